@@ -117,10 +117,10 @@ r:
 	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(R_PACKAGES) >/dev/null 2>&1; }; } || \
 	echo 'Skipped: tests of the R package. There is no R (on Debian or Ubuntu: apt install $(R_PACKAGES)).'
 
-NUMERICAL := tests/measures tests/attacks tests/averaging tests/accounting tests/sequences tests/usefulness tests/simulation \
+NUMERICAL := tests/measures tests/attacks tests/averaging tests/accounting tests/sequences tests/decide tests/simulation \
 	tests/decision tests/ceiling tests/together tests/noisy_risk tests/perturbations tests/test_precision.py \
-	tests/test_noise.py tests/test_mechanisms.py tests/test_people.py tests/test_totals.py tests/test_search.py \
-	tests/test_choice.py tests/test_choice_bends.py tests/test_curve.py tests/test_assessment.py tests/test_cli_decisions.py \
+	tests/test_noise.py tests/test_mechanisms.py tests/test_people.py tests/test_totals.py \
+	tests/test_curve.py tests/test_assessment.py tests/test_cli_decisions.py \
 	src/cellrisk
 # What takes long for another reason than its digits: speed, pictures, reports, draws, and enumerations by the million.
 NOT_NUMERICAL := cost or seconds or fast or very_wide or fine_scan or picture or report or simulat or random_sizes or web

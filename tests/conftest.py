@@ -53,7 +53,7 @@ FULL_BY_FILE: dict[str, tuple[str, ...]] = {
         "test_many_labels[100-12-",
         "test_many_labels[20-40-",
     ),
-    "decision/test_choice_by_figures.py": (
+    "decide/test_limits.py": (
         "test_caused_by_an_attack_that_guesses[proportional]",
         "test_certainty_is_within_its_limit_up_to_the_answer[cells2",
         "test_a_report_without_a_binding_limit",
@@ -166,7 +166,7 @@ FULL_BY_FILE: dict[str, tuple[str, ...]] = {
     "test_house.py": ("test_a_test_that_hangs_fails",),
     "test_mechanism_given.py": ("test_of_an_object_all_but_its_epsilon_is_taken_where_epsilon_is_looked_for[curve]",),
     "test_pipelines.py": ("test_the_gate_tells_by_the_exit_code",),
-    "test_policy.py": (
+    "decide/test_policy.py": (
         "test_a_policy_about_delta_alone",
         "test_report_obeys",
     ),
@@ -179,7 +179,7 @@ FULL_BY_FILE: dict[str, tuple[str, ...]] = {
         "test_spilling_gives_the_same_answer",
         "test_text_with_very_many_values_keeps_to_the_limit",
     ),
-    "test_choice_bends.py": ("test_guesses",),
+    "decide/test_bends.py": ("test_guesses",),
     "test_constrained_simulation.py": ("test_simulated_releases_are_those_of_release",),
     "test_curve.py": ("test_every_point_is_an_assessment",),
     "test_examples.py": (  # those of the statistics office and of the hospital; the company's stay
@@ -205,7 +205,7 @@ FULL_BY_FILE: dict[str, tuple[str, ...]] = {
         "test_the_same_files_give_the_same_bytes",
     ),
     "test_people.py": ("test_simulated_releases_of_adult",),
-    "test_search.py": (
+    "decide/test_search.py": (
         "test_against_a_fine_scan",
         "test_all_and_nothing",
     ),
@@ -213,7 +213,7 @@ FULL_BY_FILE: dict[str, tuple[str, ...]] = {
         "test_a_signal_ends_the_risks_of_large_cells",
         "test_several_signals_are_as_good_as_one",
     ),
-    "usefulness/test_utility.py": ("test_many_quasi_identifiers",),
+    "decide/usefulness/test_utility.py": ("test_many_quasi_identifiers",),
     "web/test_browser.py": (
         "TestDoor",
         "TestFromFileToReport::test_a_file_that_is_dropped",

@@ -93,7 +93,7 @@ def test_a_number_out_of_range_is_told_by_its_option(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     levels = {"sex": ["f", "m"], "job": ["cook", "smith"]}
-    table = cr.tabulate("people.csv", "sex", "job", levels=levels, keys=True, outside="drop")
+    table = cr.tabulate("people.csv", "sex", "job", levels=levels, outside="drop")
     monkeypatch.setattr("cellrisk.cli.groups.TableOptions.tabulate", lambda *_, **__: table)  # the same for all
     assert len(EVERY) > 70
     for names, option in EVERY:

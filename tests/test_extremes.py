@@ -141,7 +141,7 @@ def test_a_hostile_release_with_the_right_digest(capsys: Capture) -> None:
 def test_an_audit_takes_the_description_of_a_release(ending: str, capsys: Capture) -> None:
     pytest.importorskip("opendp", reason="OpenDP is not installed")
     levels = {"sex": ["f", "m"], "job": ["cook", "smith"]}
-    table = cr.tabulate("people.csv", "sex", "job", levels=levels, keys=True)
+    table = cr.tabulate("people.csv", "sex", "job", levels=levels)
     released = cr.release(table, cr.Geometric(epsilon=1.0))
     path = released.save(f"released.{ending}")
     by_file = cr.audit(table, str(path))

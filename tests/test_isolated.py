@@ -22,10 +22,12 @@ from typing import Any
 import httpx
 import pandas as pd
 import pytest
+import typer
 
 import cellrisk as cr
 from cellrisk.cli import main
-from cellrisk.counts import foreign
+from cellrisk.cli.program import app
+from cellrisk.counts import other_formats
 from cellrisk.errors import InvalidInput
 from cellrisk.system import isolated
 from tests.web.conftest import Running, hear, upload
@@ -60,13 +62,19 @@ COMMANDS = [
     f"publish-risk people.csv {LEVELS} --epsilon 1 --risk-epsilon 1",
     f"average people.csv {COLUMNS} --epsilon 1 --releases 3",
     f"report people.csv {COLUMNS} --epsilon 1 --output report.html",
+    f"report people.csv {LEVELS} --outside drop --public --epsilon 1 --output public.html",
+    f"report people.csv {COLUMNS} --epsilon 1 --template page.j2 --output filled.html",
+    "report --set set.toml --output set.html",
+    "release --set set.toml --output set",
     "together set.toml",
+    "demo",
     "ledger list ledger.db",
     "ledger verify ledger.db",
 ]
 SET = """
 source = "people.csv"
 sensitive = "job"
+levels = ["job=cook|smith|clerk", "sex=f|m"]
 [[table]]
 name = "by-sex"
 qid = ["sex"]
@@ -98,6 +106,7 @@ def planted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     for name, write in WRITERS.items():
         write(folder / name)
     (folder / "set.toml").write_text(SET, encoding="utf-8")
+    (folder / "page.j2").write_text("{{ page.title }}", encoding="utf-8")
     (folder / "matplotlibrc").write_text("text.usetex: True\nbackend: module://planted\n", encoding="utf-8")
     (folder / "planted.py").write_text(f"open({str(mark)!r}, 'a').write('planted')", encoding="utf-8")
     return folder, mark
@@ -116,6 +125,12 @@ def launcher(tmp_path: Path) -> list[str]:
 
 def around(**more: str) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": str(SOURCE), **more}
+
+
+def test_every_command_is_tried() -> None:
+    """All but the web app, which has a test of its own."""
+    known = set(typer.main.get_command(app).commands)  # type: ignore[attr-defined]
+    assert known - {command.split()[0] for command in COMMANDS} == {"serve"}
 
 
 def test_what_is_planted_would_run(planted: tuple[Path, Path], tmp_path: Path) -> None:
@@ -196,7 +211,7 @@ def test_a_child_imports_nothing_from_a_path_of_the_parent_that_leads_there(
     monkeypatch.setenv("PYTHONPATH", str(folder))
     monkeypatch.setattr(sys, "path", ["", ".", str(folder), *sys.path])
     for name in ("people.sav", "people.xlsx"):
-        assert foreign.list_columns(Path(name)) == ["sex", "job"]
+        assert other_formats.list_columns(Path(name)) == ["sex", "job"]
     assert marks(mark) == []
 
 
@@ -307,8 +322,8 @@ def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_files_that_are_made_to_hurt_are_one_line_and_leave_nothing(
     tmp_path: Path, scratch: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(foreign, "LARGEST_SPREADSHEET", 10_000_000)
-    monkeypatch.setattr(foreign, "MEMORY", 1_500_000_000)
+    monkeypatch.setattr(other_formats, "LARGEST_SPREADSHEET", 10_000_000)
+    monkeypatch.setattr(other_formats, "MEMORY", 1_500_000_000)
     changed = bytearray(HOSTILE["long.zip"][0])
     for place in (changed.index(b"PK\3\4") + 22, changed.index(b"PK\1\2") + 24):  # it says one byte more than it holds
         struct.pack_into("<I", changed, place, len(CSV) + 1)
@@ -348,24 +363,24 @@ def test_a_reader_that_hangs_is_ended(name: str, tmp_path: Path, monkeypatch: py
         os.mkfifo(path)  # nobody writes into this pipe
     else:
         WRITERS[name](path)
-        patch = f"from cellrisk.counts import apart; apart.answer = lambda _: exec({IN_C!r})"
+        patch = f"from cellrisk.counts import statistical_worker; statistical_worker.answer = lambda _: exec({IN_C!r})"
         monkeypatch.setattr(isolated, "START", isolated.START.replace("main()", f"{patch}; main()"))
-    monkeypatch.setattr(foreign, "PATIENCE", 3)
+    monkeypatch.setattr(other_formats, "PATIENCE", 3)
     with pytest.raises(InvalidInput, match=rf"reading the file was ended after 3 seconds; got .*{name}; "):
-        foreign.list_columns(path)
+        other_formats.list_columns(path)
 
 
 HANGING = """
 import sys
 from pathlib import Path
-from cellrisk.counts import foreign
-start = foreign.start_isolated
+from cellrisk.counts import other_formats
+start = other_formats.start_isolated
 def tell(*given):
     process = start(*given)
     print(process.pid, flush=True)
     return process
-foreign.start_isolated = tell
-foreign.list_columns(Path(sys.argv[1]))
+other_formats.start_isolated = tell
+other_formats.list_columns(Path(sys.argv[1]))
 """
 
 

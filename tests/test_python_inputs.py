@@ -42,7 +42,7 @@ def records() -> pd.DataFrame:
 @cache
 def table() -> cr.FrequencyTable:
     levels = {"sex": ["f", "m"], "job": ["x", "y"]}
-    return cr.tabulate(records(), "sex", "job", levels=levels, outside="drop", keys=True)
+    return cr.tabulate(records(), "sex", "job", levels=levels, outside="drop")
 
 
 @cache

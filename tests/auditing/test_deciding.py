@@ -34,7 +34,7 @@ def make(cells: list[list[int]]) -> cr.FrequencyTable:
         for place, counts in enumerate(cells)
         for label, count in zip(labels, counts, strict=True)
     ]
-    return cr.tabulate(pd.DataFrame(rows), "cell", "y", levels={"y": list(labels)}, count="n", keys=True)
+    return cr.tabulate(pd.DataFrame(rows), "cell", "y", levels={"y": list(labels)}, count="n")
 
 
 def frame_of(released: np.ndarray) -> pd.DataFrame:

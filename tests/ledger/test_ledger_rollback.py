@@ -70,7 +70,7 @@ def test_nothing_is_spent_from_an_older_copy_beside_what_was_released(
     frame = pd.DataFrame({"sex": list("fmfm"), "town": list("aabb"), "job": list("xyyx")})
     levels = {"sex": ["f", "m"], "town": ["a", "b"], "job": ["x", "y"]}
     several = cr.release_together(frame, [{"qid": "sex"}, {"qid": "town"}], "job", levels=levels, epsilon=0.1)
-    table = cr.tabulate(frame, "sex", "job", levels={name: levels[name] for name in ("sex", "job")}, keys=True)
+    table = cr.tabulate(frame, "sex", "job", levels={name: levels[name] for name in ("sex", "job")})
 
     def save_set(ledger: Ledger, folder: Path) -> None:
         with ledger.reserve(**several.entry) as reservation:

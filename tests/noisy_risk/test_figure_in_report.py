@@ -21,7 +21,7 @@ LEVELS = {"sex": ["f", "m"], "job": ["cook", "smith"]}
 @pytest.fixture(scope="module")
 def table() -> cr.FrequencyTable:
     records = pd.DataFrame({"sex": list("ffmmf"), "job": ["cook", "smith", "cook", "cook", "cook"]})
-    return cr.tabulate(records, "sex", "job", levels=LEVELS, outside="drop", keys=True)
+    return cr.tabulate(records, "sex", "job", levels=LEVELS, outside="drop")
 
 
 def test_the_report_shows_the_figure_and_what_it_costs(table: cr.FrequencyTable) -> None:

@@ -39,7 +39,7 @@ def test_its_mean_is_the_figure(epsilon: float) -> None:
 def table() -> cr.FrequencyTable:
     draw = np.random.default_rng(1)
     people = pd.DataFrame({"q": draw.integers(0, 600, 700), "y": draw.choice(["a", "b"], 700)})
-    return cr.tabulate(people, "q", "y", levels={"q": list(range(600)), "y": ["a", "b"]}, outside="drop", keys=True)
+    return cr.tabulate(people, "q", "y", levels={"q": list(range(600)), "y": ["a", "b"]}, outside="drop")
 
 
 def test_a_release_tells_it_within_its_error(table: cr.FrequencyTable) -> None:

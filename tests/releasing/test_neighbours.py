@@ -25,7 +25,7 @@ import pytest
 import cellrisk as cr
 import cellrisk.publish.releasing as package
 from cellrisk.cli import main
-from cellrisk.counts import binning, levels, survey
+from cellrisk.counts import binning, counting, levels, validation
 from cellrisk.counts.schema import Schema
 from cellrisk.errors import InvalidInput
 from cellrisk.publish.releasing import domain, release
@@ -393,7 +393,7 @@ def test_records_left_out_are_counted_for_the_curator() -> None:
 
 
 def test_a_column_may_hold_any_number_of_other_values(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(survey, "MOST_LEVELS", 3)
+    monkeypatch.setattr(counting, "MOST_LEVELS", 3)
     case = Case(("text", "typed"))
     crowd = [("a", 1)] * 4 + [("b", 2)] * 4 + [(f"other {number}", 10 + number) for number in range(9)]
     assert look(case, crowd) == look(case, crowd[:-1]) == look(case, case.usual())
@@ -463,12 +463,12 @@ FAULTS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], Case, Record]] = {
         ("0", "a"),
     ),
     "labels as they occur": (
-        lambda patch: patch.setattr(survey, "sort_values", _old_labels),
+        lambda patch: patch.setattr(validation, "sort_values", _old_labels),
         Case(("numbers", "text")),
         ("3.0", "a"),
     ),
     "truth as it occurs": (
-        lambda patch: patch.setattr(survey, "sort_values", _old_labels),
+        lambda patch: patch.setattr(validation, "sort_values", _old_labels),
         Case(("truth", "text")),
         ("FALSE", "a"),
     ),
@@ -483,33 +483,37 @@ FAULTS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], Case, Record]] = {
         ("never", "a"),
     ),
     "no number refused": (
-        lambda patch: patch.setattr(survey, "check_flaws", _strict_flaws),
+        lambda patch: patch.setattr(validation, "_number_by_range", _strict_bins),
         Case(("edges", "text")),
         ("thirty", "a"),
     ),
     "unseen refused": (
-        lambda patch: patch.setattr(survey, "filter_values", lambda table, columns, values: table),
+        lambda patch: patch.setattr(counting, "check_records", _strict_labels),
         Case(("text", "text")),
         ("a", "unseen"),
     ),
     "unseen group refused": (
-        lambda patch: patch.setattr(survey, "find_inside", lambda *given: None),
+        lambda patch: patch.setattr(counting, "check_records", _strict_labels),
         Case(("text", "text")),
         ("unseen", "a"),
     ),
     "number of levels as it occurs": (
-        lambda patch: patch.setattr(survey, "check_several", _old_check_several),
+        lambda patch: patch.setattr(counting, "check_several", _old_check_several),
         Case(("text", "text")),
         ("a", None),
     ),
 }
 
 
-def _strict_flaws(totals: dict[str, Any], flaws: Any, schema: Schema) -> None:
-    REAL_FLAWS(totals, flaws, replace(schema, outside="error"))
+def _strict_bins(values: Any, column: Any, dropping: bool) -> Any:
+    return REAL_BINS(values, column, False)
 
 
-REAL_FLAWS = survey.check_flaws
+def _strict_labels(values: Any, schema: Schema, *given: Any) -> None:
+    REAL_CHECK(values, replace(schema, outside="error"), *given)
+
+
+REAL_BINS, REAL_CHECK = validation._number_by_range, counting.check_records
 
 
 @pytest.mark.parametrize("name", FAULTS)
@@ -521,14 +525,7 @@ def test_a_fault_is_seen_when_it_is_put_back(name: str, monkeypatch: pytest.Monk
 
 def test_a_refusal_of_nobody_is_seen_when_it_is_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
     case = Case(("text", "text"))
-    add_up = survey.FewGroups.add_up
-
-    def refuse(groups: survey.FewGroups) -> dict[str, Any]:
-        found = add_up(groups)
-        survey.check_some(found, Schema(("q0",), ("y",)))
-        return found
-
-    monkeypatch.setattr(survey.FewGroups, "add_up", refuse)
+    monkeypatch.setattr(counting, "check_records", _strict_labels)
     assert differ(case, [[]]) == [0]
 
 

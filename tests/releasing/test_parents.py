@@ -35,7 +35,7 @@ def tabulate(*qid: str, more: str = "", sensitive: str = "ill", outside: str = "
     """The people by these columns, with one more whose value is given."""
     levels = {name: LEVELS[name] for name in (*qid, sensitive)}
     frame = pd.DataFrame([*ROWS, *([("f", "a", more)] if more else [])], columns=list(LEVELS))
-    return cr.tabulate(frame, list(qid), sensitive, levels=levels, outside=outside, keys=True)  # type: ignore[arg-type]
+    return cr.tabulate(frame, list(qid), sensitive, levels=levels, outside=outside)  # type: ignore[arg-type]
 
 
 def make(parents: Any, epsilon: float = 0.1, **more: Any) -> Release:
@@ -179,7 +179,7 @@ def read_total(everybody: Release, folder: Path) -> Path:
 
 def test_what_the_parents_leave_uncovered_is_inherited() -> None:
     coarse = release(
-        cr.tabulate(pd.DataFrame(ROWS, columns=list(LEVELS)), "sex", "ill", levels={"ill": ["yes", "no"]}, keys=True),
+        cr.tabulate(pd.DataFrame(ROWS, columns=list(LEVELS)), "sex", "ill", levels={"ill": ["yes", "no"]}),
         epsilon=1.0,
         observed_levels=["sex"],
         disclosures=["The year was chosen on the data."],

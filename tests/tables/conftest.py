@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 from tests.tables.spark_cluster import CHEAP, CHEAP_JAVA, FAST, need_spark
 
-from cellrisk.counts import condensing
 from cellrisk.counts.spark.session import own_session
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
@@ -118,12 +117,6 @@ PEOPLE: list[dict[str, Any]] = [
         (62, "m", "Köln", "cook", 1),
     ]
 ]
-
-
-@pytest.fixture
-def uncondensed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The engine counts the records themselves, in two passes, as if hardly any two were alike."""
-    monkeypatch.setattr(condensing, "SAMPLE", 0)
 
 
 @pytest.fixture

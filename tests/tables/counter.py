@@ -197,14 +197,15 @@ def count(case: Case, view: Callable[[Any], Any] = plain) -> Tally | None:
     return Tally(records, dropped, absent, (every, len(single) - every - none, none), profiles, levels, pairs)
 
 
-def tally(table: FrequencyTable) -> Tally:
-    """The same of a table that was tabulated."""
+def tally(table: FrequencyTable, vectors: bool = True) -> Tally:
+    """The same of a table that was tabulated; ``vectors``: whether it must have counts with their labels."""
     levels, pairs = {}, {}
     for attribute in table.attributes:
-        if attribute.vectors is None:
-            raise AssertionError(f"no labelled counts of {attribute.name}")
-        every = np.repeat(attribute.vectors.counts, attribute.vectors.cells, axis=0)
-        pairs[attribute.name] = pair_up(every.T.tolist())
+        if (attribute.vectors is None) == vectors:
+            raise AssertionError(f"labelled counts of {attribute.name}: {attribute.vectors}")
+        if attribute.vectors is not None:
+            every = np.repeat(attribute.vectors.counts, attribute.vectors.cells, axis=0)
+            pairs[attribute.name] = pair_up(every.T.tolist())
         histogram: dict[int, list[int]] = defaultdict(list)
         each = attribute.levels
         for level, number, cells in zip(each.level.tolist(), each.count.tolist(), each.cells.tolist(), strict=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ import pytest
 from tests.tables import counter
 from tests.tables.postgres_server import Server, running_server
 
-from cellrisk.counts import condensing, counting, packing, survey, tabulation, vectors
+from cellrisk.counts import counting, without_keys
 from cellrisk.counts.tabulation import tabulate
 from cellrisk.errors import InvalidInput
 
@@ -23,40 +23,39 @@ SEEDS = range(int(os.environ.get("CELLRISK_COUNTER_SEEDS", "4")))
 """More of them with CELLRISK_COUNTER_SEEDS=300."""
 
 
-def check(case: counter.Case, source: Any, view: Any = counter.plain, **where: Any) -> None:
+def check(case: counter.Case, source: Any, view: Any = counter.plain, vectors: bool = True, **where: Any) -> None:
     expected = counter.count(case, view)
     if expected is None:
         with pytest.raises(InvalidInput, match=r"one level only|no record is left|every count"):
             tabulate(source, **case.asked, **where)
         return
     found = tabulate(source, **case.asked, **where)
-    assert counter.tally(found) == expected
+    assert counter.tally(found, vectors) == (expected if vectors else replace(expected, pairs={}))
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_frames_and_files(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_frames_and_files(seed: int, tmp_path: Path) -> None:
     case = counter.draw_case(seed)
     table = case.table
-    if seed % 3 == 1:  # many levels
-        monkeypatch.setattr(tabulation, "count_cells", partial(counting.count_cells, dense_levels=0))
-    if seed % 2:  # many vectors of counts
-        monkeypatch.setattr(vectors, "FEW", 0)
-        monkeypatch.setattr(survey, "FEW", 0)
     check(case, table)
     check(case, table.to_reader(max_chunksize=7))
-    monkeypatch.setattr(condensing, "SAMPLE", 5)
-    monkeypatch.setattr(condensing, "MOST_DIFFERENT", 2)
     check(case, pl.DataFrame(table))
-    monkeypatch.setattr(condensing, "MOST_ROWS", 0)  # what was condensed is counted in the engine
     check(case, counter.to_pandas(table, arrow=bool(seed % 2)))
-    monkeypatch.setattr(condensing, "SAMPLE", 0)
     check(case, counter.write_csv(table, tmp_path / "a.csv"), counter.as_written)
     check(case, counter.write_duckdb(table, tmp_path / "a.duckdb"), table="t")
     check(case, counter.write_sqlite(table, tmp_path / "a.db"), table="t")
-    monkeypatch.setattr(packing, "WORTHWHILE", 0)
     check(case, counter.write_parquet(table, tmp_path / "a.parquet"))
-    monkeypatch.setattr(packing, "BYTES_FOR_ROW", 10**15)  # memory is short
     check(case, counter.write_polars(table, tmp_path / "b.parquet"))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_without_keys(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables with more cells than memory holds: distinct vectors, and lists of counts if levels are many."""
+    case = counter.draw_case(seed)
+    monkeypatch.setattr(counting, "MOST_CELLS", 0)
+    check(case, case.table)
+    monkeypatch.setattr(without_keys, "DENSE_LEVELS", 0)
+    check(case, case.table, vectors=False)
 
 
 @pytest.fixture(scope="module")
@@ -66,11 +65,8 @@ def server() -> Iterator[Server]:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_postgresql(seed: int, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_postgresql(seed: int, server: Server) -> None:
     case = counter.draw_case(seed)
-    if seed % 2 == 0:
-        monkeypatch.setattr(vectors, "FEW", 0)
-        monkeypatch.setattr(survey, "FEW", 0)
     with server.connect() as connection:
         counter.write_postgres(case.table, connection, f"case{seed}")
     check(case, server.address(), table=f"case{seed}")
@@ -82,13 +78,8 @@ QUIET = pytest.mark.filterwarnings("ignore::ResourceWarning")
 """Spark leaves the closing of sockets to Python."""
 
 
-def check_on_spark(seed: int, session: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def check_on_spark(seed: int, session: Any, folder: Path) -> None:
     case = counter.draw_case(seed, NOT_ON_SPARK)
-    if seed % 2:
-        monkeypatch.setattr(vectors, "FEW", 0)
-        monkeypatch.setattr(survey, "FEW", 0)
-    if seed % 3 == 1:
-        monkeypatch.setattr(tabulation, "count_cells", partial(counting.count_cells, dense_levels=0))
     path = counter.write_parquet(case.table, folder / "a.parquet")
     source = session.read.parquet(str(path)).repartition(3) if seed % 2 else path
     check(case, source, engine="spark")
@@ -96,11 +87,11 @@ def check_on_spark(seed: int, session: Any, folder: Path, monkeypatch: pytest.Mo
 
 @QUIET
 @pytest.mark.parametrize("seed", FEW_ON_SPARK)
-def test_spark(seed: int, session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    check_on_spark(seed, session, tmp_path, monkeypatch)
+def test_spark(seed: int, session: Any, tmp_path: Path) -> None:
+    check_on_spark(seed, session, tmp_path)
 
 
 @QUIET
 @pytest.mark.parametrize("seed", [seed for seed in range(max(14, len(SEEDS))) if seed not in FEW_ON_SPARK])
-def test_spark_more(seed: int, session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    check_on_spark(seed, session, tmp_path, monkeypatch)
+def test_spark_more(seed: int, session: Any, tmp_path: Path) -> None:
+    check_on_spark(seed, session, tmp_path)

@@ -23,8 +23,8 @@ from tests.together.test_counting import read as read_sets
 
 from cellrisk.counts.databases import database
 from cellrisk.counts.databases.database import open_database, read_address
+from cellrisk.counts.filters import read_part
 from cellrisk.counts.joint import Asked, count_together
-from cellrisk.counts.parts import read_part
 from cellrisk.counts.table import FrequencyTable
 from cellrisk.counts.tabulation import tabulate
 from cellrisk.errors import CellriskError, InvalidInput, UnknownName

@@ -15,7 +15,7 @@ import pytest
 
 from cellrisk.cli import main
 from cellrisk.counts import files
-from cellrisk.counts.engine import explain_failure
+from cellrisk.counts.engine import redact
 from cellrisk.counts.preview import preview_file
 from cellrisk.counts.spark.refusals import explain_spark_failure
 from cellrisk.counts.tabulation import tabulate
@@ -120,7 +120,7 @@ def test_what_engines_quote_is_not_repeated() -> None:
     SparkError.__module__ = "pyspark.errors"
     assert "SMITH" not in str(explain_spark_failure(SparkError("the value [SMITH] cannot be cast")))
     assert "CAST_INVALID" in str(explain_spark_failure(SparkError("[CAST_INVALID] the value [SMITH] cannot be cast")))
-    assert "too long" in str(explain_failure(ValueError("The Parallel CSV Reader currently does not support SMITH")))
+    assert "too long" in str(redact(ValueError("The Parallel CSV Reader currently does not support SMITH")))
 
 
 def test_too_many_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

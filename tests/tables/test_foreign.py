@@ -20,7 +20,7 @@ from tests.examples import EVERY_EXAMPLE
 
 import cellrisk as cr
 from cellrisk.cli import main
-from cellrisk.counts import foreign
+from cellrisk.counts import other_formats
 from cellrisk.errors import CellriskError, InvalidInput
 from cellrisk.system import isolated
 
@@ -112,7 +112,9 @@ def test_a_damaged_file_is_one_line(file: Path, tmp_path: Path) -> None:
     whole, draw = file.read_bytes(), random.Random(5)
     damaged = [whole[: round(len(whole) * share)] for share in (0.01, 0.3, 0.6, 0.95)]
     damaged += [whole[:place] + draw.randbytes(40) + whole[place + 40 :] for place in draw.sample(range(len(whole)), 4)]
-    if file.suffix in (*foreign.STATISTICAL, *foreign.SPREADSHEETS) and not EVERY_EXAMPLE:  # each starts a process
+    if (
+        file.suffix in (*other_formats.STATISTICAL, *other_formats.SPREADSHEETS) and not EVERY_EXAMPLE
+    ):  # each starts a process
         damaged = damaged[1::5]
     said = []
     for number, content in enumerate(damaged):
@@ -184,7 +186,7 @@ def test_a_file_that_ends_its_reader_is_refused(
 
 
 def test_many_rows_come_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(foreign, "ROWS", 7)
+    monkeypatch.setattr(other_formats, "ROWS", 7)
     frame = pd.DataFrame({"home": [float(row % 5) for row in range(100)], "job": [f"j{row % 3}" for row in range(100)]})
     expected = cr.tabulate(frame, "home", "job").cells()
     pyreadstat.write_sav(frame, str(tmp_path / "people.sav"))
@@ -215,7 +217,7 @@ class TestSheets:
             cr.tabulate(workbook, "age", "job", table="2024", count=False)
 
     def test_a_workbook_that_unpacks_too_large(self, workbook: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(foreign, "LARGEST_SPREADSHEET", 1000)
+        monkeypatch.setattr(other_formats, "LARGEST_SPREADSHEET", 1000)
         with pytest.raises(InvalidInput, match=r"too large once it is unpacked; allowed: up to 1,000 bytes"):
             cr.tabulate(workbook, "age", "job", table="2026", count=False)
 
@@ -237,7 +239,7 @@ class TestZips:
     def test_a_bomb_is_refused_by_what_it_says(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         path = self.write(tmp_path / "bomb.zip", a_csv=b"age,job\n" + b"1,a\n" * 100_000)
         usage = type("Usage", (), {"free": 500_000})
-        monkeypatch.setattr("cellrisk.counts.foreign.shutil.disk_usage", lambda folder: usage)
+        monkeypatch.setattr("cellrisk.counts.other_formats.shutil.disk_usage", lambda folder: usage)
         with pytest.raises(InvalidInput, match="too large to unpack here; got 400,008 bytes"):
             cr.tabulate(path, "age", "job")
 

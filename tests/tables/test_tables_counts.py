@@ -15,19 +15,19 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.examples import examples
 
-import cellrisk.counts.tabulation as tabulation
-from cellrisk.counts import counting
+from cellrisk.counts import counting, without_keys
 from cellrisk.counts.tabulation import tabulate
 
 QUASI = ["a", "b"]
 
 
-@pytest.fixture(params=["here", "dense", "sparse"])
+@pytest.fixture(params=["with keys", "vectors", "lists"])
 def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    if request.param != "here":
-        request.getfixturevalue("uncondensed")
-    if request.param == "sparse":
-        monkeypatch.setattr(tabulation, "count_cells", lambda *given: counting.count_cells(*given, dense_levels=0))
+    """With keys, or without: by vectors of counts, or by lists of them."""
+    if request.param != "with keys":
+        monkeypatch.setattr(counting, "MOST_CELLS", 0)
+    if request.param == "lists":
+        monkeypatch.setattr(without_keys, "DENSE_LEVELS", 0)
     return str(request.param)
 
 

@@ -16,7 +16,7 @@ from tests.examples import examples
 
 import cellrisk as cr
 from cellrisk.cli import main
-from cellrisk.counts.likeness import PLAIN_COUNTS, Numbers, describe_numbers, is_named_like_counts
+from cellrisk.counts.count_tables import PLAIN_COUNTS, Numbers, describe_numbers, is_named_like_counts
 from cellrisk.errors import CellriskError, InvalidInput
 
 Capture = pytest.CaptureFixture[str]
@@ -228,7 +228,8 @@ def test_the_check_asks_nothing_more_of_people_who_repeat(monkeypatch: pytest.Mo
     """Counting knows that somebody occurs twice; the source is not opened again."""
     opened = []
     monkeypatch.setattr(
-        "cellrisk.counts.likeness.open_source", lambda *given, **named: opened.append(given) or pytest.fail("opened")
+        "cellrisk.counts.count_tables.open_source",
+        lambda *given, **named: opened.append(given) or pytest.fail("opened"),
     )
     people = pd.concat([count_table("children")] * 2)
     assert cr.tabulate(people, ["place", "sex"], "job").n_records == 24

@@ -14,12 +14,12 @@ import pyarrow as pa
 import pytest
 from tests.near import near
 
+from cellrisk.counts.counting import Homogeneity
 from cellrisk.counts.levels import Levels
 from cellrisk.counts.profiles import LevelCounts, Profiles
 from cellrisk.counts.schema import Schema
 from cellrisk.counts.table import Attribute, AttributeSummary, FrequencyTable, Summary
 from cellrisk.counts.tabulation import tabulate
-from cellrisk.counts.vectors import Homogeneity
 from cellrisk.errors import InvalidInput, UnknownName
 
 QUASI = ["age", "sex", "city"]

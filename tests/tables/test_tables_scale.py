@@ -23,7 +23,7 @@ from tests.test_stopping import BOUND, RUN, START
 
 import cellrisk as cr
 from cellrisk.cli import main
-from cellrisk.counts import condensing, counting, embedded, engine, packing, tabulation
+from cellrisk.counts import counting, embedded, engine
 from cellrisk.counts.resources import Resources, free_memory
 from cellrisk.errors import InvalidInput, UnknownName
 
@@ -63,52 +63,41 @@ def same(first: cr.FrequencyTable, second: cr.FrequencyTable) -> bool:
     )
 
 
-@pytest.mark.usefixtures("uncondensed")
 @pytest.mark.parametrize("count", [None, "n"])
 @pytest.mark.parametrize("missing", ["category", "drop"])
-@pytest.mark.parametrize("way", ["listed", "typed", "several keys", "too many values"])
+@pytest.mark.parametrize("way", ["several keys", "many values", "without keys"])
 def test_packed_cells_are_the_same_cells(
-    people: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: str | None, missing: str, way: str
+    people: pd.DataFrame, monkeypatch: pytest.MonkeyPatch, count: str | None, missing: str, way: str
 ) -> None:
-    source = tmp_path / "people.parquet"
-    people.to_parquet(source)
-    plain = cr.tabulate(source, QIDS, "y", count=count, missing=missing)
-    keys: list[int] = []
-    real = packing._join
-    monkeypatch.setattr(packing, "_join", lambda numbers: keys.append(len(real(numbers))) or real(numbers))
-    if way == "listed":
-        monkeypatch.setattr(packing, "WORTHWHILE", 0)
-    else:
-        monkeypatch.setattr(packing, "BYTES_FOR_ROW", 10**15)  # memory is short
-        monkeypatch.setattr(packing, "LISTED_VALUES", 1)
+    plain = cr.tabulate(people, QIDS, "y", count=count, missing=missing)
     if way == "several keys":
-        monkeypatch.setattr(packing, "LARGEST_KEY", 50)
-    if way == "too many values":
-        monkeypatch.setattr(packing, "SHARE_FOR_TYPES", 1e-9)
-    packed = cr.tabulate(source, QIDS, "y", count=count, missing=missing)
-    assert keys == [{"listed": 4, "typed": 1, "several keys": 3, "too many values": 5}[way]]
-    assert same(plain, packed)
+        monkeypatch.setattr(counting, "LARGEST_KEY", 50)
+    if way == "many values":  # which the engine numbers
+        real = counting.number_values
+        monkeypatch.setattr(
+            counting, "number_values", lambda *given: real(*given[:3], 3 if given[1].role[0] == "q" else given[3])
+        )
+    if way == "without keys":
+        monkeypatch.setattr(counting, "MOST_CELLS", 0)
+    other = cr.tabulate(people, QIDS, "y", count=count, missing=missing)
+    assert same(plain, other)
+    if way != "without keys":
+        pd.testing.assert_frame_equal(plain.to_frame(), other.to_frame())
 
 
-@pytest.mark.usefixtures("uncondensed")
-def test_text_that_would_break_a_query(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packing, "WORTHWHILE", 0)
-    frame = pd.DataFrame(
+def test_odd_texts_and_far_numbers(tmp_path: Path) -> None:
+    odd = pd.DataFrame(
         {"a": ["it's", "a\\b", '"', "NUL\0", "", None] * 4, "b": ["'); --", "x"] * 12, "y": list("pqrs") * 6}
     )
-    frame.to_parquet(tmp_path / "odd.parquet")
-    assert same(cr.tabulate(frame, ["a", "b"], "y"), cr.tabulate(tmp_path / "odd.parquet", ["a", "b"], "y"))
-
-
-@pytest.mark.usefixtures("uncondensed")
-def test_spread_out_numbers_are_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packing, "WORTHWHILE", 0)
-    frame = pd.DataFrame(
+    far = pd.DataFrame(
         {"a": [-(2**63), 2**63 - 1, 0, 5] * 3, "b": [1, 2, None] * 4, "c": [1, 2] * 6, "y": list("pq") * 6}
-    )
-    frame = frame.astype({"b": "Int64"})
-    frame.to_parquet(tmp_path / "far.parquet")
-    assert same(cr.tabulate(frame, ["a", "b", "c"], "y"), cr.tabulate(tmp_path / "far.parquet", ["a", "b", "c"], "y"))
+    ).astype({"b": "Int64"})
+    for frame in (odd, far):
+        frame.to_parquet(tmp_path / "a.parquet")
+        names = list(frame.columns[:-1])
+        from_frame, from_file = cr.tabulate(frame, names, "y"), cr.tabulate(tmp_path / "a.parquet", names, "y")
+        assert same(from_frame, from_file)
+        assert from_frame.n_cells == frame.groupby(names, dropna=False).ngroups
 
 
 @pytest.fixture(scope="module")
@@ -122,15 +111,10 @@ def many_cells(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-NO_PACKING = -(10**9)
-"""As the bytes that packing takes for a row: it never seems worthwhile, so that the engine has to spill."""
-
-
 def test_spilling_gives_the_same_answer_and_leaves_nothing(
     many_cells: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr(packing, "BYTES_FOR_ROW", NO_PACKING)
     roomy = cr.tabulate(many_cells, ["a", "b"], "y", memory_limit="8GB")
     tight = cr.tabulate(many_cells, ["a", "b"], "y", memory_limit="300MB")
     assert same(roomy, tight)
@@ -167,7 +151,6 @@ def test_a_full_disk_is_refused_and_left_empty(
 ) -> None:
     """DuckDB's own limit for what it spills stands for the disk; given when it is opened, it would not hold."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr(packing, "BYTES_FOR_ROW", NO_PACKING)
     real = embedded.embedded_engine
 
     for room, code in (("2GB", 0), ("1MB", 2)):
@@ -175,7 +158,7 @@ def test_a_full_disk_is_refused_and_left_empty(
         @contextmanager
         def engine_with_room(resources: Resources, room: str = room) -> Iterator[tuple[Any, Path]]:
             with real(resources) as (connection, folder):
-                connection.con.execute(f"SET max_temp_directory_size = '{room}'")
+                connection.execute(f"SET max_temp_directory_size = '{room}'")
                 yield connection, folder
 
         monkeypatch.setattr(embedded, "embedded_engine", engine_with_room)
@@ -195,8 +178,7 @@ def test_a_disk_that_is_really_full(many_cells: Path, tmp_path: Path) -> None:
     except (OSError, subprocess.CalledProcessError):
         pytest.skip("no small disk can be mounted: user namespaces are not permitted here")
     code = (
-        "import os, sys; from cellrisk.cli import main; from cellrisk.counts import packing;"
-        f"packing.BYTES_FOR_ROW = {NO_PACKING};"
+        "import os, sys; from cellrisk.cli import main;"
         "code = main(sys.argv[1:]); print('left:', os.listdir(os.environ['TMPDIR'])); sys.exit(code)"
     )
     command = [*alone, f'{mount} && exec "$@"', "sh", sys.executable, "-c", code, "inspect", str(many_cells)]
@@ -220,22 +202,6 @@ def test_memory_limits_are_checked(people: pd.DataFrame, limit: str | int) -> No
         cr.tabulate(people, QIDS, "y", memory_limit=limit)
 
 
-@pytest.mark.parametrize("bound", [(condensing, "MOST_ROWS"), (condensing, "MOST_LETTERS"), (counting, "MOST_HERE")])
-def test_what_is_much_is_counted_in_the_engine(
-    people: pd.DataFrame, monkeypatch: pytest.MonkeyPatch, bound: tuple[Any, str]
-) -> None:
-    """Many rows, long texts, or many levels in many cells."""
-    here = cr.tabulate(people, QIDS, "y")
-    counted: list[bool] = []
-    real = counting.opened_vectors
-    monkeypatch.setattr(counting, "opened_vectors", lambda *given: counted.append(True) or real(*given))
-    assert same(cr.tabulate(people, QIDS, "y"), here)
-    assert not counted
-    monkeypatch.setattr(*bound, 10)
-    assert same(cr.tabulate(people, QIDS, "y"), here)
-    assert counted
-
-
 def test_memory_limits_are_read() -> None:
     assert Resources.of("1.5 GiB").memory == int(1.5 * 2**30)
     assert Resources.of(10**9).memory == 10**9
@@ -253,9 +219,9 @@ def test_progress_is_reported(tmp_path: Path) -> None:
 
 IN_A_QUERY = """
 import cellrisk.counts.tabulation as room
-def wait(table, _):
-    table.get_backend().con.execute("CREATE TABLE endless AS FROM range(1000000000000) ORDER BY hash(range)")
-room.survey_source = wait
+def wait(relation, _):
+    relation.connection.execute("CREATE TABLE endless AS FROM range(1000000000000) ORDER BY hash(range)")
+room.validate = wait
 """
 
 
@@ -384,30 +350,29 @@ def test_row_order_and_partitions_do_not_change_a_bit(people: pd.DataFrame, tmp_
 
 @pytest.mark.parametrize("suffix", ["parquet", "csv"])
 @pytest.mark.parametrize("change", ["vanishes", "grows"])
-@pytest.mark.parametrize("sample", [0, 10, 10_000])
+@pytest.mark.parametrize("most", [0, 10**6])
 def test_a_file_that_changes_between_the_passes_is_refused(
-    people: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str, change: str, sample: int
+    people: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str, change: str, most: int
 ) -> None:
-    """Unless there is one pass only: then it was counted before it changed."""
-    monkeypatch.setattr(condensing, "SAMPLE", sample)
-    monkeypatch.setattr(condensing, "MOST_DIFFERENT", 2 if sample else 0)
+    """Unless there is one pass only, as of text: then it was read before it changed."""
     path = tmp_path / f"people.{suffix}"
 
     def write(frame: pd.DataFrame) -> None:
         frame.to_parquet(path) if suffix == "parquet" else frame.to_csv(path, index=False)
 
-    def survey_then_change(*given: object) -> object:
+    def number_then_change(*given: Any) -> object:
         found = real(*given)
         path.unlink()
         if change == "grows":
             write(pd.concat([people, people]))
         return found
 
-    real = tabulation.survey_source
+    real = counting.number_columns
     write(people)
     expected = cr.tabulate(path, QIDS, "y")
-    monkeypatch.setattr(tabulation, "survey_source", survey_then_change)
-    if sample:
+    monkeypatch.setattr(counting, "number_columns", number_then_change)
+    monkeypatch.setattr(counting, "MOST_CELLS", most)
+    if suffix == "csv":
         assert same(cr.tabulate(path, QIDS, "y"), expected)
         return
     with pytest.raises(InvalidInput) as refusal:

@@ -8,11 +8,9 @@ import os
 import subprocess
 import sys
 import tempfile
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -21,7 +19,6 @@ import pytest
 
 import cellrisk
 from cellrisk.counts.tabulation import tabulate
-from cellrisk.counts.vectors import integers
 from cellrisk.errors import CellriskError, InvalidInput
 
 QUASI = ["age", "sex", "city"]
@@ -187,28 +184,3 @@ def test_counting_a_file_loads_no_pandas(labels: int, tmp_path: Path) -> None:
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": home},
     )
-
-
-@pytest.mark.parametrize(
-    "column",
-    [
-        pa.chunked_array([[3, 1], [2]]),
-        pa.chunked_array([[1, 3, 1, 2]]).slice(1),
-        pa.array([3, 1, 2], pa.uint8()),
-        pa.chunked_array([[Decimal(3)], [Decimal(1), Decimal(2)]], pa.decimal128(38, 0)),
-        pa.array([Decimal("3.00"), Decimal("1.00"), Decimal("2.00")]),
-    ],
-)
-def test_columns_of_whole_numbers_as_arrays(column: Any) -> None:
-    found = integers(column)
-    assert found.dtype == np.int64
-    assert found.tolist() == [3, 1, 2]
-    found[0] = 9  # it is an array of its own
-    assert column.to_pylist()[0] == 3
-
-
-def test_columns_of_nothing_and_of_truth_values_as_arrays() -> None:
-    assert integers(pa.chunked_array([], pa.int32())).tolist() == []
-    assert integers(pa.chunked_array([[True, False]])).tolist() == [1, 0]
-    with pytest.raises(pa.ArrowInvalid):
-        integers(pa.array([Decimal("1.50")]))

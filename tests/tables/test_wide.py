@@ -80,5 +80,5 @@ def test_refusals(wide: pd.DataFrame, given: dict[str, Any], says: str) -> None:
 def test_suppressed_counts_are_refused_with_what_to_do(wide: pd.DataFrame) -> None:
     suppressed = wide.astype({"flu": object})
     suppressed.loc[3, "flu"] = "<5"
-    with pytest.raises(CellriskError, match="where counts were suppressed, as c or <5, give those from before"):
+    with pytest.raises(CellriskError, match="if counts were suppressed, as c or <5, give those from before"):
         cr.tabulate(suppressed.astype({"flu": str}), ["sex"], "illness", wide=LEVELS)

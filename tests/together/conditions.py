@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from cellrisk.counts.parts import Part, read_part
+from cellrisk.counts.filters import Part, read_part
 from cellrisk.counts.resources import Resources
 from cellrisk.counts.sources import open_source
 
@@ -143,10 +143,9 @@ def draw_columns(seed: int) -> pa.Table:
 def find_members(source: Any, column: str, parts: Sequence[Part], **opened: Any) -> list[list[bool]]:
     """For each record, which parts it belongs to, by the filter that counting uses."""
     with open_source(source, [column], Resources.of(None, None), **opened) as records:
-        found = records.select(
-            **{f"p{place}": part.holds({"value": records.c0}, strict=False) for place, part in enumerate(parts)}
-        )
-        return [list(row.values()) for row in found.to_pyarrow().to_pylist()]
+        value = {"value": ("c0", records.types["c0"])}
+        chosen = ", ".join(part.holds(value, strict=False) for part in parts)
+        return [list(row) for row in records.fetch(f"SELECT {chosen} FROM {records.name}")]
 
 
 def check_exclusive(source: Any, columns: Sequence[str], parts: Sequence[Part], **opened: Any) -> tuple[int, int]:

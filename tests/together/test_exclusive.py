@@ -15,8 +15,8 @@ import pytest
 
 import cellrisk as cr
 from cellrisk.cli import main
+from cellrisk.counts.filters import read_part
 from cellrisk.counts.joint import Asked, count_together
-from cellrisk.counts.parts import read_part
 from cellrisk.repeat.together.releasing import plan_entry
 from tests.near import near
 from tests.together.conditions import check_exclusive, draw_columns, draw_parts

@@ -92,8 +92,8 @@ def _source(asked: Request, sent: dict[str, bytes], which: str) -> Any:
     return given["path"] if "path" in given else _read_frame(sent[which], given["kinds"])
 
 
-def _tabulate(asked: Request, sent: dict[str, bytes], **more: Any) -> Any:
-    return cr.tabulate(_source(asked, sent, "data"), **{**asked["table"], **more})
+def _tabulate(asked: Request, sent: dict[str, bytes]) -> Any:
+    return cr.tabulate(_source(asked, sent, "data"), **asked["table"])
 
 
 def _arguments(question: Callable[..., Any], asked: Request) -> dict[str, Any]:
@@ -131,7 +131,7 @@ def _describe(found: Any, **more: Any) -> dict[str, Any]:
 def _ask_assess(asked: Request, sent: dict[str, bytes]) -> dict[str, Any]:
     if "perturbation" not in asked:
         arguments = _arguments(cr.assess, asked)
-        return _describe(cr.assess(_tabulate(asked, sent, keys=bool(arguments.get("domain"))), **arguments))
+        return _describe(cr.assess(_tabulate(asked, sent), **arguments))
     with _perturbation(asked, sent) as made:
         return _describe(
             cr.assess_perturbation(_tabulate(asked, sent), made, **_arguments(cr.assess_perturbation, asked))
@@ -155,9 +155,7 @@ def _ask_curve(asked: Request, sent: dict[str, bytes]) -> dict[str, Any]:
 
 
 def _ask_choose(asked: Request, sent: dict[str, bytes]) -> dict[str, Any]:
-    return _describe(
-        cr.choose(_tabulate(asked, sent, keys="max_tvd" in asked["arguments"]), **_arguments(cr.choose, asked))
-    )
+    return _describe(cr.choose(_tabulate(asked, sent), **_arguments(cr.choose, asked)))
 
 
 def _ask_release(asked: Request, sent: dict[str, bytes]) -> dict[str, Any]:
@@ -169,7 +167,7 @@ def _ask_release(asked: Request, sent: dict[str, bytes]) -> dict[str, Any]:
         check_output(output, force)
     elif book is not None:
         raise cr.InvalidInput("a ledger records the file that was released", fix='name it: output = "released.csv"')
-    table = _tabulate(asked, sent, keys=True)
+    table = _tabulate(asked, sent)
     if book is None:
         released = cr.release(table, **arguments)
         written = None if output is None else str(released.save(output, force=force))
@@ -193,7 +191,7 @@ def _ask_release(asked: Request, sent: dict[str, bytes]) -> dict[str, Any]:
 
 
 def _ask_audit(asked: Request, sent: dict[str, bytes]) -> dict[str, Any]:
-    table, arguments = _tabulate(asked, sent, keys=True), _arguments(cr.audit, asked)
+    table, arguments = _tabulate(asked, sent), _arguments(cr.audit, asked)
     if "description" not in asked["released"]:
         from cellrisk.publish.releasing import find_count_column
 
@@ -219,7 +217,7 @@ def _ask_report(asked: Request, sent: dict[str, bytes]) -> dict[str, Any]:
     with ExitStack() as opened:
         if "ledger" in arguments:
             arguments["ledger"] = opened.enter_context(cr.Ledger(arguments["ledger"]))
-        found = cr.report(_tabulate(asked, sent, keys=True), **arguments)
+        found = cr.report(_tabulate(asked, sent), **arguments)
     return _describe(found, written=str(found.save(asked["output"])))
 
 

@@ -103,14 +103,14 @@ def assess_command(
     often anybody could be right at most; then every measure of the homogeneity attack, which looks for cells that show
     one value alone.
     """
-    from cellrisk.decide.figure_limits import FigureLimit
+    from cellrisk.decide.limits import RiskDefinition, read_limits
     from cellrisk.risk.assessment import assess
 
     policies = policy_of(context)
     if max_risk is not None and not 0 <= max_risk <= 1:
         raise InvalidInput("--max-risk must be a share of people", got=max_risk, allowed="from 0 to 1")
     check_outputs(plot)
-    limits = FigureLimit.read(**asdict(gates), attack=risk.attack, **attacker.arguments())
+    limits = read_limits(**asdict(gates), risk=RiskDefinition(attack=risk.attack), **attacker.arguments())
     others = {"--attack": risk.attack != "homogeneity", "--check": check, "--domain": domain}
     if perturbation is not None and mechanism.epsilon is not None and is_family(perturbation):
         refuse_typed(context, f"{perturbation} without its number asks for the number at equal risk alone", risk)
@@ -132,9 +132,9 @@ def assess_command(
         assessment.plot(plot)
     answer(assessment, output.as_json, checks, policies=policies)
     for limit in limits:
-        figure = limit.find(frequencies.attributes, noise)
-        if figure > limit.most:
-            stop_above_limit(f"asked for was {limit.describe()}; {limit.say(figure)}")
+        breach = limit.breach(frequencies.attributes, noise)
+        if breach is not None:
+            stop_above_limit(f"asked for was {breach}")
     if max_risk is not None:
         _gate(assessment, max_risk, risk.narrowed)
     obey(policies, frequencies, noise)

@@ -184,7 +184,7 @@ def utility_command(
 
     check_outputs(plot, csv)
     noises = mechanism.all()
-    frequencies = table.tabulate(keys=True)
+    frequencies = table.tabulate()
     found = utility(frequencies, noises, ways=ways, progress=progress_bar("simulating"), **simulation.arguments())
     _write(found, plot, csv, spreadsheet_safe)
     answer(found, output.as_json)
@@ -232,7 +232,7 @@ def explain_command(
         how["perturbation"] = read_perturbation_option(perturbation)
     else:
         how["mechanism"] = mechanism.one()
-    found = explain(table.tabulate(keys=True), top=top, merge=merges, **how, **question)
+    found = explain(table.tabulate(), top=top, merge=merges, **how, **question)
     if plot is not None:
         found.plot(plot)
     answer(found, output.as_json)

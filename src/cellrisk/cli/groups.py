@@ -42,7 +42,7 @@ from cellrisk.system.writing import inputs_of_one_command, keep_inputs
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
-    from cellrisk.decide.figure_limits import FigureLimit
+    from cellrisk.decide.limits import Limit
     from cellrisk.decide.policies import Policies
     from cellrisk.noise.mechanisms import Mechanism
     from cellrisk.risk.priors import Priors
@@ -172,11 +172,10 @@ class TableOptions:
         outside: OutsideRule = "error",
         qid: Sequence[str] | None = None,
         sensitive: Sequence[str] | None = None,
-        keys: bool = False,
     ) -> FrequencyTable:
         """The table, of these columns or else of those that the options name.
 
-        ``outside`` is the rule where no other is given, and ``keys`` is set where the table's cells will be asked for.
+        ``outside`` is the rule if no other is given.
         """
         from cellrisk.counts.tabulation import tabulate
 
@@ -200,7 +199,6 @@ class TableOptions:
             table=self.table,
             engine=self.engine,
             memory_limit=self.memory_limit,
-            keys=keys,
             encoding=self.encoding,
             wide=parsing.split_names(self.wide),
             metadata=self.metadata,
@@ -211,7 +209,7 @@ class TableOptions:
     def is_file(self) -> bool:
         """Whether the source is a file of records, and no database."""
         from cellrisk.counts.files import is_address
-        from cellrisk.counts.stored import find_stored
+        from cellrisk.counts.sqlite import find_stored
 
         return not is_address(self.source) and find_stored(self.source) is None
 
@@ -433,14 +431,16 @@ class LimitOptions:
         None
     )
 
-    def within(self, policies: Policies, question: dict[str, Any], **attacker: Any) -> tuple[FigureLimit, ...]:
-        """The limits on figures; any that is looser than a policy's on the same risk or figure is refused."""
-        from cellrisk.decide.figure_limits import FigureLimit
+    def within(
+        self, policies: Policies, question: dict[str, Any], attack: Attack = "homogeneity", **attacker: Any
+    ) -> tuple[Limit, ...]:
+        """The limits; any that is looser than a policy's on the same metric is refused."""
+        from cellrisk.decide.limits import RiskDefinition, read_limits
 
-        figures = FigureLimit.read(**{name: getattr(self, name) for name in FIGURES}, **attacker)
-        policies.check_figures(figures)
-        policies.check_tighter(question, **{name: getattr(self, name) for name in RISKS})
-        return figures
+        given = {name: getattr(self, name) for name in (*FIGURES, *RISKS)}
+        limits = read_limits(**given, **attacker, risk=RiskDefinition(**question, attack=attack))
+        policies.check_tighter(limits)
+        return limits
 
 
 @dataclass(frozen=True)

@@ -84,7 +84,7 @@ class PrivateOptions(ChoiceRecordOptions):
         if more or len(deltas) > 1:
             raise InvalidInput("--private takes one mechanism and one delta")
         opened = context.with_resource(self.opened())
-        frequencies = table.tabulate(outside="drop", keys=True)
+        frequencies = table.tabulate(outside="drop")
         with self.opened_or_new(opened) as ledger:
             found = choose_privately(
                 frequencies,

@@ -161,7 +161,7 @@ def release_command(
     check_output(output, force)
     ledger = context.with_resource(record.opened())
     noise = mechanism.one()
-    frequencies = table.tabulate(outside="drop", keys=True)
+    frequencies = table.tabulate(outside="drop")
     policies = policy_of(context)
     obey(policies, frequencies, noise)
     columns = {"attribute": frequencies.attribute().name, "quasi_identifiers": frequencies.quasi_identifiers}
@@ -249,7 +249,7 @@ def publish_risk_command(
     breaches = policies.breaches_of_figure(noise, risk_epsilon)
     if breaches:
         stop_above_limit("; ".join(breaches))
-    frequencies = table.tabulate(outside="drop", keys=True)
+    frequencies = table.tabulate(outside="drop")
     found, recorded = publish_figure(
         record,
         opened,
@@ -301,12 +301,12 @@ def simulate_command(
     if parents is None:
         from cellrisk.publish.simulation import simulate
 
-        answer(simulate(table.tabulate(keys=True), noise, **drawn, **attacker.arguments()), output.as_json)
+        answer(simulate(table.tabulate(), noise, **drawn, **attacker.arguments()), output.as_json)
         return
     from cellrisk.publish.simulation.constrained import simulate_constrained
 
     found = simulate_constrained(
-        table.tabulate(keys=True),
+        table.tabulate(),
         noise,
         parents,
         parent_count=parent_count,
@@ -360,7 +360,7 @@ def audit_command(
             "--exception is written into a record for output checkers", fix="name it: --acro outputs/results.json"
         )
     found = audit(
-        table.tabulate(keys=True),
+        table.tabulate(),
         released,
         count=released_count,
         bins=table.bins,

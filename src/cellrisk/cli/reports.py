@@ -13,7 +13,6 @@ from cellrisk.cli import parsing
 from cellrisk.cli.answers import answer, obey, say, stop_above_limit
 from cellrisk.cli.config import TYPED, OutputOptions, list_typed, policy_of, refuse_typed
 from cellrisk.cli.groups import (
-    RISKS,
     AttackerOptions,
     LimitOptions,
     MechanismOptions,
@@ -156,7 +155,7 @@ def report_command(
     opened = context.with_resource(record.shown() if risk_epsilon is None else record.opened())
     book = None if public else opened
     epsilon = None if mechanism.epsilon is None else mechanism.one().epsilon
-    frequencies = table.tabulate(outside="drop" if public else "error", keys=True)
+    frequencies = table.tabulate(outside="drop" if public else "error")
     published, recorded = None, ""
     if risk_epsilon is not None:
         published, recorded = publish_figure(
@@ -304,7 +303,6 @@ def _report_set(
     policies, certainties = policy_of(context), attacker.certainty or ()
     question = {"measure": "local", "form": "tight", "weights": "records"}
     figures = limits.within(policies, question, **({"certainty": certainties} if certainties else {}))
-    required = {name: getattr(limits, name) for name in RISKS if getattr(limits, name) is not None}
     words = read_set_file(set_file)
     files = list_files_of(words["source"])
     keep_inputs("the records", *files)
@@ -313,7 +311,7 @@ def _report_set(
     )
     ledger = context.with_resource(record.shown())
     found = None
-    if not public or figures or required or policies:
+    if not public or figures or policies:
         looked_at = sorted({*certainties, *list_certainties(policies, figures)})
         rule = {"outside": "drop"} if public else {}
         found = assess_together(
@@ -324,8 +322,7 @@ def _report_set(
         tables,
         words["sensitive"],
         found,
-        figures=figures,
-        required=required,
+        limits=figures,
         split=None if shares is None else split_budget(**words, **shares, progress=progress_bar("splitting")),
         public=public,
         declared=_list_declared(words),

@@ -8,12 +8,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from cellrisk.errors import InvalidInput
-
-if TYPE_CHECKING:
-    import ibis.expr.types as ir
 
 NARROWEST, WIDEST = 1e-15, 1e15
 FARTHEST = 2.0**52
@@ -24,8 +21,8 @@ MOST_EDGES = 1000
 class Binning(Protocol):
     """How a column of numbers is cut: a number for each bin, and a label for each number."""
 
-    def expression(self, column: ir.NumericValue) -> ir.IntegerValue:
-        """The bin number of each value, as an engine expression; NULL where the value is NULL."""
+    def sql(self, number: str) -> str:
+        """SQL for the bin's number of a finite number that is given in SQL."""
 
     def label(self, index: int) -> str:
         """The bin as a person reads it."""
@@ -71,16 +68,10 @@ class WidthBinning:
     def declared(self) -> Sequence[int]:
         return ()
 
-    def expression(self, column: ir.NumericValue) -> ir.IntegerValue:
-        import ibis
-
-        p, q = float(self.fraction.numerator), float(self.fraction.denominator)
-        guess = (column * q / p).ceil().cast("float64") - 1.0
-        low, high = guess * p / q, (guess + 1.0) * p / q
-        index: ir.IntegerValue = ibis.cases(
-            (column <= low, guess - 1.0), (column > high, guess + 1.0), else_=guess
-        ).cast("int64")
-        return index
+    def sql(self, number: str) -> str:
+        p, q = (f"'{float(part)!r}'::DOUBLE" for part in (self.fraction.numerator, self.fraction.denominator))
+        guess = f"(ceil({number} * {q} / {p})::BIGINT - 1)"
+        return f"{guess} - ({number} <= {guess} * {p} / {q})::BIGINT + ({number} > ({guess} + 1) * {p} / {q})::BIGINT"
 
     def label(self, index: int) -> str:
         width = exact(self.width)
@@ -126,13 +117,9 @@ class EdgeBinning:
     def declared(self) -> Sequence[int]:
         return range(-1, len(self.edges))
 
-    def expression(self, column: ir.NumericValue) -> ir.IntegerValue:
-        import ibis
-
-        outside = (column > float(self.edges[-1]), len(self.edges) - 1)
-        inside = [(column <= float(edge), index - 1) for index, edge in enumerate(self.edges)]
-        index: ir.IntegerValue = ibis.cases(outside, *inside).cast("int64")
-        return index
+    def sql(self, number: str) -> str:
+        inside = [f"WHEN {number} <= '{float(edge)!r}'::DOUBLE THEN {i - 1}" for i, edge in enumerate(self.edges)]
+        return f"(CASE {' '.join(inside)} ELSE {len(self.edges) - 1} END)::BIGINT"
 
     def label(self, index: int) -> str:
         if index < 0:
@@ -155,7 +142,7 @@ def make_binning(column: str, given: Any) -> Binning:
             return EdgeBinning(tuple(scalar(edge) for edge in given))
         return WidthBinning(scalar(given))
     except InvalidInput as refusal:
-        raise InvalidInput(f"bins for column '{column}': {refusal}") from None
+        raise refusal.within(f"bins for column '{column}'") from None
 
 
 def scalar(value: Any) -> Any:

@@ -1,269 +1,431 @@
-"""Counting: in memory, where like records were made one and few rows are left, or else inside the engine, for any Ibis
-table. From there no cell and no key comes out.
+"""Counting: one GROUP BY of all columns in use, each record's values packed into one whole number.
 
-Dense form, for few levels: one conditional count a level in each cell, then a group-by of those counts. Up to 10,000
-distinct vectors of counts leave the engine, each with the number of its cells, and are sorted into profiles here; where
-there are more, the engine sorts them, and only profiles come out. Sparse form,
-for many: a group-by of cell and level, then each cell's counts as a sorted list. NULL is a group of its own in both;
-nothing is joined, so no cell with a missing quasi-identifier is lost.
+Each value has a place among the labels of its column, and the places of all columns together are the digits of one
+number, or of a few if 63 bits do not suffice: exact, unlike a hash. The combinations that occur come out of DuckDB,
+and what is wanted of them is numpy. If there are more of them than memory holds, only distinct vectors of counts come
+out, and no key.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import reduce
-from operator import add
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import prod
+from typing import Any
 
 import numpy as np
 
-from cellrisk.counts.holding import held, read
-from cellrisk.counts.levels import Levels
-from cellrisk.counts.packing import pack
-from cellrisk.counts.profiles import MOST_NUMBERS, LabelledCounts, LevelCounts, NoProfiles, Profiles
+from cellrisk.counts.cells import Cells, Domain, group_cells
+from cellrisk.counts.levels import MOST_LEVELS, NUMBER, Levels, check_several
+from cellrisk.counts.profiles import LabelledCounts, LevelCounts, NoProfiles, Profiles
 from cellrisk.counts.resources import Resources
-from cellrisk.counts.sums import plan_sums, total
-from cellrisk.counts.survey import Survey
-from cellrisk.counts.vectors import MASK_BITS, FewVectors, Homogeneity, Vectors, integers, opened_vectors, read_profiles
+from cellrisk.counts.schema import Schema
+from cellrisk.counts.validation import (
+    Column,
+    Numbering,
+    Values,
+    check_missing,
+    check_some,
+    list_outside,
+    number_values,
+)
 from cellrisk.errors import InvalidInput
-from cellrisk.system.arrays import Integers, find_distinct
+from cellrisk.system.arrays import LARGEST_KEY, Integers
 
-if TYPE_CHECKING:
-    import ibis.expr.types as ir
-    import pyarrow as pa
-
-DENSE_LEVELS = 32
-CHANGED = "the source changed while it was read"
-
-
+MOST_CELLS = 20_000_000
+"""Combinations of the values of all columns in use that are brought into memory with their keys."""
+BYTES_FOR_ROW, BYTES_FOR_VALUE = 64, 200
+"""What such a combination takes while it is counted, and a value of a column with very many values."""
 MOST_LABELS = 100
 """Vectors of counts are kept with their labels up to so many levels."""
-MOST_HERE = 2_000_000
-"""Counts, those of zero too, of cells that are counted here."""
-MOST_PAIRS = 5_000_000
-"""Positive counts of an attribute with many levels that are brought here for that."""
+DENSE_LEVELS = 32
+"""Without keys, DuckDB counts each level in a column of its own up to so many levels."""
 
 
 @dataclass(frozen=True)
+class Homogeneity:
+    """Cells by how many of the sensitive attributes take one value only in them (Definitions 4 and 5)."""
+
+    complete: int
+    """Every attribute has one value in the cell."""
+    partial: int
+    """Some have, some have not."""
+    none: int
+    """No attribute has."""
+
+    def __post_init__(self) -> None:
+        if min(self.complete, self.partial, self.none) < 0:
+            raise InvalidInput("numbers of cells must not be negative")
+
+
+@dataclass(frozen=True, eq=False)
 class CountedAttribute:
     """What was counted of one sensitive attribute."""
 
+    levels: Levels
     profiles: Profiles
-    levels: LevelCounts
+    level_counts: LevelCounts
     vectors: LabelledCounts | None
-    """None where there are too many of them, or too many levels."""
+    """None if there are too many of them, or too many levels."""
+
+    @staticmethod
+    def from_vectors(levels: Levels, counts: Any, cells: Any) -> CountedAttribute:
+        """From vectors of counts, (vectors, levels), and the number of cells that have each."""
+        vectors = LabelledCounts.from_cells(counts, cells)
+        spread = LevelCounts.from_cells(vectors.counts, levels.labels, vectors.cells)
+        profiles = vectors.profiles() if len(vectors) else NoProfiles(len(levels.labels))
+        return CountedAttribute(levels, profiles, spread, vectors)
+
+    @staticmethod
+    def from_lists(levels: Levels, level: Integers, count: Integers, offsets: Integers) -> CountedAttribute:
+        """From the positive counts of each cell: those of cell i are ``count[offsets[i]:offsets[i + 1]]``."""
+        n_levels = len(levels.labels)
+        vectors = LabelledCounts.from_lists(level, count, offsets, n_levels) if n_levels <= MOST_LABELS else None
+        if vectors is not None:
+            return CountedAttribute.from_vectors(levels, vectors.counts, vectors.cells)
+        profiles = Profiles.from_lists(count, offsets, np.ones(len(offsets) - 1, np.int64), n_levels)
+        return CountedAttribute(levels, profiles, LevelCounts.from_lists(levels.labels, level, count, offsets), None)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Tally:
-    """What was counted: the sensitive attributes, each alone and together."""
+    """What was counted of a source."""
 
     attributes: tuple[CountedAttribute, ...]
     homogeneity: Homogeneity
-    missing: tuple[int, ...]
-    """Records in which each quasi-identifier is missing."""
+    missing: dict[str, int]
+    """Records inside with a missing value, for each column in use that has any."""
+    records: int
+    """Records that were counted."""
+    outside: int
+    """Records left out because a value is not among the declared labels."""
+    dropped: int
+    """Other records left out because a value is missing."""
+    once: bool = False
+    """Whether each combination of the columns in use occurs once, and there are several."""
+    keyed: KeyedCells | None = field(default=None, repr=False)
+    """The cells with their keys; None if there are too many of them."""
+    combinations: int = 0
+    """About how many combinations of values there are if there are too many."""
 
-
-def count_cells(
-    survey: Survey, resources: Resources, dictionaries: bool = False, dense_levels: int = DENSE_LEVELS
-) -> Tally:
-    """What the cells of a surveyed source hold. ``dictionaries``: whether its text comes as Parquet stores it."""
-    levels = survey.levels
-    names = [name for name in survey.coded.columns if name.startswith("q")]
-    if not survey.records:
-        return tally_nothing(levels, len(names))
-    if survey.few and (tally := count_here(read(survey.coded), names, levels)) is not None:
-        return tally
-    packed = pack(survey.coded, survey.rows or survey.records, levels, resources, dictionaries and survey.rows is None)
-    coded, quasi = packed.coded, [name for name in packed.coded.columns if name.startswith("q")]
-    dense = [len(each.places) <= dense_levels and all(is_plain(key) for key in each.places) for each in levels]
-    counts: dict[str, ir.BooleanValue] = {}
-    columns: list[list[str]] = []
-    flags: dict[str, Any] = {}
-    for place, each in enumerate(levels):
-        value = coded[f"y{place}"]
-        columns.append([])
-        if dense[place]:
-            for key, level in each.places.items():
-                counts[f"c{place}_{level}"] = holds(value, key, each)
-                columns[place].append(f"c{place}_{level}")
-        else:
-            flags[f"h{place}"] = takes_one_value(coded, value)
-    complete = next((names for names in columns if names), None)  # every record is in one of these counts
-    size = {} if complete else {"n": total(coded)}
-    sums = plan_sums(coded, columns, counts, survey.records)
-    cells = coded.group_by(quasi).aggregate(**size, **sums.aggregates, **flags)
-    masks = null_masks(cells, quasi)
-    cells = cells.select(*size, *sums.aggregates, *flags, **masks)
-    vectors = cells.group_by(list(cells.columns)).aggregate(m=cells.count())
-    with opened_vectors(vectors, sums, complete) as found:
-        histogram = found.histogram(list(counts)) if counts else {}
-        results = [
-            collect_dense(found, columns[place], histogram, place, each)
-            if dense[place]
-            else count_sparse(coded, quasi, place, each)
-            for place, each in enumerate(levels)
-        ]
-        homogeneity = found.homogeneity(columns, dense)
-        missing = found.missing(quasi) if packed.missing is None else packed.missing
-    return Tally(tuple(results), homogeneity, missing)
-
-
-def count_here(rows: pa.Table, quasi: list[str], levels: Sequence[Levels]) -> Tally | None:
-    """The same of rows in memory; None where their cells have too many levels together."""
-    import pyarrow as pa
-
-    weights = integers(rows["w"])
-    if not weights.all():  # a count table may list empty cells, which are none
-        rows, weights = rows.filter(pa.array(weights > 0)), weights[weights > 0]
-    numbered = [number_values(rows[name]) for name in quasi]
-    first, cell = find_distinct([codes for _, codes in numbered], [len(values) for values, _ in numbered])
-    if len(first) * sum(len(each.labels) for each in levels) > MOST_HERE:
-        return None
-    columns = {"m": np.ones(len(first), np.int64)}
-    names = [[f"c{place}_{level}" for level in each.places.values()] for place, each in enumerate(levels)]
-    for place, each in enumerate(levels):
-        n_levels = len(each.labels)
-        pair = cell * n_levels + find_places(rows[f"y{place}"], each)
-        # Numbers of records are exact as floating-point numbers too.
-        counts = np.bincount(pair, weights, len(first) * n_levels).astype(np.int64).reshape(len(first), n_levels)
-        columns |= {f"c{place}_{level}": counts[:, level] for level in each.places.values()}
-        columns["n"] = counts.sum(axis=1)
-    for place, (values, codes) in enumerate(numbered):
-        bit = integers(values.is_null())[codes[first]] << place % MASK_BITS
-        columns[f"mask{place // MASK_BITS}"] = columns.get(f"mask{place // MASK_BITS}", 0) + bit
-    vectors = FewVectors(columns)
-    histogram = vectors.histogram([name for some in names for name in some])
-    return Tally(
-        tuple(collect_dense(vectors, names[place], histogram, place, each) for place, each in enumerate(levels)),
-        vectors.homogeneity(names, [True] * len(names)),
-        vectors.missing(quasi),
-    )
-
-
-def number_values(column: pa.ChunkedArray) -> tuple[pa.Array, Integers]:
-    """The distinct values of a column, a missing one among them, and the place of each row's value there.
-
-    In this way, as filling a gap with a number makes Arrow load all of pandas.
-    """
-    whole = column.combine_chunks()
-    plain = whole.dictionary_decode() if hasattr(whole, "dictionary_decode") else whole
-    encoded = plain.dictionary_encode(null_encoding="encode")
-    return encoded.dictionary, integers(encoded.indices)
-
-
-def tally_nothing(levels: Sequence[Levels], n_quasi: int) -> Tally:
-    """What counting finds where there is no record."""
-    none = np.zeros(0, np.int64)
-    return Tally(
-        tuple(
-            CountedAttribute(
-                NoProfiles(len(each.labels)),
-                LevelCounts(each.labels, none, none, none, np.zeros(len(each.labels))),
-                LabelledCounts.from_cells(np.zeros((0, len(each.labels)))),
+    def read_cells(self, place: int) -> Cells:
+        """The cells with their keys, and the counts of the sensitive attribute at a place."""
+        if self.keyed is None:
+            raise InvalidInput(
+                "the table has too many cells to bring their keys into memory",
+                got=f"about {self.combinations:,} combinations of values",
+                allowed=f"up to {MOST_CELLS:,}, of {BYTES_FOR_ROW} bytes each",
+                fix="use fewer or coarser quasi-identifiers, or allow more memory; assessing needs no keys",
+                code="too-many-cells",
             )
-            for each in levels
-        ),
-        Homogeneity(0, 0, 0),
-        (0,) * n_quasi,
+        return self.keyed.cells(place)
+
+
+@dataclass(frozen=True)
+class Packing:
+    """The places of several columns as the digits of one number, or of a few."""
+
+    numberings: tuple[Numbering, ...]
+    """Those of quasi-identifiers, then those of sensitive attributes."""
+
+    @cached_property
+    def groups(self) -> list[list[int]]:
+        """Which columns are the digits of each number."""
+        groups: list[list[int]] = [[]]
+        for place, numbering in enumerate(self.numberings):
+            size = prod(self.numberings[each].width for each in groups[-1])
+            if groups[-1] and size * numbering.width >= LARGEST_KEY:
+                groups.append([])
+            groups[-1].append(place)
+        return groups
+
+    def digit(self, place: int) -> tuple[int, int]:
+        """Which number holds a column, and what a place of the column counts there."""
+        number = next(number for number, group in enumerate(self.groups) if place in group)
+        later = self.groups[number][self.groups[number].index(place) + 1 :]
+        return number, prod(self.numberings[each].width for each in later)
+
+    @property
+    def joins(self) -> str:
+        return " ".join(numbering.join for numbering in self.numberings)
+
+    @property
+    def bound(self) -> int:
+        """Combinations that there can be."""
+        return prod(numbering.width for numbering in self.numberings)
+
+    @property
+    def n_quasi(self) -> int:
+        return sum(numbering.column.role[0] == "q" for numbering in self.numberings)
+
+    def sql(self, columns: Sequence[int] | None = None) -> list[str]:
+        """SQL for the numbers; of some columns alone if these are given."""
+        chosen = range(len(self.numberings)) if columns is None else columns
+        found = []
+        for group in self.groups:
+            digits = [f"{self.numberings[each].code} * {self.digit(each)[1]}" for each in group if each in chosen]
+            found += [f"({' + '.join(digits)})::BIGINT"] if digits else []
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Combinations of values that occur, as packed numbers, and the records of each."""
+
+    packing: Packing
+    keys: tuple[Integers, ...]
+    count: Integers
+
+    def places(self, column: int) -> Integers:
+        """The place of a column's value in each row."""
+        number, unit = self.packing.digit(column)
+        width = self.packing.numberings[column].width
+        shifted = self.keys[number] // unit if unit > 1 else self.keys[number]
+        return shifted % width if self.packing.groups[number][0] != column else shifted
+
+    def take(self, chosen: Any) -> Rows:
+        return Rows(self.packing, tuple(key[chosen] for key in self.keys), self.count[chosen])
+
+    def sort(self) -> Rows:
+        """The rows in the order of their numbers; with the count as last digits if 63 bits suffice, which is faster."""
+        unit = int(self.count.max(initial=0)) + 1
+        if len(self.keys) > 1 or self.packing.bound * unit >= LARGEST_KEY:
+            return self.take(np.lexsort(self.keys[::-1]))
+        whole = self.keys[0] * unit
+        whole += self.count
+        whole.sort()
+        count = (whole % unit).astype(self.count.dtype)
+        whole //= unit
+        return Rows(self.packing, (whole,), count)
+
+
+def fetch_rows(values: Values, packing: Packing, most: int, slack: float = 1.0) -> Rows | int:
+    """The combinations that occur, in any order, or about how many there are if these are more than ``most``.
+
+    slack: by how much an estimate, which is off by a few percent, must exceed that to be relied on.
+    """
+    relation = values.relation
+    if min(values.rows, packing.bound) > most:
+        roles = ", ".join(column.role for column in values.columns)
+        about = int(relation.fetch(f"SELECT approx_count_distinct(hash({roles})) FROM {{rows}}")[0][0])
+        if min(about, packing.bound) > slack * most:
+            return about
+    keys = [f"{sql} AS k{place}" for place, sql in enumerate(packing.sql())]
+    narrow = "INTEGER" if values.records < 2**31 else "BIGINT"
+    query = (
+        f"SELECT {', '.join(keys)}, {values.total}::{narrow} AS n FROM {relation.name} AS x {packing.joins} "
+        f"GROUP BY ALL LIMIT {most + 1}"
     )
+    found = relation.connection.sql(query).fetchnumpy()
+    if len(found["n"]) > most:
+        return len(found["n"])
+    if any(np.ma.is_masked(column) for column in found.values()) or int(found["n"].sum()) != values.records:
+        raise source_changed()
+    for numbering in packing.numberings:
+        _ = numbering.values  # to have them when DuckDB is gone
+    arrays = [np.ma.getdata(found[f"k{place}"]) for place in range(len(keys))]
+    return Rows(packing, tuple(arrays), np.ma.getdata(found["n"]))
 
 
-def null_masks(cells: ir.Table, quasi: Sequence[str]) -> dict[str, ir.IntegerValue]:
-    """For each cell, which quasi-identifiers are missing: a bit each, up to sixty to a number."""
-    bits = [cells[name].isnull().cast("int64") * 2 ** (place % MASK_BITS) for place, name in enumerate(quasi)]
-    return {
-        f"mask{start // MASK_BITS}": reduce(add, bits[start : start + MASK_BITS])
-        for start in range(0, len(bits), MASK_BITS)
-    }
+def source_changed() -> InvalidInput:
+    return InvalidInput("the source changed while it was read", fix="try again", code="source-changed")
 
 
-def holds(value: ir.Value, key: Any, levels: Levels) -> ir.BooleanValue:
-    """Whether a record has that level; never NULL, so that every engine counts alike."""
-    if key is None:
-        return value.isnull()
-    return (value == key).fill_null(False) if levels.missing else value == key
+@dataclass(frozen=True, eq=False)
+class Selected:
+    """The combinations of values that are counted, and how many records are not."""
+
+    rows: Rows
+    missing: dict[str, int]
+    records: int
+    outside: int
+    dropped: int
+
+    def tally(self) -> Tally:
+        """What was counted. DuckDB is not needed any more, and its memory is free."""
+        rows = self.rows.sort()
+        packing, levels, level = rows.packing, [], []
+        for place in range(packing.n_quasi, len(packing.numberings)):
+            found, places = read_levels(packing.numberings[place], rows.places(place), rows.count)
+            check_several(packing.numberings[place].column.name, found)
+            levels.append(found)
+            level.append(places)
+        positive = rows.count > 0
+        if not positive.all():
+            rows, level = rows.take(positive), [each[positive] for each in level]
+        once = len(rows.count) > 1 and bool((rows.count == 1).all())
+        keyed = collect_cells(rows, levels, level)
+        attributes = tuple(
+            CountedAttribute.from_lists(each, *lists) for each, lists in zip(levels, keyed.lists, strict=True)
+        )
+        single = np.stack([np.diff(offsets) == 1 for *_, offsets in keyed.lists])
+        complete, none = int(single.all(axis=0).sum()), int((~single).all(axis=0).sum())
+        homogeneity = Homogeneity(complete, single.shape[1] - complete - none, none)
+        return Tally(
+            attributes, homogeneity, self.missing, self.records, self.outside, self.dropped, once=once, keyed=keyed
+        )
 
 
-def is_plain(key: Any) -> bool:
-    """Whether the value can stand in a query on every engine."""
-    return not isinstance(key, str) or "\0" not in key
+@dataclass(frozen=True)
+class TooManyCells:
+    """About how many combinations of values there are, more than memory holds."""
+
+    packing: Packing
+    combinations: int
 
 
-def takes_one_value(coded: ir.Table, value: ir.Value) -> ir.BooleanValue:
-    """Whether the records of a cell share one value, a missing one counting as a value."""
-    counted = coded["w"] > 0 if "w" in coded.columns else None
-    absent = value.isnull() if counted is None else value.isnull() & counted
-    rows, missing = coded.count(where=counted), coded.count(where=absent)
-    same = (value.min(where=counted) == value.max(where=counted)).fill_null(False)
-    return (missing == rows) | ((missing == 0) & same)
+def count_cells(values: Values, schema: Schema, resources: Resources) -> Selected | TooManyCells:
+    """Counts the records of a validated source in their cells, with their keys if memory allows."""
+    packing = number_columns(values, schema)
+    listed = sum(each.size for each in packing.numberings if each.table is not None)
+    most = min(MOST_CELLS, max(0, resources.memory - BYTES_FOR_VALUE * listed) // BYTES_FOR_ROW)
+    rows = fetch_rows(values, packing, most)
+    if isinstance(rows, int):
+        return TooManyCells(packing, rows)
+    return select_rows(values, schema, rows)
 
 
-def collect_dense(
-    vectors: Vectors, names: list[str], histogram: Mapping[str, Any], place: int, levels: Levels
-) -> CountedAttribute:
-    """What there is of one attribute, from the distinct vectors of counts."""
-    parts = [(level, *histogram[f"c{place}_{level}"]) for level in levels.places.values()]
-    level = np.concatenate([np.full(len(count), level, np.int64) for level, count, _, _ in parts])
-    count, cells, sizes = (np.concatenate([part[column] for part in parts]) for column in (1, 2, 3))
-    n_levels = len(levels.labels)
-    profiles, labelled = vectors.profiles(names, list(levels.places.values()), n_levels)
-    kept = labelled if len(names) <= DENSE_LEVELS or n_levels <= MOST_LABELS else None
-    return CountedAttribute(profiles, make_level_counts(levels, level, count, cells, sizes), kept)
+def number_columns(values: Values, schema: Schema) -> Packing:
+    dropping = schema.outside == "drop"
+    return Packing(tuple(number_values(values, column, dropping, MOST_LEVELS) for column in values.columns))
 
 
-def count_sparse(coded: ir.Table, quasi: list[str], place: int, levels: Levels) -> CountedAttribute:
-    """The same for an attribute with many levels, from one row for each cell and level present in it."""
-    key = f"y{place}"
-    pairs = coded.group_by([*quasi, key]).aggregate(c=total(coded))
-    with held(pairs.filter(pairs.c > 0)) as pairs:
-        lists = pairs.group_by(quasi).aggregate(profile=pairs.c.collect())
-        lists = lists.select(profile=lists.profile.sort())
-        grouped = lists.group_by("profile").aggregate(m=lists.count())
-        profiles = read_profiles(grouped, len(levels.labels))
-        labelled = label_pairs(pairs, quasi, key, levels)
-        sized = pairs.select(key, "c", n=pairs.c.sum().over(group_by=quasi))
-        found = read(sized.group_by([key, "c"]).aggregate(cells=sized.count(), sizes=sized.n.sum()))
-    count, cells, sizes = (integers(found[name]) for name in ("c", "cells", "sizes"))
-    return CountedAttribute(
-        profiles, make_level_counts(levels, find_places(found[key], levels), count, cells, sizes), labelled
-    )
+def select_rows(values: Values, schema: Schema, rows: Rows) -> Selected:
+    """Leaves out, or refuses, what the schema says: values outside the declared labels, and missing ones."""
+    packing, count = rows.packing, rows.count
+    total = inside_records = int(count.sum())
+    if not any(numbering.others or numbering.missing for numbering in packing.numberings):
+        check_records(values, schema, {}, total, {})
+        return Selected(rows, {}, total, 0, 0)
+    inside, present = np.ones(len(count), bool), np.ones(len(count), bool)
+    others: dict[str, int] = {}
+    lacking: dict[str, Any] = {}
+    for place, numbering in enumerate(packing.numberings):
+        places = rows.places(place)
+        if numbering.others:
+            other = places == numbering.other
+            inside &= ~other
+            others[numbering.column.role] = int(count[other].sum())
+        if numbering.missing:
+            lacking[numbering.column.name] = places == numbering.size
+            present &= ~lacking[numbering.column.name]
+    found = {name: int(count[where & inside].sum()) for name, where in lacking.items()}
+    missing = {name: number for name, number in found.items() if number}
+    kept = inside & present if schema.missing == "drop" else inside
+    records, inside_records = int(count[kept].sum()), int(count[inside].sum())
+    check_records(values, schema, missing, records, others)
+    chosen = rows if kept.all() else rows.take(kept)
+    return Selected(chosen, missing, records, total - inside_records, inside_records - records)
 
 
-def label_pairs(pairs: ir.Table, quasi: list[str], key: str, levels: Levels) -> LabelledCounts | None:
-    """The vectors of counts with their labels, from one row for each cell and level; None where they are many."""
-    import ibis
-
-    n_levels = len(levels.labels)
-    if n_levels > MOST_LABELS or read(pairs.aggregate(n=pairs.count()))["n"][0].as_py() > MOST_PAIRS:
-        return None
-    found = read(pairs.select(key, "c", cell=ibis.dense_rank().over(order_by=quasi)))
-    cell = integers(found["cell"])
-    cell -= cell.min()
-    n_cells = int(cell.max()) + 1
-    if n_cells * n_levels > MOST_NUMBERS:
-        return None
-    counts = np.zeros((n_cells, n_levels), np.int64)
-    counts[cell, find_places(found[key], levels)] = integers(found["c"])
-    return LabelledCounts.from_cells(counts)
+def check_records(
+    values: Values, schema: Schema, missing: dict[str, int], records: int, others: dict[str, int]
+) -> None:
+    """Refuses missing values, sources without records and values outside the declared labels, as the schema says."""
+    check_missing(missing, schema)
+    if schema.outside == "drop":
+        return
+    check_some(values, records + sum(others.values()), schema)
+    for column in [*values.sensitive, *values.quasi]:
+        if column.listed and ((column.declaration and column.declaration.repeated) or others.get(column.role)):
+            column.check(list_outside(values, column))
 
 
-def find_places(column: pa.ChunkedArray, levels: Levels) -> Integers:
-    """The place of each value of a column among the levels."""
-    values, codes = number_values(column)
-    listed = values.to_pylist()
-    if not levels.places.keys() >= set(listed):
-        raise InvalidInput(CHANGED, fix="try again")
-    return np.asarray(np.array([levels.places[value] for value in listed], np.int64)[codes])
+def read_levels(numbering: Numbering, places: Integers, count: Integers) -> tuple[Levels, Integers]:
+    """The levels of a sensitive attribute, and that of each row. A level that has counts of zero only is one too."""
+    records = np.bincount(places, count, numbering.width)
+    occurs = np.bincount(places, minlength=numbering.width) > 0
+    observed = np.flatnonzero(occurs[: numbering.size]).tolist()
+    missing = int(records[numbering.size]) if numbering.missing else 0
+    levels = numbering.levels(observed, missing)
+    return levels, renumber(numbering, levels, observed)[places]
 
 
-def make_level_counts(
-    levels: Levels, level: Integers, count: Integers, cells: Integers, sizes: Integers
-) -> LevelCounts:
-    """The histogram in a fixed order; the sum of n_i n_ik is count times the records of the cells that hold it."""
-    order = np.lexsort((count, level))
-    level, count, cells, sizes = level[order], count[order], cells[order], sizes[order]
-    products = np.zeros(len(levels.labels))
-    np.add.at(products, level, count.astype(np.float64) * sizes.astype(np.float64))
-    return LevelCounts(levels.labels, level, count, cells, products)
+def renumber(numbering: Numbering, levels: Levels, observed: Sequence[int]) -> Integers:
+    """For each place, that of its label among the levels."""
+    found = np.full(numbering.width, len(levels.labels) - 1, np.int64)  # the last is that of missing values
+    found[observed] = [levels.places[numbering.values[place]] for place in observed]
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class KeyedCells:
+    """The cells with their packed keys, and the positive counts of each attribute in them."""
+
+    packing: Packing
+    keys: tuple[Integers, ...]
+    """Of each cell, in order."""
+    levels: tuple[Levels, ...]
+    lists: tuple[tuple[Integers, Integers, Integers], ...]
+    """For each attribute the level and the count of each positive count, and where the counts of each cell begin."""
+
+    @cached_property
+    def domains(self) -> tuple[tuple[Domain, ...], Integers, bool]:
+        """The domains of the quasi-identifiers, the codes of each cell, and whether cells are in their order."""
+        rows = Rows(self.packing, self.keys, self.keys[0])
+        domains, codes, in_order = [], [], True
+        for place in range(self.packing.n_quasi):
+            numbering, places = self.packing.numberings[place], rows.places(place)
+            occurs = np.bincount(places, minlength=numbering.width) > 0
+            observed = np.flatnonzero(occurs[: numbering.size]).tolist()
+            levels = numbering.levels(observed, int(numbering.missing and occurs[numbering.size]))
+            new = renumber(numbering, levels, observed)
+            in_order &= bool((np.diff(new[observed]) > 0).all())
+            domains.append(make_domain(numbering.column, levels))
+            codes.append(new[places])
+        return tuple(domains), np.stack(codes, axis=1), in_order
+
+    def cells(self, place: int) -> Cells:
+        """The cells with their keys, and the counts of the sensitive attribute at a place."""
+        domains, codes, in_order = self.domains
+        level, count, offsets = self.lists[place]
+        name = self.packing.numberings[self.packing.n_quasi + place].column.name
+        cell = np.repeat(np.arange(len(codes)), np.diff(offsets))
+        level, count = level.astype(np.int64), count.astype(np.int64)
+        if in_order:
+            return Cells(name, self.levels[place].labels, domains, codes, cell, level, count)
+        return group_cells(name, self.levels[place].labels, domains, codes[cell], level, count)
+
+
+def make_domain(column: Column, levels: Levels) -> Domain:
+    named = levels.labels[: len(levels.labels) - levels.missing]
+    ordered = column.binning is not None or all(NUMBER.fullmatch(label) for label in named)
+    return Domain(column.name, levels.labels, ordered, levels.declared, levels.missing)
+
+
+def collect_cells(rows: Rows, levels: Sequence[Levels], level: Sequence[Integers]) -> KeyedCells:
+    """Rows of one cell together. ``levels`` and ``level``: those of each sensitive attribute, and of each row."""
+    packing = rows.packing
+    keys = []
+    for number, group in enumerate(packing.groups):
+        quasi = [each for each in group if each < packing.n_quasi]
+        if quasi:  # the places of quasi-identifiers alone, others being zero
+            unit = packing.digit(quasi[-1])[1]
+            keys.append(rows.keys[number] // unit * unit if unit > 1 else rows.keys[number])
+    new = np.zeros(len(rows.count), bool)
+    new[:1] = True
+    for key in keys:
+        new[1:] |= key[1:] != key[:-1]
+    starts = np.flatnonzero(new)
+    small = np.min_scalar_type(max(len(each.labels) for each in levels))
+    lists: tuple[tuple[Integers, Integers, Integers], ...]
+    if len(levels) == 1:
+        lists = ((level[0].astype(small), rows.count, np.append(starts, len(new))),)
+    else:
+        cell = np.cumsum(new) - 1
+        lists = tuple(
+            _add_up(cell, places, len(each.labels), rows.count) for each, places in zip(levels, level, strict=True)
+        )
+    return KeyedCells(packing, tuple(key[starts] for key in keys), tuple(levels), lists)
+
+
+def _add_up(cell: Integers, level: Integers, n_levels: int, count: Integers) -> tuple[Integers, Integers, Integers]:
+    """The counts of one of several attributes, whose rows stand for combinations with the others."""
+    pair = cell * n_levels + level
+    order = np.argsort(pair, kind="stable")
+    starts = np.flatnonzero(np.diff(pair[order], prepend=-1))
+    pairs = pair[order][starts]
+    total = np.add.reduceat(count[order].astype(np.int64), starts) if len(starts) else count
+    offsets = np.searchsorted(pairs // n_levels, np.arange(int(cell[-1]) + 2 if len(cell) else 1))
+    return pairs % n_levels, total, offsets

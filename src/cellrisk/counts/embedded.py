@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Any
 from cellrisk.counts.encodings import EncodedPath, find_encoding, recode
 from cellrisk.counts.engine import (
     LONGEST_LINE,
+    Relation,
     embedded_engine,
     literal_path,
     make_view,
-    name_table,
+    name_relation,
     quote_name,
     quote_sql,
     read_parquet,
+    stack,
 )
 from cellrisk.counts.files import (
     LINES,
@@ -36,14 +38,12 @@ from cellrisk.counts.files import (
 )
 from cellrisk.counts.frames import Unusable, check_exact, find_frame_reader
 from cellrisk.counts.resources import Resources
-from cellrisk.counts.stored import Opener, find_stored, plan_relation, plan_stored
+from cellrisk.counts.sqlite import Opener, find_stored, plan_relation, plan_stored
 from cellrisk.counts.streams import is_stream, plan_stream
 from cellrisk.errors import InvalidInput
 
 if TYPE_CHECKING:
-    import ibis.expr.types as ir
     import pyarrow as pa
-    from ibis.backends.duckdb import Backend
 
 ALLOWED = (
     "a path or glob of CSV or Parquet files, a DuckDB file or relation, a pandas, polars or narwhals frame, a pyarrow "
@@ -53,13 +53,13 @@ ALLOWED = (
 
 def open_embedded(
     source: Any, columns: Sequence[str], table: str | None, resources: Resources, by_declaration: bool = False
-) -> AbstractContextManager[ir.Table]:
+) -> AbstractContextManager[Relation]:
     """The columns in use of files or frames, as a table of an embedded DuckDB that lives for the block."""
     return open_planned(plan_source(source, columns, table, by_declaration), resources)
 
 
 @contextmanager
-def open_planned(opener: Opener, resources: Resources) -> Iterator[ir.Table]:
+def open_planned(opener: Opener, resources: Resources) -> Iterator[Relation]:
     """What a plan brings into an embedded DuckDB that lives for the block."""
     with embedded_engine(resources) as (connection, folder):
         yield opener(connection, folder)
@@ -96,9 +96,9 @@ def name_type(source: object) -> str:
     return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
 
 
-def register(connection: Backend, frame: pa.Table) -> ir.Table:
-    connection.con.register("frame", frame)
-    return name_table(connection, "frame")
+def register(connection: Any, frame: pa.Table) -> Relation:
+    connection.register("frame", frame)
+    return name_relation(connection, "frame")
 
 
 def plan_files(
@@ -123,7 +123,7 @@ def plan_files(
 
 def plan_file_of_others(path: Path, columns: Sequence[str], sheet: str | None, by_declaration: bool) -> Opener:
     """A file of another program, which goes through a file in the private folder."""
-    from cellrisk.counts.foreign import plan_foreign, unpack
+    from cellrisk.counts.other_formats import plan_foreign, unpack
 
     check_file(path, may_be_empty=by_declaration and path.suffix.lower() in LINES)
     if path.suffix.lower() in PACKED:
@@ -144,7 +144,7 @@ def plan_recoded(files: Sequence[Path], columns: Sequence[str], encoding: str | 
         if not is_text(path):
             raise InvalidInput("only text has an encoding to name", got=path, fix="leave the encoding out")
 
-    def read(connection: Backend, folder: Path) -> ir.Table:
+    def read(connection: Any, folder: Path) -> Relation:
         copies = [
             recode(path, encoding or find_encoding(path) or "utf-8", folder / f"recoded{number}{_text_ending(path)}")
             for number, path in enumerate(files)
@@ -159,10 +159,13 @@ def _text_ending(path: Path) -> str:
 
 
 def plan_text(files: Sequence[Path], columns: Sequence[str]) -> Opener:
-    """Delimited text, every field as text, nothing guessed by the engine; files with the same header go together."""
+    """Delimited text, every field as text, nothing guessed by the engine; files with the same header go together.
+
+    It is parsed once, into a Parquet file in the private folder.
+    """
     groups = group_text(files, columns)
 
-    def read(connection: Backend, group: Sequence[TextFile], places: Sequence[int]) -> ir.Table:
+    def read(connection: Any, group: Sequence[TextFile], places: Sequence[int]) -> Relation:
         chosen = ", ".join(f"f{old} AS c{new}" for new, old in enumerate(places))
         fields = ", ".join(f"'f{place}': 'VARCHAR'" for place in range(len(group[0].names)))
         paths = ", ".join(quote_sql(literal_path(file.path)) for file in group)
@@ -171,9 +174,15 @@ def plan_text(files: Sequence[Path], columns: Sequence[str]) -> Opener:
             f"auto_detect=false, header=true, delim={quote_sql(group[0].delimiter)}, quote='\"', escape='\"', "
             f"compression={quote_sql(group[0].packing)}, max_line_size={LONGEST_LINE})"
         )
-        return make_view(connection, query, {f"c{place}": "string" for place in range(len(places))})
+        return make_view(connection, query)
 
-    return lambda connection, _: stack([read(connection, *group) for group in groups])
+    def copy(connection: Any, folder: Path) -> Relation:
+        path = folder / "text.parquet"
+        parsed = stack([read(connection, *group) for group in groups])
+        connection.execute(f"COPY (FROM {parsed.name}) TO {quote_sql(str(path))} (FORMAT parquet)")
+        return read_parquet(connection, [path])
+
+    return copy
 
 
 def plan_parquet(files: Sequence[Path], columns: Sequence[str]) -> Opener:
@@ -189,26 +198,35 @@ def plan_parquet(files: Sequence[Path], columns: Sequence[str]) -> Opener:
         for name, place in zip(columns, file.places, strict=True):
             check_stored(name, file.kinds[place])
 
-    def read(connection: Backend, paths: Sequence[Path], file: ParquetFile) -> ir.Table:
-        from ibis.expr.datatypes import DataType
-
+    def read(connection: Any, paths: Sequence[Path], file: ParquetFile, types: Sequence[str]) -> Relation:
         # By place, as names may repeat but for their case. No folder, and so no column of one, has such a name.
         names = [f"/{place}" for place in range(file.n_stored)] + file.names[file.n_stored :]
-        chosen = ", ".join(f"{quote_name(names[old])} AS c{new}" for new, old in enumerate(file.places))
+        forms = [quote_name(names[old]) for old in file.places]
+        spans = {
+            new: file.kinds[old].unit for new, old in enumerate(file.places) if pa.types.is_duration(file.kinds[old])
+        }
+        for new, unit in spans.items():
+            forms[new] = f"{DURATIONS[unit]}({forms[new]})"
+        if len(groups) > 1:
+            forms = [f"CAST({form} AS {kind})" for form, kind in zip(forms, types, strict=True)]
+        chosen = ", ".join(f"{form} AS c{new}" for new, form in enumerate(forms))
         hive = any(old >= file.n_stored for old in file.places)
         settings = {"hive_types_autocast": False} if hive else {}
-        table = read_parquet(connection, paths, chosen, names[: file.n_stored], hive_partitioning=hive, **settings)
-        spans = {
-            f"c{new}": table[f"c{new}"].as_interval(file.kinds[old].unit)
-            for new, old in enumerate(file.places)
-            if pa.types.is_duration(file.kinds[old])
-        }
-        table = table.mutate(**spans) if spans else table
-        if len(groups) == 1:
-            return table
-        return table.cast({f"c{place}": DataType.from_pyarrow(kind) for place, kind in enumerate(kinds)})
+        return read_parquet(connection, paths, chosen, names[: file.n_stored], hive_partitioning=hive, **settings)
 
-    return lambda connection, _: stack([read(connection, *group) for group in groups])
+    def read_all(connection: Any, _: Path) -> Relation:
+        types: list[str] = []
+        if len(groups) > 1:
+            empty = pa.schema([(f"c{place}", kind) for place, kind in enumerate(kinds)]).empty_table()
+            connection.register("kinds", empty)
+            types = list(name_relation(connection, "kinds").types.values())
+        return stack([read(connection, *group, types) for group in groups])
+
+    return read_all
+
+
+DURATIONS = {"s": "to_seconds", "ms": "to_milliseconds", "us": "to_microseconds"}
+"""Durations are whole numbers in a Parquet file."""
 
 
 def check_stored(name: str, kind: pa.DataType) -> None:
@@ -221,9 +239,3 @@ def check_stored(name: str, kind: pa.DataType) -> None:
             raise Unusable("holds durations in nanoseconds", "write it with microseconds, or as text")
     except Unusable as reason:
         raise InvalidInput(f"column '{name}' {reason}", fix=reason.fix) from None
-
-
-def stack(tables: Sequence[ir.Table]) -> ir.Table:
-    import ibis
-
-    return tables[0] if len(tables) == 1 else ibis.union(*tables, distinct=False)

@@ -1,74 +1,112 @@
-"""The embedded engine: an in-memory DuckDB behind Ibis that keeps to itself and leaves nothing behind."""
+"""The embedded engine: an in-memory DuckDB, the SQL that is sent to it, and what may be told of its errors."""
 
 from __future__ import annotations
 
 import re
 import uuid
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cellrisk.counts.resources import Resources, reported
-from cellrisk.errors import InvalidInput
+from cellrisk.errors import CellriskError, InvalidInput
 from cellrisk.system.scratch import private_folder
-
-if TYPE_CHECKING:
-    import ibis.expr.types as ir
-    from ibis.backends.duckdb import Backend
 
 LONGEST_LINE = 32_000_000
 """Bytes of a line of text, or of a field over several lines, that the engine reads."""
 
 
-@contextmanager
-def embedded_engine(resources: Resources) -> Iterator[tuple[Backend, Path]]:
-    """A DuckDB and its private folder, into which it spills. It reads no network, and both are gone after the block."""
-    import ibis
+@dataclass(frozen=True)
+class Relation:
+    """Rows in DuckDB: a view or table with the columns c0, c1, ..., and n if a row stands for several of the source."""
 
-    with warnings.catch_warnings(), private_folder() as folder:
-        # Ibis 12 calls a method that DuckDB 2 has renamed; nothing here or a user can do about it.
-        warnings.filterwarnings("ignore", message="fetch_arrow_table", category=DeprecationWarning)
-        connection = ibis.duckdb.connect(
-            temp_directory=str(folder / "spill"),
-            memory_limit=f"{resources.memory}B",
-            preserve_insertion_order=False,
-            autoinstall_known_extensions=False,
-            autoload_known_extensions=False,
-        )
+    connection: Any
+    name: str
+    types: Mapping[str, str]
+    """DuckDB's types of c0, c1, ..."""
+    kinds: Mapping[str, str] = field(default_factory=dict)
+    """How values of a column become labels, if its type does not tell: a number too long for any type comes as text."""
+    grouped: bool = False
+    """Whether it has the column n, the number of rows of the source that a row stands for."""
+
+    @property
+    def rows(self) -> str:
+        """SQL for the number of the source's rows that a row stands for."""
+        return "n" if self.grouped else "1"
+
+    def select(self, columns: Mapping[str, str], where: str | None = None) -> Relation:
+        """The relation with other columns, given in SQL, and with the rows that satisfy a condition alone."""
+        chosen = [f"{sql} AS {name}" for name, sql in columns.items()] + (["n"] if self.grouped else [])
+        condition = f" WHERE {where}" if where else ""
+        made = make_view(self.connection, f"SELECT {', '.join(chosen)} FROM {self.name}{condition}")
+        kept = {name: self.kinds[sql] for name, sql in columns.items() if sql in self.kinds}
+        return replace(made, kinds=kept, grouped=self.grouped)
+
+    def fetch(self, query: str) -> list[tuple[Any, ...]]:
+        """The rows of a query, in which {rows} stands for the relation."""
+        return list(self.connection.execute(query.replace("{rows}", self.name)).fetchall())
+
+    def read(self, most: int) -> Any:
+        """Up to so many rows as an Arrow table."""
+        return self.connection.sql(f"SELECT * FROM {self.name} LIMIT {most}").to_arrow_table()
+
+
+@contextmanager
+def embedded_engine(resources: Resources) -> Iterator[tuple[Any, Path]]:
+    """A DuckDB and its private folder, into which it spills. It reads no network, and both are gone after the block."""
+    import duckdb
+
+    with private_folder() as folder:
+        settings: dict[str, Any] = {
+            "temp_directory": str(folder / "spill"),
+            "memory_limit": f"{resources.memory}B",
+            "preserve_insertion_order": "false",
+            "autoinstall_known_extensions": "false",
+            "autoload_known_extensions": "false",
+        }
+        connection = duckdb.connect(config=settings)
         try:
-            with reported(connection.con, resources.progress):
+            connection.execute("SET TimeZone = 'UTC'")
+            with reported(connection, resources.progress):
                 yield connection, folder
         finally:
-            connection.disconnect()
+            connection.close()
 
 
-def make_view(connection: Backend, query: str, columns: Mapping[str, Any] | None = None) -> ir.Table:
-    """A query of DuckDB's as a table, computed each time it is asked. ``columns``: as `name_table` takes them."""
-    name = f"view_{uuid.uuid4().hex}"
-    connection.con.execute(f"CREATE TEMP VIEW {name} AS {query}")
-    return name_table(connection, name, columns)
+def new_name(start: str) -> str:
+    """A name for a view or table that nothing has."""
+    return f"{start}_{uuid.uuid4().hex}"
 
 
-def name_table(connection: Backend, name: str, columns: Mapping[str, Any] | None = None) -> ir.Table:
-    """A table of the engine, with the columns and types that it is known to have; without them, DuckDB is asked.
+def make_view(connection: Any, query: str) -> Relation:
+    """A query as a relation, computed each time it is asked."""
+    name = new_name("view")
+    connection.execute(f"CREATE TEMP VIEW {name} AS {query}")
+    return name_relation(connection, name)
 
-    It tells them when it plans a query. Ibis has it describe the table, which takes five times as long.
-    """
-    import ibis.expr.operations as ops
-    from ibis.expr.schema import Schema
 
-    if columns is None:
-        planned, read_type = connection.con.sql(f"FROM {name}"), connection.compiler.type_mapper.from_string
-        columns = {column: read_type(str(kind)) for column, kind in zip(planned.columns, planned.types, strict=True)}
-    table: ir.Table = ops.DatabaseTable(name, Schema(columns), connection, ops.Namespace()).to_expr()
-    return table
+def name_relation(connection: Any, name: str, kinds: Mapping[str, str] | None = None) -> Relation:
+    """A view or table by its name, with the types that DuckDB plans for it."""
+    planned = connection.sql(f"FROM {name}")
+    types = {column: str(kind) for column, kind in zip(planned.columns, planned.types, strict=True)}
+    grouped = types.pop("n", None) is not None
+    return Relation(connection, name, types, kinds or {}, grouped)
+
+
+def load_stream(connection: Any, batches: Any, kinds: Mapping[str, str]) -> Relation:
+    """Grouped rows from an Arrow stream, read once into a temporary table."""
+    name = new_name("loaded")
+    connection.register(f"{name}_stream", batches)
+    connection.execute(f"CREATE TEMP TABLE {name} AS FROM {name}_stream")
+    connection.unregister(f"{name}_stream")
+    return name_relation(connection, name, kinds)
 
 
 def read_parquet(
-    connection: Backend, paths: Sequence[Path], chosen: str = "*", names: Sequence[str] = (), **settings: bool
-) -> ir.Table:
+    connection: Any, paths: Sequence[Path], chosen: str = "*", names: Sequence[str] = (), **settings: bool
+) -> Relation:
     """Columns of Parquet files. Their statistics leave NaN out, and DuckDB would conclude that there is none.
 
     ``chosen``: the columns in SQL. ``names``: names for the first columns of the files, whatever they are called there.
@@ -77,6 +115,13 @@ def read_parquet(
     options = "".join(f", {name} = {value}" for name, value in {"can_have_nan": True, **settings}.items())
     renamed = f" AS files({', '.join(map(quote_name, names))})" if names else ""
     return make_view(connection, f"SELECT {chosen} FROM read_parquet([{listed}]{options}){renamed}")
+
+
+def stack(relations: Sequence[Relation]) -> Relation:
+    """The rows of several relations with the same columns."""
+    if len(relations) == 1:
+        return relations[0]
+    return make_view(relations[0].connection, " UNION ALL ".join(f"FROM {each.name}" for each in relations))
 
 
 def literal_path(path: Path) -> str:
@@ -89,12 +134,13 @@ def literal_path(path: Path) -> str:
 
 
 def quote_sql(text: str) -> str:
-    """A text as an SQL literal.
+    """A text as an SQL literal; a NUL character, which ends SQL, is spelt.
 
-    >>> quote_sql("it's")
-    "'it''s'"
+    >>> quote_sql("it's"), quote_sql("a\\0b")
+    ("'it''s'", "('a' || chr(0) || 'b')")
     """
-    return "'" + text.replace("'", "''") + "'"
+    parts = ["'" + part.replace("'", "''") + "'" for part in text.split("\0")]
+    return parts[0] if len(parts) == 1 else f"({' || chr(0) || '.join(parts)})"
 
 
 def quote_name(name: str) -> str:
@@ -106,22 +152,27 @@ def quote_name(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
+def quote_double(number: float) -> str:
+    """A floating-point number as an SQL literal that is exactly it."""
+    return f"'{float(number)!r}'::DOUBLE"
+
+
 @contextmanager
-def plain_refusals() -> Iterator[None]:
+def redacted() -> Iterator[None]:
     """Turns an engine's exception, which may quote the data, into one line that does not."""
     try:
         yield
-    except MemoryError:
-        raise InvalidInput(OUT_OF_MEMORY, fix=LESS_MEMORY) from None
+    except CellriskError:
+        raise
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise InvalidInput(f"the source or the temporary folder cannot be used: {reason}") from None
     except Exception as error:
         if isinstance(error, RuntimeError) and str(error) == "Query interrupted":  # Ctrl-C, as DuckDB says it
             raise KeyboardInterrupt from None
-        if not is_of_an_engine(error):
+        if not isinstance(error, MemoryError) and not is_of_an_engine(error):
             raise
-        raise explain_failure(error) from None
+        raise redact(error) from None
 
 
 def is_of_an_engine(error: Exception) -> bool:
@@ -134,16 +185,16 @@ OUT_OF_MEMORY = "the table does not fit into memory and the temporary folder"
 LESS_MEMORY = "use fewer or coarser quasi-identifiers, or free memory and disk"
 
 
-def explain_failure(error: Exception) -> InvalidInput:
+def redact(error: BaseException) -> InvalidInput:
     """What can be said of an engine's exception without its text, which may hold data: its kind and a line number.
 
     >>> failure = ValueError("CSV Error on Line: 3 Original Line: a,b,c Expected Number of Columns: 2 Found: 3")
-    >>> print(explain_failure(failure))
+    >>> print(redact(failure))
     the CSV source cannot be read: line 3 has 3 fields, the header has 2; correct that line
     """
     text, kind = str(error), type(error).__name__
-    if "OutOfMemory" in kind or "No space left" in text:
-        return InvalidInput(OUT_OF_MEMORY, fix=LESS_MEMORY)
+    if isinstance(error, MemoryError) or "OutOfMemory" in kind or "No space left" in text:
+        return InvalidInput(OUT_OF_MEMORY, fix=LESS_MEMORY, code="out-of-memory")
     if "CSV Parser state machine" in text:
         return InvalidInput(
             "the CSV source cannot be read: its line endings are mixed, or a quotation mark is out of place",
@@ -156,18 +207,21 @@ def explain_failure(error: Exception) -> InvalidInput:
         )
     line = re.search(r"CSV Error on Line: (\d+)", text)
     if line:
-        place = f"the CSV source cannot be read: line {int(line[1]):,}"
-        fields = re.findall(r"Expected Number of Columns: (\d+) Found: (\d+)", text)
-        if fields:
-            expected, found = fields[-1]
-            return InvalidInput(f"{place} has {found} fields, the header has {expected}", fix="correct that line")
-        if "Maximum line size" in text:
-            return InvalidInput(
-                f"{place} is longer than {LONGEST_LINE // 10**6} MB", fix="leave that column out, or convert to Parquet"
-            )
-        if "nterminated quote" in text:
-            return InvalidInput(f"{place} opens a quotation mark that is never closed", fix="correct that line")
-        if "unicode" in text.lower():
-            return InvalidInput(f"{place} is not UTF-8 text", fix="save the file as UTF-8")
-        return InvalidInput(place, fix="correct that line, or its quotation marks")
+        return _redact_line(f"the CSV source cannot be read: line {int(line[1]):,}", text)
     return InvalidInput(f"the engine could not read the source ({kind})", fix="check that the file is whole")
+
+
+def _redact_line(line: str, text: str) -> InvalidInput:
+    fields = re.findall(r"Expected Number of Columns: (\d+) Found: (\d+)", text)
+    if fields:
+        expected, found = fields[-1]
+        return InvalidInput(f"{line} has {found} fields, the header has {expected}", fix="correct that line")
+    if "Maximum line size" in text:
+        return InvalidInput(
+            f"{line} is longer than {LONGEST_LINE // 10**6} MB", fix="leave that column out, or convert to Parquet"
+        )
+    if "nterminated quote" in text:
+        return InvalidInput(f"{line} opens a quotation mark that is never closed", fix="correct that line")
+    if "unicode" in text.lower():
+        return InvalidInput(f"{line} is not UTF-8 text", fix="save the file as UTF-8")
+    return InvalidInput(line, fix="correct that line, or its quotation marks")

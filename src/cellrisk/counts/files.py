@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple, cast
 
-from cellrisk.counts.engine import LONGEST_LINE, plain_refusals
+from cellrisk.counts.engine import LONGEST_LINE, redacted
 from cellrisk.counts.schema import locate
 from cellrisk.errors import InvalidInput
 
@@ -214,7 +214,7 @@ def check_unpacked(path: str, limit: int | None) -> None:
         return
     file = Path(path)
     unpacked = 0
-    with plain_refusals(), refusals_of_the_system(file):
+    with redacted(), refusals_of_the_system(file):
         if is_parquet(file):
             import pyarrow.parquet as pq
 

@@ -1,41 +1,31 @@
 """Several tables of the same people, counted once: each record's cell in every table.
 
 One grouping by all columns of all tables and the sensitive attribute leaves at most as many rows as there are records.
-They come out of the engine in a stream, with numbers in place of keys, and the cells of each table are numbered here.
+They come out of DuckDB as packed numbers, and the cells of each table are numbered here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
-from operator import or_
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from cellrisk.counts.binning import Binning, make_binning
-from cellrisk.counts.coding import Flaw, code_bins, code_group, kind_of
-from cellrisk.counts.counting import CHANGED, find_places
-from cellrisk.counts.holding import held
-from cellrisk.counts.levels import declare
-from cellrisk.counts.likeness import refuse_counts
-from cellrisk.counts.parts import EVERYBODY, Part
+from cellrisk.counts.count_tables import refuse_counts
+from cellrisk.counts.counting import Rows, fetch_rows, number_columns, read_levels, select_rows
+from cellrisk.counts.engine import Relation
+from cellrisk.counts.filters import EVERYBODY, Part
+from cellrisk.counts.levels import Levels
 from cellrisk.counts.resources import Resources
 from cellrisk.counts.schema import Schema, read_mapping, read_names
 from cellrisk.counts.sources import open_records
-from cellrisk.counts.sums import total
-from cellrisk.counts.survey import Column, Survey, check_missing, is_level, list_domain, survey_source
-from cellrisk.counts.vectors import integers
+from cellrisk.counts.validation import check_missing, validate
 from cellrisk.errors import InvalidInput
 from cellrisk.system.arrays import Integers, find_distinct, number_keys
 from cellrisk.system.progress import Progress
 from cellrisk.system.text import number_of
-
-if TYPE_CHECKING:
-    import ibis.expr.types as ir
-    import pyarrow as pa
 
 MISSING = 0
 """The code of a missing value; others count from 1."""
@@ -157,11 +147,8 @@ def count_together(
         raise InvalidInput(f"levels are given for column '{unknown[0]}', which no table has")
     opened_as = Schema(tuple(raw), (sensitive,), count=count, missing=missing, outside=outside)
     resources = Resources.of(memory_limit, progress)
-    with open_records(source, opened_as, resources, table=table, engine=engine) as (records, opened_as, others, _):
-        values = {name: records[f"c{place}"] for place, name in enumerate(raw)}
-        marks = find_outside(records, values, columns, declared) if dropping else {}
+    with open_records(source, opened_as, resources, table=table, engine=engine) as (records, opened_as, others):
         flags = [f"belongs to part {place + 1}" for place in range(len(parts))]
-        flags += [f"is outside of column {place + 1}" for place in marks]
         schema = Schema(
             (*names, *flags),
             (sensitive,),
@@ -174,14 +161,20 @@ def count_together(
             "error" if missing == "error" and not dropping else "category",
             outside,
         )
-        survey = survey_source(arrange(records, values, columns, parts, marks), schema)
-        rows = read_rows(survey, len(columns), len(flags), len(tables), resources)
-    once = opened_as.count is None and bool(others) and bool((rows.count == 1).all()) and len(rows.count) > 1
+        found = validate(arrange(records, raw, columns, parts), schema)
+        packing = number_columns(found, schema)
+        labels = packing.numberings[-1].width
+        need = Need(4 * (len(names) + len(flags)), len(tables), labels, resources.memory)
+        rows = fetch_rows(found, packing, resources.memory // need.row, slack=1.5)
+        if isinstance(rows, int):
+            raise need.refuse(rows)
+        if not dropping:
+            select_rows(found, schema, rows)
+    combinations = read_combinations(rows, len(columns), len(parts))
+    once = len(combinations.count) > 1 and bool((combinations.count == 1).all())
     if opened_as.count is None:
-        refuse_counts(source, opened_as.columns, others, once, table=table, engine=engine)
-    if int(rows.count.sum()) != survey.records:
-        raise InvalidInput(CHANGED, fix="try again")
-    return join_tables(rows, survey, tables, columns, parts, tuple(marks), sensitive, names, opened_as)
+        refuse_counts(source, opened_as.columns, others, bool(others) and once, table=table, engine=engine)
+    return join_tables(combinations, tables, columns, parts, sensitive, names, opened_as)
 
 
 def name_variants(names: Sequence[str]) -> list[str]:
@@ -197,122 +190,58 @@ def name_variants(names: Sequence[str]) -> list[str]:
     return found
 
 
-def find_outside(
-    records: ir.Table,
-    values: Mapping[str, ir.Value],
-    columns: Sequence[tuple[str, Binning | None]],
-    declared: Mapping[str, Sequence[Any]],
-) -> dict[int, ir.BooleanValue]:
-    """Which values are not among the declared labels of their column, or cannot be put into a bin: for each column, by
-    its place, in which there can be any."""
-    found: dict[int, ir.BooleanValue] = {}
-    for place, (name, binning) in enumerate(columns):
-        value, given = values[name], declared.get(name)
-        flaws: list[Flaw] = []
-        coded: Any = code_group(value) if binning is None else code_bins(name, value, binning, flaws)
-        bad = [flaw.where.fill_null(False) for flaw in flaws if flaw.outside]
-        if given is not None:
-            kind = kind_of(value)
-            column = Column(name, "q0", kind, binning, declare(name, kind, binning, given), True)
-            levels = list_domain(records.select(q0=coded), column, True).levels
-            own: Any = {"q0": coded}
-            bad.append(~is_level(column.value(own), levels))
-        if bad:
-            found[place] = reduce(or_, bad)
-    return found
-
-
 def arrange(
-    records: ir.Table,
-    values: Mapping[str, ir.Value],
-    columns: Sequence[tuple[str, Binning | None]],
-    parts: Sequence[Part],
-    marks: Mapping[int, ir.BooleanValue],
-) -> ir.Table:
-    """The records with a column for every binning of a column, one for every part: whether they belong to it, and one
-    for every mark: whether their value is outside, which is then no value."""
-    import ibis
-
-    found: list[Any] = []
-    for place, (name, _) in enumerate(columns):
-        value = values[name]
-        found.append(ibis.cases((marks[place], ibis.null(value.type())), else_=value) if place in marks else value)
-    found += [part.holds(values).cast("int64") for part in parts]
-    found += [mark.cast("int64") for mark in marks.values()]
-    found += [records[name] for name in records.columns[len(values) :]]
-    return records.select(**{f"c{place}": value for place, value in enumerate(found)})
+    records: Relation, raw: Sequence[str], columns: Sequence[tuple[str, Binning | None]], parts: Sequence[Part]
+) -> Relation:
+    """The records with a column for every binning of a column, and one for every part: whether they belong to it."""
+    source = {name: f"c{place}" for place, name in enumerate(raw)}
+    values = {name: (column, records.types[column]) for name, column in source.items()}
+    chosen = [source[name] for name, _ in columns]
+    chosen += [f"({part.holds(values)})::BIGINT" for part in parts]
+    chosen += list(records.types)[len(raw) :]
+    return records.select({f"c{place}": column for place, column in enumerate(chosen)})
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
-    """What came out of the engine: codes of the columns, the level, the number of people."""
+class Combinations:
+    """The combinations of values that occur: codes of the columns, the level, the number of people."""
 
     codes: list[Integers]
     widths: list[int]
-    flags: list[Any]
-    """Whether they belong to each part, and whether their value is outside of each column that can have any."""
+    outside: list[Any]
+    """For each column, whose value is outside its declared labels; None if nobody's can be."""
+    parts: list[Any]
+    """Whether they belong to each part."""
     level: Integers
+    levels: Levels
     count: Integers
+    left_out: int
+    """Records whose sensitive value is outside the declared labels."""
 
 
-class Numbering:
-    """Numbers for the values of one column, as they come; in the end in an order that does not depend on that."""
-
-    def __init__(self) -> None:
-        self.numbers: dict[Any, int] = {}
-        self.parts: list[Integers] = []
-
-    def add(self, column: pa.ChunkedArray) -> None:
-        encoded = column.combine_chunks().dictionary_encode()
-        numbers = self.numbers
-        values = [numbers.setdefault(value, len(numbers) + 1) for value in encoded.dictionary.to_pylist()]
-        places = short([*values, MISSING])
-        self.parts.append(places[integers(encoded.indices.fill_null(len(values)))])
-
-    def finish(self) -> tuple[Integers, int]:
-        """The codes of all rows, and how many there may be."""
-        values = list(self.numbers)
-        order = short([0] * (len(values) + 1))
-        plain = all(isinstance(value, int) for value in values)
-        for place, value in enumerate(sorted(values, key=None if plain else str)):
-            order[self.numbers[value]] = place + 1
-        return order[join(self.parts, np.int32)], len(values) + 1
-
-
-def join(parts: Sequence[Integers], kind: Any) -> Integers:
-    return np.concatenate(parts) if parts else np.zeros(0, kind)
-
-
-def read_rows(survey: Survey, n_columns: int, n_flags: int, n_tables: int, resources: Resources) -> Rows:
-    """Groups the records by all columns and the level, and brings the groups here, a batch at a time."""
-    coded, levels = survey.coded, survey.levels[0]
-    quasi = [f"q{place}" for place in range(n_columns + n_flags)]
-    grouped = coded.group_by([*quasi, "y0"]).aggregate(c=total(coded))
-    grouped = grouped.filter(grouped.c > 0)
-    need = Need(4 * (n_columns + n_flags), n_tables, len(levels.labels), resources.memory)
-    numberings = [Numbering() for _ in range(n_columns)]
-    flags: list[list[Any]] = [[] for _ in range(n_flags)]
-    level: list[Integers] = []
-    count: list[Integers] = []
-    seen = 0
-    with known_to_fit(grouped, survey.records, need) as fitting:
-        for batch in stream(fitting):
-            seen += len(batch)
-            need.check(seen)
-            for place, numbering in enumerate(numberings):
-                numbering.add(batch[f"q{place}"])
-            for place in range(n_flags):
-                flags[place].append(integers(batch[f"q{n_columns + place}"]).astype(bool))
-            level.append(find_places(batch["y0"], levels).astype(np.int32))
-            count.append(integers(batch["c"]))
-    coded_columns = [numbering.finish() for numbering in numberings]
-    return Rows(
-        [codes for codes, _ in coded_columns],
-        [width for _, width in coded_columns],
-        [join(each, bool) for each in flags],
-        join(level, np.int32),
-        join(count, np.int64),
-    )
+def read_combinations(rows: Rows, n_columns: int, n_parts: int) -> Combinations:
+    """The combinations in an order that does not depend on that of the records."""
+    rows, last = rows.sort(), n_columns + n_parts
+    numbering, total = rows.packing.numberings[last], int(rows.count.sum())
+    if numbering.others:
+        rows = rows.take(rows.places(last) != numbering.other)
+    left_out = total - int(rows.count.sum())
+    levels, level = read_levels(numbering, rows.places(last), rows.count)
+    positive = rows.count > 0
+    rows, level = rows.take(positive), level[positive]
+    found = Combinations([], [], [], [], short(level), levels, rows.count.astype(np.int64), left_out)
+    for place in range(last):
+        numbering, places = rows.packing.numberings[place], rows.places(place)
+        if place >= n_columns:
+            found.parts.append(places + numbering.start > 0)
+            continue
+        occurs = np.bincount(places, minlength=numbering.width)[: numbering.size] > 0
+        code = short([MISSING] * numbering.width)
+        code[: numbering.size][occurs] = np.arange(1, int(occurs.sum()) + 1)
+        found.codes.append(code[places])
+        found.widths.append(int(occurs.sum()) + 1)
+        found.outside.append(places == numbering.other if numbering.others else None)
+    return found
 
 
 @dataclass(frozen=True)
@@ -330,61 +259,28 @@ class Need:
         """Bytes for a combination. Each may be a cell of its own in every table, with a count for each label."""
         return BYTES_FOR_ROW + self.codes + 4 * self.tables * (2 + self.labels)
 
-    def check(self, rows: int) -> None:
-        """Refuses more combinations than memory holds."""
-        if rows * self.row > self.memory:
-            raise InvalidInput(
-                "the tables together have more combinations of values than memory holds",
-                got=f"{rows:,} combinations or more in {self.tables} tables of {self.labels:,} labels, {self.row:,} "
-                f"bytes each, beside a limit of {self.memory / 10**6:,.0f} MB",
-                fix="allow more memory, use coarser bins, or assess fewer tables at once",
-            )
-
-
-@contextmanager
-def known_to_fit(grouped: ir.Table, records: int, need: Need) -> Iterator[ir.Table]:
-    """The groups, of which none is brought here where they are too many: more than there are records they cannot be,
-    and if that is not enough, the engine counts them first."""
-    if records * need.row <= need.memory:
-        yield grouped
-        return
-    backend: Any = grouped.get_backend()
-    if backend.name not in ("duckdb", "pyspark"):  # computed again, as a table of it may not be made everywhere
-        need.check(int(grouped.count().to_pyarrow().as_py()))
-        yield grouped
-        return
-    with held(grouped) as table:
-        need.check(int(table.count().to_pyarrow().as_py()))
-        yield table
-
-
-def stream(table: ir.Table) -> Iterator[pa.Table]:
-    """The rows of an expression, a batch at a time. Ibis 12 asks DuckDB 2 for a stream by a name that is gone."""
-    import pyarrow as pa
-
-    backend: Any = table.get_backend()
-    if backend.name == "duckdb":
-        batches = pa.RecordBatchReader.from_stream(backend.con.sql(backend.compile(table)))
-    else:
-        batches = table.to_pyarrow_batches()
-    for batch in batches:
-        if len(batch):
-            yield pa.Table.from_batches([batch])
+    def refuse(self, rows: int) -> InvalidInput:
+        """The refusal of more combinations than memory holds."""
+        return InvalidInput(
+            "the tables together have more combinations of values than memory holds",
+            got=f"about {rows:,} combinations in {self.tables} tables of {self.labels:,} labels, {self.row:,} "
+            f"bytes each, with a limit of {self.memory / 10**6:,.0f} MB",
+            fix="allow more memory, use coarser bins, or assess fewer tables at once",
+            code="too-many-cells",
+        )
 
 
 def join_tables(
-    rows: Rows,
-    survey: Survey,
+    rows: Combinations,
     tables: Sequence[Asked],
     columns: Sequence[tuple[str, Binning | None]],
     parts: Sequence[Part],
-    marks: Sequence[int],
     sensitive: str,
     names: Sequence[str],
     schema: Schema,
 ) -> JointCells:
     """The cells of every table, and where the rows are in them."""
-    levels = survey.levels[0]
+    levels = rows.levels
     level, count, labels = rows.level, rows.count, levels.labels
     known = np.ones(len(level), bool)
     if schema.missing != "category" and levels.missing:
@@ -392,14 +288,14 @@ def join_tables(
         if schema.missing == "error":
             check_missing({sensitive: int(count[~known].sum())}, schema)
         labels = labels[:-1]
-    outside = dict(zip(marks, rows.flags[len(parts) :], strict=True))
+    outside = {place: where for place, where in enumerate(rows.outside) if where is not None}
     left_out = np.zeros(len(level), bool)
     members = []
     for each in tables:
         member = known.copy()
         own = [columns.index(column) for column in each.columns()]
         if each.part:
-            member &= rows.flags[[*map(repr, parts)].index(repr(each.part))]
+            member &= rows.parts[[*map(repr, parts)].index(repr(each.part))]
             if not member.any():
                 raise InvalidInput(
                     f"no record is in the part of the people: {each.part.describe()}",
@@ -452,7 +348,7 @@ def join_tables(
         tuple(names),
         tuple(rows.widths),
         dropped,
-        survey.outside + int(count_all[left_out].sum()),
+        rows.left_out + int(count_all[left_out].sum()),
     )
 
 

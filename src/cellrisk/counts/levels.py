@@ -240,7 +240,8 @@ def observe(values: Sequence[SeenValue], kind: str, binning: Binning | None) -> 
         labelled.sort(key=lambda pair: (Decimal(pair[0]), pair[0]))
     else:
         labelled.sort()
-    return [label for label, _ in labelled], {key: place for place, (_, key) in enumerate(labelled)}
+    number = {label: place for place, label in enumerate(dict.fromkeys(label for label, _ in labelled))}
+    return list(number), {key: number[label] for label, key in labelled}
 
 
 def label_level(level: Any) -> str:

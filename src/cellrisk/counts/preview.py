@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from cellrisk.counts.coding import code_group, has_plain_values, is_missing
+from cellrisk.counts.columns import has_plain_values, is_missing, is_numeric, is_text, plain_value
 from cellrisk.counts.embedded import open_embedded
 from cellrisk.counts.encodings import EncodedPath, find_encoding, recode
-from cellrisk.counts.engine import plain_refusals
+from cellrisk.counts.engine import Relation, redacted
 from cellrisk.counts.files import (
     PACKED,
     check_file,
@@ -20,14 +20,11 @@ from cellrisk.counts.files import (
     is_foreign,
     is_parquet,
 )
-from cellrisk.counts.foreign import list_columns, unpack
+from cellrisk.counts.other_formats import list_columns, unpack
 from cellrisk.counts.resources import Resources
 from cellrisk.errors import InvalidInput
 from cellrisk.system.progress import Progress
 from cellrisk.system.scratch import private_folder
-
-if TYPE_CHECKING:
-    import ibis.expr.types as ir
 
 KINDS = ("text", "number", "truth", "date", "other")
 MOST_COLUMNS = 2000
@@ -38,7 +35,6 @@ CLEARLY_MORE = 2 * COUNTED
 READ = ("number", "truth", "date")
 """The kinds that text may be read as, the likeliest first."""
 SAMPLE = 2000
-TRUTHS = ("true", "false")
 
 
 @dataclass(frozen=True)
@@ -97,14 +93,15 @@ def preview_file(
     tell = progress or (lambda share: None)
     tell(0.0)
     source = files[0] if encoding is None else EncodedPath(str(files[0]), encoding)
-    with plain_refusals(), open_embedded(source, names, table, Resources.of(None, progress)) as records:
+    with redacted(), open_embedded(source, names, table, Resources.of(None, progress)) as records:
         places = range(len(names))
-        sample = records.limit(SAMPLE)
-        looks = _ask(sample, {name: value for place in places for name, value in _readings(sample, place).items()})
-        facts = {name: value for place in places for name, value in _facts(records, place, looks).items()}
-        found = _ask(records, {"rows": records.count(), **facts})
+        sample = f"(FROM {records.name} LIMIT {SAMPLE})"
+        looks = _ask(records, sample, {key: sql for place in places for key, sql in _readings(records, place).items()})
+        facts = {key: sql for place in places for key, sql in _facts(records, place, looks).items()}
+        found = _ask(records, records.name, {"rows": "count(*)", **facts})
         few = [place for place in places if found.get(f"about{place}", CLEARLY_MORE) < CLEARLY_MORE]
-        found |= _ask(records, {f"levels{place}": code_group(records[f"c{place}"]).nunique() for place in few})
+        levels = {f"levels{place}": f"count(DISTINCT {_value(records, place)})" for place in few}
+        found |= _ask(records, records.name, levels)
     tell(1.0)
     return Preview(int(found["rows"]), tuple(_describe(name, place, found) for place, name in enumerate(names)))
 
@@ -120,52 +117,55 @@ def _read_names(path: Path, table: str | None = None, encoding: str | None = Non
         return list_columns(path, table)
     if not is_parquet(path):
         return list(describe_text(path, []).names)
-    with plain_refusals():
+    with redacted():
         file = describe_parquet(path, [])
     return file.names[: file.n_stored]
 
 
-def _ask(table: ir.Table, facts: dict[str, Any]) -> dict[str, Any]:
-    """Numbers of a table, found in one pass."""
-    found: dict[str, Any] = table.aggregate(**facts).to_pyarrow().to_pylist()[0] if facts else {}
-    return found
+def _ask(records: Relation, rows: str, facts: dict[str, str]) -> dict[str, Any]:
+    """Numbers of some rows, each given in SQL, found in one pass."""
+    if not facts:
+        return {}
+    return dict(zip(facts, records.fetch(f"SELECT {', '.join(facts.values())} FROM {rows}")[0], strict=True))
 
 
-def _facts(table: ir.Table, place: int, looks: dict[str, Any]) -> dict[str, Any]:
+def _value(records: Relation, place: int) -> str:
+    return plain_value(f"c{place}", records.types[f"c{place}"])
+
+
+def _facts(records: Relation, place: int, looks: dict[str, Any]) -> dict[str, str]:
     """What is asked of one column in the first pass. Text is read only as what a sample of it looks like."""
-    column = table[f"c{place}"]
-    kind = column.type()
-    facts: dict[str, Any] = {f"missing{place}": table.count(where=is_missing(column))}
+    column, kind = f"c{place}", records.types[f"c{place}"]
+    missing = is_missing(column, kind)
+    facts = {f"missing{place}": f"count(*) FILTER ({missing})"}
     if not has_plain_values(kind):
         return facts
-    facts[f"about{place}"] = code_group(column).approx_nunique()
-    if not kind.is_string():
-        return {**facts, f"{_kind_of(kind)}{place}": table.count(where=~is_missing(column))}
-    readings = _readings(table, place)
+    facts[f"about{place}"] = f"approx_count_distinct({_value(records, place)})"
+    if not is_text(kind):
+        return {**facts, f"{_kind_of(kind)}{place}": f"count(*) FILTER (NOT ({missing}))"}
+    readings = _readings(records, place)
     likely = [f"{each}{place}" for each in READ if looks[f"{each}{place}"] == looks[f"present{place}"]]
     return {**facts, **{name: readings[name] for name in likely}}
 
 
-def _readings(table: ir.Table, place: int) -> dict[str, Any]:
+def _readings(records: Relation, place: int) -> dict[str, str]:
     """How much of a column of text reads as a number, a truth value or a date, and how much of it there is."""
-    column = table[f"c{place}"]
-    if not column.type().is_string():
+    column = f"c{place}"
+    if not is_text(records.types[column]):
         return {}
-    number = column.try_cast("float64")
+    number = f"TRY_CAST({column} AS DOUBLE)"
     return {
-        f"present{place}": column.count(),
-        f"number{place}": table.count(where=number.notnull() & ~number.isnan()),
-        f"truth{place}": table.count(where=column.lower().isin(TRUTHS)),
-        f"date{place}": table.count(where=column.try_cast("timestamp").notnull()),
+        f"present{place}": f"count({column})",
+        f"number{place}": f"count(*) FILTER ({number} IS NOT NULL AND NOT isnan({number}))",
+        f"truth{place}": f"count(*) FILTER (lower({column}::VARCHAR) IN ('true', 'false'))",
+        f"date{place}": f"count(TRY_CAST({column} AS TIMESTAMP))",
     }
 
 
-def _kind_of(kind: Any) -> str:
-    if kind.is_boolean():
+def _kind_of(kind: str) -> str:
+    if kind == "BOOLEAN":
         return "truth"
-    if kind.is_numeric():
-        return "number"
-    return "date" if kind.is_temporal() else "text"
+    return "number" if is_numeric(kind) else "date" if not kind.startswith("INTERVAL") else "text"
 
 
 def _describe(name: str, place: int, found: dict[str, Any]) -> PreviewedColumn:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from cellrisk.errors import InvalidInput
-from cellrisk.system.arrays import Floats, Integers, number_keys
+from cellrisk.system.arrays import Floats, Integers, count_distinct, number_keys
 
 SIZE_CLASSES = ((1, 1), (2, 2), (3, 4), (5, 9), (10, 19), (20, 49), (50, 99), (100, 999), (1000, None))
 """First and last size of each class by which cells are told, in words and in pictures; the last has no end."""
@@ -228,6 +228,29 @@ class LabelledCounts:
         merged = _merge(counts[some], times[some], times[some])
         return LabelledCounts(merged.counts, merged.cells)
 
+    @staticmethod
+    def from_lists(level: Integers, count: Integers, offsets: Integers, n_levels: int) -> LabelledCounts | None:
+        """From the positive counts of each cell: those of cell i are ``count[offsets[i]:offsets[i + 1]]``, in the order
+        of their levels. None if the distinct vectors are too many to be kept.
+
+        >>> level, count = np.array([0, 1, 1]), np.array([2, 2, 2])
+        >>> LabelledCounts.from_lists(level, count, np.array([0, 1, 2, 3]), 2).cells.tolist()
+        [2, 1]
+        """
+        lengths = np.diff(offsets)
+        vectors, cells = [np.zeros((0, n_levels), np.int64)], [np.zeros(0, np.int64)]
+        for length in np.unique(lengths[lengths > 0]).tolist():
+            starts = offsets[:-1][lengths == length]
+            columns = [array[starts + place] for array in (level, count) for place in range(length)]
+            rows, times = count_distinct(columns, [int(column.max()) + 1 for column in columns])
+            dense = np.zeros((len(rows), n_levels), np.int64)
+            np.put_along_axis(dense, rows[:, :length], rows[:, length:], axis=1)
+            vectors.append(dense)
+            cells.append(times)
+            if sum(map(len, vectors)) * n_levels > MOST_NUMBERS:
+                return None
+        return LabelledCounts.from_cells(np.concatenate(vectors), np.concatenate(cells))
+
     @cached_property
     def sizes(self) -> Integers:
         """Records in one cell of each vector."""
@@ -303,6 +326,15 @@ class LevelCounts:
         return np.asarray(self.totals / self.totals.sum())
 
     @staticmethod
+    def from_lists(labels: Sequence[str], level: Integers, count: Integers, offsets: Integers) -> LevelCounts:
+        """From the positive counts of each cell: those of cell i are ``count[offsets[i]:offsets[i + 1]]``."""
+        counts = np.asarray(count, np.int64)
+        block = _merge(np.stack([level, counts], axis=1, dtype=np.int64), *[np.ones(len(counts), np.int64)] * 2)
+        sizes = np.repeat(np.add.reduceat(counts, offsets[:-1]) if len(counts) else counts, np.diff(offsets))
+        products = np.bincount(level, counts * sizes.astype(np.float64), len(labels)).astype(np.float64)
+        return LevelCounts(tuple(labels), block.counts[:, 0], block.counts[:, 1], block.cells, products)
+
+    @staticmethod
     def from_cells(cells: Any, labels: Sequence[str], multiplicity: Integers | None = None) -> LevelCounts:
         """The same from a matrix of counts, one row a cell, one column a level."""
         counts = np.asarray(cells, dtype=np.int64)
@@ -312,7 +344,7 @@ class LevelCounts:
         distinct, where = np.unique(pairs, axis=0, return_inverse=True)
         total = np.zeros(len(distinct), np.int64)
         np.add.at(total, where.reshape(-1), times[row])
-        products = (counts * (counts.sum(axis=1) * times)[:, None]).sum(axis=0).astype(np.float64)
+        products = (counts * (counts.sum(axis=1) * times.astype(np.float64))[:, None]).sum(axis=0)
         return LevelCounts(tuple(labels), distinct[:, 0], distinct[:, 1], total, products)
 
 

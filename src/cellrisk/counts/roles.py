@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from cellrisk.counts.likeness import is_named_like_counts, words_of
+from cellrisk.counts.count_tables import is_named_like_counts, words_of
 from cellrisk.counts.preview import Preview, PreviewedColumn
 from cellrisk.system.results import Result
 from cellrisk.system.text import aligned, number_of

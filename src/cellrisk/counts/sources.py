@@ -1,33 +1,31 @@
-"""Sources: whatever holds the records, as an Ibis table with the columns in use, named c0, c1, ... in their order.
+"""Sources: whatever holds the records, as a relation of DuckDB with the columns in use, c0, c1, ... in their order.
 
-One more engine is one more module with a function like `open_embedded`, and one more branch here. Counting takes a
-table of any Ibis engine.
+Files and frames are read by DuckDB itself. A database or a Spark cluster groups its rows by the columns in use, and
+what comes here is one row for each combination that occurs.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from cellrisk.counts.columns import is_numeric
 from cellrisk.counts.embedded import open_embedded
-from cellrisk.counts.engine import plain_refusals
-from cellrisk.counts.files import PARQUET_SUFFIXES, find_files, is_address
-from cellrisk.counts.frames import find_frame_reader, list_types
+from cellrisk.counts.engine import Relation, embedded_engine, load_stream, quote_sql, redacted, stack
+from cellrisk.counts.files import find_files, is_address
+from cellrisk.counts.frames import list_types
 from cellrisk.counts.grouped import GroupedRows
 from cellrisk.counts.resources import Resources
 from cellrisk.counts.schema import NO_COUNT, AskedColumns, Schema
-from cellrisk.counts.stored import find_stored
+from cellrisk.counts.sqlite import find_stored
 from cellrisk.counts.streams import unwrap
-from cellrisk.errors import InvalidInput
+from cellrisk.errors import InvalidInput, argument
 from cellrisk.system.words import EngineName, list_words, require_word
 from cellrisk.system.writing import keep_inputs
-
-if TYPE_CHECKING:
-    import ibis.expr.types as ir
 
 ENGINES: tuple[EngineName, ...] = list_words(EngineName)
 
@@ -35,13 +33,11 @@ ENGINES: tuple[EngineName, ...] = list_words(EngineName)
 class Opened(NamedTuple):
     """A source that is opened."""
 
-    records: ir.Table
+    records: Relation
     schema: Schema
     """The schema, in which the word "none" for a column of counts was read as "no counts", or as a column's name."""
     others: tuple[str, ...]
     """The names of the columns that are not in use."""
-    held: Any
-    """What is kept of the source, to read cells from later."""
 
 
 @contextmanager
@@ -53,8 +49,8 @@ def open_source(
     table: str | None = None,
     engine: str | None = None,
     by_declaration: bool = False,
-) -> Iterator[ir.Table]:
-    """The columns in use, as a table expression that can be run inside the block.
+) -> Iterator[Relation]:
+    """The columns in use, as a relation that can be asked inside the block.
 
     by_declaration: where each value has a type of its own, as in SQLite, a column has the type that was declared for
     it, whatever it holds: no record may decide how the others are read.
@@ -63,83 +59,69 @@ def open_source(
         require_word("engine", engine, ENGINES)
     source = unwrap(source)
     keep_inputs("the records", *list_files_of(source))
-    with plain_refusals():
+    with redacted():
         kinds = list_types(source)
-        opened: AbstractContextManager[ir.Table]
-        if ("ibis", "Table") in kinds and (engine != "spark" or source.get_backend().name == "pyspark"):
-            from cellrisk.counts.databases.expressions import open_expression
+        is_ibis = ("ibis", "Table") in kinds
+        if is_ibis and table is not None:
+            raise InvalidInput("a table of Ibis has one table only", fix=f"leave {argument('table')} out")
+        if engine == "spark" or ("pyspark", "DataFrame") in kinds or _is_remote(source):
+            with _open_elsewhere(source, columns, table, engine, resources, by_declaration) as relation:
+                yield relation
+            return
+        with open_embedded(source, columns, table, resources, by_declaration) as relation:
+            yield relation
 
-            if table is not None:
-                raise InvalidInput("the Ibis table needs no table=", fix="leave table= out")
-            opened = open_expression(source, columns, resources, by_declaration)
-        elif engine == "spark" or ("pyspark", "DataFrame") in kinds:
-            from cellrisk.counts.spark.reading import open_spark
 
-            opened = open_spark(source, columns)
-        elif is_address(source) and find_stored(source) is None:
-            from cellrisk.counts.databases.database import open_database
-
-            opened = open_grouped(open_database(source, table, columns), resources)
-        else:
-            opened = open_embedded(source, columns, table, resources, by_declaration)
-        with opened as expression:
-            yield read_nothing_as_text(expression)
+def _is_remote(source: Any) -> bool:
+    """Whether a database holds the records: an address, or a table of Ibis."""
+    is_ibis = ("ibis", "Table") in list_types(source)
+    return is_ibis or (is_address(source) and find_stored(source) is None)
 
 
 @contextmanager
-def open_grouped(opened: AbstractContextManager[GroupedRows], resources: Resources) -> Iterator[ir.Table]:
-    """The records behind grouped rows, in the embedded engine."""
-    from cellrisk.counts.engine import embedded_engine, make_view
+def _open_elsewhere(
+    source: Any, columns: Sequence[str], table: str | None, engine: str | None, resources: Resources, declared: bool
+) -> Iterator[Relation]:
+    """Rows that a database or Spark has grouped."""
+    if ("ibis", "Table") in list_types(source) and (engine != "spark" or source.get_backend().name == "pyspark"):
+        from cellrisk.counts.databases.expressions import open_expression
 
-    with embedded_engine(resources) as (connection, _):
-        with opened as rows:
-            connection.con.register("batches", rows.batches)
-            connection.con.execute("CREATE TEMP TABLE grouped AS FROM batches")
-            connection.con.unregister("batches")
-        names = [name for name in connection.con.table("grouped").columns if name != "n"]
-        chosen = ", ".join(
-            as_decimal(connection.con, name)
-            if rows.kinds.get(name) == "number"
-            else f"{name}::TIMESTAMPTZ AS {name}"
-            if rows.kinds.get(name) == "instant"
-            else name
-            for name in names
-        )
-        yield make_view(connection, f"SELECT {chosen} FROM grouped, range(n)")
+        opened: Any = open_expression(source, columns, resources, declared)
+    elif engine == "spark" or ("pyspark", "DataFrame") in list_types(source):  # spark
+        from cellrisk.counts.spark.reading import open_spark
 
+        opened = open_spark(source, columns)
+    else:  # databases
+        from cellrisk.counts.databases.database import open_database
 
-def as_decimal(connection: Any, name: str) -> str:
-    """Text of numbers as decimals, if all of them fit."""
-    digits, scale, odd = connection.execute(
-        f"SELECT max(length(split_part(ltrim({name}, '-'), '.', 1))), "
-        f"max(length(rtrim(split_part({name}, '.', 2), '0'))),"
-        f" count(*) FILTER (NOT regexp_full_match({name}, '-?[0-9]+([.][0-9]+)?')) FROM grouped"
-    ).fetchall()[0]
-    if odd or (digits or 0) + (scale or 0) > 38:
-        return name
-    return f"{name}::DECIMAL(38, {scale or 0}) AS {name}"
+        opened = open_database(source, table, columns)
+    with ExitStack() as stack_of_sources:
+        found: Any = stack_of_sources.enter_context(opened)
+        if isinstance(found, Relation):
+            yield found
+            return
+        with embedded_engine(resources) as (connection, _):
+            grouped = found if isinstance(found, GroupedRows) else group_expression(found)
+            relation = load_stream(connection, grouped.batches, grouped.kinds)
+            stack_of_sources.close()
+            yield relation
 
 
-def read_nothing_as_text(table: ir.Table) -> ir.Table:
-    """The table with text in the place of columns of the type of nothing, in which every value is missing."""
-    import ibis.expr.datatypes as dt
-
-    def holds_nothing(kind: Any) -> bool:
-        if isinstance(kind, dt.Unknown):  # as Ibis calls DuckDB's type of nothing
-            return str(getattr(kind.raw_type, "args", {}).get("kind")).strip('"') == "NULL"
-        return bool(kind.is_null())
-
-    empty = [name for name, kind in table.schema().items() if holds_nothing(kind)]
-    return table.mutate(**{name: table[name].cast("string") for name in empty}) if empty else table
-
-
-def hold_source(source: Any, columns: Sequence[str]) -> Any:
-    """What a table keeps of its source, to read cells from later: of a frame in memory, the columns in use alone."""
-    read_frame = find_frame_reader(source)
-    if read_frame is None:
-        return source
-    with plain_refusals():
-        return read_frame(source, columns).rename_columns(list(columns))
+def group_expression(table: Any) -> GroupedRows:
+    """The rows of an Ibis table, grouped where they are; what Arrow has no exact type for comes as text."""
+    kinds, chosen = {}, {}
+    for name, kind in table.schema().items():
+        column = table[name]
+        plain = kind.is_integer() or kind.is_boolean() or kind.is_string() or kind.is_floating() or kind.is_date()
+        if not plain and not kind.is_nested() and not kind.is_binary():
+            kinds[name] = "number" if kind.is_decimal() else "text"
+            if kind.is_timestamp() and kind.timezone is not None:
+                kinds[name] = "instant"
+            column = column.cast("string")
+        chosen[name] = column
+    selected = table.select(**chosen)
+    grouped = selected.group_by(list(chosen)).aggregate(n=selected.count())
+    return GroupedRows(grouped.to_pyarrow(), kinds)
 
 
 @contextmanager
@@ -150,37 +132,30 @@ def open_records(
     choices = [replace(schema, count=False), schema] if schema.count == NO_COUNT else [schema]
     for reading in choices:
         asked = AskedColumns(reading.stored)
-        held = hold_source(source, asked) if table is None and engine != "spark" else source
-        columns = asked if asked.others is None else reading.stored
-        by_declaration = schema.outside == "drop"
-        with open_source(
-            held, columns, resources, table=table, engine=engine, by_declaration=by_declaration
-        ) as records:
+        declared = schema.outside == "drop"
+        with open_source(source, asked, resources, table=table, engine=engine, by_declaration=declared) as records:
             others = asked.others or ()
             if reading is choices[-1] or NO_COUNT not in others:
-                yield Opened(lengthen(records, reading), reading, others, held)
+                yield Opened(lengthen(records, reading), reading, others)
                 return
 
 
-def lengthen(records: ir.Table, schema: Schema) -> ir.Table:
+def lengthen(records: Relation, schema: Schema) -> Relation:
     """A wide table with one row for each cell and level; any other table as it is."""
     if not schema.wide:
         return records
-    import ibis
-
     n_quasi = len(schema.quasi_identifiers)
-    names = [f"c{place}" for place in range(n_quasi)]
-    counts = [records[f"c{n_quasi + place}"] for place in range(len(schema.wide))]
-    if len({str(count.type()) for count in counts}) > 1:
-        numeric = all(count.type().is_numeric() for count in counts)
-        counts = [count.cast("float64" if numeric else "string") for count in counts]
+    names = {f"c{place}": f"c{place}" for place in range(n_quasi)}
+    counts = [f"c{n_quasi + place}" for place in range(len(schema.wide))]
+    types = {records.types[count] for count in counts}
+    if len(types) > 1:
+        kind = "DOUBLE" if all(map(is_numeric, types)) else "VARCHAR"
+        counts = [f"{count}::{kind}" for count in counts]
     parts = [
-        records.select(**{name: records[name] for name in names}, level=ibis.literal(level), n=count).rename(
-            {f"c{n_quasi}": "level", f"c{n_quasi + 1}": "n"}
-        )
+        records.select({**names, f"c{n_quasi}": quote_sql(level), f"c{n_quasi + 1}": count})
         for level, count in zip(schema.wide, counts, strict=True)
     ]
-    return ibis.union(*parts, distinct=False)
+    return replace(stack(parts), kinds=records.kinds, grouped=records.grouped)
 
 
 def list_files_of(source: object) -> list[Path]:
@@ -200,8 +175,3 @@ def list_files_of(source: object) -> list[Path]:
         return list(find_files(given))
     except InvalidInput:
         return []
-
-
-def has_dictionaries(source: object) -> bool:
-    """Whether text comes with each value stored once: Parquet files."""
-    return isinstance(source, str | os.PathLike) and os.fspath(source).lower().endswith(PARQUET_SUFFIXES)

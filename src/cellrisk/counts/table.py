@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cellrisk.counts.cells import Cells
+from cellrisk.counts.counting import Homogeneity
 from cellrisk.counts.profiles import SIZE_CLASSES, LabelledCounts, LevelCounts, Profiles, name_sizes
 from cellrisk.counts.schema import listed
-from cellrisk.counts.vectors import Homogeneity
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.system.results import Result
 from cellrisk.system.text import aligned, number_of, percent
@@ -59,11 +59,10 @@ class Attribute:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FrequencyTable(Result):
-    """Counts of the sensitive attributes in the cells of the quasi-identifiers, without records and without keys.
+    """Counts of the sensitive attributes in the cells of the quasi-identifiers, without records.
 
-    Made by `tabulate`. What needs the keys asks for `cells`, which are read from the source when first asked for.
-    Pickling leaves the source and the cells behind: a table that was pickled, and every result that holds it, has no
-    record, no key and no address of the source. A copy in the same process is the table itself.
+    Made by `tabulate`. What needs the keys asks for `cells`. Pickling leaves the cells behind: a table that was
+    pickled, and every result that holds it, has no record and no key. A copy in the same process is the table itself.
     """
 
     picture = "draw_sizes"
@@ -81,7 +80,7 @@ class FrequencyTable(Result):
     outside_records: int = 0
     """Records that were left out because a value of theirs is not among the declared labels."""
     read_cells: Callable[[int], Cells] | None = field(default=None, repr=False)
-    """Reads the cells with the counts of the attribute at a place, from the source."""
+    """Gives the cells with the counts of the attribute at a place."""
     _cells: dict[int, Cells] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -124,21 +123,17 @@ class FrequencyTable(Result):
         return self.attribute(name).profiles
 
     def cells(self, name: str | None = None) -> Cells:
-        """The cells with their keys and the counts of one sensitive attribute: for the curator alone.
-
-        They are read from the source again, which must still be there and hold the same counts.
-        """
+        """The cells with their keys and the counts of one sensitive attribute: for the curator alone."""
         attribute = self.attribute(name)
         place = self.sensitive.index(attribute.name)
         if place not in self._cells:
             if self.read_cells is None:
                 raise InvalidInput(
-                    "the source of this table is not at hand, as after pickling, so its cells cannot be read",
+                    "the cells of this table are not at hand, as after pickling",
                     fix="tabulate the source again",
                 )
             cells = self.read_cells(place)
-            same = cells.profiles().equals(attribute.profiles) if self.n_records else not cells.n_cells
-            if not same:
+            if (cells.n_cells, int(cells.count.sum())) != (self.n_cells, self.n_records):
                 raise InvalidInput("the source has changed since it was tabulated", fix="tabulate it again")
             self._cells[place] = cells
         return self._cells[place]
@@ -170,7 +165,7 @@ class FrequencyTable(Result):
 
     def to_frame(self, name: str | None = None) -> pd.DataFrame:
         """The table itself: one row for each positive count, with the values of the quasi-identifiers and the level
-        of one sensitive attribute. The keys are read from the source: for the curator alone."""
+        of one sensitive attribute. With keys: for the curator alone."""
         import pandas as pd
 
         cells = self.cells(name)

@@ -7,18 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from cellrisk.counts.cells import Cells
-from cellrisk.counts.coding import MOST_RECORDS
-from cellrisk.counts.counting import CHANGED, count_cells
+from cellrisk.counts.count_tables import refuse_count_names, refuse_counts
+from cellrisk.counts.counting import TooManyCells, count_cells
 from cellrisk.counts.encodings import EncodedPath
-from cellrisk.counts.keyed_cells import collect_cells
-from cellrisk.counts.likeness import occur_once, refuse_count_names, refuse_counts
-from cellrisk.counts.parts import EVERYBODY, Part, read_part, take_part, with_part
+from cellrisk.counts.filters import Part, read_part, take_part, with_part
 from cellrisk.counts.resources import Resources
 from cellrisk.counts.schema import Schema, read_names
-from cellrisk.counts.sources import has_dictionaries, lengthen, open_records, open_source
-from cellrisk.counts.survey import survey_source
+from cellrisk.counts.sources import open_records
 from cellrisk.counts.table import Attribute, FrequencyTable
+from cellrisk.counts.validation import validate
+from cellrisk.counts.without_keys import count_without_keys
 from cellrisk.errors import InvalidInput
 from cellrisk.system.checks import read_list, require_path
 from cellrisk.system.progress import Progress
@@ -38,7 +36,6 @@ def tabulate(
     table: str | None = None,
     engine: EngineName | None = None,
     memory_limit: str | int | None = None,
-    keys: bool = False,
     encoding: str | None = None,
     wide: Sequence[str] = (),
     where: Mapping[str, Any] | Part | None = None,
@@ -47,9 +44,8 @@ def tabulate(
 ) -> FrequencyTable:
     """How many records share each combination of quasi-identifiers, and how their sensitive values are spread?
 
-    The counts are exact. What risks need is computed at once. The result holds no records, and keys only where ``keys``
-    says so: else, asked for its `cells`, it reads the source again. Of a frame it keeps the columns in use, and no
-    other; once pickled, nothing.
+    The counts are exact, and the source is read once. The result holds no records. It holds the cells with their keys
+    (`cells`) up to 20 million combinations of values, and as memory allows; once pickled, it holds none.
 
     Parameters
     ----------
@@ -84,9 +80,6 @@ def tabulate(
     memory_limit
         What the embedded engine may hold, for example "4GB"; past it, it spills to a private folder. Default a share of
         the memory that is free.
-    keys
-        True brings the cells with their keys into memory while the source is open. Where `cells` is going to be asked
-        for, as `release` does, this saves the second reading.
     encoding
         That of text files which are not UTF-8, for example "latin-1"; UTF-16 is recognised by its mark.
     wide
@@ -124,58 +117,32 @@ def tabulate(
         if not isinstance(source, str | os.PathLike):
             raise InvalidInput("only text files have an encoding to name", got=type(source).__name__)
         source = EncodedPath(os.fspath(source), encoding)
-
-    def read(place: int) -> Cells:
-        return keyed[place] if keyed else read_cells(held, schema, resources, table, engine, place, part)
-
     asked = with_part(schema, part)
-    with open_records(source, asked, resources, table=table, engine=engine) as (records, asked, others, held):
+    with open_records(source, asked, resources, table=table, engine=engine) as (records, asked, others):
         if asked.count != schema.count:  # the word "none" was read
             schema = replace(schema, count=asked.count)
-        survey = survey_source(take_part(records, schema, part), schema)
-        tally = count_cells(survey, resources, has_dictionaries(source))
-        dropping = schema.outside == "drop"
-        once = schema.count is None and bool(others) and not dropping and occur_once(tally, survey.coded)
-        keyed = [collect_cells(survey, schema, place) for place in range(len(schema.sensitive))] if keys else []
-    if schema.count is None and dropping:
+        values = validate(take_part(records, schema, part), schema)
+        counted = count_cells(values, schema, resources)
+        if isinstance(counted, TooManyCells):
+            tally = count_without_keys(values, schema, counted)
+    if not isinstance(counted, TooManyCells):
+        tally = counted.tally()
+    if schema.count is None and schema.outside == "drop":
         refuse_count_names(others)
     elif schema.count is None:
-        refuse_counts(source, schema.columns, others, once, table=table, engine=engine)
-    numbers = {each.profiles.n_records for each in tally.attributes}
-    if max(numbers) > MOST_RECORDS:
-        raise InvalidInput("the counts add up to too many records", allowed=f"at most {MOST_RECORDS} in all")
-    if numbers != {survey.records}:
-        raise InvalidInput(CHANGED, fix="try again")
+        refuse_counts(source, schema.columns, others, bool(others) and tally.once, table=table, engine=engine)
     attributes = tuple(
-        Attribute(name, counted.levels, counted.profiles, each.declared, each.missing, counted.vectors)
-        for name, counted, each in zip(schema.sensitive, tally.attributes, survey.levels, strict=True)
+        Attribute(name, each.level_counts, each.profiles, each.levels.declared, each.levels.missing, each.vectors)
+        for name, each in zip(schema.sensitive, tally.attributes, strict=True)
     )
-    absent = {**dict(zip(schema.quasi_identifiers, tally.missing, strict=True)), **survey.missing}
     return FrequencyTable(
         schema.quasi_identifiers,
         attributes,
         tally.homogeneity,
         schema.missing,
-        tuple((name, records) for name, records in absent.items() if records),
-        survey.dropped,
+        tuple((name, tally.missing[name]) for name in schema.columns if name in tally.missing),
+        tally.dropped,
         schema.outside,
-        survey.outside,
-        read,
+        tally.outside,
+        tally.read_cells,
     )
-
-
-def read_cells(
-    source: Any,
-    schema: Schema,
-    resources: Resources,
-    table: str | None,
-    engine: str | None,
-    place: int,
-    part: Part = EVERYBODY,
-) -> Cells:
-    """The cells of a source with their keys, and the counts of the sensitive attribute at a place."""
-    by_declaration, asked = schema.outside == "drop", with_part(schema, part)
-    with open_source(
-        source, asked.stored, resources, table=table, engine=engine, by_declaration=by_declaration
-    ) as records:
-        return collect_cells(survey_source(take_part(lengthen(records, asked), schema, part), schema), schema, place)

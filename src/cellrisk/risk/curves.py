@@ -95,9 +95,9 @@ class Line:
         )
         least, most = int(np.argmin(self.risk)), int(np.argmax(self.risk))
         if percent(self.risk[least]) == percent(self.risk[most]):
-            return f"{start} At every epsilon shown it is {percent(self.risk[most])}."
+            return f"{start} At every epsilon computed it is {percent(self.risk[most])}."
         return (
-            f"{start} Of the epsilons shown, {self.epsilon[least]:.3g} has the smallest risk, "
+            f"{start} Of the epsilons computed, {self.epsilon[least]:.3g} has the smallest risk, "
             f"{percent(self.risk[least])}, and {self.epsilon[most]:.3g} the largest, {percent(self.risk[most])}."
         )
 

@@ -21,7 +21,7 @@ from cellrisk.system.checks import read_array, read_list
 from cellrisk.system.words import MechanismName, Neighbours
 
 if TYPE_CHECKING:
-    from cellrisk.counts.table import Attribute, FrequencyTable
+    from cellrisk.counts.table import Attribute
 
 LEAST_EPSILON, LARGEST_EPSILON = 1e-3, 1e2
 DEFAULT_POINTS = 201
@@ -150,13 +150,18 @@ class MeasuredRisk:
 
     @staticmethod
     def of(
-        table: FrequencyTable, measure: str, form: str, weights: str, priors: Priors, attack: str = "homogeneity"
+        attributes: Sequence[Attribute],
+        measure: str,
+        form: str,
+        weights: str,
+        priors: Priors,
+        attack: str = "homogeneity",
     ) -> MeasuredRisk:
         """The risk of those names; ``weights`` does not matter for marginal shrinkage."""
         asked = choose_risks(attack, measure, form, weights)
-        measures = tuple(asked.make(priors.fit(attribute, [measure]).measure)[0] for attribute in table.attributes)
+        measures = tuple(asked.make(priors.fit(attribute, [measure]).measure)[0] for attribute in attributes)
         weighting = "uniform" if measures[0].one_number else weights
-        return MeasuredRisk(table.attributes, measures, form, weighting, attack)
+        return MeasuredRisk(tuple(attributes), measures, form, weighting, attack)
 
     @property
     def people(self) -> MeasuredRisk:

@@ -43,6 +43,30 @@ def number_keys(columns: Iterable[Integers], widths: Iterable[int]) -> Integers:
     return key
 
 
+def count_distinct(columns: Sequence[Integers], widths: Sequence[int]) -> tuple[Integers, Integers]:
+    """Each distinct row of codes, in their order, and how often it occurs.
+
+    >>> count_distinct(np.array([[1, 0], [0, 1], [1, 0]]).T, [2, 2])
+    (array([[0, 1],
+           [1, 0]]), array([1, 2]))
+    """
+    key, addresses = number_keys(columns, widths), prod(widths)
+    if addresses >= LARGEST_KEY:
+        _, first, times = np.unique(key, return_index=True, return_counts=True)
+        return np.stack([np.asarray(column)[first] for column in columns], axis=1).astype(np.int64), times
+    if addresses <= max(ROOM * len(key), ADDRESSES):
+        counts = np.bincount(key, minlength=addresses)
+        key = np.flatnonzero(counts)
+        times = counts[key]
+    else:
+        key, times = np.unique(key, return_counts=True)
+    digits = []
+    for width in reversed(widths):
+        digits.append(key % width)
+        key = key // width
+    return np.stack(digits[::-1], axis=1), times
+
+
 def find_distinct(columns: Iterable[Integers], widths: Sequence[int]) -> tuple[Integers, Integers]:
     """Where each distinct row of codes is first, in the order of rows, and which of these each row is.
 

@@ -12,7 +12,7 @@ from cellrisk.counts.embedded import open_embedded, open_planned
 from cellrisk.counts.engine import read_parquet
 from cellrisk.counts.resources import Resources
 from cellrisk.counts.schema import locate
-from cellrisk.counts.stored import copy_rows, refusals_of_sqlite
+from cellrisk.counts.sqlite import copy_rows, refusals_of_sqlite
 from cellrisk.errors import InvalidInput
 
 if TYPE_CHECKING:

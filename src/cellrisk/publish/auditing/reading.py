@@ -124,17 +124,17 @@ def _name_missing(labels: tuple[str, ...], missing: bool) -> tuple[str | None, .
 
 
 def _read_source(source: Any, schema: Schema, table: str | None, engine: str | None) -> ReleasedCounts:
-    from cellrisk.counts.coding import check_type, kind_of
-    from cellrisk.counts.likeness import refuse_counts
+    from cellrisk.counts.columns import check_type, kinds_of
+    from cellrisk.counts.count_tables import refuse_counts
     from cellrisk.counts.resources import Resources
     from cellrisk.counts.sources import open_records
 
     names = schema.quasi_identifiers + schema.sensitive
-    with open_records(source, schema, Resources.of(None), table=table, engine=engine) as (records, schema, others, _):
+    with open_records(source, schema, Resources.of(None), table=table, engine=engine) as (records, schema, others):
         for place, name in enumerate(names):
-            check_type(name, records[f"c{place}"])
-        kinds = [kind_of(records[f"c{place}"]) for place in range(len(names))]
-        found = records.limit(MOST_ROWS + 1).to_pyarrow()
+            check_type(name, records.types[f"c{place}"])
+        kinds = [kinds_of(records)[f"c{place}"] for place in range(len(names))]
+        found = records.read(MOST_ROWS + 1)
     if len(found) > MOST_ROWS:
         raise InvalidInput("the released table has too many rows to bring into memory", allowed=f"up to {MOST_ROWS:,}")
     columns = [
@@ -144,7 +144,8 @@ def _read_source(source: Any, schema: Schema, table: str | None, engine: str | N
     counts = _read_counts(schema.count, found[f"c{len(names)}"]) if isinstance(schema.count, str) else None
     codes = np.stack([column.codes for column in columns], axis=1)
     first, number = find_distinct(codes.T, [max(len(column.labels), 1) for column in columns])
-    listed = np.bincount(number, minlength=len(first))
+    times = found["n"].to_numpy() if records.grouped else None
+    listed = np.bincount(number, times, minlength=len(first)).astype(np.int64)
     if counts is not None:
         _check_once(listed)
         counts = counts[first]

@@ -119,7 +119,7 @@ def estimate_caused(release: Release | str | os.PathLike[str], *, largest_error:
     with np.errstate(over="ignore"):
         each = estimate_cells(found.counts, math.exp(-1.0 / found.scale))
         value, error = float(each.sum()), math.sqrt(float((each**2).sum()))
-    if not error <= largest_error * abs(value):
+    if not 0 < error <= largest_error * abs(value):  # no cell tells anything if it is 0
         raise InvalidInput(
             "the counts of the release tell too little of its risk",
             got=f"a standard error of {error:.3g} people for a figure of {value:.3g}",

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from cellrisk.counts.table import require_table
 from cellrisk.decide.choosing import CHOICE_NOTE
-from cellrisk.decide.figure_limits import say_largest
-from cellrisk.decide.option import say_again
+from cellrisk.decide.limits import SMALLEST_EPSILON, RiskDefinition, read_limits, say_again, say_largest
 from cellrisk.decide.policies import Policies
 from cellrisk.decide.policy import Policy
-from cellrisk.decide.search import SMALLEST_EPSILON, Intervals, find_admissible, intersect
+from cellrisk.decide.search import Intervals, find_admissible, intersect
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism, describe_mechanism
 from cellrisk.repeat.accounting.composition import Composition
@@ -288,8 +287,8 @@ def largest_epsilon(
     limits = NextLimits(max_risk, max_caused, max_ceiling, kind, weights)
     policies = Policies.in_force(policy)
     if max_risk is not None:
-        words_of_risk: dict[str, str] = {"measure": measure, "form": form, "weights": weights}
-        policies.check_tighter(words_of_risk, max_risk=max_risk)
+        risk = RiskDefinition(measure, form, weights, priors=priors)
+        policies.check_tighter(read_limits(max_risk=min(max_risk, 1.0), risk=risk) if policies else ())
     said = describe_mechanism(mechanism, delta=delta, neighbours=neighbours, threshold=threshold)
     setting = said.with_epsilon(LEAST_EPSILON)
     next_release = NextRelease(past, setting, attribute, quasi_identifiers)

@@ -122,7 +122,6 @@ def release_together(
             bins=dict(each.bins),
             levels={name: labels for name, labels in levels.items() if name in (sensitive, *each.quasi_identifiers)},
             memory_limit=memory_limit,
-            keys=True,
             where=each.part,
             progress=progress,
             **opened,

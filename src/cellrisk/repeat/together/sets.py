@@ -8,8 +8,8 @@ from functools import cached_property
 from itertools import combinations
 from typing import Any, cast
 
+from cellrisk.counts.filters import Part, read_part
 from cellrisk.counts.joint import Asked
-from cellrisk.counts.parts import Part, read_part
 from cellrisk.counts.schema import read_mapping, read_names
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism

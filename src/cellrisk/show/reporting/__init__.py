@@ -159,9 +159,8 @@ def report(
     ('recommended', '<!doctype html>')
     """
     from cellrisk.counts.table import FrequencyTable, require_table
-    from cellrisk.decide.figure_limits import FigureLimit
+    from cellrisk.decide.limits import RiskDefinition, read_limits
     from cellrisk.decide.policies import Policies
-    from cellrisk.decide.policy import RiskDefinition
     from cellrisk.decide.tradeoff import TvdLimit
     from cellrisk.risk.figures import Attacker
     from cellrisk.risk.sweep import read_settings
@@ -172,9 +171,8 @@ def report(
     from cellrisk.show.reporting.records import list_fields
     from cellrisk.show.reporting.registry import write_record
 
-    figures: dict[str, Any] = {"max_caused": max_caused, "max_certain": max_certain}
-    figures |= {"max_ceiling": max_ceiling, "max_epsilon": max_epsilon}
-    limits = {"max_risk": max_risk, "max_people": max_people, "margin": margin}
+    limits: dict[str, Any] = {"max_caused": max_caused, "max_certain": max_certain, "max_ceiling": max_ceiling}
+    limits |= {"max_epsilon": max_epsilon, "max_risk": max_risk, "max_people": max_people, "margin": margin}
     told: dict[str, Any] = {"title": title, "organisation": organisation, "source": source, "audience": audience}
     told |= {"preparation": preparation, "date": date, "command": command}
     for name, text in (("title", title), ("organisation", organisation), ("source", source), ("audience", audience)):
@@ -210,8 +208,7 @@ def report(
             [each.table for each in table.tables],
             table.sensitive,
             table,
-            figures=FigureLimit.read(**figures, certainty=certainty),
-            required=limits,
+            limits=read_limits(**limits, certainty=certainty),
             split=split,
             public=public,
             disclosures=disclosures,
@@ -246,7 +243,6 @@ def report(
             policies,
             compare=str(mechanism),
             delta=delta,
-            figures=figures,
             limits=limits,
             attacker={"certainty": certainty, "belief": belief},
             top=top,
@@ -263,9 +259,8 @@ def report(
         check_published(published, public, said)
     if free is not None:
         check_free_figure(free, public, said)
-    conditions = policies.join(table, risk, needed=False, **limits)
-    figure_limits = policies.join_figures(FigureLimit.read(**figures, certainty=certainty, belief=belief))
-    if said.epsilon is None and not conditions and not figure_limits:
+    joined = policies.join(read_limits(**limits, certainty=certainty, belief=belief, risk=risk), risk)
+    if said.epsilon is None and not joined:
         raise InvalidInput(
             "a report needs a decision to ask for",
             allowed="an epsilon, or a limit to choose one by, as in choose",
@@ -280,8 +275,7 @@ def report(
         setting=setting,
         epsilon=said.epsilon,
         risk=risk,
-        conditions=conditions,
-        figure_limits=figure_limits,
+        limits=joined,
         attacker=Attacker.of(certainty, belief),
         tvd_limit=None if max_tvd is None else TvdLimit(max_tvd, releases=releases, seed=seed, cells=cells),
         cells=cells,

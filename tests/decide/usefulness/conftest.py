@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 import cellrisk as cr
-from tests.usefulness.definition import DOMAINS, people
+from tests.decide.usefulness.definition import DOMAINS, people
 
 
 @pytest.fixture(scope="session")

@@ -81,9 +81,9 @@ def test_delta_rules(table: cr.FrequencyTable) -> None:
         ({"max-risk": 0.3, "weights": "people"}, "unknown weights"),
         ({"max-risk": 0.3, "delta": "small"}, "delta cannot be read"),
         ({"max-risk": 0.3, "delta": 2}, "delta cannot be read"),
-        ({"max-people": 10**400}, "max-people must be a number of people"),
-        ({"max-risk": True}, "max-risk must be a share"),
-        ({"measure": "local"}, "no limit; allowed: max-risk, .*, max-epsilon or delta; for example max-caused = 0.01"),
+        ({"max-people": 10**400}, "max_people must be a number of people"),
+        ({"max-risk": True}, "max_risk must be a share"),
+        ({"measure": "local"}, "no limit; allowed: max-caused, .*, max-people or delta; for example max-caused = 0.01"),
         ({"max-risk": 0.3, "sizes": ["poisson"]}, "sizes must be one word"),
         ({"max-risk": 0.3, "sizes-fit": True}, "sizes-fit must be one word"),
         ({"max-risk": 0.3, "sizes-fit": "x"}, "unknown way to fit cell sizes; got 'x'"),
@@ -191,7 +191,7 @@ def test_choose_obeys(people: Path, capsys: Capture) -> None:
     assert json.loads(capsys.readouterr().out)["delta"] == near(0.1 / 60)
     for extra, says in (
         (["--max-risk", "0.4"], "looser than the policy"),
-        (["--measure", "local"], "the policy fixes --measure"),
+        (["--measure", "local"], "--measure is fixed by the policy"),
         (["--mechanism", "gaussian-analytic", "--delta", "0.1"], "larger than the policy allows"),
     ):
         assert main(["choose", str(people), *BASIC, *extra]) == 2

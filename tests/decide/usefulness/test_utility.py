@@ -17,9 +17,9 @@ from cellrisk.errors import InvalidInput
 from cellrisk.noise.distributions import Noise
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.system import arrays
+from tests.decide.usefulness.definition import DOMAINS, MECHANISMS, MODES, agree, people
 from tests.near import near
 from tests.shared_data import needs_shared_data, read
-from tests.usefulness.definition import DOMAINS, MECHANISMS, MODES, agree, people
 
 
 @pytest.mark.parametrize("cells", MODES)

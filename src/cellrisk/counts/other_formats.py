@@ -146,7 +146,10 @@ def ask_apart(
     asked = {"path": str(path), "sheet": sheet, "columns": columns and list(columns), "folder": str(folder)}
     limits = {"rows": ROWS, "bytes": LARGEST_SPREADSHEET, "memory": MEMORY, "seconds": seconds}
     said = b""
-    with suppress(BrokenPipeError), start_isolated("cellrisk.counts.apart", path.absolute().parent) as process:
+    with (
+        suppress(BrokenPipeError),
+        start_isolated("cellrisk.counts.statistical_worker", path.absolute().parent) as process,
+    ):
         try:
             send(process.stdin, asked | limits)
             said = process.stdout.read() if process.stdout else b""

@@ -10,18 +10,14 @@ import pandas as pd
 import pytest
 
 import cellrisk as cr
-from cellrisk.decide.choosing import weigh
-from cellrisk.decide.figure_limits import FigureLimit, Reach
-from cellrisk.decide.option import Intervals, SearchedRange
-from cellrisk.decide.requirement import Condition, Requirement, check_limits, describe_conditions
-from cellrisk.decide.search import Admissible
+from cellrisk.decide.choosing import Option, weigh
+from cellrisk.decide.limits import LimitBound, RiskDefinition, check_limits, describe_limits, read_limits, tightest
+from cellrisk.decide.search import Intervals
 from cellrisk.decide.tradeoff import TradeOff, TvdLimit
 from cellrisk.errors import CellriskError
 from cellrisk.noise.mechanisms import mechanism as make_mechanism
 from cellrisk.noise.perturbations import read_perturbation
-from cellrisk.risk.measures import Survival
 from cellrisk.risk.people import count_people
-from cellrisk.risk.sweep import find_limits
 from cellrisk.system.text import round_down
 from tests.near import near, same
 
@@ -127,9 +123,9 @@ def test_gaussian_and_the_grid_over_delta(adult: cr.FrequencyTable) -> None:
     choice = cr.choose(adult, "gaussian-analytic", max_risk=0.3, delta=[1e-6, 1e-5, 1e-4])
     epsilons = [option.epsilon for option in choice.options]
     assert epsilons == sorted(epsilons, reverse=True)  # type: ignore[type-var]
-    assert [option.setting.delta for option in choice.options] == [1e-6, 1e-5, 1e-4]
+    assert [option.mechanism.delta for option in choice.options] == [1e-6, 1e-5, 1e-4]
     usual = cr.choose(adult, "gaussian-analytic", max_risk=0.3)
-    assert usual.options[0].setting.delta == 3e-5
+    assert usual.options[0].mechanism.delta == 3e-5
     classical = cr.choose(adult, "gaussian", max_risk=0.3)
     assert classical.epsilon is None
     assert classical.admissible[-1][1] < 1
@@ -147,25 +143,11 @@ def test_alternatives_say_what_they_cost(adult: cr.FrequencyTable) -> None:
     for each in choice.alternatives:
         assert same(each.people[0], count_people(adult.profiles(), cr.Geometric(epsilon=each.epsilon)))
         assert f"{each.people[0].mean:,.0f}" in str(choice)
-    free = weigh(choice.measured, choice.options[0].setting, 1.0)
+    free = weigh(choice.measured, choice.options[0].mechanism, 1.0)
     assert {each.verdict for each in free} == {"no limit was set"}
     shown = choice.rounded()
     assert shown.epsilon == round_down(recommended.epsilon) == shown.alternatives[1].epsilon < recommended.epsilon
     assert shown.alternatives[1].risk == near(shown.risk)
-
-
-def test_the_ends_of_a_risk_are_found_once(bent: cr.FrequencyTable, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The search, the alternatives and the answer in words need them, for each of two mechanisms."""
-    found = []
-
-    def count(*given: Any) -> Any:
-        found.append(given)
-        return find_limits(*given)
-
-    monkeypatch.setattr("cellrisk.risk.sweep.find_limits", count)
-    choice = cr.choose(bent, ["laplace", "geometric"], margin=0.2)
-    assert choice.limits.raw < choice.limits.chance
-    assert len(found) == 2
 
 
 def test_the_range_can_be_narrowed(adult: cr.FrequencyTable) -> None:
@@ -196,7 +178,7 @@ def test_trade_off(bent: cr.FrequencyTable) -> None:
     nothing = cr.choose(bent, max_risk=0.26, form="exact", largest_epsilon=0.5, max_tvd=0.001, releases=5, way=1)
     assert nothing.epsilon is None
     assert "the limit on the TVD asks for more than 0.5" in nothing.why
-    allowed = nothing.options[0].within_risk_limits[-1][1]
+    allowed = nothing.options[0].within_limits[-1][1]
     assert number_after("the other limits allow epsilon up to", nothing.why) == pytest.approx(allowed, rel=1e-3, abs=0)
     neither = cr.choose(bent, max_risk=0.01, form="exact", largest_epsilon=0.5, max_tvd=0.001, releases=2, way=1)
     assert "comes nearest, with a risk of" in neither.why
@@ -241,40 +223,42 @@ def test_refusals(bent: cr.FrequencyTable, arguments: dict[str, object], says: s
         cr.choose(bent, **arguments)  # type: ignore[arg-type]
 
 
-def test_requirement_in_words() -> None:
-    assert Requirement(margin=0.05).describe() == "a risk at most 5% above chance"
+def find_breaches(
+    table: cr.FrequencyTable, method: Any, risk: RiskDefinition | None = None, **given: float
+) -> list[str]:
+    """What a method breaks of the limits given."""
+    found = [limit.breach(table.attributes, method) for limit in read_limits(**given, risk=risk)]  # type: ignore[arg-type]
+    return [breach for breach in found if breach is not None]
 
 
 def test_the_ends_of_what_may_be_required() -> None:
     for fine in ({"max_risk": 0.0}, {"max_risk": 1}, {"margin": 0.0}, {"margin": 1.0}, {"max_people": 0}):
-        assert Requirement(**fine) == Requirement(**fine)  # type: ignore[arg-type]
+        assert [limit.name for limit in read_limits(**fine)] == [*fine]  # type: ignore[arg-type]
     for wrong in ({"max_people": float("inf")}, {"max_people": True}, {"max_people": "5"}, {"margin": "0.1"}):
-        with pytest.raises(CellriskError, match="must be a"):
-            Requirement(**wrong)  # type: ignore[arg-type]
+        with pytest.raises(CellriskError) as refused:
+            read_limits(**wrong)  # type: ignore[arg-type]
+        assert refused.value.code == "limit-range"
     for huge, shown in ((10**400, "a number of more than 18 digits"), (10**18, "a number of more than 18 digits")):
         with pytest.raises(CellriskError, match=shown):
-            Requirement(max_risk=huge)
+            read_limits(max_risk=huge)
     with pytest.raises(CellriskError, match=r"got 999,?999"):
-        Requirement(max_risk=10**18 - 1)
+        read_limits(max_risk=10**18 - 1)
 
 
 def test_what_a_perturbation_breaks(bent: cr.FrequencyTable) -> None:
     """Rounded to 3, a count of 1 vanishes twice in three times, and one of 5 never: then 5 of 6 people are exposed."""
     rounded = read_perturbation("random-rounding:3")
-    measured = cr.choose(bent, max_risk=0.5).measured
     risk, people = 2 / 3 * 5 / 6, 20 * 5 * 2 / 3
-    assert Condition(Requirement(max_risk=risk + 1e-9, max_people=people + 1e-9), measured).breaches(rounded) == []
-    for limits, said in (
-        (Requirement(max_risk=risk - 1e-9), ["it is 55.6%"]),
-        (Requirement(max_people=people - 1e-9), ["it is 66.7"]),
-        (Requirement(margin=0.9), ["chance"]),
-        (Requirement(max_risk=0.1, max_people=1, margin=0.1), ["it is 55.6%", "it is 66.7", "chance"]),
-    ):
-        broken = Condition(limits, measured).breaches(rounded)
-        assert len(broken) == len(said)
-        assert all(word in line for word, line in zip(said, broken, strict=True))
-    guessed = cr.choose(bent, max_risk=0.9, attack="plurality", least_epsilon=1.0, largest_epsilon=1.1).measured
-    (line,) = Condition(Requirement(max_risk=1.0), guessed).breaches(rounded)
+    assert find_breaches(bent, rounded, max_risk=risk + 1e-9, max_people=people + 1e-7) == []
+    assert find_breaches(bent, rounded, max_risk=0.1, max_people=1, margin=0.1) == [
+        "a risk of at most 10% (local risk, tight, by records); it is 55.56%",
+        "a risk at most 10% above chance; a perturbation has no noise that could drown the counts, and so no chance "
+        "level",
+        "at most 1 person exposed on average (local risk, tight, by records); it is 66.67",
+    ]
+    assert len(find_breaches(bent, rounded, max_risk=risk - 1e-9)) == 1
+    assert len(find_breaches(bent, rounded, max_people=people - 1e-7)) == 1
+    (line,) = find_breaches(bent, rounded, RiskDefinition(attack="plurality"), max_risk=1.0)
     assert "homogeneity attack alone" in line
 
 
@@ -326,10 +310,10 @@ def test_the_risk_is_that_of_the_attribute_with_the_highest() -> None:
     tight = found[(found["form"] == "tight") & (found["weights"] == "records")]["risk"]
     assert tight.min() < tight.max()
     assert choice.risk == near(tight.max())
-    (line,) = Condition(Requirement(max_risk=0.5), choice.measured).breaches(read_perturbation("random-rounding:3"))
-    assert "it is 55.6%" in line  # of y; three and three are never shown alone
-    (line,) = Condition(Requirement(max_risk=0.01), choice.measured).breaches(cr.Geometric(epsilon=1.0))
-    assert line.endswith(f"it is {100 * tight.max():.1f}%")
+    (line,) = find_breaches(both, read_perturbation("random-rounding:3"), max_risk=0.5)
+    assert "it is 55.56%" in line  # of y; three and three are never shown alone
+    (line,) = find_breaches(both, cr.Geometric(epsilon=1.0), max_risk=0.01)
+    assert line.endswith(f"it is {100 * tight.max():.4g}%")
 
 
 def test_the_ends_are_those_of_the_attribute_with_the_highest_raw_risk() -> None:
@@ -340,70 +324,52 @@ def test_the_ends_are_those_of_the_attribute_with_the_highest_raw_risk() -> None
         assert choice.options[0].limits.raw == near(1.0)
 
 
-def test_limits_on_two_risks_are_both_said(bent: cr.FrequencyTable) -> None:
-    one, other = (cr.choose(bent, max_risk=0.5, measure=name).measured for name in ("local", "expected"))
-    said = describe_conditions([Condition(Requirement(max_risk=0.3), one), Condition(Requirement(max_risk=0.2), other)])
-    assert said == f"a risk of at most 30%, and a risk of at most 20% ({other.name})"
+def test_limits_on_two_risks_are_both_said() -> None:
+    one, other = (read_limits(max_risk=0.3, risk=RiskDefinition(measure=name)) for name in ("local", "expected"))
+    told = describe_limits([*one, *other, *read_limits(max_epsilon=1)])
+    assert told == [
+        "a risk of at most 30%",
+        "a risk of at most 30% (expected risk, tight, by records)",
+        "an epsilon of at most 1",
+    ]
+    (marginal,) = read_limits(max_risk=0.3, risk=RiskDefinition(measure="marginal_shrinkage"))
+    assert describe_limits([*one, marginal])[1].endswith("(marginal shrinkage risk, tight)")
 
 
-def test_the_tighter_of_two_requirements() -> None:
-    one, other = Requirement(max_risk=0.3, max_people=50), Requirement(max_risk=0.2, margin=0.1)
-    assert one.tighter(other) == other.tighter(one) == Requirement(max_risk=0.2, max_people=50, margin=0.1)
-
-
-def test_an_excess_is_the_largest_over_any_limit(bent: cr.FrequencyTable) -> None:
-    """By what `assess` says of the same table: risk less its limit, people less theirs as a share of records."""
-    choice = cr.choose(bent, max_risk=0.5, form="exact")
-    setting, at = choice.options[0].setting, cr.Geometric(epsilon=2.0)
-    risk = risk_at(bent, 2.0, "local", "exact", "records")
-    tight = risk_at(bent, 2.0, "local", "tight", "records")
-    chance = choice.measured.limits(setting)[0].chance
-    for limits, excess in (
-        (Requirement(max_risk=0.1), risk - 0.1),
-        (Requirement(margin=0.05), risk - chance - 0.05),
-        (Requirement(max_people=20), tight - 20 / bent.n_records),
-        (Requirement(max_risk=0.1, margin=0.9, max_people=100), risk - 0.1),
-        (Requirement(max_risk=0.9, margin=0.9, max_people=1), tight - 1 / bent.n_records),
+def test_a_risk_is_named_as_it_is_measured(bent: cr.FrequencyTable) -> None:
+    for words in (
+        {"weights": "uniform"},
+        {"form": "exact"},
+        {"attack": "plurality"},
+        {"measure": "marginal_shrinkage"},
     ):
-        excesses = Condition(limits, choice.measured).excesses(setting)
-        assert excesses((at.noise,)).max() == near(excess)
+        risk = RiskDefinition(**words)  # type: ignore[arg-type]
+        (limit,) = read_limits(max_risk=0.0, risk=risk)
+        assert f"({risk.of(bent.attributes).name})" in str(limit.breach(bent.attributes, cr.Geometric(epsilon=1.0)))
+
+
+def test_the_tighter_of_two_limits() -> None:
+    one, other = read_limits(max_risk=0.3, max_people=50), read_limits(max_risk=0.2, margin=0.1)
+    assert {limit.name: limit.maximum for limit in tightest((*one, *other))} == {
+        "max_risk": 0.2,
+        "max_people": 50,
+        "margin": 0.1,
+    }
+    unused = RiskDefinition(priors=cr.Priors(alpha="moments"))  # local risk needs no priors
+    assert len(tightest((*one, *read_limits(max_risk=0.1, risk=unused)))) == len(one)
 
 
 def test_what_a_mechanism_breaks(bent: cr.FrequencyTable) -> None:
     """By what `assess` says of the same table; at the limit itself nothing is broken."""
-    at = cr.Geometric(epsilon=0.2)
-    measured = cr.choose(bent, max_epsilon=1.0, form="exact").measured
+    at, exact = cr.Geometric(epsilon=0.2), RiskDefinition(form="exact")
     risk, tight = (risk_at(bent, 0.2, "local", form, "records") for form in ("exact", "tight"))
-    chance = measured.limits(make_mechanism("geometric", epsilon=1e-3))[0].chance
+    chance = exact.of(bent.attributes).limits(make_mechanism("geometric", epsilon=1e-3))[0].chance
     assert risk > chance + 1e-3
-    (said,) = Condition(Requirement(max_risk=0.1), measured).breaches(at)
-    assert said == f"a risk of at most 10% (local risk, exact, by records); it is {100 * risk:.1f}%"
+    (told,) = find_breaches(bent, at, exact, max_risk=0.1)
+    assert told == f"a risk of at most 10% (local risk, exact, by records); it is {100 * risk:.4g}%"
     for name, edge in (("max_risk", risk), ("margin", risk - chance), ("max_people", tight * bent.n_records)):
         for beyond, broken in ((1e-9, 0), (-1e-9, 1)):
-            limits = Requirement(**{name: edge * (1 + beyond)})
-            assert len(Condition(limits, measured).breaches(at)) == broken
-    found = float(measured.at(make_mechanism("geometric", epsilon=1e-3), np.array([0.2]))[0, 0])
-    assert Condition(Requirement(max_risk=found), measured).breaches(at) == []
-    fewer = Requirement(max_risk=1.0, max_people=1)
-    assert Condition(fewer, measured).breaches(at) == [
-        f"a risk of at most 100% and at most 1 person exposed on average (local risk, exact, by records); it is "
-        f"{100 * risk:.1f}%"
-    ]
-
-
-def test_what_a_perturbation_breaks_is_said_in_full(bent: cr.FrequencyTable) -> None:
-    rounded = read_perturbation("random-rounding:3")
-    measured = cr.choose(bent, max_epsilon=1.0).measured
-    assert Condition(Requirement(max_risk=0.1, max_people=1, margin=0.1), measured).breaches(rounded) == [
-        "a risk of at most 10% (local risk, tight, by records); it is 55.6%",
-        "at most 1 person exposed on average; it is 66.7",
-        "a risk at most 10% above chance; a perturbation has no noise that could drown the counts, and so no chance "
-        "level",
-    ]
-    survival = Survival((rounded.noise,), rounded.threshold)
-    found = float(measured.under(survival).max())
-    at_the_limit = Requirement(max_risk=found, max_people=found * bent.n_records)
-    assert Condition(at_the_limit, measured).breaches(rounded) == []
+            assert len(find_breaches(bent, at, exact, **{name: edge * (1 + beyond)})) == broken
 
 
 SHARE = ("a share", "from 0 to 1", [0, 1, 0.5], [-1e-9, 1 + 1e-9])
@@ -416,9 +382,9 @@ ABOVE_ZERO = ("a share of people", "above 0, up to 1", [1e-9, 1], [0, 1 + 1e-9])
         ("max_risk", *SHARE),
         ("margin", *SHARE),
         ("max_caused", *ABOVE_ZERO),
-        ("max-certain", *ABOVE_ZERO),
+        ("max_certain", *ABOVE_ZERO),
         ("max_people", "a number of people", "0 or more", [0, 1e6], [-1e-9]),
-        ("max-epsilon", "a number above 0", "for example 1", [1e-9, 1e6], [0, -1]),
+        ("max_epsilon", "a number above 0", "for example 1", [1e-9, 1e6], [0, -1]),
         (
             "max_ceiling",
             "above 0.5, as one of two equally likely values is guessed half the time",
@@ -450,14 +416,20 @@ def look(
     reaches: dict[str, float | None] | None = None,
     mechanism: str = "geometric",
     where: float = 1.25,
-) -> SearchedRange:
-    """A search of which the outcome is given: what keeps the limits on risks, and how far other limits reach."""
-    measured = cr.choose(bent, max_epsilon=1.0, form="exact").measured
-    conditions = (Condition(Requirement(**limits), measured),) if limits else ()  # type: ignore[arg-type]
+    trade_off: TradeOff | None = None,
+) -> Option:
+    """An answer of which the search is given: what keeps the limits on risks, and how far other limits reach."""
+    exact = RiskDefinition(form="exact")
     given: dict[str, Any] = {"max_ceiling": 0.75, "max_epsilon": 2.0, "max_caused": 0.1}
-    found = [Reach(FigureLimit.read(**{name: given[name]})[0], largest) for name, largest in (reaches or {}).items()]
-    setting = make_mechanism(mechanism, epsilon=1e-3, delta=0.0 if mechanism == "geometric" else 1e-3)  # type: ignore[arg-type]
-    return SearchedRange(setting, measured, conditions, Admissible(intervals, 0.1, where), tuple(found), searched)
+    kept = []
+    for name, largest in (reaches or {}).items():
+        most = largest if name == "max_epsilon" and largest == 2.0 else given[name]
+        allowed = () if largest is None else ((min(searched[0], 1e-3), largest),)
+        kept.append(LimitBound(read_limits(**{name: most})[0], allowed, allowed, searched[0]))
+    on_risks = read_limits(**(limits or {}), risk=exact)  # type: ignore[arg-type]
+    kept += [LimitBound(limit, intervals, intervals, where) for limit in on_risks]
+    made = make_mechanism(mechanism, epsilon=1e-3, delta=0.0 if mechanism == "geometric" else 1e-3)  # type: ignore[arg-type]
+    return Option(made, exact.of(bent.attributes), tuple(kept), trade_off, searched)
 
 
 def test_what_limits_allow_together(bent: cr.FrequencyTable) -> None:
@@ -474,7 +446,7 @@ def test_what_limits_allow_together(bent: cr.FrequencyTable) -> None:
         ({"max_ceiling": 20.0}, both),
         ({"max_ceiling": 5.0, "max_caused": None}, ()),
     ):
-        assert look(bent, both, reaches=reaches).answer(None).admissible == expected  # type: ignore[arg-type]
+        assert look(bent, both, limits={"max_risk": 0.5}, reaches=reaches).admissible == expected  # type: ignore[arg-type]
 
 
 def test_an_epsilon_is_recommended_where_a_limit_binds(bent: cr.FrequencyTable) -> None:
@@ -487,14 +459,14 @@ def test_an_epsilon_is_recommended_where_a_limit_binds(bent: cr.FrequencyTable) 
         (whole, {"max_ceiling": 9.0}, 9.0),
         (whole, {"max_epsilon": 2.0}, 2.0),
     ):
-        option = look(bent, intervals, limits=limits, reaches=reaches).answer(None)  # type: ignore[arg-type]
+        option = look(bent, intervals, limits=limits, reaches=reaches)  # type: ignore[arg-type]
         assert option.epsilon == epsilon
         assert option.open_ended == (epsilon is None)
         expected = None if epsilon is None else near(risk_at(bent, epsilon, "local", "exact", "records"))
         assert option.risk == expected
         assert (option.lowest_epsilon, option.searched) == (1.25, (0.1, 10.0))
         assert option.lowest_risk == near(risk_at(bent, 1.25, "local", "exact", "records"))
-    assert not look(bent, (), limits=limits).answer(None).open_ended
+    assert not look(bent, (), limits=limits).open_ended
 
 
 INSTEAD = (
@@ -578,7 +550,7 @@ def test_why(
     limits: dict[str, float],
     why: str,
 ) -> None:
-    assert look(bent, intervals, limits=limits, reaches=reaches).answer(None).why == why
+    assert look(bent, intervals, limits=limits, reaches=reaches).why == why
 
 
 def test_why_nothing_will_do(bent: cr.FrequencyTable) -> None:
@@ -589,13 +561,13 @@ def test_why_nothing_will_do(bent: cr.FrequencyTable) -> None:
         f"25.0%, and the raw table's is 0.0%; {INSTEAD}"
     )
     for limits in ({"max_risk": 0.1}, {"max_risk": 0.4}, {"margin": 0.1}):
-        assert look(bent, (), limits=limits).answer(None).why == nearest
+        assert look(bent, (), limits=limits).why == nearest
 
 
 def test_why_a_limit_that_the_start_breaks(bent: cr.FrequencyTable) -> None:
     """Looked at from 0.000001 on, or from the start of the range where that is smaller."""
     for start, least in ((0.1, 1e-6), (1e-7, 1e-7)):
-        option = look(bent, ((start, 9.0),), searched=(start, 10.0), reaches={"max_ceiling": None}).answer(None)
+        option = look(bent, ((start, 9.0),), searched=(start, 10.0), reaches={"max_ceiling": None})
         told = 100 / (1 + np.exp(-least))
         assert option.why == (
             f"no epsilon from {start:g} to 10 is admissible: already at epsilon {least:g}, the worst case is "
@@ -605,7 +577,7 @@ def test_why_a_limit_that_the_start_breaks(bent: cr.FrequencyTable) -> None:
 
 def test_the_classical_mechanism_ends_before_the_range_does(bent: cr.FrequencyTable) -> None:
     classical: dict[str, Any] = {"searched": (0.1, 0.9), "limits": {"max_risk": 0.9}, "where": 0.5}
-    why = look(bent, ((0.1, 0.9),), mechanism="gaussian", **classical).answer(None).why
+    why = look(bent, ((0.1, 0.9),), mechanism="gaussian", **classical).why
     assert "no limit binds: even epsilon 0.9, the end of what the mechanism covers, gives" in why
 
 
@@ -618,12 +590,14 @@ def test_a_limit_on_use_narrows_what_the_others_allow(bent: cr.FrequencyTable) -
         (None, (), "the other limits allow epsilon up to 10, the limit on the TVD asks for more than 10 (its TVD is"),
     ):
         found = TradeOff(limit, line, line, line, least)
-        option = look(bent, ((0.1, 10.0),), limits={"max_risk": 0.9}).answer(found)
-        assert (option.admissible, option.within_risk_limits) == (admissible, ((0.1, 10.0),))
+        option = look(bent, ((0.1, 10.0),), limits={"max_risk": 0.9}, trade_off=found)
+        assert (option.admissible, option.within_limits) == (admissible, ((0.1, 10.0),))
         assert says in option.why
-    late = look(bent, ((0.1, 1.0), (2.0, 3.0)), limits={"max_risk": 0.9}).answer(TradeOff(limit, line, line, line, 5.0))
+    late = look(
+        bent, ((0.1, 1.0), (2.0, 3.0)), limits={"max_risk": 0.9}, trade_off=TradeOff(limit, line, line, line, 5.0)
+    )
     assert late.why == NONE + "the other limits allow epsilon up to 3, the limit on the TVD asks for at least 5"
-    neither = look(bent, (), limits={"max_risk": 0.1}).answer(TradeOff(limit, line, line, line, None))
+    neither = look(bent, (), limits={"max_risk": 0.1}, trade_off=TradeOff(limit, line, line, line, None))
     assert neither.why.startswith(NONE + "epsilon 1.25 comes nearest")
-    bound = look(bent, ((0.1, 9.0),), limits={"max_risk": 0.9}).answer(TradeOff(limit, line, line, line, 0.5))
+    bound = look(bent, ((0.1, 9.0),), limits={"max_risk": 0.9}, trade_off=TradeOff(limit, line, line, line, 0.5))
     assert bound.why == "the limits allow epsilon from 0.5 to 9"

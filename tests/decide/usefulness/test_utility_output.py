@@ -18,8 +18,8 @@ import cellrisk.decide.usefulness as package
 from cellrisk.decide.usefulness import Utility, utility
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.system.text import CURATOR_NOTE
+from tests.decide.usefulness.definition import DOMAINS, MECHANISMS, MODES, people
 from tests.near import near
-from tests.usefulness.definition import DOMAINS, MECHANISMS, MODES, people
 
 LAPLACE = cr.Laplace(epsilon=1.0)
 REFUSALS: list[tuple[dict[str, Any], type[Exception], str]] = [

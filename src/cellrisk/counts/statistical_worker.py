@@ -12,7 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from cellrisk.counts import foreign
+from cellrisk.counts import other_formats
 from cellrisk.counts.files import SPREADSHEETS
 from cellrisk.counts.resources import free_memory
 from cellrisk.counts.streams import write_batches
@@ -21,11 +21,11 @@ from cellrisk.system.isolated import listen
 
 
 def main() -> None:
-    """Answer what `foreign.ask_apart` asks, as JSON: names of columns, or of the file that was written."""
+    """Answer what `other_formats.ask_apart` asks, as JSON: names of columns, or of the file that was written."""
     try:
         asked = listen().get()
         faulthandler.dump_traceback_later(asked["seconds"], exit=True, file=sys.stdout)
-        foreign.ROWS, foreign.LARGEST_SPREADSHEET = asked["rows"], asked["bytes"]
+        other_formats.ROWS, other_formats.LARGEST_SPREADSHEET = asked["rows"], asked["bytes"]
         sys.stdout.write(json.dumps(answer(asked)))
         sys.stdout.flush()
         os._exit(0)
@@ -35,12 +35,12 @@ def main() -> None:
 
 def answer(asked: dict[str, Any]) -> dict[str, list[str]]:
     path, sheet, columns = Path(asked["path"]), asked["sheet"], asked["columns"]
-    reader = foreign.Spreadsheet() if path.suffix.lower() in SPREADSHEETS else foreign.Statistical()
-    for library in (foreign.APART[path.suffix.lower()], *(["pyarrow.parquet"] if columns else [])):
+    reader = other_formats.Spreadsheet() if path.suffix.lower() in SPREADSHEETS else other_formats.Statistical()
+    for library in (other_formats.APART[path.suffix.lower()], *(["pyarrow.parquet"] if columns else [])):
         import_module(library)
     limit_memory(asked["memory"])
     try:
-        with foreign.refusals_of_the_reader(path):
+        with other_formats.refusals_of_the_reader(path):
             if columns is None:
                 return {"names": reader.names(path, sheet)}
             batches = reader.read(path, columns, sheet)

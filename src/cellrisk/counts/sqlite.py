@@ -15,24 +15,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import unquote
 
-from cellrisk.counts.engine import make_view, quote_name, quote_sql, read_parquet
+from cellrisk.counts.columns import ALLOWED
+from cellrisk.counts.engine import Relation, make_view, quote_name, quote_sql, read_parquet
 from cellrisk.counts.files import find_files
 from cellrisk.counts.levels import label_number
 from cellrisk.counts.schema import locate, unknown_table
 from cellrisk.counts.streams import write_batches
-from cellrisk.errors import InvalidInput
+from cellrisk.errors import InvalidInput, argument
 
 if TYPE_CHECKING:
-    import ibis.expr.types as ir
     import pyarrow as pa
-    from ibis.backends.duckdb import Backend
 
-Opener: TypeAlias = "Callable[[Backend, Path], ir.Table]"
+Opener: TypeAlias = "Callable[[Any, Path], Relation]"
 """Brings the columns in use into an engine, which comes with a private folder."""
 SUFFIXES = (".duckdb", ".ddb")
 SCHEMES = ("duckdb", "sqlite")
 NAMES = {"duckdb": "DuckDB", "sqlite": "SQLite"}
-ALLOWED = "text, numbers, truth values, dates and times"
 AS_TEXT = (
     *("VARCHAR", "UUID", "ENUM", "BIT", "INTERVAL", "TIME WITH TIME ZONE"),
     *("HUGEINT", "UHUGEINT", "BIGNUM", '"NULL"'),
@@ -72,7 +70,7 @@ def plan_stored(
     (path,) = find_files(path)
     if table is None:
         raise InvalidInput(
-            f"a {NAMES[engine]} file holds tables: which one?", got=path, fix="name it with table= or --table"
+            f"a {NAMES[engine]} file holds tables: which one?", got=path, fix=f"name it with {argument('table')}"
         )
     if engine == "duckdb":
         return lambda connection, _: read_duckdb(connection, path, columns, table)
@@ -81,14 +79,14 @@ def plan_stored(
     )
 
 
-def read_duckdb(connection: Backend, path: Path, columns: Sequence[str], table: str) -> ir.Table:
+def read_duckdb(connection: Any, path: Path, columns: Sequence[str], table: str) -> Relation:
     import duckdb
 
     schema, name = table.rpartition(".")[::2]
-    connection.con.execute(f"ATTACH {quote_sql(str(path))} AS source (READ_ONLY)")
-    connection.con.execute("USE source")  # so that its views find their tables
-    connection.con.execute("SET enable_external_access = false")  # and nothing else: a view may name any file
-    tables = connection.con.execute(
+    connection.execute(f"ATTACH {quote_sql(str(path))} AS source (READ_ONLY)")
+    connection.execute("USE source")  # so that its views find their tables
+    connection.execute("SET enable_external_access = false")  # and nothing else: a view may name any file
+    tables = connection.execute(
         "SELECT schema_name, table_name FROM duckdb_tables() WHERE database_name = 'source' UNION ALL "
         "SELECT schema_name, view_name FROM duckdb_views() WHERE database_name = 'source' AND NOT internal"
     ).fetchall()
@@ -98,7 +96,7 @@ def read_duckdb(connection: Backend, path: Path, columns: Sequence[str], table: 
         )
     whole = f"source.{quote_name(schema or 'main')}.{quote_name(name)}"
     try:
-        described = connection.con.execute(f"DESCRIBE {whole}").fetchall()
+        described = connection.execute(f"DESCRIBE {whole}").fetchall()
     except duckdb.PermissionException:
         raise InvalidInput(
             f"table '{table}' is a view that reads files outside the DuckDB file",
@@ -112,7 +110,7 @@ def plan_relation(relation: Any, columns: Sequence[str]) -> Opener:
     """A DuckDB relation lives in its owner's connection: its columns in use go through a file in the private folder."""
     chosen = choose_columns(columns, relation.columns, [str(kind) for kind in relation.types], "the DuckDB relation")
 
-    def read(connection: Backend, folder: Path) -> ir.Table:
+    def read(connection: Any, folder: Path) -> Relation:
         path = folder / "relation.parquet"
         relation.project(chosen).write_parquet(str(path))
         return read_parquet(connection, [path])

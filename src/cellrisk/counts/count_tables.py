@@ -10,20 +10,14 @@ import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from cellrisk.counts.coding import MOST_RECORDS, as_number, is_missing
+from cellrisk.counts.columns import MOST_RECORDS, as_number, has_plain_values, is_missing, is_numeric, is_text
+from cellrisk.counts.engine import Relation, quote_double
 from cellrisk.counts.resources import Resources
 from cellrisk.counts.schema import NO_COUNT
 from cellrisk.counts.sources import open_source
-from cellrisk.counts.sums import total
 from cellrisk.errors import CellriskError, InvalidInput
-
-if TYPE_CHECKING:
-    import ibis.expr.types as ir
-
-    from cellrisk.counts.counting import Tally
 
 PLAIN_COUNTS = frozenset({"n", "count", "counts", "cnt", "freq", "frequency", "frequencies", "nobs", "n obs"})
 """Names, folded and with blanks for other signs, that hardly anything but a column of counts has."""
@@ -122,24 +116,6 @@ def is_named_like_counts(name: str) -> bool:
     )
 
 
-def occur_once(tally: Tally, coded: ir.Table) -> bool:
-    """Whether each combination of the columns in use occurs once, and there are several."""
-    if tally.attributes[0].profiles.n_records < 2:
-        return False
-    largest = [int(each.levels.count.max()) for each in tally.attributes]
-    if len(largest) == 1:
-        return largest[0] == 1
-    levels = [each.profiles.n_levels for each in tally.attributes]
-    if any(times > prod(levels) // own for times, own in zip(largest, levels, strict=True)):
-        return False  # more records in one place than the other attributes can tell apart
-    return not any(_repeats(part) for part in (coded.limit(SAMPLE), coded))
-
-
-def _repeats(rows: ir.Table) -> bool:
-    grouped = rows.group_by([name for name in rows.columns if name != "w"]).aggregate(times=total(rows))
-    return bool(grouped.filter(grouped.times > 1).limit(1).count().to_pyarrow().as_py())
-
-
 def refuse_counts(
     source: Any,
     used: Sequence[str],
@@ -224,34 +200,23 @@ def describe_numbers(source: Any, names: Sequence[str], opened: dict[str, Any]) 
         return [*describe_numbers(source, names[:half], opened), *describe_numbers(source, names[half:], opened)]
 
 
-def _describe(records: ir.Table, names: Sequence[str]) -> list[Numbers]:
-    import ibis
-
-    facts: dict[str, Any] = {"rows": records.count()}
-    places = []
+def _describe(records: Relation, names: Sequence[str]) -> list[Numbers]:
+    facts, places = [f"sum({records.rows})::BIGINT"], []
     for place in range(len(names)):
-        column = records[f"c{place}"]
-        kind = column.type()
-        if kind.is_boolean() or not (kind.is_numeric() or kind.is_string()):
+        column, kind = f"c{place}", records.types[f"c{place}"]
+        if not (is_numeric(kind) or is_text(kind)):
             continue
-        number = as_number(column)
-        is_number = number.notnull() & ~number.isnan()
-        # Engines round to 64-bit integers and fail on larger numbers, which are no counts anyway.
-        small = ibis.cases((is_number & (number.abs() < MOST_RECORDS), number), else_=ibis.null("float64"))
+        number = as_number(column, kind)
+        is_number = f"({number} IS NOT NULL AND NOT isnan({number}))"
+        whole = f"({is_number} AND abs({number}) < {quote_double(MOST_RECORDS)} AND {number} = floor({number}))"
+        conditions = (f"NOT ({is_missing(column, kind)})", is_number, whole)
+        facts += [f"coalesce(sum({records.rows}) FILTER ({condition}), 0)::BIGINT" for condition in conditions]
+        facts += [f"{what}{number}) FILTER ({is_number})" for what in ("count(DISTINCT ", "min(", "max(")]
         places.append(place)
-        facts |= {
-            f"present{place}": records.count(where=~is_missing(column)),
-            f"numbers{place}": records.count(where=is_number),
-            f"whole{place}": records.count(where=(small == small.floor().cast("float64")).fill_null(False)),
-            f"distinct{place}": number.nunique(where=is_number),
-            f"low{place}": number.min(where=is_number),
-            f"high{place}": number.max(where=is_number),
-        }
     if not places:
         return []
-    found = records.aggregate(**facts).to_pyarrow().to_pylist()[0]
-    wanted = ("present", "numbers", "whole", "distinct", "low", "high")
-    return [Numbers(names[place], found["rows"], *(found[f"{each}{place}"] for each in wanted)) for place in places]
+    rows, *found = records.fetch(f"SELECT {', '.join(facts)} FROM {{rows}}")[0]
+    return [Numbers(names[place], rows, *found[6 * i : 6 * i + 6]) for i, place in enumerate(places)]
 
 
 def rows_differ(source: Any, used: Sequence[str], others: Sequence[str], counts: str, opened: dict[str, Any]) -> bool:
@@ -259,9 +224,11 @@ def rows_differ(source: Any, used: Sequence[str], others: Sequence[str], counts:
     names = [*used, *[name for name in others if name != counts][-MOST_COLUMNS:]]
     try:
         with open_source(source, names, Resources.of(None), **opened) as records:
-            plain = [name for name in records.columns if not records[name].type().is_nested()]
-            sample = records.select(plain).limit(SAMPLE).to_pyarrow()
+            plain = [name for name, kind in records.types.items() if has_plain_values(kind)]
+            sample = records.read(SAMPLE)
     except CellriskError:
+        return False
+    if records.grouped and any(number > 1 for number in sample["n"].to_pylist()):
         return False
     kept = [name for name in plain if int(name[1:]) < len(used) or len(sample[name].unique()) < len(sample)]
     return len(sample) > 1 and sample.group_by(kept).aggregate([]).num_rows == len(sample)

@@ -1,4 +1,4 @@
-"""Parts of the people: which records belong to a table, by plain conditions on columns and never by a query."""
+"""Filters: which part of the people a table counts, by plain conditions on columns and never by a query."""
 
 from __future__ import annotations
 
@@ -7,20 +7,18 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from functools import cached_property, reduce
-from operator import and_
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import Any
 
-from cellrisk.counts.coding import as_number, check_type, code_level, kind_of
+from cellrisk.counts.columns import as_number, check_type, is_numeric, is_text, kind_of, plain_value
+from cellrisk.counts.engine import Relation, quote_double, quote_sql
 from cellrisk.counts.levels import NUMBERS, label_level, spell
 from cellrisk.counts.schema import Schema
-from cellrisk.counts.survey import WHOLE, holds_one_of
+from cellrisk.counts.validation import WHOLE
 from cellrisk.errors import InvalidInput
 
-if TYPE_CHECKING:
-    import ibis.expr.types as ir
-
 ENDS = ("from", "above", "to", "below")
+SIGNS = {"from": ">=", "above": ">", "to": "<=", "below": "<"}
 MOST_VALUES = 1000
 FORMS = 'a value, a list of values, or a table with "from", "above", "to", "below" (numbers) or "not" (values)'
 
@@ -38,32 +36,28 @@ class ColumnCondition:
     ends: tuple[tuple[str, float], ...] = ()
     """Pairs of "from" (at least), "above", "to" (at most) or "below" and a number."""
 
-    def holds(self, value: ir.Value, strict: bool = True) -> ir.BooleanValue:
-        """Whether each record satisfies it, as an engine expression that is never NULL.
+    def holds(self, value: str, kind: str, strict: bool = True) -> str:
+        """SQL for whether each record satisfies it, never NULL; ``value`` is the column in SQL, ``kind`` its type.
 
         strict: refuses ends of a column that is of no type of numbers; else nobody is between them.
         """
-        import ibis
-
         found = []
         if self.one_of is not None:
-            found.append(is_among(self.column, value, self.one_of))
+            found.append(is_among(self.column, value, kind, self.one_of))
         if self.none_of:
-            found.append(~is_among(self.column, value, self.none_of))
+            found.append(f"NOT {is_among(self.column, value, kind, self.none_of)}")
         if self.ends:
-            kind = value.type()
-            if kind.is_boolean() or not (kind.is_numeric() or kind.is_string()):
+            if not (is_numeric(kind) or is_text(kind)):
                 if not strict:
-                    return ibis.literal(False)
+                    return "false"
                 raise InvalidInput(
-                    f"the part of the people asks for numbers of '{self.column}', which holds none", got=f"type {kind}"
+                    f"the part of the people asks for numbers of '{self.column}', which holds none",
+                    got=f"type {kind.lower()}",
                 )
-            number = as_number(value)
-            for word, end in self.ends:
-                test = {"from": number >= end, "above": number > end, "to": number <= end, "below": number < end}[word]
-                # of a CSV column that is used as a number alone, DuckDB 2.0 refuses texts that are none
-                found.append((value.notnull() & test & ~number.isnan()).fill_null(False))
-        return reduce(and_, found)
+            number = as_number(value, kind)
+            tests = [f"{number} {SIGNS[word]} {quote_double(end)}" for word, end in self.ends]
+            found.append(f"coalesce({' AND '.join(tests)} AND NOT isnan({number}), false)")
+        return f"({' AND '.join(found)})"
 
     def describe(self) -> str:
         """The condition in words.
@@ -123,9 +117,10 @@ class Part:
     def columns(self) -> tuple[str, ...]:
         return tuple(each.column for each in self.conditions)
 
-    def holds(self, values: Mapping[str, ir.Value], strict: bool = True) -> ir.BooleanValue:
-        """Whether each record belongs to the part; ``values`` are the columns by name."""
-        return reduce(and_, [each.holds(values[each.column], strict) for each in self.conditions])
+    def holds(self, values: Mapping[str, tuple[str, str]], strict: bool = True) -> str:
+        """SQL for whether each record belongs to the part; ``values`` are the columns by name, each in SQL with its
+        type."""
+        return " AND ".join(each.holds(*values[each.column], strict) for each in self.conditions)
 
     def check(self, sensitive: Sequence[str]) -> None:
         """Refuses a part that is chosen by a sensitive attribute."""
@@ -167,18 +162,16 @@ def with_part(schema: Schema, part: Part) -> Schema:
     return Schema(columns, schema.sensitive, count=schema.count, missing=schema.missing, outside=schema.outside)
 
 
-def take_part(records: ir.Table, schema: Schema, part: Part) -> ir.Table:
+def take_part(records: Relation, schema: Schema, part: Part) -> Relation:
     """The records of a part, with the columns of the schema alone; ``records`` were opened by `with_part`."""
     if not part:
         return records
     raw = with_part(schema, part).quasi_identifiers
     names = [f"c{place}" for place in range(len(raw))]
-    inside = part.holds(
-        {name: records[column] for name, column in zip(raw, names, strict=True)}, schema.outside != "drop"
-    )
-    kept = [*names[: len(schema.quasi_identifiers)], *records.columns[len(raw) :]]
-    chosen = records.filter(inside)
-    return chosen.select(**{f"c{place}": chosen[column] for place, column in enumerate(kept)})
+    values = {name: (column, records.types[column]) for name, column in zip(raw, names, strict=True)}
+    kept = [*names[: len(schema.quasi_identifiers)], *list(records.types)[len(raw) :]]
+    inside = part.holds(values, schema.outside != "drop")
+    return records.select({f"c{place}": column for place, column in enumerate(kept)}, inside)
 
 
 def read_part(given: Any, whose: str = "the table") -> Part:
@@ -231,27 +224,36 @@ def _read_values(given: Any, what: str) -> tuple[Any, ...]:
     return values
 
 
-def is_among(name: str, column: ir.Value, values: tuple[Any, ...]) -> ir.BooleanValue:
-    """Whether a column holds one of some values, each spelt as the column spells it; never NULL.
+def is_among(name: str, column: str, kind: str, values: tuple[Any, ...]) -> str:
+    """SQL for whether a column holds one of some values, each spelt as the column spells it; never NULL.
 
     A number is compared as a number in a column of text too, as CSV files have it: 2 is 2.0 there, "2" is not.
     """
-    check_type(name, column)
-    kind = kind_of(column)
-    if kind == "integer":
-        spelt = [form for value in values for form in spell(value, kind)]
-        return holds_one_of(code_level(column), [int(form) for form in spelt if WHOLE.fullmatch(form)])
-    if kind in NUMBERS:
+    check_type(name, kind)
+    labelled = kind_of(kind)
+    if labelled == "integer":
+        spelt = [form for value in values for form in spell(value, labelled)]
+        return _holds_one_of(plain_value(column, kind), [form for form in spelt if WHOLE.fullmatch(form)])
+    if labelled in NUMBERS:
         numbers = [_as_float(value) for value in values]
-        return holds_one_of(as_number(column), [number for number in numbers if number is not None])
+        return _holds_one_of(as_number(column, kind), [quote_double(each) for each in numbers if each is not None])
     numbers = [_as_float(value) for value in values if not isinstance(value, str)]
     texts = [
-        form for value in values if _as_float(value) is None or isinstance(value, str) for form in spell(value, kind)
+        form
+        for value in values
+        if _as_float(value) is None or isinstance(value, str)
+        for form in spell(value, labelled)
     ]
-    found = holds_one_of(code_level(column), list(dict.fromkeys(texts)))
-    if not column.type().is_string() or not any(number is not None for number in numbers):
+    found = _holds_one_of(plain_value(column, kind), [quote_sql(text) for text in dict.fromkeys(texts)])
+    if not is_text(kind) or not any(number is not None for number in numbers):
         return found
-    return found | holds_one_of(as_number(column), [number for number in numbers if number is not None])
+    listed = [quote_double(number) for number in numbers if number is not None]
+    return f"({found} OR {_holds_one_of(as_number(column, kind), listed)})"
+
+
+def _holds_one_of(value: str, listed: Sequence[str]) -> str:
+    """SQL for whether a value is one of some, all in SQL; never NULL."""
+    return f"coalesce({value} IN ({', '.join(listed)}), false)" if listed else "false"
 
 
 def trace(value: Any) -> set[str]:

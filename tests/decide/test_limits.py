@@ -17,12 +17,14 @@ from hypothesis import strategies as st
 
 import cellrisk as cr
 from cellrisk.cli import main
-from cellrisk.decide.figure_limits import (
-    CertainLimit,
-    FigureLimit,
-    ReachWithoutData,
-    _halve,
-    join_figure_limits,
+from cellrisk.decide.limits import (
+    CertainMetric,
+    Limit,
+    RiskDefinition,
+    find_kept,
+    find_largest_without_data,
+    read_limits,
+    tightest,
 )
 from cellrisk.decide.policies import Policies
 from cellrisk.errors import CellriskError
@@ -44,12 +46,12 @@ def make_table(cells: list[list[int]]) -> cr.FrequencyTable:
     return cr.tabulate(frame, "q", "y", levels={"y": list(range(len(cells[0])))}, count="n")
 
 
-def find_largest(limit: FigureLimit, attributes: Any, setting: Mechanism, low: float, high: float) -> float | None:
+def find_largest(limit: Limit, attributes: Any, setting: Mechanism, low: float, high: float) -> float | None:
     """The largest epsilon up to which every smaller one, from ``low`` on, keeps the limit."""
-    kept = limit.find_kept(attributes, setting, low, high)
-    assert all(start <= end for start, end in kept)
-    assert sorted(kept) == list(kept)
-    return kept[0][1] if kept and kept[0][0] == low else None
+    kept = find_kept(limit, attributes, setting, (low, high))
+    assert all(start <= end for start, end in kept.intervals)
+    assert sorted(kept.intervals) == list(kept.intervals)
+    return kept.largest
 
 
 def caused_along(cells: list[list[int]], kind: str, epsilons: Floats, neighbours: str, threshold: float) -> Floats:
@@ -169,9 +171,11 @@ def test_the_scan_of_certainty_looks_between_points_near_the_limit(
         epsilon = 1 / noises[0].scale
         return np.array([0.6 if abs(epsilon / risen - 1) < 1e-3 else 0.49 if epsilon < end * 1.001 else 0.7])
 
-    monkeypatch.setattr("cellrisk.decide.figure_limits.certain_shares", rise)
+    monkeypatch.setattr("cellrisk.decide.limits.certain_shares", rise)
     table = make_table(MIXED)
-    largest = find_largest(CertainLimit(0.5), table.attributes, make_mechanism("geometric", epsilon=1e-3), 1e-3, 100.0)
+    largest = find_largest(
+        Limit(CertainMetric(), 0.5), table.attributes, make_mechanism("geometric", epsilon=1e-3), 1e-3, 100.0
+    )
     assert largest is not None
     assert largest < risen
 
@@ -189,43 +193,11 @@ def scan_certainty(
         asked.append(1 / noises[0].scale)
         return np.array([share(asked[-1])])
 
-    monkeypatch.setattr("cellrisk.decide.figure_limits.certain_shares", answer)
+    monkeypatch.setattr("cellrisk.decide.limits.certain_shares", answer)
     attributes = make_table(cells).attributes
-    return find_largest(CertainLimit(0.5), attributes, make_mechanism("geometric", epsilon=1e-3), *searched), asked
-
-
-@pytest.mark.parametrize(
-    ("searched", "points"),
-    [((1e-3, 100.0), 241), ((1.0, 10.0), 49), ((1.0, 1.01), 2), ((1.0, 1.05), 3), ((2.0, 2.0), 1)],
-)
-def test_how_closely_certainty_is_scanned(
-    monkeypatch: pytest.MonkeyPatch, searched: tuple[float, float], points: int
-) -> None:
-    """At 48 points in each power of ten, and the end; at 12 where a table has more than a hundred different counts."""
-    largest, asked = scan_certainty(monkeypatch, lambda _: 0.1, searched)
-    assert largest == searched[1]
-    assert asked == near(np.geomspace(*searched, points).tolist())
-    for number, expected in ((50, points), (51, 1 + math.ceil(12 * math.log10(searched[1] / searched[0])))):
-        _, asked = scan_certainty(monkeypatch, lambda _: 0.1, searched, [[each + 1, 0] for each in range(number)])
-        assert len(asked) == expected
-
-
-def test_only_the_nearest_neighbours_are_looked_between(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Up to sixteen pairs of them, each at three points; none where certainty is a tenth below the limit."""
-    for share, more in ((0.449, 0), (0.451, 48), (0.5, 48)):
-        _, asked = scan_certainty(monkeypatch, lambda _, share=share: share)  # type: ignore[misc]
-        assert len(asked) == 241 + more
-    points = np.geomspace(1e-3, 100, 241)
-    for direction in (1, -1):  # it comes nearest at one end of the range, wherever the scan begins
-        _, asked = scan_certainty(
-            monkeypatch,
-            lambda epsilon, sign=direction: 0.48 + 0.001 * sign * math.log10(epsilon),  # type: ignore[misc]
-        )
-        between = np.array(asked[241:])
-        assert len(between) == 48
-        nearest = points[-17:] if direction > 0 else points[:17]
-        assert nearest[0] < between.min()
-        assert between.max() < nearest[-1]
+    return find_largest(
+        Limit(CertainMetric(), 0.5), attributes, make_mechanism("geometric", epsilon=1e-3), *searched
+    ), asked
 
 
 @pytest.mark.parametrize("side", [-1, 1])
@@ -249,18 +221,11 @@ def test_certainty_above_its_limit_at_the_first_epsilon_is_never_kept(monkeypatc
     assert scan_certainty(monkeypatch, lambda epsilon: 0.5)[0] == 100.0  # at the limit, it is kept
 
 
-def test_an_edge_is_halved_to_a_ten_millionth() -> None:
-    """The end that keeps the limit, and not more than that below the edge."""
-    for edge in np.geomspace(1.001e-3, 99.0, 25).tolist():
-        found = _halve(lambda epsilon, edge=edge: epsilon <= edge, 1e-3, 100.0)  # type: ignore[misc]
-        assert 0 <= edge / found - 1 <= 1e-7
-
-
 def test_certainty_that_cannot_be_told_is_no_limit() -> None:
     """Of a table with too many different cells, which labels stand in which cell is not held."""
     attributes = [replace(each, vectors=None) for each in make_table(MIXED).attributes]
     with pytest.raises(CellriskError, match="no certainty can be told"):
-        find_largest(CertainLimit(0.5), attributes, make_mechanism("geometric", epsilon=1e-3), 1e-3, 100.0)
+        find_largest(Limit(CertainMetric(), 0.5), attributes, make_mechanism("geometric", epsilon=1e-3), 1e-3, 100.0)
 
 
 def test_the_ceiling_has_closed_forms() -> None:
@@ -360,7 +325,7 @@ def test_json_has_the_figures_at_the_epsilon_chosen() -> None:
 
 
 def test_one_limit_is_said_after_keeps() -> None:
-    limits = FigureLimit.read(max_caused=0.05, max_certain=0.1, max_ceiling=0.75, max_epsilon=2)
+    limits = read_limits(max_caused=0.05, max_certain=0.1, max_ceiling=0.75, max_epsilon=2)
     assert [limit.aim() for limit in limits] == [
         "the share of people given away because of their own record at or below 5%",
         "the share of people named rightly with 95% certainty at or below 10%",
@@ -407,10 +372,10 @@ def test_a_table_with_one_label_is_refused(limit: dict[str, float]) -> None:
 
 
 def test_a_limit_on_epsilon_at_the_ends_of_the_range() -> None:
-    """It is kept up to itself, or up to the end of the range; not at all where the range begins above it."""
-    for most, largest in ((0.5, 0.5), (0.01, 0.01), (10.0, 10.0), (20.0, 10.0), (0.009, None)):
-        (limit,) = FigureLimit.read(max_epsilon=most)
-        assert find_largest(limit, [], make_mechanism("geometric", epsilon=1e-3, delta=0.0), 0.01, 10.0) == largest
+    """It is kept up to itself, exactly, or up to the end of the range; not at all below what is searched."""
+    for most, largest in ((0.5, 0.5), (1e-3, 1e-3), (5e-4, 5e-4), (10.0, 10.0), (20.0, 10.0), (5e-7, None)):
+        (limit,) = read_limits(max_epsilon=most)
+        assert find_largest(limit, [], make_mechanism("geometric", epsilon=1.0), 0.01, 10.0) == largest
 
 
 @pytest.mark.parametrize(
@@ -433,41 +398,42 @@ def test_how_far_limits_reach_on_any_table(
 ) -> None:
     """Two equally likely values are told apart 1/(1 + e^-epsilon) of the time: 3 times in 4 at ln 3."""
     setting = make_mechanism(name, epsilon=1e-3, delta=1e-5 if name == "gaussian" else 0.0)  # type: ignore[arg-type]
-    reach = ReachWithoutData.of(FigureLimit.read(**limits), setting)  # type: ignore[arg-type]
-    assert reach == ReachWithoutData(None if largest is None else pytest.approx(largest, rel=2e-7, abs=0), binds)
+    reach = find_largest_without_data(read_limits(**limits), setting)  # type: ignore[arg-type]
+    assert reach == (None if largest is None else pytest.approx(largest, rel=2e-7, abs=0), binds)
 
 
 def test_a_breach_is_said_with_what_the_policy_asks() -> None:
-    caused, certain = FigureLimit.read(max_caused=0.03, max_certain=0.2, certainty=0.8)
-    assert caused.explain_breach(0.25) == (
-        "the policy asks for at most 3% of people given away because of their own record; "
+    caused, certain = read_limits(max_caused=0.03, max_certain=0.2, certainty=0.8)
+    assert caused.say_breach(0.25) == (
+        "at most 3% of people given away because of their own record; "
         "25% of people are given away because of their own record"
     )
-    assert certain.explain_breach(0.5) == (
-        "the policy asks for at most 20% of people named rightly with 80% certainty; "
-        "50% of people can be named rightly with 80% certainty"
+    assert certain.say_breach(0.5) == (
+        "at most 20% of people named rightly with 80% certainty; 50% of people can be named rightly with 80% certainty"
     )
 
 
 def test_a_figure_at_its_limit_is_no_breach() -> None:
     attributes, mechanism = make_table(MIXED).attributes, cr.Geometric(1.5)
-    for limit in FigureLimit.read(max_caused=0.5, max_certain=0.5, max_ceiling=0.7, max_epsilon=1.0, certainty=0.8):
-        figure = limit.find(attributes, mechanism)
-        assert replace(limit, most=figure).breach(attributes, mechanism) is None
-        below = replace(limit, most=figure * (1 - 1e-9))
+    for limit in read_limits(max_caused=0.5, max_certain=0.5, max_ceiling=0.7, max_epsilon=1.0, certainty=0.8):
+        figure = limit.value(attributes, mechanism)
+        assert replace(limit, maximum=figure).breach(attributes, mechanism) is None
+        below = replace(limit, maximum=figure * (1 - 1e-9))
         assert below.breach(attributes, mechanism) == f"{below.describe()}; {limit.say(figure)}"
 
 
 def test_a_figure_is_that_of_the_attribute_with_the_largest() -> None:
     one, other = (make_table(cells).attributes for cells in ([[1, 0], [0, 2]], [[9, 8], [7, 9]]))
-    for limit in FigureLimit.read(max_caused=0.5, max_certain=0.5, certainty=0.8):
-        alone = [limit.find(each, cr.Geometric(1.5)) for each in (one, other)]
+    for limit in read_limits(max_caused=0.5, max_certain=0.5, certainty=0.8):
+        alone = [limit.value(each, cr.Geometric(1.5)) for each in (one, other)]
         assert alone[0] != pytest.approx(alone[1], rel=0.01, abs=0)
-        assert limit.find([*one, *other], cr.Geometric(1.5)) == near(max(alone))
+        assert limit.value([*one, *other], cr.Geometric(1.5)) == near(max(alone))
 
 
 def test_limits_are_written_down_with_what_they_depend_on() -> None:
-    limits = FigureLimit.read(max_caused=0.03, max_certain=0.2, certainty=0.8, belief="table", attack="plurality")
+    limits = read_limits(
+        max_caused=0.03, max_certain=0.2, certainty=0.8, belief="table", risk=RiskDefinition(attack="plurality")
+    )
     assert [limit.to_dict() for limit in limits] == [
         {"max_caused": 0.03},
         {"max_certain": 0.2, "certainty": 0.8, "belief": "table"},
@@ -475,7 +441,7 @@ def test_limits_are_written_down_with_what_they_depend_on() -> None:
 
 
 def test_which_limits_are_kept_without_a_look_at_the_data() -> None:
-    limits = FigureLimit.read(max_caused=0.1, max_certain=0.1, max_ceiling=0.8, max_epsilon=2)
+    limits = read_limits(max_caused=0.1, max_certain=0.1, max_ceiling=0.8, max_epsilon=2)
     assert {limit.name: limit.uses_data for limit in limits} == {
         "max_caused": True,
         "max_certain": True,
@@ -490,12 +456,12 @@ def test_limits_on_what_a_perturbation_gives_away() -> None:
     rounded = read_perturbation("random-rounding:3")
     caused = (1 / 3 + 2 * (2 / 3 - 1 / 3)) / 10
     for most, broken in ((caused + 1e-9, False), (caused - 1e-9, True)):
-        (limit,) = FigureLimit.read(max_caused=most)
-        assert limit.find(attributes, rounded) == pytest.approx(caused, rel=1e-12, abs=0)
+        (limit,) = read_limits(max_caused=most)
+        assert limit.value(attributes, rounded) == pytest.approx(caused, rel=1e-12, abs=0)
         assert (limit.breach(attributes, rounded) is not None) == broken
-    (guessed,) = FigureLimit.read(max_caused=1.0, attack="plurality")
+    (guessed,) = read_limits(max_caused=1.0, risk=RiskDefinition(attack="plurality"))
     assert "homogeneity attack alone" in str(guessed.breach(attributes, rounded))
-    (epsilon,) = FigureLimit.read(max_epsilon=100.0)
+    (epsilon,) = read_limits(max_epsilon=100.0)
     assert "states no epsilon" in str(epsilon.breach(attributes, rounded))
 
 
@@ -503,26 +469,28 @@ def test_who_is_named_for_certain_after_rounding() -> None:
     """Thirty and none, published so, were 28 to 32 and 0 to 2: at least 28 of 30 have the value."""
     attributes = make_table([[30, 0], [0, 30]]).attributes
     rounded = read_perturbation("random-rounding:3")
-    (limit,) = FigureLimit.read(max_certain=0.9, certainty=0.9)
-    assert limit.find(attributes, rounded) == pytest.approx(1.0, abs=1e-9)
+    (limit,) = read_limits(max_certain=0.9, certainty=0.9)
+    assert limit.value(attributes, rounded) == pytest.approx(1.0, abs=1e-9)
     assert "100% of people" in str(limit.breach(attributes, rounded))
     nobody = make_table([[3, 3], [3, 3]]).attributes
-    assert limit.find(nobody, rounded) == pytest.approx(0.0, abs=1e-9)
-    assert limit.find([*nobody, *attributes], rounded) == pytest.approx(1.0, abs=1e-9)
-    (loose,) = FigureLimit.read(max_certain=1.0, certainty=0.9)
+    assert limit.value(nobody, rounded) == pytest.approx(0.0, abs=1e-9)
+    assert limit.value([*nobody, *attributes], rounded) == pytest.approx(1.0, abs=1e-9)
+    (loose,) = read_limits(max_certain=1.0, certainty=0.9)
     assert loose.breach(attributes, rounded) is None
 
 
-def test_a_limit_that_is_kept_only_farther_on_is_not_kept() -> None:
-    """The cell (2, 0) is above 0.1 at ln 3 and below it at 5: nothing up to 5 keeps the limit from the start."""
-    attributes, setting = make_table([[2, 0]]).attributes, make_mechanism("geometric", epsilon=1e-3, delta=0.0)
-    (limit,) = FigureLimit.read(max_caused=0.1)
-    assert find_largest(limit, attributes, setting, math.log(3.0), 5.0) is None
-    assert find_largest(limit, attributes, setting, math.log(3.0), 1.2) is None
+def test_a_limit_that_is_kept_again_farther_on_does_not_reach_there() -> None:
+    """The cell (2, 0) is above 0.1 at ln 3 and below it at 5."""
+    attributes = make_table([[2, 0]]).attributes
+    (limit,) = read_limits(max_caused=0.1)
+    kept = find_kept(limit, attributes, make_mechanism("geometric", epsilon=1.0), (math.log(3.0), 5.0))
+    assert kept.largest is not None
+    assert kept.largest < math.log(3.0)
+    assert [end for _, end in kept.intervals] == [kept.largest, 5.0]
 
 
 def test_figures_are_said_in_words() -> None:
-    given = FigureLimit.read(max_caused=0.03, max_certain=0.2, max_ceiling=0.8, max_epsilon=5)
+    given = read_limits(max_caused=0.03, max_certain=0.2, max_ceiling=0.8, max_epsilon=5)
     said = [limit.say(figure) for limit, figure in zip(given, (0.25, 0.0075, 0.75, 2.5), strict=True)]
     for words, figure in zip(said, ("25% of people are", "0.75% of people can", "case is 75%", "2.5"), strict=True):
         assert figure in words
@@ -532,10 +500,10 @@ def test_figures_are_said_in_words() -> None:
 
 
 def test_the_strictest_limit_on_each_figure_holds() -> None:
-    given = FigureLimit.read(max_caused=0.03, max_certain=0.2, max_epsilon=5)
-    other = FigureLimit.read(max_caused=0.02, max_certain=0.1, certainty=0.9, max_ceiling=0.8, max_epsilon=7)
-    joined = join_figure_limits([*given, *other])
-    assert [(limit.name, limit.most) for limit in joined] == [
+    given = read_limits(max_caused=0.03, max_certain=0.2, max_epsilon=5)
+    other = read_limits(max_caused=0.02, max_certain=0.1, certainty=0.9, max_ceiling=0.8, max_epsilon=7)
+    joined = tightest([*given, *other])
+    assert [(limit.name, limit.maximum) for limit in joined] == [
         ("max_caused", 0.02),
         ("max_certain", 0.2),
         ("max_epsilon", 5.0),
@@ -577,9 +545,9 @@ def test_a_release_that_breaks_a_policy_is_refused(policy: cr.Policy, says: str)
 @pytest.mark.parametrize(
     ("values", "says"),
     [
-        ({"max-caused": 0}, "max-caused must be a share of people"),
-        ({"max-ceiling": 0.3}, "max-ceiling must be above 0.5"),
-        ({"max-epsilon": -1}, "max-epsilon must be a number above 0"),
+        ({"max-caused": 0}, "max_caused must be a share of people"),
+        ({"max-ceiling": 0.3}, "max_ceiling must be above 0.5"),
+        ({"max-epsilon": -1}, "max_epsilon must be a number above 0"),
         ({"max-certain": 0.1, "certainty": 1.0}, "certainty must be above 0.5"),
         ({"max-certain": 0.1, "certainty": "0.9"}, "certainty must be a number"),
         ({"max-certain": 0.1, "belief": "guess"}, "unknown belief"),

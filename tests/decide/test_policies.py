@@ -17,9 +17,8 @@ from hypothesis import strategies as st
 
 import cellrisk as cr
 from cellrisk.cli import main
-from cellrisk.decide.figure_limits import FigureLimit
+from cellrisk.decide.limits import RiskDefinition, read_limits
 from cellrisk.decide.policies import Obeyed, Policies
-from cellrisk.decide.policy import RiskDefinition
 from cellrisk.decide.policy_files import OPEN_TO_OTHERS
 from cellrisk.errors import CellriskError, InvalidInput
 from cellrisk.web.answers import Given, find_admissible
@@ -184,18 +183,14 @@ LOOSER["max_epsilon"] = 3.0
 
 
 @pytest.mark.parametrize("name", LOOSER)
-def test_the_tighter_of_two_policies_holds_in_any_order(table: cr.FrequencyTable, name: str) -> None:
+def test_the_tighter_of_two_policies_holds_in_any_order(name: str) -> None:
     looser, tighter = LOOSER[name], 0.9 * LOOSER[name]
     for limits in ((looser, tighter), (tighter, looser)):
         policies = Policies(tuple(Obeyed(cr.Policy(**{name: limit})) for limit in limits))  # type: ignore[arg-type]
-        if name in ("max_risk", "max_people", "margin"):
-            [condition] = policies.join(table, RiskDefinition(), needed=True, max_risk=None)
-            assert getattr(condition.requirement, name) == tighter
-        else:
-            [limit] = policies.figure_limits
-            assert limit.most == tighter
-            given = FigureLimit.read(**{name: looser})  # type: ignore[arg-type]
-            assert [each.most for each in policies.join_figures(given)] == [tighter]
+        [limit] = policies.limits
+        assert limit.maximum == tighter
+        given = read_limits(**{name: looser})  # type: ignore[arg-type]
+        assert [each.maximum for each in policies.join(given, RiskDefinition())] == [tighter]
 
 
 def test_options_tighten_and_never_loosen(folder: Path, capsys: Capture) -> None:
@@ -273,7 +268,7 @@ def test_two_policies_on_two_risks_are_both_judged(table: cr.FrequencyTable, fol
     assert run("choose", "--measure", "shrinkage") == 0
     assert "(local risk, tight, by records)" in capsys.readouterr().out
     assert run("choose", "--measure", "expected") == 2
-    assert "the policy fixes --measure; got expected; allowed: local, shrinkage" in capsys.readouterr().err
+    assert "--measure is fixed by the policy; got expected; allowed: local, shrinkage" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

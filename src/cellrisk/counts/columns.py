@@ -1,0 +1,186 @@
+"""Columns in SQL: values as they are grouped and compared, bins and counts by number, and where they cannot be used.
+
+A value that cannot be used is a negative number of its own in place of a bin or a count, so that one pass tells which
+flaws a column has.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from cellrisk.counts.binning import Binning
+from cellrisk.counts.engine import Relation, quote_double
+from cellrisk.counts.schema import NO_COUNT, NONE_IS_A_COLUMN
+from cellrisk.errors import InvalidInput, argument
+
+MOST_RECORDS = 2**53
+"""Up to here every number of records is exact as a floating-point number too."""
+INTEGER_BYTES = {"TINYINT": 1, "SMALLINT": 2, "INTEGER": 4, "BIGINT": 8, "UTINYINT": 1, "USMALLINT": 2, "UINTEGER": 4}
+"""Types of whole numbers that a BIGINT holds."""
+WIDE = ("UBIGINT", "HUGEINT", "UHUGEINT", "BIGNUM", "DECIMAL")
+TEMPORAL = ("DATE", "TIME", "TIMESTAMP", "INTERVAL")
+TEXTS = ("VARCHAR", "UUID", "ENUM", "BIT", '"NULL"', "NULL")
+ALLOWED = "text, numbers, truth values, dates and times"
+SUPPRESSED = "if counts were suppressed, as c or <5, give those from before"
+
+
+def bare_type(kind: str) -> str:
+    """A type of DuckDB without its precision, length or values.
+
+    >>> bare_type("DECIMAL(18,3)"), bare_type("INTEGER[]"), bare_type("TIMESTAMP WITH TIME ZONE")
+    ('DECIMAL', 'INTEGER[]', 'TIMESTAMP WITH TIME ZONE')
+    """
+    return kind if kind.endswith("]") else re.sub(r"\(.*", "", kind, flags=re.DOTALL).strip()
+
+
+def is_numeric(kind: str) -> bool:
+    """Whether a type is one of numbers; truth values are none."""
+    return bare_type(kind) in (*INTEGER_BYTES, *WIDE, "FLOAT", "DOUBLE")
+
+
+def is_text(kind: str) -> bool:
+    return bare_type(kind) in TEXTS
+
+
+def has_plain_values(kind: str) -> bool:
+    """Whether values of a type can be told apart and written as a label."""
+    bare = bare_type(kind)
+    return is_numeric(kind) or is_text(kind) or bare == "BOOLEAN" or (bare.startswith(TEMPORAL) and "]" not in bare)
+
+
+def check_type(name: str, kind: str) -> None:
+    if not has_plain_values(kind):
+        bare = bare_type(kind).lower()
+        shown = "array" if bare.endswith("]") else "binary" if bare == "blob" else bare
+        raise InvalidInput(f"column '{name}' holds {shown} values", allowed=ALLOWED, code="column-type")
+
+
+def kind_of(kind: str) -> str:
+    """How values of a type become labels."""
+    bare = bare_type(kind)
+    if bare in INTEGER_BYTES:
+        return "integer"
+    if bare == "TIMESTAMP WITH TIME ZONE" or bare.startswith("TIMESTAMPTZ"):
+        return "instant"
+    named = {"BOOLEAN": "boolean", "DOUBLE": "double", "FLOAT": "single"}
+    return named.get(bare, "number" if bare in WIDE else "text")
+
+
+def is_missing(column: str, kind: str) -> str:
+    """SQL for where a column has no value; NaN is none."""
+    return f"({column} IS NULL OR isnan({column}))" if bare_type(kind) in ("FLOAT", "DOUBLE") else f"{column} IS NULL"
+
+
+def plain_value(column: str, kind: str) -> str:
+    """SQL for a value as a whole number or as text, under which equal values are the same value.
+
+    NaN is missing, -0 is 0, and a time span is its text, as 30 days are no month.
+    """
+    bare = bare_type(kind)
+    if bare in INTEGER_BYTES:
+        return f"{column}::BIGINT"
+    if bare == "BOOLEAN":
+        return f"CASE WHEN {column} THEN 'True' WHEN NOT {column} THEN 'False' END"
+    if bare in ("FLOAT", "DOUBLE"):
+        return f"CASE WHEN isnan({column}) THEN NULL WHEN {column} = 0 THEN '0.0' ELSE {column}::VARCHAR END"
+    return column if bare == "VARCHAR" else f"{column}::VARCHAR"
+
+
+def as_number(column: str, kind: str) -> str:
+    """SQL for a column as floating-point numbers, through text where the type is narrower: 1.1 stays 1.1."""
+    bare = bare_type(kind)
+    if bare in TEXTS:
+        return f"TRY_CAST({column} AS DOUBLE)"
+    return f"{column}::VARCHAR::DOUBLE" if bare == "FLOAT" else f"{column}::DOUBLE"
+
+
+@dataclass(frozen=True)
+class Flaw:
+    """A number that stands for values which cannot be used, and the refusal of a source that has any."""
+
+    number: int
+    what: str
+    allowed: str | None
+    fix: str
+    outside: bool
+    """Whether such a value is outside the column's domain, so that a rule may leave it out."""
+
+    def refuse(self, rows: int, of: int) -> InvalidInput:
+        such = f"{rows:,} such row{'s' if rows > 1 else ''} of {of:,}"
+        return InvalidInput(self.what, got=such, allowed=self.allowed, fix=self.fix, code="unusable-values")
+
+
+LEAST_BIN = -(2**61)
+"""Numbers below stand for flaws of a binned column."""
+
+
+def bin_flaws(name: str) -> tuple[Flaw, ...]:
+    fix = f"correct these records, or leave them out with {argument('outside', 'drop')}"
+    wide = "use a larger width"
+    return (
+        Flaw(LEAST_BIN - 1, f"column '{name}' is to be binned but holds text that is not a number", None, fix, True),
+        Flaw(LEAST_BIN - 2, f"column '{name}' is to be binned but is infinite", None, fix, True),
+        Flaw(LEAST_BIN - 3, f"column '{name}' holds numbers too large for bins of that width", None, wide, True),
+    )
+
+
+def bin_value(name: str, column: str, kind: str, binning: Binning) -> str:
+    """SQL for the number of a value's bin, or of its flaw."""
+    if not (is_numeric(kind) or is_text(kind)):
+        raise InvalidInput(
+            f"column '{name}' is to be binned but is not numeric",
+            got=f"type {kind.lower()}",
+            fix=f"leave '{name}' out of bins",
+            code="column-type",
+        )
+    number, bare = as_number(column, kind), bare_type(kind)
+    text, infinite, far = (flaw.number for flaw in bin_flaws(name))
+    cases = [f"WHEN {column} IS NULL THEN NULL"]
+    # Records are searched only for flaws that values of the type can have.
+    if bare not in INTEGER_BYTES:
+        cases += [f"WHEN {number} IS NULL THEN {text}", f"WHEN isnan({number}) THEN NULL"]
+        cases += [f"WHEN isinf({number}) THEN {infinite}"]
+    if bare not in INTEGER_BYTES or binning.reach < 2.0 ** (8 * INTEGER_BYTES[bare]):
+        cases.append(f"WHEN abs({number}) > {quote_double(binning.reach)} THEN {far}")
+    return f"CASE {' '.join(cases)} ELSE {binning.sql(number)} END"
+
+
+def count_flaws(name: str) -> tuple[Flaw, ...]:
+    fix = NONE_IS_A_COLUMN if name == NO_COUNT else f"correct column '{name}' or name another with {argument('count')}"
+    texts = ("missing counts", "text that is not a number", "negative counts", f"counts of {MOST_RECORDS} or more")
+    verbs = ("has", "holds", "has", "has", "has")
+    return tuple(
+        Flaw(
+            -place - 1,
+            f"the count column '{name}' {verb} {what}",
+            "whole numbers from 0",
+            f"{fix}; {SUPPRESSED}" if verb == "holds" else fix,
+            False,
+        )
+        for place, (verb, what) in enumerate(zip(verbs, (*texts, "fractional counts"), strict=True))
+    )
+
+
+def count_value(name: str, column: str, kind: str) -> str:
+    """SQL for the count of a row, or the number of its flaw."""
+    if not (is_numeric(kind) or is_text(kind)):
+        raise InvalidInput(
+            f"the count column '{name}' holds no numbers",
+            got=f"type {kind.lower()}",
+            allowed="whole numbers from 0",
+            fix=count_flaws(name)[0].fix,
+            code="column-type",
+        )
+    number = as_number(column, kind)
+    return (
+        f"CASE WHEN {column} IS NULL OR isnan({number}) THEN -1 WHEN {number} IS NULL THEN -2 "
+        f"WHEN {number} < 0 THEN -3 WHEN {number} >= {quote_double(MOST_RECORDS)} THEN -4 "
+        f"WHEN {number} <> floor({number}) THEN -5 ELSE ({number})::BIGINT END"
+    )
+
+
+def kinds_of(relation: Relation) -> Mapping[str, str]:
+    """How the values of each column become labels."""
+    return {column: relation.kinds.get(column, kind_of(kind)) for column, kind in relation.types.items()}
