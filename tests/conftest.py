@@ -84,7 +84,6 @@ FULL_BY_FILE: dict[str, tuple[str, ...]] = {
     "measures/test_sizes.py": ("test_a_hundred_thousand_distinct_sizes",),
     "noisy_risk/test_figure_in_report.py": ("test_the_command",),
     "noisy_risk/test_private_choice.py": (
-        "test_the_choice_keeps_the_limit_and_comes_near_it[exponential",
         "test_the_choice_keeps_the_limit_and_comes_near_it[permute",
         "test_the_choice_keeps_the_limit_and_comes_near_it[sparse",
     ),

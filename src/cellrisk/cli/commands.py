@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Annotated
 
@@ -34,7 +35,7 @@ from cellrisk.errors import InvalidInput
 from cellrisk.system.results import Result
 from cellrisk.system.text import as_given
 from cellrisk.system.words import MeasureName, list_words
-from cellrisk.system.writing import write_whole
+from cellrisk.system.writing import check_writable, give_up_input, write_whole
 
 if TYPE_CHECKING:
     from cellrisk.publish.simulation import Comparison
@@ -51,12 +52,17 @@ def inspect_command(
     output: OutputOptions,
     perturbation: PerturbationText = None,
     plot: Annotated[Text, option("Histogram of cell sizes: .svg, .png or .pdf.", "FILE")] = None,
+    write: Annotated[Text, option("Draft a settings file: roles, levels, bins to fill in.", "FILE")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace the file that --write names.")] = False,
 ) -> None:
     """What the table gives away before any noise.
 
     It counts the cells, those in which everybody has the same value, and the people in these. Without --qid and
     --sensitive it lists the columns and suggests which are which. With --perturbation it shows what becomes of counts.
     """
+    if write is not None:
+        _write_settings(table, output, write, force)
+        return
     if not table.qid and not table.sensitive and table.is_file and perturbation is None:
         from cellrisk.counts.preview import preview_file
         from cellrisk.counts.roles import Columns
@@ -77,6 +83,29 @@ def inspect_command(
     if plot is not None:
         frequencies.plot(plot)
     answer(found, output.as_json)
+
+
+def _write_settings(table: TableOptions, output: OutputOptions, path: str, force: bool) -> None:
+    """Draft a settings file for a file of records."""
+    from cellrisk.cli.parsing import split_names
+    from cellrisk.counts.preview import preview_file
+    from cellrisk.counts.roles import Columns
+    from cellrisk.counts.settings_draft import SettingsDraft, draft_settings
+
+    if not table.is_file:
+        raise InvalidInput("a settings file is drafted for a file", got="a database", fix="export a sample of it")
+    if force:
+        give_up_input(path, "what --config names")
+    elif os.path.lexists(path):
+        raise InvalidInput("there is a file of that name", got=path, fix="replace it with --force", code="file-exists")
+    check_writable(path)
+    preview = preview_file(table.source, progress_bar("reading"), table.table, table.encoding)
+    roles = (split_names(table.qid), split_names(table.sensitive))
+    text, facts = draft_settings(Columns(table.typed, preview), table.source, *roles, table.table, table.encoding)
+    write_whole(path, text)
+    answer(
+        SettingsDraft(path, facts["qid"], facts["sensitive"], facts["declared"], facts["unfinished"]), output.as_json
+    )
 
 
 def assess_command(

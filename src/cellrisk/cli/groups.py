@@ -524,7 +524,7 @@ def standard_input_as_file(given: dict[str, Any]) -> Iterator[None]:
         yield
 
 
-OUTPUTS = ("output", "plot", "csv", "save", "registry", "acro")
+OUTPUTS = ("output", "plot", "csv", "save", "registry", "acro", "write")
 
 
 def keep_given_files(given: dict[str, Any]) -> None:

@@ -14,7 +14,7 @@ OUTPUT, OTHER = "Output and settings", "Options"
 PANELS = (TABLE, NOISE, LIMITS, OTHER, MEASURES, ATTACKER, SIMULATION, PRIVATE, LEDGER, OUTPUT)
 """The panels, in the order in which they are shown."""
 OWN_PANELS = {
-    **dict.fromkeys(("plot", "csv", "output", "spreadsheet_safe", "save", "force", "registry"), OUTPUT),
+    **dict.fromkeys(("plot", "csv", "output", "spreadsheet_safe", "save", "force", "registry", "write"), OUTPUT),
     **dict.fromkeys(("max_caused", "max_certain", "max_ceiling", "max_risk"), LIMITS),
     **dict.fromkeys(("cohort", "new_ledger", "operator", "ledger"), LEDGER),
     "config": OUTPUT,
