@@ -12,7 +12,7 @@ from cellrisk.counts.table import require_table
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.perturbations import Perturbation, read_perturbation
 from cellrisk.publish.simulation.attacks import mean_and_error
-from cellrisk.risk.measures import Local, Survival
+from cellrisk.risk.measures import Local
 from cellrisk.risk.people import count_people
 from cellrisk.risk.perturbed.equal_risk import find_distance
 from cellrisk.risk.perturbed.figures import sum_caused
@@ -130,9 +130,9 @@ def simulate_perturbation(
     attribute = table.attribute(sensitive)
     profiles = attribute.profiles
     made.check_reach(max(int(block.counts.max()) for block in profiles.blocks))
-    survival = Survival((made.noise,), made.threshold)
-    local = float(Local().average(profiles, survival, ("exact",))["exact", "uniform"][0])
-    people = count_people(profiles, made)
+    channel = made.channel
+    local = float(Local().average(profiles, channel, ("exact",))["exact", "uniform"][0])
+    people = count_people(profiles, made.channel)
     exact = (people.mean, sum_caused(profiles, made), local * profiles.n_cells, find_distance(profiles, made))
     drawn = np.array([_draw(profiles.blocks, profiles.n_levels, made, generator) for _ in range(number)])
     drawn[:, 3] /= 2.0 * profiles.n_records

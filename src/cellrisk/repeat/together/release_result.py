@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from cellrisk.errors import InvalidInput
-from cellrisk.publish.releasing.release_result import FORMATS, Release
-from cellrisk.publish.releasing.saving import MANIFEST, StagedFolder, check_folder, sidecar_of, write_files
+from cellrisk.publish.releasing.release_result import Release
+from cellrisk.publish.releasing.saving import FORMATS, MANIFEST, StagedFolder, check_folder, sidecar_of, write_files
 from cellrisk.repeat.accounting.loss import Loss
 from cellrisk.repeat.together.costs import Cost
 from cellrisk.repeat.together.sets import SetTable
