@@ -18,7 +18,7 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --quiet --disable-pip-versio
 
 PEERS := .venv-peers/.installed
 
-.PHONY: help setup run test ready compiled check full package pythons docs soak lint style peers browser r bench processors reproduce clean
+.PHONY: help setup run test ready compiled check full package pythons docs lint style peers browser r bench processors reproduce clean
 
 help:
 	@echo 'make run     install cellrisk into .venv and run its demo'
@@ -27,7 +27,6 @@ help:
 	@echo 'make package build the package, check it, and use it where nothing else is installed'
 	@echo 'make pythons the same on every Python that is found, with the newest libraries and the oldest'
 	@echo 'make docs    build the documentation into build/site'
-	@echo 'make soak    kill, crowd and damage ledgers at full size, which takes a while'
 	@echo 'make setup   install cellrisk and the development tools into .venv'
 	@echo 'make lint    check style and types'
 	@echo 'make peers   install the tools that audits are compared with into .venv-peers'
@@ -76,9 +75,6 @@ docs: setup
 	@echo 'Built: build/site/index.html'
 
 # The same tests are in `make check`, with fewer deaths.
-soak: setup
-	CELLRISK_SOAK=full $(BIN)/python -m pytest -n0 -q -s -o faulthandler_timeout=7200 tests/ledger/test_soak.py
-
 lint: style
 	@if $(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then echo $(BIN)/mypy; $(BIN)/mypy; \
 	else echo 'Skipped: mypy. Python 3.10 gets an older numpy, whose types differ; use 3.11 or later to check types.'; fi
@@ -117,10 +113,10 @@ r:
 	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(R_PACKAGES) >/dev/null 2>&1; }; } || \
 	echo 'Skipped: tests of the R package. There is no R (on Debian or Ubuntu: apt install $(R_PACKAGES)).'
 
-NUMERICAL := tests/measures tests/attacks tests/averaging tests/accounting tests/sequences tests/usefulness tests/simulation \
+NUMERICAL := tests/measures tests/attacks tests/averaging tests/accounting tests/sequences tests/decide tests/simulation \
 	tests/decision tests/ceiling tests/together tests/noisy_risk tests/perturbations tests/test_precision.py \
-	tests/test_noise.py tests/test_mechanisms.py tests/test_people.py tests/test_totals.py tests/test_search.py \
-	tests/test_choice.py tests/test_choice_bends.py tests/test_curve.py tests/test_assessment.py tests/test_cli_decisions.py \
+	tests/test_noise.py tests/test_mechanisms.py tests/test_people.py tests/test_totals.py \
+	tests/test_curve.py tests/test_assessment.py tests/test_cli_decisions.py \
 	src/cellrisk
 # What takes long for another reason than its digits: speed, pictures, reports, draws, and enumerations by the million.
 NOT_NUMERICAL := cost or seconds or fast or very_wide or fine_scan or picture or report or simulat or random_sizes or web

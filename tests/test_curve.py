@@ -103,8 +103,8 @@ def test_outputs_agree(small: cr.FrequencyTable, tmp_path: Path) -> None:
 WORDS = re.compile(
     r"y, geometric: As epsilon falls to 0 the risk tends to (?:under )?(?P<low>[\d.]+)%: that is chance, what noise "
     r"alone gives away\. As epsilon grows it tends to (?:under )?(?P<high>[\d.]+)%, the raw table's own risk\. "
-    r"(?:At every epsilon shown it is (?:under )?(?P<all>[\d.]+)%\.|Of the epsilons shown, (?P<least_at>\S+) has the "
-    r"smallest risk, (?:under )?(?P<least>[\d.]+)%, and "
+    r"(?:At every epsilon computed it is (?:under )?(?P<all>[\d.]+)%\.|Of the epsilons computed, (?P<least_at>\S+) "
+    r"has the smallest risk, (?:under )?(?P<least>[\d.]+)%, and "
     r"(?P<most_at>\S+) the largest, (?:under )?(?P<most>[\d.]+)%\.)"
 )
 

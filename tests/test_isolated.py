@@ -22,13 +22,15 @@ from typing import Any
 import httpx
 import pandas as pd
 import pytest
+import typer
 
 import cellrisk as cr
 from cellrisk.cli import main
+from cellrisk.cli.program import app
 from cellrisk.counts import other_formats
 from cellrisk.errors import InvalidInput
 from cellrisk.system import isolated
-from tests.web.conftest import Running, upload, wait_for
+from tests.web.conftest import Running, hear, upload
 
 resource = pytest.importorskip("resource", reason="the limits of processes are those of POSIX")
 pyreadstat = pytest.importorskip("pyreadstat", reason="the extra 'files' is not installed")
@@ -60,13 +62,19 @@ COMMANDS = [
     f"publish-risk people.csv {LEVELS} --epsilon 1 --risk-epsilon 1",
     f"average people.csv {COLUMNS} --epsilon 1 --releases 3",
     f"report people.csv {COLUMNS} --epsilon 1 --output report.html",
+    f"report people.csv {LEVELS} --outside drop --public --epsilon 1 --output public.html",
+    f"report people.csv {COLUMNS} --epsilon 1 --template page.j2 --output filled.html",
+    "report --set set.toml --output set.html",
+    "release --set set.toml --output set",
     "together set.toml",
+    "demo",
     "ledger list ledger.db",
     "ledger verify ledger.db",
 ]
 SET = """
 source = "people.csv"
 sensitive = "job"
+levels = ["job=cook|smith|clerk", "sex=f|m"]
 [[table]]
 name = "by-sex"
 qid = ["sex"]
@@ -98,6 +106,7 @@ def planted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     for name, write in WRITERS.items():
         write(folder / name)
     (folder / "set.toml").write_text(SET, encoding="utf-8")
+    (folder / "page.j2").write_text("{{ page.title }}", encoding="utf-8")
     (folder / "matplotlibrc").write_text("text.usetex: True\nbackend: module://planted\n", encoding="utf-8")
     (folder / "planted.py").write_text(f"open({str(mark)!r}, 'a').write('planted')", encoding="utf-8")
     return folder, mark
@@ -116,6 +125,12 @@ def launcher(tmp_path: Path) -> list[str]:
 
 def around(**more: str) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": str(SOURCE), **more}
+
+
+def test_every_command_is_tried() -> None:
+    """All but the web app, which has a test of its own."""
+    known = set(typer.main.get_command(app).commands)  # type: ignore[attr-defined]
+    assert known - {command.split()[0] for command in COMMANDS} == {"serve"}
 
 
 def test_what_is_planted_would_run(planted: tuple[Path, Path], tmp_path: Path) -> None:
@@ -184,7 +199,7 @@ def use_the_app(client: httpx.Client) -> None:
     sources = [upload(client, PEOPLE.to_csv(index=False)), client.post("/api/sources", json={"path": "people.parquet"})]
     for source in sources:
         chosen = {"source": source.json()["source"], "quasi_identifiers": ["sex"], "sensitive": ["job"]}
-        assert "table" in wait_for(client, client.post("/api/tables", json=chosen))
+        assert "table" in hear(client, client.post("/api/tables", json=chosen))
 
 
 def test_a_child_imports_nothing_from_a_path_of_the_parent_that_leads_there(

@@ -13,6 +13,7 @@ import cellrisk as cr
 from cellrisk.cli import main
 from cellrisk.cli.program import app
 from cellrisk.noise.methods import WITHOUT_PERTURBATION
+from cellrisk.noise.perturbations import read_perturbation
 from tests.near import near
 
 Capture = pytest.CaptureFixture[str]
@@ -117,3 +118,13 @@ def test_policies_that_are_kept(capsys: Capture, policy: str) -> None:
     code, out, _ = run(capsys, "assess", *ASKED, "--perturbation", "random-rounding:3")
     assert code == 0
     assert "Policy obeyed: cellrisk.toml" in out
+
+
+def test_random_rounding_can_be_averaged_away_and_average_says_so(capsys: Capture) -> None:
+    """Its mean is the true count, and no key repeats it."""
+    for count in range(9):
+        values, chances = read_perturbation("random-rounding:3").row(count)
+        assert float(values @ chances) == near(float(count))
+    code, _, err = run(capsys, "average", *ASKED, "--releases", "3", "--perturbation", "random-rounding:3")
+    assert code == 2
+    assert err.endswith("without keys that repeat the perturbation of a cell, averaging removes it\n")

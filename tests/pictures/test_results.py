@@ -141,7 +141,7 @@ def test_choice_among_mechanisms_shows_each(several: cr.FrequencyTable) -> None:
     choice = cr.choose(several, ["laplace", "gaussian", "gaussian-analytic"], delta=1e-4, max_risk=0.35)
     strips = draw_choice(choice).axes[1]
     assert [tick.get_text() for tick in strips.get_yticklabels()] == [
-        each.setting.describe() for each in choice.options
+        each.mechanism.describe() for each in choice.options
     ]
 
 

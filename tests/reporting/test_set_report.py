@@ -180,14 +180,11 @@ def test_what_each_table_adds_sums_to_the_set(found: cr.TogetherAssessment) -> N
     ],
 )
 def test_limits_are_judged_as_the_set_is(found: cr.TogetherAssessment, limits: dict[str, Any], verdict: str) -> None:
-    from cellrisk.decide.figure_limits import FigureLimit
-    from cellrisk.decide.requirement import Requirement
+    from cellrisk.decide.limits import read_limits
 
     made = cr.report(found, **limits)
     assert made.verdict == verdict
-    own = {name: most for name, most in limits.items() if name in ("max_risk", "max_people", "margin")}
-    figures = FigureLimit.read(**{name: most for name, most in limits.items() if name not in own})
-    broken = [*find_breaches(found, figures, Requirement(**own) if own else None)]
+    broken = [*find_breaches(found, read_limits(**limits))]
     assert list(made.broken) == broken
     rows = [row for row in read(made).rows if row[-1] in ("kept", "broken", "cannot be judged")]
     assert len(rows) == len(limits)

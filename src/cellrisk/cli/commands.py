@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Annotated
 
@@ -34,7 +35,7 @@ from cellrisk.errors import InvalidInput
 from cellrisk.system.results import Result
 from cellrisk.system.text import as_given
 from cellrisk.system.words import MeasureName, list_words
-from cellrisk.system.writing import write_whole
+from cellrisk.system.writing import check_writable, give_up_input, write_whole
 
 if TYPE_CHECKING:
     from cellrisk.publish.simulation import Comparison
@@ -51,12 +52,17 @@ def inspect_command(
     output: OutputOptions,
     perturbation: PerturbationText = None,
     plot: Annotated[Text, option("Histogram of cell sizes: .svg, .png or .pdf.", "FILE")] = None,
+    write: Annotated[Text, option("Draft a settings file: roles, levels, bins to fill in.", "FILE")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace the file that --write names.")] = False,
 ) -> None:
     """What the table gives away before any noise.
 
     It counts the cells, those in which everybody has the same value, and the people in these. Without --qid and
     --sensitive it lists the columns and suggests which are which. With --perturbation it shows what becomes of counts.
     """
+    if write is not None:
+        _write_settings(table, output, write, force)
+        return
     if not table.qid and not table.sensitive and table.is_file and perturbation is None:
         from cellrisk.counts.preview import preview_file
         from cellrisk.counts.roles import Columns
@@ -77,6 +83,29 @@ def inspect_command(
     if plot is not None:
         frequencies.plot(plot)
     answer(found, output.as_json)
+
+
+def _write_settings(table: TableOptions, output: OutputOptions, path: str, force: bool) -> None:
+    """Draft a settings file for a file of records."""
+    from cellrisk.cli.parsing import split_names
+    from cellrisk.counts.preview import preview_file
+    from cellrisk.counts.roles import Columns
+    from cellrisk.counts.settings_draft import SettingsDraft, draft_settings
+
+    if not table.is_file:
+        raise InvalidInput("a settings file is drafted for a file", got="a database", fix="export a sample of it")
+    if force:
+        give_up_input(path, "what --config names")
+    elif os.path.lexists(path):
+        raise InvalidInput("there is a file of that name", got=path, fix="replace it with --force", code="file-exists")
+    check_writable(path)
+    preview = preview_file(table.source, progress_bar("reading"), table.table, table.encoding)
+    roles = (split_names(table.qid), split_names(table.sensitive))
+    text, facts = draft_settings(Columns(table.typed, preview), table.source, *roles, table.table, table.encoding)
+    write_whole(path, text)
+    answer(
+        SettingsDraft(path, facts["qid"], facts["sensitive"], facts["declared"], facts["unfinished"]), output.as_json
+    )
 
 
 def assess_command(
@@ -103,14 +132,14 @@ def assess_command(
     often anybody could be right at most; then every measure of the homogeneity attack, which looks for cells that show
     one value alone.
     """
-    from cellrisk.decide.figure_limits import FigureLimit
+    from cellrisk.decide.limits import RiskDefinition, read_limits
     from cellrisk.risk.assessment import assess
 
     policies = policy_of(context)
     if max_risk is not None and not 0 <= max_risk <= 1:
         raise InvalidInput("--max-risk must be a share of people", got=max_risk, allowed="from 0 to 1")
     check_outputs(plot)
-    limits = FigureLimit.read(**asdict(gates), attack=risk.attack, **attacker.arguments())
+    limits = read_limits(**asdict(gates), risk=RiskDefinition(attack=risk.attack), **attacker.arguments())
     others = {"--attack": risk.attack != "homogeneity", "--check": check, "--domain": domain}
     if perturbation is not None and mechanism.epsilon is not None and is_family(perturbation):
         refuse_typed(context, f"{perturbation} without its number asks for the number at equal risk alone", risk)
@@ -132,9 +161,9 @@ def assess_command(
         assessment.plot(plot)
     answer(assessment, output.as_json, checks, policies=policies)
     for limit in limits:
-        figure = limit.find(frequencies.attributes, noise)
-        if figure > limit.most:
-            stop_above_limit(f"asked for was {limit.describe()}; {limit.say(figure)}")
+        breach = limit.breach(frequencies.attributes, noise)
+        if breach is not None:
+            stop_above_limit(f"asked for was {breach}")
     if max_risk is not None:
         _gate(assessment, max_risk, risk.narrowed)
     obey(policies, frequencies, noise)

@@ -42,7 +42,7 @@ from cellrisk.system.writing import inputs_of_one_command, keep_inputs
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
-    from cellrisk.decide.figure_limits import FigureLimit
+    from cellrisk.decide.limits import Limit
     from cellrisk.decide.policies import Policies
     from cellrisk.noise.mechanisms import Mechanism
     from cellrisk.risk.priors import Priors
@@ -431,14 +431,16 @@ class LimitOptions:
         None
     )
 
-    def within(self, policies: Policies, question: dict[str, Any], **attacker: Any) -> tuple[FigureLimit, ...]:
-        """The limits on figures; any that is looser than a policy's on the same risk or figure is refused."""
-        from cellrisk.decide.figure_limits import FigureLimit
+    def within(
+        self, policies: Policies, question: dict[str, Any], attack: Attack = "homogeneity", **attacker: Any
+    ) -> tuple[Limit, ...]:
+        """The limits; any that is looser than a policy's on the same metric is refused."""
+        from cellrisk.decide.limits import RiskDefinition, read_limits
 
-        figures = FigureLimit.read(**{name: getattr(self, name) for name in FIGURES}, **attacker)
-        policies.check_figures(figures)
-        policies.check_tighter(question, **{name: getattr(self, name) for name in RISKS})
-        return figures
+        given = {name: getattr(self, name) for name in (*FIGURES, *RISKS)}
+        limits = read_limits(**given, **attacker, risk=RiskDefinition(**question, attack=attack))
+        policies.check_tighter(limits)
+        return limits
 
 
 @dataclass(frozen=True)
@@ -522,7 +524,7 @@ def standard_input_as_file(given: dict[str, Any]) -> Iterator[None]:
         yield
 
 
-OUTPUTS = ("output", "plot", "csv", "save", "registry", "acro")
+OUTPUTS = ("output", "plot", "csv", "save", "registry", "acro", "write")
 
 
 def keep_given_files(given: dict[str, Any]) -> None:

@@ -14,7 +14,7 @@ OUTPUT, OTHER = "Output and settings", "Options"
 PANELS = (TABLE, NOISE, LIMITS, OTHER, MEASURES, ATTACKER, SIMULATION, PRIVATE, LEDGER, OUTPUT)
 """The panels, in the order in which they are shown."""
 OWN_PANELS = {
-    **dict.fromkeys(("plot", "csv", "output", "spreadsheet_safe", "save", "force", "registry"), OUTPUT),
+    **dict.fromkeys(("plot", "csv", "output", "spreadsheet_safe", "save", "force", "registry", "write"), OUTPUT),
     **dict.fromkeys(("max_caused", "max_certain", "max_ceiling", "max_risk"), LIMITS),
     **dict.fromkeys(("cohort", "new_ledger", "operator", "ledger"), LEDGER),
     "config": OUTPUT,
@@ -64,9 +64,8 @@ EXAMPLES = {
     "ledger list": ("releases.db", "releases.db --kind release --json"),
     "ledger show": ("releases.db", "releases.db 1"),
     "ledger verify": ("releases.db", "releases.db --no-files"),
-    "ledger head": ("releases.db", "other.db --head noted.txt"),
-    "ledger settle": ("releases.db", "releases.db --wait 5 --json"),
-    "ledger abandon": ("releases.db RESERVATION", "releases.db RESERVATION --json"),
+    "ledger checkpoint": ("releases.db", "other.db --head noted.txt"),
+    "ledger recover": ("releases.db .", "releases.db released --json"),
     "ledger export": ("releases.db --output entries.jsonl", "releases.db --output entries.csv --spreadsheet-safe"),
     "ledger risk": ("releases.db adult.parquet", "releases.db adult.parquet --measure local --plot risk.svg"),
     "ledger plan": ("releases.db --epsilon 0.5", "releases.db --max-ceiling 0.75 --attribute income"),

@@ -12,7 +12,7 @@ from cellrisk.system.text import as_given
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cellrisk.decide.figure_limits import FigureLimit
+    from cellrisk.decide.limits import Limit
     from cellrisk.decide.policies import Policies
     from cellrisk.noise.mechanisms import Mechanism
     from cellrisk.noise.perturbations import Perturbation
@@ -57,7 +57,7 @@ def assess_perturbation_command(
     mechanism: MechanismOptions,
     risk: RiskOptions,
     attacker: AttackerOptions,
-    limits: Sequence[FigureLimit],
+    limits: Sequence[Limit],
     max_risk: float | None,
     plot: str | None,
     as_json: bool,

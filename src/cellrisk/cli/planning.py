@@ -183,9 +183,10 @@ def plan_command(
         steps = list_steps(opened, name)
         if limited:
             if max_risk is not None:
-                asked = {"measure": "local", "form": "tight", "weights": "records"}
-                words = {name: options.get(name, usual) for name, usual in asked.items()}
-                policies.check_tighter(words, max_risk=max_risk)
+                from cellrisk.decide.limits import RiskDefinition, read_limits
+
+                words = {name: options[name] for name in ("measure", "form", "weights") if name in options}
+                policies.check_tighter(read_limits(max_risk=min(max_risk, 1.0), risk=RiskDefinition(**words)))
             found = find_largest(table, steps, loss, attribute, limits, overall, options, policies)
             answer(found, output.as_json, raw=table.source is not None, policies=policies)
             return

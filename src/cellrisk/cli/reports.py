@@ -13,7 +13,6 @@ from cellrisk.cli import parsing
 from cellrisk.cli.answers import answer, obey, say, stop_above_limit
 from cellrisk.cli.config import TYPED, OutputOptions, list_typed, policy_of, refuse_typed
 from cellrisk.cli.groups import (
-    RISKS,
     AttackerOptions,
     LimitOptions,
     MechanismOptions,
@@ -71,12 +70,6 @@ def report_command(
     organisation: Annotated[Text, option("Who publishes the table.", "TEXT")] = None,
     risk_epsilon: Annotated[
         Number, number("With --public: also print a figure of the risk, with noise at this epsilon.")
-    ] = None,
-    released: Annotated[
-        Text, option("With --public: the release that was made; print what its counts tell of the risk.", "FILE")
-    ] = None,
-    free_error: Annotated[
-        Number, number("With --released: largest standard error, as a share of the figure; default 0.1.")
     ] = None,
     may_be_missing: Annotated[
         Texts, option("With --risk-epsilon: column that can hold missing values.", "COLUMN")
@@ -145,14 +138,12 @@ def report_command(
                 "risk_epsilon": risk_epsilon is not None,
                 "ledger": record.ledger is not None,
                 "registry": registry is not None,
-                "released": released is not None,
             }
         )
         made = read_perturbation_option(perturbation)
     if public:
         check_public_delta(mechanism.mechanism, mechanism.delta)
     _check_figure(risk_epsilon, public, mechanism, record, may_be_missing or observed_levels)
-    free = _read_free_figure(released, free_error, public)
     opened = context.with_resource(record.shown() if risk_epsilon is None else record.opened())
     book = None if public else opened
     epsilon = None if mechanism.epsilon is None else mechanism.one().epsilon
@@ -189,7 +180,6 @@ def report_command(
         inputs={} if public else {file.name: file for file in table.files[:MOST_DIGESTS]},
         policy=policies,
         published=published,
-        free=free,
         perturbation=made,
         progress=progress_bar("reporting"),
         **asdict(limits),
@@ -230,19 +220,6 @@ def _write(
     say(f"{report.headline}\n\n{obeyed}Written to {written}.")
     if recorded:
         say(f"\n{recorded}")
-
-
-def _read_free_figure(released: str | None, free_error: float | None, public: bool) -> Any:
-    """What the counts of a release tell of its risk for free; None where no release was named."""
-    if released is None:
-        if free_error is not None:
-            raise InvalidInput("--free-error goes with --released", fix="name the file of the release, or leave it out")
-        return None
-    if not public:
-        raise InvalidInput("--released goes with a report for the public", fix="add --public")
-    from cellrisk.publish.noisy_risk.free_figure import estimate_caused
-
-    return estimate_caused(released, **({} if free_error is None else {"largest_error": free_error}))
 
 
 def _check_figure(
@@ -304,7 +281,6 @@ def _report_set(
     policies, certainties = policy_of(context), attacker.certainty or ()
     question = {"measure": "local", "form": "tight", "weights": "records"}
     figures = limits.within(policies, question, **({"certainty": certainties} if certainties else {}))
-    required = {name: getattr(limits, name) for name in RISKS if getattr(limits, name) is not None}
     words = read_set_file(set_file)
     files = list_files_of(words["source"])
     keep_inputs("the records", *files)
@@ -313,7 +289,7 @@ def _report_set(
     )
     ledger = context.with_resource(record.shown())
     found = None
-    if not public or figures or required or policies:
+    if not public or figures or policies:
         looked_at = sorted({*certainties, *list_certainties(policies, figures)})
         rule = {"outside": "drop"} if public else {}
         found = assess_together(
@@ -324,8 +300,7 @@ def _report_set(
         tables,
         words["sensitive"],
         found,
-        figures=figures,
-        required=required,
+        limits=figures,
         split=None if shares is None else split_budget(**words, **shares, progress=progress_bar("splitting")),
         public=public,
         declared=_list_declared(words),

@@ -61,8 +61,7 @@ def together_command(
     anybody could be right at most, and what the set costs. Elimination, one of them, rules out every value
     that a table shows as zero. The word assess may be left out.
     """
-    from cellrisk.decide.figure_limits import FigureLimit
-    from cellrisk.decide.requirement import Requirement
+    from cellrisk.decide.limits import read_limits
     from cellrisk.repeat.together import assess_together
     from cellrisk.repeat.together.judging import find_breaches, find_policy_breaches, list_certainties
     from cellrisk.repeat.together.set_file import read_set_file
@@ -72,11 +71,10 @@ def together_command(
     check_outputs(plot)
     policies = policy_of(context)
     named = {} if certainty is None else {"certainty": certainty}
-    figures = FigureLimit.read(**asdict(gates), max_epsilon=max_epsilon, **named)
-    given = {"max_risk": max_risk, "max_people": max_people}
-    required = Requirement(**given) if any(each is not None for each in given.values()) else None
+    given: dict[str, Any] = {"max_epsilon": max_epsilon, "max_risk": max_risk, "max_people": max_people}
+    limits = read_limits(**asdict(gates), **given, **named)
     asked = read_set_file(set_file)
-    certainties = sorted({*(certainty or ()), *list_certainties(policies, figures)})
+    certainties = sorted({*(certainty or ()), *list_certainties(policies, limits)})
     simulated = releases if check else 0
     if tempering is not None and not certainties:
         raise InvalidInput("--tempering goes with --certainty", fix="add --certainty 0.95")
@@ -90,7 +88,7 @@ def together_command(
     )
     if plot is not None:
         found.plot(plot)
-    asked_for, by_policy = [*find_breaches(found, figures, required)], [*find_policy_breaches(found, policies)]
+    asked_for, by_policy = [*find_breaches(found, limits)], [*find_policy_breaches(found, policies)]
     answer(found, output.as_json, policies=policies if policies and not by_policy else None)
     breaches = [*asked_for, *by_policy]
     if breaches:

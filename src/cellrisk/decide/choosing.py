@@ -10,45 +10,35 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cellrisk.counts.table import require_table
-from cellrisk.decide.analytic import find_epsilons
-from cellrisk.decide.figure_limits import (
-    EpsilonLimit,
-    FigureLimit,
-    find_reaches,
-    say_largest,
+from cellrisk.decide.limits import (
+    METRICS,
+    SMALLEST_EPSILON,
+    Limit,
+    LimitBound,
+    RiskDefinition,
+    RiskMetric,
+    find_kept,
+    read_limits,
 )
-from cellrisk.decide.option import Option, SearchedRange, find_worst
 from cellrisk.decide.policies import Policies
-from cellrisk.decide.policy import Policy, RiskDefinition
-from cellrisk.decide.requirement import Condition, Requirement, describe_conditions, find_excesses
-from cellrisk.decide.search import SMALLEST_EPSILON, Admissible
+from cellrisk.decide.policy import Policy
+from cellrisk.decide.search import Intervals, intersect
 from cellrisk.decide.tradeoff import TradeOff, TvdLimit, find_trade_off
-from cellrisk.errors import InvalidInput
+from cellrisk.errors import InvalidInput, argument
+from cellrisk.noise.channel import AdditiveChannel
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.risk.caused import caused_shares
 from cellrisk.risk.ceilings import Labels, find_success
 from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, Belief
-from cellrisk.risk.figures import Attacker, DecisionFigures, find_figures, say_tables
-from cellrisk.risk.measures import Survival
+from cellrisk.risk.figures import Attacker, DecisionFigures, find_figures
 from cellrisk.risk.people import People, count_people
 from cellrisk.risk.priors import USUAL_PRIORS, Priors, takes_priors
 from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON, Limits, MeasuredRisk, read_settings
 from cellrisk.system.arrays import Floats
 from cellrisk.system.progress import Progress
-from cellrisk.system.results import Result
+from cellrisk.system.results import Result, find_words
 from cellrisk.system.sketches import draw_bars
-from cellrisk.system.text import (
-    CURATOR_NOTE,
-    DIGITS,
-    aligned,
-    as_given,
-    claim,
-    make_sentence,
-    number_of,
-    percent,
-    show_down,
-    whole_people,
-)
+from cellrisk.system.text import DIGITS, percent, round_down, show_down
 from cellrisk.system.words import Attack, Form, MeasureName, MechanismName, Neighbours, NoisyCells, Weights
 
 if TYPE_CHECKING:
@@ -63,6 +53,7 @@ FACTOR = 2.0
 """The alternatives are this much stricter and looser."""
 ROLES = ("stricter", "recommended", "looser")
 SHOWN = 121
+"""Epsilons along which a picture shows the risk."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +74,117 @@ class Alternative:
     """The worst case of two equally likely values."""
 
 
+@dataclass(frozen=True, eq=False)
+class Option:
+    """The answer for one mechanism and delta."""
+
+    mechanism: Mechanism
+    """At any epsilon."""
+    measured: MeasuredRisk
+    """The risk that is told."""
+    kept: tuple[LimitBound, ...]
+    """Which epsilons keep each limit."""
+    trade_off: TradeOff | None
+    searched: tuple[float, float]
+    rounded_to: float | None = None
+    """The epsilon rounded down, if it was rounded."""
+
+    @cached_property
+    def within_limits(self) -> Intervals:
+        """Every interval that is admissible whatever the limit on the TVD."""
+        return intersect((self.searched,), *(each.allowed for each in self.kept))
+
+    @cached_property
+    def admissible(self) -> Intervals:
+        """Every admissible interval, ends included, each on its safe side."""
+        return self.within_limits if self.trade_off is None else self.trade_off.restrict(self.within_limits)
+
+    @property
+    def again(self) -> Intervals:
+        """Larger epsilons that keep every limit without being admissible, because some smaller ones do not."""
+        kept = intersect((self.searched,), *(each.intervals for each in self.kept))
+        kept = kept if self.trade_off is None else self.trade_off.restrict(kept)
+        end = self.admissible[-1][1] if self.admissible else 0.0
+        return tuple((low, high) for low, high in kept if low > end)
+
+    @property
+    def epsilon(self) -> float | None:
+        """The largest admissible epsilon; None if there is none, and if no limit binds."""
+        if self.rounded_to is not None:
+            return self.rounded_to
+        end = self.admissible[-1][1] if self.admissible else None
+        binds = end is not None and (end < self.searched[1] or any(each.binds_itself for each in self.kept))
+        return end if binds else None
+
+    @cached_property
+    def risk(self) -> float | None:
+        """The risk at that epsilon, of the sensitive attribute with the highest."""
+        return None if self.epsilon is None else self.risk_at(self.epsilon)
+
+    def risk_at(self, epsilon: float) -> float:
+        return float(self.measured.at(self.mechanism, np.array([epsilon])).max())
+
+    @property
+    def lowest_epsilon(self) -> float:
+        """The epsilon that comes nearest to the limits on risks, or stays farthest below them."""
+        on_risks = [each for each in self.kept if isinstance(each.limit.metric, RiskMetric)]
+        hardest = next((each for each in on_risks if not each.intervals), on_risks[0] if on_risks else None)
+        return self.searched[0] if hardest is None else hardest.nearest
+
+    @cached_property
+    def lowest_risk(self) -> float:
+        """The risk at that epsilon."""
+        return self.risk_at(self.lowest_epsilon)
+
+    @cached_property
+    def limits(self) -> Limits:
+        """Chance and raw risk of the attribute with the highest raw risk."""
+        return max(self.measured.limits(self.mechanism), key=lambda each: each.raw)
+
+    @property
+    def given(self) -> bool:
+        """Whether the epsilon is a limit on epsilon itself."""
+        return any(each.binds_itself and each.largest == self.epsilon for each in self.kept)
+
+    @property
+    def shown(self) -> float | None:
+        """The epsilon to be used and shown: rounded down inside the admissible set, unless it was given."""
+        return self.round(DIGITS)
+
+    def round(self, digits: int) -> float | None:
+        """The epsilon rounded down to so many digits inside the admissible set, unless it was given."""
+        if self.epsilon is None or self.given:
+            return self.epsilon
+        return round_down(self.epsilon, self.admissible[-1][0], digits)
+
+    @property
+    def why(self) -> str:
+        """Why it is this epsilon, or none."""
+        return str(find_words("choice").why(self))
+
+    @property
+    def without_epsilon(self) -> str:
+        """Why there is no epsilon, in a few words: what ``why`` begins with."""
+        return self.why.partition(":")[0]
+
+    @property
+    def open_ended(self) -> bool:
+        """Whether the limits hold up to the end of the range, so that none of them says which epsilon to choose."""
+        return bool(self.admissible) and self.epsilon is None
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "epsilon": self.epsilon,
+            "risk": self.risk,
+            "admissible": [list(interval) for interval in self.admissible],
+            "why": self.why,
+            "mechanism": self.mechanism.name,
+            "delta": self.mechanism.delta,
+            "lowest": {"epsilon": self.lowest_epsilon, "risk": self.lowest_risk},
+            "searched": list(self.searched),
+        }
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Choice(Result):
     """The answer of `choose`.
@@ -90,21 +192,18 @@ class Choice(Result):
     ``epsilon`` is None where no epsilon keeps the limits, and where they bind none: ``why`` gives the reason.
     """
 
+    wording = "choice"
     picture = "draw_choice"
 
     table: FrequencyTable
-    requirement: Requirement | None
-    """The limits on the risk that was asked for; None where only figures to decide by are limited."""
+    kept_limits: tuple[Limit, ...]
+    """The limits asked for, made stricter by policies, then those of policies alone."""
     measured: MeasuredRisk
+    """The risk that is told: the one that is limited first, or the one asked for."""
     options: tuple[Option, ...]
     """One for each mechanism and delta; the first is the answer."""
-    trade_off: TradeOff | None
-    conditions: tuple[Condition, ...]
-    """Every requirement that was met: the one asked for first, then those of policies on other risks."""
     policies: Policies
     """The policies that were obeyed."""
-    figure_limits: tuple[FigureLimit, ...] = ()
-    """The limits on caused, certainty, the ceiling and epsilon, those of policies too."""
     attacker: Attacker = field(default_factory=Attacker)
     """Whose certainty is told."""
 
@@ -113,35 +212,33 @@ class Choice(Result):
         """What the epsilon chosen, half of it and twice it would mean; none where none was chosen."""
         if self.epsilon is None:
             return ()
-        setting = self.options[0].setting
-        return weigh(self.measured, setting, self.epsilon, self.conditions, self.trade_off, self.figure_limits)
+        return weigh(self.measured, self.options[0].mechanism, self.epsilon, self.kept_limits, self.trade_off)
 
     @cached_property
     def figures(self) -> tuple[DecisionFigures, ...]:
         """The figures to decide by at the epsilon chosen, for each sensitive attribute; none where none was chosen."""
         if self.epsilon is None:
             return ()
-        mechanism, attack = self.options[0].setting.with_epsilon(self.epsilon), self.measured.attack
-        found = tuple(
+        mechanism, attack = self.options[0].mechanism.with_epsilon(self.epsilon), self.measured.attack
+        figures = tuple(
             find_figures(attribute, mechanism, people, attack, self.attacker)
             for attribute, people in zip(self.measured.attributes, self.alternatives[1].people, strict=True)
         )
-        return tuple(each.as_chosen() for each in found) if self.from_data else found
+        return tuple(each.as_chosen() for each in figures) if self.from_data else figures
 
     @cached_property
     def scan(self) -> tuple[Floats, Floats]:
         """Epsilons along the range searched, and the worst attribute's risk at each: what a picture shows."""
         epsilons = np.geomspace(*self.options[0].searched, SHOWN)
-        return epsilons, self.measured.at(self.options[0].setting, epsilons).max(axis=0)
+        return epsilons, self.measured.at(self.options[0].mechanism, epsilons).max(axis=0)
 
     def rounded(self, digits: int = DIGITS) -> Choice:
         """The same answer with an epsilon of so many digits, or the fewest more that the limits admit, if any do."""
         first = self.options[0]
         epsilon = first.round(digits)
-        if epsilon is None:
-            return self
-        risk = find_worst(self.measured, first.setting, epsilon)
-        return replace(self, options=(replace(first, epsilon=epsilon, risk=risk), *self.options[1:]))
+        return (
+            self if epsilon is None else replace(self, options=(replace(first, rounded_to=epsilon), *self.options[1:]))
+        )
 
     @property
     def epsilon(self) -> float | None:
@@ -152,12 +249,16 @@ class Choice(Result):
         return self.options[0].risk
 
     @property
-    def admissible(self) -> tuple[tuple[float, float], ...]:
+    def admissible(self) -> Intervals:
         return self.options[0].admissible
 
     @property
     def limits(self) -> Limits:
         return self.options[0].limits
+
+    @property
+    def trade_off(self) -> TradeOff | None:
+        return self.options[0].trade_off
 
     @property
     def why(self) -> str:
@@ -169,10 +270,21 @@ class Choice(Result):
         return self.options[0].open_ended
 
     @property
+    def on_risks(self) -> tuple[Limit, ...]:
+        """The limits on the paper's measures, under which a smaller epsilon can be inadmissible."""
+        return tuple(limit for limit in self.kept_limits if isinstance(limit.metric, RiskMetric))
+
+    @property
+    def on_first_risk(self) -> tuple[Limit, ...]:
+        """Those on the risk that is told."""
+        risks = [limit.metric.risk for limit in self.on_risks if isinstance(limit.metric, RiskMetric)]
+        return tuple(limit for limit, risk in zip(self.on_risks, risks, strict=True) if risk == risks[0])
+
+    @property
     def from_data(self) -> bool:
         """Whether the records may have had a say in the answer: in a limit, or in the delta, which may be theirs."""
-        pure = all(option.setting.pure for option in self.options)
-        return limits_use_data(self.conditions, self.figure_limits, self.trade_off) or not pure
+        pure = all(option.mechanism.pure for option in self.options)
+        return limits_use_data(self.kept_limits, self.trade_off) or not pure
 
     @property
     def choice_note(self) -> str:
@@ -182,57 +294,19 @@ class Choice(Result):
     @property
     def wanted(self) -> str:
         """The limits in words."""
-        return " and ".join(self._describe_limits(self.figure_limits))
-
-    def _describe_limits(self, figure_limits: Sequence[FigureLimit]) -> list[str]:
-        parts = [limit.describe() for limit in figure_limits]
-        parts += [describe_conditions(self.conditions)] if self.conditions else []
-        parts += [] if self.trade_off is None else [self.trade_off.limit.describe()]
-        return parts
-
-    @property
-    def _kept(self) -> str:
-        """The limits in words, after "keeps"."""
-        limits: list[FigureLimit | Requirement] = [*self.figure_limits]
-        limits += [each.requirement for each in self.conditions]
-        if len(limits) == 1 and self.trade_off is None:
-            return limits[0].aim()
-        return f"every limit ({'; '.join(self._describe_limits(self.figure_limits))})"
+        return " and ".join(find_words("choice").list_limits(self))
 
     def name_largest(self, keeps: str) -> str:
         """What the epsilon is, in words; ``keeps`` is the limits with a verb."""
-        wavy = [each.about for each in self.figure_limits if each.uses_data]
-        others = bool(self.conditions) or self.trade_off is not None
-        return say_largest(wavy, keeps, others, self.options[0].searched[0])
-
-    @property
-    def headline(self) -> str:
-        """What a member of a board can repeat."""
-        first = self.options[0]
-        noise = _name_noise(first.setting)
-        if first.open_ended:
-            return f"With {noise}, nothing is recommended: {first.why}."
-        if first.shown is None or first.risk is None:
-            return f"For {self.wanted} with {noise}, {first.why}."
-        largest = self.name_largest(f"keeps {self._kept}")
-        if first.given:
-            limits = [each for each in self.figure_limits if not isinstance(each, EpsilonLimit)]
-            kept = "; ".join(self._describe_limits(limits))
-            largest = f"the largest epsilon allowed{f', and it keeps the other limits: {kept}' if kept else ''}"
-        said = f"With {noise}, {as_given(first.shown)} is {largest}."
-        people = "; ".join(
-            f"{attribute.name}: {found.describe()} of {number_of(self.table.n_records, 'person')} exposed"
-            for attribute, found in zip(self.measured.attributes, self.alternatives[1].people, strict=True)
-        )
-        return f"{said} The {self.measured.name}, is then {percent(first.risk)}; {people}." if self.conditions else said
+        return str(find_words("choice").name_largest(self, keeps))
 
     def _numbers(self) -> list[dict[str, Any]]:
         """One row an admissible interval of each mechanism and delta; one without numbers where there is none."""
-        rows = []
-        for option in self.options:
-            for low, high in option.admissible or ((None, None),):
-                rows.append({"mechanism": option.setting.name, "delta": option.setting.delta, "low": low, "high": high})
-        return rows
+        return [
+            {"mechanism": option.mechanism.name, "delta": option.mechanism.delta, "low": low, "high": high}
+            for option in self.options
+            for low, high in option.admissible or ((None, None),)
+        ]
 
     def _sketch(self) -> str:
         """The risk at the epsilon chosen, and at one on each side."""
@@ -244,10 +318,13 @@ class Choice(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """What ``cellrisk choose --json`` prints."""
-        first, *_ = options = [_option(option) for option in self.options]
+        first, *_ = options = [option.to_dict() for option in self.options]
+        limits: dict[str, Any] = {}
+        for limit in reversed(self.kept_limits):  # the first of a name is the one asked for
+            limits |= limit.to_dict()
         return {
             **first,
-            "limits": self._limits(),
+            "limits": {name: limits[name] for name in (*METRICS, "certainty", "belief") if name in limits},
             "policy": self.policies.to_dict(),
             "question": self.measured.name,
             "chance": self.limits.chance,
@@ -261,48 +338,10 @@ class Choice(Result):
             "headline": self.headline,
         }
 
-    def _limits(self) -> dict[str, Any]:
-        """The limits by their names, with the certainty and the belief that they depend on."""
-        given = {} if self.requirement is None else vars(self.requirement)
-        found = {name: value for name, value in given.items() if value is not None}
-        for limit in reversed(self.figure_limits):  # the first of a name is the one asked for
-            found |= limit.to_dict()
-        return found
 
-    def _paragraphs(self) -> list[str]:
-        parts = [] if self.epsilon is None and not self.options[1:] else [make_sentence(self.why)]
-        for each, limits in zip(self.figures, self.measured.people.limits(self.options[0].setting), strict=False):
-            shown = self.options[0].setting.with_epsilon(self.options[0].shown or 0.0)  # as in the headline
-            parts.append(replace(each, mechanism=shown).sentence(limits.chance))
-        if len(self.options) > 1:
-            rows = [[option.setting.describe(), *_numbers(option)] for option in self.options]
-            parts.append(aligned(["mechanism", "largest epsilon", "risk"], rows))
-        if self.alternatives:
-            rows = [
-                [each.role, show_down(each.epsilon), percent(each.risk)]
-                + [whole_people(people.mean) for people in each.people]
-                + [*map(whole_people, each.caused)]
-                + ["-" if each.ceiling is None else f"{each.ceiling:.4f}"]
-                + ([] if each.tvd is None else [f"{each.tvd:.4f}"])
-                + [each.verdict]
-                for each in self.alternatives
-            ]
-            people = [f"people ({attribute.name})" for attribute in self.measured.attributes]
-            caused = [f"caused ({attribute.name})" for attribute in self.measured.attributes]
-            tvd = ["TVD"] if self.trade_off is not None else []
-            parts.append(aligned(["", "epsilon", "risk", *people, *caused, "ceiling", *tvd, "verdict"], rows))
-        if self.policies:
-            parts.append(self.policies.describe())
-        if self.epsilon is not None:
-            parts += say_tables(self.options[0].setting.with_epsilon(self.epsilon), len(self.measured.attributes))
-        return [*parts, f"{CURATOR_NOTE} {self.choice_note}"]
-
-
-def limits_use_data(
-    conditions: Sequence[Condition], figure_limits: Sequence[FigureLimit], tvd: TradeOff | TvdLimit | None
-) -> bool:
+def limits_use_data(limits: Sequence[Limit], tvd: TradeOff | TvdLimit | None) -> bool:
     """Whether it tells something about the records that these limits are kept, or which epsilon keeps them."""
-    return bool(conditions) or tvd is not None or any(limit.uses_data for limit in figure_limits)
+    return tvd is not None or any(limit.uses_data for limit in limits)
 
 
 @takes_priors
@@ -347,9 +386,10 @@ def choose(
     every sensitive attribute. Where they hold up to the end of the range, none of them says which epsilon to choose:
     ``epsilon`` is None, and ``why`` says what to do.
 
-    What is proved: nothing that exceeds a limit on caused, or on a risk, by 1e-10 is overlooked; the ceiling rises with
-    epsilon. Certainty jumps, and is scanned at 12 epsilons a decade or more: a rise above the limit and back between
-    two of them can be overlooked.
+    The ceiling rises with epsilon. Caused and the risk are scanned at 26 epsilons in each power of ten, and every bend
+    between them is followed to its end; they change over a factor of two in epsilon or more. Certainty jumps, and is
+    scanned at 12 epsilons or more in each power of ten: a rise above the limit and back between two of them can be
+    overlooked.
 
     Parameters
     ----------
@@ -401,164 +441,123 @@ def choose(
     require_table(table)
     policies = Policies.in_force(policy)
     risk = RiskDefinition(measure, form, weights, attack, priors)
-    given = FigureLimit.read(
+    given = read_limits(
         max_caused=max_caused,
         max_certain=max_certain,
         max_ceiling=max_ceiling,
         max_epsilon=max_epsilon,
+        max_risk=max_risk,
+        margin=margin,
+        max_people=max_people,
         certainty=certainty,
         belief=belief,
-        attack=attack,
+        risk=risk,
     )
-    figure_limits = policies.join_figures(given)
-    limits = {"max_risk": max_risk, "max_people": max_people, "margin": margin}
-    conditions = policies.join(table, risk, needed=not figure_limits, **limits)
+    limits = policies.join(given, risk)
+    if not limits:
+        raise InvalidInput(
+            "no limit was given to choose by",
+            allowed=", ".join(map(argument, METRICS)),
+            fix=f"for example {argument('max_caused', 0.01)}",
+            code="no-limit",
+        )
     delta = policies.choose_delta(mechanism, delta, table.n_records)
     settings = read_settings(mechanism, delta, neighbours, threshold, table.n_records)
     tvd_limit = None if max_tvd is None else TvdLimit(max_tvd, way, releases, seed, cells)
-    return choose_within(
-        table,
-        conditions,
-        settings,
-        tvd_limit,
-        policies,
-        (least_epsilon, largest_epsilon),
-        figure_limits,
-        risk,
-        Attacker.of(certainty, belief),
-        progress=progress,
-    )
+    searched = least_epsilon, largest_epsilon
+    attacker = Attacker.of(certainty, belief)
+    return choose_within(table, limits, settings, tvd_limit, policies, searched, risk, attacker, progress)
 
 
 def choose_within(
     table: FrequencyTable,
-    conditions: tuple[Condition, ...],
-    settings: Sequence[Mechanism],
+    limits: tuple[Limit, ...],
+    mechanisms: Sequence[Mechanism],
     tvd_limit: TvdLimit | None = None,
     policies: Policies = Policies(),  # noqa: B008 (it cannot be changed)
     searched: tuple[float, float | None] = (LEAST_EPSILON, None),
-    figure_limits: tuple[FigureLimit, ...] = (),
     risk: RiskDefinition = RiskDefinition(),  # noqa: B008 (it cannot be changed)
     attacker: Attacker = Attacker(),  # noqa: B008 (it cannot be changed)
     progress: Progress | None = None,
 ) -> Choice:
     """`choose` for limits and mechanisms that were read already, with the policies that the limits obey.
 
-    ``risk`` is the one to be told where no condition is on a risk.
+    ``risk`` is the one to be told where no limit is on a risk.
     """
-    measured = conditions[0].measured if conditions else risk.of(table)
-    n_levels = max(attribute.n_levels for attribute in measured.attributes)
-    trade_off = None
+    limited = [limit.metric.risk for limit in limits if isinstance(limit.metric, RiskMetric)]
+    measured = (limited[0] if limited else risk).of(table.attributes)
     options = []
-    for number, setting in enumerate(settings):
-        low, high = _range(setting, *searched)
+    for number, mechanism in enumerate(mechanisms):
+        low, high = _range(mechanism, *searched)
+        trade_off = None
         if number == 0 and tvd_limit is not None:
-            trade_off = find_trade_off(table, measured, setting, (low, high), tvd_limit, progress)
+            trade_off = find_trade_off(table, measured, mechanism, (low, high), tvd_limit, progress)
         for least in (low, SMALLEST_EPSILON):
-            found = Admissible(((least, high),), 0.0, least)
-            if conditions:
-                found = find_epsilons(find_excesses(conditions, setting), setting, n_levels, least, high)
-            reaches = find_reaches(figure_limits, measured.attributes, setting, (least, high))
-            searching = SearchedRange(setting, measured, conditions, found, reaches, (least, high))
-            option = searching.answer(trade_off if number == 0 else None)
-            if low != LEAST_EPSILON or option.within_risk_limits or any(each.largest is None for each in reaches):
+            kept = tuple(find_kept(limit, table.attributes, mechanism, (least, high)) for limit in limits)
+            option = Option(mechanism, measured, kept, trade_off, (least, high))
+            hopeless = any(each.limit.metric.every_smaller and not each.allowed for each in kept)
+            if low != LEAST_EPSILON or option.within_limits or hopeless:
                 break
         options.append(option)
         if progress is not None:
-            progress((number + 1) / len(settings))
-    return Choice(
-        table,
-        conditions[0].requirement if conditions else None,
-        measured,
-        tuple(options),
-        trade_off,
-        conditions,
-        policies,
-        figure_limits,
-        attacker,
-    )
+            progress((number + 1) / len(mechanisms))
+    return Choice(table, limits, measured, tuple(options), policies, attacker)
 
 
-def _range(setting: Mechanism, least: float, largest: float | None) -> tuple[float, float]:
-    setting.with_epsilon(least)
-    high = min(LARGEST_EPSILON, setting.largest_epsilon) if largest is None else setting.with_epsilon(largest).epsilon
-    if not least < high:
-        raise InvalidInput("the range of epsilons is empty", got=f"{least:g} to {high:g}", fix="widen it")
-    return float(least), float(high)
+def _range(mechanism: Mechanism, least: float, largest: float | None) -> tuple[float, float]:
+    mechanism.check_epsilon(least)
+    if largest is None:
+        largest = min(LARGEST_EPSILON, mechanism.largest_epsilon)
+    mechanism.check_epsilon(largest)
+    if not least < largest:
+        raise InvalidInput(
+            "the range of epsilons is empty", got=f"{least:g} to {largest:g}", fix="widen it", code="empty-range"
+        )
+    return float(least), float(largest)
 
 
 def say_broken(limits: Sequence[str]) -> str:
     """The verdict on an epsilon that breaks the limits on these."""
-    return f"breaks the limit on {' and '.join(limits)}" if limits else WITHIN
+    return f"breaks the limit on {' and '.join(dict.fromkeys(limits))}" if limits else WITHIN
 
 
 def weigh(
     measured: MeasuredRisk,
-    setting: Mechanism,
+    mechanism: Mechanism,
     epsilon: float,
-    conditions: Sequence[Condition] = (),
+    limits: Sequence[Limit] = (),
     trade_off: TradeOff | None = None,
-    figure_limits: Sequence[FigureLimit] = (),
 ) -> tuple[Alternative, ...]:
     """What an epsilon, half of it and twice it would mean: risk, people, caused, ceiling, TVD, and limits broken.
 
     Twice the epsilon is cut to the largest for which the mechanism has a guarantee.
     """
-    looser = min(epsilon * FACTOR, setting.largest_epsilon)
-    excesses = find_excesses(conditions, setting) if conditions else None
-    found = []
-    for role, value in zip(ROLES, (epsilon / FACTOR, epsilon, looser), strict=True):
-        mechanism = setting.with_epsilon(value)
-        people = tuple(
-            count_people(attribute.profiles, mechanism, measured.attack) for attribute in measured.attributes
-        )
-        tvd = None if trade_off is None else trade_off.at(value)
-        broken = []
-        if excesses is not None and excesses((mechanism.noise,)).max() > 0:
-            broken.append("the risk")
-        broken += [each.about for each in figure_limits if each.find(measured.attributes, mechanism) > each.most]
-        if trade_off is not None and trade_off.breaks(value):
+    looser = min(epsilon * FACTOR, mechanism.largest_epsilon)
+    weighed = [mechanism.with_epsilon(value) for value in (epsilon / FACTOR, epsilon, looser)]
+    values = [limit.metric.on(measured.attributes)(weighed) for limit in limits]
+    channel = AdditiveChannel(tuple(each.noise for each in weighed), mechanism.threshold)
+    risks = measured.under(channel).max(axis=0)
+    caused = [
+        each.profiles.n_records * caused_shares(each.profiles, channel, attack=measured.attack)
+        for each in measured.attributes
+    ]
+    alternatives = []
+    for place, (role, each) in enumerate(zip(ROLES, weighed, strict=True)):
+        broken = [limit.about for limit, value in zip(limits, values, strict=True) if value[place] > limit.maximum]
+        if trade_off is not None and trade_off.breaks(each.epsilon):
             broken.append("the TVD")
-        verdict = say_broken(broken)
-        survival = Survival((mechanism.noise,), mechanism.threshold)
-        caused = [
-            each.profiles.n_records * float(caused_shares(each.profiles, survival, attack=measured.attack)[0])
-            for each in measured.attributes
-        ]
-        found.append(
+        alternatives.append(
             Alternative(
                 role,
-                value,
-                find_worst(measured, setting, value),
-                people,
-                tvd,
-                verdict if conditions or trade_off or figure_limits else "no limit was set",
-                tuple(caused),
-                find_success(mechanism.noise, Labels.even(2)),
+                each.epsilon,
+                float(risks[place]),
+                tuple(
+                    count_people(attribute.profiles, each.channel, measured.attack) for attribute in measured.attributes
+                ),
+                None if trade_off is None else trade_off.at(each.epsilon),
+                say_broken(broken) if limits or trade_off else "no limit was set",
+                tuple(float(people[place]) for people in caused),
+                find_success(each.noise, Labels.even(2)),
             )
         )
-    return tuple(found)
-
-
-def _option(option: Option) -> dict[str, Any]:
-    return {
-        "epsilon": option.epsilon,
-        "risk": option.risk,
-        "admissible": [list(interval) for interval in option.admissible],
-        "why": option.why,
-        "mechanism": option.setting.name,
-        "delta": option.setting.delta,
-        "lowest": {"epsilon": option.lowest_epsilon, "risk": option.lowest_risk},
-        "searched": list(option.searched),
-    }
-
-
-def _numbers(option: Option) -> list[str]:
-    if option.shown is None or option.risk is None:
-        return [option.without_epsilon, "-"]
-    return [as_given(option.shown), percent(option.risk)]
-
-
-def _name_noise(setting: Mechanism) -> str:
-    """After "with"."""
-    return f"{setting.name} noise" if setting.pure else f"{setting.name} noise (delta {claim(setting.delta)})"
+    return tuple(alternatives)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from cellrisk.decide.policy_files import LIMITS, SettingsFile, find_policy_files
+from cellrisk.decide.policy_files import SettingsFile, find_policy_files
 from cellrisk.errors import CellriskError, InvalidInput
 from cellrisk.noise.mechanisms import MECHANISMS, Mechanism
 from cellrisk.system.text import as_given
@@ -19,9 +19,8 @@ from cellrisk.system.words import MechanismName
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
-    from cellrisk.decide.figure_limits import FigureLimit
-    from cellrisk.decide.policy import Policy, RiskDefinition
-    from cellrisk.decide.requirement import Condition, Requirement
+    from cellrisk.decide.limits import Limit, RiskDefinition
+    from cellrisk.decide.policy import Policy
     from cellrisk.noise.perturbations import Perturbation
 
 
@@ -51,7 +50,7 @@ class Obeyed:
         try:
             return Obeyed(Policy.of(file.policy), file.name, file.digest, file.remark)
         except CellriskError as refusal:
-            raise InvalidInput(f"the policy in {file.name} cannot be used: {refusal}") from None
+            raise refusal.within(f"the policy in {file.name} cannot be used") from None
 
     def describe(self) -> str:
         if self.file is None:
@@ -61,11 +60,10 @@ class Obeyed:
 
     def to_dict(self) -> dict[str, Any]:
         own = self.policy
-        limits = {name: getattr(own, name) for name in LIMITS}
         return {
             "file": self.file,
             "sha256": self.digest,
-            "limits": {name: value for name, value in limits.items() if value is not None},
+            "limits": own.maxima,
             "risk": {"measure": own.measure, "form": own.form, "weights": own.weights, "attack": own.attack},
             "attacker": {"certainty": own.certainty, "belief": own.belief},
             "delta": own.delta,
@@ -110,60 +108,44 @@ class Policies:
         return bool(self.obeyed)
 
     @property
-    def on_risks(self) -> tuple[tuple[RiskDefinition, Requirement], ...]:
-        """Each risk that is limited, and its limits; a policy about delta alone has none."""
-        found = [(each.policy.risk, each.policy.requirement) for each in self.obeyed]
-        return tuple((risk, required) for risk, required in found if required is not None)
+    def limits(self) -> tuple[Limit, ...]:
+        """The strictest limit on each metric."""
+        if not self.obeyed:
+            return ()
+        from cellrisk.decide.limits import tightest
+
+        return tightest(limit for each in self.obeyed for limit in each.policy.limits)
 
     @property
-    def figure_limits(self) -> tuple[FigureLimit, ...]:
-        """The strictest limit on each figure to decide by."""
-        return self.join_figures(())
-
-    def join_figures(self, given: Sequence[FigureLimit]) -> tuple[FigureLimit, ...]:
-        """The limits given, made stricter by the policies' on the same figure, then the others of theirs."""
-        every = [*given, *(limit for each in self.obeyed for limit in each.policy.figure_limits)]
-        if not every:
+    def on_risks(self) -> tuple[tuple[RiskDefinition, Limit], ...]:
+        """The limits on risks, each with its risk."""
+        if not self.obeyed:
             return ()
-        from cellrisk.decide.figure_limits import join_figure_limits
+        from cellrisk.decide.limits import RiskMetric
 
-        return join_figure_limits(every)
+        return tuple((limit.metric.risk, limit) for limit in self.limits if isinstance(limit.metric, RiskMetric))
 
-    def join(
-        self, table: FrequencyTable, risk: RiskDefinition, needed: bool, **limits: float | None
-    ) -> tuple[Condition, ...]:
-        """The conditions to be kept: the limits given, made tighter by policies on the same risk, then the others.
+    def join(self, given: Sequence[Limit], risk: RiskDefinition) -> tuple[Limit, ...]:
+        """The limits given, made stricter by the policies' on the same metric, then the others of theirs.
 
-        Without limits given, the policies' limits hold alone, and the first policy on that risk comes first. Where no
-        risk is limited there is no condition; that is refused where one is ``needed``.
+        If the policies alone limit a risk, the one asked for comes first; one that none of them limits is refused.
         """
-        asked = any(value is not None for value in limits.values())
-        if not (asked or needed or self.on_risks):
-            return ()
-        from cellrisk.decide.requirement import Condition, Requirement
+        if not self.obeyed:
+            return tuple(given)
+        from cellrisk.decide.limits import RiskDefinition, RiskMetric, tightest
 
-        required: list[tuple[RiskDefinition, Requirement]] = []
-        if asked or not self.on_risks:
-            required.append((risk.without_unused_priors, Requirement(**limits)))
-        leading = self.on_risks if required else self._leading(risk)
-        for each, own in leading:
-            other = each.without_unused_priors
-            for place, (known, limit) in enumerate(required):
-                if known == other:
-                    required[place] = (known, limit.tighter(own))
-                    break
-            else:
-                required.append((other, own))
-        return tuple(Condition(limit, known.of(table)) for known, limit in required)
-
-    def _leading(self, risk: RiskDefinition) -> tuple[tuple[RiskDefinition, Requirement], ...]:
-        """The risks that policies limit, the one asked for first; refuses to be asked for one that none limits."""
-        from cellrisk.decide.policy import RiskDefinition
-
-        same = [each for each in self.on_risks if each[0].words == risk.words]
-        if not same and risk.words != RiskDefinition().words:
-            self.fix_words(risk.words)
-        return (*same, *(each for each in self.on_risks if each not in same))
+        joined = tightest((*given, *self.limits))
+        if self.on_risks and not any(isinstance(limit.metric, RiskMetric) for limit in given):
+            same = any(limited.words == risk.words for limited, _ in self.on_risks)
+            if not same and risk.words != RiskDefinition().words:
+                self.fix_words(risk.words)
+            joined = tuple(
+                sorted(
+                    joined,
+                    key=lambda each: isinstance(each.metric, RiskMetric) and each.metric.risk.words != risk.words,
+                )
+            )
+        return joined
 
     def fix_words(self, given: dict[str, str]) -> dict[str, str]:
         """The measure, form and weights of the first policy that these words fit; refuses words that fit none.
@@ -182,27 +164,28 @@ class Policies:
             allowed = dict.fromkeys(risk.words[name] for risk, _ in self.on_risks)
             if word not in allowed:
                 raise InvalidInput(
-                    f"the policy fixes --{name}", got=word, allowed=", ".join(allowed), fix="change the policy"
+                    "is fixed by the policy",
+                    option=name,
+                    got=word,
+                    allowed=", ".join(allowed),
+                    fix="change the policy",
+                    code="fixed-by-policy",
                 )
-        raise InvalidInput("no policy is on that risk", got=", ".join(given.values()), fix="change the policy")
+        raise InvalidInput(
+            "no policy is on that risk", got=", ".join(given.values()), fix="change the policy", code="fixed-by-policy"
+        )
 
-    def check_tighter(self, words: dict[str, str], **limits: float | None) -> None:
-        """Refuses a limit that is looser than that of a policy on the risk of those words."""
-        for each in self.obeyed:
-            for name, given in limits.items() if each.policy.risk.words == words else ():
-                own = getattr(each.policy.requirement, name, None)
-                if given is not None and own is not None and given > own:
-                    option, most = name.replace("_", "-"), as_given(own)
-                    raise InvalidInput(f"--{option} is looser than the policy", got=given, allowed=f"up to {most}")
-
-    def check_figures(self, given: Sequence[FigureLimit]) -> None:
-        """Refuses a limit that is looser than a policy's on the same figure."""
+    def check_tighter(self, given: Sequence[Limit]) -> None:
+        """Refuses a limit that is looser than a policy's on the same metric."""
         for limit in given:
-            for own in self.figure_limits:
-                if own.is_like(limit) and limit.most > own.most:
-                    option = limit.name.replace("_", "-")
+            for own in self.limits:
+                if own.metric == limit.metric and limit.maximum > own.maximum:
                     raise InvalidInput(
-                        f"--{option} is looser than the policy", got=limit.most, allowed=f"up to {as_given(own.most)}"
+                        "is looser than the policy",
+                        option=limit.name,
+                        got=limit.maximum,
+                        allowed=f"up to {as_given(own.maximum)}",
+                        code="looser-than-policy",
                     )
 
     def largest_delta(self, records: int) -> float | None:
@@ -240,7 +223,7 @@ class Policies:
 
     def breaches_without_data(self, mechanism: Mechanism) -> list[str]:
         """What this mechanism breaks on any table: the limits on the ceiling and on epsilon."""
-        found = [limit.breach((), mechanism) for limit in self.figure_limits if not limit.uses_data]
+        found = [limit.breach((), mechanism) for limit in self.limits if not limit.uses_data]
         return [f"the policy asks for {each}" for each in found if each is not None]
 
     def breaches_of_figure(self, mechanism: Mechanism, epsilon: float) -> list[str]:
@@ -249,16 +232,15 @@ class Policies:
         Limits that look at the records are not judged here: whether they are kept would tell of the records.
         """
         found = self.breaches_without_data(mechanism)
-        for limit in self.figure_limits:
-            if limit.name == "max_epsilon" and epsilon > limit.most:
+        for limit in self.limits:
+            if limit.name == "max_epsilon" and epsilon > limit.maximum:
                 found.append(f"the policy asks for {limit.describe()}; that of the figure is {epsilon:g}")
         return found
 
     @property
     def not_judged(self) -> str | None:
         """Which limits look at the records, in a sentence for whoever publishes a figure; None where none does."""
-        names = [limit.describe() for limit in self.figure_limits if limit.uses_data]
-        names += [required.describe() for _, required in self.on_risks]
+        names = [limit.describe() for limit in self.limits if limit.uses_data]
         names += ["a delta by the number of records" for each in self.obeyed if isinstance(each.policy.delta, str)][:1]
         if not names:
             return None
@@ -267,16 +249,17 @@ class Policies:
             "assess judge it, for the curator."
         )
 
-    def largest_epsilon(self, setting: Mechanism) -> float:
+    def largest_epsilon(self, mechanism: Mechanism) -> float:
         """The largest epsilon that the limits on the ceiling and on epsilon allow, on any table."""
-        from cellrisk.decide.figure_limits import ReachWithoutData
-        from cellrisk.decide.search import SMALLEST_EPSILON
+        limits = [limit for limit in self.limits if not limit.uses_data]
+        if not limits:
+            return math.inf
+        from cellrisk.decide.limits import SMALLEST_EPSILON, find_largest_without_data
 
-        limits = [limit for limit in self.figure_limits if not limit.uses_data]
-        largest = ReachWithoutData.of(limits, setting).largest
+        largest, _ = find_largest_without_data(limits, mechanism)
         if largest is None:
-            raise InvalidInput(f"no epsilon of {setting.describe()} from {SMALLEST_EPSILON:g} on keeps the policy")
-        return largest if limits else math.inf
+            raise InvalidInput(f"no epsilon of {mechanism.describe()} from {SMALLEST_EPSILON:g} on keeps the policy")
+        return largest
 
     def forbid(self, table: FrequencyTable, mechanism: Mechanism, sensitive: str | None = None) -> None:
         """Refuses a release that breaks a policy."""
@@ -286,11 +269,11 @@ class Policies:
 
     def forbid_joint(self, what: str, epsilon: float, even_two: float) -> None:
         """Refuses releases that together break a policy's limit on epsilon or on the ceiling."""
-        figures = {"max_epsilon": epsilon, "max_ceiling": even_two}
-        for limit in self.figure_limits:
-            if figures.get(limit.name, 0.0) > limit.most:
-                breach = limit.explain_breach(figures[limit.name])
-                raise PolicyBreach(f"the policy forbids this release: {what}, {breach}")
+        values = {"max_epsilon": epsilon, "max_ceiling": even_two}
+        for limit in self.limits:
+            if values.get(limit.name, 0.0) > limit.maximum:
+                breach = limit.say_breach(values[limit.name])
+                raise PolicyBreach(f"the policy forbids this release: {what}, the policy asks for {breach}")
 
     @property
     def disclosures(self) -> list[str]:

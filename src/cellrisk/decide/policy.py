@@ -1,27 +1,23 @@
-"""A house's policy: the risk that is measured, the limit on it, and the rule for delta, which every command obeys."""
+"""A house's policy: limits that every command obeys, the risk that they are on, and the rule for delta."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
-from cellrisk.decide.figure_limits import FigureLimit
-from cellrisk.decide.policy_files import LIMITS
-from cellrisk.decide.requirement import Condition, Requirement, check_limits
+from cellrisk.decide.limits import METRICS, Limit, RiskDefinition, check_limits, read_limits
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.noise.perturbations import Perturbation
 from cellrisk.risk.attacks import choose_risks
 from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, check_belief, read_certainties
-from cellrisk.risk.measures import NEED_PRIOR, NEED_SIZES
 from cellrisk.risk.priors import Alpha, Priors
-from cellrisk.risk.sweep import MeasuredRisk
 from cellrisk.system.checks import is_number
-from cellrisk.system.words import Attack, Form, MeasureName, SizesFamily, SizesFit, Weights, list_words, require_word
+from cellrisk.system.words import Attack, Form, MeasureName, SizesFamily, SizesFit, Weights
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
@@ -32,42 +28,6 @@ LEAST_CONSTANT, LARGEST_EXPONENT = 1e-100, 10.0
 DELTA_RULE = re.compile(r"(\d+(?:\.\d+)?(?:[eE]-?\d+)?)\s*/\s*n(?:\s*\^\s*(\d+(?:\.\d+)?))?")
 DELTA_FROM_RECORDS = "Delta was set from the number of records, and tells its order of magnitude."
 CHECKED = "Whether the limits are kept was found from the data, which the guarantee does not cover."
-
-
-WORDS_OF_RISK = {"measure": MeasureName, "form": Form, "weights": Weights, "attack": Attack}
-
-
-@dataclass(frozen=True)
-class RiskDefinition:
-    """Which risk is meant: its measure, form, weights and attack, and how its priors are found."""
-
-    measure: MeasureName = "local"
-    form: Form = "tight"
-    weights: Weights = "records"
-    attack: Attack = "homogeneity"
-    priors: Priors = field(default_factory=Priors)
-
-    def __post_init__(self) -> None:
-        for what, known in WORDS_OF_RISK.items():
-            require_word(what, getattr(self, what), list_words(known))
-
-    @property
-    def words(self) -> dict[str, str]:
-        return {"measure": self.measure, "form": self.form, "weights": self.weights}
-
-    @property
-    def without_unused_priors(self) -> RiskDefinition:
-        """The same risk without the priors that its measure does not need, so that equal risks compare equal."""
-        needed = self.measure in NEED_PRIOR or self.measure in NEED_SIZES
-        return self if needed else replace(self, priors=Priors())
-
-    def of(self, table: FrequencyTable, sensitive: str | None = None) -> MeasuredRisk:
-        """This risk of a table, for all its sensitive attributes or for the one that is named."""
-        found = MeasuredRisk.of(table, self.measure, self.form, self.weights, self.priors, self.attack)
-        if sensitive is None:
-            return found
-        place = table.sensitive.index(table.attribute(sensitive).name)
-        return replace(found, attributes=(found.attributes[place],), measures=(found.measures[place],))
 
 
 def _read_date(given: object) -> date:
@@ -127,11 +87,14 @@ class Policy:
     set_on: date | str | None = None
 
     def __post_init__(self) -> None:
-        limits = {name.replace("_", "-"): getattr(self, name) for name in LIMITS}
-        check_limits(limits)
-        if self.delta is None and all(value is None for value in limits.values()):
-            allowed = f"{', '.join(limits)} or delta"
-            raise InvalidInput("the policy has no limit", allowed=allowed, fix="for example max-caused = 0.01")
+        check_limits(self.maxima)
+        if self.delta is None and not self.maxima:
+            raise InvalidInput(
+                "the policy has no limit",
+                allowed=f"{', '.join(METRICS).replace('_', '-')} or delta",
+                fix="for example max-caused = 0.01",
+                code="no-limit",
+            )
         for name in ("attack", "measure", "form", "weights", "sizes", "sizes_fit", "belief"):
             if not isinstance(getattr(self, name), str):
                 raise InvalidInput(f"{name.replace('_', '-')} must be one word", got=type(getattr(self, name)).__name__)
@@ -171,30 +134,19 @@ class Policy:
         return Policy(**{known[key]: value for key, value in values.items()})
 
     @property
-    def requirement(self) -> Requirement | None:
-        """The limits on the risk; None where the policy is about other figures, or delta, alone."""
-        if self.max_risk is None and self.max_people is None and self.margin is None:
-            return None
-        return Requirement(self.max_risk, self.max_people, self.margin)
+    def maxima(self) -> dict[str, float]:
+        """The limits as they were given, by the names of their arguments."""
+        return {name: getattr(self, name) for name in METRICS if getattr(self, name) is not None}
 
     @property
-    def figure_limits(self) -> tuple[FigureLimit, ...]:
-        """The limits on the figures to decide by."""
-        return FigureLimit.read(
-            max_caused=self.max_caused,
-            max_certain=self.max_certain,
-            max_ceiling=self.max_ceiling,
-            max_epsilon=self.max_epsilon,
-            certainty=self.certainty,
-            belief=self.belief,
-            attack=self.attack,
-        )
+    def limits(self) -> tuple[Limit, ...]:
+        """The limits with what they are on."""
+        return read_limits(**self.maxima, certainty=self.certainty, belief=self.belief, risk=self.risk)
 
     @property
     def disclosures(self) -> list[str]:
         """Sentences on what the public learns of the raw data from the fact that this policy is kept."""
-        rules = [] if self.requirement is None else [self.requirement.describe()]
-        rules += [limit.describe() for limit in self.figure_limits if limit.uses_data]
+        rules = [limit.describe() for limit in self.limits if limit.uses_data]
         if isinstance(self.delta, str) and DELTA_RULE.fullmatch(self.delta.strip()):
             rules.append(f"a delta of at most {self.delta.strip()}, n being the number of records")
         return [f"{CHECKED.removesuffix('.')}: the policy asks for {' and '.join(rules)}."] if rules else []
@@ -241,10 +193,8 @@ class Policy:
             The attribute that is released, where it is not all of them.
         """
         attributes = table.attributes if sensitive is None else (table.attribute(sensitive),)
-        found = [limit.breach(attributes, mechanism) for limit in self.figure_limits]
-        if self.requirement is not None:
-            found = [*Condition(self.requirement, self.risk.of(table, sensitive)).breaches(mechanism), *found]
-        broken = [f"the policy asks for {each}" for each in found if each is not None]
+        breaches = [limit.breach(attributes, mechanism) for limit in self.limits]
+        broken = [f"the policy asks for {breach}" for breach in breaches if breach is not None]
         largest = self.largest_delta(table.n_records)
         if isinstance(mechanism, Mechanism) and largest is not None and mechanism.delta > largest:
             broken.append(f"the policy allows delta up to {largest:.4g}; got {mechanism.delta:g}")

@@ -18,8 +18,6 @@ VARIABLE = "CELLRISK_POLICY"
 DIGITS = 12
 LARGEST = 1_000_000
 OPEN_TO_OTHERS = "others may change this file"
-LIMITS = ("max_risk", "max_people", "margin", "max_caused", "max_certain", "max_ceiling", "max_epsilon")
-"""What a policy may limit, beside delta."""
 
 
 @dataclass(frozen=True)

@@ -1,29 +1,27 @@
-"""Where a smooth function of epsilon is at most zero, found without supposing that it rises."""
+"""Where a function of epsilon is at most zero: one search for every limit, which does not suppose that it rises."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
-from cellrisk.noise.distributions import Noise
 from cellrisk.system.arrays import Floats
 
-SMALLEST_EPSILON = 1e-6
-"""A search looks down to this before it says that no epsilon keeps a limit."""
 STEP = 0.09
-"""The widest step of a scan, in log epsilon."""
+"""The widest step of a scan, in log epsilon: about 26 epsilons in each power of ten."""
 EDGE = 1e-8
 """Relative width to which an edge is narrowed; the admissible end of that width is returned."""
 ROUNDING = 1e-14
 """An edge is moved inwards until the excess is below zero by this: added up in another order it is not above."""
+MOST_PAIRS = 16
+"""Of a function that jumps, the most pairs of neighbours near zero that are looked at again."""
 
 Excess = Callable[[Floats], Floats]
-"""How far a risk is above its limit, at many epsilons at once."""
-Excesses = Callable[[tuple[Noise, ...]], Floats]
-"""(limits, noises): how far each risk is above its limit, under many noises at once."""
+"""How far a metric is above its limit, at many epsilons at once."""
 Intervals = tuple[tuple[float, float], ...]
 
 
@@ -45,34 +43,42 @@ def intersect(*several: Intervals) -> Intervals:
     >>> intersect(((1.0, 3.0), (5.0, 9.0)), ((2.0, 6.0),))
     ((2.0, 3.0), (5.0, 6.0))
     """
-    found, *others = several
+    common, *others = several
     for other in others:
-        both = [(max(a, c), min(b, d)) for a, b in found for c, d in other]
-        found = tuple((low, high) for low, high in both if low <= high)
-    return found
+        both = [(max(a, c), min(b, d)) for a, b in common for c, d in other]
+        common = tuple((low, high) for low, high in both if low <= high)
+    return common
 
 
-def find_admissible(excess: Excess, low: float, high: float) -> Admissible:
-    """Scans the range evenly in log epsilon, follows every bend to its end, then narrows each edge to its safe side.
+def find_admissible(excess: Excess, low: float, high: float, step: float = STEP, near: float = 0.0) -> Admissible:
+    """Scan the range evenly in log epsilon, follow every bend to its end, then narrow each edge to its safe side.
 
     For functions of which nothing is known but that they change over a factor of about two in epsilon or more: the
-    step is an eighth of that, so that two edges can hide between neighbours only at a bend, or at an end of the range,
-    which is where it looks closer. `find_epsilons` knows more of a risk, and overlooks nothing.
+    usual step is an eighth of that, so two edges can hide between neighbours only at a bend, or at an end of the range,
+    which is where it looks closer. An infinite ``step`` is for functions that only rise, or only fall: the ends of the
+    range are enough. ``near`` is for functions that jump, which have no bends to follow: neighbours of which one comes
+    nearer to zero than this are divided in four.
 
-    >>> found = find_admissible(lambda epsilon: (epsilon - 1.0) * (epsilon - 2.0) * (epsilon - 4.0), 0.5, 10.0)
-    >>> [(round(low, 6), round(high, 6)) for low, high in found.intervals]
+    >>> kept = find_admissible(lambda epsilon: (epsilon - 1.0) * (epsilon - 2.0) * (epsilon - 4.0), 0.5, 10.0)
+    >>> [(round(low, 6), round(high, 6)) for low, high in kept.intervals]
     [(0.5, 1.0), (2.0, 4.0)]
     """
-    epsilon = np.geomspace(low, high, math.ceil(math.log(high / low) / STEP) + 1)
+    epsilon = np.geomspace(low, high, math.ceil(math.log(high / low) / step) + 1 if math.isfinite(step) else 2)
+    epsilon[0], epsilon[-1] = low, high
     value = excess(epsilon)
-    low_turns = [_find_least(excess, epsilon, place) for place in {*_find_dips(value), int(np.argmin(value))}]
-    high_turns = [_find_least(lambda at: -excess(at), epsilon, place) for place in _find_dips(-value)]
-    epsilon, kept = np.unique([*epsilon, *(turn for turn, _ in low_turns + high_turns)], return_index=True)
-    value = np.array([*value, *(least for _, least in low_turns), *(-least for _, least in high_turns)])[kept]
-    return collect(excess, epsilon, value)
+    if near:
+        more = _divide(epsilon, value, near)
+        epsilon, value = np.append(epsilon, more), np.append(value, excess(more))
+    elif math.isfinite(step):
+        low_turns = [_find_least(excess, epsilon, place) for place in {*_find_dips(value), int(np.argmin(value))}]
+        high_turns = [_find_least(lambda at: -excess(at), epsilon, place) for place in _find_dips(-value)]
+        epsilon = np.append(epsilon, [turn for turn, _ in low_turns + high_turns])
+        value = np.array([*value, *(least for _, least in low_turns), *(-least for _, least in high_turns)])
+    epsilon, kept = np.unique(epsilon, return_index=True)
+    return _collect(excess, epsilon, value[kept])
 
 
-def collect(excess: Excess, epsilon: Floats, value: Floats) -> Admissible:
+def _collect(excess: Excess, epsilon: Floats, value: Floats) -> Admissible:
     """What is admissible, from a function at ascending epsilons that has at most one edge between two of them."""
     fine = value <= 0
     line = np.stack([epsilon, value])
@@ -80,6 +86,14 @@ def collect(excess: Excess, epsilon: Floats, value: Floats) -> Admissible:
     edges = [*epsilon[:1][fine[:1]].tolist(), *edges, *epsilon[-1:][fine[-1:]].tolist()]
     least = int(np.argmin(value))
     return Admissible(tuple(zip(edges[::2], edges[1::2], strict=True)), float(value[least]), float(epsilon[least]))
+
+
+def _divide(epsilon: Floats, value: Floats, near: float) -> Floats:
+    """Three epsilons between admissible neighbours of which one comes near to zero: a jump above it may be between."""
+    admissible = [(at, number) for at, number in zip(epsilon.tolist(), value.tolist(), strict=True) if number <= 0]
+    pairs = [(max(one[1], other[1]), (one[0], other[0])) for one, other in pairwise(admissible)]
+    nearest = [pair for number, pair in sorted(pairs, reverse=True)[:MOST_PAIRS] if number > -near]
+    return np.array([at for pair in nearest for at in np.geomspace(*pair, 5)[1:-1]])
 
 
 def _find_dips(value: Floats) -> list[int]:
@@ -98,8 +112,8 @@ def _find_least(excess: Excess, epsilon: Floats, place: int) -> tuple[float, flo
     from scipy.optimize import minimize_scalar
 
     around = epsilon[max(place - 1, 0) : place + 2][[0, -1]]
-    found = minimize_scalar(lambda log: float(excess(np.exp([log]))[0]), bounds=np.log(around), method="bounded")
-    return float(np.clip(math.exp(found.x), *around)), float(found.fun)
+    least = minimize_scalar(lambda log: float(excess(np.exp([log]))[0]), bounds=np.log(around), method="bounded")
+    return float(np.clip(math.exp(least.x), *around)), float(least.fun)
 
 
 def narrow(excess: Excess, epsilon: Floats, value: Floats) -> float:
@@ -110,13 +124,15 @@ def narrow(excess: Excess, epsilon: Floats, value: Floats) -> float:
     width = abs(math.log(outer / inner))
     known = {0.0: float(value.min()), width: float(value.max())}
 
-    def place(distance: float) -> float:
+    def locate(distance: float) -> float:
         return inner * math.exp(math.copysign(distance, outer - inner))
 
     def at(distance: float) -> float:
-        return known[distance] if distance in known else float(excess(np.array([place(distance)]))[0])
+        if distance not in known:
+            known[distance] = float(excess(np.array([locate(distance)]))[0])
+        return known[distance]
 
     distance, step = float(brentq(at, 0.0, width, xtol=EDGE)), EDGE
     while distance > 0 and at(distance) > -ROUNDING:
         distance, step = max(distance - step, 0.0), 2.0 * step
-    return place(distance)
+    return locate(distance)

@@ -89,7 +89,7 @@ class TradeOff:
 def find_trade_off(
     table: FrequencyTable,
     measured: MeasuredRisk,
-    setting: Mechanism,
+    mechanism: Mechanism,
     searched: tuple[float, float],
     limit: TvdLimit,
     progress: Progress | None = None,
@@ -102,7 +102,7 @@ def find_trade_off(
     def simulate(epsilon: float) -> float:
         """The mean TVD at an epsilon, of the sensitive attribute that fares worst."""
         found = [
-            utility(table, setting.with_epsilon(epsilon), ways=limit.way, sensitive=name, **how)
+            utility(table, mechanism.with_epsilon(epsilon), ways=limit.way, sensitive=name, **how)
             for name in table.sensitive
         ]
         return max(float(each.mean_tvd(limit.way)[0]) for each in found)
@@ -129,5 +129,5 @@ def find_trade_off(
             low, least = (middle, least) if value > limit.max_tvd else (low, middle)
         order = np.argsort(epsilon)
         epsilon, tvd = epsilon[order], tvd[order]
-    risk = measured.at(setting, epsilon).max(axis=0)
+    risk = measured.at(mechanism, epsilon).max(axis=0)
     return TradeOff(limit, epsilon, risk, tvd, least)

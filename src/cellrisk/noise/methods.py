@@ -32,12 +32,9 @@ WITHOUT_PERTURBATION: dict[str, tuple[str, ...]] = {
     ),
     "average": (
         "the mean of repeated perturbations is not computed",
-        "cell keys give the same cell the same perturbation every time, so that averaging them gains nothing",
+        "publish it once: without keys that repeat the perturbation of a cell, averaging removes it",
     ),
-    "together": (
-        "what overlapping tables reveal is computed for noise that is drawn anew in each",
-        "keys repeat themselves in cells of the same people, which is not computed",
-    ),
+    "together": ("what overlapping tables reveal is computed for the noise of mechanisms alone",),
     "ledger": ("a ledger adds up privacy losses, and a perturbation states none",),
     "serve": ("serve starts the page, which asks for everything itself",),
     "demo": ("demo shows noise at one epsilon", "assess --perturbation takes a table of your own"),

@@ -11,17 +11,18 @@ import numpy as np
 
 from cellrisk.counts.profiles import Profiles
 from cellrisk.errors import InvalidInput
+from cellrisk.noise.channel import AdditiveChannel, CountChannel
 from cellrisk.noise.distributions import NoNoise
-from cellrisk.noise.mechanisms import MECHANISMS, Mechanism, describe_mechanism, make_noises
+from cellrisk.noise.mechanisms import MECHANISMS, Mechanism, describe_mechanism
 from cellrisk.risk.attacks import choose_risks, people_risk
-from cellrisk.risk.measures import Measure, Survival
+from cellrisk.risk.measures import Measure
 from cellrisk.risk.priors import Priors
 from cellrisk.system.arrays import Floats
 from cellrisk.system.checks import read_array, read_list
 from cellrisk.system.words import MechanismName, Neighbours
 
 if TYPE_CHECKING:
-    from cellrisk.counts.table import Attribute, FrequencyTable
+    from cellrisk.counts.table import Attribute
 
 LEAST_EPSILON, LARGEST_EPSILON = 1e-3, 1e2
 DEFAULT_POINTS = 201
@@ -38,11 +39,6 @@ class Limits:
     """As epsilon grows without bound: the raw table's own risk."""
 
 
-def survival_at(mechanism: Mechanism, epsilons: Iterable[float]) -> Survival:
-    """What the mechanism's noise does to counts at each epsilon."""
-    return Survival(make_noises(mechanism, epsilons), mechanism.threshold)
-
-
 def covered(mechanism: Mechanism, epsilons: Floats) -> Floats:
     """Those epsilons, ascending, for which the mechanism has a guarantee; refused if there are none."""
     mechanism.check_epsilon(float(epsilons[0]))
@@ -56,7 +52,7 @@ def find_limits(
 
     One pair for each form and weighting. Noise without bound has closed forms, whatever the size of a cell.
     """
-    ends = measure.average(profiles, Survival((setting.limit_noise, NO_NOISE), setting.threshold), forms)
+    ends = measure.average(profiles, AdditiveChannel((setting.limit_noise, NO_NOISE), setting.threshold), forms)
     return {key: Limits(float(chance), float(raw)) for key, (chance, raw) in ends.items()}
 
 
@@ -150,13 +146,18 @@ class MeasuredRisk:
 
     @staticmethod
     def of(
-        table: FrequencyTable, measure: str, form: str, weights: str, priors: Priors, attack: str = "homogeneity"
+        attributes: Sequence[Attribute],
+        measure: str,
+        form: str,
+        weights: str,
+        priors: Priors,
+        attack: str = "homogeneity",
     ) -> MeasuredRisk:
         """The risk of those names; ``weights`` does not matter for marginal shrinkage."""
         asked = choose_risks(attack, measure, form, weights)
-        measures = tuple(asked.make(priors.fit(attribute, [measure]).measure)[0] for attribute in table.attributes)
+        measures = tuple(asked.make(priors.fit(attribute, [measure]).measure)[0] for attribute in attributes)
         weighting = "uniform" if measures[0].one_number else weights
-        return MeasuredRisk(table.attributes, measures, form, weighting, attack)
+        return MeasuredRisk(tuple(attributes), measures, form, weighting, attack)
 
     @property
     def people(self) -> MeasuredRisk:
@@ -173,13 +174,13 @@ class MeasuredRisk:
 
     def at(self, setting: Mechanism, epsilons: Floats) -> Floats:
         """(attributes, epsilons): the risk of each attribute at each epsilon."""
-        return self.under(survival_at(setting, epsilons))
+        return self.under(setting.channel_at(epsilons))
 
-    def under(self, survival: Survival) -> Floats:
+    def under(self, channel: CountChannel) -> Floats:
         """(attributes, noises): the risk of each attribute under each noise."""
         return np.stack(
             [
-                measure.average(attribute.profiles, survival, (self.form,))[self.form, self.weights]
+                measure.average(attribute.profiles, channel, (self.form,))[self.form, self.weights]
                 for attribute, measure in zip(self.attributes, self.measures, strict=True)
             ]
         )

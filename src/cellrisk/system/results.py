@@ -8,6 +8,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from cellrisk.errors import InvalidInput, visible
@@ -19,12 +20,17 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-PICTURES = "cellrisk.show.pictures"
+PICTURES, WORDING = "cellrisk.show.pictures", "cellrisk.show.wording"
 MOST_ROWS = 30
 """Rows of the table that a notebook shows."""
 Same = TypeVar("Same", bound="LeavesKeys")
 NOT_KEPT = "(not kept)"
 """Stands for a key that pickling has left behind."""
+
+
+def find_words(name: str) -> ModuleType:
+    """The module with the words of a result. Words know the results that they are about, so results reach them late."""
+    return importlib.import_module(f"{WORDING}.{name}")
 
 
 class LeavesKeys(ABC):
@@ -54,14 +60,16 @@ class Result(LeavesKeys):
     picture where that helps, and a table.
     """
 
+    wording: ClassVar[str] = ""
+    """The module of cellrisk.show.wording with the functions ``headline`` and ``paragraphs`` of this kind of answer."""
     picture: ClassVar[str] = ""
     """The function of the room of pictures that draws this kind of answer; empty where no picture helps. Another whose
     name ends in ``_into`` draws its panel into axes that are there."""
 
     @property
-    @abstractmethod
     def headline(self) -> str:
         """What a curator can repeat."""
+        return str(find_words(self.wording).headline(self))
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
@@ -71,9 +79,10 @@ class Result(LeavesKeys):
     def _numbers(self) -> Any:
         """What the frame is made of: rows, columns by name, or a frame."""
 
-    @abstractmethod
     def _paragraphs(self) -> Iterable[str]:
         """What is printed below the headline."""
+        paragraphs: Iterable[str] = find_words(self.wording).paragraphs(self)
+        return paragraphs
 
     def to_frame(self) -> pd.DataFrame:
         """The answer as a tidy frame: one number a row."""
@@ -143,6 +152,6 @@ class Result(LeavesKeys):
     def __dir__(self) -> list[str]:
         """What a notebook offers after a dot: no inner names, and `plot` only where there is a picture."""
         drawn = self.picture or type(self).plot is not Result.plot
-        hidden = {"picture", "without_keys", *(() if drawn else ("plot",))}
+        hidden = {"picture", "wording", "without_keys", *(() if drawn else ("plot",))}
         names = (str(name) for name in super().__dir__())
         return [name for name in names if name not in hidden and (not name.startswith("_") or name.endswith("__"))]

@@ -31,6 +31,12 @@ def keep_inputs(what: str, *paths: str | os.PathLike[str]) -> None:
             _INPUTS[Path(path).expanduser().absolute()] = what
 
 
+def give_up_input(path: str | os.PathLike[str], what: str) -> None:
+    """A file that is read as ``what`` may be written over after all: somebody said so."""
+    for kept in [kept for kept, named in _INPUTS.items() if named == what and is_same_file(Path(path), kept)]:
+        del _INPUTS[kept]
+
+
 @contextmanager
 def inputs_of_one_command() -> Iterator[None]:
     """The length of a command: what it reads is kept no longer than that."""

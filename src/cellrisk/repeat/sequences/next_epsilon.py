@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from cellrisk.counts.table import require_table
 from cellrisk.decide.choosing import CHOICE_NOTE
-from cellrisk.decide.figure_limits import say_largest
-from cellrisk.decide.option import say_again
+from cellrisk.decide.limits import SMALLEST_EPSILON, RiskDefinition, read_limits, say_again, say_largest
 from cellrisk.decide.policies import Policies
 from cellrisk.decide.policy import Policy
-from cellrisk.decide.search import SMALLEST_EPSILON, Intervals, find_admissible, intersect
+from cellrisk.decide.search import Intervals, find_admissible, intersect
 from cellrisk.errors import InvalidInput
+from cellrisk.noise.channel import CountChannel
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism, describe_mechanism
 from cellrisk.repeat.accounting.composition import Composition
 from cellrisk.repeat.sequences.assessing import SequenceAssessor, SoFar
@@ -23,11 +23,10 @@ from cellrisk.repeat.sequences.cumulative import Cumulative, find_ceiling
 from cellrisk.repeat.sequences.risks_so_far import KINDS, Advance, CellRisk
 from cellrisk.repeat.sequences.sequence_result import NOTHING, Overall, RiskSequence, describe_ceiling, say_loss
 from cellrisk.repeat.sequences.step import Step
-from cellrisk.risk.caused import Pivots
 from cellrisk.risk.ceilings import WORST_CASE, Ceiling, say_most
 from cellrisk.risk.measures import WEIGHTS
 from cellrisk.risk.priors import USUAL_PRIORS, Priors, takes_priors
-from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON, survival_at
+from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON
 from cellrisk.system.arrays import Floats
 from cellrisk.system.checks import is_number, read_list, require_kind
 from cellrisk.system.results import Result
@@ -288,8 +287,8 @@ def largest_epsilon(
     limits = NextLimits(max_risk, max_caused, max_ceiling, kind, weights)
     policies = Policies.in_force(policy)
     if max_risk is not None:
-        words_of_risk: dict[str, str] = {"measure": measure, "form": form, "weights": weights}
-        policies.check_tighter(words_of_risk, max_risk=max_risk)
+        risk = RiskDefinition(measure, form, weights, priors=priors)
+        policies.check_tighter(read_limits(max_risk=min(max_risk, 1.0), risk=risk) if policies else ())
     said = describe_mechanism(mechanism, delta=delta, neighbours=neighbours, threshold=threshold)
     setting = said.with_epsilon(LEAST_EPSILON)
     next_release = NextRelease(past, setting, attribute, quasi_identifiers)
@@ -539,10 +538,10 @@ class ShareSearch:
 
     def _excesses(self, cumulative: Floats) -> Floats:
         """How far the share is above the limit, at many cumulative epsilons at once."""
-        survival = survival_at(self.assessed, cumulative)
+        channel: CountChannel = self.assessed.channel_at(cumulative)
         if self.caused:
-            survival = Pivots(survival.noises, survival.threshold)
-        return self.advance.overall(survival, self.search.limits.kind, self.weights) - self.limit
+            channel = channel.pivotal
+        return self.advance.overall(channel, self.search.limits.kind, self.weights) - self.limit
 
     def _find_end(self, epsilon: float, outward: int) -> float | None:
         """The last admissible epsilon near an end, on the way outward; None where there is none."""

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from cellrisk.decide.figure_limits import CausedLimit, CeilingLimit, CertainLimit, EpsilonLimit, FigureLimit
+from cellrisk.decide.limits import (
+    CausedMetric,
+    CeilingMetric,
+    CertainMetric,
+    EpsilonMetric,
+    Limit,
+    MarginMetric,
+    PeopleMetric,
+    RiskMetric,
+)
 from cellrisk.decide.policies import Policies
-from cellrisk.decide.requirement import Requirement
-from cellrisk.repeat.together.together_result import TogetherAssessment, say_people
-from cellrisk.system.text import claim, percent
+from cellrisk.repeat.together.together_result import TogetherAssessment
+from cellrisk.system.text import claim
 
 NAMED = "people whom elimination names rightly"
 
 
-def find_breaches(
-    found: TogetherAssessment, limits: Sequence[FigureLimit], required: Requirement | None = None
-) -> Iterator[str]:
+def find_breaches(found: TogetherAssessment, limits: Sequence[Limit]) -> Iterator[str]:
     """The limits that the set breaks, a line for each.
 
     Of people given away because of their own records, the collection of tables counts that gives away most; of
@@ -25,46 +31,50 @@ def find_breaches(
     for limit in limits:
         figure = find_figure(found, limit)
         if figure is None:
-            yield f"asked for was {limit.describe()}; {_why_unknown(found, limit)}"
-        elif figure > limit.most:
-            yield f"asked for was {limit.describe()}; {limit.say(figure)}"
-    if required is not None:
-        lead = found.rule()
-        risk, chance = lead.right / found.records, lead.chance / found.records
-        figures = {
-            "max_risk": (risk, percent(risk)),
-            "margin": (risk - chance, f"{percent(risk - chance)} above"),
-            "max_people": (lead.right, say_people(lead.right)),
-        }
-        for name, (figure, said) in figures.items():
-            most = getattr(required, name)
-            if most is not None and figure > most:
-                yield f"asked for was {Requirement(**{name: most}).describe()} ({NAMED}); it is {said}"
+            yield f"asked for was {name_limit(limit)}; {_why_unknown(found, limit)}"
+        elif figure > limit.maximum:
+            yield f"asked for was {name_limit(limit)}; {limit.say(figure)}"
 
 
-def find_figure(found: TogetherAssessment, limit: FigureLimit) -> float | None:
+def name_limit(limit: Limit) -> str:
+    """A limit in words; of a set, a risk is the share of people whom elimination names."""
+    return f"{limit.describe()} ({NAMED})" if isinstance(limit.metric, RiskMetric) else limit.describe()
+
+
+def find_figure(found: TogetherAssessment, limit: Limit) -> float | None:
     """The figure of a set that a limit is about; None where it is not known."""
-    if isinstance(limit, CausedLimit):
+    metric, lead = limit.metric, found.rule()
+    if isinstance(metric, CausedMetric):
         return found.collections[found.largest].caused / found.records
-    if isinstance(limit, CeilingLimit):
+    if isinstance(metric, CeilingMetric):
         return None if found.ceiling is None else found.ceiling.even_two
-    if isinstance(limit, EpsilonLimit):
+    if isinstance(metric, EpsilonMetric):
         return found.cost.epsilon
-    if isinstance(limit, CertainLimit):
-        named = [each.right for each in found.certain if each.certainty == limit.certainty]
+    if isinstance(metric, CertainMetric):
+        named = [each.right for each in found.certain if each.certainty == metric.certainty]
         return max(named) / found.records if named else None
-    return None
+    if isinstance(metric, PeopleMetric):
+        return lead.right
+    if isinstance(metric, MarginMetric):
+        return (lead.right - lead.chance) / found.records
+    return lead.right / found.records
 
 
-def _why_unknown(found: TogetherAssessment, limit: FigureLimit) -> str:
-    told = found.ceiling_unknown if isinstance(limit, CeilingLimit) else found.certain_unknown
+def is_of_sets(limit: Limit) -> bool:
+    """Whether a set of tables has what a limit is on: of risks, the local one of the homogeneity attack alone."""
+    risk = limit.metric.risk if isinstance(limit.metric, RiskMetric) else None
+    return risk is None or (risk.measure, risk.attack) == ("local", "homogeneity")
+
+
+def _why_unknown(found: TogetherAssessment, limit: Limit) -> str:
+    told = found.ceiling_unknown if isinstance(limit.metric, CeilingMetric) else found.certain_unknown
     return f"of this set it is not known{'' if told is None else f': {told}'}"
 
 
-def list_certainties(policies: Policies, limits: Sequence[FigureLimit]) -> tuple[float, ...]:
+def list_certainties(policies: Policies, limits: Sequence[Limit]) -> tuple[float, ...]:
     """The certainties that must be looked at to judge."""
-    every = (*limits, *policies.figure_limits)
-    return tuple(sorted({limit.certainty for limit in every if isinstance(limit, CertainLimit)}))
+    metrics = [limit.metric for limit in (*limits, *policies.limits)]
+    return tuple(sorted({metric.certainty for metric in metrics if isinstance(metric, CertainMetric)}))
 
 
 def find_policy_breaches(found: TogetherAssessment, policies: Policies) -> Iterator[str]:
@@ -74,11 +84,10 @@ def find_policy_breaches(found: TogetherAssessment, policies: Policies) -> Itera
     """
     for each in policies.obeyed:
         policy, named = each.policy, each.describe()
-        required = policy.requirement
-        if required is not None and (policy.measure, policy.attack) != ("local", "homogeneity"):
+        judged = [limit for limit in policy.limits if is_of_sets(limit)]
+        if len(judged) < len(policy.limits):
             yield f"{named} limits the {policy.measure} risk, which a set of tables does not have: it cannot be judged"
-            required = None
-        for line in find_breaches(found, policy.figure_limits, required):
+        for line in find_breaches(found, judged):
             yield f"{line}; by {named}"
         most = policy.largest_delta(found.records)
         if most is not None and found.cost.delta > most:

@@ -117,7 +117,7 @@ def _draw_line(choice: Choice, axes: Axes, lowest: Axes, inside: bool) -> Callab
         ends = np.array([low, high])
         flat = [choice.limits.raw, choice.limits.chance, *(level for level, _ in levels)]
         paths, faint = [(epsilon, risk)], [(ends, np.array([level, level])) for level in flat]
-        chance, y = f"{first.setting.lower_end} {percent(choice.limits.chance)}", np.array([choice.limits.chance] * 2)
+        chance, y = f"{first.mechanism.lower_end} {percent(choice.limits.chance)}", np.array([choice.limits.chance] * 2)
         labels = [Label(chance, ends, y, GREY, 0.0, must=True)]
         levels_inside = [*labels, *label_right_inside(axes, right)] if inside else []
         if first.open_ended:
@@ -157,7 +157,7 @@ def _draw_strips(axes: Axes, choice: Choice) -> None:
         words = option.why.partition(":")[0] if option.open_ended else "none"
         words = words if option.shown is None else f"up to {as_given(option.shown)}"
         write_beside(axes, words, (end, place), (3, 0), va="center", annotation_clip=False)
-    axes.set_yticks(range(len(choice.options)), [option.setting.describe() for option in choice.options])
+    axes.set_yticks(range(len(choice.options)), [option.mechanism.describe() for option in choice.options])
     axes.set_ylim(len(choice.options) - 0.4, -0.6)
     axes.tick_params(axis="y", length=0)
     axes.set_title("Admissible epsilons")
@@ -174,8 +174,7 @@ def _draw_map(choice: Choice, trade_off: TradeOff, axes: Axes, inside: bool) -> 
     widest = max([float(tvd.max()), trade_off.limit.max_tvd])
     axes.set_xlim(0.0, 1.06 * widest if widest > 0 else 0.01)
     axes.set_xlabel(f"mean TVD of {trade_off.limit.way}-way marginals (lower: more useful)")
-    limits = [most for each in choice.conditions for most in vars(each.requirement).values() if most is not None]
-    if shaded := len(levels) == len(limits) + len(choice.figure_limits):  # else what keeps every limit is no rectangle
+    if shaded := len(levels) == len(choice.kept_limits):  # else what keeps every limit is no rectangle
         top = min([axes.get_ylim()[1], *(level for level, _ in levels)])
         axes.fill_between([0.0, trade_off.limit.max_tvd], 0.0, top, color=SAFE, alpha=0.13, linewidth=0)
     axes.axvline(trade_off.limit.max_tvd, color=ALARM, linewidth=1.0, linestyle=DASHES[1], zorder=1.6)
@@ -278,23 +277,22 @@ def _mark_nearest(
 
 def _levels(choice: Choice) -> list[tuple[float, str]]:
     """The limits that are levels of the risk shown, each in words."""
-    required, measured = choice.requirement, choice.measured
-    found: list[tuple[float, str]] = []
-    if required is None:
-        return found
-    if required.max_risk is not None:
-        found.append((required.max_risk, f"limit {as_given(required.max_risk, 2)}%"))
-    if required.margin is not None and len(measured.attributes) == 1:
-        level = choice.limits.chance + required.margin
-        found.append((level, f"limit {percent(level)}"))
+    levels: list[tuple[float, str]] = []
+    measured = choice.measured
     counted = (measured.measures[0].name, measured.form, measured.weights) == ("local", "tight", "records")
-    if required.max_people is not None and counted:
-        found.append((required.max_people / choice.table.n_records, f"limit {as_given(required.max_people)} people"))
-    return [(level, words) for level, words in found if level <= 1.0]
+    for limit in choice.on_first_risk:
+        most = limit.maximum
+        if limit.name == "max_risk":
+            levels.append((most, f"limit {as_given(most, 2)}%"))
+        elif limit.name == "margin" and len(measured.attributes) == 1:
+            levels.append((choice.limits.chance + most, f"limit {percent(choice.limits.chance + most)}"))
+        elif limit.name == "max_people" and counted:
+            levels.append((most / choice.table.n_records, f"limit {as_given(most)} people"))
+    return [(level, words) for level, words in levels if level <= 1.0]
 
 
 def _title(choice: Choice) -> str:
-    name = choice.options[0].setting.describe()
+    name = choice.options[0].mechanism.describe()
     shown = choice.options[0].shown
     if shown is None or choice.risk is None:
         return f"{make_sentence(choice.options[0].without_epsilon, end='')} ({name})"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from cellrisk.decide.choosing import CHOICE_NOTE
-from cellrisk.decide.policy import RiskDefinition
+from cellrisk.decide.limits import RiskDefinition
 from cellrisk.decide.usefulness import Utility, utility
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import Mechanism

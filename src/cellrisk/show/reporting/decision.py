@@ -6,17 +6,21 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from cellrisk.decide.choosing import WITHIN, Alternative, Choice, choose_within, limits_use_data, say_broken, weigh
-from cellrisk.decide.figure_limits import FigureLimit, ReachWithoutData
-from cellrisk.decide.policy import RiskDefinition
-from cellrisk.decide.requirement import Condition
-from cellrisk.decide.search import SMALLEST_EPSILON
+from cellrisk.decide.limits import (
+    SMALLEST_EPSILON,
+    Limit,
+    RiskDefinition,
+    RiskMetric,
+    describe_limits,
+    find_largest_without_data,
+)
 from cellrisk.decide.tradeoff import TradeOff, TvdLimit, find_trade_off
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.risk.figures import Attacker
 from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON, MeasuredRisk
 from cellrisk.show.reporting.particulars import Particulars
-from cellrisk.show.reporting.phrases import describe_risk, list_limits, name_table
+from cellrisk.show.reporting.phrases import describe_risk, name_table
 from cellrisk.system.progress import Progress
 from cellrisk.system.text import round_down
 from cellrisk.system.words import NoisyCells
@@ -24,7 +28,6 @@ from cellrisk.system.words import NoisyCells
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
     from cellrisk.publish.noisy_risk import PublishedRisk
-    from cellrisk.publish.noisy_risk.free_figure import FreeFigure
 
 KEEPS_RISK, KEEPS_TVD, NEAREST = "keeps the limit on the risk", "keeps the limit on the TVD", "comes nearest"
 SMALLEST = "is the smallest of the range"
@@ -44,10 +47,8 @@ class ReportRequest(Particulars):
     epsilon: float | None
     """The one that is put to the board; None where the limits choose it."""
     risk: RiskDefinition
-    conditions: tuple[Condition, ...]
-    """The limits on risks, those of policies too; empty where there is none."""
-    figure_limits: tuple[FigureLimit, ...]
-    """The limits on the figures to decide by, those of policies too."""
+    limits: tuple[Limit, ...]
+    """Those of policies too; empty where there is none."""
     attacker: Attacker
     tvd_limit: TvdLimit | None
     cells: NoisyCells
@@ -59,8 +60,6 @@ class ReportRequest(Particulars):
     """What else was taken from the raw data, a sentence each, for the public."""
     published: PublishedRisk | None = None
     """A figure with noise of its own, for the public."""
-    free: FreeFigure | None = None
-    """A figure from the counts of the release itself, for the public."""
     releases: int = 20
     seed: int = 0
 
@@ -75,7 +74,7 @@ class ReportRequest(Particulars):
     def describe_limits(self) -> str:
         """The limits in words; empty where none was set."""
         tvd = [] if self.tvd_limit is None else [self.tvd_limit.describe()]
-        return " and ".join([*list_limits(self.figure_limits, self.conditions), *tvd])
+        return " and ".join([*describe_limits(self.limits), *tvd])
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +109,7 @@ class Decision:
         if self.candidates:
             return self.candidates[self.shown].verdict
         mechanism = self.setting.with_epsilon(self.shown_epsilon)
-        return say_broken([each.about for each in self.request.figure_limits if each.breach((), mechanism) is not None])
+        return say_broken([each.about for each in self.request.limits if each.breach((), mechanism) is not None])
 
     @property
     def described_risk(self) -> str:
@@ -126,7 +125,7 @@ class Decision:
     @property
     def limits_use_data(self) -> bool:
         """Whether it tells something about the records that the limits are kept."""
-        return limits_use_data(self.request.conditions, self.request.figure_limits, self.request.tvd_limit)
+        return limits_use_data(self.request.limits, self.request.tvd_limit)
 
     @property
     def why_none(self) -> str:
@@ -140,35 +139,34 @@ class Decision:
         """What a recommended epsilon is, in words."""
         gives = f"gives {self.request.describe_limits()}"
         largest = f"the largest epsilon that {gives}" if self.choice is None else self.choice.name_largest(gives)
-        given = any(self.epsilon == limit.most for limit in self.request.figure_limits)  # a limit on epsilon itself
+        given = any(self.epsilon == limit.maximum for limit in self.request.limits)  # a limit on epsilon itself
         return largest if given else f"{largest}, rounded down"
 
 
 def decide(request: ReportRequest, progress: Progress | None = None) -> Decision:
     """Which epsilon is to be approved, and what would stricter and looser ones mean?"""
-    conditions, limits, setting, asked_for = request.conditions, request.figure_limits, request.setting, request.epsilon
-    if request.public and not limits_use_data(conditions, limits, request.tvd_limit):
+    limits, setting, asked_for = request.limits, request.setting, request.epsilon
+    if request.public and not limits_use_data(limits, request.tvd_limit):
         return _decide_without_data(request)
     choice = None
-    if conditions or limits:
+    if limits:
         choice = choose_within(
             request.table,
-            conditions,
+            limits,
             (setting,),
             request.tvd_limit,
             request.policies,
-            figure_limits=limits,
             risk=request.risk,
             attacker=request.attacker,
             progress=progress,
         )
         measured, trade_off = choice.measured, choice.trade_off
     else:
-        measured = request.risk.of(request.table)
+        measured = request.risk.of(request.table.attributes)
         trade_off = _find_trade_off(request, measured, progress)
-    limited = bool(conditions or limits or trade_off is not None)
+    limited = bool(limits or trade_off is not None)
     if asked_for is not None:
-        stricter, asked, looser = weigh(measured, setting, asked_for, conditions, trade_off, limits)
+        stricter, asked, looser = weigh(measured, setting, asked_for, limits, trade_off)
         kind = "open" if not limited else "kept" if asked.verdict == WITHIN else "broken"
         candidates = (stricter, replace(asked, role="asked for"), looser)
         return Decision(request, kind, asked_for, measured, choice, trade_off, candidates, 1)
@@ -180,15 +178,15 @@ def decide(request: ReportRequest, progress: Progress | None = None) -> Decision
 
 def _decide_without_data(request: ReportRequest) -> Decision:
     """For the public, where no limit looks at the records: no record has a say, not even whether there is one."""
-    limits, setting, epsilon = request.figure_limits, request.setting, request.epsilon
+    limits, setting, epsilon = request.limits, request.setting, request.epsilon
     kind = "open"
     if epsilon is None:
-        reach = ReachWithoutData.of(limits, setting)
-        kind = "none" if reach.largest is None else "recommended" if reach.binds else "unbound"
-        epsilon = reach.largest if kind == "recommended" else None
-        if epsilon is not None and all(epsilon != limit.most for limit in limits):
+        largest, binds = find_largest_without_data(limits, setting)
+        kind = "none" if largest is None else "recommended" if binds else "unbound"
+        epsilon = largest if kind == "recommended" else None
+        if epsilon is not None and all(epsilon != limit.maximum for limit in limits):
             epsilon = round_down(epsilon)
-    decision = Decision(request, kind, epsilon, request.risk.of(request.table), None, None, (), 0)
+    decision = Decision(request, kind, epsilon, request.risk.of(request.table.attributes), None, None, (), 0)
     if limits and request.epsilon is not None:
         return replace(decision, kind="kept" if decision.verdict == WITHIN else "broken")
     return decision
@@ -215,18 +213,23 @@ def _none(
         raise InvalidInput("a report without an epsilon needs a limit on the risk")
 
     def consider(role: str, epsilon: float) -> Alternative:
-        weighed = weigh(measured, request.setting, epsilon, request.conditions, trade_off, request.figure_limits)
+        weighed = weigh(measured, request.setting, epsilon, request.limits, trade_off)
         return replace(weighed[1], role=role)
 
     option = choice.options[0]
     if option.open_ended:
         end = (consider(UNBOUND, option.admissible[-1][1]),)
         return Decision(request, "unbound", None, measured, choice, trade_off, end, 0)
-    if option.within_risk_limits:
-        low, high = option.within_risk_limits[-1]
+    if option.within_limits:
+        low, high = option.within_limits[-1]
         found = [consider(KEEPS_RISK, round_down(high, low))]
     else:
-        found = [consider(NEAREST if request.conditions else SMALLEST, option.lowest_epsilon)]
+        found = [
+            consider(
+                NEAREST if any(isinstance(limit.metric, RiskMetric) for limit in request.limits) else SMALLEST,
+                option.lowest_epsilon,
+            )
+        ]
     if trade_off is not None and trade_off.least_epsilon is not None:
         found.append(consider(KEEPS_TVD, trade_off.least_epsilon))
     return Decision(request, "none", None, measured, choice, trade_off, tuple(found), 0)

@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from cellrisk.counts.table import FrequencyTable
-from cellrisk.decide.figure_limits import NO_EPSILON, FigureLimit
+from cellrisk.decide.limits import NO_CHANCE, NO_EPSILON, Limit, RiskDefinition, describe_limits, read_limits
 from cellrisk.decide.policies import Policies
-from cellrisk.decide.policy import RiskDefinition
-from cellrisk.decide.requirement import NO_CHANCE, Condition
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.perturbations import Perturbation, read_perturbation
 from cellrisk.risk.explanation import Explanation, explain
@@ -20,13 +18,12 @@ from cellrisk.show.reporting import basis, contents, particulars
 from cellrisk.show.reporting.blocks import Bullets, Facts, Page, Section, TableBlock, Verdict, Words, make_table
 from cellrisk.show.reporting.checklist import checklist_section
 from cellrisk.show.reporting.document import Letterhead, Report
-from cellrisk.show.reporting.phrases import join_names, list_limits, name_table
+from cellrisk.show.reporting.phrases import join_names, name_table
 from cellrisk.system.text import CURATOR_NOTE, number_of, of_people, percent, whole_people
 
 REFUSED = {
     "public": "a statement for the public says which guarantee holds, and a perturbation has none",
     "risk_epsilon": "how far one record moves the risk of a perturbed table is not bounded here",
-    "released": "a figure for free is computed from counts with geometric noise",
     "ledger": "a ledger adds up privacy losses, and a perturbation states none",
     "registry": "the registry is one of differentially private deployments",
     "max_epsilon": NO_EPSILON,
@@ -54,13 +51,12 @@ class PerturbationRequest(particulars.Particulars):
 
     table: FrequencyTable
     perturbation: Perturbation
-    conditions: tuple[Condition, ...]
-    figure_limits: tuple[FigureLimit, ...]
+    kept_limits: tuple[Limit, ...]
 
     @property
     def limits(self) -> str:
         """The limits in words; empty where none was set."""
-        return " and ".join(list_limits(self.figure_limits, self.conditions))
+        return " and ".join(describe_limits(self.kept_limits))
 
     @property
     def table_name(self) -> str:
@@ -68,9 +64,8 @@ class PerturbationRequest(particulars.Particulars):
 
     def find_breaches(self) -> tuple[str, ...]:
         """The limits that are not kept, and those that cannot be judged."""
-        found = [limit.breach(self.table.attributes, self.perturbation) for limit in self.figure_limits]
-        broken = [each for each in found if each is not None]
-        return (*broken, *(each for condition in self.conditions for each in condition.breaches(self.perturbation)))
+        breaches = [limit.breach(self.table.attributes, self.perturbation) for limit in self.kept_limits]
+        return tuple(breach for breach in breaches if breach is not None)
 
 
 def report_perturbation(
@@ -82,8 +77,7 @@ def report_perturbation(
     *,
     compare: str,
     delta: float | None,
-    figures: Mapping[str, Any],
-    limits: Mapping[str, float | None],
+    limits: Mapping[str, Any],
     attacker: Mapping[str, Any],
     top: int,
     **told: Any,
@@ -93,8 +87,7 @@ def report_perturbation(
     request = PerturbationRequest(
         table=table,
         perturbation=made,
-        conditions=policies.join(table, risk, needed=False, **limits),
-        figure_limits=policies.join_figures(FigureLimit.read(**figures, **attacker)),
+        kept_limits=policies.join(read_limits(**limits, **attacker, risk=risk), risk),
         policies=policies,
         **told,
     )

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
-
-from cellrisk.decide.requirement import Condition, describe_conditions
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
-    from cellrisk.decide.figure_limits import FigureLimit
-    from cellrisk.decide.policy import RiskDefinition
+    from cellrisk.decide.limits import RiskDefinition
     from cellrisk.risk.sweep import MeasuredRisk
 
 MEASURES = {
@@ -32,13 +29,6 @@ def describe_risk(risk: RiskDefinition, measured: MeasuredRisk) -> str:
     """A risk in words: its name, what it is the chance of, and how it is averaged."""
     weights = "" if measured.measures[0].one_number else f", {WEIGHTS[risk.weights]}"
     return f"{measured.name}: {FORMS[risk.form]}, {MEASURES[risk.measure]}{weights}"
-
-
-def list_limits(figure_limits: Sequence[FigureLimit], conditions: Sequence[Condition]) -> Iterator[str]:
-    """The limits on figures and on risks, in words."""
-    yield from (limit.describe() for limit in figure_limits)
-    if conditions:
-        yield describe_conditions(conditions)
 
 
 def join_names(names: Sequence[str]) -> str:

@@ -7,10 +7,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from cellrisk.decide.figure_limits import FigureLimit
+from cellrisk.decide.limits import Limit
 from cellrisk.decide.policies import Policies
 from cellrisk.decide.policy import Policy
-from cellrisk.decide.requirement import Requirement
 from cellrisk.errors import InvalidInput
 from cellrisk.repeat.together.costs import find_cost, try_ceiling
 from cellrisk.repeat.together.releasing import plan_entry
@@ -34,8 +33,7 @@ def report_set(
     sensitive: str,
     found: TogetherAssessment | None,
     *,
-    figures: tuple[FigureLimit, ...] = (),
-    required: Mapping[str, float | None] | None = None,
+    limits: tuple[Limit, ...] = (),
     split: Split | None = None,
     public: bool = False,
     declared: Collection[str] | None = None,
@@ -60,15 +58,13 @@ def report_set(
     letterhead = Letterhead.read(template, logo)
     mechanisms, together = [each.mechanism for each in tables], find_together(tables)
     ceiling, _ = try_ceiling(mechanisms, together, 2)
-    limits = {name: most for name, most in (required or {}).items() if most is not None}
     request = SetRequest(
         sensitive=sensitive,
         tables=tuple(tables),
         cost=find_cost(mechanisms, together),
         ceiling=ceiling,
         found=found,
-        limits=figures,
-        required=Requirement(**limits) if limits else None,
+        limits=limits,
         split=split,
         declared=None if declared is None else frozenset(declared),
         disclosures=(*disclosures, *policies.disclosures),

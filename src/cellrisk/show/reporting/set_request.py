@@ -5,19 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from cellrisk.decide.figure_limits import CausedLimit, FigureLimit
+from cellrisk.decide.limits import CausedMetric, Limit
 from cellrisk.decide.policies import Obeyed
-from cellrisk.decide.requirement import Requirement
 from cellrisk.errors import InvalidInput
 from cellrisk.repeat.together.costs import Cost
-from cellrisk.repeat.together.judging import NAMED, find_breaches, find_figure, find_policy_breaches, list_certainties
+from cellrisk.repeat.together.judging import (
+    find_breaches,
+    find_figure,
+    find_policy_breaches,
+    is_of_sets,
+    list_certainties,
+    name_limit,
+)
 from cellrisk.repeat.together.sets import SetTable
 from cellrisk.repeat.together.split_result import Split
 from cellrisk.repeat.together.together_result import TogetherAssessment
 from cellrisk.risk.ceilings import Ceiling
 from cellrisk.show.reporting.particulars import Particulars
 from cellrisk.show.reporting.phrases import join_names
-from cellrisk.system.text import claim, number_of, percent
+from cellrisk.system.text import claim, number_of
 
 OWN_NOISE, BY_ELIMINATION = "each table of a set brings its own", "a set is judged by elimination"
 ONE_TABLE = "a figure that may be published is about one table"
@@ -28,7 +34,7 @@ REFUSED = {
     **dict.fromkeys(("cells", "releases", "max_tvd"), "it simulates no release, and tells the error of counts"),
     "belief": "what an attacker believes of each table of a set is fitted to it",
     "perturbation": "its figures hold for independent noise in every count alone",
-    **dict.fromkeys(("risk_epsilon", "released", "free_error", "may_be_missing", "observed_levels"), ONE_TABLE),
+    **dict.fromkeys(("risk_epsilon", "may_be_missing", "observed_levels"), ONE_TABLE),
 }
 """What a report on a set does not take, and why."""
 KEPT, BROKEN, NOT_JUDGED = "kept", "broken", "cannot be judged"
@@ -64,9 +70,8 @@ class SetRequest(Particulars):
     ceiling: Ceiling | None
     found: TogetherAssessment | None
     """None where the public is told of a set that no limit is on: no record is read then."""
-    limits: tuple[FigureLimit, ...] = ()
+    limits: tuple[Limit, ...] = ()
     """Those that were asked for, beside the policies'."""
-    required: Requirement | None = None
     split: Split | None = None
     """Other ways to share the total among the tables, where they were asked for."""
     declared: frozenset[str] | None = None
@@ -94,7 +99,7 @@ class SetRequest(Particulars):
     @property
     def limited(self) -> bool:
         """Whether anything has to be kept."""
-        return bool(self.limits or self.required or self.policies)
+        return bool(self.limits or self.policies)
 
     @property
     def set_name(self) -> str:
@@ -126,14 +131,14 @@ class SetRequest(Particulars):
         """The limits that the set breaks, and those that cannot be judged."""
         if self.found is None:
             return ()
-        own = find_breaches(self.found, self.limits, self.required)
+        own = find_breaches(self.found, self.limits)
         return (*own, *find_policy_breaches(self.found, self.policies))
 
     def judge(self) -> tuple[JudgedLimit, ...]:
         """Every limit, with what the set has: those that were asked for, then the policies'."""
         if self.found is None:
             return ()
-        judged = [*_judge_all(self.found, self.limits, self.required, ASKED)]
+        judged = [*_judge_all(self.found, self.limits, ASKED)]
         for each in self.policies.obeyed:
             judged += _judge_policy(self.found, each)
         return tuple(judged)
@@ -153,42 +158,23 @@ def _judge_policy(found: TogetherAssessment, each: Obeyed) -> Iterator[JudgedLim
     policy = each.policy
     file = "a policy given in Python" if each.file is None else each.file
     named = ", ".join(filter(None, (file, policy.origin)))
-    required = policy.requirement
-    if required is not None and (policy.measure, policy.attack) != ("local", "homogeneity"):
-        risk = f"a set of tables has no {policy.measure} risk"
-        yield JudgedLimit(required.describe(), named, risk, NOT_JUDGED)
-        required = None
-    yield from _judge_all(found, policy.figure_limits, required, named)
+    for limit in policy.limits:
+        if not is_of_sets(limit):
+            risk = f"a set of tables has no {policy.measure} risk"
+            yield JudgedLimit(limit.describe(), named, risk, NOT_JUDGED)
+    yield from _judge_all(found, [limit for limit in policy.limits if is_of_sets(limit)], named)
     most = policy.largest_delta(found.records)
     if most is not None:
         state = BROKEN if found.cost.delta > most else KEPT
         yield JudgedLimit(f"a delta of at most {most:g}", named, f"delta is {claim(found.cost.delta)}", state)
 
 
-def _judge_all(
-    found: TogetherAssessment, limits: Sequence[FigureLimit], required: Requirement | None, by: str
-) -> Iterator[JudgedLimit]:
+def _judge_all(found: TogetherAssessment, limits: Sequence[Limit], by: str) -> Iterator[JudgedLimit]:
     for limit in limits:
         broken, figure = [*find_breaches(found, [limit])], find_figure(found, limit)
         if figure is None:
             yield JudgedLimit(limit.describe(), by, broken[0].partition("; ")[2], NOT_JUDGED)
             continue
         some = f" (by tables {join_names([f'{number}' for number in found.largest])} alone)"
-        more = some if isinstance(limit, CausedLimit) and len(found.largest) < len(found.tables) else ""
-        yield JudgedLimit(limit.describe(), by, f"{limit.say(figure)}{more}", BROKEN if broken else KEPT)
-    for name, most in () if required is None else vars(required).items():
-        if most is None:
-            continue
-        one = Requirement(**{name: most})
-        state = BROKEN if [*find_breaches(found, (), one)] else KEPT
-        yield JudgedLimit(f"{one.describe()} ({NAMED})", by, _say_named(found, name), state)
-
-
-def _say_named(found: TogetherAssessment, name: str) -> str:
-    """What a set has of a risk, of people, or above chance, by elimination."""
-    lead = found.rule()
-    if name == "max_people":
-        return f"it is {lead.right:,.4g}"
-    over = lead.right - (lead.chance if name == "margin" else 0.0)
-    sign = "-" if over < 0 else ""
-    return f"it is {sign}{percent(abs(over) / found.records)}"
+        more = some if isinstance(limit.metric, CausedMetric) and len(found.largest) < len(found.tables) else ""
+        yield JudgedLimit(name_limit(limit), by, f"{limit.say(figure)}{more}", BROKEN if broken else KEPT)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from cellrisk.decide.choosing import WITHIN, Alternative
+from cellrisk.decide.limits import EpsilonMetric, RiskMetric
 from cellrisk.show.reporting.blocks import Section, TableBlock, Verdict, Words
 from cellrisk.show.reporting.decision import Decision
 from cellrisk.system.text import claim, make_sentence, number_of, percent, whole_people
@@ -124,15 +125,17 @@ def _candidate_row(decision: Decision, place: int) -> Iterator[str]:
 
 def _shows_risk(decision: Decision) -> bool:
     """Whether candidates are compared by the people exposed: not if only figures to decide by are limited."""
-    limits = decision.request.figure_limits
-    return bool(decision.request.conditions) or all(limit.name == "max_epsilon" for limit in limits)
+    limits = decision.request.limits
+    return any(isinstance(limit.metric, RiskMetric) for limit in limits) or all(
+        limit.name == "max_epsilon" for limit in limits
+    )
 
 
 def _say_limited(decision: Decision, at: Alternative) -> Iterable[str]:
     """The figures that are limited, as they are at an epsilon, each once."""
     attributes, mechanism = decision.measured.attributes, decision.setting.with_epsilon(at.epsilon)
-    limits = [limit for limit in decision.request.figure_limits if limit.name != "max_epsilon"]
-    return dict.fromkeys(limit.say(limit.find(attributes, mechanism)) for limit in limits)
+    limits = [limit for limit in decision.request.limits if not isinstance(limit.metric, (RiskMetric, EpsilonMetric))]
+    return dict.fromkeys(limit.say(limit.value(attributes, mechanism)) for limit in limits)
 
 
 def _lead_in(decision: Decision) -> str:

@@ -1,0 +1,603 @@
+"""Choosing: the edges are edges, the set is whole, and nothing is promised where no epsilon will do."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import cellrisk as cr
+from cellrisk.decide.choosing import Option, weigh
+from cellrisk.decide.limits import LimitBound, RiskDefinition, check_limits, describe_limits, read_limits, tightest
+from cellrisk.decide.search import Intervals
+from cellrisk.decide.tradeoff import TradeOff, TvdLimit
+from cellrisk.errors import CellriskError
+from cellrisk.noise.mechanisms import mechanism as make_mechanism
+from cellrisk.noise.perturbations import read_perturbation
+from cellrisk.risk.people import count_people
+from cellrisk.system.text import round_down
+from tests.near import near, same
+
+
+@pytest.fixture(scope="module")
+def bent() -> cr.FrequencyTable:
+    """Twenty cells of the profile 5+1, K = 3: the exact risk rises from 0.25, then falls to 0."""
+    rows = [{"q": cell, "y": "abbbbb"[place]} for cell in range(20) for place in range(6)]
+    return cr.tabulate(pd.DataFrame(rows), "q", "y", levels={"y": ["a", "b", "c"]})
+
+
+def number_after(words: str, text: str) -> float:
+    """The number that stands in a text after some words."""
+    return float(text.partition(f"{words} ")[2].split()[0].rstrip(",;"))
+
+
+def risk_at(table: cr.FrequencyTable, epsilon: float, measure: str, form: str, weights: str) -> float:
+    return cr.assess(table, cr.Geometric(epsilon=epsilon)).value(measure, form, weights)
+
+
+@pytest.mark.parametrize(
+    ("measure", "form", "weights", "limit"),
+    [
+        ("local", "tight", "records", 0.3),
+        ("local", "exact", "records", 0.3),
+        ("local", "published", "uniform", 0.5),
+        ("expected", "exact", "uniform", 0.35),
+        ("shrinkage", "tight", "records", 0.31),
+        ("marginal", "exact", "uniform", 0.5),
+        ("marginal_shrinkage", "tight", "records", 0.4),
+    ],
+)
+def test_edges_on_adult(adult: cr.FrequencyTable, measure: str, form: str, weights: str, limit: float) -> None:
+    choice = cr.choose(adult, max_risk=limit, measure=measure, form=form, weights=weights)
+    assert choice.epsilon == choice.admissible[-1][1]
+    for low, high in choice.admissible:
+        for edge, outward in ((low, -1), (high, 1)):
+            assert risk_at(adult, edge, measure, form, weights) <= limit
+            if 1e-3 < edge < 100:
+                assert risk_at(adult, edge * (1 + outward * 1e-6), measure, form, weights) > limit
+    line = cr.curve(adult, measures=measure, forms=form, weights=weights).lines[0]
+    inside = [any(low <= epsilon <= high for low, high in choice.admissible) for epsilon in line.epsilon]
+    assert inside == (line.risk <= limit).tolist()
+
+
+def test_risk_that_is_not_monotone(bent: cr.FrequencyTable) -> None:
+    choice = cr.choose(bent, max_risk=0.255, form="exact")
+    assert len(choice.admissible) == 2
+    assert choice.admissible[0][0] == 1e-3
+    assert choice.admissible[-1][1] == 100
+    assert choice.epsilon is None
+    assert "the end of the range searched" in choice.why
+    assert "by accident" not in choice.why  # it begins where the search does
+    gap = (choice.admissible[0][1], choice.admissible[1][0])
+    middle = float(np.sqrt(gap[0] * gap[1]))
+    assert risk_at(bent, middle, "local", "exact", "records") > 0.255
+
+
+def test_none_says_why(adult: cr.FrequencyTable) -> None:
+    choice = cr.choose(adult, max_risk=0.2)
+    assert (choice.epsilon, choice.risk, choice.admissible, choice.alternatives) == (None, None, (), ())
+    lowest = choice.options[0]
+    line = cr.curve(
+        adult, epsilon=np.geomspace(1e-6, 100, 301), measures="local", forms="tight", weights="records"
+    ).lines[0]
+    assert lowest.searched == (1e-6, 100.0)
+    assert lowest.lowest_risk == pytest.approx(line.risk.min(), abs=1e-6)
+    assert "as epsilon falls to 0 the risk tends to 25.0%" in choice.why
+    said = "For a risk of at most 20% with geometric noise, no epsilon from 1e-06 to 100 is admissible: epsilon "
+    assert choice.headline.startswith(said)
+    assert "max-caused" in choice.why
+    document = json.loads(json.dumps(choice.to_dict(), allow_nan=False))
+    assert (document["epsilon"], document["admissible"]) == (None, [])
+    assert document["lowest"]["risk"] == lowest.lowest_risk
+
+
+def test_people_and_margin_are_limits_on_the_same_risk(adult: cr.FrequencyTable) -> None:
+    by_people = cr.choose(adult, max_people=8000)
+    by_risk = cr.choose(adult, max_risk=8000 / adult.n_records)
+    assert by_people.epsilon == pytest.approx(by_risk.epsilon, rel=1e-7, abs=0)
+    assert by_people.epsilon is not None
+    assert count_people(adult.profiles(), cr.Geometric(epsilon=by_people.epsilon).channel).mean <= 8000
+    by_margin = cr.choose(adult, margin=0.05)
+    assert by_margin.epsilon == pytest.approx(cr.choose(adult, max_risk=0.3).epsilon, rel=1e-7, abs=0)
+    both = cr.choose(adult, max_risk=0.3, max_people=8000)
+    assert both.epsilon == pytest.approx(by_people.epsilon, rel=1e-7, abs=0)
+
+
+def test_every_attribute_must_be_within_the_limit() -> None:
+    frame = cr.datasets.adult_as_published()
+    together = cr.tabulate(frame, ["age", "education"], ["income", "sex"], bins={"age": 5})
+    choice = cr.choose(together, max_risk=0.1)
+    alone = [
+        cr.choose(cr.tabulate(frame, ["age", "education"], name, bins={"age": 5}), max_risk=0.1).admissible
+        for name in ("income", "sex")
+    ]
+    for epsilon in np.geomspace(1e-3, 100, 301):
+        inside = [any(low <= epsilon <= high for low, high in each) for each in alone]
+        assert any(low <= epsilon <= high for low, high in choice.admissible) == all(inside)
+
+
+def test_gaussian_and_the_grid_over_delta(adult: cr.FrequencyTable) -> None:
+    choice = cr.choose(adult, "gaussian-analytic", max_risk=0.3, delta=[1e-6, 1e-5, 1e-4])
+    epsilons = [option.epsilon for option in choice.options]
+    assert epsilons == sorted(epsilons, reverse=True)  # type: ignore[type-var]
+    assert [option.mechanism.delta for option in choice.options] == [1e-6, 1e-5, 1e-4]
+    usual = cr.choose(adult, "gaussian-analytic", max_risk=0.3)
+    assert usual.options[0].mechanism.delta == 3e-5
+    classical = cr.choose(adult, "gaussian", max_risk=0.3)
+    assert classical.epsilon is None
+    assert classical.admissible[-1][1] < 1
+    assert "no limit binds: even epsilon 0.99999, the end of what the mechanism covers" in classical.why
+
+
+def test_alternatives_say_what_they_cost(adult: cr.FrequencyTable) -> None:
+    choice = cr.choose(adult, max_risk=0.3)
+    stricter, recommended, looser = choice.alternatives
+    assert [each.role for each in choice.alternatives] == ["stricter", "recommended", "looser"]
+    assert stricter.epsilon * 2 == recommended.epsilon == looser.epsilon / 2 == choice.epsilon
+    assert stricter.risk < recommended.risk <= 0.3 < looser.risk
+    assert looser.verdict == "breaks the limit on the risk"
+    assert recommended.verdict == stricter.verdict == "within every limit"
+    for each in choice.alternatives:
+        assert same(each.people[0], count_people(adult.profiles(), cr.Geometric(epsilon=each.epsilon).channel))
+        assert f"{each.people[0].mean:,.0f}" in str(choice)
+    free = weigh(choice.measured, choice.options[0].mechanism, 1.0)
+    assert {each.verdict for each in free} == {"no limit was set"}
+    shown = choice.rounded()
+    assert shown.epsilon == round_down(recommended.epsilon) == shown.alternatives[1].epsilon < recommended.epsilon
+    assert shown.alternatives[1].risk == near(shown.risk)
+
+
+def test_the_range_can_be_narrowed(adult: cr.FrequencyTable) -> None:
+    choice = cr.choose(adult, max_risk=0.3, least_epsilon=0.01, largest_epsilon=0.5)
+    assert choice.admissible == ((0.01, 0.5),)
+    with pytest.raises(CellriskError, match="range of epsilons is empty"):
+        cr.choose(adult, max_risk=0.3, least_epsilon=1.0, largest_epsilon=0.5)
+
+
+def test_trade_off(bent: cr.FrequencyTable) -> None:
+    table = cr.tabulate(cr.datasets.adult_as_published(), ["age", "sex"], "income", bins={"age": 10})
+    choice = cr.choose(table, max_risk=0.1, max_epsilon=20, max_tvd=0.05, releases=10, way=2)
+    assert choice.epsilon == 20
+    assert choice.trade_off is not None
+    least = choice.trade_off.least_epsilon
+    assert least is not None
+    assert choice.admissible[0][0] == max(least, choice.admissible[0][0])
+    simulated = [
+        cr.utility(table, cr.Geometric(epsilon=epsilon), ways=2, releases=10).mean_tvd(2)[0]
+        for epsilon in (least, least / 1.01)
+    ]
+    assert simulated[0] <= 0.05 < simulated[1]
+    assert choice.alternatives
+    assert all(each.tvd is not None for each in choice.alternatives)
+    assert "TVD of at most 0.05" in choice.headline
+    points = choice.to_dict()["trade_off"]["points"]
+    assert [point["epsilon"] for point in points] == sorted(point["epsilon"] for point in points)
+    nothing = cr.choose(bent, max_risk=0.26, form="exact", largest_epsilon=0.5, max_tvd=0.001, releases=5, way=1)
+    assert nothing.epsilon is None
+    assert "the limit on the TVD asks for more than 0.5" in nothing.why
+    allowed = nothing.options[0].within_limits[-1][1]
+    assert number_after("the other limits allow epsilon up to", nothing.why) == pytest.approx(allowed, rel=1e-3, abs=0)
+    neither = cr.choose(bent, max_risk=0.01, form="exact", largest_epsilon=0.5, max_tvd=0.001, releases=2, way=1)
+    assert "comes nearest, with a risk of" in neither.why
+
+
+@pytest.mark.parametrize(("most", "asks"), [(0.2, True), (1.0, False)])
+def test_a_limit_on_use_is_told_where_it_asks_for_more(bent: cr.FrequencyTable, most: float, asks: bool) -> None:
+    choice = cr.choose(bent, max_risk=0.99, max_tvd=most, releases=2, way=1, largest_epsilon=5.0)
+    assert choice.options[0].open_ended
+    assert (choice.admissible[0][0] > 1e-3) == asks
+    assert ("the limit on the TVD asks for" in choice.why) == asks
+
+
+def test_frame_and_text(bent: cr.FrequencyTable) -> None:
+    choice = cr.choose(bent, ["laplace", "geometric"], max_risk=0.255, form="exact")
+    frame = choice.to_frame()
+    assert frame.columns.tolist() == ["mechanism", "delta", "low", "high"]
+    assert len(frame) == sum(len(option.admissible) for option in choice.options)
+    assert "Choosing epsilon from the data is itself a disclosure" in str(choice)
+    assert "largest epsilon" in str(choice)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    {
+        "no limit": ({}, "no limit was given"),
+        "risk above 1": ({"max_risk": 1.5}, "max_risk must be a share"),
+        "risk below 0": ({"max_risk": -0.1}, "max_risk must be a share"),
+        "risk is nan": ({"max_risk": float("nan")}, "max_risk must be a share"),
+        "margin": ({"margin": 2}, "margin must be a share"),
+        "people": ({"max_people": -1}, "number of people"),
+        "truth value": ({"max_risk": True}, "must be a share"),
+        "tvd": ({"max_risk": 0.3, "max_tvd": 7}, "total variation distance"),
+        "measure": ({"max_risk": 0.3, "measure": "global"}, "unknown measure"),
+        "form": ({"max_risk": 0.3, "form": "loose"}, "unknown form"),
+        "weights": ({"max_risk": 0.3, "weights": "people"}, "unknown weights"),
+        "attack": ({"max_risk": 0.3, "attack": "guess"}, "unknown attack"),
+    }.values(),
+)
+def test_refusals(bent: cr.FrequencyTable, arguments: dict[str, object], says: str) -> None:
+    with pytest.raises(CellriskError, match=says):
+        cr.choose(bent, **arguments)  # type: ignore[arg-type]
+
+
+def find_breaches(
+    table: cr.FrequencyTable, method: Any, risk: RiskDefinition | None = None, **given: float
+) -> list[str]:
+    """What a method breaks of the limits given."""
+    found = [limit.breach(table.attributes, method) for limit in read_limits(**given, risk=risk)]  # type: ignore[arg-type]
+    return [breach for breach in found if breach is not None]
+
+
+def test_the_ends_of_what_may_be_required() -> None:
+    for fine in ({"max_risk": 0.0}, {"max_risk": 1}, {"margin": 0.0}, {"margin": 1.0}, {"max_people": 0}):
+        assert [limit.name for limit in read_limits(**fine)] == [*fine]  # type: ignore[arg-type]
+    for wrong in ({"max_people": float("inf")}, {"max_people": True}, {"max_people": "5"}, {"margin": "0.1"}):
+        with pytest.raises(CellriskError) as refused:
+            read_limits(**wrong)  # type: ignore[arg-type]
+        assert refused.value.code == "limit-range"
+    for huge, shown in ((10**400, "a number of more than 18 digits"), (10**18, "a number of more than 18 digits")):
+        with pytest.raises(CellriskError, match=shown):
+            read_limits(max_risk=huge)
+    with pytest.raises(CellriskError, match=r"got 999,?999"):
+        read_limits(max_risk=10**18 - 1)
+
+
+def test_what_a_perturbation_breaks(bent: cr.FrequencyTable) -> None:
+    """Rounded to 3, a count of 1 vanishes twice in three times, and one of 5 never: then 5 of 6 people are exposed."""
+    rounded = read_perturbation("random-rounding:3")
+    risk, people = 2 / 3 * 5 / 6, 20 * 5 * 2 / 3
+    assert find_breaches(bent, rounded, max_risk=risk + 1e-9, max_people=people + 1e-7) == []
+    assert find_breaches(bent, rounded, max_risk=0.1, max_people=1, margin=0.1) == [
+        "a risk of at most 10% (local risk, tight, by records); it is 55.56%",
+        "a risk at most 10% above chance; a perturbation has no noise that could drown the counts, and so no chance "
+        "level",
+        "at most 1 person exposed on average (local risk, tight, by records); it is 66.67",
+    ]
+    assert len(find_breaches(bent, rounded, max_risk=risk - 1e-9)) == 1
+    assert len(find_breaches(bent, rounded, max_people=people - 1e-7)) == 1
+    (line,) = find_breaches(bent, rounded, RiskDefinition(attack="plurality"), max_risk=1.0)
+    assert "homogeneity attack alone" in line
+
+
+def test_the_limit_that_allows_least_is_named(bent: cr.FrequencyTable) -> None:
+    """The risk falls below 15% beyond both: a ceiling of 0.7 is reached at ln(7/3), the limit on epsilon at 0.5."""
+    choice = cr.choose(bent, max_risk=0.15, form="exact", max_epsilon=0.5, max_ceiling=0.7)
+    asked = cr.choose(bent, max_risk=0.15, form="exact").admissible[0][0]
+    assert asked > np.log(7.0 / 3.0)
+    assert choice.epsilon is None
+    assert "the limit on epsilon allows up to 0.5" in choice.why
+    assert number_after("the limit on the risk asks for epsilon", choice.why) == pytest.approx(asked, rel=1e-3, abs=0)
+
+
+def test_an_answer_says_which_limits_bind(bent: cr.FrequencyTable) -> None:
+    """Five and one are never alone in the raw table, so that its own risk is 0."""
+    loose = cr.choose(bent, max_risk=0.9, largest_epsilon=50.0).why
+    assert number_after("no limit binds: even epsilon", loose) == near(50.0)
+    assert "gives a risk of at most 90% (the raw table's own risk is 0.0%)" in loose
+    looser = cr.choose(bent, max_ceiling=1.0).why
+    assert "gives a worst case of at most 100%" in looser
+    assert "the raw table" not in looser
+    both = cr.choose(bent, max_risk=0.9, max_epsilon=0.5).why
+    assert both.startswith("the limits allow epsilon from 0.001 to 0.5, where the limit on epsilon binds")
+    assert "binds" not in cr.choose(bent, max_epsilon=0.5).why
+
+
+def test_a_range_may_begin_below_the_usual_one(bent: cr.FrequencyTable) -> None:
+    choice = cr.choose(bent, max_ceiling=0.5001, least_epsilon=1e-4)
+    assert choice.epsilon == pytest.approx(np.log(0.5001 / 0.4999), rel=1e-6, abs=0)
+
+
+def test_a_limit_that_the_smallest_epsilon_breaks(bent: cr.FrequencyTable) -> None:
+    """Two values are told apart 1/(1 + e^-0.001) of the time at epsilon 0.001: 0.50001 is searched below that."""
+    choice = cr.choose(bent, max_ceiling=0.50001)
+    assert choice.epsilon == pytest.approx(np.log(0.50001 / 0.49999), rel=1e-6, abs=0)
+    assert choice.admissible == ((1e-6, choice.epsilon),)
+    choice = cr.choose(bent, max_ceiling=0.5 + 1e-8)
+    assert (choice.epsilon, choice.admissible) == (None, ())
+    assert "already at epsilon 1e-06, the worst case is" in choice.why
+    told = choice.why.partition("the worst case is ")[2].removesuffix("%")
+    assert float(told) == pytest.approx(100 / (1 + np.exp(-1e-6)), abs=1e-5)
+
+
+def test_the_risk_is_that_of_the_attribute_with_the_highest() -> None:
+    rows = [{"q": cell, "x": "ab"[place % 2], "y": "cd"[place == 0]} for cell in range(9) for place in range(6)]
+    both = cr.tabulate(pd.DataFrame(rows), "q", ["x", "y"])
+    choice = cr.choose(both, max_risk=0.9, max_epsilon=1.0)
+    found = cr.assess(both, cr.Geometric(epsilon=1.0), measures="local").to_frame()
+    tight = found[(found["form"] == "tight") & (found["weights"] == "records")]["risk"]
+    assert tight.min() < tight.max()
+    assert choice.risk == near(tight.max())
+    (line,) = find_breaches(both, read_perturbation("random-rounding:3"), max_risk=0.5)
+    assert "it is 55.56%" in line  # of y; three and three are never shown alone
+    (line,) = find_breaches(both, cr.Geometric(epsilon=1.0), max_risk=0.01)
+    assert line.endswith(f"it is {100 * tight.max():.4g}%")
+
+
+def test_the_ends_are_those_of_the_attribute_with_the_highest_raw_risk() -> None:
+    """In every cell all have the same z, and half of them either x."""
+    rows = [{"q": cell, "x": "ab"[place % 2], "z": "cd"[cell % 2]} for cell in range(4) for place in range(6)]
+    for sensitive in (["x", "z"], ["z", "x"]):
+        choice = cr.choose(cr.tabulate(pd.DataFrame(rows), "q", sensitive), max_epsilon=1.0)
+        assert choice.options[0].limits.raw == near(1.0)
+
+
+def test_limits_on_two_risks_are_both_said() -> None:
+    one, other = (read_limits(max_risk=0.3, risk=RiskDefinition(measure=name)) for name in ("local", "expected"))
+    told = describe_limits([*one, *other, *read_limits(max_epsilon=1)])
+    assert told == [
+        "a risk of at most 30%",
+        "a risk of at most 30% (expected risk, tight, by records)",
+        "an epsilon of at most 1",
+    ]
+    (marginal,) = read_limits(max_risk=0.3, risk=RiskDefinition(measure="marginal_shrinkage"))
+    assert describe_limits([*one, marginal])[1].endswith("(marginal shrinkage risk, tight)")
+
+
+def test_a_risk_is_named_as_it_is_measured(bent: cr.FrequencyTable) -> None:
+    for words in (
+        {"weights": "uniform"},
+        {"form": "exact"},
+        {"attack": "plurality"},
+        {"measure": "marginal_shrinkage"},
+    ):
+        risk = RiskDefinition(**words)  # type: ignore[arg-type]
+        (limit,) = read_limits(max_risk=0.0, risk=risk)
+        assert f"({risk.of(bent.attributes).name})" in str(limit.breach(bent.attributes, cr.Geometric(epsilon=1.0)))
+
+
+def test_the_tighter_of_two_limits() -> None:
+    one, other = read_limits(max_risk=0.3, max_people=50), read_limits(max_risk=0.2, margin=0.1)
+    assert {limit.name: limit.maximum for limit in tightest((*one, *other))} == {
+        "max_risk": 0.2,
+        "max_people": 50,
+        "margin": 0.1,
+    }
+    unused = RiskDefinition(priors=cr.Priors(alpha="moments"))  # local risk needs no priors
+    assert len(tightest((*one, *read_limits(max_risk=0.1, risk=unused)))) == len(one)
+
+
+def test_what_a_mechanism_breaks(bent: cr.FrequencyTable) -> None:
+    """By what `assess` says of the same table; at the limit itself nothing is broken."""
+    at, exact = cr.Geometric(epsilon=0.2), RiskDefinition(form="exact")
+    risk, tight = (risk_at(bent, 0.2, "local", form, "records") for form in ("exact", "tight"))
+    chance = exact.of(bent.attributes).limits(make_mechanism("geometric", epsilon=1e-3))[0].chance
+    assert risk > chance + 1e-3
+    (told,) = find_breaches(bent, at, exact, max_risk=0.1)
+    assert told == f"a risk of at most 10% (local risk, exact, by records); it is {100 * risk:.4g}%"
+    for name, edge in (("max_risk", risk), ("margin", risk - chance), ("max_people", tight * bent.n_records)):
+        for beyond, broken in ((1e-9, 0), (-1e-9, 1)):
+            assert len(find_breaches(bent, at, exact, **{name: edge * (1 + beyond)})) == broken
+
+
+SHARE = ("a share", "from 0 to 1", [0, 1, 0.5], [-1e-9, 1 + 1e-9])
+ABOVE_ZERO = ("a share of people", "above 0, up to 1", [1e-9, 1], [0, 1 + 1e-9])
+
+
+@pytest.mark.parametrize(
+    ("name", "what", "allowed", "fine", "wrong"),
+    [
+        ("max_risk", *SHARE),
+        ("margin", *SHARE),
+        ("max_caused", *ABOVE_ZERO),
+        ("max_certain", *ABOVE_ZERO),
+        ("max_people", "a number of people", "0 or more", [0, 1e6], [-1e-9]),
+        ("max_epsilon", "a number above 0", "for example 1", [1e-9, 1e6], [0, -1]),
+        (
+            "max_ceiling",
+            "above 0.5, as one of two equally likely values is guessed half the time",
+            "above 0.5, up to 1",
+            [0.5 + 1e-9, 1],
+            [0.5, 1 + 1e-9],
+        ),
+    ],
+)
+def test_which_limits_are_allowed(name: str, what: str, allowed: str, fine: list[float], wrong: list[float]) -> None:
+    check_limits({name: None})
+    for value in fine:
+        check_limits({name: value})
+    for value in wrong:
+        with pytest.raises(CellriskError) as refused:
+            check_limits({"max_risk": 0.5, name: value})
+        assert str(refused.value) == f"{name} must be {what}; got {value}; allowed: {allowed}"
+
+
+# An answer and its reasons, from what was found
+
+
+def look(
+    bent: cr.FrequencyTable,
+    intervals: Intervals,
+    *,
+    searched: tuple[float, float] = (0.1, 10.0),
+    limits: dict[str, float] | None = None,
+    reaches: dict[str, float | None] | None = None,
+    mechanism: str = "geometric",
+    where: float = 1.25,
+    trade_off: TradeOff | None = None,
+) -> Option:
+    """An answer of which the search is given: what keeps the limits on risks, and how far other limits reach."""
+    exact = RiskDefinition(form="exact")
+    given: dict[str, Any] = {"max_ceiling": 0.75, "max_epsilon": 2.0, "max_caused": 0.1}
+    kept = []
+    for name, largest in (reaches or {}).items():
+        most = largest if name == "max_epsilon" and largest == 2.0 else given[name]
+        allowed = () if largest is None else ((min(searched[0], 1e-3), largest),)
+        kept.append(LimitBound(read_limits(**{name: most})[0], allowed, allowed, searched[0]))
+    on_risks = read_limits(**(limits or {}), risk=exact)  # type: ignore[arg-type]
+    kept += [LimitBound(limit, intervals, intervals, where) for limit in on_risks]
+    made = make_mechanism(mechanism, epsilon=1e-3, delta=0.0 if mechanism == "geometric" else 1e-3)  # type: ignore[arg-type]
+    return Option(made, exact.of(bent.attributes), tuple(kept), trade_off, searched)
+
+
+def test_what_limits_allow_together(bent: cr.FrequencyTable) -> None:
+    """Up to the least that any of them reaches, the ends of intervals included."""
+    both = ((0.1, 0.5), (2.0, 8.0))
+    for reaches, expected in (
+        ({}, both),
+        ({"max_ceiling": 5.0}, ((0.1, 0.5), (2.0, 5.0))),
+        ({"max_ceiling": 5.0, "max_caused": 3.0}, ((0.1, 0.5), (2.0, 3.0))),
+        ({"max_ceiling": 2.0}, ((0.1, 0.5), (2.0, 2.0))),
+        ({"max_ceiling": 1.9}, ((0.1, 0.5),)),
+        ({"max_ceiling": 0.1}, ((0.1, 0.1),)),
+        ({"max_ceiling": 0.05}, ()),
+        ({"max_ceiling": 20.0}, both),
+        ({"max_ceiling": 5.0, "max_caused": None}, ()),
+    ):
+        assert look(bent, both, limits={"max_risk": 0.5}, reaches=reaches).admissible == expected  # type: ignore[arg-type]
+
+
+def test_an_epsilon_is_recommended_where_a_limit_binds(bent: cr.FrequencyTable) -> None:
+    limits = {"max_risk": 0.5}
+    whole = ((0.1, 10.0),)
+    for intervals, reaches, epsilon in (
+        (((0.1, 9.0),), {}, 9.0),
+        (whole, {}, None),
+        (whole, {"max_ceiling": 10.0}, None),
+        (whole, {"max_ceiling": 9.0}, 9.0),
+        (whole, {"max_epsilon": 2.0}, 2.0),
+    ):
+        option = look(bent, intervals, limits=limits, reaches=reaches)  # type: ignore[arg-type]
+        assert option.epsilon == epsilon
+        assert option.open_ended == (epsilon is None)
+        expected = None if epsilon is None else near(risk_at(bent, epsilon, "local", "exact", "records"))
+        assert option.risk == expected
+        assert (option.lowest_epsilon, option.searched) == (1.25, (0.1, 10.0))
+        assert option.lowest_risk == near(risk_at(bent, 1.25, "local", "exact", "records"))
+    assert not look(bent, (), limits=limits).open_ended
+
+
+INSTEAD = (
+    "limit the people given away because of their own record instead (max-caused), which leaves chance out and allows "
+    "every smaller epsilon too"
+)
+GAP = "; from {} to {} the limit on the risk is broken (as epsilon falls to 0 the risk tends to 25.0%); " + INSTEAD
+ASKS = "the limit on the risk asks for epsilon 0.5 or more, the limit on {} allows up to {}; " + INSTEAD
+NONE = "no epsilon from 0.1 to 10 is admissible: "
+
+
+@pytest.mark.parametrize(
+    ("intervals", "reaches", "limits", "why"),
+    [
+        (((0.1, 9.0),), {}, {"max_risk": 0.3}, "the limits allow epsilon from 0.1 to 9"),
+        (
+            ((0.1, 0.123456), (0.654321, 9.0)),
+            {},
+            {"max_risk": 0.3},
+            "the limits allow epsilon from 0.1 to 0.12345, and from 0.65433 to 9" + GAP.format(0.12346, 0.65432),
+        ),
+        (((0.2, 9.0),), {}, {"max_risk": 0.3}, "the limits allow epsilon from 0.2 to 9" + GAP.format(0.1, 0.2)),
+        (((0.1, 9.0),), {"max_ceiling": 7.0}, {}, "the limits allow epsilon from 0.1 to 7"),
+        (
+            ((0.1, 9.0),),
+            {"max_ceiling": 7.0},
+            {"max_risk": 0.3},
+            "the limits allow epsilon from 0.1 to 7, where the limit on the ceiling binds",
+        ),
+        (
+            ((0.1, 9.0),),
+            {"max_ceiling": 7.0, "max_caused": 7.0},
+            {},
+            "the limits allow epsilon from 0.1 to 7, where the limit on the ceiling and caused binds",
+        ),
+        (((0.1, 9.0),), {"max_ceiling": 9.5}, {"max_risk": 0.3}, "the limits allow epsilon from 0.1 to 9"),
+        (
+            ((0.1, 10.0),),
+            {"max_ceiling": 10.0},
+            {},
+            "no limit binds: even epsilon 10, the end of the range searched, gives a worst case of at most 75% "
+            "(an attacker who already knows every other record, and finds two values equally likely); to choose "
+            "an epsilon, set a limit that binds, such as a "
+            "ceiling of 0.75 or an epsilon of at most 1, or choose it by other standards",
+        ),
+        (
+            ((0.2, 10.0),),
+            {"max_ceiling": 10.0},
+            {"max_risk": 0.3},
+            "the limits hold, but not everywhere: epsilon 10, the end of the range searched, gives a worst case of at "
+            "most 75% (an attacker who already knows every other record, and finds two values equally likely) and a "
+            "risk of at most 30% (the raw table's own risk is 0.0%)"
+            + GAP.format(0.1, 0.2)
+            + "; to choose an epsilon, set a limit that binds, such as a ceiling of "
+            "0.75 or an epsilon of at most 1, or choose it by other standards",
+        ),
+        (
+            (),
+            {"max_epsilon": 0.05},
+            {"max_risk": 0.3},
+            NONE + "every epsilon keeps the limit on epsilon only up to 0.05",
+        ),
+        (
+            ((0.5, 9.0),),
+            {"max_ceiling": 0.3, "max_epsilon": 0.1},  # it reaches the very start of the range
+            {"max_risk": 0.3},
+            NONE + ASKS.format("epsilon", 0.1),
+        ),
+        (
+            ((0.5, 9.0),),
+            {"max_ceiling": 0.2, "max_epsilon": 0.3},
+            {"max_risk": 0.3},
+            NONE + ASKS.format("the ceiling", 0.2),
+        ),
+    ],
+)
+def test_why(
+    bent: cr.FrequencyTable,
+    intervals: Intervals,
+    reaches: dict[str, float | None],
+    limits: dict[str, float],
+    why: str,
+) -> None:
+    assert look(bent, intervals, limits=limits, reaches=reaches).why == why
+
+
+def test_why_nothing_will_do(bent: cr.FrequencyTable) -> None:
+    """The nearest epsilon, and both ends of the risk."""
+    risk = risk_at(bent, 1.25, "local", "exact", "records")
+    nearest = (
+        f"{NONE}epsilon 1.25 comes nearest, with a risk of {100 * risk:.1f}%; as epsilon falls to 0 the risk tends to "
+        f"25.0%, and the raw table's is 0.0%; {INSTEAD}"
+    )
+    for limits in ({"max_risk": 0.1}, {"max_risk": 0.4}, {"margin": 0.1}):
+        assert look(bent, (), limits=limits).why == nearest
+
+
+def test_why_a_limit_that_the_start_breaks(bent: cr.FrequencyTable) -> None:
+    """Looked at from 0.000001 on, or from the start of the range where that is smaller."""
+    for start, least in ((0.1, 1e-6), (1e-7, 1e-7)):
+        option = look(bent, ((start, 9.0),), searched=(start, 10.0), reaches={"max_ceiling": None})
+        told = 100 / (1 + np.exp(-least))
+        assert option.why == (
+            f"no epsilon from {start:g} to 10 is admissible: already at epsilon {least:g}, the worst case is "
+            f"{told:.4g}%"
+        )
+
+
+def test_the_classical_mechanism_ends_before_the_range_does(bent: cr.FrequencyTable) -> None:
+    classical: dict[str, Any] = {"searched": (0.1, 0.9), "limits": {"max_risk": 0.9}, "where": 0.5}
+    why = look(bent, ((0.1, 0.9),), mechanism="gaussian", **classical).why
+    assert "no limit binds: even epsilon 0.9, the end of what the mechanism covers, gives" in why
+
+
+def test_a_limit_on_use_narrows_what_the_others_allow(bent: cr.FrequencyTable) -> None:
+    limit = TvdLimit(0.1)
+    line = np.array([0.1, 10.0])
+    for least, admissible, says in (
+        (0.5, ((0.5, 10.0),), "; the limit on the TVD asks for at least 0.5; to choose"),
+        (0.1, ((0.1, 10.0),), "gives a risk of at most 90% (the raw table's own risk is 0.0%); to choose"),
+        (None, (), "the other limits allow epsilon up to 10, the limit on the TVD asks for more than 10 (its TVD is"),
+    ):
+        found = TradeOff(limit, line, line, line, least)
+        option = look(bent, ((0.1, 10.0),), limits={"max_risk": 0.9}, trade_off=found)
+        assert (option.admissible, option.within_limits) == (admissible, ((0.1, 10.0),))
+        assert says in option.why
+    late = look(
+        bent, ((0.1, 1.0), (2.0, 3.0)), limits={"max_risk": 0.9}, trade_off=TradeOff(limit, line, line, line, 5.0)
+    )
+    assert late.why == NONE + "the other limits allow epsilon up to 3, the limit on the TVD asks for at least 5"
+    neither = look(bent, (), limits={"max_risk": 0.1}, trade_off=TradeOff(limit, line, line, line, None))
+    assert neither.why.startswith(NONE + "epsilon 1.25 comes nearest")
+    bound = look(bent, ((0.1, 9.0),), limits={"max_risk": 0.9}, trade_off=TradeOff(limit, line, line, line, 0.5))
+    assert bound.why == "the limits allow epsilon from 0.5 to 9"

@@ -1,0 +1,651 @@
+"""Choosing by caused, certainty, ceiling and epsilon: every smaller epsilon keeps the limit, a larger one does not."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import cellrisk as cr
+from cellrisk.cli import main
+from cellrisk.decide.limits import (
+    CertainMetric,
+    Limit,
+    RiskDefinition,
+    find_kept,
+    find_largest_without_data,
+    read_limits,
+    tightest,
+)
+from cellrisk.decide.policies import Policies
+from cellrisk.errors import CellriskError
+from cellrisk.noise.mechanisms import Mechanism
+from cellrisk.noise.mechanisms import mechanism as make_mechanism
+from cellrisk.noise.perturbations import read_perturbation
+from cellrisk.system.arrays import Floats
+from tests.near import near
+
+Capture = pytest.CaptureFixture[str]
+MIXED = [[1, 0], [1, 0], [2, 0], [0, 1], [3, 1], [0, 2], [5, 0], [4, 3]]
+
+
+def make_table(cells: list[list[int]]) -> cr.FrequencyTable:
+    rows = [
+        {"q": place, "y": label, "n": count} for place, cell in enumerate(cells) for label, count in enumerate(cell)
+    ]
+    frame = pd.DataFrame([row for row in rows if row["n"]])
+    return cr.tabulate(frame, "q", "y", levels={"y": list(range(len(cells[0])))}, count="n")
+
+
+def find_largest(limit: Limit, attributes: Any, setting: Mechanism, low: float, high: float) -> float | None:
+    """The largest epsilon up to which every smaller one, from ``low`` on, keeps the limit."""
+    kept = find_kept(limit, attributes, setting, (low, high))
+    assert all(start <= end for start, end in kept.intervals)
+    assert sorted(kept.intervals) == list(kept.intervals)
+    return kept.largest
+
+
+def caused_along(cells: list[list[int]], kind: str, epsilons: Floats, neighbours: str, threshold: float) -> Floats:
+    """The share of people behind a lone smallest count, by closed forms of the noise: no code of the package."""
+    rate = epsilons / (2.0 if neighbours == "replace" else 1.0)
+    first = math.floor(threshold) + 1
+
+    def at_most(x: int) -> Floats:
+        if kind == "geometric":
+            ratio = np.exp(-rate)
+            return ratio ** (-x) / (1 + ratio) if x < 0 else 1 - ratio ** (x + 1) / (1 + ratio)
+        tail = 0.5 * np.exp(-rate * abs(x + 0.5))
+        return tail if x < 0 else 1 - tail
+
+    total = np.zeros_like(epsilons)
+    for cell in cells:
+        for label, count in enumerate(cell):
+            shown = at_most(first - count) - at_most(first - count - 1)
+            others = [at_most(first - 1 - other) for place, other in enumerate(cell) if place != label]
+            total += count * shown * np.prod(others, axis=0)
+    return np.asarray(total / sum(map(sum, cells)))
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    cells=st.lists(st.lists(st.integers(0, 5), min_size=2, max_size=3), min_size=1, max_size=6).filter(
+        lambda found: len({len(cell) for cell in found}) == 1 and any(map(any, found))
+    ),
+    kind=st.sampled_from(["geometric", "laplace"]),
+    neighbours=st.sampled_from(["add-remove", "replace"]),
+    threshold=st.sampled_from([0.5, 1.5]),
+    part=st.sampled_from([0.1, 0.5, 0.9, 0.999, 1.2]),
+)
+def test_caused_against_a_fine_scan(
+    cells: list[list[int]], kind: str, neighbours: str, threshold: float, part: float
+) -> None:
+    epsilons = np.geomspace(1e-3, 100, 4001)
+    shares = caused_along(cells, kind, epsilons, neighbours, threshold)
+    limit = min(part * float(shares.max()), 1.0)
+    if limit <= 0:
+        return
+    choice = cr.choose(make_table(cells), kind, max_caused=limit, neighbours=neighbours, threshold=threshold)
+    kept = choice.admissible[0][1] if choice.admissible else 0.0
+    assert (shares[epsilons <= kept] <= limit + 1e-9).all()
+    if choice.epsilon is not None:
+        above = np.array([choice.epsilon * (1 + 1e-6)])
+        assert caused_along(cells, kind, above, neighbours, threshold)[0] > limit - 1e-12
+        assert choice.admissible == ((1e-3, choice.epsilon),)
+    elif choice.admissible:
+        assert shares.max() <= limit + 1e-9
+    else:
+        assert shares[0] > limit
+
+
+def test_caused_that_falls_again_is_kept_up_to_its_first_crossing() -> None:
+    """The cell (2, 0): a(1 - a)/(1 + a)^2 of two people, with a = e^-epsilon; 1/8 at ln 3, and 0 at both ends."""
+    table = make_table([[2, 0]])
+    ratio = max(np.roots([-1.1, 0.8, -0.1]).real)  # a(1 - a) = 0.1 (1 + a)^2, the larger a: the smaller epsilon
+    choice = cr.choose(table, max_caused=0.1)
+    assert choice.epsilon == pytest.approx(-math.log(ratio), rel=1e-6, abs=0)
+    assert choice.admissible == ((1e-3, choice.epsilon),)
+    beyond = cr.choose(table, max_caused=0.1, least_epsilon=5.0)
+    assert (beyond.epsilon, beyond.admissible) == (None, ())
+    assert "only up to 0.56" in beyond.why
+    assert cr.choose(table, max_caused=0.126).open_ended
+
+
+@pytest.mark.parametrize("attack", ["plurality", "proportional"])
+def test_caused_by_an_attack_that_guesses(attack: str) -> None:
+    table = make_table(MIXED)
+    choice = cr.choose(table, max_caused=0.1, attack=attack, largest_epsilon=20)
+    assert choice.epsilon is not None
+    for factor in (0.1, 0.5, 1.0):
+        found = cr.assess(table, cr.Geometric(choice.epsilon * factor), attack=attack).to_dict()
+        assert found["decision"][0]["caused"]["share"] <= 0.1
+    beyond = cr.assess(table, cr.Geometric(choice.epsilon * (1 + 1e-6)), attack=attack).to_dict()
+    assert beyond["decision"][0]["caused"]["share"] > 0.1
+
+
+def right_share(table: cr.FrequencyTable, epsilon: float, **attacker: Any) -> float:
+    found = cr.assess(table, cr.Geometric(epsilon), measures="local", **attacker).to_dict()["decision"]
+    return max(each["certainty"][0].get("right_ends", [0, each["certainty"][0]["right"]])[1] for each in found) / (
+        table.n_records
+    )
+
+
+@pytest.mark.parametrize(
+    ("cells", "attacker", "limit"),
+    [
+        (MIXED, {"certainty": 0.8}, 0.3),
+        (MIXED, {"certainty": 0.8, "belief": "0.4,0.15/0.9"}, 0.4),
+        (MIXED, {"certainty": 0.8, "belief": "table"}, 0.3),
+        ([[3, 0, 0], [0, 2, 1], [1, 0, 0]], {"certainty": 0.75}, 0.3),
+    ],
+)
+def test_certainty_is_within_its_limit_up_to_the_answer(
+    cells: list[list[int]], attacker: dict[str, Any], limit: float
+) -> None:
+    table = make_table(cells)
+    choice = cr.choose(table, max_certain=limit, largest_epsilon=20, **attacker)
+    assert choice.epsilon is not None
+    for epsilon in np.geomspace(0.01, choice.epsilon, 12):
+        assert right_share(table, float(epsilon), **attacker) <= limit + 1e-12
+    assert right_share(table, choice.epsilon * (1 + 1e-6), **attacker) > limit
+
+
+@pytest.mark.parametrize("quarter", [1, 2, 3])
+def test_the_scan_of_certainty_looks_between_points_near_the_limit(
+    monkeypatch: pytest.MonkeyPatch, quarter: int
+) -> None:
+    """A narrow rise just before the edge lies between two points of the scan."""
+    points = np.geomspace(1e-3, 100, 241)
+    start, end = float(points[150]), float(points[151])
+    risen = start * (end / start) ** (quarter / 4)
+
+    def rise(_: Any, noises: Any, *__: Any) -> Floats:
+        epsilon = 1 / noises[0].scale
+        return np.array([0.6 if abs(epsilon / risen - 1) < 1e-3 else 0.49 if epsilon < end * 1.001 else 0.7])
+
+    monkeypatch.setattr("cellrisk.decide.limits.certain_shares", rise)
+    table = make_table(MIXED)
+    largest = find_largest(
+        Limit(CertainMetric(), 0.5), table.attributes, make_mechanism("geometric", epsilon=1e-3), 1e-3, 100.0
+    )
+    assert largest is not None
+    assert largest < risen
+
+
+def scan_certainty(
+    monkeypatch: pytest.MonkeyPatch,
+    share: Callable[[float], float],
+    searched: tuple[float, float] = (1e-3, 100.0),
+    cells: list[list[int]] = MIXED,
+) -> tuple[float | None, list[float]]:
+    """How far a limit of 0.5 lets epsilon go where certainty is a given function of it, and where that is asked."""
+    asked: list[float] = []
+
+    def answer(_: Any, noises: Any, *__: Any) -> Floats:
+        asked.append(1 / noises[0].scale)
+        return np.array([share(asked[-1])])
+
+    monkeypatch.setattr("cellrisk.decide.limits.certain_shares", answer)
+    attributes = make_table(cells).attributes
+    return find_largest(
+        Limit(CertainMetric(), 0.5), attributes, make_mechanism("geometric", epsilon=1e-3), *searched
+    ), asked
+
+
+@pytest.mark.parametrize("side", [-1, 1])
+def test_one_of_two_neighbours_near_the_limit_is_enough(monkeypatch: pytest.MonkeyPatch, side: int) -> None:
+    """At one point certainty is near its limit, and just beside it above: before that point, or after it."""
+    points = np.geomspace(1e-3, 100, 241)
+    spot = float(points[100])
+    risen = spot * float(points[1] / points[0]) ** (side / 2)
+
+    def rise(epsilon: float) -> float:
+        return 0.6 if abs(epsilon / risen - 1) < 1e-3 else 0.49 if abs(epsilon / spot - 1) < 1e-3 else 0.1
+
+    largest, asked = scan_certainty(monkeypatch, rise)
+    assert largest is not None
+    assert risen * (1 - 1.001e-3) < largest < risen
+    assert max(asked) == near(100.0)
+
+
+def test_certainty_above_its_limit_at_the_first_epsilon_is_never_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert scan_certainty(monkeypatch, lambda epsilon: 0.6 if epsilon < 0.00101 else 0.2)[0] is None
+    assert scan_certainty(monkeypatch, lambda epsilon: 0.5)[0] == 100.0  # at the limit, it is kept
+
+
+def test_certainty_that_cannot_be_told_is_no_limit() -> None:
+    """Of a table with too many different cells, which labels stand in which cell is not held."""
+    attributes = [replace(each, vectors=None) for each in make_table(MIXED).attributes]
+    with pytest.raises(CellriskError, match="no certainty can be told"):
+        find_largest(Limit(CertainMetric(), 0.5), attributes, make_mechanism("geometric", epsilon=1e-3), 1e-3, 100.0)
+
+
+def test_the_ceiling_has_closed_forms() -> None:
+    table = make_table(MIXED)
+    assert cr.choose(table, max_ceiling=0.75).epsilon == pytest.approx(math.log(3), rel=1e-6, abs=0)
+    replaced = cr.choose(table, max_ceiling=0.75, neighbours="replace").epsilon
+    assert replaced == pytest.approx(2 * math.log(3), rel=1e-6, abs=0)
+    laplace = cr.choose(table, "laplace", max_ceiling=0.75).epsilon
+    assert laplace is not None
+    assert 1 - math.exp(-laplace) * (1 + laplace / 2) / 2 == pytest.approx(0.75, rel=1e-6, abs=0)
+    for name in ("gaussian-analytic", "gaussian-pdp", "discrete-gaussian"):
+        found = cr.choose(table, name, delta=1e-5, max_ceiling=0.75).epsilon
+        assert found is not None
+        assert cr.ceiling(name, epsilon=found, delta=1e-5).even_two <= 0.75
+        assert cr.ceiling(name, epsilon=found * (1 + 1e-6), delta=1e-5).even_two > 0.75
+    assert cr.choose(table, "gaussian", delta=1e-5, max_ceiling=0.9).open_ended  # its guarantee ends before
+
+
+def count_adult(sensitive: str | list[str]) -> cr.FrequencyTable:
+    columns = ["age", "education", "race"]
+    return cr.tabulate(cr.datasets.adult_as_published(), columns, sensitive, bins={"age": 10})
+
+
+@pytest.mark.parametrize("limit", [{"max_caused": 0.0013}, {"max_certain": 0.1}])
+def test_every_attribute_must_keep_the_limit(limit: dict[str, Any]) -> None:
+    reached = [cr.choose(count_adult(name), "laplace", **limit).admissible[-1][1] for name in ("income", "sex")]
+    assert reached[0] != pytest.approx(reached[1], rel=1e-3, abs=0)
+    for names in (["income", "sex"], ["sex", "income"]):
+        assert cr.choose(count_adult(names), "laplace", **limit).epsilon == pytest.approx(min(reached), rel=1e-6, abs=0)
+
+
+def test_every_limit_must_be_kept() -> None:
+    table = count_adult("income")
+    risk = cr.choose(table, max_risk=0.07)
+    assert risk.epsilon is not None
+    assert risk.admissible[0][0] > 1e-3
+    assert "the limit on the risk is broken (as epsilon falls to 0 the risk tends to 25.0%)" in risk.why
+    assert "max-caused" in risk.why
+    together = cr.choose(table, max_risk=0.07, max_epsilon=risk.epsilon / 2, max_ceiling=0.9)
+    assert together.epsilon == risk.epsilon / 2
+    assert together.admissible[0][0] == risk.admissible[0][0]
+    assert "where the limit on epsilon binds" in together.why
+    apart = cr.choose(table, max_risk=0.07, max_epsilon=risk.admissible[0][0] / 2)
+    assert (apart.epsilon, apart.admissible) == (None, ())
+    assert "max-caused" in apart.why
+
+
+def test_where_no_limit_binds_nothing_is_recommended() -> None:
+    table = make_table(MIXED)
+    for limits in ({"max_risk": 1.0}, {"max_caused": 1.0}, {"max_ceiling": 1.0}, {"max_epsilon": 1000.0}):
+        choice = cr.choose(table, **limits)  # type: ignore[arg-type]
+        assert (choice.epsilon, choice.risk, choice.alternatives, choice.figures) == (None, None, (), ())
+        assert choice.admissible == ((1e-3, 100.0),)
+        assert choice.open_ended
+        assert choice.headline.startswith("With geometric noise, nothing is recommended: no limit binds")
+        assert "a ceiling of 0.75 or an epsilon of at most 1" in choice.why
+        document = json.loads(json.dumps(choice.to_dict(), allow_nan=False))
+        assert (document["epsilon"], document["risk"], document["decision"]) == (None, None, [])
+        assert document["admissible"] == [[1e-3, 100.0]]
+    choice.plot()
+    assert "recommended " not in str(cr.choose(table, max_risk=1.0)).replace("nothing is recommended", "")
+    at_the_end = cr.choose(table, max_epsilon=100.0)
+    assert at_the_end.epsilon == 100.0
+
+
+def test_a_report_without_a_binding_limit_recommends_nothing() -> None:
+    for public in (False, True):
+        found = cr.report(make_table(MIXED), max_risk=1.0, public=public)
+        assert (found.verdict, found.epsilon) == ("unbound", None)
+        assert "Nothing is recommended: no limit binds" in found.html
+        assert "Recommended: epsilon" not in found.html
+        assert "Approve publication" not in found.html
+    chosen = cr.report(make_table(MIXED), max_ceiling=0.75)
+    assert (chosen.verdict, chosen.epsilon) == ("recommended", 1.0986)
+    broken = cr.report(make_table(MIXED), epsilon=2.0, max_ceiling=0.75)
+    assert broken.verdict == "broken"
+
+
+def test_json_has_the_figures_at_the_epsilon_chosen() -> None:
+    table = make_table(MIXED)
+    choice = cr.choose(table, max_caused=0.05, max_certain=0.9, certainty=0.8)
+    document = json.loads(json.dumps(choice.to_dict(), allow_nan=False))
+    (figures,) = document["decision"]
+    assert figures["caused"]["share"] == pytest.approx(0.05, rel=1e-5, abs=0)
+    assert figures["certainty"][0]["certainty"] == 0.8
+    assert figures["ceiling"]["labels"] == 2
+    assert document["limits"] == {"max_caused": 0.05, "max_certain": 0.9, "certainty": 0.8, "belief": "negbin"}
+    assert document["epsilon"] == choice.epsilon
+    roles = {each["role"]: each for each in document["alternatives"]}
+    assert roles["looser"]["verdict"] == "breaks the limit on caused"
+    assert roles["recommended"]["caused"] == [near(figures["caused"]["people"])]
+    assert choice.headline.startswith("With geometric noise, ")
+    assert (
+        "every smaller one, from 0.001 on, keeps every limit (at most 5% of people given away because of"
+        in choice.headline
+    )
+
+
+def test_one_limit_is_said_after_keeps() -> None:
+    limits = read_limits(max_caused=0.05, max_certain=0.1, max_ceiling=0.75, max_epsilon=2)
+    assert [limit.aim() for limit in limits] == [
+        "the share of people given away because of their own record at or below 5%",
+        "the share of people named rightly with 95% certainty at or below 10%",
+        "the worst case (an attacker who already knows every other record, and finds two values equally likely) at or "
+        "below 75%",
+        "epsilon at or below 2",
+    ]
+    choice = cr.choose(count_adult("income"), max_risk=0.07)
+    assert " is the largest epsilon that keeps the risk at or below 7%. The local risk" in choice.headline
+
+
+BAD = [
+    ({"max_caused": 0}, "max_caused must be a share of people"),
+    ({"max_caused": 1.01}, "max_caused must be a share of people"),
+    ({"max_caused": math.nan}, "max_caused must be a share of people"),
+    ({"max_certain": -0.1}, "max_certain must be a share of people"),
+    ({"max_certain": True}, "max_certain must be a share of people"),
+    ({"max_certain": 0.1, "certainty": 0.5}, "certainty must be above 0.5"),
+    ({"max_certain": 0.1, "certainty": [0.8, 0.9]}, "takes one certainty"),
+    ({"max_certain": 0.1, "belief": "guess"}, "unknown belief"),
+    ({"max_certain": 0.1, "belief": "1,1,1/0.5"}, "one shape for each label"),
+    ({"max_ceiling": 0.5}, "max_ceiling must be above 0.5"),
+    ({"max_ceiling": 1.5}, "max_ceiling must be above 0.5"),
+    ({"max_epsilon": 0}, "max_epsilon must be a number above 0"),
+    ({"max_epsilon": math.inf}, "max_epsilon must be a number above 0"),
+    ({"max_epsilon": "1"}, "max_epsilon must be a number above 0"),
+    ({}, "no limit was given to choose by; allowed: max_caused"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "says"), BAD)
+def test_bad_limits_are_refused(arguments: dict[str, Any], says: str) -> None:
+    with pytest.raises(CellriskError, match=says):
+        cr.choose(make_table(MIXED), **arguments)
+
+
+@pytest.mark.parametrize("limit", [{"max_caused": 0.1}, {"max_certain": 0.1}, {"max_ceiling": 0.7}])
+def test_a_table_with_one_label_is_refused(limit: dict[str, float]) -> None:
+    with pytest.raises(CellriskError, match="has one level only"):
+        cr.choose(cr.tabulate(pd.DataFrame({"q": [1, 2], "y": ["a", "a"]}), "q", "y"), **limit)  # type: ignore[arg-type]
+
+
+# Policies
+
+
+def test_a_limit_on_epsilon_at_the_ends_of_the_range() -> None:
+    """It is kept up to itself, exactly, or up to the end of the range; not at all below what is searched."""
+    for most, largest in ((0.5, 0.5), (1e-3, 1e-3), (5e-4, 5e-4), (10.0, 10.0), (20.0, 10.0), (5e-7, None)):
+        (limit,) = read_limits(max_epsilon=most)
+        assert find_largest(limit, [], make_mechanism("geometric", epsilon=1.0), 0.01, 10.0) == largest
+
+
+@pytest.mark.parametrize(
+    ("limits", "name", "largest", "binds"),
+    [
+        ({"max_ceiling": 0.75}, "geometric", math.log(3), True),
+        ({"max_ceiling": 0.75, "max_epsilon": 1.0}, "geometric", 1.0, True),
+        ({"max_ceiling": 0.75, "max_epsilon": 2.0}, "geometric", math.log(3), True),
+        ({"max_ceiling": 1.0}, "geometric", 100.0, False),
+        ({"max_epsilon": 100.0}, "geometric", 100.0, True),  # it binds wherever the search ends
+        ({"max_epsilon": 101.0}, "geometric", 100.0, False),
+        ({"max_ceiling": 0.5 + 1e-8}, "geometric", None, True),
+        ({"max_ceiling": 0.5 + 1e-8, "max_epsilon": 2.0}, "geometric", None, True),
+        ({"max_ceiling": 1.0}, "gaussian", math.nextafter(1.0, 0.0), False),
+        ({}, "geometric", 100.0, False),
+    ],
+)
+def test_how_far_limits_reach_on_any_table(
+    limits: dict[str, float], name: str, largest: float | None, binds: bool
+) -> None:
+    """Two equally likely values are told apart 1/(1 + e^-epsilon) of the time: 3 times in 4 at ln 3."""
+    setting = make_mechanism(name, epsilon=1e-3, delta=1e-5 if name == "gaussian" else 0.0)  # type: ignore[arg-type]
+    reach = find_largest_without_data(read_limits(**limits), setting)  # type: ignore[arg-type]
+    assert reach == (None if largest is None else pytest.approx(largest, rel=2e-7, abs=0), binds)
+
+
+def test_a_breach_is_said_with_what_the_policy_asks() -> None:
+    caused, certain = read_limits(max_caused=0.03, max_certain=0.2, certainty=0.8)
+    assert caused.say_breach(0.25) == (
+        "at most 3% of people given away because of their own record; "
+        "25% of people are given away because of their own record"
+    )
+    assert certain.say_breach(0.5) == (
+        "at most 20% of people named rightly with 80% certainty; 50% of people can be named rightly with 80% certainty"
+    )
+
+
+def test_a_figure_at_its_limit_is_no_breach() -> None:
+    attributes, mechanism = make_table(MIXED).attributes, cr.Geometric(1.5)
+    for limit in read_limits(max_caused=0.5, max_certain=0.5, max_ceiling=0.7, max_epsilon=1.0, certainty=0.8):
+        figure = limit.value(attributes, mechanism)
+        assert replace(limit, maximum=figure).breach(attributes, mechanism) is None
+        below = replace(limit, maximum=figure * (1 - 1e-9))
+        assert below.breach(attributes, mechanism) == f"{below.describe()}; {limit.say(figure)}"
+
+
+def test_a_figure_is_that_of_the_attribute_with_the_largest() -> None:
+    one, other = (make_table(cells).attributes for cells in ([[1, 0], [0, 2]], [[9, 8], [7, 9]]))
+    for limit in read_limits(max_caused=0.5, max_certain=0.5, certainty=0.8):
+        alone = [limit.value(each, cr.Geometric(1.5)) for each in (one, other)]
+        assert alone[0] != pytest.approx(alone[1], rel=0.01, abs=0)
+        assert limit.value([*one, *other], cr.Geometric(1.5)) == near(max(alone))
+
+
+def test_limits_are_written_down_with_what_they_depend_on() -> None:
+    limits = read_limits(
+        max_caused=0.03, max_certain=0.2, certainty=0.8, belief="table", risk=RiskDefinition(attack="plurality")
+    )
+    assert [limit.to_dict() for limit in limits] == [
+        {"max_caused": 0.03},
+        {"max_certain": 0.2, "certainty": 0.8, "belief": "table"},
+    ]
+
+
+def test_which_limits_are_kept_without_a_look_at_the_data() -> None:
+    limits = read_limits(max_caused=0.1, max_certain=0.1, max_ceiling=0.8, max_epsilon=2)
+    assert {limit.name: limit.uses_data for limit in limits} == {
+        "max_caused": True,
+        "max_certain": True,
+        "max_ceiling": False,
+        "max_epsilon": False,
+    }
+
+
+def test_limits_on_what_a_perturbation_gives_away() -> None:
+    """Rounded to 3: one of 1 is shown once in three times, two of 2 twice; the cell of 4 and 3 always shows both."""
+    attributes = make_table([[1, 0], [0, 2], [4, 3]]).attributes
+    rounded = read_perturbation("random-rounding:3")
+    caused = (1 / 3 + 2 * (2 / 3 - 1 / 3)) / 10
+    for most, broken in ((caused + 1e-9, False), (caused - 1e-9, True)):
+        (limit,) = read_limits(max_caused=most)
+        assert limit.value(attributes, rounded) == pytest.approx(caused, rel=1e-12, abs=0)
+        assert (limit.breach(attributes, rounded) is not None) == broken
+    (guessed,) = read_limits(max_caused=1.0, risk=RiskDefinition(attack="plurality"))
+    assert "homogeneity attack alone" in str(guessed.breach(attributes, rounded))
+    (epsilon,) = read_limits(max_epsilon=100.0)
+    assert "states no epsilon" in str(epsilon.breach(attributes, rounded))
+
+
+def test_who_is_named_for_certain_after_rounding() -> None:
+    """Thirty and none, published so, were 28 to 32 and 0 to 2: at least 28 of 30 have the value."""
+    attributes = make_table([[30, 0], [0, 30]]).attributes
+    rounded = read_perturbation("random-rounding:3")
+    (limit,) = read_limits(max_certain=0.9, certainty=0.9)
+    assert limit.value(attributes, rounded) == pytest.approx(1.0, abs=1e-9)
+    assert "100% of people" in str(limit.breach(attributes, rounded))
+    nobody = make_table([[3, 3], [3, 3]]).attributes
+    assert limit.value(nobody, rounded) == pytest.approx(0.0, abs=1e-9)
+    assert limit.value([*nobody, *attributes], rounded) == pytest.approx(1.0, abs=1e-9)
+    (loose,) = read_limits(max_certain=1.0, certainty=0.9)
+    assert loose.breach(attributes, rounded) is None
+
+
+def test_a_limit_that_is_kept_again_farther_on_does_not_reach_there() -> None:
+    """The cell (2, 0) is above 0.1 at ln 3 and below it at 5."""
+    attributes = make_table([[2, 0]]).attributes
+    (limit,) = read_limits(max_caused=0.1)
+    kept = find_kept(limit, attributes, make_mechanism("geometric", epsilon=1.0), (math.log(3.0), 5.0))
+    assert kept.largest is not None
+    assert kept.largest < math.log(3.0)
+    assert [end for _, end in kept.intervals] == [kept.largest, 5.0]
+
+
+def test_figures_are_said_in_words() -> None:
+    given = read_limits(max_caused=0.03, max_certain=0.2, max_ceiling=0.8, max_epsilon=5)
+    said = [limit.say(figure) for limit, figure in zip(given, (0.25, 0.0075, 0.75, 2.5), strict=True)]
+    for words, figure in zip(said, ("25% of people are", "0.75% of people can", "case is 75%", "2.5"), strict=True):
+        assert figure in words
+    asked = [limit.describe() for limit in given]
+    for words, figure in zip(asked, ("3% of people", "20% of people", "at most 80%", "at most 5"), strict=True):
+        assert figure in words
+
+
+def test_the_strictest_limit_on_each_figure_holds() -> None:
+    given = read_limits(max_caused=0.03, max_certain=0.2, max_epsilon=5)
+    other = read_limits(max_caused=0.02, max_certain=0.1, certainty=0.9, max_ceiling=0.8, max_epsilon=7)
+    joined = tightest([*given, *other])
+    assert [(limit.name, limit.maximum) for limit in joined] == [
+        ("max_caused", 0.02),
+        ("max_certain", 0.2),
+        ("max_epsilon", 5.0),
+        ("max_certain", 0.1),  # of another certainty: neither is the stricter
+        ("max_ceiling", 0.8),
+    ]
+    table = make_table(MIXED)
+    free = cr.choose(table, max_epsilon=3.0)
+    held = cr.choose(table, max_epsilon=3.0, policy=cr.Policy(max_ceiling=0.75, max_epsilon=2.0))
+    assert (free.epsilon, held.epsilon) == (3.0, pytest.approx(math.log(3), rel=1e-6, abs=0))
+    assert cr.choose(table, policy=cr.Policy(max_epsilon=2.0)).epsilon == 2.0
+    (obeyed,) = held.to_dict()["policy"]["obeyed"]
+    assert obeyed["limits"] == {"max_ceiling": 0.75, "max_epsilon": 2.0}
+    assert held.to_dict()["limits"] == {"max_ceiling": 0.75, "max_epsilon": 2.0}
+
+
+@pytest.mark.parametrize(
+    ("policy", "says"),
+    [
+        (cr.Policy(max_caused=0.05), "at most 5% of people given away because of their own record; "),
+        (cr.Policy(max_certain=0.05, certainty=0.8), "at most 5% of people named rightly with 80% certainty; "),
+        (cr.Policy(max_ceiling=0.75), "values equally likely); the worst case is"),
+        (cr.Policy(max_epsilon=2.0), "an epsilon of at most 2; epsilon is 3"),
+    ],
+)
+def test_a_release_that_breaks_a_policy_is_refused(policy: cr.Policy, says: str) -> None:
+    table = make_table(MIXED)
+    (breach,) = policy.breaches(table, cr.Geometric(3.0))
+    assert says in breach
+    assert policy.breaches(table, cr.Geometric(0.01)) == []
+    with pytest.raises(CellriskError, match="the policy forbids this release"):
+        Policies.in_force(policy).forbid(table, cr.Geometric(3.0), "y")
+    chosen = cr.choose(table, policy=policy).epsilon
+    assert chosen is not None
+    assert policy.breaches(table, cr.Geometric(chosen)) == []
+    assert bool(policy.disclosures) == (policy.max_ceiling is None and policy.max_epsilon is None)
+
+
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [
+        ({"max-caused": 0}, "max_caused must be a share of people"),
+        ({"max-ceiling": 0.3}, "max_ceiling must be above 0.5"),
+        ({"max-epsilon": -1}, "max_epsilon must be a number above 0"),
+        ({"max-certain": 0.1, "certainty": 1.0}, "certainty must be above 0.5"),
+        ({"max-certain": 0.1, "certainty": "0.9"}, "certainty must be a number"),
+        ({"max-certain": 0.1, "belief": "guess"}, "unknown belief"),
+        ({"max-certain": 0.1, "belief": 3}, "belief must be one word"),
+    ],
+)
+def test_bad_policies_are_refused(values: dict[str, Any], says: str) -> None:
+    with pytest.raises(CellriskError, match=says):
+        cr.Policy.of(values)
+
+
+# The command
+
+
+@pytest.fixture
+def people(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    monkeypatch.chdir(tmp_path)
+    rows = [
+        f"{place},{'ab'[label]}" for place, cell in enumerate(MIXED) for label in (0, 1) for _ in range(cell[label])
+    ]
+    Path("people.csv").write_text("\n".join(["q,y", *rows, ""]))
+    return ["people.csv", "--qid", "q", "--sensitive", "y"]
+
+
+def run(capsys: Capture, command: str, *arguments: str) -> tuple[int, str, str]:
+    code = main([command, *arguments])
+    said = capsys.readouterr()
+    return int(code or 0), said.out, said.err
+
+
+def test_the_command_gives_what_python_gives(people: list[str], capsys: Capture) -> None:
+    for options, limits in (
+        (["--max-caused", "0.05"], {"max_caused": 0.05}),
+        (["--max-certain", "0.3", "--certainty", "0.8"], {"max_certain": 0.3, "certainty": 0.8}),
+        (["--max-ceiling", "0.7", "--max-epsilon", "9"], {"max_ceiling": 0.7, "max_epsilon": 9.0}),
+    ):
+        code, out, _ = run(capsys, "choose", *people, *options, "--json")
+        assert code == 0
+        assert json.loads(out)["epsilon"] == pytest.approx(
+            cr.choose(make_table(MIXED), **limits).epsilon, rel=1e-6, abs=0
+        )  # type: ignore[arg-type]
+    code, out, _ = run(capsys, "choose", *people, "--max-caused", "0.9", "--json")
+    assert (code, json.loads(out)["epsilon"]) == (0, None)
+    code, out, _ = run(capsys, "choose", *people, "--max-risk", "1")
+    assert code == 0
+    assert "nothing is recommended" in out
+    code, out, _ = run(capsys, "report", *people, "--max-risk", "1", "--output", "report.html")
+    assert code == 0
+    assert "Nothing is recommended" in out
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--max-caused", "0"],
+        ["--max-caused", "nan"],
+        ["--max-certain", "2"],
+        ["--max-certain", "0.1", "--certainty", "0.8,0.9"],
+        ["--max-ceiling", "0.2"],
+        ["--max-epsilon", "0"],
+        ["--max-caused", "many"],
+    ],
+)
+def test_bad_options_are_one_line_and_code_2(people: list[str], capsys: Capture, options: list[str]) -> None:
+    code, out, err = run(capsys, "choose", *people, *options)
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1
+
+
+def test_assess_is_a_gate(people: list[str], capsys: Capture) -> None:
+    asked = [*people, "--epsilon", "1", "--measure", "local", "--certainty", "0.8"]
+    for option, kept, broken in (
+        ("--max-caused", "0.9", "0.01"),
+        ("--max-certain", "0.99", "0.01"),
+        ("--max-ceiling", "0.74", "0.73"),
+    ):
+        assert run(capsys, "assess", *asked, option, kept)[0] == 0
+        code, out, err = run(capsys, "assess", *asked, option, broken)
+        assert code == 3
+        assert "read off the table" in out
+        assert "asked for was" in err
+
+
+def test_commands_obey_a_policy(people: list[str], capsys: Capture) -> None:
+    Path("cellrisk.toml").write_text("[policy]\nmax-ceiling = 0.7\nmax-epsilon = 2\n")
+    largest = math.log(0.7 / 0.3)
+    code, out, _ = run(capsys, "choose", *people, "--json")
+    assert (code, json.loads(out)["epsilon"]) == (0, pytest.approx(largest, rel=1e-6, abs=0))
+    assert json.loads(run(capsys, "choose", *people, "--max-epsilon", "0.5", "--json")[1])["epsilon"] == 0.5
+    code, _, err = run(capsys, "choose", *people, "--max-epsilon", "3")
+    assert code == 2
+    assert "--max-epsilon is looser than the policy; got 3.0; allowed: up to 2" in err
+    assert run(capsys, "assess", *people, "--epsilon", "0.8")[0] == 0
+    code, _, err = run(capsys, "assess", *people, "--epsilon", "0.9")
+    assert code == 3
+    assert "the policy asks for a worst case of at most 70% (" in err
+    code, _, err = run(
+        capsys, "release", *people, "--epsilon", "0.9", "--observed-levels", "q,y", "--output", "released.csv"
+    )
+    assert code == 3
+    assert not Path("released.csv").exists()

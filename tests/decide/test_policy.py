@@ -1,0 +1,216 @@
+"""The policy: what it asks for is asked for, by every command, whatever else is on the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import cellrisk as cr
+from cellrisk.cli import main
+from cellrisk.decide.policy import Policy
+from cellrisk.errors import CellriskError, InvalidInput
+from tests.near import near, near_epsilon
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(scope="module")
+def table() -> cr.FrequencyTable:
+    return cr.tabulate(cr.datasets.adult_as_published(), ["age", "education", "sex"], "income", bins={"age": 5})
+
+
+@pytest.fixture
+def people(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Sixty people in a file, in a folder of their own, which is the working folder."""
+    rows = [
+        {"q": number % 12, "r": "ab"[number % 2], "y": "stu"[number % 12 % 3 if number else 1]} for number in range(60)
+    ]
+    pd.DataFrame(rows).to_csv(tmp_path / "people.csv", index=False)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "people.csv"
+
+
+def write(folder: Path, text: str) -> None:
+    (folder / "cellrisk.toml").write_text(text, encoding="utf-8")
+
+
+BASIC = ["--qid", "q,r", "--sensitive", "y"]
+
+
+@pytest.mark.parametrize("limit", [0.01, 0.3])
+def test_breaches_are_what_assess_says(table: cr.FrequencyTable, limit: float) -> None:
+    policy = Policy(max_risk=limit, measure="expected", form="exact", weights="uniform")
+    for epsilon in (0.1, 1.0, 10.0):
+        mechanism = cr.Laplace(epsilon=epsilon)
+        risk = cr.assess(table, mechanism).value("expected", "exact", "uniform")
+        assert bool(policy.breaches(table, mechanism)) == (risk > limit)
+
+
+def test_people_and_margin(table: cr.FrequencyTable) -> None:
+    exposed = cr.assess(table, cr.Laplace(epsilon=1.0), measures="local").exposures[0].people.mean
+    assert not Policy(max_people=exposed + 1).breaches(table, cr.Laplace(epsilon=1.0))
+    assert Policy(max_people=exposed - 1).breaches(table, cr.Laplace(epsilon=1.0))
+    assert Policy(margin=0.0).breaches(table, cr.Laplace(epsilon=0.003))
+
+
+def test_delta_rules(table: cr.FrequencyTable) -> None:
+    assert Policy(max_risk=1, delta="1/n").largest_delta(1000) == 1e-3
+    assert Policy(max_risk=1, delta="0.1 / n").largest_delta(1000) == near(1e-4)
+    assert Policy(max_risk=1, delta="1/n^2").largest_delta(1000) == near(1e-6)
+    assert Policy(max_risk=1, delta=1e-5).largest_delta(1000) == 1e-5
+    assert Policy(max_risk=1).largest_delta(1000) is None
+    policy = Policy(max_risk=1, delta="1/n")
+    assert not policy.breaches(table, cr.AnalyticGaussian(epsilon=1, delta=1e-5))
+    (breach,) = policy.breaches(table, cr.AnalyticGaussian(epsilon=1, delta=1e-3))
+    assert "delta up to" in breach
+
+
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [
+        ({}, "no limit"),
+        ({"max-risk": 2}, "must be a share"),
+        ({"max-risk": "high"}, "must be a share"),
+        ({"max-risk": 0.3, "measure": "global"}, "unknown measure"),
+        ({"max-risk": 0.3, "form": "loose"}, "unknown form"),
+        ({"max-risk": 0.3, "weights": "people"}, "unknown weights"),
+        ({"max-risk": 0.3, "delta": "small"}, "delta cannot be read"),
+        ({"max-risk": 0.3, "delta": 2}, "delta cannot be read"),
+        ({"max-people": 10**400}, "max_people must be a number of people"),
+        ({"max-risk": True}, "max_risk must be a share"),
+        ({"measure": "local"}, "no limit; allowed: max-caused, .*, max-people or delta; for example max-caused = 0.01"),
+        ({"max-risk": 0.3, "sizes": ["poisson"]}, "sizes must be one word"),
+        ({"max-risk": 0.3, "sizes-fit": True}, "sizes-fit must be one word"),
+        ({"max-risk": 0.3, "sizes-fit": "x"}, "unknown way to fit cell sizes; got 'x'"),
+        ({"max-risk": 0.3, "epsilon": 1}, "unknown setting in \\[policy\\]"),
+        (0.3, "must be a table"),
+    ],
+)
+def test_bad_policies_are_refused(values: object, says: str) -> None:
+    with pytest.raises(CellriskError, match=says):
+        Policy.of(values)
+
+
+@pytest.mark.parametrize(
+    "delta",
+    [
+        *["1/n^2000", "0/n", "1e-400/n", "1e400/n", "9/n", "1/n^0", "1/n^0.5", "1/n^11", 0, 1, -0.1, 10**400],
+        *[float("nan"), float("inf"), True, "", "n", "1/m", "-1/n", [0.1]],
+    ],
+)
+def test_a_delta_out_of_range_is_refused_when_the_policy_is_read(delta: object) -> None:
+    with pytest.raises(InvalidInput, match=r"the policy's delta (is out of range|cannot be read)"):
+        Policy.of({"delta": delta})
+
+
+@pytest.mark.parametrize("rule", ["1/n", "0.1/n", "1e-100/n^10", "1/n^1.5", "1/n^10"])
+@pytest.mark.parametrize("records", [0, 1, 2, 10**6, 10**18])
+def test_a_rule_that_is_taken_gives_a_delta_for_every_table(rule: str, records: int) -> None:
+    found = Policy(delta=rule).largest_delta(records)
+    assert found is not None
+    assert 0 < found <= 1
+
+
+@pytest.mark.parametrize(
+    "alpha",
+    [
+        *[True, 1, "x", "", [], {}, [0], [-1.0, 1], [float("nan")], [float("inf")], [True, 1], ["1"], [10**400]],
+        *[[[1]], {"y": []}, {"y": "x"}, {"y": {"z": 1}}],
+    ],
+)
+def test_an_alpha_that_no_table_can_have_is_refused_when_the_policy_is_read(alpha: object) -> None:
+    with pytest.raises(CellriskError, match="alpha"):
+        Policy.of({"max-risk": 0.3, "alpha": alpha})
+
+
+@pytest.mark.parametrize("alpha", ["mle", "moments", [1, 0.5], (1, 2), np.ones(2), {"y": [1, 1], "z": "mle"}])
+def test_an_alpha_that_some_table_can_have_is_taken(alpha: Any) -> None:
+    assert Policy(max_risk=0.3, alpha=alpha).alpha is alpha
+
+
+def test_a_policy_about_delta_alone(people: Path, capsys: Capture) -> None:
+    """It limits delta, fixes no measure, and leaves it to whoever chooses to give a limit on the risk."""
+    write(people.parent, '[policy]\ndelta = "0.1/n"\n')
+    gaussian = [*BASIC, "--mechanism", "gaussian-analytic"]
+    assert main(["assess", str(people), *gaussian, "--epsilon", "1", "--delta", "0.01"]) == 3
+    assert capsys.readouterr().err.startswith("cellrisk: the policy allows delta up to 0.001667; got 0.01")
+    assert main(["assess", str(people), *gaussian, "--epsilon", "9", "--delta", "0.001", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["policy"]["obeyed"][0]["limits"] == {}
+    assert main(["choose", str(people), *gaussian]) == 2
+    assert "no limit was given to choose by" in capsys.readouterr().err
+    choose = ["choose", str(people), *gaussian, "--max-risk", "0.3", "--measure", "expected"]
+    assert main([*choose, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["delta"] == near(0.1 / 60)
+    assert main([*choose, "--delta", "0.01"]) == 2
+    report = ["report", str(people), *gaussian, "--output", "report.html", "--releases", "2"]
+    report += ["--delta", "0.001"]
+    assert main([*report, "--epsilon", "1", "--measure", "expected"]) == 0
+    assert main(report) == 2
+    assert "a report needs a decision to ask for" in capsys.readouterr().err
+    sentences = Policy(delta="0.1/n").disclosures
+    assert len(sentences) == 1
+    assert "a delta of at most 0.1/n" in sentences[0]
+    assert Policy(delta=1e-6).disclosures == []
+
+
+def test_assess_obeys(people: Path, capsys: Capture) -> None:
+    write(people.parent, "[policy]\nmax-risk = 0.05\n")
+    assert main(["assess", str(people), *BASIC, "--epsilon", "1", "--json"]) == 3
+    out, err = capsys.readouterr()
+    assert json.loads(out)["risks"]
+    assert err.startswith("cellrisk: the policy asks for a risk of at most 5%")
+    assert len(err.splitlines()) == 1
+    assert main(["assess", str(people), *BASIC, "--epsilon", "1", "--max-risk", "1"]) == 3
+    write(people.parent, "[policy]\nmax-risk = 1.0\n")
+    assert main(["assess", str(people), *BASIC, "--epsilon", "1"]) == 0
+    assert main(["assess", str(people), *BASIC, "--epsilon", "1", "--max-risk", "0"]) == 3
+
+
+def test_assess_obeys_the_rule_for_delta(people: Path, capsys: Capture) -> None:
+    write(people.parent, '[policy]\nmax-risk = 1.0\ndelta = "0.1/n"\n')
+    gaussian = ["--mechanism", "gaussian-analytic", "--epsilon", "1"]
+    assert main(["assess", str(people), *BASIC, *gaussian, "--delta", "0.01"]) == 3
+    assert "delta up to 0.001667" in capsys.readouterr().err
+    assert main(["assess", str(people), *BASIC, *gaussian, "--delta", "0.001"]) == 0
+
+
+def test_choose_obeys(people: Path, capsys: Capture) -> None:
+    write(people.parent, '[policy]\nmeasure = "expected"\nform = "exact"\nmax-risk = 0.3\ndelta = "0.1/n"\n')
+    assert main(["choose", str(people), *BASIC, "--json"]) == 0
+    chosen = json.loads(capsys.readouterr().out)
+    table = cr.tabulate(people, ["q", "r"], "y")
+    assert chosen["epsilon"] == near_epsilon(cr.choose(table, max_risk=0.3, measure="expected", form="exact").epsilon)
+    assert main(["choose", str(people), *BASIC, "--max-risk", "0.2", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["limits"] == {"max_risk": 0.2}
+    assert main(["choose", str(people), *BASIC, "--mechanism", "gaussian-analytic", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["delta"] == near(0.1 / 60)
+    for extra, says in (
+        (["--max-risk", "0.4"], "looser than the policy"),
+        (["--measure", "local"], "--measure is fixed by the policy"),
+        (["--mechanism", "gaussian-analytic", "--delta", "0.1"], "larger than the policy allows"),
+    ):
+        assert main(["choose", str(people), *BASIC, *extra]) == 2
+        assert says in capsys.readouterr().err
+
+
+def test_report_obeys(people: Path, capsys: Capture) -> None:
+    write(people.parent, "[policy]\nmax-risk = 0.05\n")
+    output = people.parent / "report.html"
+    assert main(["report", str(people), *BASIC, "--epsilon", "1", "--output", str(output)]) == 3
+    assert "the policy asks for" in capsys.readouterr().err
+    assert output.exists()
+    assert main(["report", str(people), *BASIC, "--epsilon", "1", "--max-risk", "0.4", "--output", str(output)]) == 2
+    write(people.parent, "[policy]\nmax-risk = 1.0\n")
+    assert main(["report", str(people), *BASIC, "--epsilon", "1", "--output", str(output)]) == 0
+
+
+def test_a_bad_policy_stops_every_command(people: Path, capsys: Capture) -> None:
+    write(people.parent, "[policy]\nmax-risk = 7\n")
+    for command in ("inspect", "assess", "choose"):
+        assert main([command, str(people), *BASIC, *(["--epsilon", "1"] if command == "assess" else [])]) == 2
+        assert "must be a share" in capsys.readouterr().err

@@ -1,0 +1,259 @@
+"""`utility`: distances against a slow reading of the definition, and errors against exact sums."""
+
+from __future__ import annotations
+
+import dataclasses
+import tracemalloc
+from itertools import product
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import cellrisk as cr
+from cellrisk.decide.usefulness import Utility, simulation, utility
+from cellrisk.errors import InvalidInput
+from cellrisk.noise.distributions import Noise
+from cellrisk.noise.mechanisms import Mechanism
+from cellrisk.system import arrays
+from tests.decide.usefulness.definition import DOMAINS, MECHANISMS, MODES, agree, people
+from tests.near import near
+from tests.shared_data import needs_shared_data, read
+
+
+@pytest.mark.parametrize("cells", MODES)
+def test_equals_the_definition(table: cr.FrequencyTable, frame: pd.DataFrame, cells: str) -> None:
+    found = utility(table, MECHANISMS, releases=7, seed=3, cells=cells)
+    assert found.tvd.shape == (4, 4 + 6 + 4, 7)
+    agree(found, frame, DOMAINS)
+
+
+@pytest.mark.parametrize("cells", MODES)
+@pytest.mark.parametrize("ways", [1, (2,), (4,), (1, 3), (1, 4), (4, 2, 2, 1, 3)], ids=str)
+def test_any_ways(table: cr.FrequencyTable, frame: pd.DataFrame, cells: str, ways: Any) -> None:
+    found = utility(table, cr.Laplace(epsilon=1.0), ways=ways, releases=2, cells=cells)
+    assert found.ways == tuple(sorted({*ways} if isinstance(ways, tuple) else {ways}))
+    agree(found, frame, DOMAINS)
+
+
+@needs_shared_data
+@pytest.mark.parametrize("cells", MODES)
+def test_bankruptcy_subset(cells: str) -> None:
+    counts = read("FFcount.csv")
+    names = list(counts.columns[:-1])
+    frame = counts.loc[counts.index.repeat(counts["n"]), names]
+    found = utility(
+        cr.tabulate(counts, names[:-1], names[-1], count="n"), [cr.Laplace(epsilon=1.0)], releases=3, cells=cells
+    )
+    assert len(found.marginals) == 41
+    assert found.domain_size == 3**6
+    agree(found, frame, {name: ["A", "N", "P"] for name in names})
+
+
+@needs_shared_data
+def test_more_noise_leaves_less_and_more_attributes_lose_more() -> None:
+    table = cr.tabulate(read("FFcount.csv"), ["IR", "MR", "OR", "CR", "CO"], "FF", count="n")
+    found = utility(table, [cr.Laplace(epsilon=epsilon) for epsilon in (0.1, 0.5, 1.0, 2.0, 5.0)])
+    by_way = np.array([found.mean_tvd(way) for way in (1, 2, 3)])
+    assert (np.diff(by_way, axis=1) < 0).all()
+    assert (np.diff(by_way, axis=0) > 0).all()
+
+
+def test_many_quasi_identifiers() -> None:
+    domains = {f"q{number:02}": ["x", "y", "z"] for number in range(20)} | {"job": ["a", "b", "c"]}
+    frame = people(domains, 80)
+    table = cr.tabulate(frame, list(domains)[:-1], "job", levels=domains)
+    found = utility(table, cr.Laplace(epsilon=1.0), releases=1, cells="observed")
+    assert len(found.marginals) == 21 + 210 + 1330
+    agree(found, frame, domains)
+
+
+@pytest.mark.parametrize("cells", MODES)
+@pytest.mark.parametrize("releases_at_once", [1, 3])
+def test_pieces_do_not_matter(
+    table: cr.FrequencyTable, monkeypatch: pytest.MonkeyPatch, cells: str, releases_at_once: int
+) -> None:
+    whole = utility(table, cr.Laplace(epsilon=1.0), releases=7, cells=cells)
+    monkeypatch.setattr(simulation, "COUNTS_AT_ONCE", releases_at_once * whole.n_counts)
+    monkeypatch.setattr(simulation, "DRAWN_AT_ONCE", 7)
+    if cells == "observed":  # in the whole domain, the number of a row is its address
+        monkeypatch.setattr(arrays, "LARGEST_KEY", 4)
+    pieces = utility(table, cr.Laplace(epsilon=1.0), releases=7, cells=cells)
+    np.testing.assert_allclose(pieces.tvd, whole.tvd, rtol=0, atol=1e-14)
+    assert pieces.absolute_error == near(whole.absolute_error)
+
+
+@pytest.mark.parametrize("cells", MODES)
+def test_memory_does_not_grow_with_releases(monkeypatch: pytest.MonkeyPatch, cells: str) -> None:
+    frame = people({"a": [f"{number:02}" for number in range(41)], "b": [*"0123456789"], "job": ["x", "y", "z"]}, 4000)
+    table = cr.tabulate(frame, ["a", "b"], "job")
+    monkeypatch.setattr(simulation, "COUNTS_AT_ONCE", 1 << 14)
+    n_counts = utility(table, cr.Laplace(epsilon=1.0), releases=1, cells=cells).n_counts
+    releases = 1_500_000 // n_counts
+    tracemalloc.start()
+    utility(table, cr.Laplace(epsilon=1.0), releases=releases, cells=cells)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 8 * 1_500_000 / 3  # all releases together would take 8 bytes for each of so many counts
+
+
+@pytest.mark.parametrize("cells", MODES)
+def test_no_noise_to_speak_of_loses_nothing(table: cr.FrequencyTable, cells: str) -> None:
+    found = utility(table, [cr.Laplace(epsilon=1e6), cr.Geometric(epsilon=500.0)], releases=3, cells=cells)
+    assert not found.tvd.any()
+    assert not found.absolute_error.any()
+
+
+@dataclasses.dataclass(frozen=True)
+class Script(Noise):
+    """The same numbers each time."""
+
+    draws: tuple[float, ...] = ()
+
+    def cdf(self, x: Any) -> np.ndarray:
+        return np.zeros_like(x)
+
+    def sample(self, generator: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+        return np.array(self.draws).reshape(shape)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Scripted(Mechanism):
+    name: ClassVar[str] = "scripted"
+    pure: ClassVar[bool] = True
+    draws: tuple[float, ...]
+
+    def noise_at(self, epsilon: float) -> Noise:
+        return Script(1.0, self.draws)
+
+
+def test_by_hand() -> None:
+    counts = pd.DataFrame({"sex": ["f", "f", "m"], "job": ["a", "b", "b"], "n": [6, 1, 3]})
+    table = cr.tabulate(counts, "sex", "job", count="n")
+    # f a, f b, m a, m b: 6 1 0 3 becomes 8 0 2 0; of 10, the same number as before
+    found = utility(table, Scripted(epsilon=1.0, draws=(1.6, -0.9, 2.4, -2.6)), ways=(1, 2), releases=2)
+    assert found.marginals == (("sex",), ("job",), ("sex", "job"))
+    np.testing.assert_allclose(found.tvd[0], [[0.1, 0.1], [0.4, 0.4], [0.4, 0.4]], atol=1e-15)
+    np.testing.assert_allclose(found.absolute_error[0], [1.0, 4.0, 2.0])
+    np.testing.assert_array_equal(found.standard_error, 0.0)
+    np.testing.assert_allclose(found.mean_tvd(1), [0.25])
+    np.testing.assert_allclose(found.mean_tvd(), [0.3])
+    seen = utility(table, Scripted(epsilon=1.0, draws=(1.6, -0.9, 2.4, -2.6)), ways=2, releases=1, cells="observed")
+    assert seen.sizes.tolist() == [3]
+    np.testing.assert_allclose(seen.tvd, 0.4)
+    np.testing.assert_allclose(seen.absolute_error, (2 + 1 + 3) / 3)
+    assert np.isnan(seen.standard_error).all()
+
+
+@pytest.mark.parametrize("cells", MODES)
+def test_nothing_left_is_as_far_as_can_be(table: cr.FrequencyTable, cells: str) -> None:
+    n_counts = utility(table, cr.Laplace(epsilon=1.0), releases=1, cells=cells).n_counts
+    found = utility(table, Scripted(epsilon=1.0, draws=(-1000.0,) * n_counts), releases=2, cells=cells)
+    np.testing.assert_array_equal(found.tvd, 1.0)
+    by_job = found.marginals.index(("job",))
+    assert found.absolute_error[0, by_job] == near(60 / (3 if cells == "domain" else 2))
+
+
+def rounded(noise: Noise, reach: int = 400) -> np.ndarray:
+    """Probabilities of the rounded noise, from -reach to reach."""
+    return np.diff(noise.cdf(np.arange(-reach, reach + 2) - 0.5))
+
+
+@pytest.mark.parametrize(
+    "mechanism", [cr.Laplace(epsilon=0.4), cr.Geometric(epsilon=0.5), cr.DiscreteGaussian(epsilon=0.5, delta=0.01)]
+)
+def test_absolute_error_is_the_expected_one(mechanism: Mechanism) -> None:
+    """Counts of 1000 keep their noise; counts of 0 keep its positive part; sums over two levels convolve."""
+    counts = pd.DataFrame(product("tuvw", "ab", [1000]), columns=["town", "job", "n"])
+    large = cr.tabulate(counts, "town", "job", count="n")
+    found = utility(large, mechanism, ways=(1, 2), releases=3000)
+    probability = rounded(mechanism.noise)
+    distance = np.abs(np.arange(-400, 401))
+    each, pair = float(probability @ distance), np.convolve(probability, probability)
+    of_two = float(pair @ np.abs(np.arange(-800, 801)))
+    within(found, ("town", "job"), each)
+    within(found, ("town",), of_two)
+    half_empty = cr.tabulate(
+        counts.assign(n=[1000, 0] * 4), "town", "job", count="n", levels={"job": ["a", "b"], "town": list("tuvw")}
+    )
+    empty = float(probability[401:] @ distance[401:])
+    within(utility(half_empty, mechanism, ways=2, releases=3000), ("town", "job"), (each + empty) / 2)
+    within(utility(half_empty, mechanism, ways=2, releases=3000, cells="observed"), ("town", "job"), each)
+
+
+def within(found: Utility, marginal: tuple[str, ...], expected: float) -> None:
+    row = found.marginals.index(marginal)
+    assert abs(found.absolute_error[0, row] - expected) < 4 * found.standard_error[0, row]
+    assert 0 < found.standard_error[0, row] < 0.03 * expected
+
+
+def test_standard_error_is_that_of_the_mean(table: cr.FrequencyTable) -> None:
+    many = [utility(table, cr.Laplace(epsilon=1.0), ways=2, releases=50, seed=seed) for seed in range(40)]
+    spread = np.std([each.absolute_error[0] for each in many], axis=0, ddof=1)
+    told = np.mean([each.standard_error[0] for each in many], axis=0)
+    np.testing.assert_allclose(spread, told, rtol=0.5)
+
+
+@pytest.mark.parametrize("cells", MODES)
+def test_seeds(table: cr.FrequencyTable, cells: str) -> None:
+    first = utility(table, MECHANISMS, releases=9, seed=1, cells=cells)
+    again = utility(table, MECHANISMS, releases=9, seed=1, cells=cells)
+    np.testing.assert_array_equal(first.tvd, again.tvd)
+    np.testing.assert_array_equal(first.absolute_error, again.absolute_error)
+    assert ((first.tvd >= 0) & (first.tvd <= 1)).all()
+    assert not np.array_equal(first.tvd, utility(table, MECHANISMS, releases=9, seed=2, cells=cells).tvd)
+    for place, mechanism in enumerate(MECHANISMS):
+        alone = utility(table, mechanism, releases=9, seed=1, cells=cells)
+        assert alone.tvd[0] == near(first.tvd[place])
+
+
+def test_a_full_table_is_its_domain() -> None:
+    counts = pd.DataFrame(product("uvw", "xy", "abc"), columns=["town", "sex", "job"]).assign(n=range(1, 19))
+    table = cr.tabulate(counts, ["town", "sex"], "job", count="n")
+    domain, observed = (utility(table, MECHANISMS, releases=20, cells=cells) for cells in MODES)
+    np.testing.assert_allclose(domain.tvd, observed.tvd, rtol=0, atol=1e-14)
+    np.testing.assert_allclose(domain.absolute_error, observed.absolute_error, rtol=1e-14)
+    np.testing.assert_array_equal(domain.sizes, observed.sizes)
+
+
+def test_order_of_the_records_does_not_matter(frame: pd.DataFrame, table: cr.FrequencyTable) -> None:
+    turned = cr.tabulate(frame[::-1], ["size", "sex", "town"], "job", levels=DOMAINS)
+    for cells in MODES:
+        first, second = (utility(each, MECHANISMS, releases=2, cells=cells) for each in (table, turned))
+        assert first.tvd == near(second.tvd)
+
+
+def test_one_of_several_sensitive_attributes(frame: pd.DataFrame) -> None:
+    both = cr.tabulate(frame, ["size", "sex"], ["town", "job"], levels=DOMAINS)
+    found = utility(both, cr.Laplace(epsilon=1.0), releases=2, sensitive="town")
+    assert found.sensitive == "town"
+    agree(found, frame, {name: DOMAINS[name] for name in ("size", "sex", "town")})
+    with pytest.raises(InvalidInput, match="several sensitive attributes"):
+        utility(both, cr.Laplace(epsilon=1.0))
+
+
+def test_progress(table: cr.FrequencyTable) -> None:
+    shares: list[float] = []
+    utility(table, MECHANISMS, releases=3, progress=shares.append)
+    assert shares == sorted(set(shares))
+    assert 10 < len(shares) <= 100
+    assert shares[-1] == 1.0
+
+
+@pytest.mark.parametrize("mechanism", [cr.Laplace(epsilon=1e-300), cr.Geometric(epsilon=1e-300)])
+def test_noise_near_the_largest_number(table: cr.FrequencyTable, mechanism: Mechanism) -> None:
+    """Warnings are errors here. A count is off by about 1e300, and not by nothing."""
+    found = utility(table, mechanism, ways=1, releases=50, seed=2)
+    scale = mechanism.noise.scale
+    assert ((found.tvd >= 0) & (found.tvd <= 1)).all()
+    assert (found.tvd.mean(axis=2) > 0.1).any()
+    assert ((found.absolute_error > 0.1 * scale) & (found.absolute_error < 100 * scale)).all()
+    assert ((found.standard_error > 0) & (found.standard_error < found.absolute_error)).all()
+
+
+def test_by_default_marginals_have_up_to_three_attributes_or_as_many_as_the_table() -> None:
+    frame = pd.DataFrame({"sex": list("ffm"), "age": [1, 2, 1], "home": [0, 1, 1], "income": ["low", "high", "low"]})
+    for n_names, ways in ((1, (1, 2)), (2, (1, 2, 3)), (3, (1, 2, 3))):
+        table = cr.tabulate(frame, ["sex", "age", "home"][:n_names], "income")
+        assert utility(table, cr.Geometric(1.0), releases=1).ways == ways

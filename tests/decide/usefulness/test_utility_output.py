@@ -1,0 +1,219 @@
+"""`utility`: what is refused, and how the result is shown."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import cellrisk as cr
+import cellrisk.decide.usefulness as package
+from cellrisk.decide.usefulness import Utility, utility
+from cellrisk.errors import InvalidInput, UnknownName
+from cellrisk.system.text import CURATOR_NOTE
+from tests.decide.usefulness.definition import DOMAINS, MECHANISMS, MODES, people
+from tests.near import near
+
+LAPLACE = cr.Laplace(epsilon=1.0)
+REFUSALS: list[tuple[dict[str, Any], type[Exception], str]] = [
+    ({"ways": 5}, InvalidInput, "more attributes than the table; got way 5; allowed: 1 to 4"),
+    ({"ways": 0}, InvalidInput, "ways must be a whole number from 1 on; got 0"),
+    ({"ways": (1, 2.0)}, InvalidInput, "ways must be a whole number; got float"),
+    ({"ways": True}, InvalidInput, "ways must be a whole number; got bool"),
+    ({"ways": "12"}, InvalidInput, "ways must be a whole number; got str"),
+    ({"ways": ()}, InvalidInput, "no ways were chosen"),
+    ({"releases": 0}, InvalidInput, "releases must be a whole number from 1 to 50,000,000; got 0"),
+    ({"releases": 1.5}, InvalidInput, "releases must be a whole number; got float"),
+    (
+        {"releases": 10**7},
+        InvalidInput,
+        "too many distances to keep; got 14 marginals, 10,000,000 releases, 1 mechanism;",
+    ),
+    ({"seed": -1}, InvalidInput, "seed must be a whole number from 0 on; got -1"),
+    ({"seed": None}, InvalidInput, "seed must be a whole number; got NoneType"),
+    ({"cells": "all"}, UnknownName, "unknown cells; got 'all'; allowed: domain, observed"),
+    ({"sensitive": "age"}, UnknownName, "no sensitive attribute 'age'"),
+    ({"mechanism": []}, InvalidInput, "no mechanism was given"),
+    ({"mechanism": [LAPLACE, 1.0]}, InvalidInput, "a list of mechanisms holds objects and names"),
+    ({"mechanism": None}, InvalidInput, "a mechanism is an object or a name; got NoneType"),
+    ({"epsilon": 1.0}, InvalidInput, "takes none beside it: epsilon="),
+    ({"mechanism": "laplace"}, InvalidInput, "no epsilon was given for laplace"),
+]
+
+
+@pytest.mark.parametrize(("given", "kind", "message"), REFUSALS, ids=[message[:40] for _, _, message in REFUSALS])
+def test_refusals(table: cr.FrequencyTable, given: dict[str, Any], kind: type[Exception], message: str) -> None:
+    with pytest.raises(kind) as caught:
+        utility(table, **{"mechanism": LAPLACE, "releases": 1, **given})
+    assert message in str(caught.value)
+
+
+def test_whole_numbers_of_numpy_will_do(table: cr.FrequencyTable) -> None:
+    found = utility(table, LAPLACE, ways=[np.int64(2)], releases=np.int64(3), seed=np.int32(4))  # type: ignore[arg-type]
+    np.testing.assert_array_equal(found.tvd, utility(table, LAPLACE, ways=2, releases=3, seed=4).tvd)
+    json.dumps(found.to_dict())
+
+
+def test_too_large_a_domain_is_refused_and_the_observed_cells_are_not() -> None:
+    domains = {f"q{number:02}": [*"abcde"] for number in range(30)} | {"job": ["a", "b", "c"]}
+    table = cr.tabulate(people(domains, 20), list(domains)[:-1], "job", levels=domains)
+    with pytest.raises(InvalidInput) as caught:
+        utility(table, LAPLACE, ways=1, releases=1)
+    assert str(caught.value) == (
+        "a release of the whole domain has too many counts to simulate; got more than 10^21; allowed: up to "
+        "200,000,000; noise the observed cells alone (cells='observed', --cells observed), or use fewer or coarser "
+        "quasi-identifiers"
+    )
+    found = utility(table, LAPLACE, ways=1, releases=1, cells="observed")
+    assert found.domain_size == 3 * 5**30
+    assert found.n_counts == 3 * table.n_cells
+    with pytest.raises(InvalidInput, match=r"too many marginals; got \d+; allowed: up to 100,000"):
+        utility(table, LAPLACE, ways=6, releases=1, cells="observed")
+
+
+@pytest.mark.parametrize("cells", MODES)
+def test_the_limit_on_counts(table: cr.FrequencyTable, monkeypatch: pytest.MonkeyPatch, cells: str) -> None:
+    n_counts = utility(table, LAPLACE, releases=1, cells=cells).n_counts
+    monkeypatch.setattr(package, "MOST_COUNTS", n_counts)
+    utility(table, LAPLACE, releases=1, cells=cells)
+    monkeypatch.setattr(package, "MOST_COUNTS", n_counts - 1)
+    with pytest.raises(InvalidInput, match=rf"too many counts to simulate; got {n_counts}; .*fewer or coarser"):
+        utility(table, LAPLACE, releases=1, cells=cells)
+
+
+@pytest.fixture(scope="module")
+def found(table: cr.FrequencyTable) -> Utility:
+    return utility(table, MECHANISMS[:2], ways=(1, 2), releases=5)
+
+
+def test_values(found: Utility) -> None:
+    np.testing.assert_array_equal(found.values(1, 2), found.tvd[1, 4:].ravel())
+    assert found.mean_tvd(2)[1] == near(found.values(1, 2).mean())
+    for place in (-1, 2):
+        with pytest.raises(InvalidInput, match="no such mechanism"):
+            found.values(place, 1)
+    for way in (0, 3):
+        with pytest.raises(InvalidInput, match="no marginals of that way"):
+            found.mean_tvd(way)
+
+
+def test_frame(found: Utility) -> None:
+    frame = found.to_frame()
+    assert list(frame.columns) == [
+        *("mechanism", "epsilon", "delta", "cells", "way", "marginal", "release", "statistic", "value")
+    ]
+    assert len(frame) == 2 * 10 * (5 + 1)
+    assert set(frame["cells"]) == {"domain"}
+    for place, mechanism in enumerate(found.mechanisms):
+        for row, columns in enumerate(found.marginals):
+            mine = frame[(frame["mechanism"] == mechanism.name) & (frame["marginal"] == " x ".join(columns))]
+            assert set(mine["epsilon"]) == {mechanism.epsilon}
+            assert set(mine["way"]) == {len(columns)}
+            tvd = mine[mine["statistic"] == "tvd"]
+            assert tvd["release"].tolist() == [0, 1, 2, 3, 4]
+            assert tvd["value"].tolist() == found.tvd[place, row].tolist()
+            error = mine[mine["statistic"] == "absolute_error"]
+            assert error["release"].isna().tolist() == [True]
+            assert error["value"].tolist() == [found.absolute_error[place, row]]
+
+
+def test_document(found: Utility) -> None:
+    document = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert list(document) == [
+        *("sensitive", "cells", "releases", "seed", "domain_size", "settings", "marginals", "headline")
+    ]
+    assert (document["sensitive"], document["releases"], document["domain_size"]) == ("job", 5, 72)
+    laplace, geometric = document["settings"]
+    assert "threshold" not in laplace
+    assert geometric["threshold"] == 2.5
+    assert list(laplace) == ["name", "epsilon", "delta", "scale", "neighbours", "ways"]
+    assert (laplace["name"], laplace["scale"]) == ("laplace", 2.0)
+    second = laplace["ways"][1]
+    values = sorted(found.tvd[0, 4:].ravel())  # thirty of them
+    assert (second["way"], second["marginals"]) == (2, 6)
+    assert second["mean"] == near(sum(values) / 30)
+    assert second["median"] == near((values[14] + values[15]) / 2)
+    assert second["low"] == near(values[1] + 0.45 * (values[2] - values[1]))
+    assert second["high"] == near(values[27] + 0.55 * (values[28] - values[27]))
+    last = document["marginals"][-1]
+    assert (last["columns"], last["way"], last["cells"]) == (["town", "job"], 2, 12)
+    assert last["tvd"] == near([found.tvd[place, -1].mean() for place in (0, 1)])
+    assert last["absolute_error"] == found.absolute_error[:, -1].tolist()
+    json.dumps(utility(found.table, LAPLACE, releases=1).to_dict(), allow_nan=False)
+
+
+def test_sentence(found: Utility) -> None:
+    values = found.tvd[0, 4:].ravel()
+    assert found.headline == (
+        f"At epsilon 0.5, a 2-way marginal of a released table differs from the true one by a TVD of "
+        f"{values.mean():.2g} on average ({np.quantile(values, 0.05):.2g} to {np.quantile(values, 0.95):.2g} in 90% of "
+        f"releases and marginals): {100 * values.mean():.1f}% of the records would have to move."
+    )
+    noisy = utility(found.table, MECHANISMS[2:], ways=3, releases=2)
+    assert noisy.headline.startswith("At epsilon 1 and delta 0.01, a 3-way marginal ")
+
+
+def lines_of(text: str) -> Iterator[list[str]]:
+    return (line.split() for line in text.splitlines())
+
+
+def test_print(found: Utility, frame: pd.DataFrame) -> None:
+    text = str(found)
+    assert text.startswith(found.headline)
+    assert text.endswith(CURATOR_NOTE)
+    assert ["mechanism", "epsilon", "threshold", "way", "marginals", "mean", "median", "5%", "95%"] in lines_of(text)
+    rows = [line for line in lines_of(text) if line[:1] in (["laplace"], ["geometric"])]
+    assert [row[:5] for row in rows] == [
+        ["laplace", "0.5", "0.5", "1", "4"],
+        ["laplace", "0.5", "0.5", "2", "6"],
+        ["geometric", "1", "2.5", "1", "4"],
+        ["geometric", "1", "2.5", "2", "6"],
+    ]
+    assert rows[3][5] == f"{found.mean_tvd(2)[1]:.4f}"
+    assert "24 combinations of the quasi-identifiers times 3 levels, 72 counts" in text
+    assert "not declared" not in text
+    guessed = cr.tabulate(frame, ["size", "sex", "town"], "job", levels={"sex": DOMAINS["sex"]})
+    assert "The values of 3 of the 4 attributes were taken from the data, not declared" in str(
+        utility(guessed, LAPLACE, releases=1)
+    )
+
+
+def test_print_says_what_observed_cells_mean(table: cr.FrequencyTable) -> None:
+    text = str(utility(table, MECHANISMS[2], releases=2, cells="observed"))
+    header = ["mechanism", "neighbours", "epsilon", "delta", "way", "marginals", "mean", "median", "5%", "95%"]
+    assert header in lines_of(text)
+    assert f"Noise on the {table.n_cells} non-empty cells times 3 levels alone" in text
+    assert "the guarantee of differential privacy does not cover it" in text
+
+
+def test_picture(found: Utility, monkeypatch: pytest.MonkeyPatch) -> None:
+    pictures = SimpleNamespace(draw_utility=lambda drawn: ("figure", drawn), save=lambda *what: ("saved", *what))
+    monkeypatch.setitem(sys.modules, "cellrisk.show.pictures", pictures)
+    assert found.plot() == ("figure", found)
+    assert found.plot("utility.svg") == ("saved", ("figure", found), "utility.svg")
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"cells": "all"}, "unknown cells"),
+        ({"mechanisms": ()}, "needs a mechanism"),
+        ({"releases": 4}, "a distance for each"),
+        ({"sizes": np.zeros(3, np.int64)}, "a size for each marginal"),
+        ({"absolute_error": np.zeros((2, 9))}, "an error for each"),
+        ({"standard_error": np.zeros((1, 10))}, "an error for each"),
+        ({"tvd": np.full((2, 10, 5), 1.5)}, "lies between 0 and 1"),
+        ({"tvd": np.full((2, 10, 5), np.nan)}, "lies between 0 and 1"),
+    ],
+    ids=str,
+)
+def test_a_utility_is_checked_when_made(found: Utility, change: dict[str, Any], said: str) -> None:
+    with pytest.raises((InvalidInput, UnknownName), match=said):
+        dataclasses.replace(found, **change)
