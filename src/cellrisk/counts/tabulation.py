@@ -130,7 +130,7 @@ def tabulate(
             if isinstance(counted, TooManyCells):
                 counted = count_without_keys(values, schema, counted)
         else:
-            counted = records.count(schema, part)
+            counted = records.count(schema, part, tabulate)
     tally = counted if isinstance(counted, Tally) else counted.tally()
     if schema.count is None and schema.outside == "drop":
         refuse_count_names(others)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,6 +20,8 @@ def read_expression(source: Any, columns: Sequence[str]) -> Any:
     locate(columns, source.columns, "the Ibis table")
     backend, used = source.get_backend(), source.select(*columns)
     if backend.name != "duckdb":
-        return used.to_pyarrow_batches()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Ibis and pandas among themselves
+            return used.to_pyarrow_batches()
     backend._run_pre_execute_hooks(used)  # brings tables in memory to DuckDB
     return backend.con.sql(backend.compile(used))

@@ -6,9 +6,9 @@ engine, as a table of its own, and comes back to the cluster as a number, so Spa
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from operator import and_, or_
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +36,7 @@ ROW, LEVEL = "row of the cluster", "level of the cluster"
 
 
 @dataclass(frozen=True)
-class Decided:
+class CodedValues:
     """What becomes of the distinct values of a column."""
 
     values: Any
@@ -57,18 +57,19 @@ class SparkTable:
     rows: int
     """How many groups there are."""
 
-    def count(self, schema: Schema, part: Part) -> Tally:
-        """Count the cells, without their keys."""
+    def count(self, schema: Schema, part: Part, tabulate: Callable[..., Any]) -> Tally:
+        """Count the cells, without their keys. tabulate: the function that makes a frequency table in DuckDB."""
+        decide = partial(self.decide, tabulate)
         if schema.wide:
             raise InvalidInput("the wide table has too many rows", got=f"{self.rows:,} different rows on Spark")
         fn, frame = functions_of(self.grouped.sparkSession), self.grouped
         for condition in part.conditions:
             asked = {"where": type(part)((condition,)), "outside": schema.outside}
-            frame = self.attach(frame, condition.column, self.decide(frame, condition.column, asked), "member")
+            frame = self.attach(frame, condition.column, decide(frame, condition.column, asked), "member")
             frame = frame.where(fn.coalesce("member", fn.lit(0)) >= 0).drop("member")
         weight = fn.col("n")
         if isinstance(schema.count, str):
-            frame = self.attach(frame, schema.count, self.decide(frame, schema.count, {"count": schema.count}), "times")
+            frame = self.attach(frame, schema.count, decide(frame, schema.count, {"count": schema.count}), "times")
             weight = fn.greatest("times", fn.lit(0)) * fn.col("n")
         keys, decided = {}, {}
         for place, name in enumerate((*schema.quasi_identifiers, *schema.sensitive)):
@@ -77,18 +78,16 @@ class SparkTable:
                 frame = frame.withColumn(keys[name], fn.col(self.column(name)))
                 continue
             asked = {"levels": {name: declared} if declared else {}, "bins": {name: binning} if binning else None}
-            decided[name] = self.decide(frame, name, asked)
+            decided[name] = decide(frame, name, asked)
             frame = self.attach(frame, name, decided[name], keys[name])
         return self.tally(frame.select(*keys.values(), weight.alias("w")), keys, decided, schema)
 
     def column(self, name: str) -> str:
         return f"c{list(self.columns).index(name)}"
 
-    def decide(self, frame: Any, name: str, asked: Mapping[str, Any]) -> Decided:
+    def decide(self, tabulate: Callable[..., Any], frame: Any, name: str, asked: Mapping[str, Any]) -> CodedValues:
         """Let the embedded engine decide about each distinct value of a column."""
         import pyarrow as pa
-
-        from cellrisk.counts.tabulation import tabulate
 
         distinct = frame.select(frame[self.column(name)].alias("value")).distinct()
         values = distinct.limit(MOST_VALUES + 1).toArrow()["value"]
@@ -107,10 +106,10 @@ class SparkTable:
         codes = np.full(len(values), OUTSIDE, np.int64)
         codes[row] = cells.sizes if counts else cells.codes[:, 1]
         if counts:
-            return Decided(values, codes)
-        return Decided(values, codes, cells.domains[1].labels, cells.domains[1].declared, cells.domains[1].missing)
+            return CodedValues(values, codes)
+        return CodedValues(values, codes, cells.domains[1].labels, cells.domains[1].declared, cells.domains[1].missing)
 
-    def attach(self, frame: Any, name: str, decided: Decided, code: str) -> Any:
+    def attach(self, frame: Any, name: str, decided: CodedValues, code: str) -> Any:
         """Add the number of each value of a column to the frame; NULL for a missing value."""
         import pyarrow as pa
         from pyspark.sql.types import LongType, StructField, StructType
@@ -122,7 +121,7 @@ class SparkTable:
         listed = fn.broadcast(frame.sparkSession.createDataFrame(table, schema))
         return frame.join(listed, frame[column].eqNullSafe(listed["value"])).drop("value")
 
-    def tally(self, frame: Any, keys: Mapping[str, str], decided: Mapping[str, Decided], schema: Schema) -> Tally:
+    def tally(self, frame: Any, keys: Mapping[str, str], decided: Mapping[str, CodedValues], schema: Schema) -> Tally:
         """Count the cells of records with their values as numbers, w records in each row."""
         fn = functions_of(frame.sparkSession)
         inside = ~reduce(or_, [fn.coalesce(fn.col(keys[name]) == OUTSIDE, fn.lit(False)) for name in decided])
@@ -164,7 +163,7 @@ class SparkTable:
         return Tally(tuple(counted), homogeneity, missing, n_kept, outside, dropped, combinations=self.rows)
 
 
-def list_levels(decided: Decided, totals: Mapping[int | None, int]) -> tuple[Levels, Integers]:
+def list_levels(decided: CodedValues, totals: Mapping[int | None, int]) -> tuple[Levels, Integers]:
     """The levels of a sensitive column, those declared or those that occur, and the place of each label among them.
 
     A level that a count table lists with zeros only is a level; missing values of no record are none.
