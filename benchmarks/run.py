@@ -21,16 +21,9 @@ import pandas as pd
 import cellrisk as cr
 from cellrisk.counts.profiles import LabelledCounts, LevelCounts, Profiles
 from cellrisk.counts.table import Attribute
+from cellrisk.noise.channel import AdditiveChannel
 from cellrisk.risk.certainty import find_certainty, read_belief
-from cellrisk.risk.measures import (
-    MEASURES,
-    Expected,
-    Local,
-    Survival,
-    average_risks,
-    fit_dirichlet,
-    fit_sizes,
-)
+from cellrisk.risk.measures import MEASURES, Expected, Local, average_risks, fit_dirichlet, fit_sizes
 from cellrisk.risk.priors import Fitted
 from cellrisk.system.arrays import Integers
 
@@ -68,8 +61,8 @@ def bench_adult() -> None:
             prior = fit_dirichlet(attribute.profiles, attribute.levels)
             sizes = fit_sizes(attribute.profiles)
             measures = [Fitted(prior, sizes).measure(measure) for measure in MEASURES]
-            survival = Survival(tuple(setting.noise for setting in settings))
-            list(average_risks(attribute.profiles, measures, survival))
+            channel = AdditiveChannel(tuple(setting.noise for setting in settings))
+            list(average_risks(attribute.profiles, measures, channel))
 
         many = seconds(curve, repeats=3)
         ratio = f"goal 1.5 s; {501 * one / many:.0f} times faster than one by one"
@@ -120,21 +113,21 @@ def synthetic_profiles(n_profiles: int, n_levels: int) -> Profiles:
 
 def bench_many_profiles() -> None:
     profiles = synthetic_profiles(200_000, 5)
-    survival = Survival(tuple(cr.Laplace(epsilon=float(e)).noise for e in np.geomspace(1e-3, 100, 101)))
-    took = seconds(lambda: Local().average(profiles, survival), repeats=1)
+    channel = AdditiveChannel(tuple(cr.Laplace(epsilon=float(e)).noise for e in np.geomspace(1e-3, 100, 101)))
+    took = seconds(lambda: Local().average(profiles, channel), repeats=1)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     what = f"{profiles.n_profiles:,} profiles, K = 5, 101 epsilons, local, 3 forms"
     show(what, f"{took:.2f} s", f"goal 3 s; peak {peak / 1024:.0f} MB, goal 1 GB")
-    one = seconds(lambda: Expected().average(profiles, Survival((cr.Laplace(epsilon=1.0).noise,))), repeats=1)
+    one = seconds(lambda: Expected().average(profiles, cr.Laplace(epsilon=1.0).channel), repeats=1)
     show(f"{profiles.n_profiles:,} profiles, K = 5, 1 epsilon, expected, 3 forms", f"{one:.2f} s", "")
 
 
 def bench_large_cell() -> None:
-    survival = Survival((cr.Laplace(epsilon=0.1).noise,))
+    channel = cr.Laplace(epsilon=0.1).channel
 
     def cell(size: int) -> Callable[[], object]:
         profiles = Profiles.from_cells([[size - 60, 50, 10]], 5)
-        return lambda: Expected().average(profiles, survival, ("exact",))
+        return lambda: Expected().average(profiles, channel, ("exact",))
 
     small, large = seconds(cell(10_000)), seconds(cell(1_000_000))
     ratio = f"{large / small:.1f} times a cell of 10,000 (n^2 would be 10,000 times)"
@@ -179,7 +172,7 @@ def bench_growth() -> None:
         profiles = Profiles.from_cells(cells, n_levels)
         prior = fit_dirichlet(profiles, LevelCounts.from_cells(cells, [str(level) for level in range(n_levels)]))
         measure = Fitted(prior, fit_sizes(profiles)).measure(name)
-        return lambda: measure.average(profiles, Survival((cr.Laplace(epsilon=epsilon).noise,)))
+        return lambda: measure.average(profiles, cr.Laplace(epsilon=epsilon).channel)
 
     average("marginal_shrinkage", 1000, 3, 1.0)()  # what is loaded late is loaded now
     for name in MEASURES:

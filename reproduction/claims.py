@@ -132,7 +132,7 @@ def shows_one(counts: tuple[int, ...], noise: Any) -> float:
 
     sum_k s(m_k) prod_{j != k} q(m_j), with q the probability that a count is released as zero, and s = 1 - q.
     """
-    q, s = noise.vanish(np.array(counts)), noise.survive(np.array(counts))
+    q, s = noise.p_zero(np.array(counts)), noise.p_positive(np.array(counts))
     return float(sum(s[k] * np.delete(q, k).prod() for k in range(len(counts))))
 
 
@@ -145,7 +145,7 @@ claim(ATTACK, "Table 1: groups that share their quasi-identifiers", "3")(lambda 
 def bound(_: Results) -> Finding:
     """Definition 6 and Theorem 1 write "<"; the closed form is the risk of (n - 1, 1, 0, ..., 0)."""
     noise = cr.Laplace(epsilon=0.001).noise
-    published, exact = shows_one((6, 1), noise) * float(noise.vanish(0)), shows_one((4, 2, 1), noise)
+    published, exact = shows_one((6, 1), noise) * float(noise.p_zero(0)), shows_one((4, 2, 1), noise)
     noises = [cr.Laplace(epsilon=float(epsilon)).noise for epsilon in make_grid(51)]
     pairs = [(one, other) for one in range(1, 9) for other in range(1, one + 1)]
     gaps = [shows_one((sum(pair) - 1, 1), each) - shows_one(pair, each) for pair in pairs for each in noises]
@@ -168,7 +168,7 @@ def second_term(_: Results) -> Finding:
 @claim(FORMULAS, AT_LEAST.format(4), "0.985", FROM_ONE, n=4)
 def survival(_: Results, n: int) -> Finding:
     """1 - e^((0.5-n) eps)/2, the probability that a count of n is not released as zero."""
-    low, one = (float(cr.Laplace(epsilon=epsilon).noise.survive(n)) for epsilon in (0.1, 1.0))
+    low, one = (float(cr.Laplace(epsilon=epsilon).noise.p_positive(n)) for epsilon in (0.1, 1.0))
     return Finding(f"{one:.4f} at epsilon 1, {low:.4f} at epsilon 0.1", low, one)
 
 

@@ -82,7 +82,7 @@ def cell_risk(counts: Counter[Any], n_levels: int, mechanism: cr.Mechanism, form
             continue
         shown = padded[survivors.index(True)]
         chance = math.prod(
-            float(noise.survive(count, threshold)) if alive else float(noise.vanish(count, threshold))
+            float(noise.p_positive(count, threshold)) if alive else float(noise.p_zero(count, threshold))
             for count, alive in zip(padded, survivors, strict=True)
         )
         total += chance * ((shown > 0) if form == "exact" else shown / size)
@@ -117,8 +117,8 @@ def test_who_is_given_away_because_of_their_own_record(
 
     def alone(counts: list[int], place: int) -> float:
         noise, threshold = mechanism.noise, mechanism.threshold
-        rest = (noise.vanish(count, threshold) for other, count in enumerate(counts) if other != place)
-        return float(noise.survive(counts[place], threshold)) * math.prod(float(each) for each in rest)
+        rest = (noise.p_zero(count, threshold) for other, count in enumerate(counts) if other != place)
+        return float(noise.p_positive(counts[place], threshold)) * math.prod(float(each) for each in rest)
 
     expected = {}
     for key, held in read_cells(people, sensitive).items():

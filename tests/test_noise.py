@@ -13,18 +13,17 @@ import pytest
 from scipy import special
 
 from cellrisk.errors import InvalidInput
+from cellrisk.noise.channel import AdditiveChannel
 from cellrisk.noise.distributions import (
     DiscreteGaussianNoise,
-    EndlessNoise,
     GaussianNoise,
     GeometricNoise,
+    InfiniteNoise,
     LaplaceNoise,
     Noise,
     NoNoise,
     find_first,
     first_value,
-    survive_under,
-    vanish_under,
 )
 from tests.measures import cases, oracle
 from tests.near import near
@@ -36,10 +35,10 @@ KINDS = [LaplaceNoise, GaussianNoise, GeometricNoise, DiscreteGaussianNoise]
 def test_vanish_and_survive_agree_with_mpmath(noise: str) -> None:
     law, threshold, vanish = cases.NOISES[noise]
     for count in range(12):
-        ours = float(law.vanish(count, threshold))
+        ours = float(law.p_zero(count, threshold))
         theirs = vanish(count)
         assert abs(ours - theirs) <= 1e-13 * theirs
-        survives = float(law.survive(count, threshold))
+        survives = float(law.p_positive(count, threshold))
         assert abs(survives - (1 - theirs)) <= 1e-13 * (1 - theirs)
 
 
@@ -47,7 +46,7 @@ def test_vanish_and_survive_agree_with_mpmath(noise: str) -> None:
 def test_one_record_less_agrees_with_mpmath(noise: str) -> None:
     law, threshold, vanish = cases.NOISES[noise]
     for count in range(1, 12):
-        ours = float(law.lose(count, threshold))
+        ours = float(law.p_pivotal(count, threshold))
         theirs = vanish(count - 1) - vanish(count)
         assert abs(ours - theirs) <= 1e-12 * theirs
 
@@ -104,7 +103,7 @@ def test_a_new_noise_has_its_masses_from_its_cdf(scale: float) -> None:
     away = np.array([0.0, 1.0, -1.0, 5.0, -40.0])
     exact = math.sinh(0.5 / scale) / (np.cosh(away / scale) + math.cosh(0.5 / scale))
     assert Logistic(scale).mass(away) == pytest.approx(exact, rel=1e-11, abs=0)
-    assert Logistic(scale).lose(np.array([1, 2])) == pytest.approx(exact[:2], rel=1e-11, abs=0)
+    assert Logistic(scale).p_pivotal(np.array([1, 2])) == pytest.approx(exact[:2], rel=1e-11, abs=0)
 
 
 @pytest.mark.parametrize("low", [-1_000_000, -17, 0, 1_000_000])
@@ -137,8 +136,8 @@ def test_a_search_asks_no_more_than_twice_for_each_binary_digit(answer: int) -> 
 @pytest.mark.parametrize("scale", [0.3, 2.0, 1500.0])
 def test_past_its_reach_there_is_next_to_no_noise(kind: type[Noise], scale: float) -> None:
     law = kind(scale)
-    assert float(law.cdf(-0.5 - law.reach)) < 1e-17
-    assert law.reach == 1 or float(law.cdf(0.5 - law.reach)) >= 1e-17
+    assert float(law.cdf(-0.5 - law.tail_radius)) < 1e-17
+    assert law.tail_radius == 1 or float(law.cdf(0.5 - law.tail_radius)) >= 1e-17
 
 
 def test_thresholds_are_half_integers() -> None:
@@ -147,13 +146,13 @@ def test_thresholds_are_half_integers() -> None:
         with pytest.raises(
             InvalidInput, match=r"^threshold must be a positive half-integer; got .*; allowed: 0.5, 1.5, "
         ):
-            LaplaceNoise(1.0).lose(1, threshold)
+            LaplaceNoise(1.0).p_pivotal(1, threshold)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_usual_threshold_is_a_half(kind: type[Noise]) -> None:
     noise = kind(3.0)
-    for asked in (noise.vanish, noise.survive, noise.lose):
+    for asked in (noise.p_zero, noise.p_positive, noise.p_pivotal):
         assert float(asked(2)) == near(float(asked(2, 0.5)))
 
 
@@ -168,7 +167,7 @@ def test_tails_keep_their_digits(kind: type[Noise]) -> None:
             theirs = mp.fsum(mp.exp(-(mp.mpf(j) ** 2) / 8) for j in range(60, 400)) / total
         else:
             theirs = make(scale)(60)
-        ours = float(kind(scale).vanish(60))
+        ours = float(kind(scale).p_zero(60))
         assert abs(ours - theirs) <= 1e-12 * theirs
         assert ours > 0
 
@@ -182,7 +181,7 @@ def test_wide_discrete_gaussian_has_no_seam(scale: float) -> None:
         terms = np.exp(-0.5 * (np.arange(first, int(first + 12 * scale)) / scale) ** 2)
         tail = math.fsum(terms) / (scale * math.sqrt(2 * math.pi))
         expected = 1 - tail if count == 0 else tail
-        assert math.isclose(float(law.vanish(count)), expected, rel_tol=1e-11)
+        assert math.isclose(float(law.p_zero(count)), expected, rel_tol=1e-11)
 
 
 @pytest.mark.parametrize("scale", [900.0, 1001.0, 1600.0])
@@ -194,7 +193,7 @@ def test_far_tail_of_a_wide_discrete_gaussian(scale: float, deviations: float) -
     with mp.workdps(40):
         total = scale * mp.sqrt(2 * mp.pi)  # Poisson's formula: the next term is exp(-2 pi^2 scale^2)
         expected = mp.exp(-(mp.mpf(first) ** 2) / (2 * mp.mpf(scale) ** 2)) * math.fsum(terms) / total
-        ours = mp.mpf(float(DiscreteGaussianNoise(scale).vanish(first)))
+        ours = mp.mpf(float(DiscreteGaussianNoise(scale).p_zero(first)))
         assert abs(ours - expected) <= 1e-12 * expected
 
 
@@ -202,9 +201,9 @@ def test_far_tail_of_a_wide_discrete_gaussian(scale: float, deviations: float) -
 def test_a_discrete_gaussian_sums_no_more_terms_than_count(counts: list[int], deviations: float) -> None:
     """Nine and a half deviations past what is asked, and never past 39, where terms are 0; four arrays of them."""
     law = DiscreteGaussianNoise(1000.0)
-    law.vanish(0)
+    law.p_zero(0)
     tracemalloc.start()
-    found = law.vanish(np.array(counts))
+    found = law.p_zero(np.array(counts))
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert most < 4 * 8 * deviations * 1000.0
@@ -214,27 +213,27 @@ def test_a_discrete_gaussian_sums_no_more_terms_than_count(counts: list[int], de
 @pytest.mark.parametrize("scale", [0.001, 0.01, 0.0255])
 def test_hardly_any_discrete_gaussian_noise_is_none(scale: float) -> None:
     law, counts = DiscreteGaussianNoise(scale), np.array([0, 1, 2, 50])
-    assert law.vanish(counts).tolist() == [1.0, 0.0, 0.0, 0.0]
-    assert law.survive(counts).tolist() == [0.0, 1.0, 1.0, 1.0]
-    assert float(law.vanish(1)) == 0.0
+    assert law.p_zero(counts).tolist() == [1.0, 0.0, 0.0, 0.0]
+    assert law.p_positive(counts).tolist() == [0.0, 1.0, 1.0, 1.0]
+    assert float(law.p_zero(1)) == 0.0
 
 
 def test_the_ends_of_noise() -> None:
     """None at all, where every count is what it is; and more than any count, where each vanishes half of the time."""
     counts = np.array([0, 1, 2, 3, 1000])
-    assert NoNoise().vanish(counts, 1.5).tolist() == [1, 1, 0, 0, 0]
-    assert NoNoise().survive(counts, 1.5).tolist() == [0, 0, 1, 1, 1]
+    assert NoNoise().p_zero(counts, 1.5).tolist() == [1, 1, 0, 0, 0]
+    assert NoNoise().p_positive(counts, 1.5).tolist() == [0, 0, 1, 1, 1]
     assert NoNoise().sample(np.random.default_rng(1), (2, 3)).tolist() == [[0.0] * 3] * 2
-    assert (NoNoise().scale, EndlessNoise().scale) == (0.0, math.inf)
-    assert EndlessNoise().vanish(counts).tolist() == EndlessNoise().survive(counts).tolist() == [0.5] * 5
+    assert (NoNoise().scale, InfiniteNoise().scale) == (0.0, math.inf)
+    assert InfiniteNoise().p_zero(counts).tolist() == InfiniteNoise().p_positive(counts).tolist() == [0.5] * 5
     assert NoNoise().mass(np.array([-1.0, 0.0, 1.0])).tolist() == [0.0, 1.0, 0.0]
-    assert EndlessNoise().mass(np.array([-1.0, 0.0, 1.0])).tolist() == [0.0, 0.0, 0.0]
+    assert InfiniteNoise().mass(np.array([-1.0, 0.0, 1.0])).tolist() == [0.0, 0.0, 0.0]
     assert NoNoise().cdf(np.array([-1e-9, 0.0, 1e-9])).tolist() == [0.0, 1.0, 1.0]
-    for kind in (NoNoise, EndlessNoise):
+    for kind in (NoNoise, InfiniteNoise):
         with pytest.raises(TypeError, match="takes 1 positional argument"):
             kind(1.0)  # type: ignore[call-arg]
     with pytest.raises(InvalidInput, match="cannot be drawn"):
-        EndlessNoise().sample(np.random.default_rng(1), (2,))
+        InfiniteNoise().sample(np.random.default_rng(1), (2,))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -262,8 +261,8 @@ def test_several_noises_at_counts_of_any_shape(shape: tuple[int, ...]) -> None:
         np.arange(np.prod(shape, dtype=int)).reshape(shape),
     )
     for place, law in enumerate(laws):
-        assert vanish_under(laws, counts, 1.5)[..., place] == near(law.vanish(counts, 1.5))
-        assert survive_under(laws, counts, 1.5)[..., place] == near(law.survive(counts, 1.5))
+        assert AdditiveChannel(laws, 1.5).p_zero(counts)[..., place] == near(law.p_zero(counts, 1.5))
+        assert AdditiveChannel(laws, 1.5).p_positive(counts)[..., place] == near(law.p_positive(counts, 1.5))
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -39,7 +39,7 @@ def enumerate_people(cells: list[list[int]], mechanism: cr.Mechanism) -> dict[in
     total: Counter[int] = Counter({0: 1.0})
     for counts in cells:
         cell: Counter[int] = Counter()
-        survive = [float(mechanism.noise.survive(count, mechanism.threshold)) for count in counts]
+        survive = [float(mechanism.noise.p_positive(count, mechanism.threshold)) for count in counts]
         for shown in itertools.product([False, True], repeat=len(counts)):
             chance = math.prod(s if there else 1.0 - s for s, there in zip(survive, shown, strict=True))
             alone = [count for count, there in zip(counts, shown, strict=True) if there]
@@ -59,7 +59,7 @@ def test_against_enumeration(cells: list[list[int]], mechanism: cr.Mechanism) ->
     distribution = enumerate_people(cells, mechanism)
     mean = sum(number * chance for number, chance in distribution.items())
     variance = sum((number - mean) ** 2 * chance for number, chance in distribution.items())
-    found = count_people(Profiles.from_cells(cells, n_levels=len(cells[0])), mechanism)
+    found = count_people(Profiles.from_cells(cells, n_levels=len(cells[0])), mechanism.channel)
     assert found.mean == pytest.approx(mean, rel=1e-12, abs=1e-14)  # the enumeration loses digits in 1 - s
     assert found.deviation == pytest.approx(math.sqrt(variance), rel=1e-9, abs=1e-9)
     assert found.exact
@@ -75,7 +75,7 @@ def test_against_enumeration(cells: list[list[int]], mechanism: cr.Mechanism) ->
 
 def test_mean_is_records_times_the_tight_risk(adult: cr.FrequencyTable) -> None:
     for mechanism in MECHANISMS.values():
-        found = count_people(adult.profiles(), mechanism)
+        found = count_people(adult.profiles(), mechanism.channel)
         risk = cr.assess(adult, mechanism, measures="local", forms="tight").value()
         assert found.mean == pytest.approx(adult.n_records * risk, rel=1e-12, abs=0)
 
@@ -90,7 +90,7 @@ def test_simulated_releases_of_adult(adult: cr.FrequencyTable) -> None:
     for release in range(releases):
         shown = counts + mechanism.noise.sample(generator, counts.shape) > 0.5
         exposed[release] = counts[shown.sum(axis=1) == 1][shown[shown.sum(axis=1) == 1]].sum()
-    found = count_people(adult.profiles(), mechanism)
+    found = count_people(adult.profiles(), mechanism.channel)
     assert abs(exposed.mean() - found.mean) < 4 * found.deviation / math.sqrt(releases)
     assert exposed.std() == pytest.approx(found.deviation, rel=4 / math.sqrt(2 * releases), abs=0)
     inside = np.mean((exposed >= found.low) & (exposed <= found.high))
@@ -135,7 +135,7 @@ def test_guesses_against_enumeration(cells: list[list[int]], mechanism: cr.Mecha
     distribution = name_people(cells, mechanism, attack)
     mean = sum(number * chance for number, chance in distribution.items())
     variance = sum((number - mean) ** 2 * chance for number, chance in distribution.items())
-    found = count_people(Profiles.from_cells(cells, n_levels=len(cells[0])), mechanism, attack)
+    found = count_people(Profiles.from_cells(cells, n_levels=len(cells[0])), mechanism.channel, attack)
     assert found.mean == pytest.approx(mean, rel=1e-9, abs=0)
     assert found.deviation == pytest.approx(math.sqrt(variance), rel=1e-7, abs=1e-7)
     below = sum(chance for number, chance in distribution.items() if number < found.low)
@@ -154,7 +154,7 @@ def test_one_large_cell(cells: list[list[int]], epsilon: float) -> None:
     """A cell that outweighs all others leaves two heaps of outcomes, and no normal law."""
     mechanism = cr.Laplace(epsilon=epsilon)
     distribution = enumerate_people(cells, mechanism)
-    found = count_people(Profiles.from_cells(cells, n_levels=2), mechanism)
+    found = count_people(Profiles.from_cells(cells, n_levels=2), mechanism.channel)
     below = sum(chance for number, chance in distribution.items() if number < found.low)
     above = sum(chance for number, chance in distribution.items() if number > found.high)
     assert max(below, above) <= 0.025
@@ -162,7 +162,7 @@ def test_one_large_cell(cells: list[list[int]], epsilon: float) -> None:
 
 def test_every_headline_has_the_interval(adult: cr.FrequencyTable) -> None:
     assessment = cr.assess(adult, cr.Laplace(epsilon=1.0), measures="local")
-    found = count_people(adult.profiles(), cr.Laplace(epsilon=1.0))
+    found = count_people(adult.profiles(), cr.Laplace(epsilon=1.0).channel)
     assert f"95% interval {found.low:,} to {found.high:,}" in str(assessment)
     caused = assessment.figures[0].caused
     assert f"95% interval {caused.low:,} to {caused.high:,}" in assessment.headline
@@ -196,7 +196,7 @@ def test_profiles_are_taken_in_pieces_that_are_neither_large_nor_many() -> None:
 
 def test_refusals() -> None:
     with pytest.raises(InvalidInput, match="without records"):
-        count_people(Profiles(2, ()), cr.Laplace(epsilon=1.0))
+        count_people(Profiles(2, ()), cr.Laplace(epsilon=1.0).channel)
     with pytest.raises(InvalidInput, match="interval in order"):
         People(1.0, 1.0, 3, 2, exact=True)
     with pytest.raises(InvalidInput, match="deviation of 0"):

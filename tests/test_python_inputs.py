@@ -72,7 +72,6 @@ CALLS: dict[str, Callable[[], dict[str, Any]]] = {
     "choose_privately": lambda: {"table": table(), "private": 1.0, "max_caused_people": 20, "grid": [0.1, 1.0]},
     "compose": lambda: {"losses": [cr.Loss.of(cr.Geometric(1.0))]},
     "curve": lambda: {"table": table(), "epsilon": [0.5, 1.0], "measures": "local"},
-    "estimate_caused": lambda: {"release": released()},
     "explain": lambda: {"table": table(), "epsilon": 1.0},
     "find_equal_perturbation": lambda: {"table": table(), "family": "random-rounding", "epsilon": 1.0},
     "from_opendp": lambda: {"given": object()},

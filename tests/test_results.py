@@ -83,9 +83,6 @@ MADE: dict[str, Callable[[cr.FrequencyTable, Path], Result]] = {
     "verification": lambda table, folder: verify(folder),
     "release": lambda table, _: cr.release(table, MECHANISM, observed_levels=["town"]),
     "published risk": lambda table, _: cr.publish_risk(table, MECHANISM, risk_epsilon=1.0, observed_levels=["town"]),
-    "free figure": lambda table, _: cr.estimate_caused(
-        cr.release(table, MECHANISM, clamp=False, observed_levels=["town"]), largest_error=1e9
-    ),
     "private choice": lambda table, _: cr.choose_privately(
         table, private=5.0, max_caused_people=60, observed_levels=["town"]
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import json
 from pathlib import Path
@@ -158,9 +159,7 @@ class TestReleases:
         assert released.formulas is None
         path = released.save(tmp_path / "a.csv")
         assert path.read_bytes() == write_frame(released.to_frame()).encode()
-        from cellrisk.publish.releasing import find_count_column
-
-        assert find_count_column(path) == "count"
+        assert cr.Release.load(path).frame.columns[-1] == "count"
 
 
 def test_ledgers(tmp_path: Path, capsys: Any) -> None:
@@ -191,12 +190,18 @@ def test_every_csv_file_is_written_in_one_place() -> None:
 
 
 def test_a_bad_description_is_no_release(tmp_path: Path) -> None:
-    from cellrisk.publish.releasing import find_count_column
-
     path = tmp_path / "a.csv"
-    for described in ("[]", "{", '{"file": "a.csv", "count": 3, "spreadsheet_safe": []}'):
+    path.write_bytes(b"")
+    empty = hashlib.sha256(b"").hexdigest()
+    for described, code in (
+        ("[]", "no-description"),
+        ("{", "no-description"),
+        ("[" * 100_000, "no-description"),
+        ('{"file": "b.csv"}', "no-description"),
+        ('{"file": "a.csv", "count": 3, "spreadsheet_safe": []}', "changed"),
+        (f'{{"file": "a.csv", "count": "n", "sha256": "{empty}", "spreadsheet_safe": ["x"]}}', "spreadsheet"),
+    ):
         Path(f"{path}.json").write_text(described, encoding="utf-8")
-        assert find_count_column(path) is None
-    Path(f"{path}.json").write_text('{"file": "a.csv", "count": "n", "spreadsheet_safe": ["x"]}', encoding="utf-8")
-    with pytest.raises(InvalidInput, match="written for spreadsheets"):
-        find_count_column(path)
+        with pytest.raises(InvalidInput) as refusal:
+            cr.Release.load(path)
+        assert refusal.value.code == code

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from cellrisk.noise.perturbations import Perturbation, read_perturbation
     from cellrisk.publish.auditing import Audit, audit
     from cellrisk.publish.noisy_risk import PublishedRisk, publish_risk
-    from cellrisk.publish.noisy_risk.free_figure import FreeFigure, estimate_caused
     from cellrisk.publish.noisy_risk.private_choice import PrivateChoice, choose_privately
     from cellrisk.publish.releasing import Release, release
     from cellrisk.publish.simulation import Simulation, simulate
@@ -79,7 +78,6 @@ _HOMES = {
     "noise.perturbations": "Perturbation read_perturbation",
     "publish.auditing": "Audit audit",
     "publish.noisy_risk": "PublishedRisk publish_risk",
-    "publish.noisy_risk.free_figure": "FreeFigure estimate_caused",
     "publish.noisy_risk.private_choice": "PrivateChoice choose_privately",
     "publish.releasing": "Release release",
     "publish.simulation": "Simulation simulate",
@@ -117,7 +115,6 @@ __all__ = [
     "DiscreteGaussian",
     "EqualPerturbation",
     "Explanation",
-    "FreeFigure",
     "FrequencyTable",
     "Gaussian",
     "Geometric",
@@ -160,7 +157,6 @@ __all__ = [
     "compose",
     "curve",
     "datasets",
-    "estimate_caused",
     "explain",
     "find_equal_perturbation",
     "from_opendp",

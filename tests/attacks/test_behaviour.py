@@ -10,9 +10,10 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from cellrisk.counts.profiles import Block, Profiles
+from cellrisk.noise.channel import AdditiveChannel, CountChannel
 from cellrisk.noise.distributions import DiscreteGaussianNoise, GaussianNoise, GeometricNoise, LaplaceNoise, Noise
 from cellrisk.risk.attacks import GUESSES, Guess, Plurality, Proportional
-from cellrisk.risk.measures import Local, Measure, Survival
+from cellrisk.risk.measures import Local, Measure
 from cellrisk.system.arrays import Floats
 from tests.examples import examples
 
@@ -23,7 +24,7 @@ RELEASES = 200_000
 
 def risks(attack: Measure, cells: list[tuple[int, ...]], noise: Noise, threshold: float = 0.5) -> tuple[float, float]:
     profiles = Profiles.from_cells(cells, n_levels=len(cells[0]))
-    found = attack.average(profiles, Survival((noise,), threshold), ("tight",))
+    found = attack.average(profiles, AdditiveChannel((noise,), threshold), ("tight",))
     return float(found["tight", "uniform"][0]), float(found["tight", "records"][0])
 
 
@@ -72,7 +73,7 @@ def test_coincides_with_homogeneity_where_one_label_can_show(attack: Measure) ->
     for cell, threshold in [((1, 0), 0.5), ((9, 0, 0), 0.5), ((3, 2, 1), 2.5), ((40, 0, 0, 0), 10.5)]:
         for noise in (LaplaceNoise(0.01), GaussianNoise(0.05), GeometricNoise(0.02), DiscreteGaussianNoise(0.1)):
             profiles = Profiles.from_cells([cell], len(cell))
-            local = Local().average(profiles, Survival((noise,), threshold), ("tight",))["tight", "uniform"][0]
+            local = Local().average(profiles, AdditiveChannel((noise,), threshold), ("tight",))["tight", "uniform"][0]
             assert risks(attack, [cell], noise, threshold)[0] == pytest.approx(local, abs=1e-12)
 
 
@@ -94,7 +95,7 @@ def test_many_profiles_and_noises_are_as_one_by_one(attack: Measure) -> None:
     cells = [(5, 0, 0), (100_000, 3, 0), (3, 5, 1), (700, 650, 0), (0, 5, 3), (90, 100_000, 4), (2, 2, 2)]
     noises = tuple(kind(scale) for kind in KINDS for scale in (0.05, 2.0, 90.0, 5000.0))
     profiles = Profiles.from_cells(cells, 3)
-    found = attack.average(profiles, Survival(noises, 1.5), ("tight",))
+    found = attack.average(profiles, AdditiveChannel(noises, 1.5), ("tight",))
     for column, noise in enumerate(noises):
         alone = np.array([risks(attack, [cell], noise, 1.5)[0] for cell in cells])
         sizes = np.array([sum(cell) for cell in cells])
@@ -116,7 +117,7 @@ def test_order_of_labels_range_and_floor(
     """Labels may be shuffled; risks are probabilities; whoever always guesses hits at least what shows alone."""
     shuffled = order.sample(cell, len(cell))
     profiles = Profiles.from_cells([cell], len(cell))
-    local = Local().average(profiles, Survival((kind(scale),), threshold), ("tight",))["tight", "uniform"][0]
+    local = Local().average(profiles, AdditiveChannel((kind(scale),), threshold), ("tight",))["tight", "uniform"][0]
     for attack in ATTACKERS:
         found, _ = risks(attack, [tuple(cell)], kind(scale), threshold)
         assert 0 <= found <= 1 + 1e-12
@@ -130,16 +131,16 @@ def test_no_probability_is_above_one(attack: Guess) -> None:
     profiles = Profiles.from_cells([[size] for size in range(1, 300, 7)], n_levels=5)
     noises = tuple(LaplaceNoise(scale) for scale in (5.0, 1.0, 1 / 15))
     for block in profiles.blocks:
-        risk = attack.risk(block, 5, Survival(noises), ("tight",))["tight"]
+        risk = attack.risk(block, 5, AdditiveChannel(noises), ("tight",))["tight"]
         assert risk.max() <= 1.0
-        assert attack.expect(block, 5, Survival(noises), np.ones(block.counts.shape)).max() < 1.0 + 1e-12
+        assert attack.expect(block, 5, AdditiveChannel(noises), np.ones(block.counts.shape)).max() < 1.0 + 1e-12
 
 
 def test_a_probability_that_is_none_is_not_cut_off() -> None:
     class Wrong(Plurality):
-        def expect(self, block: Block, n_levels: int, survival: Survival, worth: Floats) -> Floats:
-            return np.full((len(block), len(survival)), 1.01)
+        def expect(self, block: Block, n_levels: int, channel: CountChannel, worth: Floats) -> Floats:
+            return np.full((len(block), len(channel)), 1.01)
 
     profiles = Profiles.from_cells([[3]], n_levels=1)
     with pytest.raises(ArithmeticError, match="above 1"):
-        Wrong().average(profiles, Survival((LaplaceNoise(1.0),)), ("tight",))
+        Wrong().average(profiles, AdditiveChannel((LaplaceNoise(1.0),)), ("tight",))

@@ -9,9 +9,9 @@ import pytest
 
 from cellrisk.counts.profiles import Profiles
 from cellrisk.errors import InvalidInput
+from cellrisk.noise.channel import AdditiveChannel
 from cellrisk.noise.distributions import DiscreteGaussianNoise, GaussianNoise, GeometricNoise, LaplaceNoise, Noise
 from cellrisk.risk.attacks import find_confidence, looks_homogeneous
-from cellrisk.risk.measures import Survival
 from tests.attacks import oracle
 
 TABLES = [
@@ -26,9 +26,9 @@ NOISES: list[Noise] = [LaplaceNoise(1.1), GaussianNoise(2.0), GeometricNoise(0.8
 @pytest.mark.parametrize("table", TABLES)
 def test_agrees_with_enumeration(table: list[tuple[int, ...]], threshold: float) -> None:
     """To twelve digits, one answer a noise, with and without empty cells."""
-    profiles, survival = Profiles.from_cells(table, len(table[0])), Survival(tuple(NOISES), threshold)
-    counted = looks_homogeneous(profiles, survival)
-    for column, (noise, found) in enumerate(zip(NOISES, find_confidence(profiles, survival, empty=7), strict=True)):
+    profiles, channel = Profiles.from_cells(table, len(table[0])), AdditiveChannel(tuple(NOISES), threshold)
+    counted = looks_homogeneous(profiles, channel)
+    for column, (noise, found) in enumerate(zip(NOISES, find_confidence(profiles, channel, empty=7), strict=True)):
         vanish = oracle.vanishing(noise, threshold)
         outcomes = [oracle.looks_homogeneous(cell, vanish) for cell in table]
         looks, right, people_right = (float(sum(outcome[part] for outcome in outcomes)) for part in range(3))
@@ -46,10 +46,10 @@ def test_agrees_with_enumeration(table: list[tuple[int, ...]], threshold: float)
 @pytest.mark.parametrize("n_levels", [2, 3, 6])
 def test_endless_noise_leaves_chance(n_levels: int) -> None:
     """A cell with c of K labels is right c/K of the time, a person's own value shows 1/K of the time."""
-    survival = Survival((LaplaceNoise(1e6), GaussianNoise(1e6)))
+    channel = AdditiveChannel((LaplaceNoise(1e6), GaussianNoise(1e6)))
     for cell in [(1,), (3, 1)]:
         profiles = Profiles.from_cells([cell], n_levels)
-        both = find_confidence(profiles, survival, empty=3)
+        both = find_confidence(profiles, channel, empty=3)
         assert len(both) == 2
         for found in both:
             assert found.looks == pytest.approx(n_levels * 2.0**-n_levels, abs=1e-5)
@@ -60,7 +60,7 @@ def test_endless_noise_leaves_chance(n_levels: int) -> None:
 
 def test_little_noise_leaves_certainty() -> None:
     profiles = Profiles.from_cells([(5, 0), (3, 3), (1, 0)], 2)
-    found = find_confidence(profiles, Survival((LaplaceNoise(0.02),)), empty=100)[0]
+    found = find_confidence(profiles, AdditiveChannel((LaplaceNoise(0.02),)), empty=100)[0]
     assert (found.looks, found.people_looking) == pytest.approx((2.0, 6.0), abs=1e-8)
     assert found.precision == pytest.approx(1.0, abs=1e-10)
     assert found.precision_with_empty == pytest.approx(1.0, abs=1e-8)
@@ -68,14 +68,14 @@ def test_little_noise_leaves_certainty() -> None:
 
 def test_without_empty_cells_both_precisions_are_one() -> None:
     profiles = Profiles.from_cells([(5, 0), (3, 3)], 2)
-    found = find_confidence(profiles, Survival((LaplaceNoise(2.0),)))[0]
+    found = find_confidence(profiles, AdditiveChannel((LaplaceNoise(2.0),)))[0]
     assert found.precision_with_empty == found.precision
     assert found.looks_with_empty == found.looks
 
 
 def test_what_cannot_be_told_is_not_a_number() -> None:
     """Two counts of a thousand in narrow noise: neither can vanish."""
-    found = find_confidence(Profiles.from_cells([(1000, 1000)], 2), Survival((GaussianNoise(0.5),)))[0]
+    found = find_confidence(Profiles.from_cells([(1000, 1000)], 2), AdditiveChannel((GaussianNoise(0.5),)))[0]
     assert found.looks == 0
     assert math.isnan(found.precision)
     assert math.isnan(found.people_precision)
@@ -84,9 +84,9 @@ def test_what_cannot_be_told_is_not_a_number() -> None:
 @pytest.mark.parametrize("empty", [-1, 2.5, True, "many"])
 def test_an_impossible_number_of_empty_cells_is_refused(empty: Any) -> None:
     with pytest.raises(InvalidInput, match="empty cells"):
-        find_confidence(Profiles.from_cells([(1, 0)], 2), Survival((LaplaceNoise(1.0),)), empty=empty)
+        find_confidence(Profiles.from_cells([(1, 0)], 2), AdditiveChannel((LaplaceNoise(1.0),)), empty=empty)
 
 
 def test_a_table_without_records_is_refused() -> None:
     with pytest.raises(InvalidInput, match="without records"):
-        looks_homogeneous(Profiles(2, ()), Survival((LaplaceNoise(1.0),)))
+        looks_homogeneous(Profiles(2, ()), AdditiveChannel((LaplaceNoise(1.0),)))

@@ -8,11 +8,12 @@ from scipy import special
 
 from cellrisk.counts.profiles import Profiles
 from cellrisk.errors import InvalidInput
+from cellrisk.noise.channel import AdditiveChannel
 from cellrisk.noise.distributions import DiscreteGaussianNoise, GaussianNoise, GeometricNoise, LaplaceNoise, Noise
 from cellrisk.noise.mechanisms import MECHANISMS, mechanism
 from cellrisk.risk.attacks import ATTACKS, GUESSES, Plurality, Proportional
 from cellrisk.risk.attacks.proportional import invert
-from cellrisk.risk.measures import Measure, Survival
+from cellrisk.risk.measures import Measure
 from cellrisk.system.arrays import Floats
 from tests.attacks import oracle
 
@@ -24,7 +25,7 @@ KINDS: list[type[Noise]] = [LaplaceNoise, GaussianNoise, GeometricNoise, Discret
 def risk_of(attack: Measure, cell: tuple[int, ...], noise: Noise, threshold: float = 0.5) -> float:
     """The package's risk of one cell."""
     profiles = Profiles.from_cells([cell], n_levels=len(cell))
-    return float(attack.average(profiles, Survival((noise,), threshold), ("tight",))["tight", "uniform"][0])
+    return float(attack.average(profiles, AdditiveChannel((noise,), threshold), ("tight",))["tight", "uniform"][0])
 
 
 def noise_of(name: str, epsilon: float) -> Noise:
@@ -74,7 +75,7 @@ def test_equal_counts_share_what_is_not_all_zero(attack: Measure, n_levels: int,
     for scale in scales:
         for count in (1, 30, 1_000_000):
             for threshold in (0.5, 10.5):
-                share = -np.expm1(n_levels * special.xlog1py(1.0, -kind(scale).survive(count, threshold))) / n_levels
+                share = -np.expm1(n_levels * special.xlog1py(1.0, -kind(scale).p_positive(count, threshold))) / n_levels
                 found = risk_of(attack, (count,) * n_levels, kind(scale), threshold)
                 assert found == pytest.approx(float(share), rel=0, abs=1e-12), (scale, count)
 
@@ -154,8 +155,8 @@ def test_the_attacks_are_named() -> None:
 def test_other_forms_and_thresholds_are_refused(attack: Measure) -> None:
     profiles = Profiles.from_cells([(2, 1)], 2)
     with pytest.raises(InvalidInput, match="one form; got published, exact; allowed: tight"):
-        attack.average(profiles, Survival((LaplaceNoise(1.0),)))
+        attack.average(profiles, AdditiveChannel((LaplaceNoise(1.0),)))
     with pytest.raises(InvalidInput, match="half-integer"):
-        attack.average(profiles, Survival((LaplaceNoise(1.0),), 1.0), ("tight",))
+        attack.average(profiles, AdditiveChannel((LaplaceNoise(1.0),), 1.0), ("tight",))
     with pytest.raises(InvalidInput, match="without records"):
-        attack.average(Profiles(2, ()), Survival((LaplaceNoise(1.0),)), ("tight",))
+        attack.average(Profiles(2, ()), AdditiveChannel((LaplaceNoise(1.0),)), ("tight",))

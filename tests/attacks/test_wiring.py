@@ -13,7 +13,6 @@ import cellrisk as cr
 from cellrisk.cli import main
 from cellrisk.errors import CellriskError
 from cellrisk.risk.attacks import GUESSES
-from cellrisk.risk.measures import Survival
 from cellrisk.risk.people import count_people
 from tests.near import near
 
@@ -26,7 +25,7 @@ def test_assess_curve_and_choose_agree(adult: cr.FrequencyTable, attack: str) ->
     assert {(row.attack, row.measure, row.form) for row in assessment.risks} == {(attack, "local", "tight")}
     line = cr.curve(adult, epsilon=[0.5, 1.0], attack=attack, weights="records").lines[0]
     assert line.at(1.0) == near(assessment.value())
-    exact = GUESSES[attack]().average(adult.profiles(), Survival((cr.Geometric(epsilon=1.0).noise,)), ("tight",))
+    exact = GUESSES[attack]().average(adult.profiles(), cr.Geometric(epsilon=1.0).channel, ("tight",))
     assert assessment.value(weights="uniform") == near(exact["tight", "uniform"][0])
     assert assessment.exposures[0].share == pytest.approx(assessment.value(), rel=1e-12, abs=0)
     choice = cr.choose(adult, max_risk=assessment.value(), attack=attack, least_epsilon=0.5, largest_epsilon=2.0)
@@ -76,7 +75,7 @@ def test_people_of_a_guess(attack: str) -> None:
     edges = np.cumsum(chance, axis=2)
     named = (spin < edges) & (spin >= edges - chance)
     right = (named * cells).sum(axis=(1, 2))
-    found = count_people(table.profiles(), mechanism, attack)
+    found = count_people(table.profiles(), mechanism.channel, attack)
     assert abs(right.mean() - found.mean) < 4.5 * found.deviation / np.sqrt(releases)
     assert right.std() == pytest.approx(found.deviation, rel=0.02, abs=0)
     inside = np.mean((right >= found.low) & (right <= found.high))
@@ -101,7 +100,7 @@ def test_confidence_with_the_empty_cells_of_the_domain() -> None:
     mechanism = cr.Laplace(epsilon=1.0)
     assert table.empty_cells() == 9
     found = cr.assess(table, mechanism, measures="local", domain=True)
-    q, s = float(mechanism.noise.vanish(0)), float(mechanism.noise.survive(0))
+    q, s = float(mechanism.noise.p_zero(0)), float(mechanism.noise.p_positive(0))
     confidence = found.exposures[0].confidence
     assert confidence.looks_with_empty == pytest.approx(confidence.looks + 9 * 2 * s * q, rel=1e-12, abs=0)
     assert confidence.precision_with_empty == pytest.approx(

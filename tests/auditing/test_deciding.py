@@ -63,7 +63,7 @@ def share(belief: NegativeBinomial, mechanism: cr.Mechanism, released: tuple[int
         logs = [math.lgamma(shape + n) - math.lgamma(shape) - math.lgamma(n + 1) for n in counts]
         prior = np.exp(logs) * belief.theta**counts
         if value < first:
-            chance = mechanism.noise.vanish(counts, mechanism.threshold)
+            chance = mechanism.noise.p_zero(counts, mechanism.threshold)
         else:
             chance = mechanism.noise.cdf(value - counts + 0.5) - mechanism.noise.cdf(value - counts - 0.5)
         behind.append(float((counts * prior * chance).sum() / (prior * chance).sum()))

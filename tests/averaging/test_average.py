@@ -14,12 +14,13 @@ import pytest
 import cellrisk as cr
 from cellrisk.counts.profiles import Profiles
 from cellrisk.errors import InvalidInput, UnknownName
+from cellrisk.noise.channel import AdditiveChannel
 from cellrisk.noise.distributions import GeometricNoise, LaplaceNoise, Noise
 from cellrisk.repeat.accounting.ceilings import compose_ceiling
 from cellrisk.repeat.accounting.loss import Loss
 from cellrisk.repeat.averaging import Averaged, Averaging, Rule, average
 from cellrisk.repeat.averaging.mean_noise import MeanNoise
-from cellrisk.risk.measures import Local, Survival
+from cellrisk.risk.measures import Local
 from tests.near import near, same
 
 CELLS = [[3, 0, 0], [2, 1, 0], [0, 1, 0], [5, 4, 1], [0, 6, 0], [1, 1, 0]]
@@ -110,8 +111,8 @@ def test_which_is_larger_when(kind: type[Noise]) -> None:
     for cell, epsilon, number in itertools.product(
         [(1, 0), (5, 0), (2, 0, 0), (1, 1), (3, 2), (6, 1), (2, 1, 1), (1, 1, 0, 0)], [0.01, 0.1, 0.3, 3.0], [2, 5, 100]
     ):
-        survival = Survival((MeanNoise(1.0 / epsilon, kind, number), kind(1.0 / (number * epsilon))))
-        averages = Local().average(Profiles.from_cells([cell], n_levels=len(cell)), survival, ("exact",))
+        channel = AdditiveChannel((MeanNoise(1.0 / epsilon, kind, number), kind(1.0 / (number * epsilon))))
+        averages = Local().average(Profiles.from_cells([cell], n_levels=len(cell)), channel, ("exact",))
         averaging, rule = averages["exact", "uniform"]
         below[max(cell) == sum(cell)].append(bool(rule < averaging * (1 - 1e-9)))
     assert not any(below[True])

@@ -71,7 +71,7 @@ def test_whole_numbers_agree_with_enumeration(
             for threshold in (0.5, 1.5):
                 below = mp.fsum(p for n, p in sums_of.items() if count + mp.mpf(n) / number < threshold)
                 above = mp.fsum(p for n, p in sums_of.items() if count + mp.mpf(n) / number >= threshold)
-                for ours, theirs in ((law.vanish(count, threshold), below), (law.survive(count, threshold), above)):
+                for ours, theirs in ((law.p_zero(count, threshold), below), (law.p_positive(count, threshold), above)):
                     assert abs(float(ours) - theirs) <= ACCURACY * theirs + mp.mpf(10) ** -19
 
 
@@ -80,9 +80,9 @@ def test_a_tie_is_not_below_the_threshold() -> None:
     a = math.exp(-1.0)
     tie = 2.0 * ((1 - a) / (1 + a)) ** 2 * sum(a ** (abs(j) + abs(1 - j)) for j in range(1, 60))
     law = MeanNoise(1.0, GeometricNoise, 2)
-    assert math.isclose(float(law.survive(0)) - float(law.vanish(1)), tie, rel_tol=1e-12)
+    assert math.isclose(float(law.p_positive(0)) - float(law.p_zero(1)), tie, rel_tol=1e-12)
     odd = MeanNoise(1.0, GeometricNoise, 3)
-    assert math.isclose(float(odd.survive(0)), float(odd.vanish(1)), rel_tol=1e-12)
+    assert math.isclose(float(odd.p_positive(0)), float(odd.p_zero(1)), rel_tol=1e-12)
 
 
 @pytest.mark.parametrize("scale", [0.3, 2.0, 40.0])
@@ -90,16 +90,16 @@ def test_a_tie_is_not_below_the_threshold() -> None:
 def test_gaussians_average_to_a_gaussian(scale: float, number: int) -> None:
     law, one = MeanNoise(scale, GaussianNoise, number), GaussianNoise(scale / math.sqrt(number))
     counts = np.arange(30)
-    assert np.allclose(law.vanish(counts), one.vanish(counts), rtol=1e-12, atol=0)
-    assert np.allclose(law.survive(counts), one.survive(counts), rtol=1e-12, atol=0)
+    assert np.allclose(law.p_zero(counts), one.p_zero(counts), rtol=1e-12, atol=0)
+    assert np.allclose(law.p_positive(counts), one.p_positive(counts), rtol=1e-12, atol=0)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("scale", [0.01, 0.7, 40.0, 2000.0])
 def test_one_release_is_the_noise_itself(kind: type[Noise], scale: float) -> None:
     law, one, counts = MeanNoise.of(kind(scale), 1), kind(scale), np.arange(40)
-    assert np.allclose(law.vanish(counts), one.vanish(counts), rtol=1e-12, atol=1e-290)
-    assert np.allclose(law.survive(counts), one.survive(counts), rtol=1e-12, atol=0)
+    assert np.allclose(law.p_zero(counts), one.p_zero(counts), rtol=1e-12, atol=1e-290)
+    assert np.allclose(law.p_positive(counts), one.p_positive(counts), rtol=1e-12, atol=0)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -108,11 +108,11 @@ def test_one_release_is_the_noise_itself(kind: type[Noise], scale: float) -> Non
 def test_shape_of_a_distribution(kind: type[Noise], scale: float, number: int) -> None:
     law = MeanNoise(scale, kind, number)
     between = np.arange(-300, 300) + 0.5
-    cdf, below = law.cdf(between), law.vanish(0, between)
+    cdf, below = law.cdf(between), law.p_zero(0, between)
     assert ((cdf >= 0) & (cdf <= 1)).all()
     assert (np.diff(cdf) >= 0).all()
     assert np.allclose(below + law.cdf(-between), 1.0, rtol=0, atol=1e-12)
-    assert np.allclose(law.vanish(3) + law.survive(3), 1.0, rtol=0, atol=1e-12)
+    assert np.allclose(law.p_zero(3) + law.p_positive(3), 1.0, rtol=0, atol=1e-12)
     if kind in WHOLE:
         assert (cdf >= below).all()
 

@@ -13,14 +13,14 @@ import cellrisk as cr
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.distributions import (
     DiscreteGaussianNoise,
-    EndlessNoise,
     GaussianNoise,
     GeometricNoise,
+    InfiniteNoise,
     LaplaceNoise,
     Noise,
     NoNoise,
 )
-from cellrisk.risk.ceilings import MOST_LABELS, WIDE, Labels, advantage_cap, find_success, odds_bound, say_most
+from cellrisk.risk.ceilings import MOST_LABELS, WIDE, Labels, find_success, odds_bound, say_most, total_variation
 from tests.near import near
 
 from .oracle import (
@@ -247,19 +247,19 @@ class TestAdvantage:
         ]
         for noise, pmf in cases:
             apart = math.fsum(float(abs(pmf(j) - pmf(j - 1))) for j in values) / 2
-            assert advantage_cap(noise) == pytest.approx(apart, abs=1e-12)
-            assert advantage_cap(noise) == pytest.approx(float(pmf(0)), abs=1e-12)
+            assert total_variation(noise) == pytest.approx(apart, abs=1e-12)
+            assert total_variation(noise) == pytest.approx(float(pmf(0)), abs=1e-12)
 
     def test_formulas(self) -> None:
-        assert advantage_cap(cr.Laplace(1e-6)) == pytest.approx(5e-7, rel=1e-6, abs=0)
-        assert advantage_cap(cr.Laplace(2.0)) == near(1 - math.exp(-1))
-        assert advantage_cap(cr.Geometric(2.0)) == near(math.tanh(1.0))
+        assert total_variation(cr.Laplace(1e-6)) == pytest.approx(5e-7, rel=1e-6, abs=0)
+        assert total_variation(cr.Laplace(2.0)) == near(1 - math.exp(-1))
+        assert total_variation(cr.Geometric(2.0)) == near(math.tanh(1.0))
 
     def test_a_record_elsewhere_moves_two_counts(self) -> None:
         mechanism = cr.Laplace(2.0, neighbours="replace")
-        assert advantage_cap(mechanism) == near(2 * cr.ceiling(mechanism).even_two - 1)
-        assert advantage_cap(mechanism) > advantage_cap(mechanism.noise)
-        assert cr.ceiling(mechanism).advantage == advantage_cap(mechanism)
+        assert total_variation(mechanism) == near(2 * cr.ceiling(mechanism).even_two - 1)
+        assert total_variation(mechanism) > total_variation(mechanism.noise)
+        assert cr.ceiling(mechanism).advantage == total_variation(mechanism)
 
     def test_odds(self) -> None:
         assert odds_bound(cr.Geometric(1.5)) == near(math.exp(3.0))
@@ -271,7 +271,7 @@ class TestAdvantage:
 
 def test_without_noise_and_with_noise_without_end() -> None:
     assert of(SKEWED, NoNoise()) == 1.0
-    assert of(SKEWED, EndlessNoise()) == 0.6
+    assert of(SKEWED, InfiniteNoise()) == 0.6
 
 
 @pytest.mark.parametrize("name", ["laplace", "geometric", "gaussian", "discrete-gaussian"])

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cellrisk.noise.distributions import DiscreteGaussianNoise, GaussianNoise, GeometricNoise, LaplaceNoise, Noise
-from cellrisk.risk.ceilings import Labels, advantage_cap, find_success
+from cellrisk.risk.ceilings import Labels, find_success, total_variation
 from tests.examples import examples
 
 ROOM = 1e-11
@@ -64,7 +64,7 @@ def test_two_labels_gain_at_most_the_total_variation(prior: float, epsilon: floa
     """C = max over tests of pi P(A) + (1 - pi)(1 - Q(A)), and two counts differ by at most twice what one does."""
     noise = kind(1 / epsilon)
     found = find_success(noise, Labels.of((prior, 1 - prior)))
-    assert found <= max(prior, 1 - prior) + min(prior, 1 - prior) * min(2 * advantage_cap(noise), 1.0) + ROOM
+    assert found <= max(prior, 1 - prior) + min(prior, 1 - prior) * min(2 * total_variation(noise), 1.0) + ROOM
     assert found <= find_success(noise, Labels.even(2)) + abs(prior - 0.5) + ROOM
 
 

@@ -99,7 +99,7 @@ def test_people_and_margin_are_limits_on_the_same_risk(adult: cr.FrequencyTable)
     by_risk = cr.choose(adult, max_risk=8000 / adult.n_records)
     assert by_people.epsilon == pytest.approx(by_risk.epsilon, rel=1e-7, abs=0)
     assert by_people.epsilon is not None
-    assert count_people(adult.profiles(), cr.Geometric(epsilon=by_people.epsilon)).mean <= 8000
+    assert count_people(adult.profiles(), cr.Geometric(epsilon=by_people.epsilon).channel).mean <= 8000
     by_margin = cr.choose(adult, margin=0.05)
     assert by_margin.epsilon == pytest.approx(cr.choose(adult, max_risk=0.3).epsilon, rel=1e-7, abs=0)
     both = cr.choose(adult, max_risk=0.3, max_people=8000)
@@ -141,7 +141,7 @@ def test_alternatives_say_what_they_cost(adult: cr.FrequencyTable) -> None:
     assert looser.verdict == "breaks the limit on the risk"
     assert recommended.verdict == stricter.verdict == "within every limit"
     for each in choice.alternatives:
-        assert same(each.people[0], count_people(adult.profiles(), cr.Geometric(epsilon=each.epsilon)))
+        assert same(each.people[0], count_people(adult.profiles(), cr.Geometric(epsilon=each.epsilon).channel))
         assert f"{each.people[0].mean:,.0f}" in str(choice)
     free = weigh(choice.measured, choice.options[0].mechanism, 1.0)
     assert {each.verdict for each in free} == {"no limit was set"}

@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 import cellrisk as cr
 from cellrisk.counts.profiles import Profiles
 from cellrisk.errors import InvalidInput
-from cellrisk.noise.distributions import EndlessNoise, NoNoise
+from cellrisk.noise.channel import AdditiveChannel
+from cellrisk.noise.distributions import InfiniteNoise, NoNoise
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.risk.caused import Caused, caused_shares, count_caused
-from cellrisk.risk.ceilings import advantage_cap
-from cellrisk.risk.measures import Dirichlet, MarginalShrinkage, Shrinkage, Survival
+from cellrisk.risk.ceilings import total_variation
+from cellrisk.risk.measures import Dirichlet, MarginalShrinkage, Shrinkage
 from cellrisk.risk.measures.sizes import NegativeBinomialSizes, PoissonSizes
 from cellrisk.risk.people import count_people
 from tests.decision import oracle
@@ -37,7 +38,7 @@ KINDS = {
 
 
 def expose(profiles: Profiles, mechanism: Mechanism, attack: str = "homogeneity") -> float:
-    return count_people(profiles, mechanism, attack).mean
+    return count_people(profiles, mechanism.channel, attack).mean
 
 
 @pytest.mark.parametrize("threshold", [0.5, 1.5, 5.5])
@@ -60,7 +61,7 @@ def test_is_what_every_noise_gives(kind: str, neighbours: str, threshold: float)
         # No narrower interval would do.
         assert sum(chance for number, chance in total.items() if number <= found.low) > 0.02499
         assert sum(chance for number, chance in total.items() if number >= found.high) > 0.02499
-        shares = caused_shares(profiles, Survival((mechanism.noise,), threshold))
+        shares = caused_shares(profiles, AdditiveChannel((mechanism.noise,), threshold))
         assert shares[0] * profiles.n_records == near(mean)
 
 
@@ -103,7 +104,7 @@ def test_records_left_out_one_by_one() -> None:
 @pytest.mark.parametrize("mechanism", [cr.Laplace(0.9), cr.Geometric(1.2, threshold=1.5)], ids=["laplace", "geometric"])
 @pytest.mark.parametrize("alpha", [(0.4, 1.5), (0.7, 0.2, 2.0)], ids=["two", "three"])
 def test_tables_being_planned(alpha: tuple[float, ...], mechanism: Mechanism) -> None:
-    survival = Survival((mechanism.noise,), mechanism.threshold)
+    channel = mechanism.channel
 
     def of_size(n: int) -> float:
         """The expected people caused in a cell of that size, over every vector of counts."""
@@ -122,13 +123,13 @@ def test_tables_being_planned(alpha: tuple[float, ...], mechanism: Mechanism) ->
 
     cells = [[2, 0, 0][: len(alpha)], [3, 1, 0][: len(alpha)], [1, 0, 0][: len(alpha)]]
     profiles = Profiles.from_cells(cells, n_levels=len(alpha))
-    found = caused_shares(profiles, survival, Shrinkage(Dirichlet.given(alpha, len(alpha))))[0] * profiles.n_records
+    found = caused_shares(profiles, channel, Shrinkage(Dirichlet.given(alpha, len(alpha))))[0] * profiles.n_records
     assert found == near(sum(of_size(sum(counts)) for counts in cells))
 
 
 def test_tables_being_planned_with_random_sizes() -> None:
     alpha, mechanism = (0.4, 1.5), cr.Laplace(0.9)
-    survival = Survival((mechanism.noise,))
+    channel = mechanism.channel
     profiles = Profiles.from_cells([[2, 0]], n_levels=2)
     of_size = [
         sum(
@@ -142,7 +143,7 @@ def test_tables_being_planned_with_random_sizes() -> None:
     sizes = PoissonSizes(1.3, truncated=False, source="given")
     weight = [math.exp(n * math.log(1.3) - math.lgamma(n + 1)) for n in range(26)]
     expected = sum(w * d for w, d in zip(weight, of_size, strict=True)) / sum(w * n for n, w in enumerate(weight))
-    found = caused_shares(profiles, survival, MarginalShrinkage(Dirichlet.given(alpha, 2), sizes))[0]
+    found = caused_shares(profiles, channel, MarginalShrinkage(Dirichlet.given(alpha, 2), sizes))[0]
     assert found == pytest.approx(expected, rel=1e-9, abs=0)
 
 
@@ -168,7 +169,7 @@ def test_never_above_what_the_guarantee_promises(
     assert found.bound == near(min(promised, exposed))
     assert 0 <= found.people <= found.bound + slack
     assert found.people <= found.cap + slack
-    assert found.cap == near(advantage_cap(mechanism) * profiles.n_records)
+    assert found.cap == near(total_variation(mechanism) * profiles.n_records)
     lone = float(np.exp(0) * oracle.law(mechanism.noise)[1].max())
     share = found.cap / profiles.n_records
     if neighbours == "add-remove":
@@ -192,7 +193,9 @@ def test_limits_at_both_ends(kind: str, threshold: float) -> None:
     loud, silent = (cr.mechanism(kind, epsilon=epsilon, threshold=threshold) for epsilon in (1e-7, 600.0))
     assert count_caused(profiles, loud, expose(profiles, loud)).people < 1e-5
     assert count_caused(profiles, silent, expose(profiles, silent)).people == near(pivotal)
-    ends = caused_shares(profiles, Survival((EndlessNoise(), silent.noise, EndlessNoise(), NoNoise()), threshold))
+    ends = caused_shares(
+        profiles, AdditiveChannel((InfiniteNoise(), silent.noise, InfiniteNoise(), NoNoise()), threshold)
+    )
     assert ends.tolist() == near([0, pivotal / profiles.n_records, 0, pivotal / profiles.n_records])
 
 
@@ -222,7 +225,7 @@ def test_large_cells_and_many_labels() -> None:
         assert 0 < found.people <= found.bound
     wide = Profiles.from_cells([[3, 1, *[0] * 998], [1] * 1000], n_levels=1000)
     found = count_caused(wide, cr.Geometric(6.0), expose(wide, cr.Geometric(6.0)))
-    q = [float(cr.Geometric(6.0).noise.vanish(count)) for count in range(4)]
+    q = [float(cr.Geometric(6.0).noise.p_zero(count)) for count in range(4)]
     first = [math.tanh(3.0) * math.exp(-6.0 * abs(count - 1)) for count in range(4)]
     expected = (3 * first[3] * q[1] + first[1] * q[3]) * q[0] ** 998 + 1000 * first[1] * q[1] ** 999
     assert found.people == near(expected)
@@ -246,17 +249,19 @@ class TestAdult:
         ],
     )
     def test_laplace(self, adult: cr.FrequencyTable, epsilon: float, expected: float) -> None:
-        found = caused_shares(adult.profiles(), Survival((cr.Laplace(epsilon).noise,)))[0] * adult.n_records
+        found = caused_shares(adult.profiles(), cr.Laplace(epsilon).channel)[0] * adult.n_records
         assert found == pytest.approx(expected, rel=6e-6, abs=0)
 
     @pytest.mark.parametrize(("epsilon", "expected"), [(0.1, 228.631), (1, 1148.04), (3, 2343.62)])
     def test_geometric(self, adult: cr.FrequencyTable, epsilon: float, expected: float) -> None:
-        found = caused_shares(adult.profiles(), Survival((cr.Geometric(epsilon).noise,)))[0] * adult.n_records
+        found = caused_shares(adult.profiles(), cr.Geometric(epsilon).channel)[0] * adult.n_records
         assert found == pytest.approx(expected, rel=6e-6, abs=0)
 
     @pytest.mark.parametrize(("threshold", "expected"), [(1.5, 1214.52), (5.5, 678.898), (10.5, 366.132)])
     def test_thresholds(self, adult: cr.FrequencyTable, threshold: float, expected: float) -> None:
-        found = caused_shares(adult.profiles(), Survival((cr.Laplace(1.0).noise,), threshold))[0] * adult.n_records
+        found = (
+            caused_shares(adult.profiles(), AdditiveChannel((cr.Laplace(1.0).noise,), threshold))[0] * adult.n_records
+        )
         assert found == pytest.approx(expected, rel=6e-6, abs=0)
 
     def test_spread_replace_and_plurality(self, adult: cr.FrequencyTable) -> None:
@@ -297,7 +302,7 @@ def test_negative_binomial_sizes_count_people() -> None:
     """Sizes are weighted by themselves: with a Dirichlet of the same total, a cell's counts are independent."""
     shapes, theta = (0.3, 0.9), 0.6
     mechanism = cr.Geometric(1.0)
-    q = [float(mechanism.noise.vanish(n)) for n in range(120)]
+    q = [float(mechanism.noise.p_zero(n)) for n in range(120)]
     first = [math.tanh(0.5) * math.exp(-abs(n - 1)) for n in range(120)]
 
     def prior(shape: float) -> np.ndarray:
@@ -310,7 +315,7 @@ def test_negative_binomial_sizes_count_people() -> None:
     sizes = NegativeBinomialSizes(sum(shapes), sum(shapes) * theta / (1 - theta), truncated=False, source="given")
     found = caused_shares(
         Profiles.from_cells([[1, 0]], n_levels=2),
-        Survival((mechanism.noise,)),
+        mechanism.channel,
         MarginalShrinkage(Dirichlet.given(shapes, 2), sizes),
     )[0]
     assert found == pytest.approx(expected, rel=1e-8, abs=0)
@@ -320,10 +325,10 @@ def test_assess_tells_of_planned_tables_where_they_are_asked_for() -> None:
     frame = pd.DataFrame({"home": [0, 0, 1, 1, 1, 2, 3, 3], "job": list("ababbaab")})
     table = cr.tabulate(frame, "home", "job")
     found = cr.assess(table, "geometric", epsilon=1.0, measures=["local", "shrinkage", "marginal_shrinkage"])
-    survival = Survival((cr.Geometric(1.0).noise,))
+    channel = cr.Geometric(1.0).channel
     for each in found.planned:
         measure = found.fitted["job"].measure(each.measure)
-        assert each.share == near(caused_shares(table.profiles(), survival, measure)[0])
+        assert each.share == near(caused_shares(table.profiles(), channel, measure)[0])
         assert each.sentence in str(found)
     assert [each.measure for each in found.planned] == ["shrinkage", "marginal_shrinkage"]
     assert found.to_dict()["planned"] == [vars(each) for each in found.planned]

@@ -18,9 +18,9 @@ from cellrisk.counts.table import Attribute
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.distributions import (
     DiscreteGaussianNoise,
-    EndlessNoise,
     GaussianNoise,
     GeometricNoise,
+    InfiniteNoise,
     LaplaceNoise,
     Noise,
     NoNoise,
@@ -199,7 +199,7 @@ def test_limits(n_levels: int) -> None:
     belief = read_belief("negbin", attribute.levels, 4)
     has, everybody = sum(counts[0] for counts in cells), sum(map(sum, cells))
     share = has / everybody
-    for noise in (EndlessNoise(), LaplaceNoise(2e4)):
+    for noise in (InfiniteNoise(), LaplaceNoise(2e4)):
         below, above = find_certainty(attribute, noise, 0.5, (share - 0.01, share + 0.01), belief)
         assert (below.right, below.named) == (pytest.approx(has, abs=0.1), pytest.approx(everybody, abs=0.1))
         assert (above.right, above.named) == (pytest.approx(0, abs=0.1), pytest.approx(0, abs=0.1))

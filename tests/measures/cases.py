@@ -8,6 +8,7 @@ from functools import cache
 import mpmath as mp
 
 from cellrisk.counts.profiles import Profiles
+from cellrisk.noise.channel import AdditiveChannel
 from cellrisk.noise.distributions import DiscreteGaussianNoise, GaussianNoise, GeometricNoise, LaplaceNoise, Noise
 from cellrisk.risk.measures import (
     Dirichlet,
@@ -18,7 +19,6 @@ from cellrisk.risk.measures import (
     Measure,
     Shrinkage,
     SizeDistribution,
-    Survival,
 )
 from cellrisk.risk.measures.sizes import NegativeBinomialSizes, PoissonSizes
 from tests.measures import oracle
@@ -84,7 +84,7 @@ MEASURES = tuple(measures_for(2))
 def ours(measure: str, cell: tuple[int, ...], noise: Noise, threshold: float, form: str) -> float:
     """The package's risk of one cell."""
     profiles = Profiles.from_cells([cell], n_levels=len(cell))
-    averages = measures_for(len(cell))[measure].average(profiles, Survival((noise,), threshold), (form,))
+    averages = measures_for(len(cell))[measure].average(profiles, AdditiveChannel((noise,), threshold), (form,))
     assert set(averages) == {(form, "uniform"), (form, "records")}
     assert math.isclose(averages[form, "uniform"][0], averages[form, "records"][0], rel_tol=1e-15)
     return float(averages[form, "uniform"][0])

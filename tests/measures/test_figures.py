@@ -9,7 +9,7 @@ import pytest
 
 from cellrisk.counts.profiles import Profiles
 from cellrisk.noise.mechanisms import Mechanism, mechanism
-from cellrisk.risk.measures import Dirichlet, Expected, Local, Measure, Shrinkage, Survival
+from cellrisk.risk.measures import Dirichlet, Expected, Local, Measure, Shrinkage
 from tests.shared_data import needs_shared_data, read
 
 BANKRUPTCY_SUBSET = {(1,): 18, (2,): 20, (3,): 1, (4,): 9, (5,): 2, (7,): 1, (8,): 1, (9,): 1, (11,): 1} | {
@@ -49,7 +49,7 @@ def profiles_of(rows: dict[tuple[int, ...], int], n_levels: int) -> Profiles:
 
 
 def average(measure: Measure, profiles: Profiles, setting: Mechanism, form: str) -> tuple[float, float]:
-    found = measure.average(profiles, Survival((setting.noise,), setting.threshold), (form,))
+    found = measure.average(profiles, setting.channel, (form,))
     return float(found[form, "uniform"][0]), float(found[form, "records"][0])
 
 

@@ -8,10 +8,11 @@ import pytest
 
 from cellrisk.counts.profiles import Profiles
 from cellrisk.errors import InvalidInput
-from cellrisk.noise.distributions import DiscreteGaussianNoise, EndlessNoise, GaussianNoise, LaplaceNoise, NoNoise
+from cellrisk.noise.channel import AdditiveChannel
+from cellrisk.noise.distributions import DiscreteGaussianNoise, GaussianNoise, InfiniteNoise, LaplaceNoise, NoNoise
 from cellrisk.noise.mechanisms import MECHANISMS, mechanism
 from cellrisk.risk.attacks import GUESSES
-from cellrisk.risk.measures import FORMS, Dirichlet, Survival
+from cellrisk.risk.measures import FORMS, Dirichlet
 from cellrisk.risk.measures.dirichlet import all_same, labels_drawn
 from tests.measures import cases, oracle
 
@@ -41,7 +42,7 @@ BELOW: dict[float, oracle.Probability] = {
 @pytest.mark.parametrize("measure", cases.MEASURES)
 def test_endless_noise_agrees_with_enumeration(measure: str, form: str) -> None:
     for cell in cells_for(measure):
-        ours = cases.ours(measure, cell, EndlessNoise(), 0.5, form)
+        ours = cases.ours(measure, cell, InfiniteNoise(), 0.5, form)
         theirs = cases.theirs(measure, cell, half, form)
         assert abs(ours - theirs) <= tolerance(measure), cell
 
@@ -63,10 +64,10 @@ def test_closed_forms_are_the_sums_that_they_replace(measure: str, form: str) ->
     cell = (400, 90, 3, 1)
     made = cases.measures_for(4)[measure]
     reduced = made.reduce(Profiles.from_cells([cell], n_levels=4))
-    survival = Survival((EndlessNoise(),))
+    channel = AdditiveChannel((InfiniteNoise(),))
     block = reduced.blocks[0]
-    summed = made.risk(block, 4, survival, (form,))[form][0, 0]
-    closed = made.chance(block, 4, survival, (form,))[form][0, 0]
+    summed = made.risk(block, 4, channel, (form,))[form][0, 0]
+    closed = made.limit(block, 4, channel, (form,))[form][0, 0]
     assert abs(summed - closed) <= 1e-12 * closed
 
 
@@ -74,18 +75,18 @@ def test_closed_forms_are_the_sums_that_they_replace(measure: str, form: str) ->
 @pytest.mark.parametrize("measure", cases.MEASURES)
 def test_wide_noise_tends_to_the_closed_forms(measure: str, kind: type[LaplaceNoise]) -> None:
     for form in FORMS:
-        ours = cases.ours(measure, (7, 3, 1), EndlessNoise(), 1.5, form)
+        ours = cases.ours(measure, (7, 3, 1), InfiniteNoise(), 1.5, form)
         assert abs(cases.ours(measure, (7, 3, 1), kind(1e9), 1.5, form) - ours) <= 1e-7
 
 
 def test_endless_noise_stands_among_others() -> None:
     """Noises keep their order, whichever of them has grown without bound."""
     profiles = Profiles.from_cells([[7, 2, 1], [4, 0, 0]], n_levels=3)
-    noises = [EndlessNoise(), LaplaceNoise(2.0), LaplaceNoise(0.5), EndlessNoise(), NoNoise()]
+    noises = [InfiniteNoise(), LaplaceNoise(2.0), LaplaceNoise(0.5), InfiniteNoise(), NoNoise()]
     for measure in cases.measures_for(3).values():
-        together = measure.average(profiles, Survival(tuple(noises)))
+        together = measure.average(profiles, AdditiveChannel(tuple(noises)))
         for column, noise in enumerate(noises):
-            alone = measure.average(profiles, Survival((noise,)))
+            alone = measure.average(profiles, AdditiveChannel((noise,)))
             for key, values in together.items():
                 assert values[column] == pytest.approx(alone[key][0], rel=1e-13, abs=1e-300)
 
@@ -117,18 +118,18 @@ def test_consecutive_sizes_follow_from_one_another(concentration: float) -> None
 @pytest.mark.parametrize("attack", GUESSES)
 def test_a_guess_under_endless_noise(attack: str) -> None:
     profiles = Profiles.from_cells([[5, 2, 0], [1, 0, 0]], n_levels=3)
-    limit, wide = GUESSES[attack]().average(profiles, Survival((EndlessNoise(), LaplaceNoise(1e6))), ("tight",))[
-        "tight", "records"
-    ]
+    limit, wide = GUESSES[attack]().average(
+        profiles, AdditiveChannel((InfiniteNoise(), LaplaceNoise(1e6))), ("tight",)
+    )["tight", "records"]
     assert limit == pytest.approx((1 - 1 / 8) / 3, rel=1e-14, abs=0)
     assert limit == pytest.approx(wide, abs=1e-5)
     with pytest.raises(InvalidInput, match="one form"):
-        GUESSES[attack]().average(profiles, Survival((EndlessNoise(),)), ("exact",))
+        GUESSES[attack]().average(profiles, AdditiveChannel((InfiniteNoise(),)), ("exact",))
 
 
 def test_endless_noise_is_not_drawn_and_none_is_nothing() -> None:
     with pytest.raises(InvalidInput, match="cannot be drawn"):
-        EndlessNoise().sample(np.random.default_rng(1), (3,))
+        InfiniteNoise().sample(np.random.default_rng(1), (3,))
     assert NoNoise().sample(np.random.default_rng(1), (3,)).tolist() == [0.0, 0.0, 0.0]
 
 
@@ -143,7 +144,7 @@ def test_limit_noise_is_where_noise_goes(name: str, delta: float, neighbours: st
         assert type(limit) is type(near) is FINITE[name]
         assert limit.scale == pytest.approx(near.scale, rel=1e-5, abs=0)
     else:
-        assert isinstance(limit, EndlessNoise)
+        assert isinstance(limit, InfiniteNoise)
         assert near.scale > 1e10
 
 

@@ -10,7 +10,6 @@ import pytest
 from scipy.special import expit, gammaincc
 from scipy.stats import gamma
 
-from cellrisk.risk.measures import mixtures
 from cellrisk.risk.measures.mixtures import (
     _grid,
     _log_beyond,
@@ -20,9 +19,6 @@ from cellrisk.risk.measures.mixtures import (
     gamma_size_biased,
     legendre_rule,
 )
-from cellrisk.risk.measures.pmf import negative_binomial_pmf, poisson_pmf
-from cellrisk.system.arrays import Floats
-from tests.measures.watched import Watched
 
 
 def test_the_upper_tail_of_the_size_biased_density_agrees_with_mpmath() -> None:
@@ -122,38 +118,6 @@ def test_nodes_with_a_record_aside_are_those_that_add_enough(shape: float, mean:
     assert weights[places] == pytest.approx(np.exp(logs[1:-1]), rel=1e-9, abs=0)
 
 
-@pytest.mark.parametrize(
-    ("shape", "mean", "nearly_poisson"),
-    [
-        (2048.0, 32.0, False),  # a scale of 1/64 itself
-        (2049.0, 32.0, True),
-        (2040.0, 32.0, False),
-        (400.0, 1.0, False),
-        (400.1, 1.0, True),
-        (10_000.0, 100.0, False),  # the mean squared itself
-        (10_001.0, 100.0, True),
-        (1e6, 800.0, True),  # e^t alone would overflow
-        (1e10, 800.0, True),
-    ],
-)
-def test_nearly_poisson_sizes_with_a_record_aside(
-    shape: float, mean: float, nearly_poisson: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """80 points where the tail falls, and below them 16 and 1.2 for each record, down to 45 records."""
-    grids, rules = (Watched(monkeypatch, mixtures, name) for name in ("_grid", "legendre_rule"))
-    rates, weights = gamma_size_biased(shape, mean)
-    counts = np.arange(int(mean + 12 * math.sqrt(mean) + 20))
-    theirs = negative_binomial_pmf(counts + 1, shape, mean)
-    assert np.abs(weights @ poisson_pmf(counts, rates[:, None]) - theirs).max() < 2e-14
-    assert len(grids.calls) == (0 if nearly_poisson else 1)
-    if nearly_poisson:
-        edge = (shape - 9.5 * math.sqrt(shape)) * mean / (shape + mean)
-        below = 16 + math.ceil(1.2 * min(edge, 45.0))
-        assert [points for (points,) in rules.calls] == [80, 64, below]
-        assert len(rates) == len(weights) == below + 80
-        assert max(0.0, edge - 45.0) < rates[0] < rates[below - 1] < edge < rates[below]
-
-
 @pytest.mark.parametrize(("lowest", "start"), [(0.0, -22.5), (1.0, -22.5), (1.44, 0.2), (100.0, 9.0)])
 def test_grids_run_from_the_lowest_to_what_a_gamma_law_can_reach(lowest: float, start: float) -> None:
     """Past x = shape + sqrt(90 shape) + 45 a law has less than exp(-45); the square of softplus(y) is above y's."""
@@ -163,12 +127,3 @@ def test_grids_run_from_the_lowest_to_what_a_gamma_law_can_reach(lowest: float, 
     highest = math.sqrt((40.0 + 60.0 + 45.0) * 1.25)
     assert highest <= y[-1] < highest + 0.3 + 1e-9
     assert x == pytest.approx(np.log1p(np.exp(y)) ** 2, rel=1e-9, abs=0)
-
-
-def test_the_continued_fraction_is_for_the_upper_tail_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """From three deviations and three more above the mean; below, scipy's function is exact and quick."""
-    watched = Watched(monkeypatch, mixtures, "_upper_fraction")
-    x: Floats = np.array([1.0, 4.0, 12.9, 13.0, 13.1, 40.0])
-    found = _log_beyond(4.0, 0.5, x)
-    assert watched.calls[0][1].tolist() == [13.1, 40.0]
-    assert found == pytest.approx(x / 3 - 4 * math.log(1.5) + np.log(gammaincc(4.0, x)), rel=1e-12, abs=1e-12)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from cellrisk.counts.profiles import Profiles
 from cellrisk.errors import InvalidInput
+from cellrisk.noise.channel import AdditiveChannel
 from cellrisk.noise.distributions import DiscreteGaussianNoise, GaussianNoise, GeometricNoise, LaplaceNoise, Noise
 from cellrisk.risk.measures import (
     FORMS,
@@ -23,7 +24,6 @@ from cellrisk.risk.measures import (
     MarginalShrinkage,
     Measure,
     Shrinkage,
-    Survival,
     average_risks,
 )
 from cellrisk.risk.measures.sizes import NegativeBinomialSizes, PoissonSizes
@@ -61,9 +61,9 @@ def test_range_order_and_average(
 ) -> None:
     n_levels = len(cells[0])
     profiles = Profiles.from_cells(cells, n_levels)
-    survival = Survival(tuple(laws), threshold)
+    channel = AdditiveChannel(tuple(laws), threshold)
     for measure in every_measure(n_levels, alpha, law):
-        found = measure.average(profiles, survival)
+        found = measure.average(profiles, channel)
         for weights in WEIGHTS:
             published, exact, tight = (found[form, weights] for form in FORMS)
             for risk in (published, exact, tight):
@@ -79,7 +79,8 @@ def test_order_of_levels_and_cells_does_not_matter(cells: list[list[int]], noise
     n_levels = len(cells[0])
     for measure in (Local(), Expected()):
         first, second = (
-            measure.average(Profiles.from_cells(table, n_levels), Survival((noise,))) for table in (cells, shuffled)
+            measure.average(Profiles.from_cells(table, n_levels), AdditiveChannel((noise,)))
+            for table in (cells, shuffled)
         )
         for key in first:
             assert first[key][0] == second[key][0]  # to the last bit
@@ -91,7 +92,7 @@ def test_duplicated_cells_change_nothing(cells: list[list[int]], noise: Noise, t
     n_levels = len(cells[0])
     for measure in (Local(), Expected()):
         once, often = (
-            measure.average(Profiles.from_cells(table, n_levels), Survival((noise,)))
+            measure.average(Profiles.from_cells(table, n_levels), AdditiveChannel((noise,)))
             for table in (cells, cells * times)
         )
         for key in once:
@@ -103,10 +104,10 @@ def test_duplicated_cells_change_nothing(cells: list[list[int]], noise: Noise, t
 def test_homogeneous_cells_have_one_risk(sizes: list[int], n_levels: int, noise: Noise) -> None:
     """With one label in every cell all forms of local and expected agree."""
     profiles = Profiles.from_cells([[n] + [0] * (n_levels - 1) for n in sizes], n_levels)
-    survival = Survival((noise,))
-    reference = Local().average(profiles, survival)
+    channel = AdditiveChannel((noise,))
+    reference = Local().average(profiles, channel)
     for measure in (Local(), Expected()):
-        for (_, weights), risk in measure.average(profiles, survival).items():
+        for (_, weights), risk in measure.average(profiles, channel).items():
             assert math.isclose(risk[0], reference["exact", weights][0], rel_tol=1e-12)
 
 
@@ -116,25 +117,25 @@ def test_limits_of_alpha(cells: list[list[int]], noise: Noise) -> None:
     """alpha to 0 makes every cell homogeneous; alpha to infinity draws every cell from one set of proportions."""
     n_levels = len(cells[0])
     profiles = Profiles.from_cells(cells, n_levels)
-    survival = Survival((noise,))
+    channel = AdditiveChannel((noise,))
     mean = tuple((k + 1) / (n_levels * (n_levels + 1) / 2) for k in range(n_levels))
     for limit, near in ((0.0, 1e-9), (math.inf, 1e9)):
-        at_limit = Shrinkage(Dirichlet(mean, limit, "mle")).average(profiles, survival)
-        close = Shrinkage(Dirichlet(mean, near, "mle")).average(profiles, survival)
+        at_limit = Shrinkage(Dirichlet(mean, limit, "mle")).average(profiles, channel)
+        close = Shrinkage(Dirichlet(mean, near, "mle")).average(profiles, channel)
         for key in at_limit:
             assert math.isclose(at_limit[key][0], close[key][0], rel_tol=1e-5, abs_tol=1e-9), (limit, key)
 
 
 def test_shrinkage_at_the_limits_is_local_and_pooled_multinomial() -> None:
-    survival = Survival((LaplaceNoise(1.0), GaussianNoise(4.0)))
+    channel = AdditiveChannel((LaplaceNoise(1.0), GaussianNoise(4.0)))
     homogeneous = Profiles.from_cells([[3, 0, 0], [1, 0, 0], [0, 7, 0]], 3)
-    zero = Shrinkage(Dirichlet((0.5, 0.3, 0.2), 0.0, "mle")).average(homogeneous, survival)
-    local = Local().average(homogeneous, survival)
+    zero = Shrinkage(Dirichlet((0.5, 0.3, 0.2), 0.0, "mle")).average(homogeneous, channel)
+    local = Local().average(homogeneous, channel)
     for key in zero:
         assert np.allclose(zero[key], local[key], rtol=1e-13, atol=0)
     one_cell = Profiles.from_cells([[5, 3, 2]], 3)
-    pooled = Shrinkage(Dirichlet((0.5, 0.3, 0.2), math.inf, "mle")).average(one_cell, survival)
-    expected = Expected().average(one_cell, survival)
+    pooled = Shrinkage(Dirichlet((0.5, 0.3, 0.2), math.inf, "mle")).average(one_cell, channel)
+    expected = Expected().average(one_cell, channel)
     for key in pooled:
         assert np.allclose(pooled[key], expected[key], rtol=1e-12, atol=0)
 
@@ -150,9 +151,9 @@ def test_many_noises_at_once_are_the_same_as_one_by_one() -> None:
         Marginal(size_law),
         MarginalShrinkage(prior, size_law),
     ):
-        together = measure.average(profiles, Survival(laws))
+        together = measure.average(profiles, AdditiveChannel(laws))
         for place in (0, 63, 64, 149):
-            alone = measure.average(profiles, Survival((laws[place],)))
+            alone = measure.average(profiles, AdditiveChannel((laws[place],)))
             for key, value in alone.items():
                 assert math.isclose(together[key][place], value[0], rel_tol=1e-12)
 
@@ -164,8 +165,8 @@ def test_large_cells_cost_a_window_not_a_square() -> None:
     prior = Dirichlet.given([1.0, 0.5, 0.1], 3)
     tracemalloc.start()
     try:
-        found = Expected().average(profiles, Survival(laws))
-        shrunk = Shrinkage(prior).average(profiles, Survival(laws[:2]))
+        found = Expected().average(profiles, AdditiveChannel(laws))
+        shrunk = Shrinkage(prior).average(profiles, AdditiveChannel(laws[:2]))
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -178,14 +179,14 @@ def test_rows_name_their_weights() -> None:
     profiles = Profiles.from_cells([[2, 1]], 2)
     law = PoissonSizes(2.0, True, "given")
     measures = every_measure(2, 1.0, law)
-    rows = list(average_risks(profiles, measures, Survival((LaplaceNoise(1.0),))))
+    rows = list(average_risks(profiles, measures, AdditiveChannel((LaplaceNoise(1.0),))))
     assert len(rows) == 4 * 3 * 2 + 3
     assert {weights for measure, _, weights, _ in rows if measure == "marginal_shrinkage"} == {None}
 
 
 def test_an_empty_table_is_refused() -> None:
     with pytest.raises(InvalidInput, match="without records"):
-        Local().average(Profiles.from_cells([[0, 0]], 2), Survival((LaplaceNoise(1.0),)))
+        Local().average(Profiles.from_cells([[0, 0]], 2), AdditiveChannel((LaplaceNoise(1.0),)))
 
 
 def test_profiles_are_checked() -> None:

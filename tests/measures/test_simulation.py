@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from cellrisk.counts.profiles import Profiles
+from cellrisk.noise.channel import AdditiveChannel
 from cellrisk.noise.distributions import DiscreteGaussianNoise, GaussianNoise, GeometricNoise, LaplaceNoise, Noise
-from cellrisk.risk.measures import Dirichlet, Expected, Local, Marginal, Measure, Shrinkage, Survival
+from cellrisk.risk.measures import Dirichlet, Expected, Local, Marginal, Measure, Shrinkage
 from cellrisk.risk.measures.sizes import NegativeBinomialSizes, PoissonSizes
 from cellrisk.system.arrays import Floats, Integers
 
@@ -56,7 +57,7 @@ def test_simulated_releases_agree(name: str, noise: Noise, threshold: float) -> 
     generator = np.random.default_rng(7)
     measure, counts = counts_for(name, generator)
     exact, tight = attack(counts, noise, threshold, generator)
-    found = measure.average(Profiles.from_cells([CELL], 4), Survival((noise,), threshold), ("exact", "tight"))
+    found = measure.average(Profiles.from_cells([CELL], 4), AdditiveChannel((noise,), threshold), ("exact", "tight"))
     for form, outcome in (("exact", exact), ("tight", tight)):
         error = outcome.std() / np.sqrt(len(outcome))
         assert abs(outcome.mean() - found[form, "uniform"][0]) < 4.5 * error, form

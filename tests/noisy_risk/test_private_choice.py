@@ -1,4 +1,4 @@
-"""An epsilon that is chosen privately: the ways to choose against their own definitions, the limit, the price."""
+"""An epsilon that is chosen privately: permute-and-flip against its definition, the limit, the price."""
 
 from __future__ import annotations
 
@@ -18,10 +18,9 @@ from cellrisk.errors import CellriskError, InvalidInput
 from cellrisk.publish.noisy_risk import private_choice
 from cellrisk.publish.noisy_risk.private_choice import (
     USUAL_GRID,
-    WAYS,
     Scored,
     choose_privately,
-    draw_exponential,
+    find_error,
     permute_and_flip,
 )
 from cellrisk.publish.noisy_risk.sensitivity import UNIT
@@ -56,12 +55,11 @@ def test_choices_come_as_often_as_they_should() -> None:
     number = 3000
     exponents = [float(each) for each in SCORED.exponents()]
     weights = [math.exp(-each) for each in exponents]
-    wanted = {"exponential": [each / sum(weights) for each in weights], "flip": flip_weights(exponents)}
-    for name, draw in (("exponential", draw_exponential), ("flip", permute_and_flip)):
-        found = Counter(draw(SCORED) for _ in range(number))
-        for place, chance in enumerate(wanted[name]):
-            assert abs(found[place] / number - chance) < 5 * math.sqrt(chance / number)
-    assert wanted["flip"][2] > wanted["exponential"][2]
+    wanted = flip_weights(exponents)
+    found = Counter(permute_and_flip(SCORED) for _ in range(number))
+    for place, probability in enumerate(wanted):
+        assert abs(found[place] / number - probability) < 5 * math.sqrt(probability / number)
+    assert wanted[2] > weights[2] / sum(weights)  # the best is chosen more often than by the exponential mechanism
 
 
 def lost(one: Scored, other: Scored) -> float:
@@ -95,12 +93,11 @@ def table() -> cr.FrequencyTable:
     return cr.tabulate(people, "q", "y", levels={"y": ["a", "b"], "q": list(range(4000))}, outside="drop")
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_the_choice_keeps_the_limit_and_comes_near_it(way: str, table: cr.FrequencyTable) -> None:
+def test_the_choice_keeps_the_limit_and_comes_near_it(table: cr.FrequencyTable) -> None:
     grid = [0.05, 0.2, 0.5, 1.0, 2.0, 4.0]
     caused = [count_caused(table.profiles("y"), cr.Geometric(each), 1.0).people for each in grid]
     limit = (caused[3] + caused[4]) / 2
-    found = [choose_privately(table, private=2.0, max_caused_people=limit, grid=grid, way=way) for _ in range(5)]
+    found = [choose_privately(table, private=2.0, max_caused_people=limit, grid=grid) for _ in range(5)]
     for each in found:
         assert each.error < (caused[4] - caused[3]) / 2
         assert each.epsilon == near(1.0)
@@ -109,15 +106,10 @@ def test_the_choice_keeps_the_limit_and_comes_near_it(way: str, table: cr.Freque
     assert json.loads(json.dumps(found[0].to_dict()))["lowered_by"] == near(found[0].error)
 
 
-def test_errors_are_the_known_ones(table: cr.FrequencyTable) -> None:
-    """Fifty points, epsilon 0.1 and 1 in 20: (2/0.1) ln(51/0.05) people for a sensitivity of one, and 608."""
+def test_the_error_is_the_known_one() -> None:
+    """Fifty points, epsilon 0.1 and 1 in 20: (2/0.1) ln(51/0.05) people for a sensitivity of one."""
     units = round(1 / UNIT)
-    assert WAYS["exponential"][1](units, 0.1, 50, 0.05) * UNIT == pytest.approx(
-        20 * math.log(51 / 0.05), rel=1e-6, abs=0
-    )
-    assert WAYS["sparse-vector"][1](units, 0.1, 50, 0.05) * UNIT == pytest.approx(
-        20 * math.log(40) + 40 * math.log(2000), rel=1e-6, abs=0
-    )
+    assert find_error(units, 0.1, 50, 0.05) * UNIT == pytest.approx(20 * math.log(51 / 0.05), rel=1e-6, abs=0)
 
 
 def test_none_and_all(table: cr.FrequencyTable) -> None:
@@ -132,10 +124,9 @@ def test_none_and_all(table: cr.FrequencyTable) -> None:
     ("given", "told"),
     [
         ({"private": 0.0}, "private must be a number above 0"),
-        ({"private": 5e-324, "way": "sparse-vector"}, "private is too small"),
+        ({"private": 5e-324}, "private is too small"),
         ({"max_caused_people": 0}, "max_caused_people must be a number above 0"),
         ({"max_caused_people": 10, "private": 0.01}, "not above what the choice may be off by"),
-        ({"way": "guess"}, "exponential, permute-and-flip, sparse-vector"),
         ({"grid": lambda table: [1.0]}, "do not depend on the data; got function"),
         ({"grid": "1,2"}, "do not depend on the data"),
         ({"grid": []}, "needs at least one epsilon"),
@@ -157,8 +148,7 @@ def test_the_ledger_is_asked_before_anything_is_drawn(
         ledger.set_limit("everyone", epsilon=0.7)
         choose_privately(table, private=0.5, max_caused_people=500.0, ledger=ledger)
         drawn: list[Scored] = []
-        error = private_choice.WAYS["exponential"][1]
-        monkeypatch.setitem(private_choice.WAYS, "exponential", (lambda scored: drawn.append(scored) or 0, error))
+        monkeypatch.setattr(private_choice, "permute_and_flip", lambda scored: drawn.append(scored) or 0)
         with pytest.raises(InvalidInput, match="exceed the limit"):
             choose_privately(table, private=0.5, max_caused_people=500.0, ledger=ledger)
         assert not drawn

@@ -21,7 +21,7 @@ from cellrisk.publish.noisy_risk.sensitivity import (
     sum_cells,
 )
 from cellrisk.risk.caused import count_caused
-from cellrisk.risk.measures import Local, Survival
+from cellrisk.risk.measures import Local
 from tests.decision.oracle import law
 from tests.near import near
 from tests.noisy_risk.brute_force import moved, moved_by_replacing, risks, risks_of
@@ -120,11 +120,11 @@ def test_the_largest_step_is_searched_for_and_not_taken_for_the_middle() -> None
 def test_wrong_sensitivities_are_seen() -> None:
     mechanism = cr.Geometric(1.0)
     every = risks("caused", mechanism.noise, 0.5, 3, 8)
-    empty = float(mechanism.noise.vanish(0))
+    empty = float(mechanism.noise.p_zero(0))
     right = find_sensitivity("caused", mechanism, 3).value
     assert moved(every) > right * empty * (1 + 1e-9)  # one label too many
     later = cr.Laplace(1.0, threshold=5.5)
-    middle = float(find_masses(later.noise, 6)[6]) * float(later.noise.vanish(0, 5.5))
+    middle = float(find_masses(later.noise, 6)[6]) * float(later.noise.p_zero(0, 5.5))
     assert moved(risks("caused", later.noise, 5.5, 2, 24)) > 2 * middle  # f(0) alone
 
 
@@ -159,8 +159,8 @@ def test_the_sum_is_the_figure_that_is_assessed(mechanism: cr.Mechanism) -> None
     profiles = cr.Profiles.from_cells(cells, n_levels=4)
     caused = count_caused(profiles, mechanism, exposed=1.0).people
     assert sum_cells("caused", profiles, mechanism) * UNIT == pytest.approx(caused, abs=500 * UNIT)
-    survival = Survival((mechanism.noise,), mechanism.threshold)
-    local = float(Local().average(profiles, survival, ("exact",))["exact", "uniform"][0]) * profiles.n_cells
+    channel = mechanism.channel
+    local = float(Local().average(profiles, channel, ("exact",))["exact", "uniform"][0]) * profiles.n_cells
     assert sum_cells("local", profiles, mechanism) * UNIT == pytest.approx(local, abs=500 * UNIT)
 
 

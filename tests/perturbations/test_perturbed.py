@@ -19,7 +19,7 @@ from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.noise.perturbations import Perturbation, read_perturbation
 from cellrisk.risk.certainty import NegativeBinomial, read_belief
 from cellrisk.risk.certainty.beliefs import CountBelief, TableBelief
-from cellrisk.risk.measures import Dirichlet, Expected, Local, Marginal, MarginalShrinkage, Shrinkage, Survival
+from cellrisk.risk.measures import Dirichlet, Expected, Local, Marginal, MarginalShrinkage, Shrinkage
 from cellrisk.risk.measures.sizes import PoissonSizes
 from cellrisk.risk.perturbed import assess_perturbation, find_ceiling, sum_caused
 from cellrisk.risk.perturbed.certainty import expect_behind, find_perturbed_certainty
@@ -90,14 +90,14 @@ def compositions(total: int, labels: int) -> list[tuple[int, ...]]:
 @pytest.mark.parametrize("name", CASES)
 def test_measures_are_sums_over_all_that_may_be_published(name: str) -> None:
     made = CASES[name]
-    survival = Survival((made.noise,), made.threshold)
+    channel = made.channel
     alpha = (0.7, 1.1, 0.4)
     prior = Dirichlet.given(alpha, n_levels=3)
     for cell in ([2, 1, 0], [3, 0, 0], [1, 2, 2]):
         profiles = cr.Profiles.from_cells([cell], n_levels=3)
         n = sum(cell)
         found = {
-            measure.__class__.__name__: measure.average(profiles, survival, ("exact", "tight"))
+            measure.__class__.__name__: measure.average(profiles, channel, ("exact", "tight"))
             for measure in (Local(), Expected(), Shrinkage(prior))
         }
         wanted = {"Local": np.array(local(made, cell)), "Expected": np.zeros(2), "Shrinkage": np.zeros(2)}
@@ -118,7 +118,7 @@ def test_marginal_measures_sum_over_sizes(name: str, alpha: tuple[float, float] 
     sizes = PoissonSizes(rate, truncated=True, source="given")
     measure = Marginal(sizes) if alpha is None else MarginalShrinkage(Dirichlet.given(alpha, n_levels=2), sizes)
     profiles = cr.Profiles.from_cells([[2, 1]], n_levels=2)
-    found = measure.average(profiles, Survival((made.noise,), made.threshold), forms)
+    found = measure.average(profiles, made.channel, forms)
     wanted = np.zeros(2)
     for n in range(1, 22):
         size = stats.poisson.pmf(n, rate) / -math.expm1(-rate)

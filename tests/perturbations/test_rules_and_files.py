@@ -13,6 +13,7 @@ import pytest
 import cellrisk as cr
 from cellrisk.errors import InvalidInput
 from cellrisk.noise import perturbations
+from cellrisk.noise.channel import AdditiveChannel
 from cellrisk.noise.distributions import NoNoise
 from cellrisk.noise.perturbations import Perturbation, read_perturbation
 from tests.near import near
@@ -45,14 +46,11 @@ def test_suppression_and_rounding() -> None:
 
 
 def test_what_vanishes() -> None:
-    noise = read_perturbation("random-rounding:3").noise
+    channel = read_perturbation("random-rounding:3").channel
     counts = np.array([0, 1, 2, 3, 4, 10**6])
-    assert noise.vanish(counts) == near([1, 2 / 3, 1 / 3, 0, 0, 0])
-    assert noise.survive(counts) == near([0, 1 / 3, 2 / 3, 1, 1, 1])
-    assert noise.last_vanishing == 2
-    for ask in (noise.cdf, lambda x: noise.sample(np.random.default_rng(0), (1,))):
-        with pytest.raises(InvalidInput, match="adds no noise"):
-            ask(0.5)
+    assert channel.p_zero(counts)[:, 0] == near([1, 2 / 3, 1 / 3, 0, 0, 0])
+    assert channel.p_positive(counts)[:, 0] == near([0, 1 / 3, 2 / 3, 1, 1, 1])
+    assert channel.zero_radius.tolist() == [3]
 
 
 PLAIN = "count,released,probability\n0,0,1\n1,0,0.5\n1,2,0.5\n2,2,1\n"
@@ -193,8 +191,7 @@ def test_zeros_before_a_number_change_nothing() -> None:
 def test_where_nothing_vanishes_the_last_that_does_is_nobody(tmp_path: Path) -> None:
     """A file may publish even a count of 0 as something else."""
     shown = read(tmp_path, "count,released,probability\n0,1,1\n1,1,1\n2,2,1\n")
-    assert shown.noise.vanish(np.arange(4)).tolist() == [0.0] * 4
-    assert shown.noise.last_vanishing == 0
+    assert shown.channel.p_zero(np.arange(4))[:, 0].tolist() == [0.0] * 4
 
 
 def test_other_refusals(tmp_path: Path) -> None:
@@ -282,9 +279,8 @@ def test_a_file_that_ends_while_counts_still_vanish() -> None:
     chances: dict[int, dict[int, float]] = {0: {0: 1.0}, 1: {0: 0.25, 2: 0.75}, 2: {0: 0.5, 3: 0.5}}
     rows = tuple((np.array([*row]), np.array([*row.values()])) for row in chances.values())
     ends = Perturbation("ends", rows)
-    assert ends.noise.vanish(np.array([0, 1, 2, 3, 9])).tolist() == [1.0, 0.25, 0.5, 0.0, 0.0]
-    assert ends.noise.lose(np.array([1, 2, 3])).tolist() == [0.75, -0.25, 0.5]
-    assert ends.noise.last_vanishing == 2
+    assert ends.channel.p_zero(np.array([0, 1, 2, 3, 9]))[:, 0].tolist() == [1.0, 0.25, 0.5, 0.0, 0.0]
+    assert ends.channel.p_pivotal(np.array([1, 2, 3]))[:, 0].tolist() == [0.75, -0.25, 0.5]
     with pytest.raises(InvalidInput) as refusal:
         ends.check_reach(2)
     assert str(refusal.value) == (
@@ -294,7 +290,7 @@ def test_a_file_that_ends_while_counts_still_vanish() -> None:
     goes_on = Perturbation("goes on", rows, 1)
     goes_on.check_reach(10**9)
     assert row_of(goes_on, 5) == {3: 0.5, 6: 0.5}
-    assert goes_on.noise.vanish(np.array([2, 3, 4])).tolist() == [0.5, 0.0, 0.0]
+    assert goes_on.channel.p_zero(np.array([2, 3, 4]))[:, 0].tolist() == [0.5, 0.0, 0.0]
     shown = Perturbation("shown", (*rows, (np.array([1]), np.ones(1))))
     shown.check_reach(3)
     with pytest.raises(InvalidInput, match="ends before the largest count; got a last row for 3; add rows up to the"):
@@ -312,14 +308,11 @@ def test_how_many_rows_may_go_on() -> None:
 
 def test_a_rule_that_changes_nothing_is_no_noise() -> None:
     nothing, counts = read_perturbation("round:1"), np.arange(1, 6)
-    for asked in ("vanish", "survive", "lose"):
-        found, expected = (getattr(law, asked)(counts, nothing.threshold) for law in (nothing.noise, NoNoise()))
+    for asked in ("p_zero", "p_positive", "p_pivotal"):
+        found, expected = (getattr(law, asked)(counts) for law in (nothing.channel, AdditiveChannel((NoNoise(),))))
         assert found.tolist() == expected.tolist()
-    assert (nothing.noise.scale, nothing.threshold) == (NoNoise().scale, 0.5)
     with pytest.raises(TypeError, match="positional arguments"):
         Perturbation("with a threshold", nothing.rows, 1, 1.5)  # type: ignore[call-arg]
-    with pytest.raises(TypeError, match="positional arguments"):
-        type(nothing.noise)(2.0, nothing)  # type: ignore[call-arg,arg-type]
 
 
 @pytest.mark.parametrize("wrong", [[math.nan, 1.0], [math.inf, 0.5], [-0.5, 1.5]])

@@ -245,7 +245,7 @@ def test_modes_that_do_not_go_with_parents_are_refused(
         (pd.DataFrame({"sex": ["f", "m"]}), "no such column of counts; got 'count'"),
         ([1, 2], "parents must be a published table; got list; allowed: a path, a data frame or a Release"),
         ("parents.txt", "saved by its ending; got parents.txt"),
-        ("nowhere.csv", "the parent table cannot be read; got nowhere.csv (No such file or directory)"),
+        ("nowhere.csv", "the released table cannot be read; got nowhere.csv (No such file or directory)"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -269,9 +269,9 @@ def test_parents_that_do_not_fit_the_release_are_refused(
     )
     assert release(empty, GEOMETRIC, parents=by_sex([0, 5]), exclude=everything).frame["count"].sum() == 5
     (tmp_path / "broken.parquet").write_bytes(b"no parquet")
-    assert "the parent table is no .parquet file; got broken.parquet" in refused(table, tmp_path / "broken.parquet")
+    assert "the released table is no .parquet file; got broken.parquet" in refused(table, tmp_path / "broken.parquet")
     (tmp_path / "broken.csv").write_bytes(b"sex,count\nf,1,2,3\n\xff\xfe")
-    assert "the parent table is no .csv file; got broken.csv" in refused(table, tmp_path / "broken.csv")
+    assert "the released table is no .csv file; got broken.csv" in refused(table, tmp_path / "broken.csv")
     monkeypatch.setattr(parents, "MOST_GROUPS", 1)
     assert "domain is too large; got 2; allowed: up to 1" in refused(table, by_sex([4, 5]))
 

@@ -173,7 +173,8 @@ def read_total(everybody: Release, folder: Path) -> Path:
     everybody.save(path)
     by_sex = everybody.frame.groupby("sex", observed=True)["count"].sum().reset_index()
     by_sex.to_csv(path, index=False)
-    change(path, sha256=hashlib.sha256(path.read_bytes()).hexdigest())
+    of_file = {"quasi_identifiers": [], "sensitive": "sex", "released": 2, "domain_size": 2}
+    change(path, sha256=hashlib.sha256(path.read_bytes()).hexdigest(), **of_file)
     return path
 
 

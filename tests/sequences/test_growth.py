@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 
 import cellrisk as cr
 from cellrisk.counts.cells import Cells, Domain
+from cellrisk.noise.channel import AdditiveChannel
 from cellrisk.repeat.sequences import RiskSequence, Step, assess_sequence
 from cellrisk.repeat.sequences.risks_so_far import SharedCells
 from cellrisk.risk.explanation.risky_cells import CellRisks, ProfiledCells
-from cellrisk.risk.measures import MEASURES, Local, Survival
+from cellrisk.risk.measures import MEASURES, Local
 from cellrisk.system.arrays import number_keys
 from tests.examples import examples
 from tests.sequences import oracle
@@ -265,6 +266,8 @@ def test_grids_refuse_what_cannot_be_matched(table: cr.FrequencyTable) -> None:
 def test_many_noises_at_once_give_each_cell_what_one_gives(table: cr.FrequencyTable, form: str) -> None:
     cells, noises = table.cells("job"), [cr.Laplace(epsilon=epsilon).noise for epsilon in (0.1, 1.0, 5.0)]
     profiled = ProfiledCells.of(cells)
-    every = profiled.risk(Local(), Survival(tuple(noises)), form)[profiled.place]
+    every = profiled.risk(Local(), AdditiveChannel(tuple(noises)), form)[profiled.place]
     for column, noise in enumerate(noises):
-        assert every[:, column] == pytest.approx(CellRisks(cells, Survival((noise,)), form).risk, rel=1e-14, abs=0)
+        assert every[:, column] == pytest.approx(
+            CellRisks(cells, AdditiveChannel((noise,)), form).risk, rel=1e-14, abs=0
+        )

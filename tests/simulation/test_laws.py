@@ -11,9 +11,10 @@ import pytest
 
 import cellrisk as cr
 from cellrisk.counts.profiles import Profiles
+from cellrisk.noise.channel import AdditiveChannel
 from cellrisk.publish.simulation import simulate
 from cellrisk.publish.simulation.releases import draw_from_prior
-from cellrisk.risk.measures import MEASURES, Dirichlet, Shrinkage, Survival
+from cellrisk.risk.measures import MEASURES, Dirichlet, Shrinkage
 from cellrisk.risk.people import count_people
 from tests.near import same
 from tests.simulation.cases import HOMOGENEOUS, MECHANISMS, THREE, TWO, make
@@ -26,7 +27,7 @@ def outcomes(counts: list[int], mechanism: cr.Mechanism, reach: int = 60) -> Any
         at = np.arange(1, reach)
         chance = mechanism.noise.cdf(at - count + 0.5) - mechanism.noise.cdf(at - count - 0.5)
         chance[at < mechanism.threshold] = 0.0  # these vanish
-        chances.append([float(mechanism.noise.vanish(count, mechanism.threshold)), *chance])
+        chances.append([float(mechanism.noise.p_zero(count, mechanism.threshold)), *chance])
     for released in itertools.product(range(reach), repeat=len(counts)):
         yield released, math.prod(chance[value] for chance, value in zip(chances, released, strict=True))
 
@@ -97,7 +98,7 @@ def test_counts_from_a_prior(prior: Dirichlet) -> None:
     noise = cr.Laplace(epsilon=1.0).noise
     released = counts + noise.sample(np.random.default_rng(4), counts.shape) > 0.5
     alone = (released.sum(axis=0) == 1) & ((released * counts).sum(axis=0) > 0)
-    closed = Shrinkage(prior).average(Profiles.from_cells([[6, 0, 0]], 3), Survival((noise,)), ("exact",))
+    closed = Shrinkage(prior).average(Profiles.from_cells([[6, 0, 0]], 3), AdditiveChannel((noise,)), ("exact",))
     error = alone.std() / math.sqrt(alone.size)
     assert abs(alone.mean() - closed["exact", "uniform"][0]) < 4 * error
 
@@ -117,7 +118,7 @@ def test_many_seeds_spread_as_standard_errors_say() -> None:
 )
 def test_people(cells: list[list[int]], mechanism: cr.Mechanism) -> None:
     table = make(cells)
-    found, exact = simulate(table, mechanism, releases=5000), count_people(table.profiles(), mechanism)
+    found, exact = simulate(table, mechanism, releases=5000), count_people(table.profiles(), mechanism.channel)
     assert abs(found.people.mean - exact.mean) < 4 * found.people.standard_error
     assert found.people.deviation == pytest.approx(exact.deviation, rel=4 / math.sqrt(2 * 5000), abs=0)
     assert abs(found.people.low - exact.low) <= 1
@@ -127,7 +128,7 @@ def test_people(cells: list[list[int]], mechanism: cr.Mechanism) -> None:
 
 def test_people_of_adult(adult: cr.FrequencyTable) -> None:
     mechanism = cr.Laplace(epsilon=1.0)
-    found, exact = simulate(adult, mechanism, releases=500), count_people(adult.profiles(), mechanism)
+    found, exact = simulate(adult, mechanism, releases=500), count_people(adult.profiles(), mechanism.channel)
     assert abs(found.people.mean - exact.mean) < 4 * found.people.standard_error
     assert found.people.deviation == pytest.approx(exact.deviation, rel=4 / math.sqrt(2 * 500), abs=0)
 
@@ -138,7 +139,7 @@ def test_scenarios_against_enumeration(cells: list[list[int]]) -> None:
     mechanism = cr.Laplace(epsilon=0.9)
     expected = dict.fromkeys(range(1, 9), 0.0)
     for counts in cells:
-        survive = [float(mechanism.noise.survive(count)) for count in counts]
+        survive = [float(mechanism.noise.p_positive(count)) for count in counts]
         present = {place for place, count in enumerate(counts) if count}
         for pattern in itertools.product((False, True), repeat=len(counts)):
             chance = math.prod(s if up else 1 - s for s, up in zip(survive, pattern, strict=True))

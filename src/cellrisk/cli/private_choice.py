@@ -38,10 +38,6 @@ class PrivateOptions(ChoiceRecordOptions):
         Numbers,
         option("With --private: the epsilons to choose from.", "NUMBERS", parsing.parse_points, "0.01:10:50"),
     ] = None
-    private_by: Annotated[
-        Text,
-        option("With --private: exponential, permute-and-flip or sparse-vector.", "NAME", default="exponential"),
-    ] = None
     may_be_missing: Annotated[Texts, option("With --private: column that can hold missing values.", "COLUMN")] = None
     observed_levels: Annotated[
         Texts, option("With --private: column whose levels are taken from the data.", "COLUMN")
@@ -52,7 +48,7 @@ class PrivateOptions(ChoiceRecordOptions):
         """Whether the choice is to be private; options that go with that are refused without it."""
         if self.private is not None:
             return True
-        alone = ("max_caused_people", "grid", "private_by", "may_be_missing", "observed_levels", "ledger")
+        alone = ("max_caused_people", "grid", "may_be_missing", "observed_levels", "ledger")
         given = [f"--{name.replace('_', '-')}" for name in alone if getattr(self, name) is not None]
         if given:
             raise InvalidInput(f"{', '.join(given)} goes with --private", fix="add --private 0.1, or leave it out")
@@ -92,7 +88,6 @@ class PrivateOptions(ChoiceRecordOptions):
                 private=float(self.private or 0.0),
                 max_caused_people=self.max_caused_people,
                 grid=self.grid,
-                way=self.private_by or "exponential",
                 delta=deltas[0],
                 neighbours=mechanism["neighbours"],
                 threshold=mechanism["threshold"],

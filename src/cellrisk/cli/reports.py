@@ -71,12 +71,6 @@ def report_command(
     risk_epsilon: Annotated[
         Number, number("With --public: also print a figure of the risk, with noise at this epsilon.")
     ] = None,
-    released: Annotated[
-        Text, option("With --public: the release that was made; print what its counts tell of the risk.", "FILE")
-    ] = None,
-    free_error: Annotated[
-        Number, number("With --released: largest standard error, as a share of the figure; default 0.1.")
-    ] = None,
     may_be_missing: Annotated[
         Texts, option("With --risk-epsilon: column that can hold missing values.", "COLUMN")
     ] = None,
@@ -144,14 +138,12 @@ def report_command(
                 "risk_epsilon": risk_epsilon is not None,
                 "ledger": record.ledger is not None,
                 "registry": registry is not None,
-                "released": released is not None,
             }
         )
         made = read_perturbation_option(perturbation)
     if public:
         check_public_delta(mechanism.mechanism, mechanism.delta)
     _check_figure(risk_epsilon, public, mechanism, record, may_be_missing or observed_levels)
-    free = _read_free_figure(released, free_error, public)
     opened = context.with_resource(record.shown() if risk_epsilon is None else record.opened())
     book = None if public else opened
     epsilon = None if mechanism.epsilon is None else mechanism.one().epsilon
@@ -188,7 +180,6 @@ def report_command(
         inputs={} if public else {file.name: file for file in table.files[:MOST_DIGESTS]},
         policy=policies,
         published=published,
-        free=free,
         perturbation=made,
         progress=progress_bar("reporting"),
         **asdict(limits),
@@ -229,19 +220,6 @@ def _write(
     say(f"{report.headline}\n\n{obeyed}Written to {written}.")
     if recorded:
         say(f"\n{recorded}")
-
-
-def _read_free_figure(released: str | None, free_error: float | None, public: bool) -> Any:
-    """What the counts of a release tell of its risk for free; None where no release was named."""
-    if released is None:
-        if free_error is not None:
-            raise InvalidInput("--free-error goes with --released", fix="name the file of the release, or leave it out")
-        return None
-    if not public:
-        raise InvalidInput("--released goes with a report for the public", fix="add --public")
-    from cellrisk.publish.noisy_risk.free_figure import estimate_caused
-
-    return estimate_caused(released, **({} if free_error is None else {"largest_error": free_error}))
 
 
 def _check_figure(

@@ -25,12 +25,12 @@ from cellrisk.decide.policy import Policy
 from cellrisk.decide.search import Intervals, intersect
 from cellrisk.decide.tradeoff import TradeOff, TvdLimit, find_trade_off
 from cellrisk.errors import InvalidInput, argument
+from cellrisk.noise.channel import AdditiveChannel
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.risk.caused import caused_shares
 from cellrisk.risk.ceilings import Labels, find_success
 from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, Belief
 from cellrisk.risk.figures import Attacker, DecisionFigures, find_figures
-from cellrisk.risk.measures import Survival
 from cellrisk.risk.people import People, count_people
 from cellrisk.risk.priors import USUAL_PRIORS, Priors, takes_priors
 from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON, Limits, MeasuredRisk, read_settings
@@ -535,10 +535,10 @@ def weigh(
     looser = min(epsilon * FACTOR, mechanism.largest_epsilon)
     weighed = [mechanism.with_epsilon(value) for value in (epsilon / FACTOR, epsilon, looser)]
     values = [limit.metric.on(measured.attributes)(weighed) for limit in limits]
-    survival = Survival(tuple(each.noise for each in weighed), mechanism.threshold)
-    risks = measured.under(survival).max(axis=0)
+    channel = AdditiveChannel(tuple(each.noise for each in weighed), mechanism.threshold)
+    risks = measured.under(channel).max(axis=0)
     caused = [
-        each.profiles.n_records * caused_shares(each.profiles, survival, attack=measured.attack)
+        each.profiles.n_records * caused_shares(each.profiles, channel, attack=measured.attack)
         for each in measured.attributes
     ]
     alternatives = []
@@ -551,7 +551,9 @@ def weigh(
                 role,
                 each.epsilon,
                 float(risks[place]),
-                tuple(count_people(attribute.profiles, each, measured.attack) for attribute in measured.attributes),
+                tuple(
+                    count_people(attribute.profiles, each.channel, measured.attack) for attribute in measured.attributes
+                ),
                 None if trade_off is None else trade_off.at(each.epsilon),
                 say_broken(broken) if limits or trade_off else "no limit was set",
                 tuple(float(people[place]) for people in caused),

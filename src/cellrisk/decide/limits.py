@@ -15,13 +15,14 @@ import numpy as np
 
 from cellrisk.decide.search import STEP, Intervals, find_admissible
 from cellrisk.errors import InvalidInput
+from cellrisk.noise.channel import CountChannel
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.noise.perturbations import Perturbation
 from cellrisk.risk.caused import caused_shares
 from cellrisk.risk.ceilings import WORST_CASE, Labels, find_success
 from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, certain_shares, read_certainties
 from cellrisk.risk.figures import Attacker
-from cellrisk.risk.measures import NEED_PRIOR, NEED_SIZES, Survival
+from cellrisk.risk.measures import NEED_PRIOR, NEED_SIZES
 from cellrisk.risk.priors import Priors
 from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON, MeasuredRisk
 from cellrisk.system.arrays import Floats
@@ -147,8 +148,8 @@ class CausedMetric(Metric):
 
     def on(self, attributes: Sequence[Attribute]) -> Values:
         def values(methods: Sequence[Method]) -> Floats:
-            survival = _survive(methods)
-            shares = [caused_shares(each.profiles, survival, attack=self.attack) for each in attributes]
+            channel = _survive(methods)
+            shares = [caused_shares(each.profiles, channel, attack=self.attack) for each in attributes]
             return np.asarray(np.max(shares, axis=0))
 
         return values
@@ -367,8 +368,8 @@ METRICS: dict[str, type[Metric]] = {
 """What can be limited, by the name of the argument, in the order in which limits are told."""
 
 
-def _survive(methods: Sequence[Method]) -> Survival:
-    return Survival(tuple(method.noise for method in methods), methods[0].threshold)
+def _survive(methods: Sequence[Method]) -> CountChannel:
+    return methods[0].channel.beside([method.channel for method in methods[1:]])
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,13 @@
-"""What is added to a count. Noise knows its own distribution and nothing of epsilon, tables or risks."""
+"""Noise added to a count: its distribution, and nothing of epsilon, tables or risks."""
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import special
@@ -15,12 +15,12 @@ from scipy import special
 from cellrisk.errors import InvalidInput
 from cellrisk.system.arrays import Floats
 
-NEGLIGIBLE = 1e-17
-"""Sums stop where less probability than this is left on a side."""
+TAIL = 1e-17
+"""Probability left out on each side of a sum over released values."""
 WIDE = 200.0
-"""Noise of a larger scale has its masses computed directly, not as differences of its cdf."""
+"""Scale, in counts, above which masses are computed directly and not as differences of the cdf."""
 USUAL_THRESHOLD = 0.5
-"""Only what is below 1 vanishes."""
+"""Only noisy counts below 1 are released as zero."""
 
 
 @dataclass(frozen=True)
@@ -51,31 +51,31 @@ class Noise(ABC):
     def sample(self, generator: np.random.Generator, shape: tuple[int, ...]) -> Floats:
         """Draws for simulation. Not safe for a release: floating-point noise leaks."""
 
-    @property
-    def last_vanishing(self) -> int | None:
-        """The last count that may vanish at all, where that is known and q need not fall; None for added noise."""
-        return None
+    is_infinite: ClassVar[bool] = False
+    """Whether the noise has grown without bound, so every count is released as zero half of the time."""
+    is_none: ClassVar[bool] = False
+    """Whether counts are released as they are."""
 
-    def vanish(self, count: Any, threshold: float = USUAL_THRESHOLD) -> Floats:
-        """q(m) = P(m + noise < threshold): the probability that a count m is released as zero.
+    def p_zero(self, count: Any, threshold: float = USUAL_THRESHOLD) -> Floats:
+        """Return q(m) = P(m + noise < threshold): the probability that a count m is released as zero.
 
-        >>> round(float(LaplaceNoise(1.0).vanish(0)), 6)  # 1 - exp(-1/2)/2
+        >>> round(float(LaplaceNoise(1.0).p_zero(0)), 6)  # 1 - exp(-1/2)/2
         0.696735
         """
         return self.cdf(threshold - np.asarray(count, dtype=np.float64))
 
-    def survive(self, count: Any, threshold: float = USUAL_THRESHOLD) -> Floats:
-        """s(m) = P(m + noise > threshold), by symmetry a lower tail too, so never 1 - q.
+    def p_positive(self, count: Any, threshold: float = USUAL_THRESHOLD) -> Floats:
+        """Return s(m) = P(m + noise > threshold), by symmetry also a lower tail, so never computed as 1 - q.
 
-        >>> round(float(LaplaceNoise(1.0).survive(0)), 6)
+        >>> round(float(LaplaceNoise(1.0).p_positive(0)), 6)
         0.303265
         """
         return self.cdf(np.asarray(count, dtype=np.float64) - threshold)
 
-    def lose(self, count: Any, threshold: float = USUAL_THRESHOLD) -> Floats:
-        """d(m) = q(m - 1) - q(m): how much likelier a count m vanishes if one record less is in it.
+    def p_pivotal(self, count: Any, threshold: float = USUAL_THRESHOLD) -> Floats:
+        """Return q(m - 1) - q(m): the probability that a count m is shown, and would not be with one record less.
 
-        It is the probability that m is released as exactly the smallest value, so that nothing cancels.
+        It is the probability that m is released as exactly the smallest value, so nothing cancels.
         """
         return self.mass(np.asarray(count, dtype=np.float64) - first_value(threshold))
 
@@ -102,14 +102,42 @@ class Noise(ABC):
         away = -np.abs(distance)
         return np.asarray(self.cdf(away + 0.5) - self.cdf(away - 0.5))
 
+    def log_mass(self, distance: Floats) -> Floats:
+        """Return log P(rounded noise = d), up to a constant, also where the probability itself underflows."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(self.mass(distance)))
+
+    def log_at_most(self, distance: Floats) -> Floats:
+        """Return log P(rounded noise <= d), also where the probability itself underflows."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(self.at_most(distance)))
+
+    def mode_shift(self, slope: float) -> float:
+        """Return the distance d at which the log mass falls with this slope: where a prior that rises so is met."""
+        return 0.0 if slope == 0 else math.copysign(self.tail_radius, slope)
+
+    def far(self, exponent: float) -> float:
+        """Return a distance that rounded noise exceeds with a probability below e^-exponent."""
+        return float(find_first(lambda distance: float(self.cdf(-0.5 - distance)) < math.exp(-exponent)))
+
+    @property
+    def exponential_tails(self) -> tuple[float, float] | None:
+        """b and the weight at 0, where P(rounded noise = j) is proportional to b^|j| but at 0; else None."""
+        return None
+
+    @property
+    def steepest(self) -> float:
+        """How far the log mass changes at most from one count to the next, but for a probability below 1e-22."""
+        return 10.0 / self.scale
+
     @cached_property
-    def reach(self) -> int:
+    def tail_radius(self) -> int:
         """The distance from a count past which there is less than 1e-17 of probability.
 
-        >>> LaplaceNoise(10.0).reach
+        >>> LaplaceNoise(10.0).tail_radius
         385
         """
-        return find_first(lambda distance: float(self.cdf(-0.5 - distance)) < NEGLIGIBLE)
+        return find_first(lambda distance: float(self.cdf(-0.5 - distance)) < TAIL)
 
 
 def find_first(holds: Callable[[int], bool]) -> int:
@@ -146,24 +174,11 @@ def first_value(threshold: float) -> int:
     return math.ceil(threshold)
 
 
-def vanish_under(noises: Sequence[Noise], counts: Any, threshold: float) -> Floats:
-    """q of each noise at each count: (counts, noises)."""
-    return np.stack([noise.vanish(counts, threshold) for noise in noises], axis=-1)
-
-
-def survive_under(noises: Sequence[Noise], counts: Any, threshold: float) -> Floats:
-    """s of each noise at each count: (counts, noises)."""
-    return np.stack([noise.survive(counts, threshold) for noise in noises], axis=-1)
-
-
-def lose_under(noises: Sequence[Noise], counts: Any, threshold: float) -> Floats:
-    """d of each noise at each count: (counts, noises)."""
-    return np.stack([noise.lose(counts, threshold) for noise in noises], axis=-1)
-
-
 @dataclass(frozen=True)
 class NoNoise(Noise):
-    """Counts as they are: where noise goes as epsilon grows without bound."""
+    """Counts as they are: the limit of noise as epsilon grows without bound."""
+
+    is_none: ClassVar[bool] = True
 
     scale: float = field(default=0.0, init=False)
 
@@ -178,12 +193,14 @@ class NoNoise(Noise):
 
 
 @dataclass(frozen=True)
-class EndlessNoise(Noise):
-    """Noise that has grown without bound: every count, however large, vanishes half of the time.
+class InfiniteNoise(Noise):
+    """Noise that has grown without bound: every count, however large, is released as zero half of the time.
 
-    >>> float(EndlessNoise().vanish(1_000_000)), float(EndlessNoise().survive(0))
+    >>> float(InfiniteNoise().p_zero(1_000_000)), float(InfiniteNoise().p_positive(0))
     (0.5, 0.5)
     """
+
+    is_infinite: ClassVar[bool] = True
 
     scale: float = field(default=math.inf, init=False)
 
@@ -198,8 +215,44 @@ class EndlessNoise(Noise):
 
 
 @dataclass(frozen=True)
-class LaplaceNoise(Noise):
+class _TwoSided(Noise):
+    """Rounded noise that is j with a probability proportional to b^|j|, b = exp(-1/scale), but at 0."""
+
+    @property
+    def exponential_tails(self) -> tuple[float, float]:
+        return math.exp(-1.0 / self.scale), self._centre
+
+    @property
+    def _centre(self) -> float:
+        """The probability at 0, in units of the proportionality constant."""
+        return 1.0
+
+    @property
+    def steepest(self) -> float:
+        return 1.0 / self.scale
+
+    def far(self, exponent: float) -> float:
+        return self.scale * exponent + 2.0
+
+    def log_mass(self, distance: Floats) -> Floats:
+        return np.asarray(-np.abs(distance) / self.scale + np.where(distance == 0, math.log(self._centre), 0.0))
+
+    def log_at_most(self, distance: Floats) -> Floats:
+        """In the lower tail the logarithm is a straight line."""
+        known = float(np.log(self.at_most(np.array([-1.0]))[0]))
+        near = super().log_at_most(np.maximum(distance, -1.0))
+        return np.asarray(np.where(distance < -1, known + (distance + 1.0) / self.scale, near))
+
+
+@dataclass(frozen=True)
+class LaplaceNoise(_TwoSided):
     """Density exp(-|x| / scale) / (2 scale)."""
+
+    @property
+    def _centre(self) -> float:
+        """P(0) = 1 - e^-h in units of sinh h, h = 1/(2 scale): 2/(1 + e^h)."""
+        fall = math.exp(-0.5 / self.scale)
+        return 2.0 * fall / (1.0 + fall)
 
     def cdf(self, x: Any) -> Floats:
         half = 0.5 * np.exp(-np.abs(x) / self.scale)
@@ -214,9 +267,34 @@ class LaplaceNoise(Noise):
         return generator.laplace(0.0, self.scale, shape)
 
 
+NARROW = 16.0
+"""Scale, in counts, above which the mass of Gaussian noise is its density times a short series, right to 1e-12."""
+
+
 @dataclass(frozen=True)
 class GaussianNoise(Noise):
     """Normal with standard deviation ``scale``."""
+
+    def far(self, exponent: float) -> float:
+        return self.scale * math.sqrt(2.0 * exponent) + 2.0
+
+    def mode_shift(self, slope: float) -> float:
+        return slope * self.scale**2
+
+    def log_mass(self, distance: Floats) -> Floats:
+        if self.scale > NARROW:
+            # The density times its mean over a unit, relative to its middle: sum_k He_2k(x) / ((2k + 1)! (2 scale)^2k).
+            square = (distance / self.scale) ** 2
+            series = [(2.0 * self.scale) ** -k / math.factorial(k + 1) if k % 2 == 0 else 0.0 for k in range(9)]
+            mean = np.polynomial.polynomial.polyval(square, np.polynomial.hermite_e.herme2poly(series)[::2])
+            return np.asarray(np.log(mean) - 0.5 * square)
+        away = np.abs(distance)
+        upper = special.log_ndtr((0.5 - away) / self.scale)
+        lower = special.log_ndtr((-0.5 - away) / self.scale)
+        return np.asarray(upper + np.log(-np.expm1(np.minimum(lower - upper, -1e-300))))
+
+    def log_at_most(self, distance: Floats) -> Floats:
+        return np.asarray(special.log_ndtr((distance + 0.5) / self.scale))
 
     def cdf(self, x: Any) -> Floats:
         return np.asarray(special.ndtr(np.asarray(x) / self.scale))
@@ -238,7 +316,7 @@ _COUNTABLE = 1e16
 
 
 @dataclass(frozen=True)
-class GeometricNoise(Noise):
+class GeometricNoise(_TwoSided):
     """Two-sided geometric (discrete Laplace): P(j) = (1 - a)/(1 + a) a^|j| with a = exp(-1/scale)."""
 
     def cdf(self, x: Any) -> Floats:
@@ -261,6 +339,15 @@ class GeometricNoise(Noise):
 @dataclass(frozen=True)
 class DiscreteGaussianNoise(Noise):
     """Integers with P(j) proportional to exp(-j^2 / (2 scale^2))."""
+
+    def far(self, exponent: float) -> float:
+        return self.scale * math.sqrt(2.0 * exponent) + 2.0
+
+    def mode_shift(self, slope: float) -> float:
+        return slope * self.scale**2
+
+    def log_mass(self, distance: Floats) -> Floats:
+        return np.asarray(-0.5 * (distance / self.scale) ** 2)
 
     @cached_property
     def _weight_total(self) -> float:

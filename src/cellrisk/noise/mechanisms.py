@@ -6,24 +6,22 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import KW_ONLY, dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
-import numpy as np
-
 from cellrisk.errors import InvalidInput
+from cellrisk.noise.channel import AdditiveChannel
 from cellrisk.noise.distributions import (
     USUAL_THRESHOLD,
     DiscreteGaussianNoise,
-    EndlessNoise,
     GaussianNoise,
     GeometricNoise,
+    InfiniteNoise,
     LaplaceNoise,
     Noise,
 )
 from cellrisk.noise.opendp_noise import calibrate_gaussian, calibrate_laplace, load_opendp, make_gaussian, make_laplace
 from cellrisk.noise.perturbations import Perturbation
-from cellrisk.system.arrays import Floats
 from cellrisk.system.checks import is_number, require_number
 from cellrisk.system.text import claim
 from cellrisk.system.words import MechanismName, Neighbours, list_words, require_word
@@ -133,9 +131,18 @@ class Mechanism(ABC):
         """The noise that gives the guarantee."""
         return self.noise_at(self.epsilon)
 
+    @property
+    def channel(self) -> AdditiveChannel:
+        """P(released value | true count)."""
+        return AdditiveChannel((self.noise,), self.threshold)
+
+    def channel_at(self, epsilons: Iterable[float]) -> AdditiveChannel:
+        """Return the channel at each of several epsilons, all else as it is; refuses epsilons it does not take."""
+        return AdditiveChannel(make_noises(self, epsilons), self.threshold)
+
     @abstractmethod
     def noise_at(self, epsilon: float) -> Noise:
-        """The noise that would give it at another epsilon, all else as it is."""
+        """Return the noise that would give it at another epsilon, all else as it is."""
 
     @property
     def limit_noise(self) -> Noise:
@@ -145,11 +152,11 @@ class Mechanism(ABC):
         learnt keeps a finite scale.
 
         >>> Laplace(epsilon=1.0).limit_noise
-        EndlessNoise(scale=inf)
+        InfiniteNoise(scale=inf)
         >>> round(AnalyticGaussian(epsilon=1.0, delta=0.01).limit_noise.scale, 6)
         39.893184
         """
-        return EndlessNoise()
+        return InfiniteNoise()
 
     @property
     def by_chance(self) -> str:
@@ -468,42 +475,18 @@ def make_noises(like: Mechanism, epsilons: Iterable[float]) -> tuple[Noise, ...]
 
 
 def gaussian_log_delta(sigma: float, epsilon: float) -> float:
-    """log of the smallest delta for which N(0, sigma^2) on a count of sensitivity 1 is (epsilon, delta)-DP.
+    """Return log of the smallest delta for which N(0, sigma^2) on a count of sensitivity 1 is (epsilon, delta)-DP.
 
-    delta = Phi(a) - e^epsilon Phi(b), a = 1/(2 sigma) - epsilon sigma, b = a - 1/sigma (Balle and Wang 2018, Eq. 6).
-    Because e^epsilon phi(b) = phi(a), it is phi(a) times a difference of Mills ratios, which does not underflow.
+    delta = Phi(a) - e^epsilon Phi(b), a = 1/(2 sigma) - epsilon sigma, b = a - 1/sigma (Balle and Wang 2018, Eq. 6), in
+    logarithms, so nothing underflows. Rounded up by as much as the difference may have lost.
     """
-    from scipy.special import erfcx, ndtr
+    from scipy.special import log_ndtr
 
     a = 0.5 / sigma - epsilon * sigma
-    b = a - 1.0 / sigma
-    second = 0.5 * float(erfcx(-b / math.sqrt(2.0)))
-    if a > 5.0:  # Phi(a) is all but 1, and the second term a small part of it
-        return math.log(float(ndtr(a)) - second * math.exp(-0.5 * a * a))
-    first = 0.5 * float(erfcx(-a / math.sqrt(2.0)))
-    if second > 0.9 * first:  # the difference would lose digits
-        return -0.5 * a * a + math.log(_mills_difference(-a, 1.0 / sigma))
-    return -0.5 * a * a + math.log(first - second)
-
-
-def _mills_difference(x: float, step: float) -> float:
-    """(m(x) - m(x + step)) / sqrt(2 pi), m(x) the Mills ratio, as the integral of exp(-x t - t^2/2) (1 - exp(-step t)).
-
-    Positive terms, so no digits are lost: Gauss points on panels that halve towards 0, up to where less than 1e-19 of
-    the largest value is left.
-    """
-    points, weights = _gauss_points()
-    end = 90.0 / (math.hypot(x, math.sqrt(90.0)) + x)  # the root of x t + t^2/2 = 45
-    t = end * points
-    return float(np.exp(-(x + 0.5 * t) * t) @ (-np.expm1(-step * t) * weights)) * end / math.sqrt(2.0 * math.pi)
-
-
-@lru_cache
-def _gauss_points() -> tuple[Floats, Floats]:
-    """Points and weights on the panels (1/2, 1), (1/4, 1/2), ..., of twelve points each."""
-    points, weights = np.polynomial.legendre.leggauss(12)
-    half = 0.25 * 0.5 ** np.arange(24.0)[:, None]
-    return (half * (3.0 + points)).ravel(), (half * weights).ravel()
+    first, second = float(log_ndtr(a)), float(log_ndtr(a - 1.0 / sigma))
+    ratio = min(epsilon + second - first, -1e-300)  # log of the second term over the first, below 0
+    lost = 2.0**-52 * (1.0 + abs(first) + abs(second) + epsilon) * math.exp(ratio) / -math.expm1(ratio)
+    return first + math.log(-math.expm1(ratio)) + min(lost, 1.0)
 
 
 def zcdp_log_delta(rho: float, epsilon: float) -> float:

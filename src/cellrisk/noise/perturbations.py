@@ -11,15 +11,14 @@ import csv
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from cellrisk.errors import InvalidInput
-from cellrisk.noise.distributions import USUAL_THRESHOLD, Noise
+from cellrisk.noise.channel import Row, TransitionTable
 from cellrisk.system.arrays import Floats, Integers
 
 SUM_OF_ROW = 1e-6
@@ -35,9 +34,6 @@ KEY_TABLE_END, KEY_TABLE_PERIOD = 750, 250
 NAMED = "cell-key, cell-key:5/2, random-rounding:3, suppress-below:10,round:5, or a CSV file"
 ALLOWED = f"{NAMED} with columns count,released,probability, or i,j,p, or pcv,ckey,pvalue"
 
-Row = tuple[Integers, Floats]
-"""The values that a count may be published as, ascending, and their probabilities."""
-
 
 @dataclass(frozen=True, eq=False)
 class Perturbation:
@@ -46,7 +42,7 @@ class Perturbation:
     >>> rounded = read_perturbation("random-rounding:3")
     >>> [part.round(4).tolist() for part in rounded.row(4)]
     [[3, 6], [0.6667, 0.3333]]
-    >>> rounded.noise.vanish(np.array([0, 1, 2, 3])).round(4).tolist()
+    >>> rounded.channel.p_zero(np.array([0, 1, 2, 3]))[:, 0].round(4).tolist()
     [1.0, 0.6667, 0.3333, 0.0]
     """
 
@@ -54,9 +50,7 @@ class Perturbation:
     rows: tuple[Row, ...]
     """The rows of the counts 0, 1, ..., ``last``."""
     period: int = 0
-    """The last so many rows hold for larger counts too, shifted; 0 where nothing is known of larger counts."""
-    threshold: float = field(default=USUAL_THRESHOLD, init=False)
-    """The threshold of a mechanism which suppresses nothing more: what a perturbation leaves out, its rows say."""
+    """The last so many rows also hold for larger counts, shifted; 0 where nothing is known of larger counts."""
 
     def __post_init__(self) -> None:
         if not self.rows or not 0 <= self.period <= len(self.rows):
@@ -64,89 +58,38 @@ class Perturbation:
         for count, (values, chances) in enumerate(self.rows):
             _check_row(count, values, chances)
 
+    @cached_property
+    def channel(self) -> TransitionTable:
+        """P(published value | true count)."""
+        return TransitionTable(self.rows, self.period)
+
     @property
     def last(self) -> int:
         """The largest count that has a row of its own."""
         return len(self.rows) - 1
 
     def row(self, count: int) -> Row:
-        """What a count is published as."""
-        if count <= self.last:
-            return self.rows[count]
-        if not self.period:
-            raise InvalidInput(
-                "the perturbation table ends before the largest count",
-                got=f"a last row for {self.last:,}",
-                fix="add rows up to the largest count",
-            )
-        base = self.last - self.period + 1 + (count - self.last - 1) % self.period
-        values, chances = self.rows[base]
-        return values + (count - base), chances
+        """Return what a count is published as."""
+        return self.channel.row(count)
 
     def check_reach(self, largest: int) -> None:
-        """Refuses a table that ends before the largest count, or while counts still vanish: measures look farther."""
+        """Refuse a table that ends before the largest count, or while counts may still be hidden."""
         self.row(int(largest))
-        if not self.period and _vanishing(self.rows[-1]) > 0:
+        if not self.period and float(self.channel.p_zero(self.last)[0]) > 0:
             raise InvalidInput(
                 "the last count of the perturbation table may still vanish, and nothing is known of larger ones",
                 got=f"the row of {self.last:,}",
                 fix="add rows up to a count that is always shown",
+                code="table-ends",
             )
 
-    @cached_property
-    def noise(self) -> PerturbedCounts:
-        """The probabilities that a count vanishes or survives, in the place of noise."""
-        return PerturbedCounts(self)
-
     def describe(self) -> str:
-        """The perturbation in words."""
+        """Return the perturbation in words."""
         ends = "and larger ones like the last" if self.period else "and nothing is known of larger ones"
         return f"{self.name}: rows for counts from 0 to {self.last:,}, {ends}"
 
     def to_dict(self) -> dict[str, object]:
         return {"name": self.name, "last": self.last, "period": self.period}
-
-
-@dataclass(frozen=True, eq=False)
-class PerturbedCounts(Noise):
-    """q(m) and s(m) of a perturbation: what a measure asks of noise. Nothing is added, so there is no scale."""
-
-    scale: float = field(default=0.0, init=False)
-    perturbation: Perturbation
-
-    def __post_init__(self) -> None:
-        """The perturbation was checked when it was made."""
-
-    @cached_property
-    def _vanish(self) -> Floats:
-        """q at the counts that have rows; past them nothing vanishes, since rows that go on are shifted upwards."""
-        return np.array([_vanishing(row) for row in self.perturbation.rows])
-
-    @cached_property
-    def last_vanishing(self) -> int:
-        """The last count that may vanish."""
-        found = np.flatnonzero(self._vanish > 0)
-        return int(found[-1]) if len(found) else 0
-
-    def vanish(self, count: Any, threshold: float = USUAL_THRESHOLD) -> Floats:
-        counts = np.asarray(count, dtype=np.float64)
-        last = self.perturbation.last
-        inside = np.clip(counts, 0, last).astype(np.int64)
-        return np.asarray(np.where(counts > last, 0.0, self._vanish[inside]))
-
-    def survive(self, count: Any, threshold: float = USUAL_THRESHOLD) -> Floats:
-        return np.asarray(1.0 - self.vanish(count, threshold))
-
-    def lose(self, count: Any, threshold: float = USUAL_THRESHOLD) -> Floats:
-        """d(m) = q(m - 1) - q(m): how much likelier a count vanishes without one record. It may be negative."""
-        counts = np.asarray(count, dtype=np.float64)
-        return np.asarray(self.vanish(counts - 1.0) - self.vanish(counts))
-
-    def cdf(self, x: Any) -> Floats:
-        raise InvalidInput("a perturbation adds no noise, so that there is no distribution of it")
-
-    def sample(self, generator: np.random.Generator, shape: tuple[int, ...]) -> Floats:
-        raise InvalidInput("a perturbation adds no noise to draw", fix="draw what each count becomes")
 
 
 def read_perturbation(given: str | os.PathLike[str] | Perturbation) -> Perturbation:
@@ -290,11 +233,6 @@ def _read_digits(text: str, most: int) -> int | None:
     """A whole number from 1 to ``most``, of a text of any length; None where it is something else."""
     found = float(text) if text.isascii() and text.isdigit() else 0.0
     return int(found) if 0 < found <= most else None
-
-
-def _vanishing(row: Row) -> float:
-    values, chances = row
-    return float(chances[values == 0].sum())
 
 
 def _check_row(count: int, values: Integers, chances: Floats) -> None:

@@ -53,7 +53,7 @@ def find_precision(mechanism: Mechanism) -> Precision:
         return np.asarray(noise.cdf(0.5 - least))
 
     beyond = find_first(lambda least: 2.0 * survive(np.array([float(least)]))[0] <= 1.0 - SHARE)
-    points = np.unique(np.round(np.linspace(1.0, float(noise.reach), min(noise.reach, TERMS))))
+    points = np.unique(np.round(np.linspace(1.0, float(noise.tail_radius), min(noise.tail_radius, TERMS))))
     tails = survive(points)
     variance = 2.0 * _add_up((2.0 * points - 1.0) * tails, points)
     least = mechanism.threshold + 0.5

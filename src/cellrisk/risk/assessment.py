@@ -16,7 +16,7 @@ from cellrisk.risk.attacks import Confidence, choose_risks, find_confidence, peo
 from cellrisk.risk.caused import caused_shares
 from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, Belief, count_by_certainty
 from cellrisk.risk.figures import GIVEN_AWAY, Attacker, DecisionFigures, find_figures, say_tables
-from cellrisk.risk.measures import FORMS, MEASURES, WEIGHTS, Survival, average_risks
+from cellrisk.risk.measures import FORMS, MEASURES, WEIGHTS, average_risks
 from cellrisk.risk.people import People, count_people
 from cellrisk.risk.priors import USUAL_PRIORS, Fitted, Priors, takes_priors
 from cellrisk.risk.sweep import Limits, find_limits
@@ -136,12 +136,12 @@ class Assessment(Result):
         named = dict.fromkeys((row.sensitive, row.measure) for row in self.risks)
         if {measure for _, measure in named} == {*MEASURES} or self.exposures[0].attack != "homogeneity":
             return ()
-        survival = Survival((self.mechanism.noise,), self.mechanism.threshold)
+        channel = self.mechanism.channel
         return tuple(
             PlannedCaused(
                 name,
                 measure,
-                float(caused_shares(self.table.profiles(name), survival, self.fitted[name].measure(measure))[0]),
+                float(caused_shares(self.table.profiles(name), channel, self.fitted[name].measure(measure))[0]),
             )
             for name, measure in named
             if measure in PLANNING
@@ -320,7 +320,7 @@ def assess(
     mechanism = read_mechanism(mechanism, epsilon=epsilon, delta=delta, neighbours=neighbours, threshold=threshold)
     asked = choose_risks(attack, measures, forms, weights)
     attacker = Attacker.of(certainty, belief)
-    survival = Survival((mechanism.noise,), mechanism.threshold)
+    channel = mechanism.channel
     risks: list[Risk] = []
     fitted: dict[str, Fitted] = {}
     for name in table.sensitive:
@@ -328,7 +328,7 @@ def assess(
         fitted[name] = priors.fit(attribute, asked.measures)
         chosen = asked.make(fitted[name].measure)
         for measure, form, weight, values in average_risks(
-            attribute.profiles, chosen, survival, asked.forms, asked.weights
+            attribute.profiles, chosen, channel, asked.forms, asked.weights
         ):
             risks.append(Risk(name, attack, measure, form, weight, float(values[0])))
     empty = table.empty_cells() if domain else 0
@@ -373,8 +373,8 @@ def find_exposure(attribute: Attribute, mechanism: Mechanism, attack: str = "hom
         sensitive=attribute.name,
         attack=attack,
         records=profiles.n_records,
-        people=count_people(profiles, mechanism, attack),
-        confidence=find_confidence(profiles, Survival((mechanism.noise,), mechanism.threshold), empty)[0],
+        people=count_people(profiles, mechanism.channel, attack),
+        confidence=find_confidence(profiles, mechanism.channel, empty)[0],
         raw_share=attribute.exposed_share if attack == "homogeneity" else ends.raw,
         guess_share=float(shares @ shares),
         best_guess_share=float(shares.max()),

@@ -15,9 +15,9 @@ from scipy import special
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.distributions import (
     DiscreteGaussianNoise,
-    EndlessNoise,
     GaussianNoise,
     GeometricNoise,
+    InfiniteNoise,
     LaplaceNoise,
     Noise,
     NoNoise,
@@ -238,7 +238,7 @@ def ceiling(
         even_two=even if asked == 2 else find_success(noise, Labels.even(2)),
         even=even,
         success=even if believed is None else find_success(noise, Labels.of(believed)),
-        advantage=advantage_cap(made),
+        advantage=total_variation(made),
         odds=odds_bound(made),
         priors=believed,
         mechanism=made,
@@ -266,14 +266,14 @@ def require_labels(labels: int | None, priors: Sequence[float] | None) -> tuple[
     return len(found), tuple(found)
 
 
-def advantage_cap(given: Mechanism | Noise) -> float:
+def total_variation(given: Mechanism | Noise) -> float:
     """How much likelier can any attack be right because one person's record is in the table? A bound for every attack.
 
     The total variation between the releases with and without the record: f(0), the probability that rounded noise is
     0, as one count moves by 1 (Laplace 1 - e^(-epsilon/2), geometric tanh(epsilon/2)). Under replace the record is in
     another cell instead, so two counts move: 2 C - 1, C the ceiling of two even labels.
 
-    >>> round(advantage_cap(make_mechanism("geometric", epsilon=1.0)), 6)
+    >>> round(total_variation(make_mechanism("geometric", epsilon=1.0)), 6)
     0.462117
     """
     if isinstance(given, Mechanism):
@@ -312,7 +312,7 @@ def find_success(noise: Noise, labels: Labels, *, rounded: bool = False) -> floa
     """
     if isinstance(noise, NoNoise):
         return 1.0
-    if isinstance(noise, EndlessNoise):
+    if isinstance(noise, InfiniteNoise):
         return labels.likeliest
     if isinstance(noise, LaplaceNoise):
         found = succeed(_rounded_laplace(noise), labels) if rounded else _succeed_against_laplace(noise, labels)

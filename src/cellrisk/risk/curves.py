@@ -17,9 +17,10 @@ from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, Belief
 from cellrisk.risk.figure_lines import FIGURES, FigureLines, find_figure_lines
 from cellrisk.risk.figures import Attacker
 from cellrisk.risk.measures import MEASURES
+from cellrisk.risk.measures.measure import SETTINGS_AT_ONCE
 from cellrisk.risk.people import People, count_people
 from cellrisk.risk.priors import USUAL_PRIORS, Priors, takes_priors
-from cellrisk.risk.sweep import Limits, covered, find_limits, read_epsilons, read_settings, survival_at
+from cellrisk.risk.sweep import Limits, covered, find_limits, read_epsilons, read_settings
 from cellrisk.system.arrays import Floats
 from cellrisk.system.progress import Progress, StepCounter
 from cellrisk.system.results import Result
@@ -309,9 +310,10 @@ def curve(
         for measure in asked.make(fitted.measure):
             for setting in settings:
                 limits = find_limits(profiles, measure, asked.forms, setting)
-                survival = survival_at(setting, within[setting])
+                channel = setting.channel_at(within[setting])
                 parts = []
-                for few in survival.groups:
+                for start in range(0, len(channel), SETTINGS_AT_ONCE):
+                    few = channel[start : start + SETTINGS_AT_ONCE]
                     parts.append(measure.average(profiles, few, asked.forms))
                     report.add(len(few))
                 for form in asked.forms:
@@ -325,7 +327,7 @@ def curve(
     people = {}
     for setting, name in dict.fromkeys((line.setting, line.sensitive) for line in lines):
         usual = next(line for line in lines if line.setting == setting).nearest(1.0)
-        people[setting, name] = usual, count_people(table.profiles(name), setting.with_epsilon(usual), attack)
+        people[setting, name] = usual, count_people(table.profiles(name), setting.with_epsilon(usual).channel, attack)
     found = tuple(
         find_figure_lines(table.attribute(name), setting, within[setting], figures, attack, attacker, report)
         for setting in (settings if figures else ())

@@ -10,16 +10,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cellrisk.errors import InvalidInput
+from cellrisk.noise.channel import AdditiveChannel
 from cellrisk.noise.distributions import Noise
 from cellrisk.noise.mechanisms import Mechanism, make_noises
 from cellrisk.risk.attacks import people_risk
 from cellrisk.risk.caused import Caused, caused_shares, count_caused_on_average
-from cellrisk.risk.ceilings import Labels, advantage_cap, find_success, odds_bound, require_labels, say_bounds, say_most
+from cellrisk.risk.ceilings import (
+    Labels,
+    find_success,
+    odds_bound,
+    require_labels,
+    say_bounds,
+    say_most,
+    total_variation,
+)
 from cellrisk.risk.certainty import Belief, NamedPeople, find_certainty, why_unknown
 from cellrisk.risk.certainty.named_people import say_named
 from cellrisk.risk.figures import Attacker
-from cellrisk.risk.measures import Survival
-from cellrisk.risk.sweep import NO_NOISE, Limits, find_limits, survival_at
+from cellrisk.risk.sweep import NO_NOISE, Limits, find_limits
 from cellrisk.system.arrays import Floats
 from cellrisk.system.progress import StepCounter
 from cellrisk.system.text import number_of, percent, whole_people
@@ -273,13 +281,13 @@ def _trace_caused(attribute: Attribute, setting: Mechanism, epsilons: Floats, at
     profiles = attribute.profiles
     measure = people_risk(attack)
     exposed = (
-        profiles.n_records * measure.average(profiles, survival_at(setting, epsilons), ("tight",))["tight", "records"]
+        profiles.n_records * measure.average(profiles, setting.channel_at(epsilons), ("tight",))["tight", "records"]
     )
     points = tuple(
         count_caused_on_average(profiles, setting.with_epsilon(float(epsilon)), float(people), attack)
         for epsilon, people in zip(epsilons, exposed, strict=True)
     )
-    ends = Survival((setting.limit_noise, NO_NOISE), setting.threshold)
+    ends = AdditiveChannel((setting.limit_noise, NO_NOISE), setting.threshold)
     shares = caused_shares(profiles, ends, attack=attack).tolist()
     exposed_limits = find_limits(profiles, measure, ("tight",), setting)
     return CausedLine(points, Limits(*shares), exposed_limits["tight", "records"])
@@ -316,7 +324,7 @@ def _trace_ceiling(n_levels: int, setting: Mechanism, epsilons: Floats) -> Ceili
         labels,
         even_two,
         even_two if labels == 2 else np.array([find_success(each.noise, every) for each in mechanisms]),
-        np.array([advantage_cap(each) for each in mechanisms]),
+        np.array([total_variation(each) for each in mechanisms]),
         tuple(odds_bound(each) for each in mechanisms),
         Limits(find_success(setting.limit_noise, two), 1.0),
     )

@@ -10,14 +10,11 @@ import numpy as np
 
 from cellrisk.counts.profiles import Block, Profiles
 from cellrisk.errors import InvalidInput
-from cellrisk.noise.mechanisms import Mechanism
-from cellrisk.noise.perturbations import Perturbation
+from cellrisk.noise.channel import CountChannel
 from cellrisk.risk.attacks import GUESSES
-from cellrisk.risk.measures import Survival
+from cellrisk.risk.measures.local import shown_alone
 from cellrisk.risk.measures.measure import NUMBERS_AT_ONCE
-from cellrisk.risk.measures.survival import each_alone_in_rows
-from cellrisk.risk.totals import Law, find_interval, find_moments
-from cellrisk.system.arrays import Floats
+from cellrisk.risk.totals import CellOutcomes, find_interval, find_moments
 from cellrisk.system.text import about_people
 
 TAIL = 0.025
@@ -59,44 +56,42 @@ class People:
         return f"{about_people(self.mean)} ({self.spread})"
 
 
-def count_people(profiles: Profiles, mechanism: Mechanism | Perturbation, attack: str = "homogeneity") -> People:
-    """How many people's values would one release give away?
+def count_people(profiles: Profiles, channel: CountChannel, attack: str = "homogeneity") -> People:
+    """Return how many people's values one release reveals.
 
-    A cell shows label k alone, and so exposes its n_k people, with probability P_k = s(n_k) prod_{j != k} q(n_j); for
-    an attack that guesses, P_k is the probability that it names k. Mean and variance of a cell are sum n_k P_k and
+    A cell shows category k alone, and so exposes its n_k people, with probability P_k = s(n_k) prod_{j != k} q(n_j);
+    for an attack that guesses, P_k is the probability that it names k. Mean and variance of a cell are sum n_k P_k and
     sum n_k^2 P_k - (sum n_k P_k)^2, and cells are independent. The interval is that of `find_interval`: the number is
     below it in at most 2.5% of releases, and above it in at most 2.5%.
 
     >>> from cellrisk import Laplace
-    >>> found = count_people(Profiles.from_cells([[3, 0], [2, 1]], n_levels=2), Laplace(epsilon=1.0))
+    >>> found = count_people(Profiles.from_cells([[3, 0], [2, 1]], n_levels=2), Laplace(epsilon=1.0).channel)
     >>> round(found.mean, 6), round(found.deviation, 6), found.low, found.high
     (2.621011, 1.664582, 0, 5)
     """
-    survival = Survival((mechanism.noise,), mechanism.threshold)
-    laws = []
-    for block in split_profiles(profiles):
-        if attack in GUESSES:
-            chance = GUESSES[attack]().name_each(block, profiles.n_levels, survival)
-        else:
-            chance = shown_alone(block, profiles.n_levels, survival)
-        whole = np.maximum(chance.sum(axis=1, keepdims=True), 1.0)  # above 1 by rounding alone
-        laws.append(Law(block.counts, chance / whole, block.cells))
-    mean, variance = find_moments(laws)
-    found = find_interval(laws, TAIL)
+    outcomes = find_outcomes(profiles, channel, attack)
+    mean, variance = find_moments(outcomes)
+    found = find_interval(outcomes, TAIL)
     return People(mean, math.sqrt(variance), found.low, found.high, found.exact)
 
 
-def shown_alone(block: Block, n_levels: int, survival: Survival) -> Floats:
-    """For each profile and label present, the probability that the release shows this label alone, under one noise."""
-    vanish, survive = survival.vanish(block.counts)[..., 0], survival.survive(block.counts)[..., 0]
-    absent = float(survival.vanish_empty[0]) ** (n_levels - block.counts.shape[1])
-    return np.asarray(each_alone_in_rows(vanish, survive) * absent)
+def find_outcomes(profiles: Profiles, channel: CountChannel, attack: str = "homogeneity") -> list[CellOutcomes]:
+    """Return how many people of each cell the attack gets right, and how likely, under the first setting."""
+    outcomes = []
+    for block in split_profiles(profiles):
+        if attack in GUESSES:
+            pmf = GUESSES[attack]().name_each(block, profiles.n_levels, channel)
+        else:
+            pmf = shown_alone(block, profiles.n_levels, channel)
+        whole = np.maximum(pmf.sum(axis=1, keepdims=True), 1.0)  # above 1 by rounding alone
+        outcomes.append(CellOutcomes(block.counts, pmf / whole, block.cells))
+    return outcomes
 
 
 def split_profiles(profiles: Profiles) -> Iterator[Block]:
-    """The profiles, few at a time, so that working arrays stay small."""
+    """Yield the profiles, few at a time, so that working arrays stay small."""
     if not profiles.blocks:
-        raise InvalidInput("a table without records has no risk")
+        raise InvalidInput("a table without records has no risk", code="no-records")
     for block in profiles.blocks:
         step = max(1, NUMBERS_AT_ONCE // block.counts.shape[1])
         for start in range(0, len(block), step):

@@ -11,10 +11,11 @@ import numpy as np
 
 from cellrisk.counts.profiles import Profiles
 from cellrisk.errors import InvalidInput
+from cellrisk.noise.channel import AdditiveChannel, CountChannel
 from cellrisk.noise.distributions import NoNoise
-from cellrisk.noise.mechanisms import MECHANISMS, Mechanism, describe_mechanism, make_noises
+from cellrisk.noise.mechanisms import MECHANISMS, Mechanism, describe_mechanism
 from cellrisk.risk.attacks import choose_risks, people_risk
-from cellrisk.risk.measures import Measure, Survival
+from cellrisk.risk.measures import Measure
 from cellrisk.risk.priors import Priors
 from cellrisk.system.arrays import Floats
 from cellrisk.system.checks import read_array, read_list
@@ -38,11 +39,6 @@ class Limits:
     """As epsilon grows without bound: the raw table's own risk."""
 
 
-def survival_at(mechanism: Mechanism, epsilons: Iterable[float]) -> Survival:
-    """What the mechanism's noise does to counts at each epsilon."""
-    return Survival(make_noises(mechanism, epsilons), mechanism.threshold)
-
-
 def covered(mechanism: Mechanism, epsilons: Floats) -> Floats:
     """Those epsilons, ascending, for which the mechanism has a guarantee; refused if there are none."""
     mechanism.check_epsilon(float(epsilons[0]))
@@ -56,7 +52,7 @@ def find_limits(
 
     One pair for each form and weighting. Noise without bound has closed forms, whatever the size of a cell.
     """
-    ends = measure.average(profiles, Survival((setting.limit_noise, NO_NOISE), setting.threshold), forms)
+    ends = measure.average(profiles, AdditiveChannel((setting.limit_noise, NO_NOISE), setting.threshold), forms)
     return {key: Limits(float(chance), float(raw)) for key, (chance, raw) in ends.items()}
 
 
@@ -178,13 +174,13 @@ class MeasuredRisk:
 
     def at(self, setting: Mechanism, epsilons: Floats) -> Floats:
         """(attributes, epsilons): the risk of each attribute at each epsilon."""
-        return self.under(survival_at(setting, epsilons))
+        return self.under(setting.channel_at(epsilons))
 
-    def under(self, survival: Survival) -> Floats:
+    def under(self, channel: CountChannel) -> Floats:
         """(attributes, noises): the risk of each attribute under each noise."""
         return np.stack(
             [
-                measure.average(attribute.profiles, survival, (self.form,))[self.form, self.weights]
+                measure.average(attribute.profiles, channel, (self.form,))[self.form, self.weights]
                 for attribute, measure in zip(self.attributes, self.measures, strict=True)
             ]
         )

@@ -17,13 +17,13 @@ from cellrisk.publish.auditing.comparison import TableComparison, compare_tables
 from cellrisk.publish.auditing.deciding import NAME_IT, MadeBy, decide_in_hand
 from cellrisk.publish.auditing.figures import FIGURES, find_figures
 from cellrisk.publish.auditing.reading import ReleasedCounts, leave_out_missing, read_release
-from cellrisk.publish.releasing.saving import find_count_column
 from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, Belief
 from cellrisk.risk.figures import Attacker
 from cellrisk.system.words import MechanismName, Neighbours
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
+    from cellrisk.publish.releasing.release_result import Release
 
 __all__ = ["FIGURES", "Audit", "ExposedCell", "audit"]
 
@@ -105,7 +105,8 @@ def audit(
     require_table(original, "original")
     attribute = original.attribute(sensitive)
     beside = {"epsilon": epsilon, "delta": delta, "neighbours": neighbours, "threshold": threshold}
-    made = MadeBy.of(released).told(mechanism, beside, perturbation)
+    loaded, changed = _load(released)
+    made = MadeBy.of(loaded, changed).told(mechanism, beside, perturbation)
     asked = certainty is not None or belief is not None
     if made.mechanism is None and made.perturbation is None and asked:
         raise InvalidInput(
@@ -113,7 +114,11 @@ def audit(
             fix=NAME_IT,
         )
     attacker = Attacker.of(USUAL_CERTAINTY if certainty is None else certainty, belief or USUAL_BELIEF)
-    if count is None and isinstance(released, str | os.PathLike):
+    if loaded is not None and count is None and not bins:
+        released, bins = loaded, None
+    elif count is None and isinstance(released, str | os.PathLike):
+        from cellrisk.publish.releasing.loading import find_count_column
+
         count = find_count_column(released)
     read = read_release(
         released, original.quasi_identifiers, attribute.name, count=count, bins=bins, table=table, engine=engine
@@ -138,6 +143,26 @@ def audit(
         decision=decide_in_hand(attribute, both, made, attacker),
         notes=tuple(_take_notes(kept, both, left_out, made)),
     )
+
+
+def _load(released: Any) -> tuple[Release | None, bool]:
+    """The answer of `release`, or its file as it was written; else None, and whether the file was changed since."""
+    from cellrisk.publish.releasing.loading import read_description
+    from cellrisk.publish.releasing.release_result import Release
+    from cellrisk.publish.releasing.saving import FORMATS
+
+    if isinstance(released, Release):
+        return released, False
+    if not isinstance(released, str | os.PathLike) or os.path.splitext(os.fspath(released))[1].lower() not in FORMATS:
+        return None, False
+    if read_description(released) is None:
+        return None, False
+    try:
+        return Release.load(released), False
+    except InvalidInput as refusal:
+        if refusal.code not in ("changed", "description"):
+            raise
+        return None, refusal.code == "changed"
 
 
 def _take_notes(released: ReleasedCounts, both: TableComparison, left_out: int, made: MadeBy) -> list[str]:

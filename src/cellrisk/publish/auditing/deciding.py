@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +26,7 @@ from cellrisk.system.words import MechanismName
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import Attribute
+    from cellrisk.publish.releasing.release_result import Release
 
 USUAL_FIRST = 1
 NAME_IT = "name it with mechanism= and epsilon= (--mechanism, --epsilon)"
@@ -51,25 +51,11 @@ class MadeBy:
     """Whether the file is another than the one that the description beside it was written for."""
 
     @staticmethod
-    def of(released: Any) -> MadeBy:
-        """What the answer of `release`, or the description beside its file, says."""
-        from cellrisk.publish.releasing.release_result import Release
-        from cellrisk.publish.releasing.saving import is_described, read_description
-
-        if isinstance(released, Release):
-            return MadeBy(released.mechanism, clamped=released.clamp, adjusted=released.parents is not None)
-        described = read_description(released) if isinstance(released, str | os.PathLike) else None
-        if described is None:
-            return MadeBy()
-        if not is_described(released, described):
-            return MadeBy(changed=True)
-        try:
-            words = ("epsilon", "delta", "neighbours", "threshold")
-            said = {word: described["mechanism"][word] for word in words if word in described["mechanism"]}
-            named = read_mechanism(described["mechanism"]["name"], **said)
-            return MadeBy(named, clamped=bool(described["clamp"]), adjusted="parents" in described)
-        except (KeyError, TypeError, ValueError):
-            return MadeBy()
+    def of(released: Release | None, changed: bool) -> MadeBy:
+        """What a release says of itself; nothing is known if there is none."""
+        if released is None:
+            return MadeBy(changed=changed)
+        return MadeBy(released.mechanism, clamped=released.clamp, adjusted=released.adjusted)
 
     def told(
         self,
@@ -236,7 +222,7 @@ def decide_perturbed(
     original, published = _spread(both, attribute.n_levels)
     shown = published > 0
     others = shown.sum(axis=1, keepdims=True) - shown == 0
-    survive = perturbation.noise.survive(np.maximum(original - 1, 0))
+    survive = perturbation.channel.p_positive(np.maximum(original - 1, 0))[..., 0]
     exposed = int((original * (shown & others)).sum())
     without = float((original * others * survive).sum())
     belief, unknown = None, why_unknown(attribute)

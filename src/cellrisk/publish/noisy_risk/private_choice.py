@@ -6,16 +6,15 @@ E_0 = 0 for none of them. The answer wanted is the last j with E_j <= L, and its
     u_j = min(L - E_j, E_{j+1} - L)        (E_{g+1} is infinite)
 
 is the only one that is not negative. One record moves every E_j, and so every score, by at most the largest sensitivity
-S on the grid. So the exponential mechanism, permute-and-flip and the sparse vector technique choose with a loss of
-epsilon, and with probability 1 - b a j with u_j >= -e. With L lowered by e, E_j then keeps the limit asked for.
+S on the grid. So permute-and-flip chooses with a loss of epsilon, and with probability 1 - b a j with u_j >= -e. With L
+lowered by e, E_j then keeps the limit asked for.
 Scores are whole numbers, and exp(-x) is drawn exactly for a fraction x, so that no digit leaks.
 """
 
 from __future__ import annotations
 
 import math
-import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import accumulate, pairwise
@@ -26,10 +25,10 @@ import numpy as np
 
 from cellrisk.counts.table import require_table
 from cellrisk.decide.policies import Policies
-from cellrisk.errors import InvalidInput
+from cellrisk.errors import InvalidInput, argument
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism, describe_mechanism
 from cellrisk.publish.noisy_risk import Book, describe_policies, read_declared, read_entry, record_figure
-from cellrisk.publish.noisy_risk.figure_noise import calibrate_figure, check_epsilon
+from cellrisk.publish.noisy_risk.figure_noise import check_epsilon
 from cellrisk.publish.noisy_risk.sensitivity import MOST_UNITS, UNIT, count_units, find_sensitivity, sum_cells
 from cellrisk.publish.releasing.waiting import draw_survivals
 from cellrisk.risk.sweep import LEAST_EPSILON
@@ -37,7 +36,7 @@ from cellrisk.system.checks import is_number, require_within
 from cellrisk.system.results import Result
 from cellrisk.system.text import aligned, as_given, claim
 from cellrisk.system.version import __version__
-from cellrisk.system.words import MechanismName, Neighbours, require_word
+from cellrisk.system.words import MechanismName, Neighbours
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
@@ -48,6 +47,7 @@ __all__ = ["PrivateChoice", "choose_privately"]
 USUAL_GRID = tuple(float(f"{each:.3g}") for each in np.geomspace(0.01, 10.0, 50))
 MOST_POINTS = 1000
 DOUBT = 0.05
+WAY = "permute-and-flip"
 PURPOSE = "the choice of an epsilon by a limit on the people given away because of their own record"
 
 
@@ -76,15 +76,6 @@ class Scored:
         return [Fraction(self.epsilon) * (best - score) / (2 * self.units) for score in scores]
 
 
-def draw_exponential(scored: Scored) -> int:
-    """The exponential mechanism (McSherry and Talwar 2007), by rejection: P(j) is proportional to exp(-x_j)."""
-    exponents = scored.exponents()
-    while True:
-        place = secrets.randbelow(len(exponents))
-        if _survives(exponents[place]):
-            return place
-
-
 def permute_and_flip(scored: Scored) -> int:
     """Permute-and-flip (McKenna and Sheldon 2020): in random order, each is taken with probability exp(-x_j)."""
     exponents = scored.exponents()
@@ -93,38 +84,13 @@ def permute_and_flip(scored: Scored) -> int:
     return next(place for place in order if _survives(exponents[place]))
 
 
-def watch_threshold(scored: Scored) -> int:
-    """The sparse vector technique (Dwork and Roth 2014, algorithm 1): the last E_j before one is seen above L."""
-    bar = calibrate_figure(scored.units, scored.epsilon / 2.0).add_to(scored.limit)
-    noise = calibrate_figure(2 * scored.units, scored.epsilon / 2.0)
-    for place, value in enumerate(scored.envelope):
-        if noise.add_to(value) >= bar:
-            return place
-    return len(scored.envelope)
-
-
 def _survives(exponent: Fraction) -> bool:
     return bool(draw_survivals(np.array([float(exponent)]), lambda _: exponent)[0])
 
 
-def _score_error(units: int, epsilon: float, points: int, doubt: float) -> int:
-    """(2 S / epsilon) ln((g + 1)/b): for the exponential mechanism, and so for permute-and-flip, which is no worse."""
+def find_error(units: int, epsilon: float, points: int, doubt: float) -> int:
+    """(2 S / epsilon) ln((g + 1)/b), as for the exponential mechanism, to which permute-and-flip is never inferior."""
     return math.ceil(2.0 * units / epsilon * math.log((points + 1) / doubt) * (1.0 + 1e-12))
-
-
-def _threshold_error(units: int, epsilon: float, points: int, doubt: float) -> int:
-    """The bar is off by more with probability b/2, and any of g queries with b/2 together."""
-    bar, noise = calibrate_figure(units, epsilon / 2.0), calibrate_figure(2 * units, epsilon / 2.0)
-    return bar.reach(doubt / 2.0) + noise.reach(doubt / (2.0 * points))
-
-
-Draw = Callable[[Scored], int]
-Error = Callable[[int, float, int, float], int]
-WAYS: dict[str, tuple[Draw, Error]] = {
-    "exponential": (draw_exponential, _score_error),
-    "permute-and-flip": (permute_and_flip, _score_error),
-    "sparse-vector": (watch_threshold, _threshold_error),
-}
 
 
 @dataclass(frozen=True, repr=False)
@@ -141,7 +107,6 @@ class PrivateChoice(Result):
     """By how many people the limit was lowered, so that the choice keeps it in 95 of 100 choices."""
     private: float
     """What the choice costs."""
-    way: str
     sensitive: str
     quasi_identifiers: tuple[str, ...]
     notes: tuple[str, ...] = ()
@@ -179,8 +144,8 @@ class PrivateChoice(Result):
     def statements(self) -> tuple[str, ...]:
         """What a reader of the choice has to know."""
         return (
-            f"Chosen among {len(self.grid)} public epsilons from {self.grid[0]:g} to {self.grid[-1]:g} by the "
-            f"{self.way} way, differentially private with epsilon {claim(self.private)} for one record "
+            f"Chosen among {len(self.grid)} public epsilons from {self.grid[0]:g} to {self.grid[-1]:g} by "
+            f"{WAY}, differentially private with epsilon {claim(self.private)} for one record "
             f"{self.like.change}, and sampled exactly.",
             f"The limit was lowered by {self.error:.4g} people, by which the choice may be off: the largest epsilon "
             "that keeps the limit can be larger than the one chosen.",
@@ -206,7 +171,7 @@ class PrivateChoice(Result):
             "confidence": 1.0 - DOUBT,
             "private": self.private,
             "total": self.total,
-            "way": self.way,
+            "way": WAY,
             "grid": list(self.grid),
             "policy": self.policies.to_dict(),
             "policy_not_judged": self.policies.not_judged,
@@ -231,7 +196,6 @@ def choose_privately(
     private: float,
     max_caused_people: float,
     grid: Sequence[float] | None = None,
-    way: str = "exponential",
     delta: float | None = None,
     neighbours: Neighbours | None = None,
     threshold: float | None = None,
@@ -262,8 +226,6 @@ def choose_privately(
         because the number of records is raw data.
     grid
         The epsilons to choose from, ascending numbers that do not depend on the data; left out, 50 from 0.01 to 10.
-    way
-        ``"exponential"``, ``"permute-and-flip"`` or ``"sparse-vector"``.
     sensitive, may_be_missing, observed_levels, ledger, cohort, purpose, new_cohort, part_of
         As in `publish_risk`: the loss is recorded before anything is drawn.
     policy
@@ -288,12 +250,10 @@ def choose_privately(
     breaches = policies.breaches_of_figure(made[-1], loss)
     if breaches:
         raise InvalidInput(f"the policy forbids this choice: {'; '.join(breaches)}")
-    require_word("way to choose", way, tuple(WAYS))
     require_within("max_caused_people", max_caused_people, above=0)
     noted = read_entry(ledger, cohort=cohort, purpose=purpose, new_cohort=new_cohort, part_of=part_of)
     domain, notes = read_declared(table, sensitive, may_be_missing, observed_levels)
     units = max(count_units(find_sensitivity("caused", each, domain.n_levels)) for each in made)
-    draw, find_error = WAYS[way]
     error = find_error(units, loss, len(points), DOUBT)
     lowered = math.floor(min(max_caused_people / UNIT, MOST_UNITS)) - error
     if lowered <= 0:
@@ -306,7 +266,7 @@ def choose_privately(
     sums = [sum_cells("caused", profiles, each) for each in made]
     scored = Scored(tuple(accumulate(sums, max)), lowered, units, loss)
     record_figure(ledger, domain, loss, said.neighbours, noted, PURPOSE)
-    place = draw(scored)
+    place = permute_and_flip(scored)
     return PrivateChoice(
         epsilon=points[place - 1] if place else None,
         like=made[0],
@@ -314,7 +274,6 @@ def choose_privately(
         max_caused_people=float(max_caused_people),
         error=error * UNIT,
         private=loss,
-        way=way,
         sensitive=domain.sensitive,
         quasi_identifiers=domain.quasi_identifiers,
         notes=notes,
@@ -333,7 +292,7 @@ def within_policies(
             "the grid goes beyond what the policy allows",
             got=f"epsilon {points[-1]:g}",
             allowed=f"up to {largest:.6g}",
-            fix="give a grid that ends there: --grid 0.01,0.1",
+            fix=f"give a grid that ends there: {argument('grid', '[0.01, 0.1]')}",
         )
     return kept
 

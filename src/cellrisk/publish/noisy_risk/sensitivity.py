@@ -33,8 +33,8 @@ from cellrisk.noise.distributions import (
     first_value,
 )
 from cellrisk.noise.mechanisms import Mechanism
+from cellrisk.risk.measures.exactly_one import each_alone
 from cellrisk.risk.measures.measure import NUMBERS_AT_ONCE
-from cellrisk.risk.measures.survival import each_alone
 from cellrisk.system.arrays import Floats, Integers
 from cellrisk.system.words import require_word
 
@@ -83,11 +83,11 @@ def find_sensitivity(figure: str, mechanism: Mechanism, n_levels: int) -> Sensit
         raise InvalidInput("a risk is that of a mechanism", got=type(mechanism).__name__)
     noise, first = mechanism.noise, first_value(mechanism.threshold)
     masses = find_masses(noise, first)
-    others = float(noise.vanish(0, mechanism.threshold)) ** (n_levels - 1)
+    others = float(noise.p_zero(0, mechanism.threshold)) ** (n_levels - 1)
     if figure == "caused":
         found = bound_caused(masses, first, others)
     else:
-        found = bound_local(masses, first, others, float(noise.survive(1, mechanism.threshold)))
+        found = bound_local(masses, first, others, float(noise.p_positive(1, mechanism.threshold)))
     if mechanism.neighbours == "replace":
         return Sensitivity(
             2.0 * found.value, False, f"{found.condition}; a replaced record is one removed and one added"
@@ -121,7 +121,7 @@ def find_masses(noise: Noise, first: int) -> Floats:
             allowed=f"up to {WIDEST:g}",
             fix="choose a larger epsilon",
         )
-    return noise.mass(np.arange(first + noise.reach + 2, dtype=np.float64) - first)
+    return noise.mass(np.arange(first + noise.tail_radius + 2, dtype=np.float64) - first)
 
 
 def bound_caused(masses: Floats, first: int, others: float) -> Sensitivity:
@@ -189,9 +189,9 @@ def _cell_values(figure: str, counts: Integers, n_levels: int, mechanism: Mechan
     noise, threshold = mechanism.noise, mechanism.threshold
     distinct, place = np.unique(counts, return_inverse=True)
     place = place.reshape(counts.shape)
-    vanish = np.array([float(noise.vanish(np.array([float(count)]), threshold)[0]) for count in distinct.tolist()])
+    vanish = np.array([float(noise.p_zero(np.array([float(count)]), threshold)[0]) for count in distinct.tolist()])
     shown = np.array([_shown(figure, count, noise, threshold) for count in distinct.tolist()])
-    absent = float(noise.vanish(np.zeros(1), threshold)[0]) ** (n_levels - counts.shape[1])
+    absent = float(noise.p_zero(np.zeros(1), threshold)[0]) ** (n_levels - counts.shape[1])
     value = np.zeros(len(counts))
     for alone in each_alone(list(vanish[place].T), list(shown[place].T)):
         value = value + alone
@@ -201,5 +201,5 @@ def _cell_values(figure: str, counts: Integers, n_levels: int, mechanism: Mechan
 def _shown(figure: str, count: int, noise: Noise, threshold: float) -> float:
     """h(m), or s(m)."""
     if figure == "caused":
-        return count * float(noise.lose(count, threshold))
-    return float(noise.survive(np.array([float(count)]), threshold)[0])
+        return count * float(noise.p_pivotal(count, threshold))
+    return float(noise.p_positive(np.array([float(count)]), threshold)[0])

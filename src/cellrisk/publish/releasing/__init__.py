@@ -18,8 +18,8 @@ from cellrisk.noise.mechanisms import mechanism as read_mechanism
 from cellrisk.publish.releasing.covered_counts import LARGEST_COUNT, CoveredCounts, cover_counts
 from cellrisk.publish.releasing.domain import Rule, read_domain
 from cellrisk.publish.releasing.measurement import Measurement, calibrate
-from cellrisk.publish.releasing.release_result import Release, build_frame, check_format
-from cellrisk.publish.releasing.saving import check_free, find_count_column
+from cellrisk.publish.releasing.release_result import Release, build_frame
+from cellrisk.publish.releasing.saving import check_format, check_free
 from cellrisk.risk.ceilings import ceiling
 from cellrisk.system.arrays import Integers
 from cellrisk.system.checks import read_texts
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
     from cellrisk.decide.policy import Policy
 
-__all__ = ["Release", "check_output", "find_count_column", "release"]
+__all__ = ["Release", "check_output", "release"]
 
 DENSE_BY_ITSELF = 1_000_000
 """Domains up to this size are listed whole where nothing else is said."""
@@ -262,7 +262,7 @@ def _check_rows(grid: CoveredCounts, mechanism: Mechanism) -> None:
     """
 
     def expect(threshold: float) -> float:
-        return max(grid.n_counts, grid.size / MOST_EXCLUDED) * float(mechanism.noise.survive(0, threshold))
+        return max(grid.n_counts, grid.size / MOST_EXCLUDED) * float(mechanism.noise.p_positive(0, threshold))
 
     rows = expect(mechanism.threshold)
     if rows <= MOST_ROWS:

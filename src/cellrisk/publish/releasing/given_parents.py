@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import os
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cellrisk.errors import InvalidInput, UnknownName
-from cellrisk.noise.mechanisms import mechanism
 from cellrisk.publish.matching import LabelledColumn
 from cellrisk.publish.releasing.consistency import MOST_TOTAL
+from cellrisk.publish.releasing.loading import decode, find_count_column, read_content
 from cellrisk.publish.releasing.parents import Parents
-from cellrisk.publish.releasing.release_result import COUNT, Release, check_format, say_observed
-from cellrisk.publish.releasing.saving import name_counts, read_description
+from cellrisk.publish.releasing.release_result import COUNT, Release, say_observed
+from cellrisk.publish.releasing.saving import check_format
 from cellrisk.system.arrays import Floats, Integers
 
 if TYPE_CHECKING:
     import pandas as pd
 
-LONGEST = 1_000
-"""Characters of a sentence that is taken from the description of the parents."""
+UNKNOWN = ("no-description", "description")
+"""Refusals of a release after which its counts are taken, and nothing is known of their guarantee."""
 
 
 def read_parents(given: Any, count: str | None = None) -> Parents:
@@ -42,7 +40,8 @@ def read_parents(given: Any, count: str | None = None) -> Parents:
     if isinstance(given, Release):
         complete = given.dense and not given.observed_cells_only
         found = _take_apart(given.frame, str(given.frame.columns[-1]), complete, "the release that was given")
-        return replace(found, **_read_guarantee(given.to_dict()))
+        exceptions = (*say_observed(given.observed_levels, given.observed_cells_only), *given.not_covered)
+        return replace(found, guarantee=given.composed, exceptions=exceptions if given.composed else ())
     if isinstance(given, pd.DataFrame):
         return _take_apart(given, count, True, "the data frame that was given")
     if not isinstance(given, (str, os.PathLike)):
@@ -51,51 +50,18 @@ def read_parents(given: Any, count: str | None = None) -> Parents:
         )
     path = check_format(given)
     try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise InvalidInput("the parent table cannot be read", got=f"{path} ({error.strerror})") from None
-    digest = hashlib.sha256(content).hexdigest()
-    described = read_description(path) or {}
-    named = name_counts(path, described)
-    if named is not None and described.get("sha256") != digest:
-        raise InvalidInput(
-            "the parent table is not the one that its description names",
-            got=f"{path.name} with another sha256",
-            fix="restore the file as it was published",
-        )
-    complete = named is None or (described.get("dense", True) and not described.get("observed_cells_only", False))
-    found = _take_apart(_decode(path, content), count or named, bool(complete), path.name, digest)
-    known = _read_guarantee(described) if described.get("sha256") == digest else {}
-    return replace(found, path=path.absolute(), **known)
+        loaded = Release.load(path)
+    except InvalidInput as refusal:
+        if refusal.code not in UNKNOWN:
+            raise
+        frame, column = decode(path, read_content(path)), count or find_count_column(path)
+        found = _take_apart(frame, column, True, path.name)
+    else:
+        found = replace(read_parents(loaded), name=path.name)
+    return replace(found, path=path.absolute(), sha256=hashlib.sha256(read_content(path)).hexdigest())
 
 
-def _read_guarantee(described: dict[str, Any]) -> dict[str, Any]:
-    """The guarantee of a description, and its exceptions; nothing where it is not as `release` writes it."""
-    try:
-        loss, exceptions = described["guarantee"], described["not_covered"]
-        made = mechanism("discrete-gaussian" if loss["delta"] else "geometric", **loss)
-        said = (*say_observed(described["observed_levels"], described["observed_cells_only"]), *exceptions)
-        fits = made.neighbours == loss["neighbours"] and made.epsilon >= described["mechanism"]["epsilon"]
-        plain = all(each.isprintable() and len(each) <= LONGEST for each in said)
-        return {"guarantee": made, "exceptions": said} if fits and plain and isinstance(exceptions, list) else {}
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
-        return {}
-
-
-def _decode(path: Path, content: bytes) -> pd.DataFrame:
-    import pandas as pd
-
-    try:
-        if path.suffix.lower() == ".csv":
-            return pd.read_csv(io.BytesIO(content), dtype=str, keep_default_na=False, encoding="utf-8")
-        return pd.read_parquet(io.BytesIO(content))
-    except (ValueError, OSError):  # pandas' and Arrow's own errors are of these kinds
-        raise InvalidInput(f"the parent table is no {path.suffix.lower()} file", got=path.name) from None
-
-
-def _take_apart(
-    frame: pd.DataFrame, count: str | None, complete: bool, name: str, sha256: str | None = None
-) -> Parents:
+def _take_apart(frame: pd.DataFrame, count: str | None, complete: bool, name: str) -> Parents:
     import pandas as pd
 
     count = COUNT if count is None else count
@@ -115,7 +81,7 @@ def _take_apart(
             codes, values = pd.factorize(frame.iloc[:, place], use_na_sentinel=False)
             labels = tuple(None if pd.isna(value) else str(value) for value in values)
             columns.append(LabelledColumn(column, labels, codes.astype(np.int64)))
-    return Parents(tuple(columns), _read_counts(frame.iloc[:, names.index(count)]), complete, name, sha256)
+    return Parents(tuple(columns), _read_counts(frame.iloc[:, names.index(count)]), complete, name)
 
 
 def _read_counts(given: pd.Series) -> Integers:

@@ -8,7 +8,7 @@ import io
 import json
 import os
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.metadata import version
@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 from cellrisk.decide.policies import Policies
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import Mechanism
-from cellrisk.publish.releasing.saving import Pair, check_free, sidecar_of, write_files
+from cellrisk.publish.releasing.loading import load_fields, read_guarantee
+from cellrisk.publish.releasing.saving import Pair, check_format, check_free, sidecar_of, write_files
 from cellrisk.risk.ceilings import Ceiling, ceiling
 from cellrisk.system.results import Result
 from cellrisk.system.spreadsheets import SAFE_WORDS, starts_formula, write_frame
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from cellrisk.publish.releasing.measurement import Measurement
     from cellrisk.publish.releasing.parents import Parents
 
-FORMATS = (".parquet", ".csv")
 COUNT = "count"
 
 
@@ -74,6 +74,8 @@ class Release(Result):
     """Whether a CSV file has an apostrophe before texts that a spreadsheet would take for formulas."""
     policies: Policies = field(default_factory=Policies)
     """The policies that were obeyed."""
+    description: Mapping[str, Any] | None = field(default=None, repr=False)
+    """What the file says of itself, if the release was loaded: it is repeated as it is."""
 
     def __post_init__(self) -> None:
         if list(self.frame.columns[:-1]) != [*self.quasi_identifiers, self.sensitive]:
@@ -88,6 +90,8 @@ class Release(Result):
     @property
     def headline(self) -> str:
         """What was released, and with which guarantee."""
+        if self.description is not None:
+            return str(self.description["sentence"])
         listed = (
             f"All {self.domain_size:,}" if self.dense else f"{len(self.frame):,} positive ones of {self.domain_size:,}"
         )
@@ -103,6 +107,10 @@ class Release(Result):
     def composed(self) -> Mechanism | None:
         """A mechanism with the guarantee of the counts, that of the parents that they show included; None where that is
         not known."""
+        if self.description is not None:
+            stated = read_guarantee(self.description)
+            same = stated and (stated.epsilon, stated.delta) == (self.mechanism.epsilon, self.mechanism.delta)
+            return self.mechanism if same else stated
         return self.mechanism if self.parents is None else self.parents.compose(self.mechanism)
 
     @property
@@ -119,13 +127,15 @@ class Release(Result):
             self.composed,
             2 if self.sensitive in self.observed_levels else len(self.labels[self.sensitive]),
         )
-        if made is None or not (made.pure or self.parents is None):
+        if made is None or not (made.pure or not self.adjusted):
             return None
         return ceiling(made, labels=max(declared, 2))
 
     @cached_property
     def statements(self) -> tuple[str, ...]:
         """What a reader of the counts has to know."""
+        if self.description is not None:
+            return tuple(self.description["statements"])
         holds = "The guarantee" if self.composed else f"The noise alone has {self.mechanism.guarantee}, which"
         said = [
             f"{holds} holds for one record {self.mechanism.change}; it is weaker for a person with several "
@@ -185,6 +195,8 @@ class Release(Result):
     @property
     def not_covered(self) -> tuple[str, ...]:
         """What was taken from the raw data without noise, beside labels and cells that are the observed ones."""
+        if self.description is not None:
+            return tuple(self.description["not_covered"])
         shown = () if self.parents is None else self.parents.not_covered
         return (*say_gates("release", self.missing, self.outside), *self.disclosures, *shown)
 
@@ -194,6 +206,9 @@ class Release(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """What is saved beside the counts: how they were made, and nothing of the records that is not in the counts."""
+        if self.description is not None:
+            of_file = ("file", "sha256", "ledger", "set")
+            return copy.deepcopy({name: value for name, value in self.description.items() if name not in of_file})
         declared, made = self.sensitive not in self.observed_levels, self.composed
         described: dict[str, Any] = {
             "cellrisk": __version__,
@@ -237,6 +252,25 @@ class Release(Result):
         if self.spreadsheet_safe:
             described["spreadsheet_safe"] = list(self.formula_columns)
         return copy.deepcopy(described)
+
+    @property
+    def adjusted(self) -> bool:
+        """Whether counts were made to add up to published ones after the noise."""
+        return self.parents is not None or (self.description is not None and "parents" in self.description)
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> Release:
+        """Read a release as `save` wrote it, with the description beside it.
+
+        A file that is not, byte for byte, the one that the description names is refused, and so is a description that
+        was not written by cellrisk.
+
+        Parameters
+        ----------
+        path
+            The file of the counts, .parquet or .csv.
+        """
+        return Release(**load_fields(path))
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> Path:
         """Writes the counts as ``.parquet`` or ``.csv``, and their description as JSON beside them: both or neither.
@@ -321,14 +355,6 @@ def say_gates(what: str, missing: str, outside: str) -> list[str]:
     gate = f"Whether there is a {what} was found from the data, which the guarantee does not cover"
     rules = (("records with a missing value", missing), ("records outside the declared labels", outside))
     return [f"{gate}: {records} were not allowed." for records, rule in rules if rule == "error"]
-
-
-def check_format(path: str | os.PathLike[str]) -> Path:
-    """Refuses a file name whose ending says no format."""
-    target = Path(path)
-    if target.suffix.lower() not in FORMATS:
-        raise InvalidInput("a release is saved by its ending", got=target.name, allowed=", ".join(FORMATS))
-    return target
 
 
 def build_frame(grid: CoveredCounts, places: Any, counts: Any) -> pd.DataFrame:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import shutil
 from collections.abc import Mapping
@@ -11,13 +9,12 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
 
-from cellrisk.errors import InvalidInput
+from cellrisk.errors import InvalidInput, argument
 from cellrisk.system.stopping import note_outcome, unfinished
 from cellrisk.system.writing import check_writable, make_last, public_mode, refuse_inputs, write_through
 
-CHUNK = 1 << 20
+FORMATS = (".parquet", ".csv")
 
 
 def sidecar_of(path: str | os.PathLike[str]) -> Path:
@@ -29,47 +26,12 @@ def sidecar_of(path: str | os.PathLike[str]) -> Path:
     return Path(f"{os.fspath(path)}.json")
 
 
-def read_description(path: str | os.PathLike[str]) -> dict[str, Any] | None:
-    """The description beside a file that `release` wrote; None for any other file."""
-    sidecar = sidecar_of(path)
-    try:
-        if not sidecar.is_file():  # to open a pipe would wait for ever
-            return None
-        described = json.loads(sidecar.read_text(encoding="utf-8"))
-        return dict(described) if described["file"] == Path(path).name else None
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        return None
-
-
-def is_described(path: str | os.PathLike[str], described: Mapping[str, Any]) -> bool:
-    """Whether the file is, byte for byte, the one that the description was written for."""
-    digest = hashlib.sha256()
-    if not Path(path).is_file():  # to open a pipe would wait for ever
-        return False
-    try:
-        with open(path, "rb") as stream:
-            while part := stream.read(CHUNK):
-                digest.update(part)
-    except OSError:
-        return False
-    return digest.hexdigest() == described.get("sha256")
-
-
-def find_count_column(path: str | os.PathLike[str]) -> str | None:
-    """The column of counts of a file that `release` wrote, as its description says; None for any other file."""
-    return name_counts(path, read_description(path) or {})
-
-
-def name_counts(path: str | os.PathLike[str], described: Mapping[str, Any]) -> str | None:
-    """The column of counts that a description names; refuses a file whose texts were changed for spreadsheets."""
-    name = described.get("count")
-    if described.get("spreadsheet_safe") and Path(path).suffix.lower() == ".csv":
-        raise InvalidInput(
-            "the release was written for spreadsheets: its texts are not those of the table",
-            got=Path(path).name,
-            fix="use one that was written without --spreadsheet-safe, or as .parquet",
-        )
-    return name if isinstance(name, str) else None
+def check_format(path: str | os.PathLike[str]) -> Path:
+    """Refuses a file name whose ending says no format."""
+    target = Path(path)
+    if target.suffix.lower() not in FORMATS:
+        raise InvalidInput("a release is saved by its ending", got=target.name, allowed=", ".join(FORMATS))
+    return target
 
 
 def check_free(path: str | os.PathLike[str], force: bool, inputs: Mapping[Path, str] = MappingProxyType({})) -> Path:
@@ -80,7 +42,9 @@ def check_free(path: str | os.PathLike[str], force: bool, inputs: Mapping[Path, 
         refuse_inputs(each, inputs)
         if each.exists() and not force:
             raise InvalidInput(
-                "the output path exists", got=each, fix="choose another name, or replace it with force=True (--force)"
+                "the output path exists",
+                got=each,
+                fix=f"choose another name, or replace it with {argument('force', True)}",
             )
     return target
 

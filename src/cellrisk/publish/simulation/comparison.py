@@ -11,11 +11,12 @@ import numpy as np
 
 from cellrisk.counts.profiles import Profiles
 from cellrisk.errors import InvalidInput
+from cellrisk.noise.channel import CountChannel
 from cellrisk.publish.simulation.attacks import FigureEstimate
 from cellrisk.risk.certainty import find_spread
-from cellrisk.risk.measures import Local, Measure, Survival
-from cellrisk.risk.people import shown_alone
-from cellrisk.risk.totals import find_reach
+from cellrisk.risk.measures import Local, Measure
+from cellrisk.risk.measures.local import shown_alone
+from cellrisk.risk.totals import tail_radius
 from cellrisk.system.results import Result
 from cellrisk.system.text import CURATOR_NOTE, aligned
 
@@ -152,7 +153,9 @@ class ExpectedSpread:
     """The most that one cell changes the number."""
 
     @staticmethod
-    def of(profiles: Profiles, measure: Measure, form: str, weights: str | None, survival: Survival) -> ExpectedSpread:
+    def of(
+        profiles: Profiles, measure: Measure, form: str, weights: str | None, channel: CountChannel
+    ) -> ExpectedSpread:
         """The spread of the sum over cells of w_i X_i, 0 <= X_i <= 1, with w_i the weights of the cells.
 
         Cells are independent. A cell that shows label k alone with probability P_k has X = 1 (exact) or n_k/n (tight):
@@ -163,12 +166,12 @@ class ExpectedSpread:
         variance = largest = 0.0
         for block in profiles.blocks:
             if known:
-                chance = shown_alone(block, profiles.n_levels, survival)
+                chance = shown_alone(block, profiles.n_levels, channel)
                 worth = block.counts / block.sizes[:, None] if form == "tight" else np.ones(block.counts.shape)
                 mean = (chance * worth).sum(axis=1)
                 each = (chance * worth**2).sum(axis=1) - mean**2
             else:
-                risk = measure.risk(block, profiles.n_levels, survival, (form,))[form][:, 0]
+                risk = measure.risk(block, profiles.n_levels, channel, (form,))[form][:, 0]
                 each = risk * (1.0 - risk)
             weight = (
                 block.sizes / profiles.n_records if weights == "records" else np.full(len(block), 1 / profiles.n_cells)
@@ -183,7 +186,7 @@ class ExpectedSpread:
 
     def allowed(self, releases: int) -> float:
         """How far the mean over releases may be off: farther with probability `FALSE_ALARM` at most, by Bennett."""
-        return find_reach(releases * self.variance, self.largest, 0.5 * FALSE_ALARM) / releases
+        return tail_radius(releases * self.variance, self.largest, 0.5 * FALSE_ALARM) / releases
 
 
 @dataclass(frozen=True, repr=False)

@@ -23,7 +23,7 @@ from cellrisk.publish.simulation.comparison import (
 from cellrisk.risk.assessment import Assessment
 from cellrisk.risk.attacks import ATTACKS, choose_risks
 from cellrisk.risk.certainty import Belief
-from cellrisk.risk.measures import MEASURES, WEIGHTS, Survival
+from cellrisk.risk.measures import MEASURES, WEIGHTS
 from cellrisk.risk.priors import Fitted
 from cellrisk.system.arrays import Floats, Integers
 from cellrisk.system.results import Result
@@ -163,7 +163,7 @@ class Simulation(Result):
             raise InvalidInput("the assessment is of another table", fix="assess the table that was simulated")
         simulated = {(row.measure, row.attack, row.form, row.weights): row for row in self.estimates}
         differences = []
-        survival = Survival((assessment.mechanism.noise,), assessment.mechanism.threshold)
+        channel = assessment.mechanism.channel
         for risk in assessment.risks:
             key = (risk.measure, risk.attack, risk.form, risk.weights)
             if risk.sensitive == self.sensitive and key in simulated:
@@ -172,7 +172,7 @@ class Simulation(Result):
                 if not self.post_processed:
                     asked = choose_risks(risk.attack, risk.measure, risk.form)
                     [measure] = asked.make(assessment.fitted[self.sensitive].measure)
-                    spread = ExpectedSpread.of(theirs, measure, risk.form, risk.weights, survival)
+                    spread = ExpectedSpread.of(theirs, measure, risk.form, risk.weights, channel)
                     error, allowed = spread.standard_error(self.releases), spread.allowed(self.releases)
                 differences.append(SimulatedDifference(*key, risk.risk, row.mean, error, allowed))
         (figures,) = (each for each in assessment.figures if each.sensitive == self.sensitive)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from cellrisk.counts.table import require_table
 from cellrisk.errors import InvalidInput
+from cellrisk.noise.channel import AdditiveChannel
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.noise.mechanisms import mechanism as read_mechanism
 from cellrisk.repeat.accounting.composition import compose, find_probabilistic_epsilon
@@ -15,8 +16,7 @@ from cellrisk.repeat.accounting.loss import Loss
 from cellrisk.repeat.averaging.averaging_result import Averaged, AveragedCaused, Averaging, Rule
 from cellrisk.repeat.averaging.mean_noise import MeanNoise
 from cellrisk.risk.attacks import choose_risks
-from cellrisk.risk.caused import Pivots
-from cellrisk.risk.measures import Local, Survival, average_risks
+from cellrisk.risk.measures import Local, average_risks
 from cellrisk.risk.priors import USUAL_PRIORS, Fitted, Priors, takes_priors
 from cellrisk.system.arrays import Floats
 from cellrisk.system.checks import require_within
@@ -102,8 +102,8 @@ def average(
     mean = MeanNoise.of(mechanism.noise, releases)
     rules = _find_rules(mechanism, mean.releases, operator, total_delta)
     set_up = [rule.mechanism.noise for rule in rules if rule.mechanism is not None]
-    survival = Survival((mechanism.noise, mean, *set_up), mechanism.threshold)
-    pivots = Pivots(survival.noises, mechanism.threshold)
+    channel = AdditiveChannel((mechanism.noise, mean, *set_up), mechanism.threshold)
+    pivots = channel.pivotal
     rows: list[Averaged] = []
     caused: list[AveragedCaused] = []
     fitted: dict[str, Fitted] = {}
@@ -112,7 +112,7 @@ def average(
         fitted[name] = priors.fit(attribute, asked.measures)
         chosen = asked.make(fitted[name].measure)
         for measure, form, weight, values in average_risks(
-            attribute.profiles, chosen, survival, asked.forms, asked.weights
+            attribute.profiles, chosen, channel, asked.forms, asked.weights
         ):
             rows.append(Averaged(name, measure, form, weight, *_assign(values, rules)))
         shares = Local().average(attribute.profiles, pivots, ("tight",))["tight", "records"]

@@ -30,7 +30,7 @@ class MeanNoise(Noise):
     convolutions of `cellrisk.repeat.averaging.sums`, exact to about 1e-12 in relative terms, in the tails too.
 
     >>> mean = MeanNoise(1.0, LaplaceNoise, releases=2)
-    >>> round(float(mean.vanish(1)), 12)  # P(mean < -1/2) = P(sum of two > 1) = e^-1 (2 + 1)/4
+    >>> round(float(mean.p_zero(1)), 12)  # P(mean < -1/2) = P(sum of two > 1) = e^-1 (2 + 1)/4
     0.275909580879
     """
 
@@ -61,11 +61,11 @@ class MeanNoise(Noise):
     @property
     def deviation(self) -> float:
         """The mean's standard deviation; for a discrete Gaussian an upper bound, close from a scale of 1 on."""
-        one = {
+        known: dict[type[Noise], float] = {
             LaplaceNoise: math.sqrt(2.0) * self.scale,
             GeometricNoise: math.sqrt(0.5) / math.sinh(0.5 / self.scale) if self.scale > 1e-3 else 0.0,
-        }.get(self.kind, self.scale)
-        return one / math.sqrt(self.releases)
+        }
+        return known.get(self.kind, self.scale) / math.sqrt(self.releases)
 
     def cdf(self, x: Any) -> Floats:
         """P(mean <= x)."""
@@ -73,28 +73,28 @@ class MeanNoise(Noise):
         size = np.abs(x) * self.releases
         return np.asarray(np.where(x < 0, self._tail(size), 1.0 - self._beyond(size)))
 
-    def vanish(self, count: Any, threshold: float = 0.5) -> Floats:
+    def p_zero(self, count: Any, threshold: float = 0.5) -> Floats:
         """q(m) = P(m + mean < threshold)."""
         x = threshold - np.asarray(count, dtype=np.float64)
         size = np.abs(x) * self.releases
         return np.asarray(np.where(x < 0, self._beyond(size), 1.0 - self._tail(size)))
 
-    def survive(self, count: Any, threshold: float = 0.5) -> Floats:
+    def p_positive(self, count: Any, threshold: float = 0.5) -> Floats:
         """s(m) = P(m + mean >= threshold): the mean is symmetric, so it is P(mean <= m - threshold)."""
         return self.cdf(np.asarray(count, dtype=np.float64) - threshold)
 
-    def lose(self, count: Any, threshold: float = 0.5) -> Floats:
+    def p_pivotal(self, count: Any, threshold: float = 0.5) -> Floats:
         """q(m - 1) - q(m): how likely the mean shows a count that it would not show, had it been less by one.
 
         A difference of two tails on the side where both are small.
 
         >>> mean = MeanNoise(1.0, LaplaceNoise, releases=2)
-        >>> round(float(mean.lose(1)), 12)  # 1 - 2 e^-1 (2 + 1)/4
+        >>> round(float(mean.p_pivotal(1)), 12)  # 1 - 2 e^-1 (2 + 1)/4
         0.448180838243
         """
         count = np.asarray(count, dtype=np.float64)
-        below = self.survive(count, threshold) - self.survive(count - 1.0, threshold)
-        above = self.vanish(count - 1.0, threshold) - self.vanish(count, threshold)
+        below = self.p_positive(count, threshold) - self.p_positive(count - 1.0, threshold)
+        above = self.p_zero(count - 1.0, threshold) - self.p_zero(count, threshold)
         return np.asarray(np.where(count < threshold, below, above))
 
     def _beyond(self, size: Floats) -> Floats:

@@ -17,8 +17,8 @@ from cellrisk.repeat.sequences.cumulative import Cumulative
 from cellrisk.repeat.sequences.risks_so_far import Advance, CellRisk, RisksSoFar, SharedCells
 from cellrisk.repeat.sequences.sequence_result import Overall, Released, RiskSequence
 from cellrisk.repeat.sequences.step import Step, check_steps
-from cellrisk.risk.caused import Caused, Pivots, count_caused
-from cellrisk.risk.measures import Local, Survival
+from cellrisk.risk.caused import Caused, count_caused
+from cellrisk.risk.measures import Local
 from cellrisk.risk.priors import USUAL_PRIORS, Priors, takes_priors
 from cellrisk.system.arrays import Floats
 from cellrisk.system.checks import read_list
@@ -73,7 +73,7 @@ class SequenceAssessor:
 
     @cached_property
     def caused_risk(self) -> CellRisk:
-        """The tight local risk of every cell, which under `Pivots` is what was caused in it."""
+        """The tight local risk of every cell, which under the pivotal channel is what was caused in it."""
         own = self.cell_risk.measure == "local" and self.cell_risk.form == "tight"
         return self.cell_risk if own else replace(self.cell_risk, measure="local", form="tight")
 
@@ -93,8 +93,8 @@ class SequenceAssessor:
         if not risks.anew:
             return SoFar(risks.before, caused.before), None, {}
         mechanism = self.cumulative.mechanism(steps)
-        after, now = risks.apply(Survival((mechanism.noise,), mechanism.threshold))
-        after_caused, _ = caused.apply(Pivots((mechanism.noise,), mechanism.threshold))
+        after, now = risks.apply(mechanism.channel)
+        after_caused, _ = caused.apply(mechanism.channel.pivotal)
         return SoFar(after, after_caused), mechanism, now
 
     def describe_last(self, before: SoFar | None, steps: Sequence[Step]) -> tuple[SoFar, Released]:
@@ -134,8 +134,8 @@ class SequenceAssessor:
         if key not in self._profiles:
             self._profiles[key] = grid.cells[name].profiles()
         profiles = self._profiles[key]
-        survival = Survival((mechanism.noise,), mechanism.threshold)
-        exposed = profiles.n_records * float(Local().average(profiles, survival, ("tight",))["tight", "records"][0])
+        channel = mechanism.channel
+        exposed = profiles.n_records * float(Local().average(profiles, channel, ("tight",))["tight", "records"][0])
         return count_caused(profiles, mechanism, exposed)
 
     def assess(self, steps: Sequence[Step]) -> tuple[SoFar | None, tuple[Released, ...]]:

@@ -15,6 +15,7 @@ from cellrisk.decide.policies import Policies
 from cellrisk.decide.policy import Policy
 from cellrisk.decide.search import Intervals, find_admissible, intersect
 from cellrisk.errors import InvalidInput
+from cellrisk.noise.channel import CountChannel
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism, describe_mechanism
 from cellrisk.repeat.accounting.composition import Composition
 from cellrisk.repeat.sequences.assessing import SequenceAssessor, SoFar
@@ -22,11 +23,10 @@ from cellrisk.repeat.sequences.cumulative import Cumulative, find_ceiling
 from cellrisk.repeat.sequences.risks_so_far import KINDS, Advance, CellRisk
 from cellrisk.repeat.sequences.sequence_result import NOTHING, Overall, RiskSequence, describe_ceiling, say_loss
 from cellrisk.repeat.sequences.step import Step
-from cellrisk.risk.caused import Pivots
 from cellrisk.risk.ceilings import WORST_CASE, Ceiling, say_most
 from cellrisk.risk.measures import WEIGHTS
 from cellrisk.risk.priors import USUAL_PRIORS, Priors, takes_priors
-from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON, survival_at
+from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON
 from cellrisk.system.arrays import Floats
 from cellrisk.system.checks import is_number, read_list, require_kind
 from cellrisk.system.results import Result
@@ -538,10 +538,10 @@ class ShareSearch:
 
     def _excesses(self, cumulative: Floats) -> Floats:
         """How far the share is above the limit, at many cumulative epsilons at once."""
-        survival = survival_at(self.assessed, cumulative)
+        channel: CountChannel = self.assessed.channel_at(cumulative)
         if self.caused:
-            survival = Pivots(survival.noises, survival.threshold)
-        return self.advance.overall(survival, self.search.limits.kind, self.weights) - self.limit
+            channel = channel.pivotal
+        return self.advance.overall(channel, self.search.limits.kind, self.weights) - self.limit
 
     def _find_end(self, epsilon: float, outward: int) -> float | None:
         """The last admissible epsilon near an end, on the way outward; None where there is none."""

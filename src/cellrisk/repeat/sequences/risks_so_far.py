@@ -12,8 +12,9 @@ import numpy as np
 from cellrisk.counts.cells import Cells
 from cellrisk.counts.profiles import LevelCounts
 from cellrisk.errors import InvalidInput
+from cellrisk.noise.channel import CountChannel
 from cellrisk.risk.explanation.risky_cells import ProfiledCells
-from cellrisk.risk.measures import FORMS, MEASURES, Measure, Survival
+from cellrisk.risk.measures import FORMS, MEASURES, Measure
 from cellrisk.risk.priors import Priors
 from cellrisk.system.arrays import Floats, Integers, find_distinct, number_keys
 from cellrisk.system.words import OverallKind, list_words, require_word
@@ -121,17 +122,17 @@ class CellRisk:
         require_word("measure", self.measure, tuple(MEASURES))
         require_word("form", self.form, FORMS)
 
-    def at(self, grid: SharedCells, name: str, survival: Survival) -> Floats:
+    def at(self, grid: SharedCells, name: str, channel: CountChannel) -> Floats:
         """(cells, noises): the risk of one attribute in each cell; 0 in a cell that has no record of it."""
         key = grid.names, name
         if key not in self._known:
             self._known[key] = ProfiledCells.of(grid.cells[name]), self._fit(grid, name)
         profiled, measure = self._known[key]
-        risk = profiled.risk(measure, survival, self.form)
+        risk = profiled.risk(measure, channel, self.form)
         place = grid.places[name]
         if len(place) == grid.n_cells:
             return np.asarray(risk[profiled.place])
-        found = np.zeros((grid.n_cells, len(survival)))
+        found = np.zeros((grid.n_cells, len(channel)))
         found[place] = risk[profiled.place]
         return found
 
@@ -193,28 +194,28 @@ class Advance:
         held = RisksSoFar(grid, {name: risk[parents] for name, risk in before.risks.items()})
         return Advance(cell_risk, held, tuple(dict.fromkeys((*before.risks, *released))))
 
-    def apply(self, survival: Survival) -> tuple[RisksSoFar, dict[str, Floats]]:
+    def apply(self, channel: CountChannel) -> tuple[RisksSoFar, dict[str, Floats]]:
         """The cells after it, under the first noise; and the risks as assessed now, of each attribute.
 
         What was given away stays given away: an attribute keeps the larger of its old risk and its new one, so the sum
         grows by what is beyond the old.
         """
         grid, held = self.before.grid, self.before.risks
-        now = {name: self.cell_risk.at(grid, name, survival)[:, 0] for name in self.anew}
+        now = {name: self.cell_risk.at(grid, name, channel)[:, 0] for name in self.anew}
         kept = {name: np.maximum(held[name], risk) if name in held else risk for name, risk in now.items()}
         return RisksSoFar(grid, {**held, **kept}), now
 
-    def overall(self, survival: Survival, kind: str, weights: str) -> Floats:
+    def overall(self, channel: CountChannel, kind: str, weights: str) -> Floats:
         """The average overall risk after it, under each noise."""
         grid = self.before.grid
         step = max(1, NUMBERS_AT_ONCE // grid.n_cells)
         parts = []
-        for start in range(0, len(survival), step):
-            few = type(survival)(survival.noises[start : start + step], survival.threshold)
+        for start in range(0, len(channel), step):
+            few = channel[start : start + step]
             parts.append(grid.average(self._overall(few, kind), weights))
         return np.concatenate(parts)
 
-    def _overall(self, few: Survival, kind: str) -> Floats:
+    def _overall(self, few: CountChannel, kind: str) -> Floats:
         grid, held = self.before.grid, self.before.risks
         others = RisksSoFar(grid, {name: risk for name, risk in held.items() if name not in self.anew})
         total = np.repeat(others.overall(kind)[:, None], len(few), axis=1)

@@ -13,12 +13,12 @@ from itertools import permutations
 from typing import Any
 
 import numpy as np
+from scipy import fft
 
 from cellrisk.counts.joint import JointCells
 from cellrisk.noise.distributions import Noise, first_value
 from cellrisk.repeat.together.sets import SetTable
-from cellrisk.risk.measures.sequences import convolve, convolve_fast
-from cellrisk.risk.measures.survival import each_alone_in_rows
+from cellrisk.risk.measures.exactly_one import each_alone
 from cellrisk.system.arrays import Floats, Integers
 from cellrisk.system.text import change, make_sentence, number_of, whole_people
 
@@ -75,15 +75,16 @@ class Rounded:
 
     @staticmethod
     def of(noise: Noise) -> Rounded:
-        reach = noise.reach
+        reach = noise.tail_radius
         return Rounded(noise.mass(np.arange(-reach, reach + 1, dtype=np.float64)), reach)
 
     def less(self, other: Rounded) -> Rounded:
         """The law of this noise minus another, both symmetric."""
-        join = convolve if max(self.reach, other.reach) <= DIRECT else convolve_fast
+        if max(self.reach, other.reach) <= DIRECT:
+            return Rounded(np.convolve(self.pmf, other.pmf), self.reach + other.reach)
         whole = len(self.pmf) + len(other.pmf) - 1
-        pmf = join(self.pmf[None, :, None], other.pmf[None, :, None], whole)[0, :, 0]
-        return Rounded(pmf, self.reach + other.reach)
+        pmf = fft.irfft(fft.rfft(self.pmf, whole) * fft.rfft(other.pmf, whole), whole)
+        return Rounded(np.maximum(pmf, 0.0), self.reach + other.reach)
 
     def at(self, values: Any) -> Floats:
         """P(noise = value)."""
@@ -103,7 +104,7 @@ class Rounded:
 
 def find_differences(joint: JointCells, asked: Sequence[SetTable]) -> tuple[Difference, ...]:
     """Every pair of tables of the same columns whose people are nested, assessed."""
-    near = [table.mechanism.noise.reach <= FARTHEST for table in asked]
+    near = [table.mechanism.noise.tail_radius <= FARTHEST for table in asked]
     found = []
     for outer, inner in find_nested(joint):
         if set(joint.tables[outer].columns) == set(joint.tables[inner].columns) and near[outer] and near[inner]:
@@ -144,11 +145,11 @@ def _assess(joint: JointCells, asked: Sequence[SetTable], outer: int, inner: int
     own, other = Rounded.of(mechanism.noise), Rounded.of(asked[inner].mechanism.noise)
     both = own.less(other)
     first = first_value(mechanism.threshold)
-    shown_there = each_alone_in_rows(own.at_most(first - 1 - whole), own.at_least(first - whole))
+    shown_there = each_alone(own.at_most(first - 1 - whole), own.at_least(first - whole), axis=1)
     vanish = both.at_most(-left)
-    shown = each_alone_in_rows(vanish, both.at_least(1 - left))
-    pivotal = each_alone_in_rows(vanish, both.at(left - 1))
-    together = each_alone_in_rows(*_joint_law(own, other, whole, left, first))
+    shown = each_alone(vanish, both.at_least(1 - left), axis=1)
+    pivotal = each_alone(vanish, both.at(left - 1), axis=1)
+    together = each_alone(*_joint_law(own, other, whole, left, first), axis=1)
     people = left.astype(np.float64)
 
     def add_up(chance: Floats) -> float:

@@ -77,10 +77,10 @@ class TableLaw:
         outside = np.full((1, counts.shape[1]), len(values), places.dtype)
         return TableLaw(
             np.concatenate([places, outside]),
-            np.append(noise.vanish(numbers, threshold), 0.0),
-            np.append(noise.survive(numbers, threshold), 1.0),
-            np.append(noise.survive(numbers - 1.0, threshold), 1.0),
-            np.append(noise.lose(numbers, threshold), 0.0),
+            np.append(noise.p_zero(numbers, threshold), 0.0),
+            np.append(noise.p_positive(numbers, threshold), 1.0),
+            np.append(noise.p_positive(numbers - 1.0, threshold), 1.0),
+            np.append(noise.p_pivotal(numbers, threshold), 0.0),
             np.append(numbers > 0, True),
         )
 

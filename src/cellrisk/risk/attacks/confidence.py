@@ -9,9 +9,9 @@ import numpy as np
 
 from cellrisk.counts.profiles import Block, Profiles
 from cellrisk.errors import InvalidInput
-from cellrisk.risk.measures import Local, Survival
-from cellrisk.risk.measures.measure import join_blocks
-from cellrisk.risk.measures.survival import exactly_one
+from cellrisk.noise.channel import CountChannel
+from cellrisk.risk.measures import Local
+from cellrisk.risk.measures.exactly_one import exactly_one
 from cellrisk.system.arrays import Floats
 
 
@@ -41,28 +41,28 @@ class Confidence:
     """right / looks_with_empty: what shows in an empty cell is never right."""
 
 
-def looks_homogeneous(profiles: Profiles, survival: Survival) -> Floats:
+def looks_homogeneous(profiles: Profiles, channel: CountChannel) -> Floats:
     """How many cells, and how many people in them, are released with exactly one label? Shape (2, noises).
 
     Expected cells, then expected records (the order of WEIGHTS): the sum over cells, weighted by 1 or by n, of
     sum_k s(n_k) prod_{j != k} q(n_j) over all K labels, absent ones too. Exact.
 
     >>> from cellrisk import Laplace
-    >>> noise = Survival((Laplace(epsilon=1.0).noise,))
+    >>> noise = Laplace(epsilon=1.0).channel
     >>> looks_homogeneous(Profiles.from_cells([[3, 0], [2, 2]], n_levels=2), noise).round(4).tolist()
     [[0.8788], [2.8347]]
     """
     if not profiles.blocks:
         raise InvalidInput("a table without records has no risk")
-    totals = np.zeros((2, len(survival)))
-    for block in join_blocks(profiles):
-        looks = _show_one(block, profiles.n_levels, survival)
+    totals = np.zeros((2, len(channel)))
+    for block in profiles.blocks:
+        looks = _show_one(block, profiles.n_levels, channel)
         totals[0] += block.cells @ looks
         totals[1] += block.records @ looks
     return totals
 
 
-def find_confidence(profiles: Profiles, survival: Survival, empty: int = 0) -> list[Confidence]:
+def find_confidence(profiles: Profiles, channel: CountChannel, empty: int = 0) -> list[Confidence]:
     """How often does a cell that looks homogeneous tell the truth? One answer a noise.
 
     precision = sum_cells exact / sum_cells P(looks homogeneous), and for people the same with tight, weighted by
@@ -72,19 +72,19 @@ def find_confidence(profiles: Profiles, survival: Survival, empty: int = 0) -> l
     which is guessing: the 2^-K of risk that is left there is chance, not knowledge.
 
     >>> from cellrisk import Laplace
-    >>> noises = Survival((Laplace(epsilon=0.0001).noise, Laplace(epsilon=2.0).noise))
+    >>> noises = AdditiveChannel((Laplace(epsilon=0.0001).noise, Laplace(epsilon=2.0).noise))
     >>> cells = Profiles.from_cells([[3, 0, 0], [2, 2, 0]], n_levels=3)
     >>> [round(found.people_precision, 3) for found in find_confidence(cells, noises)]
     [0.333, 0.962]
     """
     if isinstance(empty, bool) or not isinstance(empty, (int, np.integer)) or empty < 0:
         raise InvalidInput("the number of empty cells must be a whole number from 0", got=repr(empty))
-    cells, people = looks_homogeneous(profiles, survival)
-    risks = Local().average(profiles, survival, ("exact", "tight"))
+    cells, people = looks_homogeneous(profiles, channel)
+    risks = Local().average(profiles, channel, ("exact", "tight"))
     right = risks["exact", "uniform"] * profiles.n_cells
     people_right = risks["tight", "records"] * profiles.n_records
-    n_levels, q = profiles.n_levels, survival.vanish_empty
-    none_there = n_levels * survival.survive(np.array([0]))[0] * q ** (n_levels - 1)
+    n_levels, q = profiles.n_levels, channel.q0
+    none_there = n_levels * channel.p_positive(np.array([0]))[0] * q ** (n_levels - 1)
     with_empty = cells + int(empty) * none_there
     columns = zip(*(part.tolist() for part in (cells, right, people, people_right, with_empty)), strict=True)
     return [
@@ -102,15 +102,15 @@ def find_confidence(profiles: Profiles, survival: Survival, empty: int = 0) -> l
     ]
 
 
-def _show_one(block: Block, n_levels: int, survival: Survival) -> Floats:
+def _show_one(block: Block, n_levels: int, channel: CountChannel) -> Floats:
     """P(a cell of each profile is released with exactly one label): (profiles, noises)."""
     n_present = block.counts.shape[1]
     n_absent = n_levels - n_present
-    counts, shape = block.counts.T.reshape(-1), (n_present, len(block), len(survival))
-    vanish, survive = survival.vanish(counts).reshape(shape), survival.survive(counts).reshape(shape)
-    q = survival.vanish_empty
+    counts, shape = block.counts.T.reshape(-1), (n_present, len(block), len(channel))
+    vanish, survive = channel.p_zero(counts).reshape(shape), channel.p_positive(counts).reshape(shape)
+    q = channel.q0
     if n_absent:  # all absent labels together: none of them shows, or exactly one does
-        one_absent = n_absent * survival.survive(np.array([0]))[0] * q ** (n_absent - 1)
+        one_absent = n_absent * channel.p_positive(np.array([0]))[0] * q ** (n_absent - 1)
         vanish = np.concatenate([vanish, np.broadcast_to(q**n_absent, vanish[:1].shape)])
         survive = np.concatenate([survive, np.broadcast_to(one_absent, survive[:1].shape)])
     return exactly_one(vanish, survive)

@@ -10,7 +10,8 @@ import numpy as np
 
 from cellrisk.counts.profiles import Block
 from cellrisk.errors import InvalidInput
-from cellrisk.risk.measures import Local, Measure, Survival
+from cellrisk.noise.channel import CountChannel
+from cellrisk.risk.measures import Local, Measure
 from cellrisk.risk.measures.measure import RisksByForm
 from cellrisk.system.arrays import Floats
 
@@ -25,19 +26,19 @@ class Guess(Measure):
     attack: ClassVar[str]
 
     @abstractmethod
-    def expect(self, block: Block, n_levels: int, survival: Survival, worth: Floats) -> Floats:
+    def expect(self, block: Block, n_levels: int, channel: CountChannel, worth: Floats) -> Floats:
         """sum_k worth_k P(the attacker names k) for one cell of each profile: (profiles, noises).
 
         ``worth`` is (profiles, labels present); naming a label that is absent is worth nothing.
         """
 
     @abstractmethod
-    def name_each(self, block: Block, n_levels: int, survival: Survival) -> Floats:
+    def name_each(self, block: Block, n_levels: int, channel: CountChannel) -> Floats:
         """P(the attacker names k) for each label present in one cell of each profile, under the first noise."""
 
-    def risk(self, block: Block, n_levels: int, survival: Survival, forms: Sequence[str]) -> RisksByForm:
+    def risk(self, block: Block, n_levels: int, channel: CountChannel, forms: Sequence[str]) -> RisksByForm:
         self._check(forms)
-        named = self.expect(block, n_levels, survival, block.counts / block.sizes[:, None])
+        named = self.expect(block, n_levels, channel, block.counts / block.sizes[:, None])
         if named.size and float(named.max()) > 1.0 + ROUNDING:
             raise ArithmeticError("a probability came out above 1 by more than rounding explains")
         return {"tight": np.minimum(named, 1.0)}  # a sum of many terms, rounded up by less than ROUNDING
@@ -45,10 +46,10 @@ class Guess(Measure):
     def labels_present(self, block: Block) -> tuple[Floats, Floats]:
         return Local().labels_present(block)
 
-    def chance(self, block: Block, n_levels: int, survival: Survival, forms: Sequence[str]) -> RisksByForm:
+    def limit(self, block: Block, n_levels: int, channel: CountChannel, forms: Sequence[str]) -> RisksByForm:
         """The risk as noise grows without bound: something shows, and the guess is right one time in K."""
         self._check(forms)
-        return {"tight": np.full((len(block), len(survival)), guess_by_chance(n_levels))}
+        return {"tight": np.full((len(block), len(channel)), guess_by_chance(n_levels))}
 
     def _check(self, forms: Sequence[str]) -> None:
         other = [form for form in forms if form != "tight"]

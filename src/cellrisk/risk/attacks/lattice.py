@@ -137,11 +137,11 @@ def _panel(length: int) -> _Panel:
     return _Panel(offsets, coefficients[0], coefficients[-2] + coefficients[-1])
 
 
-def split_near(ascending: Integers, reach: int, at_once: int) -> Iterator[slice]:
-    """Runs of counts near enough to each other to share a range of released values."""
+def split_near(ascending: Integers, radius: int, at_once: int) -> Iterator[slice]:
+    """Yield runs of counts near enough to each other to share a range of released values."""
     start = 0
     while start < len(ascending):
-        stop = int(np.searchsorted(ascending, ascending[start] + max(reach, SPAN), side="right"))
+        stop = int(np.searchsorted(ascending, ascending[start] + max(radius, SPAN), side="right"))
         stop = min(stop, start + at_once)
         yield slice(start, stop)
         start = stop

@@ -8,12 +8,11 @@ from typing import ClassVar
 import numpy as np
 
 from cellrisk.counts.profiles import Block
-from cellrisk.noise.distributions import Noise, first_value
+from cellrisk.noise.channel import CountChannel
 from cellrisk.risk.attacks.guess import Guess
 from cellrisk.risk.attacks.lattice import lay_lattice, refine, split_near
-from cellrisk.risk.measures import Survival
+from cellrisk.risk.measures.exactly_one import each_alone, exactly_one
 from cellrisk.risk.measures.measure import NUMBERS_AT_ONCE
-from cellrisk.risk.measures.survival import each_alone, exactly_one
 from cellrisk.system.arrays import Floats, Integers
 
 ROWS_AT_ONCE = 256
@@ -38,46 +37,45 @@ class Plurality(Guess):
 
     >>> from cellrisk import Laplace, Profiles
     >>> cell = Profiles.from_cells([[4, 2, 1]], n_levels=3)
-    >>> noises = Survival((Laplace(epsilon=1.0).noise, Laplace(epsilon=0.0001).noise))
+    >>> noises = AdditiveChannel((Laplace(epsilon=1.0).noise, Laplace(epsilon=0.0001).noise))
     >>> Plurality().average(cell, noises, ("tight",))["tight", "uniform"].round(4).tolist()
     [0.5132, 0.2917]
     """
 
     attack: ClassVar[str] = "plurality"
 
-    def expect(self, block: Block, n_levels: int, survival: Survival, worth: Floats) -> Floats:
-        first = first_value(survival.threshold)
-        found = [_win_all(block.counts, worth, n_levels, noise, first) for noise in survival.noises]
+    def expect(self, block: Block, n_levels: int, channel: CountChannel, worth: Floats) -> Floats:
+        found = [_win_all(block.counts, worth, n_levels, channel[[place]]) for place in range(len(channel))]
         return np.concatenate(found, axis=1)
 
-    def name_each(self, block: Block, n_levels: int, survival: Survival) -> Floats:
-        return _win_all(block.counts, None, n_levels, survival.noises[0], first_value(survival.threshold))
+    def name_each(self, block: Block, n_levels: int, channel: CountChannel) -> Floats:
+        return _win_all(block.counts, None, n_levels, channel[[0]])
 
 
-def _win_all(counts: Integers, worth: Floats | None, n_levels: int, noise: Noise, first: int) -> Floats:
-    """The same as `_win` for any cells."""
+def _win_all(counts: Integers, worth: Floats | None, n_levels: int, channel: CountChannel) -> Floats:
+    """Return the same as `_win` for any cells."""
     order = np.argsort(counts[:, 0], kind="stable")
     found = np.empty((len(counts), 1) if worth is not None else counts.shape)
-    for few in split_near(counts[order, 0], noise.reach, ROWS_AT_ONCE):
+    for few in split_near(counts[order, 0], channel.radius, ROWS_AT_ONCE):
         rows = order[few]
-        found[rows] = _win(counts[rows], None if worth is None else worth[rows], n_levels, noise, first)
+        found[rows] = _win(counts[rows], None if worth is None else worth[rows], n_levels, channel)
     return found
 
 
-def _win(counts: Integers, worth: Floats | None, n_levels: int, noise: Noise, first: int) -> Floats:
-    """What cells whose largest counts are near each other give away, under one noise: (cells, 1).
+def _win(counts: Integers, worth: Floats | None, n_levels: int, channel: CountChannel) -> Floats:
+    """Return what cells whose largest counts are near each other reveal, under one setting: (cells, 1).
 
-    Without ``worth``, how often each of their labels wins: (cells, labels).
+    Without ``worth``, how often each of their categories wins: (cells, categories).
     """
-    # A winner below the largest count's reach, or above every reach, has a probability below 1e-17.
-    low = max(first, int(counts[:, 0].min()) - noise.reach)
-    high = max(first, int(counts[:, 0].max())) + noise.reach
+    # A winner below the values of the largest count, or above all values, has a probability below 1e-17.
+    low, high = channel.window(np.unique(counts[:, 0]))
     distinct, where = np.unique(counts, return_inverse=True)
     row = where.reshape(counts.shape)
 
     def attempt(longest: float) -> tuple[Floats, float]:
-        lattice = lay_lattice(low, high, distinct, longest)
-        wins = _Wins.of(distinct, lattice.values, noise, n_levels, counts.shape[1])
+        first, last = int(low.min()), int(np.maximum(high, low).max())
+        lattice = lay_lattice(first, last, distinct, longest)
+        wins = _Wins.of(distinct, lattice.values, channel, n_levels, counts.shape[1])
         found, error = np.empty((len(counts), counts.shape[1] if worth is None else 1)), 0.0
         step = max(1, NUMBERS_AT_ONCE // (len(lattice.values) * found.shape[1]))
         for start in range(0, len(counts), step):
@@ -88,7 +86,7 @@ def _win(counts: Integers, worth: Floats | None, n_levels: int, noise: Noise, fi
                 error = max(error, lattice.error(terms))
         return found, error
 
-    return refine(noise.scale, attempt)
+    return refine(channel.smooth, attempt)
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,14 +103,13 @@ class _Wins:
     weights: Floats
 
     @staticmethod
-    def of(distinct: Integers, values: Floats, noise: Noise, n_levels: int, n_present: int) -> _Wins:
+    def of(distinct: Integers, values: Floats, channel: CountChannel, n_levels: int, n_present: int) -> _Wins:
         points, weights = np.polynomial.legendre.leggauss((n_levels + 1) // 2)  # exact to degree n_levels - 1
         points, weights = 0.5 * (points + 1.0), 0.5 * weights
-        distance = values - distinct[:, None].astype(np.float64)
-        absent = noise.at_most(values - 1.0) + points[:, None] * noise.mass(values)
-        return _Wins(
-            noise.at_most(distance - 1.0), noise.mass(distance), absent ** (n_levels - n_present), points, weights
-        )
+        counts = np.append(distinct, 0)[:, None]
+        below, equal = channel.cdf(counts, values - 1.0)[..., 0], channel.pmf(counts, values)[..., 0]
+        absent = below[-1] + points[:, None] * equal[-1]
+        return _Wins(below[:-1], equal[:-1], absent ** (n_levels - n_present), points, weights)
 
     def _labels(self, row: Integers) -> tuple[list[Floats], list[Floats]]:
         """P(r < v) and P(r = v) of each label of the cells: (cells, values)."""

@@ -9,12 +9,11 @@ from typing import ClassVar
 import numpy as np
 
 from cellrisk.counts.profiles import Block
-from cellrisk.noise.distributions import Noise, first_value
+from cellrisk.noise.channel import CountChannel
 from cellrisk.risk.attacks.guess import Guess
 from cellrisk.risk.attacks.lattice import lay_lattice, refine, split_near
-from cellrisk.risk.measures import Survival
+from cellrisk.risk.measures.exactly_one import each_alone, exactly_one
 from cellrisk.risk.measures.measure import NUMBERS_AT_ONCE
-from cellrisk.risk.measures.survival import each_alone, exactly_one
 from cellrisk.system.arrays import Floats, Integers
 
 COUNTS_AT_ONCE = 128
@@ -40,33 +39,34 @@ class Proportional(Guess):
 
     >>> from cellrisk import Laplace, Profiles
     >>> cell = Profiles.from_cells([[4, 2, 1]], n_levels=3)
-    >>> noises = Survival((Laplace(epsilon=1.0).noise, Laplace(epsilon=0.0001).noise))
+    >>> noises = AdditiveChannel((Laplace(epsilon=1.0).noise, Laplace(epsilon=0.0001).noise))
     >>> Proportional().average(cell, noises, ("tight",))["tight", "uniform"].round(4).tolist()
     [0.425, 0.2917]
     """
 
     attack: ClassVar[str] = "proportional"
 
-    def expect(self, block: Block, n_levels: int, survival: Survival, worth: Floats) -> Floats:
+    def expect(self, block: Block, n_levels: int, channel: CountChannel, worth: Floats) -> Floats:
         n_absent = n_levels - block.counts.shape[1]
-        found = np.empty((len(block), len(survival)))
-        for column, noise in enumerate(survival.noises):
-            drawn, row, rule = _draw(block, n_levels, noise, survival.threshold)
-            found[:, column] = drawn.average(row, worth, n_absent, rule)
+        found = np.empty((len(block), len(channel)))
+        for place in range(len(channel)):
+            drawn, row, rule = _draw(block, n_levels, channel[[place]])
+            found[:, place] = drawn.average(row, worth, n_absent, rule)
         return found
 
-    def name_each(self, block: Block, n_levels: int, survival: Survival) -> Floats:
-        drawn, row, rule = _draw(block, n_levels, survival.noises[0], survival.threshold)
+    def name_each(self, block: Block, n_levels: int, channel: CountChannel) -> Floats:
+        drawn, row, rule = _draw(block, n_levels, channel[[0]])
         return drawn.each(row, n_levels - block.counts.shape[1], rule)
 
 
-def _draw(block: Block, n_levels: int, noise: Noise, threshold: float) -> tuple[_Transforms, Integers, Inverse]:
-    """The transforms of the distinct counts under one noise, where each label's is among them, and the rule for 1/r."""
-    first = first_value(threshold)
+def _draw(block: Block, n_levels: int, channel: CountChannel) -> tuple[_Transforms, Integers, Inverse]:
+    """Return the transforms of the distinct counts, where each category's is among them, and the rule for 1/r."""
     distinct, where = np.unique(np.append(block.counts.ravel(), 0), return_inverse=True)  # 0 comes first
     row = where.reshape(-1)[:-1].reshape(block.counts.shape)
-    rule = invert(first, max(first, int(block.sizes.max())) + n_levels * noise.reach)
-    return _Transforms.of(distinct, noise, threshold, rule), row, rule
+    first, last = channel.window(distinct)
+    added = int((np.maximum(last, first) - distinct).max())
+    rule = invert(int(first.min()), int(block.sizes.max()) + n_levels * added)
+    return _Transforms.of(distinct, channel, rule), row, rule
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,11 +107,11 @@ class _Transforms:
     """E r exp(-x r)."""
 
     @staticmethod
-    def of(distinct: Integers, noise: Noise, threshold: float, rule: Inverse) -> _Transforms:
+    def of(distinct: Integers, channel: CountChannel, rule: Inverse) -> _Transforms:
         shape = (len(distinct), len(rule.points))
         transform, slope = np.empty(shape), np.empty(shape)
-        for few in split_near(distinct, noise.reach, COUNTS_AT_ONCE):
-            transform[few], slope[few] = _transform(distinct[few], noise, threshold, rule)
+        for few in split_near(distinct, channel.radius, COUNTS_AT_ONCE):
+            transform[few], slope[few] = _transform(distinct[few], channel, rule)
         return _Transforms(transform, slope)
 
     def average(self, row: Integers, worth: Floats, n_absent: int, rule: Inverse) -> Floats:
@@ -142,15 +142,13 @@ class _Transforms:
         return found
 
 
-def _transform(counts: Integers, noise: Noise, threshold: float, rule: Inverse) -> tuple[Floats, Floats]:
-    first = first_value(threshold)
-    low = max(first, int(counts[0]) - noise.reach)
-    high = max(first, int(counts[-1])) + noise.reach
-    vanish = noise.vanish(counts, threshold)[:, None]
+def _transform(counts: Integers, channel: CountChannel, rule: Inverse) -> tuple[Floats, Floats]:
+    low, high = channel.window(counts)
+    vanish = channel.p_zero(counts)
 
     def attempt(longest: float) -> tuple[Floats, float]:
-        lattice = lay_lattice(low, high, counts, longest)
-        chance = noise.mass(lattice.values - counts[:, None].astype(np.float64))
+        lattice = lay_lattice(int(low.min()), int(np.maximum(high, low).max()), counts, longest)
+        chance = channel.pmf(counts[:, None], lattice.values)[..., 0]
         exponent = lattice.values[:, None] * rule.points
         decay = np.exp(-exponent) * lattice.weights[:, None]
         decay[exponent > UNDERFLOW] = 0.0  # subnormal numbers would slow the products tenfold
@@ -162,5 +160,5 @@ def _transform(counts: Integers, noise: Noise, threshold: float, rule: Inverse) 
                 error = max(error, lattice.error(chance * fall), lattice.error(records * (point * fall)))
         return np.concatenate([chance, records]) @ decay, error
 
-    survives, slope = np.split(refine(noise.scale, attempt), 2)
+    survives, slope = np.split(refine(channel.smooth, attempt), 2)
     return vanish + survives, slope

@@ -11,7 +11,7 @@ import numpy as np
 from cellrisk.counts.counting import MOST_LABELS
 from cellrisk.counts.profiles import LabelledCounts
 from cellrisk.errors import InvalidInput
-from cellrisk.noise.distributions import EndlessNoise, Noise, NoNoise
+from cellrisk.noise.distributions import InfiniteNoise, Noise, NoNoise
 from cellrisk.risk.certainty.beliefs import Belief, NegativeBinomial, check_belief, read_belief
 from cellrisk.risk.certainty.channel import Channel, TwoSided, expected_counts
 from cellrisk.risk.certainty.many_labels import name_many
@@ -86,7 +86,7 @@ def find_certainty(
     vectors = attribute.vectors
     if vectors is None:
         raise InvalidInput(f"no certainty can be told for '{attribute.name}'", got=why_unknown(attribute) or "")
-    if isinstance(noise, EndlessNoise):
+    if isinstance(noise, InfiniteNoise):
         return _without_knowledge(vectors, certainties, belief, 0.0)
     if isinstance(noise, NoNoise) and isinstance(belief, NegativeBinomial):
         _refuse_impossible(vectors, belief)
@@ -110,7 +110,7 @@ def find_spread(
     """The standard deviations over releases of the people named rightly, and of the people named; None where they are
     not known. Cells are independent, and in each at most one label is named."""
     vectors = attribute.vectors
-    if vectors is None or not isinstance(belief, NegativeBinomial) or isinstance(noise, EndlessNoise):
+    if vectors is None or not isinstance(belief, NegativeBinomial) or isinstance(noise, InfiniteNoise):
         return None
     channel = Channel(noise, threshold)
     if _drowned(channel, vectors):

@@ -51,7 +51,7 @@ class Channel:
     def __init__(self, noise: Noise, threshold: float) -> None:
         self.noise = NoNoise() if float(noise.cdf(-0.5)) < NONE else noise
         self.zero = first_value(threshold) - 1
-        self.reach = noise.reach
+        self.reach = noise.tail_radius
         """Rounded noise goes farther with a probability below 1e-17."""
 
     @cached_property

@@ -21,7 +21,7 @@ from cellrisk.risk.explanation.remedies import (
     try_settings,
 )
 from cellrisk.risk.explanation.risky_cells import CausedBySize, CausedCell, CellRisks, CellSteps, LevelRisk, RiskyCell
-from cellrisk.risk.measures import FORMS, WEIGHTS, Survival
+from cellrisk.risk.measures import FORMS, WEIGHTS
 from cellrisk.system.checks import require_whole_number
 from cellrisk.system.results import Result
 from cellrisk.system.text import CURATOR_NOTE, about_people, aligned, make_sentence, number_of, of_people, percent
@@ -292,14 +292,14 @@ def explain(
     cells = table.cells(sensitive)
     if perturbed is not None:
         perturbed.check_reach(int(cells.count.max()))
-    survival = Survival((made.noise,), made.threshold)
-    remedies = Remedies(cells, survival, form, weights)
+    channel = made.channel
+    remedies = Remedies(cells, channel, form, weights)
     given = [remedies.merge(name, groups) for name, groups in chosen.items()]
     coarser: list[Coarsening] = []
     for name in cells.names:
         coarser += remedies.coarsen(name)
         coarser += [coarsening for coarsening in given if coarsening.quasi_identifier == name]
-    risks = CellRisks(cells, survival, form)
+    risks = CellRisks(cells, channel, form)
     return Explanation(
         sensitive=cells.sensitive,
         mechanism=None if isinstance(made, Perturbation) else made,

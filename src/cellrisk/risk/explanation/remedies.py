@@ -11,9 +11,10 @@ import numpy as np
 from cellrisk.counts.cells import Cells, Domain
 from cellrisk.counts.levels import make_label
 from cellrisk.counts.profiles import Profiles
+from cellrisk.noise.channel import AdditiveChannel, CountChannel
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.risk.caused import caused_shares
-from cellrisk.risk.measures import Local, Survival
+from cellrisk.risk.measures import Local
 from cellrisk.system.arrays import Integers
 
 Groups = Mapping[str, Sequence[str]]
@@ -93,9 +94,9 @@ def try_settings(profiles: Profiles, mechanism: Mechanism) -> Iterator[OtherSett
     settings = [(mechanism.epsilon * part, mechanism.threshold) for part in SMALLER]
     settings += [(mechanism.epsilon, each) for each in THRESHOLDS if each > mechanism.threshold]
     for epsilon, threshold in settings:
-        survival = Survival((replace(mechanism, epsilon=epsilon).noise,), threshold)
-        exposed = Local().average(profiles, survival, ("tight",))["tight", "records"]
-        caused = caused_shares(profiles, survival)
+        channel = AdditiveChannel((replace(mechanism, epsilon=epsilon).noise,), threshold)
+        exposed = Local().average(profiles, channel, ("tight",))["tight", "records"]
+        caused = caused_shares(profiles, channel)
         records = profiles.n_records
         yield OtherSetting(epsilon, threshold, records * float(caused[0]), records * float(exposed[0]))
 
@@ -108,13 +109,13 @@ class Remedies:
     >>> from cellrisk import Laplace
     >>> codes, cell, level = np.array([[0], [1]]), np.array([0, 0, 1]), np.array([0, 1, 1])
     >>> cells = Cells("job", ("cook", "smith"), (Domain("sex", ("f", "m")),), codes, cell, level, np.array([1, 2, 3]))
-    >>> remedies = Remedies(cells, Survival((Laplace(epsilon=1.0).noise,)), "tight", "records")
+    >>> remedies = Remedies(cells, Laplace(epsilon=1.0).channel, "tight", "records")
     >>> round(remedies.baseline, 4), round(remedies.drop("sex").risk, 4)
     (0.4368, 0.252)
     """
 
     cells: Cells
-    survival: Survival
+    channel: CountChannel
     form: str
     weights: str
 
@@ -156,8 +157,8 @@ class Remedies:
     def _find(self, cells: Cells) -> tuple[float, float]:
         """The risk, and the people given away only because of their own record."""
         profiles = cells.profiles()
-        averages = Local().average(profiles, self.survival, (self.form,))
-        caused = profiles.n_records * float(caused_shares(profiles, self.survival)[0])
+        averages = Local().average(profiles, self.channel, (self.form,))
+        caused = profiles.n_records * float(caused_shares(profiles, self.channel)[0])
         return float(averages[self.form, self.weights][0]), caused
 
 

@@ -11,10 +11,10 @@ import numpy as np
 
 from cellrisk.counts.cells import Cells
 from cellrisk.counts.profiles import Block, Profiles
+from cellrisk.noise.channel import CountChannel
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.noise.perturbations import Perturbation
-from cellrisk.risk.caused import Pivots
-from cellrisk.risk.measures import Local, Measure, Survival
+from cellrisk.risk.measures import Local, Measure
 from cellrisk.system.arrays import Floats, Integers, find_distinct
 from cellrisk.system.results import NOT_KEPT, LeavesKeys
 
@@ -150,36 +150,36 @@ class CellRisks:
     """
 
     cells: Cells
-    survival: Survival
+    channel: CountChannel
     form: str
 
     @classmethod
     def at(cls, mechanism: Mechanism | Perturbation, cells: Cells, form: str) -> CellRisks:
         """The risks of these cells where this mechanism releases them, or this perturbation."""
-        return cls(cells, Survival((mechanism.noise,), mechanism.threshold), form)
+        return cls(cells, mechanism.channel, form)
 
     @cached_property
     def _profiled(self) -> ProfiledCells:
         return ProfiledCells.of(self.cells)
 
-    def _find(self, survival: Survival, form: str) -> Floats:
-        return np.asarray(self._profiled.risk(Local(), survival, form)[self._profiled.place, 0])
+    def _find(self, channel: CountChannel, form: str) -> Floats:
+        return np.asarray(self._profiled.risk(Local(), channel, form)[self._profiled.place, 0])
 
     @cached_property
     def risk(self) -> Floats:
         """How likely each released cell gives away its label, in the chosen form."""
-        return self._find(self.survival, self.form)
+        return self._find(self.channel, self.form)
 
     @cached_property
     def people(self) -> Floats:
         """Expected number in each cell whose value is read off the release correctly."""
-        tight = self.risk if self.form == "tight" else self._find(self.survival, "tight")
+        tight = self.risk if self.form == "tight" else self._find(self.channel, "tight")
         return np.asarray(self.cells.sizes * tight)
 
     @cached_property
     def caused(self) -> Floats:
         """Expected number in each cell who are given away only because of their own record."""
-        pivots = Pivots(self.survival.noises, self.survival.threshold)
+        pivots = self.channel.pivotal
         return np.asarray(self.cells.sizes * self._find(pivots, "tight"))
 
     @cached_property
@@ -210,13 +210,13 @@ class CellRisks:
         cell = int(np.lexsort((cells.sizes, -self.caused))[0])
         inside = slice(*cells.offsets[cell : cell + 2].tolist())
         counts, places = cells.count[inside], cells.level[inside]
-        vanish = perturbation.noise.vanish(counts)
-        empty = float(perturbation.noise.vanish(0)) ** (len(cells.levels) - len(counts))
+        vanish = perturbation.channel.p_zero(counts)[..., 0]
+        empty = float(perturbation.channel.q0[0]) ** (len(cells.levels) - len(counts))
         steps = []
         for place, (count, level) in enumerate(zip(counts.tolist(), places.tolist(), strict=True)):
             others = empty * float(np.prod(np.delete(vanish, place)))
             values, chances = perturbation.row(count)
-            alone = float(perturbation.noise.survive(count)) * others
+            alone = float(perturbation.channel.p_positive(count)[0]) * others
             steps.append(
                 LabelStep(
                     cells.levels[level],
@@ -225,7 +225,7 @@ class CellRisks:
                     float(vanish[place]),
                     alone,
                     count * alone,
-                    float(perturbation.noise.survive(count - 1)) * others,
+                    float(perturbation.channel.p_positive(count - 1)[0]) * others,
                 )
             )
         return CellSteps(cells.key(cell), tuple(steps))
@@ -298,7 +298,6 @@ class ProfiledCells:
             before += len(first)
         return ProfiledCells(Profiles(len(cells.levels), tuple(blocks)), place)
 
-    def risk(self, measure: Measure, survival: Survival, form: str) -> Floats:
+    def risk(self, measure: Measure, channel: CountChannel, form: str) -> Floats:
         """The risk of each profile under each noise: (profiles, noises)."""
-        n_levels, pieces = self.profiles.n_levels, measure.pieces(self.profiles, survival)
-        return np.concatenate([measure.risk(piece, n_levels, survival, [form])[form] for piece in pieces])
+        return measure.risks(self.profiles, channel, form)

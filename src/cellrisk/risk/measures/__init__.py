@@ -1,18 +1,17 @@
-"""The five risks. A measure knows profiles and q(m), s(m), and nothing of engines, files, epsilon or people."""
+"""The five risks of the paper. A measure knows counts and a `CountChannel`, and nothing of files, epsilon or people."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
 from cellrisk.counts.profiles import Profiles
+from cellrisk.noise.channel import CountChannel
 from cellrisk.risk.measures.dirichlet import Dirichlet, fit_dirichlet
-from cellrisk.risk.measures.expected import Expected
+from cellrisk.risk.measures.given_total import Expected, MarginalShrinkage, Shrinkage
 from cellrisk.risk.measures.local import Local
 from cellrisk.risk.measures.marginal import Marginal
 from cellrisk.risk.measures.measure import FORMS, WEIGHTS, Measure
-from cellrisk.risk.measures.shrinkage import MarginalShrinkage, Shrinkage
 from cellrisk.risk.measures.sizes import SizeDistribution, fit_sizes
-from cellrisk.risk.measures.survival import Survival
 from cellrisk.system.arrays import Floats
 
 MEASURES: dict[str, type[Measure]] = {
@@ -35,7 +34,6 @@ __all__ = [
     "Measure",
     "Shrinkage",
     "SizeDistribution",
-    "Survival",
     "average_risks",
     "fit_dirichlet",
     "fit_sizes",
@@ -45,16 +43,13 @@ __all__ = [
 def average_risks(
     profiles: Profiles,
     measures: Sequence[Measure],
-    survival: Survival,
+    channel: CountChannel,
     forms: Sequence[str] = FORMS,
     weights: Sequence[str] = WEIGHTS,
 ) -> Iterator[tuple[str, str, str | None, Floats]]:
-    """(measure, form, weights, one risk a noise) for each combination; weights is None for a one-number measure."""
+    """Yield (measure, form, weights, one risk a setting); weights is None for a measure of the whole table."""
     for measure in measures:
-        averages = measure.average(profiles, survival, forms)
+        averages = measure.average(profiles, channel, forms)
         for form in forms:
-            if measure.one_number:
-                yield measure.name, form, None, averages[form, "uniform"]
-            else:
-                for weight in weights:
-                    yield measure.name, form, weight, averages[form, weight]
+            for weight in (None,) if measure.one_number else weights:
+                yield measure.name, form, weight, averages[form, weight or "uniform"]

@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from cellrisk.counts.profiles import LevelCounts, Profiles
 from cellrisk.errors import InvalidInput, UnknownName
-from cellrisk.risk.measures.label_counts import RUN
 from cellrisk.risk.measures.pmf import stirling_error
 from cellrisk.risk.measures.rising import falling_root, log_excess, sums_of_inverses
 from cellrisk.system.arrays import Floats, Integers
@@ -21,6 +20,8 @@ from cellrisk.system.words import AlphaEstimate, list_words, require_word
 ESTIMATES: tuple[AlphaEstimate, ...] = list_words(AlphaEstimate)
 _SOURCES = {"given": "given", "mle": "by maximum likelihood", "moments": "by moments"}
 _CHUNK = 1 << 20
+RUN = 64
+"""Of consecutive sizes one in so many is computed, and the others follow from it by their ratios."""
 _LARGEST_CONCENTRATION = 1e13
 """A concentration past this cannot be told from infinity in double precision."""
 

@@ -1,16 +1,16 @@
-"""What every measure is: a risk for each profile, averaged over cells or over records."""
+"""A measure of risk: a number for each profile, averaged over cells or over records."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from cellrisk.counts.profiles import Block, Profiles
 from cellrisk.errors import InvalidInput
-from cellrisk.risk.measures.survival import MANY_LABELS, Survival
+from cellrisk.noise.channel import CountChannel
 from cellrisk.system.arrays import Floats, Integers
 from cellrisk.system.words import Form, Weights, list_words
 
@@ -18,169 +18,119 @@ FORMS: tuple[Form, ...] = list_words(Form)
 WEIGHTS: tuple[Weights, ...] = list_words(Weights)
 
 NUMBERS_AT_ONCE = 1 << 18
-"""Working arrays of about this many numbers stay in the processor's cache."""
-
-NEXT_TO_NOTHING = 1e-40
-"""A risk that is certain to be below this is given as 0, where it would take long to compute."""
-
-WIDER = 1.25
-"""Cells of many labels are worked on together where one has up to so many times as many labels as another."""
+"""Numbers in a working array: about as many as the processor's cache holds."""
+SETTINGS_AT_ONCE = 64
+NEGLIGIBLE_RISK = 1e-16
+"""A risk that is certain to be below this is given as 0."""
 
 RisksByForm = dict[str, Floats]
-"""A risk for each form: (profiles, noises)."""
+"""A risk for each form: (profiles, settings)."""
 
 
 class Measure(ABC):
-    """A question asked of a cell. Subclasses answer it for profiles; averages follow from that.
+    """A question about a cell, a function of its counts and of a `CountChannel`. Averages follow.
 
     ``published`` is the paper's closed form, a bound where cells are heterogeneous (and not even that with three or
-    more labels present); ``exact`` is the probability that the released cell shows one label, and a label that is
-    there; ``tight`` counts only the records whose own label is shown.
+    more categories present); ``exact`` is the probability that the released cell shows one category, and one that is
+    there; ``tight`` counts only the records whose own category is shown.
     """
 
     name: ClassVar[str]
     one_number: ClassVar[bool] = False
-    """True where the measure describes the table as a whole, so that weights do not matter."""
-    joins: ClassVar[bool] = False
-    """True where `risk` takes a count of 0 for a label that the cell lacks, so that blocks may be joined."""
-    cut: ClassVar[bool] = False
-    """True where all labels but one must vanish, and computing how likely that is takes long: see `average`."""
+    """True if the measure describes the table as a whole, so weights do not matter."""
+    direct: ClassVar[bool] = False
+    """True if the risk is as quick to compute as its bound."""
 
     @abstractmethod
-    def risk(self, block: Block, n_levels: int, survival: Survival, forms: Sequence[str]) -> RisksByForm:
-        """The risk of one cell of each profile, for each noise and form."""
+    def risk(self, block: Block, n_levels: int, channel: CountChannel, forms: Sequence[str]) -> RisksByForm:
+        """Return the risk of one cell of each profile, for each setting and form."""
 
     @abstractmethod
     def labels_present(self, block: Block) -> tuple[Floats, Floats]:
-        """How many labels the cell of each profile is expected to hold, and how likely it holds any."""
+        """Return how many categories the cell of each profile is expected to hold, and how likely it holds any."""
 
-    def chance(self, block: Block, n_levels: int, survival: Survival, forms: Sequence[str]) -> RisksByForm:
-        """Where `risk` goes as noise grows without bound, so that each of the K labels shows with probability 1/2.
+    def limit(self, block: Block, n_levels: int, channel: CountChannel, forms: Sequence[str]) -> RisksByForm:
+        """Return the risk under infinite noise, where each of the K categories is shown with probability 1/2.
 
-        A label is then shown alone with probability 2^-K: exact = 2^-K E C, C the number of labels present, and
-        tight = 2^-K P(C > 0), as the shares of the labels present sum to 1. published is its closed form. No sum runs
-        over counts, whatever the size of a cell.
+        A category is then shown alone with probability 2^-K: exact = 2^-K E C, C the number of categories present, and
+        tight = 2^-K P(C > 0), because the shares of the categories present sum to 1. published is its closed form. No
+        sum runs over counts, whatever the size of a cell.
         """
-        risks: RisksByForm = {}
-        if "published" in forms:
-            risks.update(self.risk(block, n_levels, survival, ("published",)))
-        if tuple(forms) == ("published",):
-            return risks
-        labels, some = self.labels_present(block)
-        for form, total in (("exact", labels), ("tight", some)):
+        risks = self.risk(block, n_levels, channel, ("published",)) if "published" in forms else {}
+        for form, total in zip(("exact", "tight"), self.labels_present(block), strict=True):
             if form in forms:
-                risks[form] = np.repeat(np.ldexp(total, -n_levels)[:, None], len(survival), axis=1)
+                risks[form] = np.repeat(np.ldexp(total, -n_levels)[:, None], len(channel), axis=1)
         return risks
 
     def reduce(self, profiles: Profiles) -> Profiles:
         """Merge the profiles that this measure cannot tell apart."""
         return profiles
 
-    def rows_at_once(self, block: Block, survival: Survival) -> int:
-        """How many profiles to work on together."""
-        return max(1, NUMBERS_AT_ONCE // len(survival))
-
-    def pieces(self, profiles: Profiles, survival: Survival) -> Iterator[Block]:
-        """All profiles in their order, as many together as are worked on together."""
-        for block in join_blocks(profiles) if self.joins else profiles.blocks:
-            step = self.rows_at_once(block, survival)
+    def pieces(self, profiles: Profiles, channel: CountChannel) -> Iterator[Block]:
+        """Yield all profiles in their order, as many together as are worked on together."""
+        for block in profiles.blocks:
+            step = max(1, 4 * NUMBERS_AT_ONCE // (len(channel) * block.counts.shape[1]))
             for start in range(0, len(block), step):
                 yield block[start : start + step]
 
-    def average(
-        self, profiles: Profiles, survival: Survival, forms: Sequence[str] = FORMS
-    ) -> dict[tuple[str, str], Floats]:
-        """The average over cells (``uniform``) and over records (``records``) for each form, one value a noise.
+    def risks(self, profiles: Profiles, channel: CountChannel, form: str) -> Floats:
+        """Return the risk of every profile, one block after the other: (profiles, settings)."""
+        n_levels, pieces = profiles.n_levels, self.pieces(profiles, channel)
+        return np.concatenate([self.risk(piece, n_levels, channel, (form,))[form] for piece in pieces])
 
-        Where all labels but one vanish, each with a probability of at most q(0), exact and tight are at most
-        K q(0)^(K-1). Hundreds of labels under much noise leave less than 1e-40, for which 0 stands (but in `Local`,
-        which is quick to compute).
+    def average(
+        self, profiles: Profiles, channel: CountChannel, forms: Sequence[str] = FORMS
+    ) -> dict[tuple[str, str], Floats]:
+        """Return the average over cells (``uniform``) and over records (``records``) by form, one value a setting.
+
+        exact and tight are at most K q(0)^(K-1): 0 stands for what is certain to be below 1e-16.
         """
         if not profiles.blocks:
-            raise InvalidInput("a table without records has no risk")
+            raise InvalidInput("a table without records has no risk", code="no-records")
         merged = self.reduce(profiles)
-        parts = [self._average(merged, few, forms) for few in survival.groups]
-        return {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
-
-    def _average(self, profiles: Profiles, survival: Survival, forms: Sequence[str]) -> dict[tuple[str, str], Floats]:
-        find = self.chance if survival.endless else self.risk
         totals: dict[tuple[str, str], Floats]
-        totals = {(form, weights): np.zeros(len(survival)) for form in forms for weights in WEIGHTS}
-        summed = [form for form in forms if form != "published"]
-        some = np.flatnonzero(survival.at_most(profiles.n_levels) >= NEXT_TO_NOTHING)
-        if summed and len(some) < len(survival) and self.cut and not survival.endless:
-            if "published" in forms:
-                totals.update(self._average(profiles, survival, ("published",)))
-            if len(some):
-                for key, risks in self._average(profiles, survival.some(some.tolist()), summed).items():
-                    totals[key][some] = risks
-            return totals
-        for block in self.pieces(profiles, survival):
-            for form, risk in find(block, profiles.n_levels, survival, forms).items():
-                totals[form, "uniform"] += block.cells @ risk
-                totals[form, "records"] += block.records @ risk
+        totals = {(form, weights): np.zeros(len(channel)) for form in forms for weights in WEIGHTS}
+        finite, infinite = np.flatnonzero(~channel.infinite), np.flatnonzero(channel.infinite)
+        groups = [(infinite, self.limit, forms)] if len(infinite) else []
+        for start in range(0, len(finite), SETTINGS_AT_ONCE):
+            groups += self._groups(finite[start : start + SETTINGS_AT_ONCE], merged.n_levels, channel, forms)
+        for settings, find, asked in groups:
+            few = channel[settings]
+            for block in self.pieces(merged, few):
+                for form, risk in find(block, merged.n_levels, few, asked).items():
+                    totals[form, "uniform"][settings] += block.cells @ risk
+                    totals[form, "records"][settings] += block.records @ risk
         for form in forms:
             totals[form, "uniform"] /= profiles.n_cells
             totals[form, "records"] /= profiles.n_records
         return totals
 
-
-def join_blocks(profiles: Profiles) -> Iterator[Block]:
-    """The same profiles in fewer blocks: cells of many labels beside others with nearly as many.
-
-    Of three hundred cells with hundreds of labels hardly two have equally many, and to work on each alone takes longer
-    than the numbers do.
-
-    >>> cells = Profiles.from_cells(np.tri(30, 40, 10, dtype=int), n_levels=40)
-    >>> len(cells.blocks), [block.counts.shape for block in join_blocks(cells)]  # 11 to 40 labels
-    (30, [(1, 11), (1, 12), (1, 13), (1, 14), (1, 15), (1, 16), (5, 21), (6, 27), (8, 35), (5, 40)])
-    """
-    run: list[Block] = []
-    rows = 0
-    for block in profiles.blocks:
-        width = block.counts.shape[1]
-        if width <= MANY_LABELS:
-            yield block
-            continue
-        if run and (width > WIDER * run[0].counts.shape[1] or width * (rows + len(block)) > NUMBERS_AT_ONCE):
-            yield side_by_side(run)
-            run, rows = [], 0
-        run.append(block)
-        rows += len(block)
-    if run:
-        yield side_by_side(run)
+    def _groups(self, settings: Integers, n_levels: int, channel: CountChannel, forms: Sequence[str]) -> list[Any]:
+        """Split settings by which forms have to be computed."""
+        some = channel[settings].exactly_one_bound(n_levels) >= NEGLIGIBLE_RISK
+        if self.direct or some.all():
+            return [(settings, self.risk, forms)]
+        closed = tuple(form for form in forms if form == "published")
+        groups = [(settings[some], self.risk, forms), (settings[~some], self.risk, closed)]
+        return [group for group in groups if len(group[0]) and group[2]]
 
 
-def side_by_side(blocks: Sequence[Block]) -> Block:
-    """One block of all, the labels that a cell lacks standing as 0."""
-    cells = np.concatenate([block.cells for block in blocks])
-    counts = np.zeros((len(cells), max(block.counts.shape[1] for block in blocks)), np.int64)
-    start = 0
-    for block in blocks:
-        counts[start : start + len(block), : block.counts.shape[1]] = block.counts
-        start += len(block)
-    return Block(counts, cells, np.concatenate([block.records for block in blocks]))
-
-
-def published_risk(all_same: Floats, sizes: Integers, n_levels: int, survival: Survival) -> Floats:
-    """The paper's two-term form, for any noise: (cells, noises).
+def published_risk(all_same: Floats, sizes: Integers, n_levels: int, channel: CountChannel) -> Floats:
+    """Return the paper's two-term form, for any noise: (cells, settings).
 
     S s(n) q(0)^(K-1) + 1(n >= 2) (1 - S) q(0)^(K-2) [s(n-1) q(1) + q(n-1) s(1)], S the probability that all n
-    records share a label (Theorems 1 and 3 as the supplement derives them).
+    records share a category (Theorems 1 and 3 as the supplement derives them).
     """
     distinct, row = np.unique(sizes, return_inverse=True)
-    first, second = published_terms(distinct, n_levels, survival)
+    first, second = published_terms(distinct, n_levels, channel)
     share = all_same[:, None]
     return share * first[row] + (1.0 - share) * second[row]
 
 
-def published_terms(sizes: Integers, n_levels: int, survival: Survival) -> tuple[Floats, Floats]:
-    """The two brackets of the published form at each size: a homogeneous cell's, and a heterogeneous one's."""
-    empty = survival.vanish_empty
-    same = survival.survive(sizes) * empty ** (n_levels - 1)
+def published_terms(sizes: Integers, n_levels: int, channel: CountChannel) -> tuple[Floats, Floats]:
+    """Return the two brackets of the published form at each size: a homogeneous cell's, and a heterogeneous one's."""
+    same = channel.p_positive(sizes) * channel.q0 ** (n_levels - 1)
     one = np.array([1])
-    q_one, s_one = survival.vanish(one), survival.survive(one)
     others = np.maximum(sizes - 1, 0)
-    mixed = survival.survive(others) * q_one + survival.vanish(others) * s_one
-    mixed = mixed * empty ** (n_levels - 2) * (sizes >= 2)[:, None]
-    return same, mixed
+    mixed = channel.p_positive(others) * channel.p_zero(one) + channel.p_zero(others) * channel.p_positive(one)
+    return same, mixed * channel.q0 ** (n_levels - 2) * (sizes >= 2)[:, None]

@@ -18,7 +18,7 @@ from cellrisk.risk.ceilings import say_most
 from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, Belief, NamedPeople, why_unknown
 from cellrisk.risk.certainty.named_people import say_named
 from cellrisk.risk.figures import Attacker
-from cellrisk.risk.measures import Survival, average_risks
+from cellrisk.risk.measures import average_risks
 from cellrisk.risk.people import People, count_people
 from cellrisk.risk.perturbed.certainty import find_perturbed_certainty, why_unsure
 from cellrisk.risk.perturbed.equal_risk import EqualRisk, find_equal_caused, find_equal_certainty
@@ -194,7 +194,7 @@ def assess_perturbation(
     made = read_perturbation(perturbation)
     asked = choose_risks("homogeneity", measures, forms, weights)
     attacker = Attacker.of(certainty, belief)
-    survival = Survival((made.noise,), made.threshold)
+    channel = made.channel
     limit, counts = find_ceiling(made)
     risks, figures, fitted = [], [], {}
     for name in table.sensitive:
@@ -203,7 +203,7 @@ def assess_perturbation(
         made.check_reach(max(int(block.counts.max()) for block in profiles.blocks))
         fitted[name] = priors.fit(attribute, asked.measures)
         chosen = asked.make(fitted[name].measure)
-        for measure, form, weight, values in average_risks(profiles, chosen, survival, asked.forms, asked.weights):
+        for measure, form, weight, values in average_risks(profiles, chosen, channel, asked.forms, asked.weights):
             risks.append(Risk(name, "homogeneity", measure, form, weight, float(values[0])))
         unknown = why_unknown(attribute)
         believed = None if unknown else attacker.believe(attribute)
@@ -220,13 +220,13 @@ def assess_perturbation(
                 sensitive=name,
                 records=profiles.n_records,
                 caused=caused,
-                people=count_people(profiles, made),
+                people=count_people(profiles, made.channel),
                 certainty=sure,
                 unknown=unknown,
                 belief=believed,
                 ceiling=limit,
                 worst_counts=counts,
-                confidence=find_confidence(profiles, survival)[0],
+                confidence=find_confidence(profiles, channel)[0],
                 raw_share=attribute.exposed_share,
                 equal=tuple(equal),
             )

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cellrisk.counts.profiles import Profiles
+from cellrisk.noise.channel import AdditiveChannel
 from cellrisk.noise.mechanisms import MECHANISMS, Mechanism
 from cellrisk.noise.perturbations import Perturbation
 from cellrisk.risk.caused import caused_shares
 from cellrisk.risk.certainty import Belief, NamedPeople, find_certainty
-from cellrisk.risk.measures import Survival
 from cellrisk.system.arrays import Floats
 from cellrisk.system.text import number_of, percent, round_down, round_up
 from cellrisk.system.words import require_word
@@ -124,7 +124,7 @@ def find_equal_caused(
 
     def people(points: Any) -> Floats:
         noises = tuple(make(float(point)).noise for point in np.atleast_1d(points))
-        return caused_shares(profiles, Survival(noises)) * profiles.n_records
+        return caused_shares(profiles, AdditiveChannel(noises)) * profiles.n_records
 
     return _equal(profiles, perturbation, compare, "caused", caused, epsilons, people, make)
 

@@ -15,7 +15,6 @@ from cellrisk.noise.perturbations import FULLEST, Perturbation, read_perturbatio
 from cellrisk.risk.caused import caused_shares
 from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, Belief, find_certainty, why_unknown
 from cellrisk.risk.figures import Attacker
-from cellrisk.risk.measures import Survival
 from cellrisk.risk.perturbed.certainty import find_perturbed_certainty, why_unsure
 from cellrisk.risk.perturbed.equal_risk import find_distance, find_mechanism_distance
 from cellrisk.risk.perturbed.figures import sum_caused
@@ -201,7 +200,7 @@ def _find_numbers(
 ) -> Iterator[EqualNumber]:
     profiles = attribute.profiles
     moved = find_mechanism_distance(profiles, mechanism)
-    shares = caused_shares(profiles, Survival((mechanism.noise,), mechanism.threshold))
+    shares = caused_shares(profiles, mechanism.channel)
     figures: list[tuple[str, float, Callable[[Perturbation], float]]] = [
         ("caused", profiles.n_records * float(shares[0]), lambda made: sum_caused(profiles, made))
     ]

@@ -12,7 +12,6 @@ from cellrisk.counts.profiles import Profiles
 from cellrisk.noise.perturbations import Perturbation
 from cellrisk.risk.caused import caused_shares
 from cellrisk.risk.ceilings import say_most, say_worst_case
-from cellrisk.risk.measures import Survival
 from cellrisk.system.arrays import Floats
 
 TIE = 1e-12
@@ -27,8 +26,8 @@ def sum_caused(profiles: Profiles, perturbation: Perturbation) -> float:
     >>> sum_caused(Profiles.from_cells([[10, 0], [12, 3]], n_levels=2), read_perturbation("cell-key"))
     10.0
     """
-    survival = Survival((perturbation.noise,), perturbation.threshold)
-    return profiles.n_records * float(caused_shares(profiles, survival)[0])
+    channel = perturbation.channel
+    return profiles.n_records * float(caused_shares(profiles, channel)[0])
 
 
 def find_ceiling(perturbation: Perturbation) -> tuple[float, tuple[int, int]]:

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from cellrisk.decide.policy import Policy
     from cellrisk.noise.perturbations import Perturbation
     from cellrisk.publish.noisy_risk import PublishedRisk
-    from cellrisk.publish.noisy_risk.free_figure import FreeFigure
     from cellrisk.repeat.ledger import Ledger
     from cellrisk.repeat.together import TogetherAssessment
     from cellrisk.repeat.together.splitting import Split
@@ -83,7 +82,6 @@ def report(
     logo: str | os.PathLike[str] | None = None,
     policy: Policy | Policies | None = None,
     published: PublishedRisk | None = None,
-    free: FreeFigure | None = None,
     perturbation: str | Perturbation | None = None,
     split: Split | None = None,
     progress: Progress | None = None,
@@ -124,9 +122,6 @@ def report(
         Sentences on what else was taken from the raw data, for the public.
     published
         The answer of `publish_risk` for the same release: the one figure that a report for the public may show.
-    free
-        The answer of `estimate_caused` for the same release, which a report for the public may show too: it is computed
-        from published counts, and costs nothing more.
     perturbation
         In the place of a mechanism and its epsilon, as in `assess_perturbation`; ``mechanism`` is then the name of the
         noise that it is compared with at equal risk. There is no curve, no ledger and no statement for the public.
@@ -201,7 +196,6 @@ def report(
             "max_tvd": max_tvd is not None,
             "perturbation": perturbation is not None,
             "risk_epsilon": published is not None,
-            "released": free is not None,
         }
         check_set(given)
         return report_set(
@@ -232,7 +226,7 @@ def report(
 
         beside = {"epsilon": epsilon, "neighbours": neighbours, "threshold": threshold}
         check_alone(None if isinstance(mechanism, str) else mechanism, beside)
-        refused: dict[str, Any] = {"public": public, "risk_epsilon": published, "released": free, "ledger": ledger}
+        refused: dict[str, Any] = {"public": public, "risk_epsilon": published, "ledger": ledger}
         refused |= {"max_epsilon": max_epsilon, "margin": margin, "max_tvd": max_tvd}
         check_perturbed({name: given is not None and given is not False for name, given in refused.items()})
         found = report_perturbation(
@@ -257,8 +251,6 @@ def report(
         check_public_delta(said.name, said.delta)
     if published is not None:
         check_published(published, public, said)
-    if free is not None:
-        check_free_figure(free, public, said)
     joined = policies.join(read_limits(**limits, certainty=certainty, belief=belief, risk=risk), risk)
     if said.epsilon is None and not joined:
         raise InvalidInput(
@@ -284,7 +276,6 @@ def report(
         delta_from_data=said.delta is None and not setting.pure,
         disclosures=(*disclosures, *policies.disclosures),
         published=published,
-        free=free,
         releases=releases,
         seed=seed,
         **told,
@@ -323,21 +314,6 @@ def check_published(published: PublishedRisk, public: bool, said: Described) -> 
         raise InvalidInput(
             "the published figure speaks of another release than the report",
             got=f"{made.name} at epsilon {made.epsilon:g}",
-            fix="give both the same mechanism and epsilon",
-        )
-
-
-def check_free_figure(free: FreeFigure, public: bool, said: Described) -> None:
-    """Refuses a figure from a release's own counts in a report for the board, or beside another release."""
-    from cellrisk.publish.noisy_risk.free_figure import FreeFigure
-
-    require_kind("free", free, FreeFigure, "make one with estimate_caused")
-    if not public:
-        raise InvalidInput("a figure for free goes with a report for the public", fix="add public=True (--public)")
-    if (said.name, said.epsilon) != ("geometric", free.epsilon):
-        raise InvalidInput(
-            "the counts are those of another release than the report's",
-            got=f"geometric noise at epsilon {free.epsilon:g}",
             fix="give both the same mechanism and epsilon",
         )
 

@@ -28,7 +28,6 @@ from cellrisk.system.words import NoisyCells
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
     from cellrisk.publish.noisy_risk import PublishedRisk
-    from cellrisk.publish.noisy_risk.free_figure import FreeFigure
 
 KEEPS_RISK, KEEPS_TVD, NEAREST = "keeps the limit on the risk", "keeps the limit on the TVD", "comes nearest"
 SMALLEST = "is the smallest of the range"
@@ -61,8 +60,6 @@ class ReportRequest(Particulars):
     """What else was taken from the raw data, a sentence each, for the public."""
     published: PublishedRisk | None = None
     """A figure with noise of its own, for the public."""
-    free: FreeFigure | None = None
-    """A figure from the counts of the release itself, for the public."""
     releases: int = 20
     seed: int = 0
 

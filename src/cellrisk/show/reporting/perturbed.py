@@ -24,7 +24,6 @@ from cellrisk.system.text import CURATOR_NOTE, number_of, of_people, percent, wh
 REFUSED = {
     "public": "a statement for the public says which guarantee holds, and a perturbation has none",
     "risk_epsilon": "how far one record moves the risk of a perturbed table is not bounded here",
-    "released": "a figure for free is computed from counts with geometric noise",
     "ledger": "a ledger adds up privacy losses, and a perturbation states none",
     "registry": "the registry is one of differentially private deployments",
     "max_epsilon": NO_EPSILON,

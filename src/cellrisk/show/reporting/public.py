@@ -186,12 +186,11 @@ def policy_section(attack: str, limit: str, *measured: tuple[str, str]) -> Secti
 
 
 def _figure_sections(decision: Decision) -> tuple[Section, ...]:
-    """How risky the release is, where a figure with noise of its own, or one from its own counts, was asked for."""
-    published, free = decision.request.published, decision.request.free
-    lead = [each.headline for each in (published, free) if each is not None]
-    told = [] if published is None else list(published.statements)
-    told += [] if free is None else [free.statement]
-    return (Section("figure", "How risky the release is", tuple(lead), (Bullets(tuple(told)),)),) if lead else ()
+    """How risky the release is, if a figure with noise of its own was asked for."""
+    published = decision.request.published
+    if published is None:
+        return ()
+    return (Section("figure", "How risky the release is", (published.headline,), (Bullets(published.statements),)),)
 
 
 def _withheld_section(decision: Decision) -> Section:

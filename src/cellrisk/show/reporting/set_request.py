@@ -34,7 +34,7 @@ REFUSED = {
     **dict.fromkeys(("cells", "releases", "max_tvd"), "it simulates no release, and tells the error of counts"),
     "belief": "what an attacker believes of each table of a set is fitted to it",
     "perturbation": "its figures hold for independent noise in every count alone",
-    **dict.fromkeys(("risk_epsilon", "released", "free_error", "may_be_missing", "observed_levels"), ONE_TABLE),
+    **dict.fromkeys(("risk_epsilon", "may_be_missing", "observed_levels"), ONE_TABLE),
 }
 """What a report on a set does not take, and why."""
 KEPT, BROKEN, NOT_JUDGED = "kept", "broken", "cannot be judged"

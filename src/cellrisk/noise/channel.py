@@ -1,0 +1,430 @@
+"""The law of a released count, P(released value | true count). Every risk is a function of counts and of this law."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cellrisk.errors import InvalidInput
+from cellrisk.noise.distributions import USUAL_THRESHOLD, Noise, NoNoise, find_first, first_value
+from cellrisk.system.arrays import Floats, Integers
+
+NEVER_ZERO = 1e-18
+"""A count whose probability of being released as zero is below this is taken never to be."""
+UNCHANGED = 1e-40
+"""Noise that changes a count with a smaller probability is taken for none."""
+ANY_COUNT = 1 << 62
+"""The zero radius of infinite noise: past every count."""
+
+
+class CountChannel(ABC):
+    """P(released value | true count), under one setting or several side by side.
+
+    A released value is a positive whole number, or 0 if the count is published as zero or not at all. For a true count
+    n, with q(n) = P(0 | n),
+
+        p_zero(n)     = q(n)               nothing is shown
+        p_positive(n) = s(n) = 1 - q(n)    something is shown; computed as a tail, so small values keep their digits
+        p_pivotal(n)  = q(n - 1) - q(n)    something is shown, and would not be had one record been left out
+        pmf(n, v)     = P(v | n)           for released values v
+
+    Counts are arrays of any shape. The result has one more axis at the end, the settings; ``channel[[0, 2]]`` takes
+    some of them. Noise with a threshold is an `AdditiveChannel`; cell keys, rounding and suppression are a
+    `TransitionTable`. Both take their parts independently for each count, so the probability that exactly one category
+    of a group is shown is the paper's sum over categories k of s(n_k) prod_{j != k} q(n_j).
+
+    >>> from cellrisk.noise.distributions import GeometricNoise
+    >>> channel = AdditiveChannel((GeometricNoise(1.0), GeometricNoise(2.0)))
+    >>> counts = np.array([3, 0])
+    >>> q, s = channel.p_zero(counts), channel.p_positive(counts)
+    >>> (s[0] * q[1]).round(6).tolist()  # the category of three people is shown, and the other is not
+    [0.71243, 0.535952]
+    """
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """Return the number of settings."""
+
+    @abstractmethod
+    def __getitem__(self, settings: slice | Sequence[int] | Integers) -> CountChannel:
+        """Return the channel of some settings."""
+
+    @abstractmethod
+    def p_zero(self, counts: Any) -> Floats:
+        """Return q(n): (..., settings)."""
+
+    @abstractmethod
+    def p_positive(self, counts: Any) -> Floats:
+        """Return s(n): (..., settings)."""
+
+    @abstractmethod
+    def p_pivotal(self, counts: Any) -> Floats:
+        """Return q(n - 1) - q(n): (..., settings). Negative where one record more can hide a count."""
+
+    @abstractmethod
+    def pmf(self, counts: Any, values: Any) -> Floats:
+        """Return P(v | n) for counts and released values that broadcast: (..., settings)."""
+
+    @abstractmethod
+    def cdf(self, counts: Any, values: Any) -> Floats:
+        """Return P(released value <= v | n) for counts and values from 0 that broadcast: (..., settings)."""
+
+    def log_pmf(self, counts: Any, values: Any) -> Floats:
+        """Return log P(v | n): (..., settings)."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(self.pmf(counts, values)))
+
+    @abstractmethod
+    def window(self, counts: Any) -> tuple[Integers, Integers]:
+        """Return the first and the last positive value that each count may be released as, under the first setting.
+
+        None is possible if the last is below the first. Values with a probability below 1e-17 in all on a side are left
+        out.
+        """
+
+    @property
+    @abstractmethod
+    def radius(self) -> int:
+        """How far a positive released value lies from its count at most, under the first setting (but for 1e-17)."""
+
+    @property
+    @abstractmethod
+    def smooth(self) -> float:
+        """Over how many released values P(v | n) is smooth, but at v = n, under the first setting; 0 if it is not."""
+
+    @abstractmethod
+    def support(self, counts: Any) -> Integers:
+        """Return every value that one of the counts may be released as under the first setting, ascending; 0 is first.
+
+        Values with a probability below 1e-17 in all on a side are left out.
+        """
+
+    @property
+    @abstractmethod
+    def zero_radius(self) -> Integers:
+        """For each setting, the first count from which on none is released as zero (probability below 1e-18)."""
+
+    @property
+    @abstractmethod
+    def infinite(self) -> NDArray[np.bool_]:
+        """For each setting, whether its noise has grown without bound, so q = s = 1/2 for every count."""
+
+    @abstractmethod
+    def draw(self, counts: Integers, generator: np.random.Generator) -> Integers:
+        """Draw a release of these counts under the first setting, for simulation."""
+
+    def beside(self, others: Sequence[CountChannel]) -> CountChannel:
+        """Return the settings of this channel and of others like it in one."""
+        if others:
+            raise InvalidInput("only noise of one threshold can stand side by side", code="not-alike")
+        return self
+
+    @property
+    def pivotal(self) -> CountChannel:
+        """The same law, where a count is shown only if it would not be with one record less.
+
+        The tight risk under it is the expected share of people who are read off because of their own record.
+        """
+        return PivotalChannel(self)
+
+    @cached_property
+    def q0(self) -> Floats:
+        """q(0) for each setting."""
+        return np.asarray(self.p_zero(np.zeros(1))[0])
+
+    def exactly_one_bound(self, categories: int) -> Floats:
+        """Return what the probability that exactly one of so many categories is shown never exceeds, for any counts.
+
+        K q(0)^(K-1), because no count is released as zero more often than 0.
+
+        >>> from cellrisk.noise.distributions import GeometricNoise
+        >>> AdditiveChannel((GeometricNoise(1.0),)).exactly_one_bound(3).round(6).tolist()  # 3/(1 + e^-1)^2
+        [1.60334]
+        """
+        return np.asarray(categories * self.q0 ** (categories - 1))
+
+
+@dataclass(frozen=True, eq=False)
+class AdditiveChannel(CountChannel):
+    """Noise is added to a count and the sum is rounded; values below a threshold are released as zero."""
+
+    noises: tuple[Noise, ...]
+    """One a setting."""
+    threshold: float = USUAL_THRESHOLD
+    """A half-integer. The smallest positive released value T is the next whole number."""
+
+    def __post_init__(self) -> None:
+        given: Any = self.noises
+        object.__setattr__(self, "noises", (given,) if isinstance(given, Noise) else tuple(given))
+
+    def __len__(self) -> int:
+        return len(self.noises)
+
+    def __getitem__(self, settings: slice | Sequence[int] | Integers) -> AdditiveChannel:
+        chosen = np.arange(len(self))[settings].tolist()
+        return AdditiveChannel(tuple(self.noises[place] for place in chosen), self.threshold)
+
+    def beside(self, others: Sequence[CountChannel]) -> CountChannel:
+        alike = [other for other in others if isinstance(other, AdditiveChannel) and other.threshold == self.threshold]
+        if len(alike) < len(others):
+            return super().beside(others)
+        return AdditiveChannel((*self.noises, *(noise for other in alike for noise in other.noises)), self.threshold)
+
+    def _each(self, values: Iterable[Floats]) -> Floats:
+        return np.stack(list(values), axis=-1)
+
+    def p_zero(self, counts: Any) -> Floats:
+        return self._each(noise.p_zero(counts, self.threshold) for noise in self.noises)
+
+    def p_positive(self, counts: Any) -> Floats:
+        return self._each(noise.p_positive(counts, self.threshold) for noise in self.noises)
+
+    def p_pivotal(self, counts: Any) -> Floats:
+        return self._each(noise.p_pivotal(counts, self.threshold) for noise in self.noises)
+
+    @cached_property
+    def first(self) -> int:
+        """T, the smallest positive released value."""
+        return first_value(self.threshold)
+
+    def pmf(self, counts: Any, values: Any) -> Floats:
+        counts, values = np.asarray(counts), np.asarray(values)
+        hidden = np.broadcast_to(values == 0, np.broadcast_shapes(counts.shape, values.shape))
+        distance = (values - counts).astype(np.float64)
+
+        def law(noise: Noise) -> Floats:
+            mass = np.where(np.abs(distance) > noise.tail_radius, 0.0, noise.mass(distance))
+            return np.asarray(np.where(hidden, noise.p_zero(counts, self.threshold), mass))
+
+        return self._each(law(noise) for noise in self.noises)
+
+    def cdf(self, counts: Any, values: Any) -> Floats:
+        distance = np.maximum(np.asarray(values), self.first - 1) - np.asarray(counts, dtype=np.float64)
+        return self._each(noise.at_most(distance) for noise in self.noises)
+
+    @property
+    def radius(self) -> int:
+        return self.noises[0].tail_radius
+
+    @property
+    def smooth(self) -> float:
+        return self.noises[0].scale
+
+    @cached_property
+    def noise(self) -> Noise:
+        """The noise of the first setting; none where it changes no count."""
+        return NoNoise() if float(self.noises[0].cdf(-0.5)) < UNCHANGED else self.noises[0]
+
+    def window(self, counts: Any) -> tuple[Integers, Integers]:
+        radius = self.noises[0].tail_radius
+        counts = np.asarray(counts, np.int64)
+        return np.maximum(counts - radius, self.first), counts + radius
+
+    def support(self, counts: Any) -> Integers:
+        runs, last = [np.zeros(1, np.int64)], 0
+        for low, high in zip(*(ends.tolist() for ends in self.window(np.unique(counts))), strict=True):
+            if high > last:
+                runs.append(np.arange(max(low, last + 1), high + 1))
+                last = max(last, high)
+        return np.concatenate(runs)
+
+    @cached_property
+    def zero_radius(self) -> Integers:
+        def radius(noise: Noise) -> int:
+            if noise.is_infinite:
+                return ANY_COUNT
+            return min(find_first(lambda count: float(noise.p_zero(count, self.threshold)) < NEVER_ZERO), ANY_COUNT)
+
+        return np.array([radius(noise) for noise in self.noises])
+
+    @cached_property
+    def infinite(self) -> NDArray[np.bool_]:
+        return np.array([noise.is_infinite for noise in self.noises])
+
+    def draw(self, counts: Integers, generator: np.random.Generator) -> Integers:
+        noisy = counts + np.rint(self.noises[0].sample(generator, counts.shape)).astype(np.int64)
+        return np.asarray(np.where(noisy < self.threshold, 0, noisy))
+
+
+Row = tuple[Integers, Floats]
+"""The values that a count may be released as, ascending, and their probabilities."""
+
+
+@dataclass(frozen=True, eq=False)
+class TransitionTable(CountChannel):
+    """A row of probabilities P(n -> v) for each count n = 0, 1, ..., one setting.
+
+    The last ``period`` rows also hold for larger counts, shifted; with period 0 nothing is known of larger counts.
+
+    >>> rounding = TransitionTable(((np.array([0]), np.ones(1)), (np.array([0, 2]), np.array([0.5, 0.5]))), period=2)
+    >>> rounding.p_zero([0, 1, 2])[:, 0].tolist(), rounding.row(3)[0].tolist()
+    ([1.0, 0.5, 0.0], [2, 4])
+    """
+
+    rows: tuple[Row, ...]
+    period: int = 0
+
+    def __len__(self) -> int:
+        return 1
+
+    def __getitem__(self, settings: slice | Sequence[int] | Integers) -> TransitionTable:
+        return self
+
+    @property
+    def last(self) -> int:
+        """The largest count that has a row of its own."""
+        return len(self.rows) - 1
+
+    def row(self, count: int) -> Row:
+        """Return what a count is released as."""
+        if count <= self.last:
+            return self.rows[count]
+        if not self.period:
+            raise InvalidInput(
+                "the perturbation table ends before the largest count",
+                got=f"a last row for {self.last:,}",
+                fix="add rows up to the largest count",
+                code="table-ends",
+            )
+        base = self.last - self.period + 1 + (count - self.last - 1) % self.period
+        values, chances = self.rows[base]
+        return values + (count - base), chances
+
+    @cached_property
+    def _zero(self) -> Floats:
+        """q at the counts that have rows; larger counts are shifted upwards, so none is released as zero."""
+        return np.array([float(chances[values == 0].sum()) for values, chances in self.rows])
+
+    def p_zero(self, counts: Any) -> Floats:
+        counts = np.asarray(counts, dtype=np.float64)
+        inside = np.clip(counts, 0, self.last).astype(np.int64)
+        return np.asarray(np.where(counts > self.last, 0.0, self._zero[inside]))[..., None]
+
+    def p_positive(self, counts: Any) -> Floats:
+        return np.asarray(1.0 - self.p_zero(counts))
+
+    def p_pivotal(self, counts: Any) -> Floats:
+        counts = np.asarray(counts)
+        return np.asarray(self.p_zero(counts - 1) - self.p_zero(counts))
+
+    def pmf(self, counts: Any, values: Any) -> Floats:
+        counts, values = np.broadcast_arrays(np.asarray(counts), np.asarray(values))
+        found = np.zeros(counts.shape)
+        for count in np.unique(counts).tolist():
+            here = counts == count
+            known, chances = self.row(count)
+            place = np.minimum(np.searchsorted(known, values[here]), len(known) - 1)
+            found[here] = np.where(known[place] == values[here], chances[place], 0.0)
+        return found[..., None]
+
+    def cdf(self, counts: Any, values: Any) -> Floats:
+        counts, values = np.broadcast_arrays(np.asarray(counts), np.asarray(values))
+        found = np.zeros(counts.shape)
+        for count in np.unique(counts).tolist():
+            here = counts == count
+            known, chances = self.row(count)
+            sums = np.concatenate([[0.0], np.cumsum(chances)])
+            found[here] = sums[np.searchsorted(known, values[here], side="right")]
+        return found[..., None]
+
+    def window(self, counts: Any) -> tuple[Integers, Integers]:
+        rows = [self.row(count)[0] for count in np.asarray(counts).ravel().tolist()]
+        shown = [values[values > 0] if values.any() else np.array([1, 0]) for values in rows]
+        first, last = np.array([values[0] for values in shown]), np.array([values[-1] for values in shown])
+        return first.reshape(np.shape(counts)), last.reshape(np.shape(counts))
+
+    @cached_property
+    def radius(self) -> int:
+        return max(
+            int(np.abs(values[values > 0] - count).max(initial=0)) for count, (values, _) in enumerate(self.rows)
+        )
+
+    @property
+    def smooth(self) -> float:
+        return 0.0
+
+    def support(self, counts: Any) -> Integers:
+        known = [self.row(count)[0] for count in np.unique(counts).tolist()]
+        return np.unique(np.concatenate([[0], *known]).astype(np.int64))
+
+    @cached_property
+    def zero_radius(self) -> Integers:
+        possible = np.flatnonzero(self._zero > 0)
+        return np.array([int(possible[-1]) + 1 if len(possible) else 1])
+
+    @property
+    def infinite(self) -> NDArray[np.bool_]:
+        return np.zeros(1, bool)
+
+    def exactly_one_bound(self, categories: int) -> Floats:
+        return np.array([float(categories)])  # q need not fall with the count
+
+    def draw(self, counts: Integers, generator: np.random.Generator) -> Integers:
+        released = np.empty(counts.shape, np.int64)
+        for count in np.unique(counts).tolist():
+            values, chances = self.row(count)
+            here = counts == count
+            released[here] = generator.choice(values, size=int(here.sum()), p=chances / chances.sum())
+        return released
+
+
+@dataclass(frozen=True, eq=False)
+class PivotalChannel(CountChannel):
+    """Another channel, where a count is shown only if it would not be with one record less: s is p_pivotal."""
+
+    channel: CountChannel
+
+    def __len__(self) -> int:
+        return len(self.channel)
+
+    def __getitem__(self, settings: slice | Sequence[int] | Integers) -> PivotalChannel:
+        return PivotalChannel(self.channel[settings])
+
+    def p_zero(self, counts: Any) -> Floats:
+        return self.channel.p_zero(counts)
+
+    def p_positive(self, counts: Any) -> Floats:
+        return self.channel.p_pivotal(counts)
+
+    def p_pivotal(self, counts: Any) -> Floats:
+        return self.channel.p_pivotal(counts)
+
+    def pmf(self, counts: Any, values: Any) -> Floats:
+        return self.channel.pmf(counts, values)
+
+    def cdf(self, counts: Any, values: Any) -> Floats:
+        return self.channel.cdf(counts, values)
+
+    def window(self, counts: Any) -> tuple[Integers, Integers]:
+        return self.channel.window(counts)
+
+    @property
+    def radius(self) -> int:
+        return self.channel.radius
+
+    @property
+    def smooth(self) -> float:
+        return self.channel.smooth
+
+    def support(self, counts: Any) -> Integers:
+        return self.channel.support(counts)
+
+    @property
+    def zero_radius(self) -> Integers:
+        return self.channel.zero_radius
+
+    @property
+    def infinite(self) -> NDArray[np.bool_]:
+        return self.channel.infinite
+
+    def exactly_one_bound(self, categories: int) -> Floats:
+        return self.channel.exactly_one_bound(categories)
+
+    def draw(self, counts: Integers, generator: np.random.Generator) -> Integers:
+        return self.channel.draw(counts, generator)

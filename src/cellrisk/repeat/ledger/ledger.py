@@ -1,0 +1,632 @@
+"""`Ledger`: the record of what was released about whom, which is only ever added to."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from datetime import datetime, timezone
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from cellrisk.errors import CellriskError, InvalidInput, UnknownName
+from cellrisk.noise.mechanisms import Mechanism
+from cellrisk.publish.releasing.saving import folder_of, sidecar_of
+from cellrisk.repeat.accounting.loss import Loss
+from cellrisk.repeat.ledger.backends import find_backend
+from cellrisk.repeat.ledger.chain import Head, Row, check_links, compute_digest, write_canonically
+from cellrisk.repeat.ledger.checkpoints import find_checkpoints, write_line
+from cellrisk.repeat.ledger.descriptions import digest_description, find_lost
+from cellrisk.repeat.ledger.entry import (
+    KINDS,
+    LONGEST_BODY,
+    LONGEST_PATH,
+    Cohort,
+    Entry,
+    Limit,
+    ReleasedFile,
+    Whereabouts,
+    check_text,
+    describe_release,
+    read_loss,
+    write_time,
+)
+from cellrisk.repeat.ledger.limits import LedgerState
+from cellrisk.repeat.ledger.staging import Draft, Recovered, plain_refusals, recover
+from cellrisk.repeat.ledger.store import Session, Store
+from cellrisk.repeat.ledger.verification import Verification, compare_files, examine
+from cellrisk.system.checks import require_whole_number
+from cellrisk.system.stopping import NOT_KNOWN, note_outcome
+from cellrisk.system.text import number_of
+from cellrisk.system.words import Neighbours, Operator, require_word
+
+if TYPE_CHECKING:
+    from cellrisk.publish.releasing.release_result import Release
+    from cellrisk.repeat.accounting.composition import Composition
+    from cellrisk.repeat.together.release_result import TogetherRelease
+    from cellrisk.risk.ceilings import Ceiling
+
+LOOKS, PAUSE = 40, 0.05
+"""How often `verify` looks again while files are on their way, and the seconds between."""
+RESTORE = (
+    "restore the newest copy of the ledger; if there is none, move these files to another folder, and record their "
+    "loss with ledger add without naming the file"
+)
+
+
+class Ledger:
+    """An append-only record of releases: who is covered, what was released, with which loss, when, and for what.
+
+    To open a ledger and to read from it changes nothing. What dead processes have left in a folder is finished or
+    removed by the next `save` into it, or by `recover`.
+
+    Entries are chained by their digests, so that `verify` finds what was changed. A person is covered by the releases
+    on the cohort they are in and on those that contain it; cohorts of which none is part of the other share nobody.
+
+    Parameters
+    ----------
+    place
+        A path of one SQLite file, or postgresql://user:password@host/database.
+    create
+        Makes a new ledger there, and refuses where something is already; without it a ledger has to be there.
+    wait
+        Seconds to wait for a ledger that others have locked.
+    clock
+        What tells the time; the order of entries is that of their numbers, whatever it says.
+    head
+        A file outside in which the last entry is noted after every write, and without which an older copy of the ledger
+        could not be told from the newest; by default the one that CELLRISK_LEDGER_HEAD names.
+
+    >>> import tempfile
+    >>> from cellrisk.noise.mechanisms import mechanism
+    >>> with tempfile.TemporaryDirectory() as folder, Ledger(f"{folder}/ledger", create=True) as ledger:
+    ...     limit = ledger.set_limit("everyone", epsilon=0.3)
+    ...     for attribute in ("job", "income", "illness"):
+    ...         entry = ledger.add(
+    ...             attribute=attribute, quasi_identifiers=["age", "sex"], loss=mechanism("laplace", epsilon=0.1)
+    ...         )
+    ...     print(entry.number, ledger.spent("everyone").epsilon, ledger.verify().ok)
+    5 0.3 True
+    """
+
+    def __init__(
+        self,
+        place: str | os.PathLike[str],
+        *,
+        create: bool = False,
+        wait: float = 30.0,
+        clock: Callable[[], datetime] | None = None,
+        head: str | os.PathLike[str] | None = None,
+    ) -> None:
+        self._clock = clock or _tell_time
+        self._known: tuple[Entry, ...] = ()
+        backend, checkpoints = find_backend(place, wait), find_checkpoints(head)
+        try:
+            self._store = Store(backend, create=create, clock=self._clock, checkpoints=checkpoints)
+            if create:
+                note_outcome(f"the new ledger stands, and is empty: {backend}")
+        except BaseException:
+            if backend.made:
+                with suppress(CellriskError):
+                    Store(backend, create=False, clock=self._clock).remove_unused()
+            raise
+
+    def __enter__(self) -> Ledger:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends the use of the ledger; what is on the disk is one file."""
+        self._store.close()
+
+    def remove_unused(self) -> None:
+        """Removes a ledger that was made and never written to, so that what was refused leaves nothing behind."""
+        if self._store.remove_unused():
+            note_outcome("")
+
+    def note_head(self) -> str:
+        """Notes the last entry in the file that keeps the head, if there is one; returns the line for any other place.
+
+        A ledger of which nothing is noted there yet begins to be watched.
+        """
+        with self._store.read() as session:
+            for file in self._store.checkpoints:
+                if self._store.new:
+                    file.check(session, new=True)
+                else:
+                    file.begin(session)
+            for file in self._store.checkpoints:
+                file.note(session.head)
+            return write_line(session.head)
+
+    @property
+    def place(self) -> str:
+        """Where the ledger is, as far as a message may say."""
+        return str(self._store.backend)
+
+    @property
+    def id(self) -> str:
+        """Its random name, which its first entry follows."""
+        return self._store.id
+
+    @property
+    def writable(self) -> bool:
+        """Whether entries can be added."""
+        return self._store.backend.writable
+
+    @property
+    def head(self) -> Head:
+        """Its last entry: number and digest. Noted elsewhere, it later shows whether entries were lost or rewritten."""
+        with self._store.read() as session:
+            return session.head
+
+    def add(
+        self,
+        *,
+        attribute: str | None,
+        quasi_identifiers: str | Sequence[str],
+        loss: Mechanism | Loss,
+        cohort: str | None = "everyone",
+        purpose: str = "",
+        file: str | os.PathLike[str] | None = None,
+        new_cohort: bool = False,
+        part_of: str | None = None,
+    ) -> Entry:
+        """Records a release that was made; refused, and nothing written, where it breaks a limit.
+
+        Parameters
+        ----------
+        attribute
+            What was released; None for the table of the quasi-identifiers alone.
+        quasi_identifiers
+            Those of the table that was released.
+        loss
+            The mechanism, or what is known of its loss.
+        cohort
+            Who is covered; None for the only cohort that there is.
+        purpose
+            What the release is for, in free words.
+        file
+            What was released; its SHA-256 is kept.
+        new_cohort
+            The release is the first on these people, and no other cohort covers any of them.
+        part_of
+            The cohort that contains the new one.
+        """
+        spent = read_loss(loss)
+        fields = describe_release(attribute, quasi_identifiers, spent, purpose)
+        released = None if file is None else ReleasedFile.of(file)
+        with self._writing() as (session, state):
+            return self._write_release(session, state, fields, released, spent, cohort, new_cohort, part_of)
+
+    def add_figure(self, *, epsilon: float, neighbours: Neighbours = "add-remove", **entry: Any) -> Entry:
+        """Records a figure that was computed from a table and has noise of its own, as `add` records a release.
+
+        Parameters
+        ----------
+        epsilon, neighbours
+            What the figure costs.
+        entry
+            The other arguments of `add`, about the table that the figure was computed from.
+        """
+        return self.add(loss=Loss.pure(epsilon, neighbours), **entry)
+
+    def save(
+        self,
+        release: Release | TogetherRelease,
+        path: str | os.PathLike[str],
+        *,
+        force: bool = False,
+        cohort: str | None = "everyone",
+        purpose: str = "",
+        new_cohort: bool = False,
+        part_of: str | None = None,
+    ) -> Entry:
+        """Writes a release, its description and its entry: all of them, or nothing.
+
+        Refused, and nothing written, where it breaks a limit; `check` says so before any noise is drawn. Noise that
+        nobody has seen costs nothing. The description names the ledger, the entry and its digest.
+
+        Parameters
+        ----------
+        release
+            Made by `release`, or by `release_together`: its tables go into a new folder, with one entry for all.
+        path
+            The file, or the folder of a set.
+        force
+            Replaces a file that exists.
+        cohort, purpose, new_cohort, part_of
+            As in `add`.
+        """
+        spent, tables = read_loss(_loss_of(release)), getattr(release, "entry", {}).get("tables", ())
+        fields = describe_release(release.sensitive, release.quasi_identifiers, spent, purpose, tables)
+        with plain_refusals(path):
+            target = release.check_place(path, force)
+            target = target.parent.resolve() / target.name
+        check_text("the output path", str(target), LONGEST_PATH)
+        files = _encode(release, target)
+        content = files[target.name]
+        described = None if tables else digest_description(release.describe_file(target.name, content))  # type: ignore[union-attr]
+        sha256 = hashlib.sha256(content).hexdigest()
+        file = ReleasedFile(target.name, str(target), sha256, len(content), description=described)
+        entry: Entry | None = None
+        failure: BaseException | None = None
+        with plain_refusals(path):
+            draft = Draft(target, self.id)
+        try:
+            with plain_refusals(path), draft.written():
+                for name, data in files.items():
+                    draft.stage(name, data)
+            with self._writing() as (session, state), plain_refusals(path):
+                recover(session, draft.folder)
+                release.check_place(path, force)
+                entry = self._write_release(session, state, fields, file, spent, cohort, new_cohort, part_of)
+                named = {"id": self.id, "entry": entry.number, "digest": entry.digest}
+                for name, data in _describe(release, target, content, named).items():
+                    draft.stage(name, data)
+                draft.seal(entry.digest)
+        except BaseException as stopped:
+            stands = False if entry is None else self._store.has_entry(entry.number, entry.digest)
+            if entry is None or not stands:
+                draft.close()
+                if stands is False:
+                    draft.discard()
+                    raise
+                raise _unknown(stopped, draft.folder) from None
+            failure = stopped
+        number = entry.number
+        outcome = f"entry {number} of the ledger stands"
+        later = f"{outcome}; ledger recover {draft.folder} moves its file into its place"
+        note_outcome(later)
+        try:
+            draft.publish()
+        except OSError as error:
+            raise InvalidInput(
+                f"entry {entry.number} is written, but its file could not be moved into its place",
+                got=f"{target} ({error.strerror})",
+                fix=f"ledger recover {draft.folder} moves it there, once the place can be written to",
+                code="not-moved",
+            ) from None
+        except KeyboardInterrupt:
+            with suppress(OSError):
+                draft.publish()
+                later = f"{outcome}, and its file is in its place"
+            raise KeyboardInterrupt(later) from None
+        finally:
+            draft.close()
+        note_outcome(f"{outcome}, and its file is in its place")
+        if isinstance(failure, CellriskError):
+            raise failure
+        if failure is not None:
+            raise KeyboardInterrupt(f"{outcome}, and its file is in its place") from None
+        return entry
+
+    def recover(self, folder: str | os.PathLike[str]) -> Recovered:
+        """Finishes or removes what processes that died have left of releases in a folder.
+
+        A release whose entry stands is moved into its place; files without an entry are removed. What living processes
+        are writing is left alone.
+
+        Parameters
+        ----------
+        folder
+            Where releases were written; of a set, the folder that holds the set's own.
+        """
+        where = Path(folder)
+        if not where.is_dir():
+            raise InvalidInput("there is no such folder", got=where, code="no-folder")
+        with plain_refusals(where), self._store.write() as session:
+            return recover(session, where.resolve())
+
+    def declare(self, cohort: str, *, part_of: str | None = None) -> Entry:
+        """Declares a cohort before anything is released on it: its people are in no other, or in the one it is part of.
+
+        Parameters
+        ----------
+        cohort
+            Its name.
+        part_of
+            The cohort that contains it, if one does.
+        """
+        with self._writing() as (session, state):
+            state.find_declaration(cohort, True, part_of)
+            return self._append(session, "cohort", cohort, part_of=part_of)
+
+    def set_limit(
+        self,
+        cohort: str,
+        *,
+        epsilon: float,
+        delta: float = 0.0,
+        operator: Operator = "tightest",
+    ) -> Entry:
+        """Limits what a person of a cohort may lose in all: by releases on it, on what it is part of, and on its parts.
+
+        A limit below what is spent is refused. The last limit of a cohort is the one that holds.
+
+        Parameters
+        ----------
+        cohort
+            Whose loss is limited.
+        epsilon, delta
+            The limit.
+        operator
+            How losses are added up, as in `compose`.
+        """
+        limit = Limit(cohort=cohort, epsilon=epsilon, delta=delta, operator=operator)
+        with self._writing() as (session, state):
+            declared = state.find_declaration(cohort, False, None)
+            state.check_limit(limit)
+            if declared is not None:
+                self._append(session, "cohort", cohort, part_of=None)
+            return self._append(session, "limit", cohort, limit=limit.to_dict())
+
+    def entries(self, cohort: str | None = None, kind: str | None = None) -> tuple[Entry, ...]:
+        """The entries in their order.
+
+        Parameters
+        ----------
+        cohort
+            Of which cohort; default all.
+        kind
+            "cohort", "limit" or "release"; default all.
+        """
+        if kind is not None:
+            require_word("kind of entry", kind, KINDS)
+        state = self._read()
+        if cohort is not None:
+            state.require(cohort)
+        return tuple(entry for entry in state.entries if cohort in (None, entry.cohort) and kind in (None, entry.kind))
+
+    def entry(self, number: int) -> Entry:
+        """One entry by its number."""
+        wanted, entries = require_whole_number("the number of an entry", number, least=1), self._read().entries
+        if wanted > len(entries):
+            raise UnknownName("the ledger has no such entry", got=number, allowed=f"up to {len(entries):,}")
+        return entries[wanted - 1]
+
+    def covering(self, cohort: str) -> tuple[Entry, ...]:
+        """The entries on a cohort, and on all that contain it."""
+        state = self._read()
+        cohorts = set(state.path(cohort))
+        return tuple(entry for entry in state.entries if entry.cohort in cohorts)
+
+    def cohorts(self) -> tuple[Cohort, ...]:
+        """The cohorts, in the order in which they were declared."""
+        return self._read().cohorts
+
+    def choose_cohort(self, named: str | None, *, new: bool = False) -> str:
+        """The cohort that is named; where none is, the only one that there is, or "everyone" where there is none.
+
+        Parameters
+        ----------
+        named
+            A name, or None.
+        new
+            Whether the cohort is to be declared: then it must be named, unless it is the first.
+        """
+        return self._read().choose_cohort(named, new) if named is None else named
+
+    def losses(self, cohort: str) -> tuple[Loss, ...]:
+        """What each release cost that covers the people of a cohort: those on it, and on all that contain it."""
+        state = self._read()
+        return state.losses(state.require(cohort))
+
+    def ceiling(self, cohort: str) -> tuple[Ceiling | None, str]:
+        """The worst case for one record of a cohort after all its releases; or None, and why it is not known.
+
+        Parameters
+        ----------
+        cohort
+            Whose record.
+        """
+        from cellrisk.repeat.accounting.ceilings import find_ceiling
+
+        return find_ceiling(self.losses(cohort))
+
+    def spent(self, cohort: str, operator: Operator = "tightest", delta: float | None = None) -> Composition:
+        """The most that a person of a cohort has lost so far: the worst over it and the cohorts inside it.
+
+        Parameters
+        ----------
+        cohort
+            Whose loss is asked for.
+        operator, delta
+            How losses are added up, as in `compose`.
+        """
+        state = self._read()
+        return state.spend(state.require(cohort), operator, delta)
+
+    def limit(self, cohort: str) -> Limit | None:
+        """The limit of a cohort itself; those of the cohorts that contain it, and inside it, hold too."""
+        state = self._read()
+        return state.limits.get(state.require(cohort))
+
+    def check(
+        self,
+        loss: Mechanism | Loss,
+        cohort: str | None = "everyone",
+        *,
+        new_cohort: bool = False,
+        part_of: str | None = None,
+    ) -> None:
+        """Refuses a release that would break a limit, before any noise is drawn.
+
+        Parameters
+        ----------
+        loss
+            The mechanism of the release, or what is known of its loss.
+        cohort, new_cohort, part_of
+            As in `add`.
+        """
+        self._admit(self._read(), cohort, read_loss(loss), new_cohort, part_of)
+
+    def verify(
+        self, *, head: str | None = None, files: bool = True, folders: Sequence[str | os.PathLike[str]] = ()
+    ) -> Verification:
+        """Is everything as it was written? Recomputes the chain from its first entry to its last.
+
+        Parameters
+        ----------
+        head
+            A digest of this ledger that was noted elsewhere; only it, or a file that keeps the head, finds a chain that
+            was rewritten as a whole.
+        files
+            Whether released files and the descriptions beside them are compared with the digests in their entries; a
+            description of an entry that is missing shows that the ledger is an older copy.
+        folders
+            Where to look for further descriptions. Nothing is changed.
+        """
+        looked = [*self._store.backend.folders, *map(Path, folders)]
+        for _ in range(LOOKS):  # a file may be replaced, and its entry written, while files are read
+            with self._store.read() as session:
+                examined = examine(session, head, self._store.checkpoints)
+            if not files:
+                return examined.found
+            found, moving = compare_files(examined, looked, self._store.backend.is_same)
+            if not moving and (found.ok or not examined.found.ok or self.head.digest == found.head):
+                break
+            time.sleep(PAUSE)
+        return found
+
+    def __str__(self) -> str:
+        state = self._read()
+        releases = sum(entry.kind == "release" for entry in state.entries)
+        return (
+            f"Ledger {self.place}: {number_of(len(state.entries), 'entry', 'entries')}, {releases:,} of them "
+            f"releases, on {number_of(len(state.declared), 'cohort')}."
+        )
+
+    def _admit(
+        self, state: LedgerState, cohort: str | None, loss: Loss, new_cohort: bool, part_of: str | None
+    ) -> Cohort:
+        """Refuses a release on an unknown cohort or past a limit; the cohort that it is about."""
+        name = state.choose_cohort(cohort, new_cohort)
+        declared = state.find_declaration(name, new_cohort, part_of) or Cohort(name, state.declared.get(name))
+        state.check_release(declared, loss)
+        return declared
+
+    @contextmanager
+    def _writing(self) -> Iterator[tuple[Session, LedgerState]]:
+        """A transaction in which nobody else writes, and how things stand in it."""
+        session: Session | None = None
+        before = ""
+        try:
+            with self._store.write() as session:
+                before = session.head.digest
+                yield session, self._read_state(session)
+            if session.head.digest != before:
+                note_outcome(f"entry {session.head.number} of the ledger stands")
+        except KeyboardInterrupt as stopped:
+            if session is None or session.head.digest == before or str(stopped):
+                raise
+            stands = self._store.has_entry(session.head.number, session.head.digest)
+            written = f"entry {session.head.number} of the ledger stands" if stands else ""
+            raise KeyboardInterrupt(NOT_KNOWN if stands is None else written) from None
+
+    def _read(self) -> LedgerState:
+        with self._store.read() as session:
+            return self._read_state(session)
+
+    def _read_state(self, session: Session) -> LedgerState:
+        """How things stand. Entries that were not read before are checked against their digests."""
+        known, head = self._known, session.head
+        if known:
+            last = session.row(known[-1].number)
+            known = known if last is not None and last.digest == known[-1].digest else ()
+        start = len(known) + 1
+        rows = session.rows(start)
+        check_links(rows, len(known), known[-1].digest if known else head.id, head)
+        written = session.whereabouts(start) if rows else {}
+        paths = {number: each.path for number, each in written.items()}
+        self._known = (*known, *(Entry.read(row, paths.get(row.number)) for row in rows))
+        return LedgerState(self._known)
+
+    def _write_release(
+        self,
+        session: Session,
+        state: LedgerState,
+        fields: Mapping[str, Any],
+        file: ReleasedFile | None,
+        loss: Loss,
+        cohort: str | None,
+        new_cohort: bool,
+        part_of: str | None,
+    ) -> Entry:
+        """Writes a release that keeps the limits; before it a new cohort, where the release declares one. Refused where
+        a description beside the ledger or the file names an entry that is lost."""
+        declared = self._admit(state, cohort, loss, new_cohort, part_of)
+        digests = {entry.number: entry.digest for entry in state.entries}
+        folders = self._store.backend.folders
+        folders += [folder_of(Path(file.path))] if file is not None and file.path else []
+        for lost in find_lost(self.id, digests.get, folders):
+            raise InvalidInput(lost.text, fix=RESTORE, code="lost-entry")
+        if declared.name not in state.declared:
+            self._append(session, "cohort", declared.name, part_of=declared.part_of)
+        written = None if file is None else Whereabouts(str(file.path), secrets.token_hex(16))
+        kept = None if file is None or written is None else replace(file, place=written.digest).to_dict()
+        return self._append(session, "release", declared.name, written, **{**fields, "file": kept})
+
+    def _append(
+        self, session: Session, kind: str, cohort: str, written: Whereabouts | None = None, **fields: Any
+    ) -> Entry:
+        """Writes an entry after the last one, as it will be read."""
+        from cellrisk.system.version import __version__
+
+        head = session.head
+        body = {**fields, "kind": kind, "cohort": cohort, "time": write_time(self._clock()), "cellrisk": __version__}
+        last = session.row(head.number)
+        if last is not None:
+            before = datetime.fromisoformat(Entry.read(last).time)
+            behind = (before - datetime.fromisoformat(body["time"])).total_seconds()
+            if behind > 0:
+                body["clock_behind"] = behind
+        text = write_canonically(body)
+        if len(text) > LONGEST_BODY:
+            raise InvalidInput("the entry is too long", got=f"{len(text):,} characters", fix="name fewer columns")
+        number = head.number + 1
+        row = Row(number, head.digest, compute_digest(number, head.digest, text), text)
+        session.append(row, written)
+        return Entry.read(row, None if written is None else written.path)
+
+
+def _loss_of(release: Any) -> Loss:
+    """What a release costs; refuses what is none."""
+    if hasattr(release, "check_place") and hasattr(release, "encode"):
+        return release.loss if hasattr(release, "tables") else Loss.of(release.mechanism)
+    raise InvalidInput("only a release can be saved", got=type(release).__name__, code="no-release")
+
+
+def _encode(release: Any, target: Path) -> dict[str, bytes]:
+    """The files of a release, by their names: the one at its place, and of a set the tables that it lists."""
+    return {**getattr(release, "contents", {}), target.name: release.encode(target.suffix.lower())}
+
+
+def _describe(release: Any, target: Path, content: bytes, ledger: dict[str, Any]) -> dict[str, bytes]:
+    """The descriptions, by their names, which say where in the ledger the release stands."""
+    if hasattr(release, "tables"):
+        described: dict[str, bytes] = release.describe_tables(ledger=ledger)
+        return described
+    return {sidecar_of(target).name: release.describe_file(target.name, content, ledger=ledger).encode("utf-8")}
+
+
+def _unknown(stopped: BaseException, folder: Path) -> BaseException:
+    """What is raised where nobody can be asked whether an entry was written."""
+    if not isinstance(stopped, CellriskError):
+        return KeyboardInterrupt(NOT_KNOWN)
+    what = str(stopped).partition(";")[0]
+    fix = f"ledger recover {folder} moves the files into their place or removes them"
+    return InvalidInput(f"{what}, and whether the release was recorded is not known", fix=fix, code="not-known")
+
+
+def _tell_time() -> datetime:
+    return datetime.now(timezone.utc)
