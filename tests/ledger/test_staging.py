@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import json
 import os
 import subprocess
@@ -28,7 +29,6 @@ from tests.ledger.deaths import FIELDS, LEVELS, PEOPLE, make_set
 from tests.near import near
 
 ROOT = Path(__file__).resolve().parents[2]
-LEVELS_OF_SET = {name: LEVELS[name] for name in ("sex", "job")}
 STRIDE = 71
 """Lines between two deaths; all lines: python -m tests.ledger.deaths save PLACE FOLDER 1 1."""
 
@@ -83,8 +83,16 @@ def test_one_release_has_one_ceiling_everywhere(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], mechanism: cr.Mechanism, tables: int
 ) -> None:
     """What the release prints, `ledger list` and `ledger plan`; and the same tables booked one by one."""
+    people, levels = pd.DataFrame({**PEOPLE, "hand": list("lrr")}), {**LEVELS, "hand": ["l", "r"]}
+    columns = ("sex", "town", "hand")
+    qids = [*([name] for name in columns), *(list(pair) for pair in itertools.combinations(columns, 2))][:tables]
+    used = {name for qid in qids for name in (*qid, "job")}
     several = cr.release_together(
-        pd.DataFrame(PEOPLE), [{"qid": "sex"}] * tables, "job", levels=LEVELS_OF_SET, mechanism=mechanism
+        people,
+        [{"qid": qid} for qid in qids],
+        "job",
+        levels={name: labels for name, labels in levels.items() if name in used},
+        mechanism=mechanism,
     )
     assert several.ceiling is not None
     as_set, one_by_one = str(tmp_path / "set.db"), str(tmp_path / "single.db")
