@@ -23,7 +23,7 @@ MOST_TASKS = 60
 """Spark's own setting, 200 parts for each shuffle, takes more than 1,000."""
 PATIENCE = 400.0
 CHILD = """
-import pickle, sys
+import pickle, sys, threading
 from tests.tables import counter
 from cellrisk.counts.tabulation import tabulate
 from cellrisk.counts.spark.session import own_session
@@ -35,7 +35,8 @@ with own_session(master) as session:
     tracker = session.sparkContext.statusTracker()
 
     def count_tasks():
-        stages = {stage for job in tracker.getJobIdsForGroup() for stage in tracker.getJobInfo(job).stageIds}
+        group = f"cellrisk {threading.get_ident()}"
+        stages = {stage for job in tracker.getJobIdsForGroup(group) for stage in tracker.getJobInfo(job).stageIds}
         return sum(info.numCompletedTasks for info in map(tracker.getStageInfo, stages) if info is not None)
 
     found = counter.tally(tabulate(folder + "/a.parquet", engine="spark", **asked))

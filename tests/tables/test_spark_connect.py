@@ -23,7 +23,7 @@ from tests.tables.test_spark import BAD_TEXT, CASES
 
 import cellrisk
 from cellrisk.cli import main
-from cellrisk.counts import tabulation
+from cellrisk.counts.spark import reading
 from cellrisk.counts.spark import session as spark_session
 from cellrisk.counts.tabulation import tabulate
 from cellrisk.errors import CellriskError
@@ -222,17 +222,17 @@ def test_a_server_that_goes_away(
     tmp_path: Path, awkward: dict[str, Path], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """One line and exit code 2, soon: in the middle of counting, and when the server is gone from the start."""
-    survey = tabulation.survey_source
+    prepare = reading.prepare
     with running_server(tmp_path) as server:
 
-        def survey_without_server(*arguments: Any, **options: Any) -> Any:
-            assert server.answers()
+        def prepare_without_server(*given: Any) -> Any:
+            prepared = prepare(*given)
             server.end()
-            return survey(*arguments, **options)
+            return prepared
 
         monkeypatch.setenv("SPARK_REMOTE", server.address())
         monkeypatch.setattr(spark_session, "PATIENCE", 2.0)
-        monkeypatch.setattr(tabulation, "survey_source", survey_without_server)
+        monkeypatch.setattr(reading, "prepare", prepare_without_server)
         arguments = ["inspect", str(awkward["parquet"]), "--qid", "text", "--sensitive", "job", "--engine", "spark"]
         for words in ("connection to Spark (was lost|failed)", f"cannot be reached; got localhost:{server.port}"):
             started = time.monotonic()

@@ -130,6 +130,8 @@ def remote_session(address: str) -> Iterator[Any]:
     check_reachable(address)
     try:
         session = importlib.import_module("pyspark.sql.connect.session").SparkSession.builder.remote(address).create()
+        retries = importlib.import_module("pyspark.sql.connect.client.retries")
+        session.client.set_retry_policies([retries.DefaultPolicy(max_retries=4, max_backoff=1000)])  # else ten minutes
         # Where an execution can be attached to again, Spark 4.0 may lose a quick failure and wait for ever.
         session.client.disable_reattachable_execute()
     except ImportError:
