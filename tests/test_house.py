@@ -206,9 +206,12 @@ def every_room_has_its_place(source: Path) -> Iterator[str]:
 
 
 def imports_go_one_way(source: Path) -> Iterator[str]:
-    """Eager, late and for types alike. A bare name, as in ``from cellrisk import tabulate``, is the package's own."""
+    """Eager, late and for types alike. A bare name, as in ``from cellrisk import tabulate``, is the package's own; the
+    web app may use the public interface, ``import cellrisk as cr``."""
     for module in modules(source):
         for name in imported_from_cellrisk(module):
+            if not name and module.room == "web":
+                continue
             room = name.partition(".")[0]
             room = room if room in ROOMS else "__init__"
             if module.room in ROOMS and ROOMS.index(room) > ROOMS.index(module.room):
@@ -288,7 +291,8 @@ def what_is_shown_is_asked_for_and_not_computed(source: Path) -> Iterator[str]:
             formula = any(is_inside(imported, place) for place in FORMULAS)
             answer = any(is_inside(imported, place) for place in ANSWERS) or imported in {*PUBLIC, ""}
             computes = name.islower() or formula or not name  # functions, what formulas are made of, cellrisk itself
-            if (formula or answer) and computes and not name.isupper() and name not in asked:
+            public = not imported and module.room == "web"  # the web app asks through the public interface
+            if (formula or answer) and computes and not name.isupper() and name not in asked and not public:
                 yield f"{module.name} imports cellrisk.{imported}"
         for node in module.nodes:
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in STEPS:

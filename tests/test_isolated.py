@@ -30,7 +30,7 @@ from cellrisk.cli.program import app
 from cellrisk.counts import other_formats
 from cellrisk.errors import InvalidInput
 from cellrisk.system import isolated
-from tests.web.conftest import Running, upload, wait_for
+from tests.web.conftest import Running, hear, upload
 
 resource = pytest.importorskip("resource", reason="the limits of processes are those of POSIX")
 pyreadstat = pytest.importorskip("pyreadstat", reason="the extra 'files' is not installed")
@@ -199,7 +199,7 @@ def use_the_app(client: httpx.Client) -> None:
     sources = [upload(client, PEOPLE.to_csv(index=False)), client.post("/api/sources", json={"path": "people.parquet"})]
     for source in sources:
         chosen = {"source": source.json()["source"], "quasi_identifiers": ["sex"], "sensitive": ["job"]}
-        assert "table" in wait_for(client, client.post("/api/tables", json=chosen))
+        assert "table" in hear(client, client.post("/api/tables", json=chosen))
 
 
 def test_a_child_imports_nothing_from_a_path_of_the_parent_that_leads_there(

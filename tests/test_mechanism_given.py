@@ -152,15 +152,8 @@ def test_commands_and_the_page_speak_of_it_too() -> None:
     from cellrisk.cli.releases import ReleaseMechanismOptions
 
     assert MechanismOptions().mechanism == ReleaseMechanismOptions().mechanism == USUAL_MECHANISM
-    models = pytest.importorskip("cellrisk.web.request_models")
-    defaults = {
-        kind.__name__: kind.model_fields["mechanism"].default
-        for kind in vars(models).values()
-        if inspect.isclass(kind) and "mechanism" in getattr(kind, "model_fields", {})
-    }
-    assert {"Side", "PositionsRequest", "SetChoice"} <= set(defaults)
-    assert defaults.pop("SetTableChoice") is None  # then it is that of the set
-    assert set(defaults.values()) == {USUAL_MECHANISM}
+    requests = pytest.importorskip("cellrisk.web.requests")
+    assert requests.Setting().mechanism == USUAL_MECHANISM
 
 
 def test_the_ends_of_a_curve_are_those_of_the_object(table: cr.FrequencyTable) -> None:

@@ -57,18 +57,16 @@ def main() -> None:
     public = [dp.polars.Margin(by=["age", "sick"], invariant="keys")]
     known = [dp.polars.Margin(by=["age", "sick"], invariant="lengths")]
     cases: dict[str, Callable[[], dict[str, Any]]] = {
-        "declared keys": lambda: read(counts(query(epsilon)).with_keys(KEYS)),
-        "keys of the data, looked at": lambda: read(counts(query(small)), observed_keys=True),
-        "keys of one column": lambda: read(
-            counts(query(epsilon, margins=public)).with_keys(KEYS.select("sick").unique())
+        "declared keys": lambda: read(counts(query(epsilon)).with_keys(KEYS), keys="declared"),
+        "keys of the data, looked at": lambda: read(counts(query(small)), keys="observed"),
+        "keys not stated": lambda: read(counts(query(epsilon, margins=public)).with_keys(KEYS)),
+        "concentrated": lambda: read(counts(query(rho)).with_keys(KEYS), delta=1e-6, keys="declared"),
+        "public counts": lambda: read(counts(query(epsilon, margins=known)).with_keys(KEYS), keys="declared"),
+        "keys of the data": lambda: read(counts(query(small)), keys="declared"),
+        "changes": lambda: read(counts(query(epsilon, dp.unit_of(changes=1))).with_keys(KEYS), keys="declared"),
+        "three records": lambda: read(
+            counts(query(epsilon, dp.unit_of(contributions=3))).with_keys(KEYS), keys="declared"
         ),
-        "concentrated": lambda: read(counts(query(rho)).with_keys(KEYS), delta=1e-6),
-        "public keys, declared all the same": lambda: read(counts(query(epsilon, margins=public)).with_keys(KEYS)),
-        "public keys": lambda: read(counts(query(epsilon, margins=public))),
-        "public counts": lambda: read(counts(query(epsilon, margins=known)).with_keys(KEYS)),
-        "keys of the data": lambda: read(counts(query(small))),
-        "changes": lambda: read(counts(query(epsilon, dp.unit_of(changes=1))).with_keys(KEYS)),
-        "three records": lambda: read(counts(query(epsilon, dp.unit_of(contributions=3))).with_keys(KEYS)),
         "two counts": lambda: read(
             query(epsilon).group_by("age").agg(dp.len(), pl.col("sick").dp.len()).with_keys(KEYS.select("age").unique())
         ),

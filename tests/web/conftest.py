@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -39,11 +38,6 @@ if __name__ == "__main__":
 
         make = workspace.Jobs
         workspace.Jobs = lambda _, *rest: make(workers, *rest)
-    files = given.pop("files")
-    if files is not None:
-        import resource
-
-        resource.setrlimit(resource.RLIMIT_NOFILE, (files, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
     serve(**given, announce=lambda link: print(link, flush=True))
 """
 SETTING = {
@@ -102,20 +96,19 @@ def ask(method: str, url: str, **more: Any) -> Any:
 def start(
     place: Path,
     changed: dict[str, Any] | None = None,
-    files: int | None = None,
     workers: int | None = None,
     environment: dict[str, str] | None = None,
     **settings: Any,
 ) -> Running:
-    """Starts a server and waits for its link. ``changed`` are values of modules, by their full names; ``files`` is how
-    many files it may open at first, ``workers`` how many workers there are: one takes some seconds to load."""
+    """Starts a server and waits for its link. ``changed`` are values of modules, by their full names; ``workers`` is
+    how many workers there are: one takes some seconds to load."""
     folder, temporary, log = place / "folder", place / "temporary", place / "server.log"
     for each in (folder, temporary):
         each.mkdir(exist_ok=True)
     (folder / "people.csv").write_text(PEOPLE, encoding="utf-8")
     script = place / "serve.py"
     script.write_text(SCRIPT, encoding="utf-8")
-    given = {"folder": str(folder), "changed": changed or {}, "files": files, "workers": workers, **settings}
+    given = {"folder": str(folder), "changed": changed or {}, "workers": workers, **settings}
     around = {**os.environ, "PYTHONPATH": str(SOURCE), "TMPDIR": str(temporary), **(environment or {})}
     with log.open("w", encoding="utf-8") as stderr:
         process = subprocess.Popen(
@@ -168,41 +161,26 @@ def wait_for(client: Any, answer: Any, state: str = "done") -> Any:
     raise AssertionError(f"the job did not end within {SECONDS} seconds")
 
 
-def hear(client: Any, answer: Any) -> Any:
-    """What the server answers at once, or once the job that it names instead has ended."""
+def hear(client: Any, answer: Any, failed: bool = False) -> Any:
+    """What the server answers at once, or once the job that it names instead has ended; or why it failed."""
     if answer.status_code == 202:
-        return wait_for(client, answer)
-    assert answer.status_code == 200, answer.text
-    return answer.json()
-
-
-@pytest.fixture(scope="session")
-def finish(client: Any) -> Callable[..., Any]:
-    return partial(wait_for, client)
+        return wait_for(client, answer, "failed" if failed else "done")
+    assert answer.status_code == (422 if failed else 200), answer.text
+    return answer.json()["error"] if failed else answer.json()
 
 
 @pytest.fixture(scope="session")
 def look(client: Any) -> Callable[[str], Any]:
-    """The answer about a source, once it has been read; a busy machine names a job first."""
-
-    def ask(source: str) -> Any:
-        until = time.monotonic() + SECONDS
-        answer = client.get(f"/api/sources/{source}")
-        while answer.status_code == 202 and time.monotonic() < until:
-            time.sleep(0.02)
-            answer = client.get(f"/api/sources/{source}")
-        return answer
-
-    return ask
+    """The columns of a source."""
+    return lambda source: hear(client, client.get(f"/api/sources/{source}"))
 
 
 @pytest.fixture(scope="session")
-def table(client: Any, finish: Callable[[Any], Any]) -> str:
+def table(client: Any) -> str:
     """The address of a small table of the folder."""
     source = client.post("/api/sources", json={"path": "people.csv"}).json()["source"]
     chosen = {"source": source, "quasi_identifiers": ["sex", "age"], "sensitive": ["job"], "bins": {"age": "5"}}
-    made = finish(client.post("/api/tables", json=chosen))
-    return f"/api/tables/{made['table']}"
+    return f"/api/tables/{hear(client, client.post('/api/tables', json=chosen))['table']}"
 
 
 @pytest.fixture(scope="session")
@@ -212,13 +190,13 @@ def direct(server: Running) -> cr.FrequencyTable:
 
 
 def upload(client: Any, text: str, name: str = "data.csv") -> Any:
-    return client.post("/api/uploads", files={"file": (name, text)})
+    return client.post("/api/uploads", params={"name": name}, content=text.encode())
 
 
-def load(client: Any, finish: Callable[..., Any], text: str, **chosen: Any) -> str:
+def load(client: Any, text: str, **chosen: Any) -> Any:
+    """A table that was uploaded and counted, as the server describes it."""
     source = upload(client, text).json()["source"]
-    made = finish(client.post("/api/tables", json={"source": source, **chosen}))
-    return f"/api/tables/{made['table']}"
+    return hear(client, client.post("/api/tables", json={"source": source, **chosen}))
 
 
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome")

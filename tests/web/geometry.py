@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from io import BytesIO
 from itertools import combinations
 from typing import Any
+
+import numpy as np
+from PIL import Image
 
 TEXTS = """place => [...document.querySelectorAll(`${place} text`)].map((text) => {
   const { left, right, top, bottom } = text.getBoundingClientRect();
@@ -82,3 +87,18 @@ def column(page: Any, place: str, number: int) -> list[str]:
 
 def middle(box: Any) -> float:
     return float(box["x"] + box["width"] / 2)
+
+
+NEAR = 60
+"""How far a pixel may be from the colour of a line, as edges of lines are mixed with what is behind them."""
+
+
+def painted(page: Any, place: str, shape: str) -> float:
+    """How many columns of pixels of a chart hold the colour of one of its shapes, as a share of the chart's width."""
+    said = page.locator(f"{place} {shape}").first.evaluate(
+        "shape => { const { stroke, fill } = getComputedStyle(shape); return stroke === 'none' ? fill : stroke; }"
+    )
+    colour = [int(number) for number in re.findall(r"\d+", said)[:3]]
+    picture = Image.open(BytesIO(page.locator(place).screenshot())).convert("RGB")
+    found = np.abs(np.asarray(picture, dtype=np.int64) - colour).max(axis=2) < NEAR
+    return float(found.any(axis=0).mean())

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from tests.web.conftest import SCREEN
-from tests.web.geometry import bars, column, lines, middle, outside, overlaps, repeated
-from tests.web.pictures import SAME, difference, painted
+from tests.web.geometry import bars, column, lines, middle, outside, overlaps, painted, repeated
 from tests.web.walking import epsilon, expect, open_step, show_people, unfold, wait_until_shown, wider_than_screen
 
 Visit = Callable[..., Any]
@@ -73,7 +72,7 @@ def check_both_steps(page: Any, pictures: Path, name: str) -> None:
 
 
 def draw_every_chart(page: Any) -> Any:
-    """Sizes of cells, the map with three marks and a limit, two settings."""
+    """Sizes of cells, the map with three marks and a limit."""
     open_step(page, "see")
     unfold(page, "How large the cells are")
     open_step(page, "decide")
@@ -83,11 +82,6 @@ def draw_every_chart(page: Any) -> Any:
     unfold(page, "Risk and usefulness")
     page.get_by_role("button", name="Draw the map").click()
     expect(page.locator("#map .label.mark")).to_have_count(3)
-    unfold(page, "Compare two settings")
-    page.locator("#b-mechanism").select_option("laplace")
-    page.get_by_label("Epsilon of B").fill("0.2")
-    page.get_by_role("button", name="Compare").click()
-    expect(page.locator("#compare-chart svg")).to_be_visible()
     return page
 
 
@@ -101,12 +95,10 @@ def check_every_chart(page: Any, pictures: Path, name: str) -> None:
     open_step(page, "decide")
     wait_until_drawn(page)
     check_chart(page, "#map", {"exposed"})
-    check_chart(page, "#compare-chart", {"side-A", "side-B"})
-    for place, shape in (("#map", ".line.exposed"), ("#compare-chart", ".line.side-A"), ("#limits", ".line.exposed")):
+    for place, shape in (("#map", ".line.exposed"), ("#limits", ".line.exposed")):
         assert painted(page, place, shape) > 0.2, place
     assert wider_than_screen(page) == 0
-    for place in ("#map", "#compare-chart"):
-        page.locator(place).screenshot(path=pictures / f"{place[1:]}-{name}.png")
+    page.locator("#map").screenshot(path=pictures / f"map-{name}.png")
 
 
 @pytest.fixture(scope="module")
@@ -132,46 +124,6 @@ def test_everything_at_twice_the_size(page: Any, browser: Any, pictures: Path) -
         for step in ("load", "act", "ledger"):
             open_step(zoomed, step)
             assert wider_than_screen(zoomed) == 0
-
-
-@pytest.mark.parametrize("step", ["load", "see", "decide", "act", "ledger"])
-def test_a_step_looks_the_same_when_it_is_drawn_again(page: Any, pictures: Path, step: str) -> None:
-    """Drawn, drawn small, drawn again; and no chart of it is empty."""
-    resize(page, WIDTHS["wide"])
-    found = open_step(page, step)
-    wait_until_shown(page)
-    page.mouse.move(0, 0)
-    before = found.screenshot(path=pictures / f"step-{step}.png", animations="disabled")
-    resize(page, WIDTHS["telephone"])
-    open_step(page, "load" if step != "load" else "ledger")
-    resize(page, WIDTHS["wide"])
-    open_step(page, step)
-    assert difference(before, found.screenshot(animations="disabled")) < SAME
-    for chart in {"see": "#curve", "decide": "#limits"}.get(step, "").split():
-        assert painted(page, chart, ".line.exposed") > 0.3
-
-
-FAULTS = {
-    "an empty chart": "chart.querySelectorAll('polyline').forEach((line) => line.remove())",
-    "labels over each other": "chart.querySelectorAll('.label').forEach((label) => label.setAttribute('y', 50))",
-    "lines without a colour": "chart.querySelectorAll('polyline').forEach((line) => line.setAttribute('class', ''))",
-    "a chart that is pushed aside": "chart.querySelector('svg').style.left = '40px'",
-}
-
-
-@pytest.mark.parametrize("fault", FAULTS)
-def test_faults_are_seen_in_pictures(page: Any, fault: str) -> None:
-    """The comparison itself: whatever it lets pass, it does not let these."""
-    open_step(page, "see")
-    resize(page, WIDTHS["wide"])
-    page.mouse.move(0, 0)
-    chart = page.locator("#curve")
-    before = chart.screenshot()
-    chart.evaluate(f"chart => {{ {FAULTS[fault]} }}")
-    assert difference(before, chart.screenshot()) > SAME
-    resize(page, WIDTHS["tablet"])
-    resize(page, WIDTHS["wide"])
-    assert difference(before, chart.screenshot()) < SAME
 
 
 def test_values_under_the_pointer_and_by_keyboard(page: Any) -> None:

@@ -205,7 +205,7 @@ class TestPerturbation:
         expect(page.locator("#verdict")).to_contain_text("Within the limits.")
         expect(page.locator("#max-epsilon")).to_be_disabled()
         expect(page.locator("#max-epsilon-lock")).to_have_text("A perturbation states no epsilon.")
-        for place in ("#limits", "#map-details", "#compare-details", "#use-epsilon"):
+        for place in ("#limits", "#map-details", "#use-epsilon"):
             expect(page.locator(place)).to_be_hidden()
         riskiest = cr.explain(direct, perturbation="random-rounding:3", top=1).riskiest[0]
         unfold(page, "The riskiest cells")

@@ -42,12 +42,8 @@ def look_at_every_step(page: Any, name: str, pictures: Path, show: Callable[[Any
         assert scan(page) == []
     open_step(page, "decide")
     unfold(page, "Risk and usefulness")
-    unfold(page, "Compare two settings")
     page.get_by_role("button", name="Draw the map").click()
     expect(page.locator("#map-area")).to_be_visible()
-    page.locator("#b-mechanism").select_option("laplace")
-    page.get_by_role("button", name="Compare").click()
-    expect(page.locator("#compare-area")).to_be_visible()
     page.evaluate("() => scrollTo(0, 0)")
     page.screenshot(path=pictures / f"steps-{name}.png", full_page=True)
     assert scan(page) == []

@@ -14,7 +14,7 @@ import pytest
 import cellrisk as cr
 from cellrisk.cli import main
 from cellrisk.publish.simulation import SCENARIOS
-from cellrisk.system.text import as_given, claim, percent
+from cellrisk.system.text import as_given, percent
 from tests.web.conftest import Running
 from tests.web.walking import (
     epsilon,
@@ -283,42 +283,3 @@ class TestDecisions:
         expect(page.locator("#map-area")).to_be_visible()
         expect(page.locator("#map-sentence")).to_contain_text("recommended")
         expect(page.locator("#map-table")).to_be_hidden()
-
-    def test_two_settings_side_by_side(self, page: Any, direct: cr.FrequencyTable) -> None:
-        open_step(page, "decide")
-        unfold(page, "Compare two settings")
-        page.locator("#b-mechanism").select_option("laplace")
-        page.locator("#b-keys").get_by_label("age").uncheck()
-        page.get_by_role("button", name="Compare").click()
-        expect(page.locator("#compare-sentence")).not_to_be_empty()
-        rows = [row.inner_text().split("\t") for row in page.locator("#compare-table tbody tr").all()]
-        cells, _, risks, _ = rows
-        assert cells == ["cells", str(direct.n_cells), "2"]
-        assert risks[1] == figures(page)[EXPOSED]
-        coarser = cr.tabulate("people.csv", ["sex"], "job")
-        assert risks[2] == percent(cr.assess(coarser, cr.Laplace(epsilon=float(epsilon(page)))).value())
-
-
-def test_the_page_promises_no_less_than_the_command(page: Any) -> None:
-    """What is spent is rounded up, to six digits, as everywhere else."""
-    numbers = [
-        1.0,
-        0.1 + 0.2,
-        1.2000004,
-        2.0 / 3.0,
-        123.4561,
-        99999.95,
-        0.00012345671,
-        1.0000004e-6,
-        3e-7,
-        9.9999991e-9,
-        0.5,
-    ]
-    script = "async (numbers) => numbers.map((await import('/static/numbers.js')).claim)"
-    shown = page.evaluate(script, numbers)
-    powers = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
-    read = [
-        float(text.replace(",", "").replace(" \N{MULTIPLICATION SIGN} 10", "e").replace("10⁻", "1e⁻").translate(powers))
-        for text in shown
-    ]
-    assert read == [float(claim(number)) for number in numbers]

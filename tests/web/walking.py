@@ -56,7 +56,7 @@ def wait_until_shown(page: Any) -> None:
         chosen = page.locator(f"#{control}").input_value()
         expect(page.locator("#shell")).to_contain_text(re.compile(f"--{control} {chosen}(\\s|$)"))
     expect(page.locator("#glimpse-epsilon")).to_have_text(epsilon(page))
-    expect(page.locator("#riskiest-epsilon")).to_have_text(epsilon(page))
+    expect(page.locator("#riskiest-about")).to_have_text(f"At epsilon {epsilon(page)}.")
 
 
 def open_step(page: Any, step: str) -> Any:

@@ -205,8 +205,7 @@ def check_parquet(path: Path) -> None:
 
 
 def check_unpacked(path: str, limit: int | None) -> None:
-    """Refuses a file that holds more than a limit once it is unpacked. Gzip was measured as it came in; zstd is
-    measured here, as far as the limit.
+    """Refuses a file that holds more than a limit once it is unpacked. Gzip and zstd are measured, as far as the limit.
 
     A Parquet file says itself what its columns hold; a value counts for a byte at least, because repeated values take
     almost no place in such a file. One that says less than it holds meets the engine's own limit of memory.
@@ -223,7 +222,7 @@ def check_unpacked(path: str, limit: int | None) -> None:
             said = pq.read_metadata(path)
             unpacked = sum(said.row_group(number).total_byte_size for number in range(said.num_row_groups))
             unpacked = max(unpacked, said.num_rows * said.num_columns)
-        elif find_packing(file) == "zstd":
+        elif find_packing(file) != "none":
             with open_bytes(file) as stream:
                 while unpacked <= limit and (part := stream.read(CHUNK)):
                     unpacked += len(part)

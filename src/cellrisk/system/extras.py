@@ -14,7 +14,7 @@ EXTRAS = {
     "postgres": ("psycopg",),
     "release": ("opendp",),
     "spark": ("grpc", "grpc_status", "pyspark"),
-    "web": ("fastapi", "multipart", "python_multipart", "starlette", "uvicorn"),
+    "web": ("fastapi", "starlette", "uvicorn"),
 }
 """The modules that each extra of the package brings."""
 

@@ -1,396 +1,390 @@
-"""From tables to what the page shows. Nothing is computed here that another room has a name for."""
+"""Questions about a table, answered in worker processes: numbers from the library's results, and texts for the page."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from itertools import pairwise
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from cellrisk.counts.cells import Cells
-from cellrisk.counts.preview import Preview, PreviewedColumn
-from cellrisk.counts.profiles import SIZE_CLASSES
-from cellrisk.counts.roles import COUNT, Columns
-from cellrisk.counts.schema import MISSING_RULES
-from cellrisk.counts.table import describe_attribute, list_assumptions
-from cellrisk.decide.limits import METRICS, NO_CHANCE, NO_EPSILON, RiskDefinition, read_limits
+import numpy as np
+
+import cellrisk as cr
 from cellrisk.decide.policies import Policies
+from cellrisk.decide.policy import DELTA_FROM_RECORDS
 from cellrisk.errors import CellriskError
-from cellrisk.noise.mechanisms import LARGEST_CLASSICAL, MECHANISMS, NEIGHBOURS, Mechanism
-from cellrisk.noise.methods import WITHOUT_PERTURBATION
+from cellrisk.noise.mechanisms import LARGEST_CLASSICAL, MECHANISMS
+from cellrisk.noise.perturbations import Perturbation
 from cellrisk.publish.simulation import SCENARIOS, Scenario
 from cellrisk.publish.simulation.releases import glimpse
-from cellrisk.risk.explanation.risky_cells import CellRisks
-from cellrisk.risk.measures import FORMS, MEASURES, WEIGHTS
-from cellrisk.risk.sweep import usual_delta
-from cellrisk.system.text import claim, make_sentence, number_of
-from cellrisk.web import answer_models, request_models
-from cellrisk.web.boxes import name_boxes
-from cellrisk.web.jobs import Job
-from cellrisk.web.recipes import make_mechanism, narrow, say_delta
-from cellrisk.web.request_models import DownloadRequest
-from cellrisk.web.settings import Settings
-from cellrisk.web.sources import Origin
-from cellrisk.web.workspace import LoadedTable
+from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON, usual_delta
+from cellrisk.system.text import claim, make_sentence, number_of, of_people, percent, show_spans
+from cellrisk.system.text import whole_people as people
+from cellrisk.web import requests
+from cellrisk.web.jobs import Report
+from cellrisk.web.tables import Recipe, tabulate_with_keys
 
-TITLES = {
-    "laplace": "Laplace",
-    "gaussian": "Gaussian, classical",
-    "gaussian-pdp": "Gaussian, probabilistic DP",
-    "gaussian-analytic": "Gaussian, analytic",
-    "geometric": "Geometric (whole numbers)",
-    "discrete-gaussian": "Discrete Gaussian (whole numbers)",
-    "local": "Local: this very table",
-    "expected": "Expected: tables like this one",
-    "shrinkage": "Shrinkage: shares drawn to the overall ones",
-    "marginal": "Marginal: cell sizes drawn anew",
-    "marginal_shrinkage": "Marginal shrinkage: the table as a whole",
-    "published": "As the paper prints it",
-    "exact": "Any value revealed",
-    "tight": "Own value revealed",
-    "uniform": "Each cell alike",
-    "records": "By people",
-    "add-remove": "One person more or less",
-    "replace": "One person changed",
-}
-PAPER = {
-    "tight": "“tight” in the paper: the released cell shows one value, and it is that of the person",
-    "exact": "“exact” in the paper: the released cell shows one value, and somebody in the cell has it",
-    "published": "“as published”: the formula as the paper prints it",
-    "local": "“local” in the paper: the average over the cells of this very table",
-    "expected": "“expected” in the paper: the average over tables whose cells have the same sizes",
-    "shrinkage": "“shrinkage” in the paper: shares of the values drawn towards the overall ones",
-    "marginal": "“marginal” in the paper: sizes of the cells drawn anew",
-    "marginal_shrinkage": "“marginal shrinkage” in the paper: sizes and shares drawn anew",
-}
-"""What the paper calls it, for a tooltip."""
-RELEASABLE = ("geometric", "discrete-gaussian")
-ALMOST_UNIQUE = 0.5
-NOBODY_ADDS_UP = "No ledger is open: this loss is not recorded anywhere."
+POINTS, CERTAINTY_POINTS = 121, 41
+DASH = "\N{EN DASH}"
+NO_LIMIT = "No limit is set: this is what each epsilon costs, and nothing is recommended."
 
 
-def describe_server(settings: Settings) -> answer_models.State:
-    """What the server was started with, and the words that it knows."""
-    from cellrisk.system.version import __version__
+@dataclass(frozen=True)
+class Given:
+    """What a question is about: a table of one sensitive attribute, without keys, and what the server was told."""
 
-    policies = Policies.in_force(settings.policy)
-    return answer_models.State(
-        version=__version__,
-        without_epsilon=list_reasons(),
-        folder=settings.folder is not None,
-        ledger=settings.ledger is not None,
-        policy=policies.describe() if policies else None,
-        locks=describe_locks(policies) if policies else None,
-        upload_limit=settings.upload_limit,
-        mechanisms=[
-            answer_models.NamedMechanism(
-                name=name,
-                title=TITLES[name],
-                delta=not kind.pure,
-                release=name in RELEASABLE,
-                largest_epsilon=LARGEST_CLASSICAL if name == "gaussian" else None,
-            )
-            for name, kind in MECHANISMS.items()
-        ],
-        measures=_titled(MEASURES),
-        forms=_titled(FORMS),
-        weights=_titled(WEIGHTS),
-        neighbours=_titled(NEIGHBOURS),
-        missing=list(MISSING_RULES),
+    recipe: Recipe
+    table: cr.FrequencyTable
+    policies: Policies
+    perturbation: Perturbation | None = None
+    ledger: str | None = None
+    releases: str = ""
+    """The folder of releases that the ledger records."""
+
+    @property
+    def sensitive(self) -> str:
+        return self.table.sensitive[0]
+
+    @property
+    def keyed(self) -> cr.FrequencyTable:
+        """The same table, whose cells can be read."""
+        return tabulate_with_keys(self.recipe, self.sensitive)
+
+    def delta(self, name: str, delta: float | None) -> float:
+        """The delta of a mechanism: none if it takes none, the usual one if none was given."""
+        if MECHANISMS[name].pure:
+            return 0.0
+        return usual_delta(self.table.n_records) if delta is None else delta
+
+    def deltas(self, name: str) -> list[float]:
+        """The deltas that the page offers: the usual one first, then ten and a hundred times smaller."""
+        if MECHANISMS[name].pure:
+            return [0.0]
+        return [float(f"{usual_delta(self.table.n_records) / factor:.1g}") for factor in (1, 10, 100)]
+
+    def remarks(self, asked: requests.Setting) -> list[str]:
+        """What a delta that was offered from the number of records reveals."""
+        offered = not MECHANISMS[asked.mechanism].pure and asked.delta in (None, *self.deltas(asked.mechanism))
+        return [DELTA_FROM_RECORDS] if offered else []
+
+    def mechanism(self, asked: requests.Setting) -> cr.Mechanism:
+        delta = self.delta(asked.mechanism, asked.delta)
+        return cr.mechanism(asked.mechanism, epsilon=asked.epsilon, delta=delta, neighbours=asked.neighbours)
+
+    def method(self, asked: requests.Setting) -> cr.Mechanism | Perturbation:
+        return self.mechanism(asked) if self.perturbation is None else self.perturbation
+
+
+def slider(points: int, mechanism: str = "geometric") -> list[float]:
+    """Return the epsilons of a slider, as far as the mechanism's guarantee goes: evenly spaced in the logarithm, and
+    short enough to be printed as they are.
+
+    >>> slider(6), slider(6, "gaussian")
+    ([0.001, 0.01, 0.1, 1.0, 10.0, 100.0], [0.001, 0.01, 0.1])
+    """
+    spaced = {float(f"{epsilon:.3g}") for epsilon in np.geomspace(LEAST_EPSILON, LARGEST_EPSILON, points)}
+    return sorted(epsilon for epsilon in spaced if mechanism != "gaussian" or epsilon <= LARGEST_CLASSICAL)
+
+
+def most_percent(share: float) -> str:
+    """Write a bound: one decimal, never too low.
+
+    >>> most_percent(0.7310585786), most_percent(0.75)
+    ('73.2%', '75.0%')
+    """
+    return f"{np.ceil(1000 * share - 1e-9) / 10:.1f}%"
+
+
+def make_line(values: Sequence[float], write: Any = percent) -> dict[str, Any]:
+    """Return a line of a chart: its values, and each as it is shown."""
+    return {"values": list(values), "texts": [write(value) for value in values]}
+
+
+def between(low: float | None, high: float | None) -> str:
+    """Write an interval over releases, if it is known."""
+    return "" if low is None or high is None else f"95% of releases: {low:,} to {number_of(high, 'person')}"
+
+
+def find_positions(report: Report, given: Given, asked: requests.Setting) -> dict[str, Any]:
+    """Every position of the slider: risks, people given away because of their own record, the worst case, a sentence.
+    Intervals and certainty take longer: `find_figures` and `trace_certainty`."""
+    epsilons, deltas = slider(POINTS, asked.mechanism), given.deltas(asked.mechanism)
+    curve = cr.curve(
+        given.table,
+        asked.mechanism,
+        epsilon=epsilons,
+        delta=deltas,
+        measures=[asked.measure, "caused", "ceiling"],
+        neighbours=asked.neighbours,
+        progress=partial(report, "computing the risks"),
+    )
+    rows = curve.to_dict()["risks"]
+    return {
+        "epsilons": epsilons,
+        "epsilon_texts": [claim(epsilon) for epsilon in epsilons],
+        "deltas": [None if MECHANISMS[asked.mechanism].pure else delta for delta in deltas],
+        "delta_texts": [claim(delta) for delta in deltas],
+        "by_delta": [_describe_delta(given, asked, [row for row in rows if row["delta"] == delta]) for delta in deltas],
+    }
+
+
+def _describe_delta(given: Given, asked: requests.Setting, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """The lines of one delta: for each weighting and form, the risk; and the figures to decide by."""
+    records = given.table.n_records
+    found: dict[str, Any] = {}
+    for weights in ("records", "uniform"):
+        own = [row for row in rows if row["measure"] == asked.measure and row["weights"] in (weights, None)]
+        forms = {form: [row for row in own if row["form"] == form] for form in ("tight", "exact", "published")}
+        tight = forms["tight"][0]
+        found[weights] = {form: make_line([row["risk"] for row in lines]) for form, lines in forms.items()}
+        found[weights] |= {name: {"value": tight[name], "text": percent(tight[name])} for name in ("chance", "raw")}
+        smallest = min(min(line["values"]) for line in found[weights].values() if "values" in line)
+        found[weights]["note"] = _explain_noise(tight["chance"]) if tight["chance"] > 1.05 * smallest else ""
+    caused = [row for row in rows if row["measure"] == "caused"]
+    ceilings = [row["even_two"] for row in rows if row["measure"] == "ceiling"]
+    sentences = [
+        f"At epsilon {claim(row['epsilon'])}, {of_people(row['people'], records)} would have their {given.sensitive} "
+        f"read off the table correctly only because of their own record; {people(row['exposed'])} "
+        f"({percent(row['exposed'] / records)}) would at all."
+        for row in caused
+    ]
+    figures = {"caused": make_line([row["risk"] for row in caused]), "ceiling": make_line(ceilings, most_percent)}
+    return found | figures | {"sentences": sentences}
+
+
+def _explain_noise(chance: float) -> str:
+    return (
+        f"As epsilon falls, “exposed” tends to {percent(chance)}: noise itself then shows single values in cells, and "
+        "some of them are right by chance. “Because of their own record” leaves that out."
     )
 
 
-def list_reasons() -> dict[str, str]:
-    """Why a part of the page has nothing to show for a perturbation: the reasons of the commands, as sentences."""
-    reasons = {name: told[0] for name, told in WITHOUT_PERTURBATION.items()}
-    reasons |= {"max_epsilon": NO_EPSILON, "margin": NO_CHANCE}
-    return {name: make_sentence(told) for name, told in reasons.items()}
-
-
-def _titled(names: Iterable[str]) -> list[answer_models.Named]:
-    return [answer_models.Named(name=name, title=TITLES[name], paper=PAPER.get(name)) for name in names]
-
-
-def describe_locks(policies: Policies) -> answer_models.Locks:
-    """What the policies fix: the words of the risk that the first of them limits, and the tightest limits."""
-    words = dict(policies.on_risks[0][0].words) if policies.on_risks else {}
-    others = [limit for risk, limit in policies.on_risks if risk.words != words]
-    limits: dict[str, float] = {}
-    for limit in policies.limits:
-        if limit not in others:
-            limits[limit.name] = min(limit.maximum, limits.get(limit.name, limit.maximum))
-    return answer_models.Locks(words=words, limits=limits)
-
-
-def describe_source(origin: Origin) -> answer_models.Source:
-    return answer_models.Source(source=origin.id, name=origin.name, bytes=origin.bytes)
-
-
-def suggest_roles(origin: Origin, preview: Preview) -> answer_models.Suggestion:
-    """What the columns are likely to be, by their names and levels; of the example this is known."""
-    if origin.suggested is not None:
-        return origin.suggested
-    columns = Columns(origin.name, preview)
-    quasi_identifiers, sensitive = columns.suggested
-    return answer_models.Suggestion(
-        quasi_identifiers=list(quasi_identifiers),
-        sensitive=list(sensitive),
-        bins=dict(columns.bins),
-        counts=[name for name, role in columns.roles.items() if role == COUNT],
-    )
-
-
-def describe_preview(origin: Origin, preview: Preview) -> answer_models.SourcePreview:
-    """The columns of a source, each with a hint where a specialist would give one."""
-    return answer_models.SourcePreview(
-        source=origin.id,
-        name=origin.name,
-        rows=preview.rows,
-        columns=[answer_models.Column(**vars(each), hint=hint_at(each, preview.rows)) for each in preview.columns],
-        suggested=suggest_roles(origin, preview),
-        kind=origin.kind,
-    )
-
-
-def hint_at(column: PreviewedColumn, rows: int) -> str | None:
-    """What a specialist would say of a column at first sight."""
-    if column.kind == "other":
-        return "holds values of a kind that no table can be made of"
-    if rows and column.missing == rows:
-        return "has no values"
-    if column.levels == 1:
-        return "has one value only: it tells nobody apart, and there is nothing in it to protect"
-    if column.unique_share > ALMOST_UNIQUE and rows > 1:
-        if column.kind == "number":
-            return "almost every row has its own value: cut it into bins, or leave it out"
-        return "almost every row has its own value: a name or a number of a person is no quasi-identifier"
-    return None
-
-
-def describe_table(loaded: LoadedTable, preview: Preview | None) -> answer_models.Table:
-    """A table in numbers, and what a specialist would say of it."""
-    found = loaded.tabulated.table
-    return answer_models.Table(
-        table=loaded.id,
-        name=loaded.recipe.name,
-        source=loaded.origin.id,
-        kind=loaded.origin.kind,
-        missing=loaded.recipe.missing,
-        count=loaded.recipe.count,
-        records=found.n_records,
-        cells=found.n_cells,
-        keyed=loaded.keyed,
-        dropped=found.dropped_records,
-        sensitive=[answer_models.Attribute.model_validate(describe_attribute(each)) for each in found.attributes],
-        quasi_identifiers=list(found.quasi_identifiers),
-        bins=dict(loaded.recipe.bins),
-        warnings=[*warn(loaded), *([] if loaded.keyed or preview is None else warn_unread(loaded, preview))],
-        assumptions=list(list_assumptions(found)),
-        sizes=describe_sizes(loaded),
-        default_delta=usual_delta(found.n_records),
-    )
-
-
-def describe_sizes(loaded: LoadedTable) -> answer_models.Sizes:
-    """Cells and records by cell size; bars end with the largest cell."""
-    size, cells = loaded.tabulated.table.attributes[0].profiles.sizes
-    largest = int(size[-1])
-    edges = [low for low, _ in SIZE_CLASSES if low <= largest] + [largest + 1]
-    bars = [(size >= low) & (size < high) for low, high in pairwise(edges)]
-    return answer_models.Sizes(
-        edges=edges,
-        cells=[int(cells[bar].sum()) for bar in bars],
-        records=[int((size * cells)[bar].sum()) for bar in bars],
-    )
-
-
-def warn(loaded: LoadedTable) -> Iterator[str]:
-    """What a specialist would point out before anything is published."""
-    table, records = loaded.tabulated.table, loaded.tabulated.table.n_records
-    for name, values in loaded.tabulated.values.items():
-        if values == 1:
-            yield f"'{name}' has one value only: it tells nobody apart. Leave it out."
-        elif values > ALMOST_UNIQUE * records:
-            yield (
-                f"'{name}' has {number_of(values, 'value')} in {number_of(records, 'record')}: it is almost unique, so "
-                "that nearly everybody has a cell of their own. Leave it out, or cut it into bins."
-            )
-        elif loaded.tabulated.once[name]:
-            yield (
-                f"{number_of(loaded.tabulated.once[name], 'value')} of '{name}' in one record only: coarser values "
-                "would hide these people among others."
-            )
-    if table.n_cells > records / 2:
-        yield (
-            f"{number_of(table.n_cells, 'cell')} for {number_of(records, 'record')}: most people are alone in their "
-            "cell, or nearly so. Fewer or coarser quasi-identifiers would help more than noise."
-        )
-    missing = dict(table.missing_records)
-    for attribute in table.attributes:
-        totals = attribute.levels.totals
-        if int((totals > 0).sum()) == 1:
-            yield f"Only one level of '{attribute.name}' occurs: every cell is homogeneous."
-        if int((totals == 1).sum()):
-            yield (
-                f"{number_of(int((totals == 1).sum()), 'level')} of '{attribute.name}' in one record only: whoever "
-                "knows that person is in the data may know the value. Merge rare levels."
-            )
-        if missing.get(attribute.name):
-            rule = "left out" if table.missing == "drop" else "counted as a level of its own"
-            yield f"No value of '{attribute.name}': {number_of(missing[attribute.name], 'record')}, {rule}."
-
-
-def warn_unread(loaded: LoadedTable, preview: Preview) -> Iterator[str]:
-    """The same of the quasi-identifiers of a large table, as far as its columns tell before its cells are read."""
-    plain = set(loaded.recipe.quasi_identifiers) - {name for name, _ in loaded.recipe.bins}
-    for column in preview.columns:
-        if column.name in plain and column.levels == 1:
-            yield f"'{column.name}' has one value only: it tells nobody apart. Leave it out."
-        elif column.name in plain and column.unique_share > ALMOST_UNIQUE:
-            yield (
-                f"'{column.name}' is almost unique, so that nearly everybody has a cell of their own. Leave it out, or "
-                "cut it into bins."
-            )
-
-
-def describe_job(job: Job) -> answer_models.Job:
-    """How far a job has got; why it failed is said in the words of the page."""
-    said = job.to_dict()
-    return answer_models.Job(**{**said, "error": None if said["error"] is None else name_boxes(said["error"])})
-
-
-def read_mechanism(loaded: LoadedTable, asked: request_models.EpsilonRequest) -> Mechanism:
-    """The mechanism that a request about a table describes."""
-    return make_mechanism(asked.mechanism, asked.epsilon, asked.delta, asked.neighbours, loaded.table.n_records)
-
-
-def find_riskiest(loaded: LoadedTable, cells: Cells, asked: request_models.RiskiestRequest) -> answer_models.Riskiest:
-    """The riskiest cells, as `explain` lists them."""
-    risks = CellRisks.at(read_mechanism(loaded, asked), cells, "tight")
-    return answer_models.Riskiest(columns=list(cells.names), rows=list(risks.riskiest(asked.top)))
-
-
-def draw_glimpse(loaded: LoadedTable, cells: Cells, asked: request_models.GlimpseRequest) -> answer_models.Glimpse:
-    """A few cells before and after one simulated release."""
-    found = glimpse(cells, read_mechanism(loaded, asked), asked.cells, asked.seed)
-    return answer_models.Glimpse(
-        levels=list(cells.levels),
-        cells=[answer_models.GlimpseCell(**each, scenario_text=_tell(each["scenario"])) for each in found],
-        legend=[
-            answer_models.ScenarioText(scenario=number, text=_tell(number), exposes=Scenario(number, 0.0, 0.0).exposes)
-            for number in SCENARIOS
-        ],
-    )
-
-
-def _tell(number: int) -> str:
-    held, shows = SCENARIOS[number]
-    return f"holds {held}, shows {shows}"
-
-
-def describe_ledger(place: str) -> answer_models.LedgerAnswer:
-    """The releases of a ledger in their order, what each cohort has lost, and whether all is as it was written."""
-    from cellrisk.repeat.ledger import Ledger
-
-    with Ledger(place) as ledger:
-        verification = ledger.verify()
-        whole = verification.ok
-        return answer_models.LedgerAnswer(
-            entries=[_describe_entry(entry) for entry in ledger.entries(kind="release")] if whole else [],
-            cohorts=[_describe_cohort(ledger, cohort.name) for cohort in ledger.cohorts()] if whole else [],
-            verified=whole,
-            sentence=verification.headline,
-        )
-
-
-def _describe_entry(entry: Any) -> answer_models.LedgerEntry:
-    mechanism = entry.loss.mechanism
-    return answer_models.LedgerEntry(
-        number=entry.number,
-        when=entry.time,
-        cohort=entry.cohort,
-        purpose=entry.purpose,
-        sensitive=entry.attribute,
-        quasi_identifiers=list(entry.quasi_identifiers),
-        mechanism=None if mechanism is None else mechanism.name,
-        epsilon=entry.loss.epsilon,
-        delta=entry.loss.delta,
-        rho=entry.loss.rho,
-        file=None if entry.file is None else entry.file.name,
-        digest=entry.digest,
-        sentence=entry.headline,
-    )
-
-
-def _describe_cohort(ledger: Any, name: str) -> answer_models.Cohort:
-    """What a cohort has lost, counted as its limit counts where it has one."""
-    limit = ledger.limit(name)
-    asked = () if limit is None else (limit.operator, limit.delta)
+def trace_certainty(report: Report, given: Given, asked: requests.Setting) -> dict[str, Any]:
+    """The share of people whose value an informed attacker names with certainty, at each position of the slider. It is
+    computed at a third of them; lines are straight from point to point, along the logarithm."""
     try:
-        spent = ledger.spent(name, *asked)
-        epsilon, delta = spent.epsilon, spent.delta
-    except CellriskError:  # losses that cannot be added up that way
-        epsilon, delta = None, 0.0
-    return answer_models.Cohort(name=name, epsilon=epsilon, delta=delta, limit=None if limit is None else limit.epsilon)
+        curve = cr.curve(
+            given.table,
+            asked.mechanism,
+            epsilon=slider(CERTAINTY_POINTS, asked.mechanism),
+            delta=given.delta(asked.mechanism, asked.delta),
+            measures="certainty",
+            neighbours=asked.neighbours,
+            progress=partial(report, "computing posteriors"),
+        )
+    except CellriskError as refusal:
+        return {"unknown": f"What an attacker could be sure of is not computed: {refusal}."}
+    rows = [row for row in curve.to_dict()["risks"] if row["measure"] == "certainty"]
+    at, shares = [row["epsilon"] for row in rows], [row["risk"] for row in rows]
+    values = np.interp(np.log(slider(POINTS, asked.mechanism)), np.log(at), shares).tolist()
+    return {"unknown": None, "title": "named with 95% certainty", **make_line(values)}
 
 
-def tell_consequences(loaded: LoadedTable, asked: DownloadRequest, settings: Settings) -> answer_models.Consequences:
-    """What the page says before it asks for the last yes."""
-    mechanism = read_mechanism(loaded, asked)
-    policies = Policies.in_force(settings.policy)
-    breaches = policies.breaches(loaded.table, mechanism, loaded.table.attribute(asked.sensitive).name)
-    above = [*_break_own_limits(loaded, asked, mechanism), *breaches]
-    uncovered = list(_leave_uncovered(asked))
-    uncovered += say_delta(asked.mechanism, asked.delta, loaded.table.n_records) + policies.disclosures
-    budget, refused = _tell_budget(asked, mechanism, settings)
-    return answer_models.Consequences(
-        above=[_as_sentence(each) for each in dict.fromkeys(above)],
-        uncovered=uncovered,
-        budget=[_as_sentence(each) for each in budget],
-        forbidden=bool(breaches) or refused,
-    )
+def find_figures(report: Report, given: Given, asked: requests.Setting) -> dict[str, Any]:
+    """The figures to decide by at one epsilon, with their intervals, as `assess` gives them."""
+    report("counting the people", None)
+    assessment = cr.assess(given.table, given.mechanism(asked), measures="local")
+    result = assessment.to_dict()
+    [decision] = result["decision"]
+    exposed, caused = result["people"][given.sensitive], decision["caused"]
+    return {
+        "epsilon": asked.epsilon,
+        "sentence": assessment.headline,
+        "caused": between(caused["low"], caused["high"]),
+        "exposed": between(exposed["low"], exposed["high"]),
+        "sure": describe_certainty(decision, given.table.n_records),
+        "result": result,
+    }
 
 
-def _break_own_limits(loaded: LoadedTable, asked: DownloadRequest, mechanism: Mechanism) -> Iterator[str]:
-    """The limits of the page that this epsilon does not keep."""
-    table = narrow(loaded.table, asked.sensitive)
-    risk = RiskDefinition(asked.measure, asked.form, asked.weights)
-    for limit in read_limits(**{name: getattr(asked, name) for name in METRICS}, risk=risk):
-        value = limit.value(table.attributes, mechanism)
-        if value > limit.maximum:
-            yield f"the limit is {limit.describe()}, and {limit.say(value)}"
+def describe_certainty(decision: dict[str, Any], records: int) -> list[str]:
+    """Return the share of people named with certainty, and what that means; a dash if it is not computed."""
+    if not decision["certainty"]:
+        return [DASH, "not computed"]
+    [named] = decision["certainty"]
+    return [percent(named["right"] / records), f"correctly, and {100 * named['certainty']:g}% sure or more"]
 
 
-def _leave_uncovered(asked: DownloadRequest) -> Iterator[str]:
-    if asked.observed_levels:
-        yield "Labels are those that occur in the data: the guarantee does not cover which values exist."
+def find_admissible(report: Report, given: Given, asked: requests.Setting) -> dict[str, Any]:
+    """The epsilons that keep the limits, and every policy in force."""
+    report("looking for the epsilons that keep the limits", None)
+    progress = partial(report, "looking for epsilon")
+    choice = cr.choose(given.table, asked.mechanism, **asked.limits, **_choosing(given, asked), progress=progress)
+    result = choice.to_dict()
+    intervals, why = result["admissible"], make_sentence(result["why"])
+    if result["epsilon"] is not None:
+        kind, verdict = "good", f"Admissible: epsilon {show_spans(intervals)}"
+    else:
+        kind, verdict = ("", "Nothing is recommended.") if intervals else ("bad", "No epsilon is admissible.")
+    return {
+        "epsilon": result["epsilon"],
+        "intervals": intervals,
+        "kind": kind,
+        "verdict": verdict,
+        "lines": [choice.headline, why] if kind == "good" else [why],
+        "policy": given.policies.describe(),
+        "result": result,
+    }
+
+
+def _choosing(given: Given, asked: requests.Setting) -> dict[str, Any]:
+    """The arguments of `choose` that are not limits."""
+    return {
+        **asked.risk,
+        "delta": given.delta(asked.mechanism, asked.delta),
+        "neighbours": asked.neighbours,
+        "policy": given.policies,
+    }
+
+
+def find_breaches(given: Given, asked: requests.Setting) -> Iterator[str]:
+    """Yield a sentence for each limit, of the page or of a policy, that the setting does not keep."""
+    method = given.method(asked)
+    lines = given.policies.breaches(given.table, method)
+    if asked.limits:
+        own = cr.Policy(**asked.limits, **asked.risk).breaches(given.table, method)
+        lines = [*(line.replace("the policy asks for", "the limit is", 1) for line in own), *lines]
+    yield from (make_sentence(line.rstrip(".")) for line in dict.fromkeys(lines))
+
+
+def describe_consequences(report: Report, given: Given, asked: requests.Setting) -> dict[str, Any]:
+    """What has to be known before a release: limits that it breaks, what its guarantee leaves out, its cost."""
+    report("checking the limits", None)
+    mechanism = given.mechanism(asked)
+    broken, forbidden = list(find_breaches(given, asked)), bool(given.policies.breaches(given.table, mechanism))
+    uncovered = [*given.remarks(asked), *given.policies.disclosures]
     if asked.observed_cells_only:
-        yield "Only cells that are not empty are released: the guarantee does not cover which cells exist."
+        uncovered.insert(0, "Only cells that are not empty are released: the guarantee does not cover which exist.")
+    if asked.observed_levels:
+        uncovered.insert(0, "Labels are those that occur in the data: the guarantee does not cover which exist.")
+    budget, refused = _describe_budget(given, asked, mechanism)
+    limited = bool(asked.limits) or bool(given.policies)
+    answer = "Forbidden" if forbidden or refused else "Make the release above the limit" if broken else ""
+    return {
+        "summary": f"This publishes counts of {number_of(given.table.n_records, 'person')} from {given.recipe.name} "
+        f"({describe_setting(given, asked)}).",
+        "cost": f"It costs these people epsilon {claim(asked.epsilon)}, for good.",
+        "broken": bool(broken),
+        "limits": broken or ["Every limit is kept." if limited else "No limit is set."],
+        "uncovered": uncovered or ["Nothing: every label and cell was declared beforehand."],
+        "budget": budget,
+        "forbidden": forbidden or refused,
+        "answer": answer or "Make the release",
+    }
 
 
-def _tell_budget(asked: DownloadRequest, mechanism: Mechanism, settings: Settings) -> tuple[list[str], bool]:
-    """What the people have spent before and after, and whether a limit of the ledger refuses this release."""
-    if settings.ledger is None:
-        return [NOBODY_ADDS_UP], False
-    from cellrisk.repeat.accounting.loss import Loss
-    from cellrisk.repeat.ledger import Ledger
+def describe_setting(given: Given, asked: requests.Setting) -> str:
+    delta = given.delta(asked.mechanism, asked.delta)
+    return f"{asked.mechanism}, epsilon {claim(asked.epsilon)}{f', delta {claim(delta)}' if delta else ''}"
+
+
+def _describe_budget(given: Given, asked: requests.Setting, mechanism: cr.Mechanism) -> tuple[list[str], bool]:
+    """What the people have spent before and after, and whether the ledger refuses this release."""
+    if given.ledger is None:
+        return ["No ledger is open: this loss is not recorded anywhere."], False
     from cellrisk.show.reporting.particulars import describe_budget
+    from cellrisk.web.boxes import name_box
 
     cohort = asked.cohort or ""
-    with Ledger(settings.ledger) as ledger:
+    with cr.Ledger(given.ledger) as ledger:
         try:
-            ledger.check(mechanism, cohort, new_cohort=asked.new_cohort, part_of=asked.part_of)
+            ledger.check(mechanism, cohort, new_cohort=asked.new_cohort)
         except CellriskError as refusal:
-            return [f"The ledger refuses this: {refusal}"], True
-        if all(each.name != cohort for each in ledger.cohorts()):
-            return [f"Cohort {cohort}: nothing spent before, {mechanism_cost(mechanism)} after"], False
-        told = describe_budget(ledger, cohort, Loss.of(mechanism))
-        return [f"Cohort {cohort}: {told['earlier']}", told["budget"][0][1]], False
+            return [f"The ledger refuses this: {refusal.render(name_box)}."], True
+        if all(known.name != cohort for known in ledger.cohorts()):
+            cost = f"epsilon {claim(mechanism.epsilon)}" + (f", delta {claim(mechanism.delta)}" * (not mechanism.pure))
+            return [f"Cohort {cohort}: nothing spent before, {cost} after."], False
+        budget = describe_budget(ledger, cohort, cr.Loss.of(mechanism))
+        return [f"Cohort {cohort}: {budget['earlier'].rstrip('.')}.", make_sentence(budget["budget"][0][1])], False
 
 
-def mechanism_cost(mechanism: Mechanism) -> str:
-    """What a release costs, in words."""
-    return f"epsilon {claim(mechanism.epsilon)}" + ("" if mechanism.pure else f", delta {claim(mechanism.delta)}")
+def draw_map(report: Report, given: Given, asked: requests.Setting) -> dict[str, Any]:
+    """Risk and usefulness along epsilon, and the choice between them."""
+    limits = dict(asked.limits)
+    limited = bool(limits) or bool(given.policies)
+    report("simulating releases", 0.0)
+
+    def write_point(point: dict[str, Any]) -> list[str]:
+        tvd = DASH if point["tvd"] is None else f"{point['tvd']:.3f}"
+        return [f"{point['epsilon']:.3g}", percent(point["risk"]), tvd]
+
+    choice = cr.choose(
+        given.keyed,
+        asked.mechanism,
+        **(limits if limited else {"max_risk": 1.0}),
+        **_choosing(given, asked),
+        max_tvd=1.0 if asked.max_tvd is None else asked.max_tvd,  # a limit of 1 has releases simulated
+        progress=partial(report, "simulating releases"),
+    )
+    result = choice.to_dict()
+    marks = [mark for mark in result["alternatives"] if mark["role"] in ("stricter", "recommended", "looser")]
+    points = (result["trade_off"] or {}).get("points", [])
+    epsilon = result["epsilon"]
+    recommended = "No epsilon is recommended." if epsilon is None else f"Epsilon {epsilon:.3g} keeps the limits."
+    return {
+        "points": [
+            {**point, "texts": [f"epsilon {epsilon}", f"exposed {risk}", f"distortion {tvd}"]}
+            for point, (epsilon, risk, tvd) in ((point, write_point(point)) for point in points)
+        ],
+        "marks": [mark for mark in marks if mark["tvd"] is not None],
+        "rows": [[mark["role"], *write_point(mark)] for mark in marks],
+        "limit": asked.max_risk,
+        "sentence": NO_LIMIT if not limited else choice.headline if asked.max_tvd is not None else recommended,
+    }
 
 
-def _as_sentence(words: str) -> str:
-    return name_boxes(make_sentence(words.rstrip(".")))
+def find_riskiest(report: Report, given: Given, asked: requests.Setting) -> dict[str, Any]:
+    """The riskiest cells, with their keys: raw data, for the curator. Each entry is a value and its text."""
+    report("reading the cells", None)
+    method: dict[str, Any] = (
+        {"mechanism": given.method(asked)} if given.perturbation is None else {"perturbation": given.perturbation}
+    )
+    riskiest = cr.explain(given.keyed, **method, top=asked.top).to_dict()["riskiest"]
+    numbers = {"people": "records", "values": "levels", "risk": "risk", "expected exposed": "people"}
+    writers: dict[str, Any] = {"risk": percent, "people": "{:.1f}".format}
+    keys = given.recipe.quasi_identifiers
+    return {
+        "about": f"At epsilon {claim(asked.epsilon)}." if given.perturbation is None else f"With {method_name(given)}.",
+        "words": list(keys),
+        "numbers": list(numbers),
+        "rows": [
+            [
+                *([cell["key"][name], cell["key"][name]] for name in keys),
+                *([cell[name], writers.get(name, "{:,}".format)(cell[name])] for name in numbers.values()),
+            ]
+            for cell in riskiest
+        ],
+    }
+
+
+def method_name(given: Given) -> str:
+    return "" if given.perturbation is None else given.perturbation.name
+
+
+def draw_glimpse(report: Report, given: Given, asked: requests.Setting) -> dict[str, Any]:
+    """A few cells before and after one simulated release."""
+    report("reading the cells", None)
+    cells = given.keyed.cells(given.sensitive)
+    shown = glimpse(cells, given.mechanism(asked), asked.cells, asked.seed)
+    return {
+        "epsilon": claim(asked.epsilon),
+        "cells": [
+            {
+                "key": ", ".join(f"{column} {value}" for column, value in cell["key"].items()),
+                "before": _write_counts(cells.levels, cell["before"]),
+                "after": _write_counts(cells.levels, cell["after"]),
+                "scenario": cell["scenario"],
+            }
+            for cell in shown
+        ],
+        "scenarios": [
+            {"text": f"holds {held}, shows {shows}", "exposes": Scenario(number, 0.0, 0.0).exposes}
+            for number, (held, shows) in SCENARIOS.items()
+        ],
+    }
+
+
+def _write_counts(levels: Sequence[str], counts: Sequence[int]) -> list[str]:
+    most = 5
+    present = [f"{level} {number:,}" for level, number in zip(levels, counts, strict=True) if number > 0]
+    return [*present[:most], *([f"and {len(present) - most:,} more"] if len(present) > most else [])]

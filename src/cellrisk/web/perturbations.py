@@ -1,143 +1,159 @@
-"""A perturbation in the place of a mechanism: read from a request, assessed, and written down, in a worker process."""
+"""A perturbation instead of a mechanism: read from a request, and assessed in a worker process."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from cellrisk.counts.table import FrequencyTable
-from cellrisk.decide.limits import RiskDefinition, read_limits
-from cellrisk.decide.policies import Policies
+import numpy as np
+
+import cellrisk as cr
 from cellrisk.errors import InvalidInput
-from cellrisk.noise.perturbations import NAMED, Perturbation, read_perturbation
-from cellrisk.risk.perturbed import NOT_TOLD, EqualRisk, assess_perturbation
-from cellrisk.system.text import make_sentence
-from cellrisk.web.boxes import hide_path, known_as, name_boxes
-from cellrisk.web.jobs import TellProgress
-from cellrisk.web.recipes import Recipe, find_delta, narrow
-from cellrisk.web.work import Written, write_report
+from cellrisk.noise.perturbations import NAMED, Perturbation
+from cellrisk.system.text import claim, number_of, percent
+from cellrisk.web import requests
+from cellrisk.web.answers import (
+    CERTAINTY_POINTS,
+    DASH,
+    Given,
+    between,
+    describe_certainty,
+    find_breaches,
+    make_line,
+    most_percent,
+    slider,
+)
+from cellrisk.web.boxes import known_as
+from cellrisk.web.commands import write_commands
+from cellrisk.web.jobs import Report
+from cellrisk.web.sources import Origin
+from cellrisk.web.words import TITLES
 
 RULE = re.compile(
     r"cell-key(:[0-9.]{1,12}/[0-9.]{1,12})?|random-rounding:[0-9]{1,12}"
     r"|(suppress-below|round):[0-9]{1,12}(,(suppress-below|round):[0-9]{1,12})?"
 )
 """What a request may name: rules alone, since any other text would be the path of a file on this machine."""
-RULES = NAMED.removesuffix(", or a CSV file")
 MOST_BYTES = 8_000_000
 """A table for every count up to 750 with 256 keys has two million."""
-FIGURES = ("max_caused", "max_certain", "max_ceiling")
-RISKS = ("max_risk", "max_people")
+NOT_KNOWN = "A perturbation has no epsilon: no guarantee holds whatever an attacker knows."
 
 
-@dataclass(frozen=True)
-class GivenPerturbation:
-    """A perturbation as a request names it: a rule, or a file that was uploaded."""
-
-    rule: str | None
-    path: str | None = None
-    name: str | None = None
-    """What the user calls the file."""
-    suppress_below: int | None = None
-
-    def __post_init__(self) -> None:
-        if (self.rule is None) == (self.path is None):
-            raise InvalidInput("name a rule or a table P(m -> r), one of the two")
-        if self.rule is not None and not RULE.fullmatch(self.rule):
-            raise InvalidInput("the rule is not known", allowed=RULES, fix="write it into the box “Rule”")
-        if self.rule is not None and self.suppress_below is not None:
-            raise InvalidInput(
-                "a rule says itself what is left out", fix="write it into the box “Rule”: suppress-below:10,round:5"
-            )
-
-    @property
-    def written(self) -> str:
-        """As the command line and Python take it, by the user's own name of the file."""
-        return self.rule or self._with_threshold(self.name or "")
-
-    def _with_threshold(self, file: str) -> str:
-        return file if self.suppress_below is None else f"{file},suppress-below:{self.suppress_below}"
-
-    def read(self) -> Perturbation:
-        if self.path is None:
-            return read_perturbation(str(self.rule))
-        name = str(self.name)
-        try:
-            if Path(self.path).stat().st_size > MOST_BYTES:
-                raise InvalidInput("the table P(m -> r) is too large", allowed=f"up to {MOST_BYTES // 10**6} MB")
-            with known_as(self.path, name):
-                made = read_perturbation(self._with_threshold(self.path))
-        except OSError:
-            raise InvalidInput("the table P(m -> r) is no longer there", fix="upload it again") from None
-        return replace(made, name=hide_path(made.name, self.path, name))
+def read_choice(choice: requests.PerturbationChoice, uploaded: Origin | None) -> Perturbation:
+    """Return the perturbation that a request names: a rule, or a table that was uploaded."""
+    if (choice.rule is None) == (uploaded is None):
+        raise InvalidInput("name a rule or a table P(m -> r), one of the two", code="one-perturbation")
+    if uploaded is None:
+        if choice.rule is None or not RULE.fullmatch(choice.rule):
+            allowed = NAMED.removesuffix(", or a CSV file")
+            raise InvalidInput("is not known", option="perturbation", allowed=allowed, code="unknown-rule")
+        if choice.suppress_below is not None:
+            raise InvalidInput("a rule says itself what is left out", fix="write it as suppress-below:10,round:5")
+        return cr.read_perturbation(choice.rule)
+    path = str(uploaded.find())
+    if uploaded.bytes > MOST_BYTES:
+        raise InvalidInput("the table P(m -> r) is too large", allowed=f"up to {MOST_BYTES // 10**6} MB")
+    below = "" if choice.suppress_below is None else f",suppress-below:{choice.suppress_below}"
+    with known_as(path, uploaded.name):
+        made = cr.read_perturbation(path + below)
+    return replace(made, name=made.name.replace(path, uploaded.name).replace(Path(path).name, uploaded.name))
 
 
-@lru_cache(maxsize=4)
-def read_given(given: GivenPerturbation) -> Perturbation:
-    """The perturbation that is asked about again and again: an upload does not change."""
-    return given.read()
-
-
-def assess_given(
-    report: TellProgress,
-    table: FrequencyTable,
-    given: GivenPerturbation,
-    policy: Policies,
-    commands: dict[str, str],
-    **asked: Any,
-) -> dict[str, Any]:
-    """What a perturbation gives away, and whether the limits and the policies are kept, as `assess` tells it."""
+def assess_given(report: Report, given: Given, asked: requests.Setting) -> dict[str, Any]:
+    """What a perturbation gives away, and whether the limits and the policies are kept."""
     report("computing the risks", None)
-    narrowed, made = narrow(table, asked["sensitive"]), read_given(given)
-    delta = find_delta(asked["mechanism"], asked["delta"], table.n_records)
-    found = assess_perturbation(narrowed, made, compare=asked["mechanism"], delta=delta or None)
-    (figures,) = found.figures
-    broken = [*_break_limits(narrowed, made, asked), *policy.breaches(narrowed, made)]
+    perturbation, records = given.perturbation, given.table.n_records
+    if perturbation is None:
+        raise InvalidInput("name a perturbation", code="no-perturbation")
+    delta = given.delta(asked.mechanism, asked.delta) or None
+    assessment = cr.assess_perturbation(given.table, perturbation, compare=asked.mechanism, delta=delta)
+    result = assessment.to_dict()
+    [decision] = result["decision"]
+    report("comparing with noise", None)
+    limited, broken = bool(asked.limits) or bool(given.policies), list(find_breaches(given, asked))
+    verdict = "No limit is set." if not limited else "Not within the limits." if broken else "Within the limits."
+    caused, exposed = decision["caused"]["share"], decision["people"]["mean"] / records
+    summary = f"{percent(caused)} of people given away because of their own record, {percent(exposed)} exposed"
     return {
-        "name": made.name,
-        "described": f"{made.describe()}.",
-        "sentence": found.headline,
-        "not_told": NOT_TOLD,
-        "decision": figures.to_dict(),
-        "risks": [
-            {"measure": row.measure, "form": row.form, "weights": row.weights, "risk": row.risk} for row in found.risks
+        "name": perturbation.name,
+        "sentence": assessment.headline,
+        "described": f"{perturbation.describe()}. {NOT_KNOWN}",
+        "figures": _list_figures(decision, records, asked.mechanism),
+        "rows": [
+            [*(TITLES.get(row[name], DASH) for name in ("measure", "weights", "form")), percent(row["risk"])]
+            for row in result["risks"]
         ],
-        "equal": [_describe_equal(each) for each in figures.equal],
-        "limited": bool(policy) or any(asked[name] is not None for name in (*FIGURES, *RISKS)),
-        "broken": [name_boxes(make_sentence(words.rstrip("."))) for words in dict.fromkeys(broken)],
-        "policy": policy.describe(),
-        "commands": commands,
+        "equal": _describe_equal(given, asked, decision["equal_risk"][0], delta),
+        "summary": summary,
+        "kind": "" if not limited else "bad" if broken else "good",
+        "verdict": verdict,
+        "broken": broken,
+        "policy": given.policies.describe(),
+        "commands": write_commands(report, given, asked),
+        "result": result,
     }
 
 
-def _break_limits(table: FrequencyTable, made: Perturbation, asked: dict[str, Any]) -> list[str]:
-    """The limits of the page that are not kept."""
-    risk = RiskDefinition(asked["measure"], asked["form"], asked["weights"])
-    limits = read_limits(**{name: asked[name] for name in (*FIGURES, *RISKS)}, risk=risk)
-    found = [limit.breach(table.attributes, made) for limit in limits]
-    return [f"asked for was {words}" for words in found if words is not None]
+def _list_figures(decision: dict[str, Any], records: int, mechanism: str) -> list[list[str]]:
+    """Rows of label, value, remark and kind."""
+    caused, exposed, ceiling = decision["caused"], decision["people"], decision["ceiling"]
+    equal, sure = decision["equal_risk"][0], describe_certainty(decision, records)
+    if not decision["certainty"]:
+        sure[1] = f"not computed: {decision.get('certainty_unknown') or ''}"
+    hidden = "their own record hides people" if caused["people"] < 0 else number_of(caused["people"], "person")
+    worst = " and ".join(f"{count:,}" for count in ceiling["worst_counts"])
+    noise = equal["mechanism_distance"]
+    epsilons = ", ".join(f"{claim(low)} to {claim(high)}" for low, high in equal["ranges"]) or "none"
+    return [
+        ["Because of their own record", percent(caused["share"]), hidden, "first caused"],
+        ["Named with certainty", *sure, "sure"],
+        [
+            "Exposed: own value revealed",
+            percent(exposed["mean"] / records),
+            between(exposed["low"], exposed["high"]),
+            "exposed",
+        ],
+        [
+            "Worst case for one record",
+            most_percent(ceiling["even_two"]),
+            "right at most, by an attacker who knows every other record and finds two values equally likely; at worst "
+            f"if {worst} others have them",
+        ],
+        ["Exposed by the raw table", percent(decision["raw_share"]), "published as it is"],
+        ["Epsilons with no more risk", epsilons, f"of {mechanism} noise"],
+        [
+            "Distance from the true table",
+            percent(equal["distance"]),
+            "of the records" + ("" if noise is None else f"; noise at the largest of these epsilons {percent(noise)}"),
+        ],
+    ]
 
 
-def _describe_equal(equal: EqualRisk) -> dict[str, Any]:
+def _describe_equal(
+    given: Given, asked: requests.Setting, equal: dict[str, Any], delta: float | None
+) -> dict[str, Any]:
+    """The chart at equal risk: people given away by noise along epsilon, and by the perturbation."""
+    name = "perturbation" if given.perturbation is None else given.perturbation.name
+    epsilons = slider(CERTAINTY_POINTS, asked.mechanism)
+    curve = cr.curve(given.table, asked.mechanism, epsilon=epsilons, delta=delta, measures="caused").to_dict()["risks"]
+    line = make_line([row["people"] for row in curve], lambda people: number_of(people, "person"))
+    epsilon, figure = equal["epsilon"], equal["figure"]
+    noise = f"{asked.mechanism} noise"
     return {
-        "by": equal.by,
-        "mechanism": equal.mechanism,
-        "figure": equal.figure,
-        "epsilon": equal.epsilon,
-        "ranges": [list(each) for each in equal.ranges],
-        "distance": equal.distance,
-        "mechanism_distance": equal.mechanism_distance,
-        "sentence": equal.sentence(),
-        "epsilons": [epsilon for epsilon, _ in equal.scanned],
-        "people": [people for _, people in equal.scanned],
+        **line,
+        "epsilons": epsilons,
+        "readouts": [
+            [f"epsilon {at:.3g}", f"{noise} {text}", f"{name} {number_of(figure, 'person')}"]
+            for at, text in zip(epsilons, line["texts"], strict=True)
+        ],
+        "figure": figure,
+        "labels": [noise, f"{name if len(name) < 22 else 'perturbation'} {round(figure):,}"],
+        "at": None
+        if epsilon is None
+        else [epsilon, float(np.interp(np.log(epsilon), np.log(epsilons), line["values"]))],
+        "epsilon_text": "" if epsilon is None else f"epsilon {epsilon:.3g}",
+        "lead": f"People given away because of their own record: {TITLES[asked.mechanism]} noise along epsilon, and "
+        f"{name} as a level line.",
     }
-
-
-def report_given(
-    report: TellProgress, table: FrequencyTable, recipe: Recipe, folder: str, given: GivenPerturbation, **asked: Any
-) -> Written:
-    """The report for a board on a perturbation, as the command line writes it."""
-    asked["delta"] = find_delta(asked["mechanism"], asked["delta"], table.n_records) or None
-    return write_report(report, table, recipe, folder, perturbation=read_given(given), **asked)

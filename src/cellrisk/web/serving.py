@@ -9,15 +9,15 @@ import signal
 import socket
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cellrisk.errors import CellriskError, InvalidInput
 from cellrisk.system.scratch import private_folder
-from cellrisk.system.stopping import left_alone
-from cellrisk.web.settings import UPLOAD_LIMIT, Settings
+from cellrisk.system.stopping import SIGNALS, left_alone
+from cellrisk.web.settings import LOOPBACK, UPLOAD_LIMIT, Settings
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -25,9 +25,8 @@ if TYPE_CHECKING:
     from cellrisk.decide.policies import Policies
     from cellrisk.decide.policy import Policy
 
-NEEDED = "the web app needs packages that are not installed"
-FIX = "install them with pip install 'cellrisk[web]'"
 SECONDS_TO_END = 2
+MOST_CONNECTIONS = 500
 LINK_PAGE = (
     '<!doctype html><html lang="en"><meta charset="utf-8"><title>cellrisk</title>'
     '<meta name="referrer" content="no-referrer"><meta http-equiv="refresh" content="0;url={link}">'
@@ -36,40 +35,39 @@ LINK_PAGE = (
 ABOUT = (
     "Every request needs the cookie that the link printed at start gives. A request that changes anything also needs "
     "the Origin of the page, or the header `X-Cellrisk: 1`. What takes long is a job: the answer names it, and "
-    "`/api/jobs/{job}` tells how far it has got and its result. A refusal is one line."
+    "`/api/jobs/{job}` reports how far it has got and its result. A refusal is one line."
 )
 
 
-def create_app(settings: Settings, on_link: Callable[[], None] = lambda: None) -> FastAPI:
-    """The application: an API under /api, and the page that uses it. Its workspace is open from start to shutdown.
+def create_app(
+    settings: Settings, on_start: Callable[[], None] = lambda: None, on_link: Callable[[], None] = lambda: None
+) -> FastAPI:
+    """Return the application: an API under /api, and the page that uses it. Its workspace is open while it runs.
 
-    ``on_link`` is called when somebody has come by the link.
+    ``on_start`` is called when it is ready, ``on_link`` when somebody has come by the link.
     """
-    try:
-        from fastapi import FastAPI, Request
-        from fastapi.exceptions import RequestValidationError
-        from fastapi.responses import JSONResponse
-        from starlette.exceptions import HTTPException
+    from fastapi import FastAPI, Request
+    from fastapi.exceptions import RequestValidationError
+    from fastapi.responses import JSONResponse
+    from starlette.exceptions import HTTPException
 
-        from cellrisk.system.version import __version__
-        from cellrisk.web.boxes import name_box, name_boxes
-        from cellrisk.web.guard import Guard
-        from cellrisk.web.jobs import Busy
-        from cellrisk.web.routes import api, page
-        from cellrisk.web.workspace import NotRead, NotThere, open_workspace
-    except ImportError:
-        raise InvalidInput(NEEDED, fix=FIX) from None
+    from cellrisk.system.version import __version__
+    from cellrisk.web.boxes import name_box
+    from cellrisk.web.guard import Guard
+    from cellrisk.web.jobs import Busy
+    from cellrisk.web.routes import api, page
+    from cellrisk.web.workspace import NotThere, open_workspace
 
     @asynccontextmanager
     async def hold_workspace(app: FastAPI) -> AsyncIterator[None]:
         with open_workspace(settings) as workspace:
             app.state.workspace = workspace
+            on_start()
             yield
 
     app = FastAPI(
         title="cellrisk",
         version=__version__,
-        summary="How much a frequency table still reveals about people when it is published with differential privacy",
         description=ABOUT,
         openapi_url="/api/openapi.json",
         docs_url=None,
@@ -83,103 +81,62 @@ def create_app(settings: Settings, on_link: Callable[[], None] = lambda: None) -
 
     @app.exception_handler(CellriskError)
     def refuse(_: Request, refusal: CellriskError) -> JSONResponse:
-        statuses = {NotThere: 404, NotRead: 409, Busy: 429}
-        status = next((status for kind, status in statuses.items() if isinstance(refusal, kind)), 422)
-        return JSONResponse({"error": name_boxes(refusal.render(name_box))}, status_code=status)
+        status = 404 if isinstance(refusal, NotThere) else 429 if isinstance(refusal, Busy) else 422
+        return JSONResponse({"error": refusal.render(name_box)}, status_code=status)
 
     @app.exception_handler(RequestValidationError)
-    def refuse_request(_: Request, refusal: Exception) -> JSONResponse:
-        return JSONResponse({"error": describe_flaws(refusal)}, status_code=422)
+    def refuse_request(_: Request, refusal: Any) -> JSONResponse:
+        flaws = [f"{'.'.join(map(str, flaw['loc'][1:]))[:100]}: {flaw['msg'][:200]}" for flaw in refusal.errors()[:3]]
+        return JSONResponse({"error": "; ".join(flaws).encode("utf-8", "replace").decode()}, status_code=422)
 
     @app.exception_handler(HTTPException)
-    def refuse_plainly(_: Request, refusal: Exception) -> JSONResponse:
-        status = getattr(refusal, "status_code", 400)
-        return JSONResponse(
-            {"error": str(getattr(refusal, "detail", "")).lower()},
-            status_code=status,
-            headers=getattr(refusal, "headers", None),
-        )
+    def refuse_plainly(_: Request, refusal: Any) -> JSONResponse:
+        line = {"error": str(refusal.detail).lower()}
+        return JSONResponse(line, status_code=refusal.status_code, headers=refusal.headers)
 
     return app
-
-
-def describe_flaws(refusal: Any) -> str:
-    """What is wrong with a request, in one line: where and why, never the value."""
-    flaws = []
-    for flaw in refusal.errors()[:3]:
-        place = ".".join(str(part) for part in flaw["loc"] if part != "body")
-        flaws.append(f"{place[:100] or 'the request'}: {flaw['msg'][:200]}")
-    return "; ".join(flaws).encode("utf-8", "replace").decode()
 
 
 def serve(
     *,
     folder: str | os.PathLike[str] | None = None,
-    host: str = "127.0.0.1",
     port: int = 0,
     ledger: str | os.PathLike[str] | None = None,
     new_ledger: bool = False,
     upload_limit: int = UPLOAD_LIMIT,
-    allow_remote: bool = False,
-    password: str | None = None,
-    token: str | None = None,
     policy: Policy | Policies | None = None,
     open_browser: bool = True,
     announce: Callable[[str], None] = lambda link: None,
 ) -> None:
-    """Runs the web app until it is interrupted.
+    """Run the web app on this machine until it is interrupted.
 
     ``announce`` is called once with the link that lets its reader in. Ctrl-C, SIGTERM and SIGHUP end it: workers are
     gone and uploads removed when this returns.
     """
     try:
+        import fastapi  # noqa: F401
         import uvicorn
-
-        from cellrisk.web.connections import ACCEPTED_AT_ONCE, room_for_connections
     except ImportError:
-        raise InvalidInput(NEEDED, fix=FIX) from None
-
+        fix = "install them with pip install 'cellrisk[web]'"
+        raise InvalidInput("the web app needs packages that are not installed", fix=fix) from None
     from cellrisk.decide.policies import Policies
 
-    given: dict[str, Any] = {} if token is None else {"token": token}
-    asked = Settings(  # refuses before anything is opened
-        folder=None if folder is None else Path(folder),
-        host=host,
-        ledger=None if ledger is None else os.fspath(ledger),
-        upload_limit=upload_limit,
-        allow_remote=allow_remote,
-        password=password,
-        policy=Policies.in_force(policy),
-        **given,
-    )
     if ledger is None and new_ledger:
         raise InvalidInput("a new ledger needs a place", fix="name it: --ledger releases.db")
+    settings = Settings(  # refuses before anything is opened
+        folder=None if folder is None else Path(folder),
+        ledger=None if ledger is None else os.fspath(ledger),
+        upload_limit=upload_limit,
+        policy=Policies.in_force(policy),
+    )
     with ExitStack() as held:
-        listening = held.enter_context(listen(host, port))
+        listening = held.enter_context(listen(port))
         if ledger is not None:
             from cellrisk.repeat.ledger import Ledger
 
             Ledger(ledger, create=new_ledger).close()
-        settings = replace(asked, port=listening.getsockname()[1])
+        settings = replace(settings, port=listening.getsockname()[1])
         link_page = held.enter_context(private_link_page(settings.link)) if open_browser else None
-        app = create_app(settings, lambda: link_page.unlink(missing_ok=True) if link_page is not None else None)
-        for library in ("asyncio", "python_multipart"):
-            logging.getLogger(library).setLevel(logging.CRITICAL)  # their messages may quote what was worked on
-        config = uvicorn.Config(
-            app,
-            log_config=None,
-            log_level="critical",
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,
-            ws="none",
-            lifespan="on",
-            http=held.enter_context(room_for_connections()),
-            backlog=ACCEPTED_AT_ONCE,
-            timeout_graceful_shutdown=SECONDS_TO_END,
-        )
-        server = uvicorn.Server(config)
-        server.capture_signals = _leave_signals_alone  # type: ignore[method-assign]
 
         def welcome() -> None:
             announce(settings.link)
@@ -188,59 +145,62 @@ def serve(
 
                 webbrowser.open(link_page.as_uri())
 
-        with until_told(server):
-            watcher = threading.Thread(target=_when_started, args=(server, welcome), daemon=True)
-            watcher.start()
+        def remove_link_page() -> None:
+            if link_page is not None:
+                link_page.unlink(missing_ok=True)
+
+        app = create_app(settings, welcome, remove_link_page)
+        logging.getLogger("asyncio").setLevel(logging.CRITICAL)  # its messages may quote what was worked on
+        config = uvicorn.Config(
+            app,
+            log_config=None,
+            log_level="critical",
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            ws="none",
+            http="h11",
+            lifespan="on",
+            limit_concurrency=MOST_CONNECTIONS,
+            timeout_graceful_shutdown=SECONDS_TO_END,
+        )
+        server = uvicorn.Server(config)
+        server.capture_signals = nullcontext  # type: ignore[assignment]
+        with until_signal(server):
             server.run(sockets=[listening])
 
 
 @contextmanager
 def private_link_page(link: str) -> Iterator[Path]:
-    """A page in a private file that leads to the link, for the length of the block at most.
+    """Write a page that leads to the link into a private file, for the length of the block at most.
 
     A browser is started with this file: everybody on the machine could read a link on its command line.
     """
     with private_folder("link") as folder:
         link_page = folder / "cellrisk.html"
-        with os.fdopen(
-            os.open(link_page, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w", encoding="utf-8"
-        ) as stream:
+        handle = os.open(link_page, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+        with os.fdopen(handle, "w", encoding="utf-8") as stream:
             stream.write(LINK_PAGE.format(link=html.escape(link)))
         yield link_page
 
 
-def _when_started(server: Any, act: Callable[[], None]) -> None:
-    pause = threading.Event()
-    while not server.started and not server.should_exit:
-        pause.wait(0.02)
-    if server.started:
-        act()
-
-
 @contextmanager
-def _leave_signals_alone() -> Iterator[None]:
-    yield
-
-
-@contextmanager
-def listen(host: str, port: int) -> Iterator[socket.socket]:
-    """A socket that listens; port 0 takes a free one."""
-    try:
-        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-    except (OSError, UnicodeError, OverflowError):
-        raise InvalidInput("the address to listen on is not known", got=host) from None
-    with socket.socket(family, socket.SOCK_STREAM) as listening:
+def listen(port: int) -> Iterator[socket.socket]:
+    """Open a socket that listens on this machine alone; port 0 takes a free one."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listening:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            listening.bind(address)
-        except OSError as error:
-            raise InvalidInput("the address cannot be listened on", got=f"{host}:{port} ({error.strerror})") from None
+            listening.bind((LOOPBACK, port))
+            listening.listen()  # whoever comes before the server is ready waits
+        except (OSError, OverflowError) as error:
+            why = getattr(error, "strerror", None) or "out of range"
+            raise InvalidInput("cannot be listened on", option="port", got=f"{port} ({why})", code="port") from None
         yield listening
 
 
 @contextmanager
-def until_told(server: Any) -> Iterator[None]:
-    """Signals end the server in good order; a second one ends it at once. Only the main thread can listen to them."""
+def until_signal(server: Any) -> Iterator[None]:
+    """End the server in good order at a signal, and at once at a second one. Only the main thread gets signals."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -249,8 +209,7 @@ def until_told(server: Any) -> Iterator[None]:
         server.force_exit = server.should_exit
         server.should_exit = True
 
-    wanted = [signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])]
-    before = {number: signal.signal(number, stop) for number in wanted}
+    before = {number: signal.signal(number, stop) for number in SIGNALS}
     try:
         with left_alone():
             yield

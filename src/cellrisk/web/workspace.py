@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 import shutil
-import threading
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,18 +11,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cellrisk.counts.cells import Cells
 from cellrisk.counts.preview import Preview
-from cellrisk.counts.table import FrequencyTable
+from cellrisk.decide.policies import Policies
 from cellrisk.errors import CellriskError
 from cellrisk.system.scratch import private_folder
-from cellrisk.web import work
+from cellrisk.web import requests, tables
+from cellrisk.web.answers import Given
+from cellrisk.web.files import Written
 from cellrisk.web.jobs import Job, Jobs
-from cellrisk.web.recipes import Recipe, SentTable, attach_source
+from cellrisk.web.perturbations import read_choice
 from cellrisk.web.settings import Settings
 from cellrisk.web.sources import Origin, Sources
+from cellrisk.web.words import write_size
 
-MOST_PREVIEWS = 100
 MOST_TABLES = 16
 MOST_DOWNLOADS = 30
 
@@ -32,40 +32,16 @@ class NotThere(CellriskError):
     """The server has nothing, or nothing any more, under an id that was asked for."""
 
 
-class NotRead(CellriskError):
-    """The cells of a large table have not been read, or are no longer held."""
-
-
 @dataclass(frozen=True)
 class LoadedTable:
-    """A table, and how it was made."""
+    """A table that was counted, and how."""
 
-    recipe: Recipe
-    origin: Origin
-    tabulated: work.Tabulated
-    id: str
-
-    @property
-    def keyed(self) -> bool:
-        """Whether the keys of its cells were read with it."""
-        return bool(self.tabulated.cells)
-
-    @property
-    def table(self) -> FrequencyTable:
-        """The table, which can read its cells again; those of a small table were read with it."""
-        return attach_source(self.tabulated.table, self.recipe, self.tabulated.cells)
-
-    @property
-    def sent(self) -> SentTable:
-        """The table as it is sent to a worker."""
-        return SentTable(self.tabulated.table, self.recipe, self.tabulated.cells)
+    recipe: tables.Recipe
+    counted: tables.Counted
 
 
 class Workspace:
-    """The sources, tables, jobs and downloads of one server.
-
-    The least recently used tables and downloads make room for new ones.
-    """
+    """The sources, tables, jobs and downloads of one server. The oldest tables and downloads make room for new ones."""
 
     def __init__(self, settings: Settings, private: Path) -> None:
         self.settings = settings
@@ -73,18 +49,19 @@ class Workspace:
         for name in ("uploads", "downloads"):
             (private / name).mkdir(mode=0o700)
         self.sources = Sources(private / "uploads", settings.folder, settings.upload_limit)
-        self.jobs = Jobs(settings.workers, private, work.warm_up)
-        self._previews: OrderedDict[str, Preview] = OrderedDict()
+        self.jobs = Jobs(settings.workers, private, tables.warm_up)
         self._tables: OrderedDict[str, LoadedTable] = OrderedDict()
         self._downloads: OrderedDict[str, Path] = OrderedDict()
-        self._lock = threading.Lock()
-        self._read: tuple[tuple[str, str, str], Cells] | None = None
+
+    @property
+    def policies(self) -> Policies:
+        return Policies.in_force(self.settings.policy)
 
     def origin(self, source: str) -> Origin:
-        found = self.sources.find(source)
-        if found is None:
+        origin = self.sources.find(source)
+        if origin is None:
             raise NotThere("there is no such source", fix="load it again")
-        return found
+        return origin
 
     def job(self, job: str) -> Job:
         found = self.jobs.find(job)
@@ -93,36 +70,11 @@ class Workspace:
         return found
 
     def table(self, table: str) -> LoadedTable:
-        with self._lock:
-            if table not in self._tables:
-                raise NotThere("there is no such table, or it was dropped to make room", fix="load it again")
-            self._tables.move_to_end(table)
-            return self._tables[table]
-
-    def cells(self, loaded: LoadedTable, sensitive: str | None) -> Cells:
-        """The cells of a table with their keys; those of a large table have to be read first."""
-        name = loaded.table.attribute(sensitive).name
-        if loaded.keyed:
-            return loaded.tabulated.cells[name]
-        read = self._read
-        if read is None or read[0] != ("cells", loaded.id, name):
-            raise NotRead("the cells of so large a table have to be read first", fix="ask for them: cells")
-        return read[1]
-
-    def read_cells(self, loaded: LoadedTable, sensitive: str | None) -> Job:
-        """A job that reads the cells of a table. Of large tables, only the cells that were read last are held."""
-        name = loaded.table.attribute(sensitive).name
-        key = ("cells", loaded.id, name)
-
-        def finish(cells: Cells) -> dict[str, Any]:
-            with self._lock:
-                before, self._read = self._read, (key, cells)
-            if before is not None and before[0] != key:
-                self.jobs.forget(before[0])  # those cells are gone, and read again where they are asked for
-            return {"cells": cells.n_cells}
-
-        arguments = {"table": loaded.sent, "name": name}
-        return self.jobs.find_key(key) or self.jobs.submit(work.read_cells, arguments, finish, key)
+        loaded = self._tables.get(table)
+        if loaded is None:
+            raise NotThere("there is no such table, or it was dropped to make room", fix="load it again")
+        self._tables.move_to_end(table)
+        return loaded
 
     def download(self, download: str) -> Path:
         path = self._downloads.get(download)
@@ -130,68 +82,80 @@ class Workspace:
             raise NotThere("there is no such download, or it was removed to make room", fix="make it again")
         return path
 
-    def look(self, origin: Origin) -> Preview | Job:
-        """The preview of a source, or the job that makes it."""
-        if origin.id in self._previews:
-            return self._previews[origin.id]
+    def look(self, origin: Origin) -> Job:
+        """Start a job that reads the columns of a source."""
 
         def finish(preview: Preview) -> dict[str, Any]:
-            with self._lock:
-                self._previews[origin.id] = preview
-                while len(self._previews) > MOST_PREVIEWS:
-                    oldest, _ = self._previews.popitem(last=False)
-                    self.jobs.forget(("look", oldest))
-            return {"source": origin.id}
+            return {**origin.to_dict(), **tables.describe_columns(origin.name, preview, origin.suggested)}
 
-        running = self.jobs.find_key(("look", origin.id))
         arguments = {"path": str(origin.find()), "name": origin.name, "unpacked_limit": origin.unpacked_limit}
-        return running or self.jobs.submit(work.look, arguments, finish, ("look", origin.id))
+        return self.jobs.submit(tables.look, arguments, finish, ("look", origin.id, origin.stamp()))
 
-    def preview(self, origin: Origin) -> Preview | None:
-        return self._previews.get(origin.id)
+    def tabulate(self, choice: requests.TableChoice) -> Job:
+        """Start a job that counts a table; the same table is not counted twice."""
+        origin = self.origin(choice.source)
+        recipe = tables.Recipe(
+            path=str(origin.find()),
+            name=origin.name,
+            command=origin.command,
+            stamp=origin.stamp(),
+            quasi_identifiers=tuple(choice.quasi_identifiers),
+            sensitive=tuple(choice.sensitive),
+            bins=tuple(choice.bins.items()),
+            missing=choice.missing,
+            count=choice.count,
+            unpacked_limit=origin.unpacked_limit,
+        )
+        for name in recipe.sensitive:
+            recipe.arguments(name)  # refuses bins that cannot be read
+        table = secrets.token_urlsafe(16)
 
-    def tabulate(self, origin: Origin, recipe: Recipe) -> Job:
-        """A job that makes a table; the same table is not made twice."""
-        key = ("table", recipe, origin.stamp())
+        def finish(counted: tables.Counted) -> dict[str, Any]:
+            self._tables[table] = LoadedTable(recipe, counted)
+            while len(self._tables) > MOST_TABLES:
+                _, oldest = self._tables.popitem(last=False)
+                self.jobs.forget(oldest.recipe)
+            return {"table": table, **counted.described}
 
-        def finish(tabulated: work.Tabulated) -> dict[str, Any]:
-            table = secrets.token_urlsafe(16)
-            with self._lock:
-                self._tables[table] = LoadedTable(recipe, origin, tabulated, table)
-                while len(self._tables) > MOST_TABLES:
-                    self._tables.popitem(last=False)
-            return {"table": table}
+        return self.jobs.submit(tables.count, {"recipe": recipe}, finish, recipe)
 
-        arguments = {"recipe": recipe, "unpacked_limit": origin.unpacked_limit}
-        job = self.jobs.submit(work.count, arguments, finish, key)
-        if job.result is not None and job.result["table"] not in self._tables:
-            self.jobs.forget(key)
-            job = self.jobs.submit(work.count, arguments, finish, key)
-        return job
+    def given(self, loaded: LoadedTable, asked: requests.Setting) -> Given:
+        """Return what a question about a table needs."""
+        found = loaded.counted.tables
+        sensitive = asked.sensitive or next(iter(found))
+        if sensitive not in found:
+            raise NotThere("the table has no such sensitive column", allowed=", ".join(found))
+        choice, perturbation = asked.perturbation, None
+        if choice is not None:
+            uploaded = None if choice.uploaded is None else self.sources.find(choice.uploaded)
+            if choice.uploaded is not None and (uploaded is None or uploaded.kind != "upload"):
+                raise NotThere("the table P(m -> r) is no longer there", fix="upload it again")
+            perturbation = read_choice(choice, uploaded)
+        ledger, releases = self.settings.ledger, str(self.settings.releases)
+        return Given(loaded.recipe, found[sensitive], self.policies, perturbation, ledger, releases)
 
     def write(self, function: Any, arguments: dict[str, Any]) -> Job:
-        """A job that writes a file to be downloaded."""
+        """Start a job that writes a file to be downloaded."""
         download = secrets.token_urlsafe(16)
         folder = self._private / "downloads" / download
         folder.mkdir(mode=0o700)
 
-        def finish(written: work.Written) -> dict[str, Any]:
+        def finish(written: Written) -> dict[str, Any]:
             path = Path(written.path)
-            with self._lock:
-                self._downloads[download] = path
-                while len(self._downloads) > MOST_DOWNLOADS:
-                    _, oldest = self._downloads.popitem(last=False)
-                    shutil.rmtree(oldest.parent, ignore_errors=True)
-            size = path.stat().st_size
-            told = {"sentence": written.sentence, "remark": written.remark}
-            return {"url": f"/api/downloads/{download}", "name": path.name, "bytes": size, **told}
+            self._downloads[download] = path
+            while len(self._downloads) > MOST_DOWNLOADS:
+                _, oldest = self._downloads.popitem(last=False)
+                shutil.rmtree(oldest.parent, ignore_errors=True)
+            size = write_size(path.stat().st_size)
+            told = {"sentence": written.sentence, "remark": written.remark or ""}
+            return {"url": f"/api/downloads/{download}", "name": path.name, "size": size, **told}
 
         return self.jobs.submit(function, {**arguments, "folder": str(folder)}, finish)
 
 
 @contextmanager
 def open_workspace(settings: Settings) -> Iterator[Workspace]:
-    """A workspace with a private folder; workers and folder are gone after the block, however it ends."""
+    """Open a workspace with a private folder; workers and folder are gone after the block, however it ends."""
     with private_folder("web") as folder:
         workspace = Workspace(settings, folder)
         try:

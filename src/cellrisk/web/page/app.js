@@ -4,7 +4,6 @@ import { writeAddress } from "./address.js";
 import { copyCode, openers, showFiles, watchDrops, watchElements, watchTheme } from "./both.js";
 import { showGlimpse, showRiskiest } from "./cells.js";
 import { redrawCharts } from "./charts.js";
-import { compareSettings } from "./compare.js";
 import { changeLimits, loadMap, makeHandles, showLocks } from "./decide.js";
 import { at, later, setOptions } from "./elements.js";
 import { showLedger } from "./ledger.js";
@@ -12,7 +11,7 @@ import { countTable, loadSource, restore, takeFile } from "./load.js";
 import { changePerturbedLimits, loadShown, takeKeys } from "./perturbed.js";
 import { dragMarker, showPosition, showRow, useAdmissible } from "./see.js";
 import { ask, work } from "./server.js";
-import { LIMITS, isPerturbed, named, page } from "./state.js";
+import { LIMITS, isPerturbed, page } from "./state.js";
 import { openStep, watchSteps } from "./steps.js";
 
 const each = (ids, action) => Object.fromEntries(ids.map((id) => [id, action]));
@@ -23,7 +22,7 @@ function watchControls() {
       ...each(["weights", "delta", "form"], () => (isPerturbed() ? loadShown() : showRow())), top: showRiskiest,
       file: (event) => takeFile(event.target.files[0]), "keys-file": (event) => takeKeys(event.target.files[0]) },
     click: { ...openers(loadSource), "count-table": () => countTable(), "draw-again": () => { page.seed += 1; showGlimpse(); }, "use-epsilon": useAdmissible,
-      "draw-map": loadMap, compare: compareSettings, report: downloadReport, print: () => window.print(),
+      "draw-map": loadMap, report: downloadReport, print: () => window.print(),
       "curve-csv": () => download("curve.csv", at("download-status"), "Writing the curve"),
       "curve-svg": () => download("curve.svg", at("download-status"), "Writing the curve"), "copy-shell": copyCode, "copy-python": copyCode },
     input: { epsilon: showPosition, ...each(LIMITS.map(({ id }) => id), () => (isPerturbed() ? changePerturbedLimits() : changeLimits())) },
@@ -32,7 +31,7 @@ function watchControls() {
     submit: { "release-form": askForRelease },
     close: { confirm: release },
   });
-  const note = () => { if (page.table) writeAddress(); };
+  const note = () => { if (page.source && !page.counting) writeAddress(); };
   at("main").addEventListener("change", note);
   at("main").addEventListener("input", () => later("address", 200, note));
   for (const details of document.querySelectorAll("details")) details.addEventListener("toggle", redrawCharts);
@@ -40,15 +39,10 @@ function watchControls() {
   addEventListener("popstate", restore);
 }
 
-const MISSING = { category: "are a value of their own", drop: "drop the row", error: "refuse the file" };
-
 function showServer() {
-  setOptions(at("missing"), page.server.missing.map((rule) => [rule, MISSING[rule] ?? rule]), "category");
-  const lists = { mechanism: "mechanisms", measure: "measures", form: "forms", weights: "weights", neighbours: "neighbours" };
-  for (const [id, list] of Object.entries(lists)) setOptions(at(id), named(list));
+  for (const [id, options] of Object.entries(page.server.choices)) setOptions(at(id), options);
   [at("mechanism").value, at("form").value, at("weights").value] = ["geometric", "tight", "records"];
   at("ledger-fields").hidden = !page.server.ledger;
-  for (const place of document.querySelectorAll("[data-reason]")) place.textContent = page.server.without_epsilon[place.dataset.reason];
   showLocks();
 }
 

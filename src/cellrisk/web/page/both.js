@@ -1,7 +1,6 @@
-// What the page and the page of sets have in common: a theme, a source that is read, what its rows are, code to copy.
-import { announce, at, setOptions, showError } from "./elements.js";
-import { size } from "./numbers.js";
-import { ask, previewOf, work } from "./server.js";
+// What the page and the page of sets have in common: a theme, a source that is read, code to copy, files to fetch.
+import { announce, at, copy, make, setOptions, showError, showNote } from "./elements.js";
+import { ask, follow, work } from "./server.js";
 
 // Listens to elements: actions by the name of the event, then by the id of the element.
 export function watchElements(actions) {
@@ -30,7 +29,7 @@ export function watchDrops(take) {
 export async function showFiles() {
   const answer = await work(at("folder-status"), null, () => ask("GET", "/api/files"));
   if (!answer) return;
-  setOptions(at("folder-file"), answer.files.map(({ path, bytes }) => [path, `${path} (${size(bytes)})`]));
+  setOptions(at("folder-file"), answer.files.map(({ path, size }) => [path, `${path} (${size})`]));
   at("folder-way").hidden = answer.files.length === 0;
 }
 
@@ -42,49 +41,45 @@ export const openers = (load) => ({
 
 // Sends a file that was chosen in a box; one that is too large is refused in a place of the page.
 export function upload(file, server, load, box = "file", place = "load-status") {
-  const limit = server?.upload_limit ?? Infinity;
   at(box).value = "";
   if (!file) return;
-  const form = new FormData();
-  form.append("file", file);
-  if (file.size <= limit) load(`Reading ${file.name}`, (turn, report) => ask("POST", "/api/uploads", form, turn, report));
-  else showError(at(place), new Error(`The file is ${size(file.size)} large; at most ${size(limit)} can be uploaded.`));
+  const path = `/api/uploads?${new URLSearchParams({ name: file.name })}`;
+  if (file.size <= (server?.upload_limit ?? Infinity)) load(`Reading ${file.name}`, (turn, report) => ask("POST", path, file, turn, report));
+  else showError(at(place), new Error(`${file.name} is too large; at most ${server.upload_limit_text} can be uploaded.`));
 }
+
+const columnsOf = async (source, turn, report) => follow(await ask("GET", `/api/sources/${source}`), turn, report);
 
 // The columns of a source that `begin` opens.
 export const readSource = (words, begin) => work(at("load-status"), words,
-  async (turn, report) => previewOf((await begin(turn, report)).source, turn, report));
+  async (turn, report) => columnsOf((await begin(turn, report)).source, turn, report));
 
 export const GONE = 404;
 const AGAIN = { file: (name) => ({ path: name }), example: () => ({ example: "adult" }) };
 
 // The columns of a source that an address names. One that the server no longer has is opened again; an upload is lost.
 export function readAgain({ source, name, kind }, lose, kept) {
-  return work(at("load-status"), `Reading ${name}`, (turn, report) => previewOf(source, turn, report).catch(async (error) => {
+  return work(at("load-status"), `Reading ${name}`, (turn, report) => columnsOf(source, turn, report).catch(async (error) => {
     if (error.status !== GONE) throw error;
     if (!(kind in AGAIN)) {
       lose();
       throw new Error(`The server no longer has ${name}, which was uploaded. Choose the file again: ${kept}.`);
     }
-    return previewOf((await ask("POST", "/api/sources", AGAIN[kind](name))).source, turn, report);
+    return columnsOf((await ask("POST", "/api/sources", AGAIN[kind](name))).source, turn, report);
   }));
 }
 
-// What each row is: nothing said, a person whatever it looks like, or a cell with its count in a column.
-export function offerCounts({ columns, suggested: { counts: [counted] } }, chosen) {
-  const numbers = columns.filter(({ kind }) => kind === "number");
-  setOptions(at("count"), [["", counted ? "please choose" : "one person"], ["people", counted ? "one person" : "one person, though rows look like counts"],
-    ...numbers.map(({ name }) => [`in ${name}`, `a cell, counted in ${name}`])], chosen);
-}
+export const copyCode = ({ currentTarget: button }) => copy(button, at(button.dataset.copy).textContent, at(button.dataset.copy));
 
-export const readCount = (rows) => (rows === "" ? null : rows === "people" ? false : rows.slice("in ".length));
-
-export async function copyCode(event) {
-  const [button, code] = [event.currentTarget, at(event.currentTarget.dataset.copy)];
-  await navigator.clipboard?.writeText(code.textContent).catch(() => getSelection().selectAllChildren(code));
-  button.textContent = "Copied";
-  announce("Copied.");
-  setTimeout(() => { button.textContent = "Copy"; }, 2000);
+// Has the server write a file, and saves it. Gives whether that was done.
+export async function fetchFile(place, words, begin) {
+  const file = await work(place, words, begin);
+  if (!file) return false;
+  const link = make("a", { href: file.url, download: file.name }, file.name);
+  showNote(place, "Saved: ", link, ` (${file.size})`, file.remark ? `. ${file.remark}` : "");
+  announce(`Saved: ${file.name}`);
+  link.click();
+  return true;
 }
 
 export const printedLine = (source) => `${source?.name ?? ""}, ${new Date().toLocaleString([], { dateStyle: "long", timeStyle: "short" })}`;

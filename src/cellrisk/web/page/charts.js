@@ -1,7 +1,6 @@
 // The charts, and the marks that move over them.
 import { at, make, makeTable } from "./elements.js";
-import { count, givenPercent, ofCells, ofPeople, percent, short, writePeople } from "./numbers.js";
-import { LIMITS, limitOf, page, presentFigures, presentRow } from "./state.js";
+import { LIMITS, limitOf, page, presentFigures, presentIndex, presentRow } from "./state.js";
 import { bar, dot, frame, labelRight, level, line, niceTicks, shape, widthOf } from "./picture.js";
 import { offerValues } from "./readout.js";
 
@@ -10,10 +9,11 @@ const frames = new Map();
 export const redrawCharts = () => drawn.forEach((again) => again());
 export const forgetCharts = () => drawn.clear();
 export const isWide = (id) => at(id).clientWidth > 560;
-export const mapMarks = () => ["stricter", "recommended", "looser"].map((name) => [name, page.map[name]]).filter(([, mark]) => mark);
 export const frameOf = (id) => frames.get(id);
 
-const shareText = (share) => `${Number((100 * share).toPrecision(6))}%`;
+// The labels of axes, and of limits as they were typed, are the only numbers that the page writes itself.
+const shareText = (share) => `${Number((100 * share).toPrecision(12))}%`;
+const countText = (number) => number.toLocaleString("en-US");
 const shareAxis = (values) => ({ range: [0, 1.06 * Math.max(...values) || 0.01], text: shareText });
 
 function epsilonAxis(epsilons, wide) {
@@ -28,20 +28,18 @@ function epsilonAxis(epsilons, wide) {
 
 // The three lines that steps 2 and 3 show, those that are known by now.
 function presentLines() {
-  const { epsilons } = page.positions;
-  const lines = [{ kind: "exposed", epsilons, values: presentRow()[at("form").value], words: ["exposed", "exposed"] },
-    { kind: "caused", epsilons, values: presentFigures().caused, words: ["own record", "because of their own record"] }];
-  if (page.certainty?.sure.length) lines.push({ kind: "sure", epsilons: page.certainty.epsilons, values: page.certainty.sure,
-    words: ["sure", `named with ${100 * page.certainty.certainty}% certainty`] });
+  const lines = [{ kind: "exposed", ...presentRow()[at("form").value], words: ["exposed", "exposed"] },
+    { kind: "caused", ...presentFigures().caused, words: ["own record", "because of their own record"] }];
+  if (page.certainty?.values) lines.push({ kind: "sure", ...page.certainty, words: ["sure", page.certainty.title] });
   return lines;
 }
 
 function drawFigures(id, again, intervals) {
   drawn.set(id, again);
-  const [{ epsilons }, row, lines, wide] = [page.positions, presentRow(), presentLines(), isWide(id)];
+  const [{ epsilons, epsilon_texts: epsilonTexts }, { raw, chance }, lines, wide] = [page.positions, presentRow(), presentLines(), isWide(id)];
   const labels = [...lines.map(({ kind, values, words }) => ({ kind, value: values.at(-1), words: words[Number(wide)] })),
-    { kind: "raw", value: row.raw, words: `raw ${wide ? "table, no noise " : ""}${percent(row.raw)}` },
-    { kind: "chance", value: row.chance, words: `${wide ? "as epsilon falls to 0" : "at 0"} ${percent(row.chance)}` }];
+    { kind: "raw", value: raw.value, words: `raw ${wide ? "table, no noise " : ""}${raw.text}` },
+    { kind: "chance", value: chance.value, words: `${wide ? "as epsilon falls to 0" : "at 0"} ${chance.text}` }];
   const made = frame(at(id), { x: epsilonAxis(epsilons, wide), y: shareAxis(lines.flatMap(({ values }) => values)),
     right: widthOf(labels.map(({ words, value }) => words + (value ? "  " : ""))) });
   if (!made) return;
@@ -51,9 +49,9 @@ function drawFigures(id, again, intervals) {
     made.svg.append(shape("rect", { class: "admissible", x: left, width: right - left, y: made.top, height: made.bottom - made.top }));
   }
   for (const { kind, value } of labels.slice(-2)) if (made.y.to(value) >= made.top - 2) level(made, value, kind);
-  for (const { kind, epsilons: along, values } of lines) line(made, along, values, kind);
-  offerValues(made, epsilons.map((epsilon) => [made.x.to(epsilon), [`epsilon ${short(epsilon)}`,
-    ...lines.map(({ words, epsilons: along, values }) => `${words[1]} ${percent(between(along, values, epsilon))}`)]]));
+  for (const { kind, values } of lines) line(made, epsilons, values, kind);
+  offerValues(made, epsilons.map((epsilon, place) => [made.x.to(epsilon), [`epsilon ${epsilonTexts[place]}`,
+    ...lines.map(({ words, texts }) => `${words[1]} ${texts[place]}`)]]));
   labelRight(made, labels);
   if (document.body.classList.contains("printing")) printMarks(made, id === "limits");
   placeOverlays();
@@ -73,36 +71,34 @@ export const drawLimits = () => drawFigures("limits", drawLimits, page.admissibl
 
 export function drawHistogram() {
   drawn.set("histogram", drawHistogram);
-  const { edges, cells, records } = page.table.sizes;
-  const labels = edges.slice(0, -1).map((low, place) => (edges[place + 1] - low === 1 ? count(low) : `${count(low)}–${count(edges[place + 1] - 1)}`));
-  at("size-numbers").replaceChildren(makeTable("Cells by size", ["people in the cell"], ["cells", "people"],
-    labels.map((label, place) => [label, count(cells[place]), count(records[place])])));
+  const sizes = Object.entries(page.table.sizes);
+  const last = sizes.findLastIndex(([, cells]) => cells > 0);
+  const [labels, cells] = [sizes.slice(0, last + 1).map(([size]) => size), sizes.slice(0, last + 1).map(([, number]) => number)];
+  at("size-numbers").replaceChildren(makeTable("Cells by size", ["people in the cell"], ["cells"], labels.map((label, place) => [label, countText(cells[place])])));
   const made = frame(at("histogram"), { x: { range: [0, cells.length], title: "people in the cell", ticks: labels.map((words, place) => [place + 0.5, words]) },
-    y: { range: [0, 1.06 * Math.max(...cells)], text: count, title: "cells" } });
+    y: { range: [0, 1.06 * Math.max(...cells)], text: countText, title: "cells" } });
   if (!made) return;
   cells.forEach((number, place) => bar(made, place + 0.08, place + 0.92, number, "bar"));
-  offerValues(made, cells.map((number, place) => [made.x.to(place + 0.5), [`${labels[place]} people`, ofCells(number)]]));
+  offerValues(made, cells.map((number, place) => [made.x.to(place + 0.5), [`people: ${labels[place]}`, `cells: ${countText(number)}`]]));
 }
 
 export function drawMap() {
   if (!page.map) return;
   drawn.set("map", drawMap);
-  const { points } = page.map;
+  const { points, marks, limit } = page.map;
   const [tvd, risk] = ["tvd", "risk"].map((name) => points.map((point) => point[name]));
-  const [widest, limit] = [Math.max(...tvd) || 0.01, limitOf(LIMITS.find(({ name }) => name === "max_risk"))];
-  const marks = mapMarks().filter(([, mark]) => mark.tvd !== null);
-  const labels = limit === null ? [] : [{ kind: "limit", value: limit, words: `limit ${givenPercent(limit)}` }];
+  const widest = Math.max(...tvd) || 0.01;
+  const labels = limit === null ? [] : [{ kind: "limit", value: limit, words: `limit ${shareText(limit)}` }];
   const ticks = niceTicks(1.05 * widest, isWide("map") ? 6 : 3);
   const made = frame(at("map"), { x: { range: [0, 1.05 * widest], title: "distortion (total variation distance)", ticks: ticks.map((tick) => [tick, String(tick)]) },
     y: { ...shareAxis(risk), title: "exposed" }, right: widthOf(labels.map(({ words }) => words)) + 12 });
   if (!made) return;
   line(made, tvd, risk, "exposed");
   points.forEach((point) => made.svg.append(shape("circle", { class: "point", cx: made.x.to(point.tvd), cy: made.y.to(point.risk), r: 3.5 })));
-  offerValues(made, points.map((point) => [made.x.to(point.tvd), [`epsilon ${short(point.epsilon)}`, `exposed ${percent(point.risk)}`,
-    `distortion ${point.tvd.toFixed(3)}`]]));
+  offerValues(made, points.map((point) => [made.x.to(point.tvd), point.texts]));
   for (const { value, kind } of labels) if (made.y.to(value) >= made.top) level(made, value, kind);
   labelRight(made, labels);
-  const places = marks.map(([name, mark]) => ({ name, x: made.x.to(mark.tvd), y: made.y.to(mark.risk) })).sort((one, other) => one.y - other.y);
+  const places = marks.map((mark) => ({ name: mark.role, x: made.x.to(mark.tvd), y: made.y.to(mark.risk) })).sort((one, other) => one.y - other.y);
   let free = -Infinity;
   for (const { name, x, y } of places) {
     free = Math.max(y - 10, free + 16, made.top + 8);
@@ -112,45 +108,26 @@ export function drawMap() {
   }
 }
 
-export function drawComparison() {
-  if (!page.compared) return;
-  drawn.set("compare-chart", drawComparison);
-  const sides = [["A", page.compared.a], ["B", page.compared.b]];
-  const epsilons = sides.flatMap(([, side]) => side.epsilons).sort((one, other) => one - other);
-  const made = frame(at("compare-chart"), { x: epsilonAxis(epsilons, isWide("compare-chart")),
-    y: { ...shareAxis(sides.flatMap(([, side]) => side.risk)), title: "exposed" }, right: 40 });
-  if (!made) return;
-  for (const [name, side] of sides) {
-    line(made, side.epsilons, side.risk, `side-${name}`);
-    dot(made, side.at.epsilon, side.at.risk, `side-${name}`);
-  }
-  offerValues(made, page.compared.a.epsilons.map((epsilon) => [made.x.to(epsilon), [`epsilon ${short(epsilon)}`,
-    ...sides.map(([name, side]) => `${name} ${percent(between(side.epsilons, side.risk, epsilon))}`)]]));
-  labelRight(made, sides.map(([name, side]) => ({ kind: `side-${name}`, value: side.risk.at(-1), words: name })));
-}
-
 // What noise gives away along epsilon, and the perturbation as a level line; the dot is the largest epsilon with no more risk.
 export function drawEqual() {
-  if (!page.perturbed?.equal.length) return;
+  if (!page.perturbed) return;
   drawn.set("equal", drawEqual);
-  const { name, equal: [{ epsilons, people, figure, epsilon, mechanism }] } = page.perturbed;
+  const { epsilons, values, readouts, figure, at: found, labels: [noise, perturbation], epsilon_text: words } = page.perturbed.equal;
   const wide = isWide("equal");
-  const told = figure < 0 ? count(figure) : writePeople(figure);
-  const labels = [{ kind: "side-A", value: people.at(-1), words: wide ? `${mechanism} noise` : "noise" },
-    { kind: "side-B", value: figure, words: wide ? `${name.length < 22 ? name : "perturbation"} ${told}` : told }];
-  const made = frame(at("equal"), { x: epsilonAxis(epsilons, wide), y: { range: [0, 1.1 * Math.max(...people, figure, 1)], text: writePeople, title: "people" },
-    right: widthOf(labels.map(({ words }) => words)) });
+  const labels = [{ kind: "side-A", value: values.at(-1), words: wide ? noise : "noise" },
+    { kind: "side-B", value: figure, words: wide ? perturbation : perturbation.split(" ").at(-1) }];
+  const made = frame(at("equal"), { x: epsilonAxis(epsilons, wide), y: { range: [0, 1.1 * Math.max(...values, figure, 1)], text: countText, title: "people" },
+    right: widthOf(labels.map((label) => label.words)) });
   if (!made) return;
-  line(made, epsilons, people, "side-A");
+  line(made, epsilons, values, "side-A");
   if (figure >= 0) level(made, figure, "side-B");
-  if (epsilon !== null) {
-    const [x, words] = [made.x.to(epsilon), `epsilon ${short(epsilon)}`];
+  if (found) {
+    const [x, y] = [made.x.to(found[0]), made.y.to(found[1])];
     const fits = x - made.left > widthOf([words]);
-    const value = between(epsilons, people, epsilon);
-    dot(made, epsilon, value, "side-B");
-    made.svg.append(shape("text", { class: "label side-B", x: x + (fits ? -9 : 12), y: Math.max(made.y.to(value) - 9, made.top + 8), "text-anchor": fits ? "end" : "start" }, words));
+    dot(made, ...found, "side-B");
+    made.svg.append(shape("text", { class: "label side-B", x: x + (fits ? -9 : 12), y: Math.max(y - 9, made.top + 8), "text-anchor": fits ? "end" : "start" }, words));
   }
-  offerValues(made, epsilons.map((each, place) => [made.x.to(each), [`epsilon ${short(each)}`, `${mechanism} noise ${ofPeople(people[place])}`, `${name} ${ofPeople(figure)}`]]));
+  offerValues(made, epsilons.map((epsilon, place) => [made.x.to(epsilon), readouts[place]]));
   labelRight(made, labels);
 }
 
@@ -171,18 +148,10 @@ function placeMarker(id) {
   while (marker.childElementCount > lines.length) marker.lastElementChild.remove();
   marker.style.transform = `translate(${made.x.to(page.epsilon)}px, ${made.top}px)`;
   marker.style.height = `${made.bottom - made.top}px`;
-  lines.forEach(({ kind, epsilons, values }, place) => {
+  lines.forEach(({ kind, values }, place) => {
     marker.children[place].className = kind;
-    marker.children[place].style.transform = `translateY(${made.y.to(between(epsilons, values, page.epsilon)) - made.top}px)`;
+    marker.children[place].style.transform = `translateY(${made.y.to(values[presentIndex()]) - made.top}px)`;
   });
-}
-
-// The height of a line at an epsilon: lines are straight from point to point, along the logarithm.
-function between(epsilons, values, wanted) {
-  const place = epsilons.findIndex((epsilon) => epsilon >= wanted);
-  if (place <= 0) return values.at(place);
-  const part = Math.log(wanted / epsilons[place - 1]) / Math.log(epsilons[place] / epsilons[place - 1]);
-  return values[place - 1] + part * (values[place] - values[place - 1]);
 }
 
 // The slider's thumb stands under the marker: its track is as wide as the axis, and half a thumb more at each end.
@@ -206,8 +175,8 @@ export function placeHandles() {
     if (most === null) continue;
     const height = Math.min(Math.max(made.y.to(most), made.top), made.bottom);
     handle.setAttribute("aria-valuenow", (100 * most).toFixed(1));
-    handle.setAttribute("aria-valuetext", givenPercent(most));
-    handle.firstElementChild.textContent = `${made.y.to(most) < made.top - 1 ? "↑ " : ""}limit ${givenPercent(most)}`;
+    handle.setAttribute("aria-valuetext", shareText(most));
+    handle.firstElementChild.textContent = `${made.y.to(most) < made.top - 1 ? "↑ " : ""}limit ${shareText(most)}`;
     [handle.style.left, handle.style.width] = [`${made.left}px`, `${made.right - made.left}px`];
     handle.style.transform = `translateY(${height}px)`;
     handle.firstElementChild.style.left = `${8 + 110 * taken.filter((other) => Math.abs(other - height) < 26).length}px`;

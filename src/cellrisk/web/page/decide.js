@@ -1,11 +1,12 @@
 // Step 3: the largest figures accepted, the epsilons that keep them, and the map of risk and usefulness.
 import { showCommands, showSetting } from "./act.js";
-import { drawLimits, drawMap, frameOf, mapMarks, placeHandles } from "./charts.js";
+import { drawLimits, drawMap, frameOf, placeHandles } from "./charts.js";
 import { announce, at, later, make, makeTable, setVerdict, write } from "./elements.js";
-import { claim, inward, percent, short } from "./numbers.js";
 import { askTable, work } from "./server.js";
 import { LIMITS, hasLimit, isPerturbed, limitOf, page, presentSetting, whyUnused } from "./state.js";
 import { tell } from "./steps.js";
+
+const NO_EPSILON = { max_epsilon: "A perturbation has no epsilon.", margin: "A perturbation has no chance level." };
 
 // What the policy in force fixes: its limits stand in their boxes, and cannot be changed; nor can the words of its risk.
 // A perturbation has no epsilon and no chance level that could be limited.
@@ -13,17 +14,17 @@ export function showLocks() {
   const { locks, policy } = page.server;
   const locked = "Fixed by the policy";
   for (const { name, id, per } of LIMITS) {
-    const most = locks?.limits[name];
-    const why = (isPerturbed() && page.server.without_epsilon[name]) || (most === undefined ? "" : locked);
+    const most = locks.limits[name];
+    const why = (isPerturbed() && NO_EPSILON[name]) || (most === undefined ? "" : locked);
     at(id).disabled = why !== "";
     if (most !== undefined) at(id).value = Number((per * most).toPrecision(12));
     write(`${id}-lock`, why);
   }
-  for (const [name, word] of Object.entries(locks?.words ?? {})) {
+  for (const [name, word] of Object.entries(locks.words)) {
     at(name).value = word;
     at(name).disabled = true;
   }
-  write("words-lock", Object.keys(locks?.words ?? {}).length ? `${locked}: measure, averages and what counts as revealed.` : "");
+  write("words-lock", Object.keys(locks.words).length ? `${locked}: measure, averages and what counts as revealed.` : "");
   write("policy-lock", policy ?? "");
 }
 
@@ -64,16 +65,11 @@ export async function findAdmissible() {
   waitForVerdict(false);
   page.admissible = answer;
   drawLimits();
-  const { epsilon, intervals, sentence, why } = answer;
-  const ranges = intervals.map(([low, high]) => `${inward(low, Math.ceil)} to ${inward(high, Math.floor)}`).join("; ");
-  const unbound = epsilon === null && intervals.length > 0;
-  const kept = epsilon === null ? "No epsilon is admissible." : `Admissible: epsilon ${ranges}`;
-  const verdict = unbound ? "Nothing is recommended." : kept;
-  const kind = unbound ? "" : epsilon === null ? "bad" : "good";
-  setVerdict(at("verdict"), kind, verdict, epsilon === null ? [why] : [sentence, why], answer.policy);
+  const { epsilon, kind, verdict, lines, policy } = answer;
+  setVerdict(at("verdict"), kind, verdict, lines, policy);
   const place = admissiblePlace();
   at("use-epsilon").hidden = place < 0 || epsilon === null;
-  if (place >= 0) at("use-epsilon").textContent = `Use epsilon ${claim(page.positions.epsilons[place])}, the slider's step within the limits`;
+  if (place >= 0) at("use-epsilon").textContent = `Use epsilon ${page.positions.epsilon_texts[place]}, the slider's step within the limits`;
   tell("decide", verdict);
   showSetting();
 }
@@ -123,9 +119,8 @@ export async function loadMap() {
   at("map-area").hidden = !page.map;
   if (!page.map) return;
   write("map-sentence", page.map.sentence);
-  at("map-table").hidden = !mapMarks().length;
-  at("map-table").replaceChildren(makeTable("Points of the map", ["setting"], ["epsilon", "risk", "distortion"],
-    mapMarks().map(([name, mark]) => [name, short(mark.epsilon), percent(mark.risk), mark.tvd === null ? "–" : mark.tvd.toFixed(3)])));
+  at("map-table").hidden = !page.map.rows.length;
+  at("map-table").replaceChildren(makeTable("Points of the map", ["setting"], ["epsilon", "risk", "distortion"], page.map.rows));
   drawMap();
   announce(page.map.sentence);
 }

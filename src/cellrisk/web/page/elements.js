@@ -3,11 +3,12 @@
 // Words for people to read: what cannot be seen, such as a change of direction, is written out. Names may hold anything.
 const visible = (words) => String(words).replace(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu, (each) => ("\n\t".includes(each) ? each
   : Array.from({ length: each.length }, (_, place) => `\\u${each.charCodeAt(place).toString(16).padStart(4, "0")}`).join("")));
-export const write = (id, words) => { at(id).textContent = visible(words); };
 export const at = (id) => document.getElementById(id);
-export const announce = (words) => { write("announcer", words); };
+export const write = (id, words) => { at(id).textContent = visible(words); };
+export const announce = (words) => write("announcer", words);
 export const showError = (place, error) => place.replaceChildren(make("p", { class: "error", role: "alert" }, error.message));
 export const showNote = (place, ...words) => place.replaceChildren(make("p", { class: "note" }, ...words));
+export const setItems = (list, lines) => list.replaceChildren(...lines.map((line) => make("li", {}, line)));
 
 export function make(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
@@ -55,4 +56,12 @@ export function later(name, milliseconds, action) {
 
 export function stopWaiting() {
   for (const timer of waiting.values()) clearTimeout(timer);
+}
+
+// Copies a text and says so on the button that was pressed.
+export async function copy(button, text, element) {
+  await navigator.clipboard?.writeText(text).catch(() => element && getSelection().selectAllChildren(element));
+  button.textContent = "Copied";
+  announce("Copied.");
+  setTimeout(() => { button.textContent = "Copy"; }, 2000);
 }

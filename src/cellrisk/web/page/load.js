@@ -1,12 +1,10 @@
 // Step 1: a file is loaded, its columns get a meaning, and the table is counted.
-import { fulfil, forgetWishes, readAddress, wishedEpsilon, writeAddress } from "./address.js";
-import { GONE, offerCounts, readAgain, readCount, readSource, upload } from "./both.js";
+import { chosenColumns, forgetWishes, fulfil, readAddress, wishedEpsilon, writeAddress } from "./address.js";
+import { GONE, readAgain, readSource, upload } from "./both.js";
 import { forgetCharts } from "./charts.js";
-import { showCompareFields } from "./compare.js";
-import { announce, at, make, setFigures, setOptions, showError, showNote, stopWaiting, write } from "./elements.js";
-import { count, ofCells, ofPeople, percent } from "./numbers.js";
+import { announce, at, make, setFigures, setItems, setOptions, showError, showNote, stopWaiting, write } from "./elements.js";
 import { loadShown } from "./perturbed.js";
-import { ask, endTurns, follow, work } from "./server.js";
+import { ask, endTurns, work } from "./server.js";
 import { page } from "./state.js";
 import { openStep, tell } from "./steps.js";
 
@@ -46,27 +44,36 @@ export async function restore() {
   if (!source) return openStep("load", { how: null, focus: false });
   showColumns(source, said.chosen);
   openStep("load", { how: null, focus: false });
+  if (said.counting) return countTable("see", "replaceState");
   if (!said.chosen || !said.table) return;
   const table = await ask("GET", `/api/tables/${said.table}`).catch((error) => (error.status === GONE ? null : Promise.reject(error)));
-  if (table) return showTable({ ...table, chosen: chosenTable() }, said.step, "replaceState");
+  if (table) return showTable({ ...table, chosen: chosenColumns() }, said.step, "replaceState");
   await countTable(said.step, "replaceState");
   if (page.table) showNote(at("restored"), "The server no longer had this table, and has counted it again. Every choice is as it was.");
 }
 
+// What each row is: nothing said, a person whatever it looks like, or a cell with its count in a column.
+function offerCounts({ columns, suggested: { counts: [counted] } }, chosen) {
+  const numbers = columns.filter(({ kind }) => kind === "number");
+  setOptions(at("count"), [["", counted ? "please choose" : "one person"], ["people", counted ? "one person" : "one person, though rows look like counts"],
+    ...numbers.map(({ name }) => [`in ${name}`, `a cell, counted in ${name}`])], chosen);
+}
+
+const readCount = (rows) => (rows === "" ? null : rows === "people" ? false : rows.slice("in ".length));
+
 function showColumns(source, chosen = null) {
   page.source = source;
-  const suggested = source.suggested;
-  const { quasi_identifiers: keys, sensitive, bins } = chosen ?? suggested;
+  const { quasi_identifiers: keys, sensitive, bins } = chosen ?? source.suggested;
   const roleOf = (name) => (keys.includes(name) ? "qid" : sensitive.includes(name) ? "sensitive" : "unused");
-  const [counted] = suggested.counts;
-  write("source-title", `${source.name}: ${count(source.rows)} rows, ${source.columns.length} columns`);
+  const [counted] = source.suggested.counts;
+  write("source-title", source.title);
   const rows = source.columns.map((column, place) => makeColumnRow(column, place, roleOf(column.name), bins[column.name]));
   at("columns").tBodies[0].replaceChildren(...rows);
   offerCounts(source, chosen?.rows ?? "");
   at("missing").value = chosen?.missing ?? "category";
   at("count-hint").hidden = !counted;
   write("count-hint", `Column ${counted} looks like counts of people. Say under “Each row is” whether a row is one person, or a cell that ${counted} counts.`);
-  tell("load", at("source-title").textContent);
+  tell("load", source.title);
   at("columns-area").hidden = false;
 }
 
@@ -81,28 +88,19 @@ function makeColumnRow(column, place, role, bins) {
   const row = make("tr", { class: role, "data-column": column.name },
     make("th", { scope: "row" }, column.name, column.hint ? make("span", { class: "hint" }, column.hint) : null),
     make("td", { "data-label": "Type" }, column.kind === "truth" ? "yes or no" : column.kind),
-    make("td", { class: "right", "data-label": "Levels" }, column.levels === null ? "over 10,000" : count(column.levels)),
-    make("td", { class: "right", "data-label": "Missing" }, count(column.missing)),
+    make("td", { class: "right", "data-label": "Levels" }, column.levels),
+    make("td", { class: "right", "data-label": "Missing" }, column.missing),
     ...ROLES.map(radio), make("td", { "data-label": "Bins" }, field));
   return row;
-}
-
-function chosenTable() {
-  const rows = [...at("columns").tBodies[0].rows];
-  const columnsOf = (role) => rows.filter((row) => row.className === role).map((row) => row.dataset.column);
-  const bins = rows.filter((row) => row.className === "qid").map((row) => [row.dataset.column, row.querySelector(".bins")?.value.trim()]);
-  return { source: page.source.source, quasi_identifiers: columnsOf("qid"), sensitive: columnsOf("sensitive"),
-    bins: Object.fromEntries(bins.filter(([, edges]) => edges)), missing: at("missing").value, rows: at("count").value };
 }
 
 function forgetTable() {
   endTurns();
   stopWaiting();
-  Object.assign(page, { table: null, keyed: null, positions: null, shown: null, certainty: null, figures: null, admissible: null, perturbed: null, map: null,
-    compared: null, riskiest: null });
-  page.shipped.clear();
+  Object.assign(page, { table: null, hasCells: false, positions: null, shown: null, certainty: null, figures: null, admissible: null, perturbed: null, map: null,
+    riskiest: null });
   forgetCharts();
-  for (const id of ["table-area", "see-area", "map-area", "compare-area"]) at(id).hidden = true;
+  for (const id of ["table-area", "see-area", "map-area"]) at(id).hidden = true;
   for (const status of document.querySelectorAll("main .status:not(#ledger-status)")) status.replaceChildren();
 }
 
@@ -110,14 +108,14 @@ function forgetTable() {
 function findUnsaid({ quasi_identifiers: keys, sensitive, rows }) {
   if (!keys.length || !sensitive.length) return [null, "Choose at least one quasi-identifier and one sensitive column."];
   const [counted] = page.source.suggested.counts;
-  const used = [...keys, ...sensitive].includes(counted);
-  if (counted && !used && rows === "") return ["count", `Say under “Each row is” whether a row is one person, or a cell that ${counted} counts.`];
-  if (rows.startsWith("in ") && [...keys, ...sensitive].includes(readCount(rows))) return ["count", `${readCount(rows)} is both a role and the counts: choose “Not used” for it, or another under “Each row is”.`];
+  const used = (name) => [...keys, ...sensitive].includes(name);
+  if (counted && !used(counted) && rows === "") return ["count", `Say under “Each row is” whether a row is one person, or a cell that ${counted} counts.`];
+  if (rows.startsWith("in ") && used(readCount(rows))) return ["count", `${readCount(rows)} is both a role and the counts: choose “Not used” for it, or another under “Each row is”.`];
   return null;
 }
 
 export async function countTable(step = "see", how = "pushState") {
-  const chosen = chosenTable();
+  const chosen = chosenColumns();
   forgetTable();
   openStep("load", { how: null, focus: false });
   const unsaid = findUnsaid(chosen);
@@ -127,34 +125,26 @@ export async function countTable(step = "see", how = "pushState") {
     return;
   }
   const { rows, ...asked } = chosen;
-  const table = await work(at("count-status"), "Counting the table", async (turn, report) => {
-    const { job } = await ask("POST", "/api/tables", { ...asked, count: readCount(rows) });
-    const made = await follow(job, turn, report);
-    return ask("GET", `/api/tables/${made.table}`);
-  });
+  page.counting = true;
+  writeAddress(); // a reload goes on counting
+  const table = await work(at("count-status"), "Counting the table", () => ask("POST", "/api/tables", { ...asked, count: readCount(rows) }));
+  page.counting = false;
   if (table) await showTable({ ...table, chosen }, step, how);
+  else writeAddress();
 }
 
 function showTable(table, step, how) {
   page.table = table;
-  const [first] = table.sensitive;
-  const shareOfCells = (number) => `${percent(number / table.cells)} of cells`;
-  setFigures(at("table-figures"), [
-    ["People", count(table.records), table.dropped ? `${count(table.dropped)} dropped: a value is missing` : ""],
-    ["Cells", count(table.cells), "combinations of quasi-identifiers that occur"],
-    ...table.sensitive.map(({ name, homogeneous }) => [`Cells with one value of ${name}`, count(homogeneous), shareOfCells(homogeneous)]),
-    ["Cells with one person", count(first.unique), shareOfCells(first.unique)],
-  ]);
-  at("warnings").querySelector("ul").replaceChildren(...table.warnings.map((words) => make("li", {}, words)));
+  setFigures(at("table-figures"), table.figures);
+  setItems(at("warnings").querySelector("ul"), table.warnings);
   at("warnings").hidden = table.warnings.length === 0;
   at("table-area").hidden = false;
-  setOptions(at("sensitive"), table.sensitive.map(({ name }) => [name, name]), first.name);
+  setOptions(at("sensitive"), table.sensitive.map((name) => [name, name]), table.sensitive[0]);
   at("sensitive-field").hidden = table.sensitive.length === 1;
-  showCompareFields();
   fulfil();
   page.epsilon = wishedEpsilon();
-  tell("load", `${table.name}: ${ofPeople(table.records)} in ${ofCells(table.cells)} by ${table.quasi_identifiers.join(", ")}; sensitive ${table.sensitive.map(({ name }) => name).join(", ")}`);
-  announce(`The table is counted: ${ofPeople(table.records)} in ${ofCells(table.cells)}. Step 2, See, is open.`);
+  tell("load", table.sentence);
+  announce(`The table is counted: ${table.sentence}. Step 2, See, is open.`);
   openStep(step, { how });
   return loadShown();
 }

@@ -5,27 +5,19 @@ import { showGlimpse, showRiskiest } from "./cells.js";
 import { drawCurve, drawHistogram, drawLimits, frameOf, placeOverlays } from "./charts.js";
 import { admissiblePlace, findAdmissible } from "./decide.js";
 import { announce, at, later, makeTable, setFigures, setOptions, showNote, write } from "./elements.js";
-import { claim, count, mostPercent, ofPeople, percent, short } from "./numbers.js";
 import { askTable, work } from "./server.js";
-import { isPerturbed, page, presentFigures, presentIndex, presentRow, presentSetting, titleOf } from "./state.js";
+import { epsilonText, isPerturbed, page, presentFigures, presentIndex, presentRow, presentSetting, titleOf } from "./state.js";
 import { tell } from "./steps.js";
-
-const POINTS = 121;
 
 export async function loadPositions() {
   const wanted = Object.fromEntries(["sensitive", "mechanism", "neighbours", "measure"].map((id) => [id, at(id).value]));
-  const { measure, ...others } = wanted;
-  const key = JSON.stringify(wanted);
-  const shipped = page.shipped.get(key);
-  const asking = () => shipped ?? askTable("positions", { ...others, measures: [measure], deltas: null, points: POINTS });
   const wish = (page.wanted = {}); // the same may be asked for twice: only the last one counts
-  const positions = await work(at("see-status"), shipped ? null : "Computing the curve", asking);
+  const positions = await work(at("see-status"), "Computing the curve", () => askTable("positions", wanted));
   if (page.wanted !== wish) return;
   if (!positions) {
     if (page.shown) for (const [id, value] of Object.entries(page.shown)) at(id).value = value;
     return;
   }
-  page.shipped.set(key, positions);
   page.shown = wanted;
   showPositions(positions);
 }
@@ -33,16 +25,12 @@ export async function loadPositions() {
 // What an attacker can be sure of takes longer than the curve, and is filled in.
 async function loadCertainty() {
   const { sensitive, mechanism, neighbours, delta } = presentSetting();
-  const asked = { sensitive, mechanism, neighbours, delta };
-  const key = `certainty ${JSON.stringify(asked)}`;
   const wish = (page.wantedCertainty = {});
-  page.certainty = page.shipped.get(key) ?? null;
-  if (page.certainty) return;
-  const certainty = await work(at("certainty-status"), "Counting whom an attacker can be sure of", () => askTable("certainty", asked));
+  page.certainty = null;
+  const certainty = await work(at("certainty-status"), "Counting whom an attacker can be sure of", () => askTable("certainty", { sensitive, mechanism, neighbours, delta }));
   if (!certainty || page.wantedCertainty !== wish || isPerturbed()) return;
   page.certainty = certainty;
-  page.shipped.set(key, certainty);
-  if (certainty.unknown) showNote(at("certainty-status"), `What an attacker could be sure of is not computed: ${certainty.unknown}.`);
+  if (certainty.unknown) showNote(at("certainty-status"), certainty.unknown);
   showLines();
 }
 
@@ -52,17 +40,17 @@ function useMechanism(name) {
 }
 
 function showPositions(positions) {
-  const { epsilons, deltas } = positions;
+  const { epsilons, epsilon_texts: texts, deltas, delta_texts: deltaTexts } = positions;
   const sameDeltas = String(page.positions?.deltas) === String(deltas);
   page.positions = positions;
   if (!sameDeltas) {
-    setOptions(at("delta"), deltas.map((delta, place) => [place, delta === null ? "none" : claim(delta)]), positions.default_index);
+    setOptions(at("delta"), deltaTexts.map((text, place) => [place, text]), 0);
     fulfil("delta");
   }
   at("delta-field").hidden = deltas[0] === null;
   at("epsilon").max = epsilons.length - 1;
   at("epsilon").value = nearest(epsilons, page.epsilon);
-  [at("epsilon-low").textContent, at("epsilon-high").textContent] = [short(epsilons[0]), short(epsilons.at(-1))];
+  [at("epsilon-low").textContent, at("epsilon-high").textContent] = [texts[0], texts.at(-1)];
   at("see-area").hidden = false;
   drawHistogram();
   showRelease(useMechanism);
@@ -74,37 +62,32 @@ function nearest(list, wanted) {
   return list.reduce((best, value, place) => (far(value) < far(list[best]) ? place : best), 0);
 }
 
-// Another row of the same positions: measure, form, weights or delta.
+// Another row of the same positions: form, weights or delta.
 export function showRow() {
-  const delta = page.positions.deltas[0] === null ? "" : `, delta ${claim(page.positions.deltas[Number(at("delta").value)])}`;
-  write("advanced-told", `${titleOf("mechanisms", page.shown.mechanism)}${delta}; ${titleOf("forms", at("form").value).toLowerCase()}`);
-  for (const [id, list] of [["form", "forms"], ["measure", "measures"]]) {
-    at(id).title = page.server[list].find(({ name }) => name === at(id).value)?.paper ?? "";
-  }
+  const place = Number(at("delta").value);
+  const delta = page.positions.deltas[0] === null ? "" : `, delta ${page.positions.delta_texts[place]}`;
+  write("advanced-told", `${titleOf("mechanism", page.shown.mechanism)}${delta}; ${titleOf("form", at("form").value).toLowerCase()}`);
+  for (const id of ["form", "measure"]) at(id).title = at(id).selectedOptions[0]?.title ?? "";
   loadCertainty();
   showLines();
   findAdmissible();
 }
 
 function showLines() {
-  const [row, figures] = [presentRow(), presentFigures()];
+  const [row, { caused }] = [presentRow(), presentFigures()];
   showPosition();
   drawCurve();
   drawLimits();
-  const columns = [["own value revealed", row.tight], ["any value revealed", row.exact], ["because of their own record", figures.caused]];
-  at("curve-numbers").replaceChildren(makeTable("The figures along epsilon", [], ["epsilon", ...columns.map(([title]) => title)],
-    page.positions.epsilons.map((epsilon, place) => [short(epsilon), ...columns.map(([, values]) => percent(values[place]))])));
-  // Noise that shows single values by itself lifts the line of the exposed where epsilon is small.
-  const lifted = row.chance > 1.05 * Math.min(...row[at("form").value]);
-  at("noise-note").hidden = !lifted;
-  write("noise-note", `As epsilon falls, “exposed” tends to ${percent(row.chance)}: noise itself then shows single values in cells, and some of them are right by chance. “Because of their own record” leaves that out.`);
+  at("curve-numbers").replaceChildren(makeTable("The figures along epsilon", [], ["epsilon", "own value revealed", "any value revealed", "because of their own record"],
+    page.positions.epsilon_texts.map((epsilon, place) => [epsilon, row.tight.texts[place], row.exact.texts[place], caused.texts[place]])));
+  at("noise-note").hidden = !row.note;
+  write("noise-note", row.note);
 }
 
 // Follows the slider: everything here was shipped before, but for intervals, which are filled in once it rests.
 export function showPosition() {
-  const place = presentIndex();
-  page.epsilon = page.positions.epsilons[place];
-  at("epsilon-value").textContent = claim(page.epsilon);
+  page.epsilon = page.positions.epsilons[presentIndex()];
+  at("epsilon-value").textContent = epsilonText();
   page.figures = null;
   showNumbers();
   placeOverlays();
@@ -112,25 +95,21 @@ export function showPosition() {
 }
 
 function showNumbers() {
-  const [place, row, figures] = [presentIndex(), presentRow(), presentFigures()];
-  const found = page.figures?.epsilon === page.epsilon ? page.figures : null;
-  const between = ({ low, high }) => (low === null || low === undefined ? "" : `95% of releases: ${count(low)} to ${ofPeople(high)}`);
-  const [named] = found?.decision.certainty ?? [];
-  const form = at("form").value;
+  const [place, row, figures, found, form] = [presentIndex(), presentRow(), presentFigures(), page.figures, at("form").value];
   const other = form === "exact" ? "tight" : "exact";
+  const [caused, exposed] = [figures.caused.texts[place], row[form].texts[place]];
   write("sentence", found?.sentence ?? figures.sentences[place]);
   setFigures(at("risk-figures"), [
-    ["Because of their own record", percent(figures.caused[place]), found ? between(found.decision.caused) : "of people; counting the interval", "first caused"],
-    ["Named with certainty", named ? percent(named.right / page.table.records) : "–",
-      named ? `rightly, and ${100 * named.certainty}% sure or more` : found ? "not computed" : "counting", "sure"],
-    [`Exposed: ${titleOf("forms", form).toLowerCase()}`, percent(row[form][place]), found && form === "tight" && page.shown.measure === "local" ? between(found.people) : "chance included", "exposed"],
-    [titleOf("forms", other), percent(row[other][place]), other === "exact" ? "one value shown alone, and somebody has it" : "the person’s own value is shown alone"],
-    ["Worst case for one record", mostPercent(figures.ceiling[place]), "right at most, by an attacker who knows every other record and finds two values equally likely; coin toss: 50%"],
-    ["Exposed as epsilon falls to 0", percent(row.chance), "what is left with the most noise"],
-    ["Exposed by the raw table", percent(row.raw), "published without noise"],
+    ["Because of their own record", caused, found ? found.caused : "of people; counting the interval", "first caused"],
+    ["Named with certainty", ...(found?.sure ?? ["–", "counting"]), "sure"],
+    [`Exposed: ${titleOf("form", form).toLowerCase()}`, exposed, found && form === "tight" && page.shown.measure === "local" ? found.exposed : "chance included", "exposed"],
+    [titleOf("form", other), row[other].texts[place], other === "exact" ? "one value shown alone, and somebody has it" : "the person’s own value is shown alone"],
+    ["Worst case for one record", figures.ceiling.texts[place], "right at most, by an attacker who knows every other record and finds two values equally likely; coin toss: 50%"],
+    ["Exposed as epsilon falls to 0", row.chance.text, "what is left with the most noise"],
+    ["Exposed by the raw table", row.raw.text, "published without noise"],
   ]);
-  at("epsilon").setAttribute("aria-valuetext", `epsilon ${claim(page.epsilon)}, ${percent(figures.caused[place])} because of their own record, ${percent(row[form][place])} exposed`);
-  tell("see", `epsilon ${claim(page.epsilon)}: ${percent(figures.caused[place])} of people given away because of their own record, ${percent(row[form][place])} exposed`);
+  at("epsilon").setAttribute("aria-valuetext", `epsilon ${epsilonText()}, ${caused} because of their own record, ${exposed} exposed`);
+  tell("see", `epsilon ${epsilonText()}: ${caused} of people given away because of their own record, ${exposed} exposed`);
 }
 
 async function fillIn() {
@@ -155,7 +134,7 @@ function settle() {
 export function useAdmissible() {
   at("epsilon").value = admissiblePlace();
   showPosition();
-  showNote(at("limit-status"), `Epsilon is ${claim(page.epsilon)} now, here and in every step.`);
+  showNote(at("limit-status"), `Epsilon is ${epsilonText()} now, here and in every step.`);
 }
 
 // The marker can be dragged too: the slider follows.

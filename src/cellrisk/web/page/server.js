@@ -4,7 +4,7 @@ import { page } from "./state.js";
 
 export const askTable = (what, body) => ask("POST", `/api/tables/${page.table.table}/${what}`, body);
 
-// Asks by XMLHttpRequest, because fetch cannot say how far an upload is.
+// Asks by XMLHttpRequest, because fetch cannot say how far an upload is. A body that is a file is sent as it is.
 export function ask(method, path, body, turn, report) {
   return new Promise((done, failed) => {
     const request = new XMLHttpRequest();
@@ -17,8 +17,8 @@ export function ask(method, path, body, turn, report) {
     request.onabort = () => failed(new Error("Cancelled."));
     if (turn) turn.abort = () => request.abort();
     if (report) request.upload.onprogress = (event) => report(event.loaded / event.total, "uploading");
-    const isFile = body instanceof FormData;
-    if (body && !isFile) request.setRequestHeader("Content-Type", "application/json");
+    const isFile = body instanceof Blob;
+    if (body) request.setRequestHeader("Content-Type", isFile ? "application/octet-stream" : "application/json");
     request.send(isFile ? body : JSON.stringify(body));
   });
 }
@@ -57,13 +57,12 @@ function showProgress(place, words, turn) {
 }
 
 // Asks in a place of the page and gives the answer, or null where there is none: an error is shown there, and only
-// the last question asked there is answered. With words it is long work: a job with progress and a way to cancel.
+// the last question asked there is answered. With words it shows progress and a way to cancel.
 export async function work(place, words, begin) {
   const turn = takeTurn(place);
   const report = words ? showProgress(place, words, turn) : () => {};
   try {
-    const started = await begin(turn, report);
-    const result = started.job ? await follow(started.job, turn, report) : started;
+    const result = await follow(await begin(turn, report), turn, report);
     if (turn.over) return null;
     if (turn.cancelled) throw new Error("Cancelled.");
     place.replaceChildren();
@@ -76,24 +75,17 @@ export async function work(place, words, begin) {
   }
 }
 
-export async function follow(job, turn, report) {
-  turn.job = job;
+// The answer itself, or the result of the job that it names instead.
+export async function follow(answer, turn, report) {
+  if (!answer.job) return answer;
+  turn.job = answer.job;
   if (turn.over || turn.cancelled) turn.stop();
   for (let pause = 60; ; pause = Math.min(1.5 * pause, 500)) {
-    const { state, progress, step, result, error } = await ask("GET", `/api/jobs/${job}`);
+    const { state, progress, step, result, error } = await ask("GET", `/api/jobs/${answer.job}`);
     if (["done", "failed", "cancelled"].includes(state)) turn.job = null;
     if (state === "done") return result;
     if (turn.job === null) throw new Error(error ?? "Cancelled.");
     report(progress, step);
     await new Promise((resume) => setTimeout(resume, pause));
-  }
-}
-
-// The columns of a source, once they have been read.
-export async function previewOf(id, turn, report) {
-  for (;;) {
-    const preview = await ask("GET", `/api/sources/${id}`);
-    if (preview.columns) return preview;
-    await follow(preview.job, turn, report);
   }
 }

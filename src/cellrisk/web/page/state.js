@@ -1,29 +1,28 @@
 // What the page knows: the answers it shows, and what its controls say.
 import { at } from "./elements.js";
-import { claim } from "./numbers.js";
 
 export const page = {
   server: null, // what /api/state says
   source: null, // the file that is loaded, with its columns
   table: null, // the counted table, and what was chosen for it
+  counting: false, // whether the table is being counted, which a reload continues
   positions: null, // every slider position of what is shown
   shown: null, // of which sensitive column, mechanism, neighbours and measure these are
-  shipped: new Map(), // positions that were shipped before, by what was asked
   certainty: null, // what an attacker can be sure of along epsilon, once it is known
   epsilon: 1, // what the slider shows; kept when the mechanism changes
   admissible: null, // what the server says of the limits
-  perturbed: null, // what a perturbation gives away, where one takes the place of a mechanism
-  ...{ map: null, compared: null, riskiest: null }, // the last answers to these
+  perturbed: null, // what a perturbation gives away, if one is shown instead of a mechanism
+  ...{ map: null, riskiest: null }, // the last answers to these
   order: { column: "risk", descending: true },
   seed: 1,
 };
 
-export const named = (list) => page.server[list].map((each) => [each.name, each.title, each.paper]);
-export const titleOf = (list, name) => page.server[list].find((each) => each.name === name)?.title ?? name;
+export const titleOf = (field, name) => page.server.choices[field].find(([value]) => value === name)?.[1] ?? name;
 
 export const presentIndex = () => Number(at("epsilon").value);
-export const presentRow = () => page.positions.rows[`${page.shown.measure}/${at("weights").value}/${at("delta").value}`];
-export const presentFigures = () => page.positions.figures[at("delta").value];
+export const presentFigures = () => page.positions.by_delta[Number(at("delta").value)];
+export const presentRow = () => presentFigures()[at("weights").value];
+export const epsilonText = () => page.positions.epsilon_texts[presentIndex()];
 
 // The limits: their boxes, in which unit they are typed, and whether they are a line of the chart.
 export const LIMITS = [
@@ -48,27 +47,22 @@ export function limitOf(limit) {
   return value === "" || whyUnused(limit) ? null : Number((Number(value) / limit.per).toPrecision(12));
 }
 
-export const isPerturbed = () => at("protection").value === "perturbation";
-
-// What is asked of a perturbation: a rule, or the table that was uploaded. Limits on an epsilon are no limits on it.
-export function presentPerturbation() {
-  const [kind, below] = [at("perturbation").value, at("suppress-below")];
-  const isTable = kind === "table";
-  const { max_epsilon: _, margin: __, ...limits } = presentLimits();
-  return { ...Object.fromEntries(["sensitive", "mechanism", "measure", "form", "weights"].map((id) => [id, at(id).value])), delta: null,
-    rule: isTable ? null : kind === "rule" ? at("rule").value.trim() : kind, uploaded: isTable ? at("keys").value.split(" ")[0] : null,
-    suppress_below: isTable && below.value !== "" && below.checkValidity() ? Number(below.value) : null, ...limits };
-}
-
 const presentLimits = () => Object.fromEntries(LIMITS.map((limit) => [limit.name, limitOf(limit)]));
 export const hasLimit = () => Object.values(presentLimits()).some((limit) => limit !== null);
+export const isPerturbed = () => at("protection").value === "perturbation";
 
+// What the server is asked about: noise at the slider's epsilon; or a rule or an uploaded table instead, whose limits are
+// not on an epsilon.
 export function presentSetting() {
-  return { ...page.shown, epsilon: page.epsilon, delta: page.positions.deltas[Number(at("delta").value)],
-    form: at("form").value, weights: at("weights").value, ...presentLimits() };
+  if (!isPerturbed()) return { ...page.shown, epsilon: page.epsilon, delta: page.positions.deltas[Number(at("delta").value)], form: at("form").value, weights: at("weights").value, ...presentLimits() };
+  const [kind, below, { max_epsilon: _, margin: __, ...limits }] = [at("perturbation").value, at("suppress-below"), presentLimits()];
+  const isTable = kind === "table";
+  const perturbation = { rule: isTable ? null : kind === "rule" ? at("rule").value.trim() : kind, uploaded: isTable ? at("keys").value.split(" ")[0] : null,
+    suppress_below: isTable && below.value !== "" && below.checkValidity() ? Number(below.value) : null };
+  return { ...Object.fromEntries(["sensitive", "mechanism", "measure", "form", "weights"].map((id) => [id, at(id).value])), ...limits, perturbation };
 }
 
 export function settingWords() {
-  const { mechanism, delta, epsilon } = presentSetting();
-  return `${titleOf("mechanisms", mechanism)}, epsilon ${claim(epsilon)}${delta === null ? "" : `, delta ${claim(delta)}`}`;
+  const { mechanism, delta } = presentSetting();
+  return `${titleOf("mechanism", mechanism)}, epsilon ${epsilonText()}${delta === null ? "" : `, delta ${page.positions.delta_texts[Number(at("delta").value)]}`}`;
 }

@@ -1,0 +1,148 @@
+"""What the server was started with, in the words of the page: titles of choices, policies, the ledger."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cellrisk as cr
+from cellrisk.counts.schema import MISSING_RULES
+from cellrisk.decide.policies import Policies
+from cellrisk.errors import CellriskError
+from cellrisk.noise.mechanisms import MECHANISMS, NEIGHBOURS
+from cellrisk.risk.measures import FORMS, MEASURES, WEIGHTS
+from cellrisk.system.text import claim
+from cellrisk.web.settings import Settings
+
+TITLES = {
+    "laplace": "Laplace",
+    "gaussian": "Gaussian, classical",
+    "gaussian-pdp": "Gaussian, probabilistic DP",
+    "gaussian-analytic": "Gaussian, analytic",
+    "geometric": "Geometric (whole numbers)",
+    "discrete-gaussian": "Discrete Gaussian (whole numbers)",
+    "local": "Local: this very table",
+    "expected": "Expected: tables like this one",
+    "shrinkage": "Shrinkage: shares drawn to the overall ones",
+    "marginal": "Marginal: cell sizes drawn anew",
+    "marginal_shrinkage": "Marginal shrinkage: the table as a whole",
+    "published": "As the paper prints it",
+    "exact": "Any value revealed",
+    "tight": "Own value revealed",
+    "uniform": "Each cell alike",
+    "records": "By people",
+    "add-remove": "One person more or less",
+    "replace": "One person changed",
+    "category": "are a value of their own",
+    "drop": "drop the row",
+    "error": "refuse the file",
+}
+PAPER = {
+    "tight": "“tight” in the paper: the released cell shows one value, and it is that of the person",
+    "exact": "“exact” in the paper: the released cell shows one value, and somebody in the cell has it",
+    "published": "“as published”: the formula as the paper prints it",
+    "local": "“local” in the paper: the average over the cells of this very table",
+    "expected": "“expected” in the paper: the average over tables whose cells have the same sizes",
+    "shrinkage": "“shrinkage” in the paper: shares of the values drawn towards the overall ones",
+    "marginal": "“marginal” in the paper: sizes of the cells drawn anew",
+    "marginal_shrinkage": "“marginal shrinkage” in the paper: sizes and shares drawn anew",
+}
+"""What the paper calls it, for a tooltip."""
+RELEASABLE = ("geometric", "discrete-gaussian")
+CHOICES: dict[str, Any] = {
+    "mechanism": MECHANISMS,
+    "measure": MEASURES,
+    "form": FORMS,
+    "weights": WEIGHTS,
+    "neighbours": NEIGHBOURS,
+    "missing": MISSING_RULES,
+}
+
+
+def describe_server(settings: Settings, policies: Policies) -> dict[str, Any]:
+    """Return what the server was started with, and the choices that each field of the page offers."""
+    return {
+        "version": cr.__version__,
+        "folder": settings.folder is not None,
+        "ledger": settings.ledger is not None,
+        "policy": policies.describe() if policies else None,
+        "locks": describe_locks(policies),
+        "upload_limit": settings.upload_limit,
+        "upload_limit_text": write_size(settings.upload_limit),
+        "choices": {
+            field: [[name, TITLES[name], PAPER.get(name, "")] for name in names] for field, names in CHOICES.items()
+        },
+        "releasable": list(RELEASABLE),
+    }
+
+
+def describe_locks(policies: Policies) -> dict[str, Any]:
+    """Return what the policies fix: the words of the risk that the first of them limits, and the tightest limits."""
+    words: dict[str, str] = {}
+    limits: dict[str, float] = {}
+    for obeyed in (policies.to_dict() or {"obeyed": []})["obeyed"]:
+        risk = {name: obeyed["risk"][name] for name in ("measure", "form", "weights")}
+        on_risk = {"max_risk", "max_people", "margin"} & set(obeyed["limits"])
+        words = words or (risk if on_risk else {})
+        for name, most in obeyed["limits"].items():
+            if name not in on_risk or risk == words:
+                limits[name] = min(most, limits.get(name, most))
+    return {"words": words, "limits": limits}
+
+
+def write_size(number: float) -> str:
+    """Write a number of bytes.
+
+    >>> write_size(2_000_000_000), write_size(1_234)
+    ('2 GB', '1.23 kB')
+    """
+    for unit in ("bytes", "kB", "MB"):
+        if number < 1000:
+            return f"{number:.3g} {unit}"
+        number /= 1000
+    return f"{number:,.3g} GB"
+
+
+def describe_ledger(place: str) -> dict[str, Any]:
+    """Return the releases of a ledger in their order, what each cohort has spent, and whether all is as written."""
+    with cr.Ledger(place) as ledger:
+        verification = ledger.verify()
+        whole = verification.ok
+        return {
+            "entries": [_describe_entry(entry) for entry in ledger.entries(kind="release")] if whole else [],
+            "cohorts": [_describe_cohort(ledger, cohort.name) for cohort in ledger.cohorts()] if whole else [],
+            "verified": whole,
+            "sentence": verification.headline,
+            "chain": "The chain of entries is unbroken."
+            if whole
+            else "The chain of entries is broken: the ledger was changed by hand.",
+        }
+
+
+def _describe_entry(entry: Any) -> dict[str, Any]:
+    mechanism, loss = entry.loss.mechanism, entry.loss
+    dash = "\N{EN DASH}"
+    cost = claim(loss.epsilon) if loss.epsilon is not None else f"rho {claim(loss.rho)}" if loss.rho else dash
+    return {
+        "when": entry.time,
+        "digest": entry.digest,
+        "cells": [entry.cohort, entry.purpose, dash if mechanism is None else mechanism.name],
+        "numbers": [cost, claim(loss.delta) if loss.delta else dash],
+    }
+
+
+def _describe_cohort(ledger: Any, name: str) -> dict[str, Any]:
+    """Return what a cohort has spent, composed as its limit says if it has one."""
+    limit = ledger.limit(name)
+    asked = () if limit is None else (limit.operator, limit.delta)
+    most = None if limit is None else limit.epsilon
+    try:
+        spent = ledger.spent(name, *asked)
+    except CellriskError:  # losses that cannot be composed that way
+        words = f"{name}: losses that do not add up to one epsilon" + (f"; the limit is {most:g}" if most else "")
+        return {"sentence": words, "spent": None, "limit": None}
+    delta, of = (f" at delta {claim(spent.delta)}" if spent.delta else ""), ("" if most is None else f" of {most:g}")
+    return {
+        "sentence": f"{name}: epsilon {claim(spent.epsilon)}{delta} spent{of}",
+        "spent": spent.epsilon,
+        "limit": most,
+    }
