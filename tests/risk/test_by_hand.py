@@ -1,7 +1,7 @@
 """Two risks from counts alone, without the package: the place to begin reading.
 
-A group has n_k people of each category k. Geometric noise at epsilon has P(j) = (1 - a)/(1 + a) a^|j|, a = e^-epsilon; a
-noisy count below 1 is released as 0. So q(n) = a^n/(1 + a) is the probability that a count n is released as 0.
+A group has n_k people of each category k. Geometric noise at epsilon has P(j) = (1 - a)/(1 + a) a^|j|, a = e^-epsilon;
+a noisy count below 1 is released as 0. So q(n) = a^n/(1 + a) is the probability that a count n is released as 0.
 """
 
 from __future__ import annotations

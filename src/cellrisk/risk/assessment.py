@@ -234,7 +234,7 @@ class Assessment(Result):
         """How sure the attacker who does the mathematics is of how many people: named between two certainties, and
         rightly so."""
         attribute, mechanism = self.table.attribute(sensitive), self.mechanism
-        return count_by_certainty(attribute, mechanism.noise, mechanism.threshold, self.attacker.believe(attribute))
+        return count_by_certainty(attribute, mechanism.channel, self.attacker.believe(attribute))
 
     @property
     def headline(self) -> str:

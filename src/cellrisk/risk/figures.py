@@ -158,7 +158,7 @@ def find_figures(
     belief = None if unknown else attacker.believe(attribute)
     certainty: tuple[NamedPeople, ...] = ()
     if belief is not None:
-        certainty = find_certainty(attribute, mechanism.noise, mechanism.threshold, attacker.certainties, belief)
+        certainty = find_certainty(attribute, mechanism.channel, attacker.certainties, belief)
     return DecisionFigures(
         attribute.name,
         attack,

@@ -104,7 +104,15 @@ class Priors:
         )
 
     def check(self, attribute: Attribute, measures: Sequence[str]) -> None:
-        """Refuse values of alpha that do not fit the attribute, before anything is estimated."""
+        """Refuse values of alpha that do not fit the attribute, before anything is estimated.
+
+        Parameters
+        ----------
+        attribute
+            The sensitive attribute of a table.
+        measures
+            Those that will be asked for.
+        """
         if not isinstance(self.alpha, str) and any(measure in NEED_PRIOR for measure in measures):
             alpha = self.alpha.get(attribute.name) if isinstance(self.alpha, Mapping) else self.alpha
             if not isinstance(alpha, str):
