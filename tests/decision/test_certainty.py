@@ -460,7 +460,7 @@ def test_the_mass_of_gaussian_noise_is_its_density_over_a_unit(scale: float) -> 
             return mp.log(mp.quad(density, [-0.5, 0, 0.5]))
 
     distances = np.array([round(part * scale) for part in (0.0, 0.4, 1.0, 3.0, -7.0, 10.0)])
-    found = channel_module.GaussianNoise(scale).log_mass(distances.astype(np.float64))
+    found = GaussianNoise(scale).log_mass(distances.astype(np.float64))
     theirs = [float(log_mass(distance) - log_mass(0)) for distance in distances.tolist()]
     assert (found - found[0]).tolist() == pytest.approx(theirs, rel=1e-12, abs=1e-12)
 
@@ -471,4 +471,4 @@ def test_each_distance_is_looked_at_once(noise: Noise, first: float) -> None:
     values = first + np.array([0.0, 1.0, 2.0, 3.0, 5.0, 9.0, 10.0, 11.0, 12.0])
     for counts in (np.arange(40.0), np.concatenate([[0.0], np.arange(30.0, 60.0)]), np.arange(0.0, 20.0, 0.5)):
         found = channel_module._log_masses(noise, values, counts)
-        assert found == near(channel_module.noise.log_mass(values[:, None] - counts))
+        assert found == near(noise.log_mass(values[:, None] - counts))
