@@ -21,6 +21,7 @@ from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON, usual_delta
 from cellrisk.system.text import claim, make_sentence, number_of, of_people, percent, show_spans
 from cellrisk.system.text import whole_people as people
 from cellrisk.web import requests
+from cellrisk.web.boxes import name_box
 from cellrisk.web.jobs import Report
 from cellrisk.web.tables import Recipe, tabulate_with_keys
 
@@ -283,7 +284,6 @@ def _describe_budget(given: Given, asked: requests.Setting, mechanism: cr.Mechan
     if given.ledger is None:
         return ["No ledger is open: this loss is not recorded anywhere."], False
     from cellrisk.show.reporting.particulars import describe_budget
-    from cellrisk.web.boxes import name_box
 
     cohort = asked.cohort or ""
     with cr.Ledger(given.ledger) as ledger:
@@ -292,8 +292,7 @@ def _describe_budget(given: Given, asked: requests.Setting, mechanism: cr.Mechan
         except CellriskError as refusal:
             return [f"The ledger refuses this: {refusal.render(name_box)}."], True
         if all(known.name != cohort for known in ledger.cohorts()):
-            cost = f"epsilon {claim(mechanism.epsilon)}" + (f", delta {claim(mechanism.delta)}" * (not mechanism.pure))
-            return [f"Cohort {cohort}: nothing spent before, {cost} after."], False
+            return [f"Cohort {cohort}: nothing spent before, {describe_setting(given, asked)} after."], False
         budget = describe_budget(ledger, cohort, cr.Loss.of(mechanism))
         return [f"Cohort {cohort}: {budget['earlier'].rstrip('.')}.", make_sentence(budget["budget"][0][1])], False
 
