@@ -18,7 +18,7 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --quiet --disable-pip-versio
 
 PEERS := .venv-peers/.installed
 
-.PHONY: help setup run test ready compiled check full package pythons docs soak lint style peers browser r bench processors reproduce clean
+.PHONY: help setup run test ready compiled check full package pythons docs lint style peers browser r bench processors reproduce clean
 
 help:
 	@echo 'make run     install cellrisk into .venv and run its demo'
@@ -27,7 +27,6 @@ help:
 	@echo 'make package build the package, check it, and use it where nothing else is installed'
 	@echo 'make pythons the same on every Python that is found, with the newest libraries and the oldest'
 	@echo 'make docs    build the documentation into build/site'
-	@echo 'make soak    kill, crowd and damage ledgers at full size, which takes a while'
 	@echo 'make setup   install cellrisk and the development tools into .venv'
 	@echo 'make lint    check style and types'
 	@echo 'make peers   install the tools that audits are compared with into .venv-peers'
@@ -76,9 +75,6 @@ docs: setup
 	@echo 'Built: build/site/index.html'
 
 # The same tests are in `make check`, with fewer deaths.
-soak: setup
-	CELLRISK_SOAK=full $(BIN)/python -m pytest -n0 -q -s -o faulthandler_timeout=7200 tests/ledger/test_soak.py
-
 lint: style
 	@if $(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then echo $(BIN)/mypy; $(BIN)/mypy; \
 	else echo 'Skipped: mypy. Python 3.10 gets an older numpy, whose types differ; use 3.11 or later to check types.'; fi

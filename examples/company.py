@@ -56,16 +56,16 @@ def main(folder: Path) -> None:
     with cr.Ledger(folder / "releases.db", create=True) as ledger:
         ledger.set_limit("everyone", epsilon=TOTAL)
         for year in (2023, 2024, 2025):
-            release = {"attribute": "intention", "quasi_identifiers": QUASI_IDENTIFIERS, "loss": yearly}
-            with ledger.reserve(**release, purpose=f"staff survey {year}") as reservation:
-                reservation.save(cr.release(table, yearly), folder / f"survey-{year}.csv")
+            ledger.check(yearly)
+            released = cr.release(table, yearly)
+            ledger.save(released, folder / f"survey-{year}.csv", purpose=f"staff survey {year}")
         spent = ledger.spent("everyone")
         print(f"\nAfter three years, {spent.epsilon:g} of {TOTAL:g} is spent.")
 
         # The fourth year at the same epsilon would exceed the limit. It is refused before any noise is drawn.
         try:
-            with ledger.reserve(**release, purpose="staff survey 2026"):
-                print("This is not reached.")
+            ledger.check(yearly)
+            print("This is not reached.")
         except cr.CellriskError as refusal:
             print(f"2026 at epsilon {YEARLY:g}: {refusal}.")
         print(f"The record is {'whole' if ledger.verify().ok else 'damaged'}.")

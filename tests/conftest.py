@@ -16,14 +16,14 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 LONG = (
     *("tests/web/test_browser.py", "tests/tables/test_spark.py", "tests/tables/test_counter.py::test_spark"),
-    *("tests/tables/test_spark", "tests/web/test_browser", "tests/ledger/test_soak"),
+    *("tests/tables/test_spark", "tests/web/test_browser"),
     *(
         "tests/docs/test_site.py",
         "tests/test_r_package.py",
         "tests/test_package.py",
         "tests/opendp/test_from_opendp.py",
     ),
-    *("tests/measures/test_contract.py", "tests/ledger/test_ledger_pairing.py"),
+    *("tests/measures/test_contract.py", "tests/ledger/test_staging.py"),
     *("tests/web/test_serving.py", "tests/tables/test_database.py"),
     *("tests/tables/test_tables_scale.py", "tests/web/", "tests/docs/", "tests/reproduction/", "tests/releasing/"),
     *("tests/test_stopping.py", "tests/test_examples.py", "tests/reporting/", "tests/tables/", "tests/attacks/"),
@@ -66,20 +66,12 @@ FULL_BY_FILE: dict[str, tuple[str, ...]] = {
         "test_what_cannot_be_built_is_refused[a name that does not exist",
         "test_what_cannot_be_built_is_refused[a snippet that does not exist",
     ),
-    "ledger/test_ledger_pairing.py": (
-        "test_death_at_any_line[create-",
-        "test_death_at_any_line[replace-",
-        "test_death_at_any_line[save-in_database-",
-        "test_death_at_any_line[save-in_file-151",
-        "test_nobody_sees_an_entry_without_its_file",
-    ),
     "ledger/test_ledger_sharing.py": (
         "test_a_disk_that_can_be_read_only",
         "test_a_disk_that_fills",
         "test_several_processes_at_once",
     ),
     "ledger/test_ledger_stopping.py": ("test_a_release_without_a_ledger",),
-    "ledger/test_soak.py": ("",),
     "measures/test_dirichlet.py": ("test_ten_thousand_levels_take_seconds",),
     "measures/test_sizes.py": ("test_a_hundred_thousand_distinct_sizes",),
     "noisy_risk/test_figure_in_report.py": ("test_the_command",),

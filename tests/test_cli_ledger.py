@@ -121,7 +121,7 @@ def test_release_and_entry_are_written_together(run: Run, answered: Callable[...
     assert "Recorded in releases.db as entry 2." in found[1]
     entry = answered("ledger", "show", LEDGER, "2")
     assert f" 2 {entry['digest']}\n" in found[1]
-    assert answered("ledger", "head", LEDGER)["head"] in found[1]
+    assert answered("ledger", "checkpoint", LEDGER)["head"] in found[1]
     described = json.loads(Path("r.csv.json").read_text(encoding="utf-8"))
     assert entry["file"]["sha256"] == described["sha256"]
     assert described["ledger"]["digest"] == entry["digest"]
@@ -137,18 +137,18 @@ def test_release_and_entry_are_written_together(run: Run, answered: Callable[...
 def test_a_release_reads_its_source_once_and_connects_no_oftener_than_it_must(
     ledger: str, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Connections: to see that the ledger is there, to reserve, to decide, to remove the row.
+    """Connections: to see that the ledger is there, to check the budget, to write.
 
     A new ledger is made in a file elsewhere, by a connection of its own, and need not be looked at.
     """
     from cellrisk.counts import sources
-    from cellrisk.repeat.ledger.places import FilePlace
+    from cellrisk.repeat.ledger.backends import SqliteFile
 
     connections: list[bool] = []
     openings: list[object] = []
-    connect, open_embedded = FilePlace.connect, sources.open_embedded
+    connect, open_embedded = SqliteFile.connect, sources.open_embedded
 
-    def counted(place: FilePlace, reading: bool) -> sqlite3.Connection:
+    def counted(place: SqliteFile, reading: bool) -> sqlite3.Connection:
         connections.append(reading)
         return connect(place, reading)
 
@@ -156,15 +156,15 @@ def test_a_release_reads_its_source_once_and_connects_no_oftener_than_it_must(
         openings.append(given)
         return open_embedded(*given)
 
-    monkeypatch.setattr(FilePlace, "connect", counted)
+    monkeypatch.setattr(SqliteFile, "connect", counted)
     monkeypatch.setattr(sources, "open_embedded", opened)
     found = run(*RELEASE, "--epsilon", "0.5", "--output", "r.csv", "--ledger", ledger)
     assert found[0] == 0
-    assert connections == [True, False, False, False]
+    assert connections == [True, True, False]
     assert len(openings) == 1
     connections.clear()
     assert run(*RELEASE, "--epsilon", "0.5", "--output", "s.csv", "--ledger", "new.db", "--new-ledger")[0] == 0
-    assert connections == [False, False, False]
+    assert connections == [False]
 
 
 def test_past_the_limit_no_noise_is_drawn(
@@ -186,7 +186,6 @@ def test_a_release_that_fails_leaves_no_entry(ledger: str, refused: Callable[...
     assert not Path("r.csv").exists()
     with cr.Ledger(ledger) as opened:
         assert len(opened.entries()) == 4
-        assert opened.pendings() == ()
         assert opened.spent("everyone").epsilon == 1.0
 
 
@@ -323,7 +322,6 @@ def test_settings_from_a_file(answered: Callable[..., Any]) -> None:
         ("no records", ("risk", LEDGER)),
         ("told by its ending", ("export", LEDGER, "--output", "x.txt")),
         ("no output file", ("export", LEDGER)),
-        ("no such reservation", ("abandon", LEDGER, "0123")),
         ("no such entry", ("show", LEDGER, "99")),
         ("whole number", ("show", LEDGER, "four")),
         ("without --mechanism", ("add", LEDGER, "--qid", "sex", "--mechanism", "laplace", "--epsilon", "1",
@@ -344,29 +342,6 @@ def test_a_cohort_without_a_ledger_is_refused(refused: Callable[..., str]) -> No
     assert not Path("r.csv").exists()
 
 
-def test_a_reservation_of_a_lost_machine_is_given_up(
-    ledger: str, run: Run, answered: Callable[..., Any], refused: Callable[..., str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with (
-        cr.Ledger(ledger) as opened,
-        opened.reserve(attribute="job", quasi_identifiers=["sex"], loss=cr.Laplace(epsilon=1.0)),
-    ):
-        [pending] = opened.pendings()
-        assert "is still running" in refused("ledger", "abandon", ledger, pending.token)
-    body = {**pending.body, "host": "another machine"}
-    connection = sqlite3.connect(ledger)
-    connection.execute("INSERT INTO pending VALUES (?, ?, ?)", (pending.token, "reserved", json.dumps(body)))
-    connection.commit()
-    connection.close()
-    assert answered("ledger", "show", ledger)["cohorts"][0]["spent"]["epsilon"] == 2.0
-    assert pending.token in run("ledger", "verify", ledger)[1]
-    assert answered("ledger", "abandon", ledger, pending.token) == {
-        "abandoned": pending.token,
-        "entry_stands": False,
-    }
-    assert answered("ledger", "show", ledger)["cohorts"][0]["spent"]["epsilon"] == 1.0
-
-
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -374,7 +349,7 @@ def test_a_reservation_of_a_lost_machine_is_given_up(
         ("ledger", "limit", "new.db", "--epsilon", "1"),
         ("ledger", "list", "new.db"),
         ("ledger", "verify", "new.db"),
-        ("ledger", "settle", "new.db"),
+        ("ledger", "recover", "new.db", "."),
         (*RELEASE, "--epsilon", "1", "--output", "r.csv", "--ledger", "new.db"),
         ("serve", "--ledger", "new.db", "--no-browser"),
     ],

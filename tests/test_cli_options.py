@@ -64,8 +64,8 @@ ASKED: tuple[tuple[str, Words], ...] = (
     ("ledger list", ("book.db",)),
     ("ledger show", ("book.db",)),
     ("ledger verify", ("book.db",)),
-    ("ledger head", ("book.db",)),
-    ("ledger settle", ("book.db",)),
+    ("ledger checkpoint", ("book.db",)),
+    ("ledger recover", ("book.db", ".")),
     ("ledger export", ("book.db", "--output", "new.jsonl")),
     ("ledger risk", ("book.db", "people.csv")),
     ("ledger plan", ("book.db", "--epsilon", "1")),
@@ -74,8 +74,8 @@ ASKED: tuple[tuple[str, Words], ...] = (
     ("ledger plan", ("book.db", "people.csv", "--max-ceiling", "0.9", "--attribute", "job")),
 )
 """Each command, in each of the ways that take other options."""
-NOT_ASKED = {"serve", "ledger abandon"}
-"""What waits for Ctrl-C, or needs a reservation of a process that was killed."""
+NOT_ASKED = {"serve"}
+"""What waits for Ctrl-C."""
 WITHOUT_A_LEDGER = {"wait"}
 """How long to wait for a ledger: its help says so, and a settings file may have it for all commands."""
 OF_THE_RELEASE = {("ledger plan", "qid")}

@@ -14,7 +14,7 @@ import pytest
 
 import cellrisk as cr
 from cellrisk.errors import InvalidInput, UnknownName
-from cellrisk.publish.simulation import constrained
+from cellrisk.publish.simulation import releases
 from cellrisk.publish.simulation.constrained import simulate_constrained
 
 CELLS = [[3, 0, 0], [2, 1, 0], [0, 1, 0], [5, 4, 1], [0, 6, 0], [0, 0, 0], [1, 1, 0]]
@@ -149,7 +149,7 @@ def test_memory_does_not_grow_with_the_releases(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(cr.Geometric(epsilon=1.0).noise.__class__, "sample", watch)
     simulate_constrained(make(CELLS), cr.Geometric(epsilon=1.0), totals(CELLS), releases=10_000)
-    assert max(drawn) <= constrained.COUNTS_AT_ONCE
+    assert max(drawn) <= releases.COUNTS_AT_ONCE
     assert sum(drawn) == 10_000 * 21
 
 
@@ -198,6 +198,6 @@ def test_bad_input_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
             simulate_constrained(table, geometric, published, **settings)  # type: ignore[arg-type]
     with pytest.raises(UnknownName, match="no such column of counts; got 'n'"):
         simulate_constrained(table, geometric, published, parent_count="n")
-    monkeypatch.setattr(constrained, "MOST_COUNTS", 20)
+    monkeypatch.setattr("cellrisk.publish.simulation.constrained.MOST_COUNTS", 20)
     with pytest.raises(InvalidInput, match="too large to simulate whole releases; got 21 counts; allowed: up to 20"):
         simulate_constrained(table, geometric, published)

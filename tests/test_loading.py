@@ -47,7 +47,7 @@ def test_a_command_of_its_own_asks_for_one_thread_before_numbers_are_loaded(monk
 
 
 def test_a_release_loads_no_audit_no_simulation_and_no_set() -> None:
-    loaded = list_loaded("import cellrisk.publish.releasing, cellrisk.repeat.ledger.pairing")
+    loaded = list_loaded("import cellrisk.publish.releasing, cellrisk.repeat.ledger.staging")
     assert "cellrisk.publish.releasing.measurement" in loaded
     needless = ("cellrisk.publish.auditing", "cellrisk.publish.simulation", "cellrisk.repeat.together", "cellrisk.show")
     assert {name for name in loaded if name.startswith(needless)} == set()

@@ -16,7 +16,7 @@ import pytest
 from cellrisk.noise.mechanisms import mechanism
 from cellrisk.publish.releasing import Release
 from cellrisk.repeat.ledger import Ledger
-from cellrisk.repeat.ledger.migrations import GUARDS
+from cellrisk.repeat.ledger.schema import GUARDS
 from tests.ledger.deaths import make_release
 from tests.tables.postgres_server import Server, running_server
 
@@ -65,14 +65,6 @@ def execute_in_database(server: Server, schema: str, statement: str) -> list[tup
         connection.execute(f"SET search_path = {schema}")
         found = connection.execute(statement)
         return found.fetchall() if found.description else []
-
-
-@pytest.fixture(autouse=True)
-def state(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where journals are kept: away from those of the user who runs the tests."""
-    folder = tmp_path_factory.mktemp("state")
-    monkeypatch.setenv("CELLRISK_STATE", str(folder))
-    return folder
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,6 @@
-"""A process that is killed, by SIGKILL, at one line after another of what it does; run as a script.
+"""A process that is killed, by SIGKILL, at one line after another of a save; run as a script.
 
-Each death is one fork. After each, the ledger is opened as anybody would, and what is then there is told as JSON.
+Each death is one fork. After each, what is there is told as JSON: after `recover`, or after the next save.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import signal
 import sys
 from collections.abc import Callable
@@ -19,32 +20,27 @@ import pandas as pd
 import cellrisk as cr
 from cellrisk.publish.releasing import Release, release
 from cellrisk.repeat.ledger import Ledger
+from cellrisk.repeat.ledger.backends import find_backend
 
 PLACES = ("cellrisk/repeat/ledger/", "cellrisk/publish/releasing/saving.py", "cellrisk/system/writing.py")
 GEOMETRIC = cr.Geometric(epsilon=0.1)
 FIELDS: dict[str, Any] = {"attribute": "job", "quasi_identifiers": ["sex"], "loss": GEOMETRIC}
+PEOPLE = {"sex": ["f", "f", "m"], "town": ["a", "b", "b"], "job": ["cook", "smith", "cook"]}
+LEVELS = {"sex": ["f", "m"], "town": ["a", "b"], "job": ["cook", "smith"]}
 
 
 def make_release() -> Release:
-    records = pd.DataFrame({"sex": ["f", "f", "m"], "job": ["cook", "smith", "cook"]})
-    table = cr.tabulate(records, ["sex"], "job", levels={"sex": ["f", "m"], "job": ["cook", "smith"]})
+    records = pd.DataFrame({name: PEOPLE[name] for name in ("sex", "job")})
+    table = cr.tabulate(records, ["sex"], "job", levels={name: LEVELS[name] for name in ("sex", "job")})
     return release(table, GEOMETRIC)
 
 
-def save(place: str, output: Path, released: Release, force: bool = False) -> None:
-    with (
-        Ledger(place) as ledger,
-        ledger.reserve(**FIELDS) as reservation,
-    ):
-        reservation.save(released, output, force=force)
+def make_set() -> Any:
+    tables = [{"qid": "sex"}, {"qid": "town"}]
+    return cr.release_together(pd.DataFrame(PEOPLE), tables, "job", levels=LEVELS, mechanism=GEOMETRIC)
 
 
-def add(place: str) -> None:
-    with Ledger(place, create=True) as ledger:
-        ledger.add(**FIELDS)
-
-
-def die_at(line: int, work: Callable[[], None]) -> bool:
+def die_at(line: int, work: Callable[[], object]) -> bool:
     """Does the work in a child that is killed at its n-th line; whether it was."""
     child = os.fork()
     if child == 0:
@@ -74,55 +70,60 @@ def die_at(line: int, work: Callable[[], None]) -> bool:
     return os.WIFSIGNALED(status)
 
 
-def look(place: str, folder: Path) -> dict[str, Any]:
-    """What is there once what was left is settled; a ledger is there, or there is nothing."""
-    if "://" not in place and not Path(place).exists():
-        return {
-            **dict.fromkeys(("entries", "pendings", "spent", "described", "matched"), 0),
-            "files": os.listdir(folder),
-        } | {name: [] for name in ("problems", "remarks", "named")}
+def look(place: str, folder: Path, name: str) -> dict[str, Any]:
+    """The entries of a name, and whether the last has its file and description; everything else that is there."""
     with Ledger(place) as ledger:
-        ledger.settle()
-        found = ledger.verify()
-        entries = ledger.entries(kind="release")
-        told: dict[str, Any] = {"problems": [*map(tuple, found.problems)], "remarks": [*map(tuple, found.remarks)]}
-        told |= {"entries": len(entries), "pendings": len(ledger.pendings()), "spent": 0.0}
-        if entries:
-            told["spent"] = ledger.spent("everyone").epsilon
-    told["files"] = sorted(os.listdir(folder))
-    told["described"] = told["matched"] = 0
-    last = {entry.file.path: entry for entry in entries if entry.file is not None}
-    for path, entry in last.items():
-        described = json.loads(Path(f"{path}.json").read_text(encoding="utf-8"))
-        sha256 = hashlib.sha256(Path(path).read_bytes()).hexdigest()
-        named = {"id": ledger.id, "entry": entry.number, "digest": entry.digest}
-        told["described"] += described["ledger"] == named
-        told["matched"] += described["sha256"] == sha256 == entry.file.sha256  # type: ignore[union-attr]
-    told["named"] = sorted(Path(path).name for path in last)
-    return told
-
-
-def main(scenario: str, place: str, folder: str, stride: str) -> None:
-    """A ledger in a file is new for each death; one in a database grows, and with it the lines to go."""
-    released, output = make_release(), Path(folder)
-    work: dict[str, Callable[[], None]] = {
-        "create": lambda: add(place),
-        "save": lambda: save(place, output / "released.csv", released, force="://" in place),
-        "replace": lambda: save(place, output / "released.csv", released, force=True),
+        found = ledger.verify(folders=[folder])
+        entries = [entry for entry in ledger.entries(kind="release") if entry.file and name in str(entry.file.path)]
+    target = folder / name
+    listed = target / "set.json" if target.is_dir() else target
+    there = listed.exists()
+    return {
+        "ok": found.ok,
+        "told": [text for _, text in (*found.problems, *found.remarks) if "was replaced by" not in text],
+        "entries": len(entries),
+        "there": there,
+        "same": there and hashlib.sha256(listed.read_bytes()).hexdigest() == entries[-1].file.sha256,  # type: ignore[union-attr]
+        "described": listed != target or Path(f"{target}.json").exists(),
+        "hidden": [item for item in os.listdir(folder) if item.startswith(".")],
     }
+
+
+def begin(place: str, output: Path) -> None:
+    """A new ledger, and an empty folder."""
+    for item in output.iterdir():
+        shutil.rmtree(item) if item.is_dir() else item.unlink()
     if "://" in place:
-        Ledger(place, create=True).close()
-    line, died = 1, True
+        find_backend(place, 30.0).remove()
+    else:
+        Path(place).unlink(missing_ok=True)
+    with Ledger(place, create=True) as ledger:
+        ledger.declare("everyone")
+
+
+def main(scenario: str, place: str, folder: str, first: str, stride: str) -> None:
+    """Every second death is followed by a save into the folder, the others by `recover`."""
+    released = make_set() if scenario == "set" else make_release()
+    output, line, died = Path(folder), int(first), True
+    name = "released" if scenario == "set" else "released.csv"
+
+    def save() -> None:
+        with Ledger(place) as ledger:
+            ledger.save(released, output / name, force=scenario == "replace")
+
     while died:
-        if "://" not in place:
-            for name in os.listdir(output):
-                (output / name).unlink()
-            if scenario != "create":
-                Ledger(place, create=True).close()
-            if scenario == "replace":
-                save(place, output / "released.csv", released)
-        died = die_at(line, work[scenario])
-        sys.stdout.write(json.dumps({"line": line, "died": died, **look(place, output)}) + "\n")
+        begin(place, output)
+        if scenario == "replace":
+            save()
+        died = die_at(line, save)
+        left = [item for item in os.listdir(output) if item.startswith(".")]
+        with Ledger(place) as ledger:
+            if line % 2:
+                ledger.recover(output)
+            else:
+                ledger.save(make_release(), output / "next.csv")
+        told = look(place, output, name)
+        sys.stdout.write(json.dumps({"line": line, "died": died, "left": len(left), **told}) + "\n")
         sys.stdout.flush()
         line += int(stride)
 

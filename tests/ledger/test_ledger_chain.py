@@ -149,56 +149,12 @@ class Tries:
         monkeypatch.setattr(chain, "compute_digest", compute)
 
 
-def test_numbers_are_tried_further_and_further_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Likely ones first: its own, that after the entry it follows; then as far as there are entries and one more."""
-    rows, _ = make_chain(3)
-    numbering = chain._Numbering(rows, {row.number: row.digest for row in rows})
-    tries = Tries(monkeypatch)
-    nowhere = Row(10, rows[1].digest, "0" * 64, "{}")
-    assert numbering.find(nowhere) == 0
-    assert tries.numbers == [10, 3, 9, 11, 8, 12, 7, 13, 6, 14]
-    tries.numbers.clear()
-    assert numbering.find(nowhere._replace(previous="1" * 64)) == 0
-    assert tries.numbers == [10, 9, 11, 8, 12, 7, 13, 6, 14]
-
-
 def test_a_number_is_found_by_the_entry_before_however_far_it_was_moved() -> None:
     rows, head = make_chain(3)
     far = [*rows[:2], rows[2]._replace(number=1000)]
     assert (1000, "was written as entry 3: entries were moved") in tell(far, head)
     for edited in (rows[1]._replace(digest="0" * 64), rows[1]._replace(body="{}")):  # the third names it as it was
         assert (1000, "was written as entry 3: entries were moved") in tell([rows[0], edited, far[2]], head)
-
-
-def test_entries_that_were_moved_together_are_found_by_the_first_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows, _ = make_chain(40)
-    shifted = [row._replace(number=row.number - 20) for row in rows[20:]]
-    recomputed = {row.number: chain.compute_digest(*row[:2], row.body) for row in shifted}
-    numbering = chain._Numbering(shifted, recomputed)
-    tries = Tries(monkeypatch)
-    assert numbering.find(shifted[0]) == 21
-    first = len(tries.numbers)
-    assert [numbering.find(row) for row in shifted[1:]] == list(range(22, 41))
-    assert len(tries.numbers) == first + 19
-
-
-def test_no_more_is_tried_than_is_cheap(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A forger who edits every entry must not make a verification endless: what is tried has a bound in bytes."""
-    rows, _ = make_chain(300)
-    forged = [row._replace(previous="1" * 64, digest="0" * 64, body="x" * 1000) for row in rows]
-    monkeypatch.setattr(chain, "MOST_TRIED", 500_000)
-    numbering = chain._Numbering(forged, {})
-    tries = Tries(monkeypatch)
-    assert [numbering.find(row) for row in forged] == [0] * 300
-    likely = 300 * len(f"{'1' * 64}\n{'x' * 1000}")
-    assert 490_000 < tries.digested - likely <= 500_000
-    monkeypatch.setattr(chain, "MOST_TRIED", 2 * len(f"1\n{'1' * 64}\n{'x' * 1000}"))
-    exact = chain._Numbering(forged, {})
-    tries.numbers.clear()
-    assert exact.find(forged[0]) == 0
-    assert tries.numbers == [1, 0, 2]
-    assert exact.find(forged[0]) == 0
-    assert tries.numbers == [1, 0, 2, 1]
 
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf")])

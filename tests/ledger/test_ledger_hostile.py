@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import re
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -22,25 +21,11 @@ from cellrisk.repeat.ledger import Ledger
 from cellrisk.repeat.ledger.chain import compute_digest
 from cellrisk.repeat.ledger.descriptions import digest_regular, read_regular
 from cellrisk.repeat.ledger.entry import Whereabouts
-from cellrisk.repeat.ledger.migrations import GUARDS
+from cellrisk.repeat.ledger.schema import GUARDS
 from cellrisk.show.reporting.ledger_export import export_entries
 from tests.ledger.conftest import Where
 from tests.ledger.deaths import FIELDS
-from tests.ledger.soak import chosen
 
-BODY = {
-    "attribute": "job",
-    "quasi_identifiers": ["sex"],
-    "loss": {"flavour": "pure", "neighbours": "add-remove"},
-    "scale": None,
-    "purpose": "",
-    "cohort": "everyone",
-    "declares": False,
-    "part_of": None,
-    "host": "here",
-    "since": "2026-01-01T00:00:00.000000+00:00",
-}
-BODY["loss"] |= {"epsilon": 0.5, "delta": 0.0}
 TOKEN = "7f" * 16
 
 
@@ -48,14 +33,11 @@ TOKEN = "7f" * 16
 def sound(tmp_path_factory: pytest.TempPathFactory, released: Release) -> Path:
     """A ledger with every kind of entry, and a release that stands beside it."""
     folder = tmp_path_factory.mktemp("sound")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("CELLRISK_STATE", str(tmp_path_factory.mktemp("state")))
-        with Ledger(folder / "sent.ledger", create=True) as ledger:
-            ledger.set_limit("everyone", epsilon=9)
-            ledger.declare("north", part_of="everyone")
-            ledger.add(**FIELDS, purpose="by hand", cohort="north")
-            with ledger.reserve(**FIELDS, cohort="everyone") as reservation:
-                reservation.save(released, folder / "released.csv")
+    with Ledger(folder / "sent.ledger", create=True) as ledger:
+        ledger.set_limit("everyone", epsilon=9)
+        ledger.declare("north", part_of="everyone")
+        ledger.add(**FIELDS, purpose="by hand", cohort="north")
+        ledger.save(released, folder / "released.csv", cohort="everyone")
     return folder
 
 
@@ -92,10 +74,6 @@ class Scene:
     def arm(self) -> None:
         for statement in GUARDS["sqlite"]:
             self.execute(statement.replace("TRIGGER ", "TRIGGER IF NOT EXISTS ", 1))
-
-    def reserve(self, token: Any = TOKEN, state: Any = "reserved", body: Any = None, **more: Any) -> None:
-        text = json.dumps({**BODY, **more}) if body is None else body
-        self.execute("INSERT INTO pending VALUES (?, ?, ?)", token, state, text)
 
     def rewrite(self, number: int, body: str) -> None:
         """Puts a body in place of an entry's and computes every digest anew, as a careful forger would."""
@@ -148,14 +126,12 @@ def look_and_write(ledger: Ledger, released: Release, folder: Path) -> Iterator[
     for ending in ("jsonl", "csv", "yaml"):
         yield lambda ending=ending: export_entries(ledger.entries(), folder / f"out.{ending}")
     yield lambda: ledger.add(**FIELDS, cohort="north")
-    yield ledger.settle
-    yield lambda: ledger.abandon(TOKEN)
+    yield lambda: ledger.recover(folder)
     yield lambda: save(ledger, released, folder / "new.csv")
 
 
 def save(ledger: Ledger, released: Release, path: Path) -> None:
-    with ledger.reserve(**FIELDS, cohort="everyone") as reservation:
-        reservation.save(released, path, force=True)
+    ledger.save(released, path, force=True, cohort="everyone")
 
 
 def is_done(act: Callable[[], object]) -> bool:
@@ -184,87 +160,11 @@ def use(scene: Scene, released: Release) -> list[bool]:
 
 
 def test_the_sound_one_is_whole(scene: Scene, released: Release, capsys: pytest.CaptureFixture[str]) -> None:
-    assert use(scene, released) == [*[True] * 9, False, True]
+    assert use(scene, released) == [True] * 10
     assert verify(scene, capsys)[0] == 0
 
 
 # What was seen to do harm.
-
-RESERVATIONS: dict[str, tuple[dict[str, Any], str]] = {
-    "empty token": ({"token": ""}, "a name that cellrisk never gives"),
-    "dot token": ({"token": "."}, "a name that cellrisk never gives"),
-    "short token": ({"token": "bash"}, "a name that cellrisk never gives"),
-    "path token": ({"token": "../../x"}, "a name that cellrisk never gives"),
-    "long token": ({"token": TOKEN + "0"}, "a name that cellrisk never gives"),
-    "capital token": ({"token": TOKEN.upper()}, "a name that cellrisk never gives"),
-    "NUL in the token": ({"token": TOKEN[:-1] + "\0"}, "a name that cellrisk never gives"),
-    "bytes for a token": ({"token": b"\xff" * 32}, "a name that cellrisk never gives"),
-    "negative loss": ({"loss": {**BODY["loss"], "epsilon": -5}}, "cannot be read"),
-    "endless loss": ({"body": json.dumps(BODY).replace("0.5", "Infinity")}, "cannot be read"),
-    "no number": ({"body": json.dumps(BODY).replace("0.5", "NaN")}, "cannot be read"),
-    "a loss past all numbers": ({"body": json.dumps(BODY).replace("0.5", "1e999")}, "cannot be read"),
-    "no loss": ({"loss": None}, "cannot be read"),
-    "unknown state": ({"state": "done"}, "cannot be read"),
-    "state of another type": ({"state": 5}, "cannot be read"),
-    "no JSON": ({"body": "{"}, "cannot be read"),
-    "a list": ({"body": "[]"}, "cannot be read"),
-    "bytes": ({"body": b"\xff\xfe"}, "cannot be read"),
-    "deep": ({"body": "[" * 200_000}, "cannot be read"),
-    "long": ({"body": json.dumps({**BODY, "purpose": "x" * 10_000_000})}, "cannot be read"),
-    "cohort of another type": ({"cohort": 5}, "cannot be read"),
-    "part of itself": ({"cohort": "x", "declares": True, "part_of": "x"}, "part of one never declared"),
-    "decided without an entry": ({"state": "decided", "entry": 99}, "decided, and its entry is not there"),
-    "decided without a number": ({"state": "decided"}, "decided, and its entry is not there"),
-    "decided with a text for a number": ({"state": "decided", "entry": "5"}, "decided, and its entry is not there"),
-    "unknown cohort": ({"cohort": "nobody"}, "about a cohort that was never declared"),
-    "declares by a word": ({"declares": "no"}, "cannot be read"),
-    "part of a number": ({"part_of": 5}, "cannot be read"),
-    "host of another type": ({"host": 5}, "cannot be read"),
-    "long host": ({"host": "x" * 201}, "cannot be read"),
-    "no time": ({"since": None}, "cannot be read"),
-    "decided by hand": ({"state": "decided", "entry": 4}, "decided, and its entry is not there"),
-}
-
-
-@pytest.mark.parametrize("name", RESERVATIONS)
-def test_a_reservation_that_does_not_fit_is_told_and_never_settled(
-    scene: Scene, released: Release, capsys: pytest.CaptureFixture[str], name: str
-) -> None:
-    given, told = RESERVATIONS[name]
-    scene.reserve(**given)
-    kept = scene.execute("SELECT count(*) FROM pending")
-    code, text = verify(scene, capsys)
-    assert code == 3
-    assert told in text
-    assert main(["ledger", "list", str(scene.path)]) in (0, 2)
-    assert len(capsys.readouterr().err.splitlines()) <= 1
-    assert scene.execute("SELECT count(*) FROM pending") == kept
-    use(scene, released)
-
-
-@pytest.mark.parametrize("changed", ["released.csv", "released.csv.json"])
-def test_a_reservation_hides_no_file_that_was_changed(
-    scene: Scene, capsys: pytest.CaptureFixture[str], changed: str
-) -> None:
-    at_scene(scene)
-    scene.reserve(state="decided", entry=5)
-    code, text = verify(scene, capsys)
-    assert code == 0
-    assert "its journal is not here" in text
-    file = scene.folder / changed
-    file.write_bytes(file.read_bytes() + b"\n")
-    code, text = verify(scene, capsys)
-    assert code == 3
-    assert f"{changed}" in text
-    assert "not what was released: it was changed" in text
-
-
-def test_two_reservations_for_one_entry_are_told(scene: Scene, capsys: pytest.CaptureFixture[str]) -> None:
-    for token in (TOKEN, TOKEN[::-1]):
-        scene.reserve(token=token, state="decided", entry=5)
-    code, text = verify(scene, capsys)
-    assert code == 3
-    assert text.count("or another names it too") == 1
 
 
 @pytest.mark.parametrize("left", ["nothing", "a folder", "the ledger"])
@@ -303,32 +203,8 @@ def test_what_is_no_file_is_not_even_opened(scene: Scene, monkeypatch: pytest.Mo
     assert len(opened) == 1
 
 
-@pytest.mark.parametrize("state", ["reserved", "decided"])
-def test_paths_that_a_reservation_names_are_not_believed(scene: Scene, released: Release, state: str) -> None:
-    """As earlier versions wrote them: a lock that was removed, a target that was moved to."""
-    lock, target = str(scene.folder / "a.lock"), str(scene.folder / "victim.csv")
-    scene.reserve(state=state, lock=lock, target=target, sha256="0" * 64, host=os.uname().nodename)
-    assert all(use(scene, released))  # it can be given up, too, which touches nothing either
-
-
-def test_a_journal_of_another_ledger_is_not_taken_for_its_own(scene: Scene) -> None:
-    """Somebody who knows the names gives a row the token of a journal that is ours: the place tells them apart."""
-    from cellrisk.repeat.ledger.journals import Note, open_journal
-
-    identity = scene.execute("SELECT id FROM ledger")[0][0]
-    journal = open_journal(identity, TOKEN, 0)
-    journal.write(Note("/another/place.ledger", scene.folder / "victim.csv", "0" * 64))
-    journal.close()
-    scene.reserve(state="decided", entry=5)
-    with Ledger(scene.path) as ledger:
-        assert len(ledger.settle()) == 1
-        ledger.add(**FIELDS, cohort="north")
-    assert scene.look() == scene.before
-    assert journal.path.exists()
-
-
 OBJECTS = {
-    "a trigger that writes": "CREATE TRIGGER more AFTER INSERT ON entries BEGIN DELETE FROM pending; END",
+    "a trigger that writes": "CREATE TRIGGER more AFTER INSERT ON entries BEGIN DELETE FROM released_files; END",
     "a guard of another body": (
         "CREATE TRIGGER entries_are_not_updated BEFORE UPDATE ON entries WHEN 0 "
         "BEGIN SELECT RAISE(ABORT, 'entries of a ledger are never changed'); END"
@@ -393,19 +269,19 @@ def test_a_foreign_object_behind_many_is_told(scene: Scene, capsys: pytest.Captu
     scene.execute("CREATE VIEW last AS SELECT 1")
     code, text = verify(scene, capsys)
     assert code == 2
-    assert "too much stands in it" in text
+    assert "this is no ledger" in text
 
 
-@pytest.mark.parametrize("table", ["ledger", "entries", "pending", "released_files"])
+@pytest.mark.parametrize("table", ["ledger", "entries", "released_files"])
 @pytest.mark.parametrize("change", ["no key", "no types", "a check", "a default"])
 def test_a_table_of_another_making_is_told(
     scene: Scene, capsys: pytest.CaptureFixture[str], table: str, change: str
 ) -> None:
     made = scene.execute("SELECT sql FROM sqlite_master WHERE name = ?", table)[0][0]
     other = {
-        "no key": re.sub(r",\s*PRIMARY KEY \(\w+\)", "", made),
+        "no key": made.replace(" PRIMARY KEY", ""),
         "no types": made.replace(" TEXT", ""),
-        "a check": made.replace("PRIMARY KEY", "CHECK (1), PRIMARY KEY"),
+        "a check": made[:-1] + ", CHECK (1))",
         "a default": made.replace("TEXT NOT NULL", "TEXT DEFAULT 'x' NOT NULL", 1),
     }[change]
     assert other != made
@@ -432,17 +308,6 @@ def test_a_number_that_is_given_twice_is_told(scene: Scene, capsys: pytest.Captu
     code, text = verify(scene, capsys)
     assert code == 3
     assert "stands there 2 times: it was inserted" in text
-
-
-@pytest.mark.parametrize("schema", [1, 2])
-def test_a_schema_below_the_tables_is_told(scene: Scene, capsys: pytest.CaptureFixture[str], schema: int) -> None:
-    scene.reserve()
-    scene.execute("UPDATE ledger SET schema_version = ?", schema)
-    code, text = verify(scene, capsys)
-    assert code == 3
-    assert "has the later table released_files" in text
-    with Ledger(scene.path) as ledger, pytest.raises(CellriskError, match="was changed by other means"):
-        ledger.add(**FIELDS, cohort="north")
 
 
 @pytest.mark.parametrize("number", [900_000_000_000_000, 2**63 - 1, -(2**63)])
@@ -473,10 +338,11 @@ def test_foreign_or_missing_triggers_in_a_database(in_database: Where) -> None:
             ("ALTER TABLE entries DISABLE TRIGGER entries_are_not_changed", "was changed"),
             ("DROP TRIGGER entries_are_not_emptied ON entries", "was removed"),
             (
-                "CREATE TRIGGER more AFTER INSERT ON pending FOR EACH ROW EXECUTE FUNCTION refuse_to_change_entries()",
+                "CREATE TRIGGER more AFTER INSERT ON released_files "
+                "FOR EACH ROW EXECUTE FUNCTION refuse_to_change_entries()",
                 "a foreign trigger",
             ),
-            ("CREATE RULE quiet AS ON DELETE TO pending DO INSTEAD NOTHING", "has rules or hides rows"),
+            ("CREATE RULE quiet AS ON DELETE TO released_files DO INSTEAD NOTHING", "has rules or hides rows"),
         ):
             in_database.execute(change)
             assert any(told in problem.text for problem in ledger.verify().problems), change
@@ -484,7 +350,7 @@ def test_foreign_or_missing_triggers_in_a_database(in_database: Where) -> None:
                 ledger.declare("others", part_of="everyone")
 
 
-@pytest.mark.parametrize("table", ["ledger", "entries", "pending", "released_files"])
+@pytest.mark.parametrize("table", ["ledger", "entries", "released_files"])
 def test_a_view_in_place_of_a_table_is_never_asked(scene: Scene, released: Release, table: str) -> None:
     """A view can count for ever."""
     endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)"
@@ -502,6 +368,33 @@ def test_what_stands_beside_a_ledger_is_not_obeyed(scene: Scene, released: Relea
     else:
         Path(f"{scene.path}{end}").write_bytes(bytes.fromhex("d9d505f920a163d7") + bytes(504))
     assert use(scene, released) == []
+
+
+@pytest.mark.parametrize("digest", ["of the last entry", "of no entry"])
+def test_what_is_staged_is_moved_only_where_it_is_what_its_entry_says(scene: Scene, digest: str) -> None:
+    """A hidden folder that somebody has put there, with the name of a file to be replaced."""
+    identity = scene.execute("SELECT id FROM ledger")[0][0]
+    known = scene.execute("SELECT digest FROM entries WHERE number = 5")[0][0]
+    planted = scene.folder / f".{identity}.{known if digest == 'of the last entry' else '0' * 64}.new"
+    planted.mkdir()
+    (planted / "victim.csv").write_text("to be moved over the other")
+    (planted / "released.csv").write_text("and over this one")
+    with Ledger(scene.path) as ledger:
+        done = ledger.recover(scene.folder)
+    assert scene.look() == scene.before
+    assert done.finished == ()
+    assert (done.removed, done.left) == ((0, 1) if digest == "of the last entry" else (1, 0))
+
+
+def test_a_link_is_not_taken_for_what_is_staged(scene: Scene, tmp_path: Path) -> None:
+    identity = scene.execute("SELECT id FROM ledger")[0][0]
+    (tmp_path / "precious").mkdir()
+    (tmp_path / "precious" / "file").write_text("kept")
+    (scene.folder / f".{identity}.{'0' * 64}.new").symlink_to(tmp_path / "precious")
+    (scene.folder / f".{identity}.{'0' * 32}.part").symlink_to(tmp_path / "precious")
+    with Ledger(scene.path) as ledger:
+        ledger.recover(scene.folder)
+    assert (tmp_path / "precious" / "file").read_text() == "kept"
 
 
 def test_cohorts_that_lead_round_in_a_circle_are_told(
@@ -568,24 +461,20 @@ def spoil_json(draw: random.Random, value: Any, strange: Callable[[], Any]) -> A
 COLUMNS = {
     "ledger": ("id", "what", "schema_version", "created", "number", "digest"),
     "entries": ("number", "previous", "digest", "body"),
-    "pending": ("token", "state", "body"),
     "released_files": ("number", "path", "salt"),
 }
 
 
 def spoil(scene: Scene, draw: random.Random) -> None:
-    """Changes a row: an entry, well chained, a reservation, or any column of any table."""
+    """Changes a row: an entry, well chained, or any column of any table."""
     paths = [*map(str, scene.canaries), str(scene.folder), str(scene.path), "/etc/passwd", "/dev/zero"]
     texts = ["", ".", "bash", "../../x", "a\0b", "\u202e", "x" * 300, "everyone", "north", "nobody", TOKEN, *paths]
     others = [None, 0, 1, -5, 2**63 - 1, 10**400, 1.5, -0.0, 1e308, True, [], {}, ["sex"], {"epsilon": -1}, "\ud800"]
     way = draw.random()
-    if way < 0.35:
+    if way < 0.5:
         at = draw.randrange(1, 6)
         body = spoil_json(draw, scene.bodies[at], lambda: draw.choice([*texts, *others]))
         scene.rewrite(at, json.dumps(body))
-    elif way < 0.65:
-        body = spoil_json(draw, BODY, lambda: draw.choice([*texts, *others]))
-        scene.execute("UPDATE pending SET body = ?", json.dumps(body))
     else:
         table = draw.choice(list(COLUMNS))
         scene.disarm()
@@ -598,11 +487,30 @@ def spoil(scene: Scene, draw: random.Random) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
+def test_descriptions_at_random_do_no_harm(sound: Path, released: Release, tmp_path: Path, seed: int) -> None:
+    """A description of which a part was exchanged: told by verify, never a crash, and nothing else is touched."""
+    draw = random.Random(seed)
+    strange = ["", ".", "../../x", "x" * 300, None, 0, -5, 10**400, 1.5, True, [], {}, ["sex"], {"entry": 2}]
+    for number in range(12):
+        scene = Scene(sound, tmp_path / f"{number}" / "scene")
+        at_scene(scene)
+        path = scene.folder / "released.csv.json"
+        spoilt = spoil_json(draw, json.loads(path.read_text()), lambda: draw.choice(strange))
+        changed = json.dumps(spoilt, indent=2, ensure_ascii=False) + "\n"
+        same = changed == path.read_text()
+        path.write_text(changed)
+        scene.before = scene.look()
+        with Ledger(scene.path, wait=1) as ledger:
+            assert ledger.verify().ok is same
+        use(scene, released)
+        shutil.rmtree(tmp_path / f"{number}")
+
+
+@pytest.mark.parametrize("seed", range(3))
 def test_rows_at_random_do_no_harm(sound: Path, released: Release, tmp_path: Path, seed: int) -> None:
     draw, done = random.Random(seed), set()
-    for number in range(chosen(12, 200)):
+    for number in range(12):
         scene = Scene(sound, tmp_path / f"{number}" / "scene")
-        scene.reserve(state=draw.choice(["reserved", "decided"]), entry=5)
         for _ in range(draw.randrange(1, 4)):
             spoil(scene, draw)
         done |= set(use(scene, released))

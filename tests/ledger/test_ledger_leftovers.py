@@ -1,10 +1,9 @@
-"""What stands where a ledger looks, and was not put there by it: logs of dead ledgers, journals, heads, releases."""
+"""What stands where a ledger looks, and was not put there by it: logs of dead ledgers, heads, releases."""
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,8 +11,8 @@ import pytest
 
 from cellrisk.cli import main
 from cellrisk.errors import InvalidInput
-from cellrisk.repeat.ledger import Ledger, heads, journals
-from tests.ledger.deaths import GEOMETRIC, make_release
+from cellrisk.repeat.ledger import Ledger, checkpoints
+from tests.ledger.deaths import make_release
 
 MAKERS: dict[str, Callable[[Path], object]] = {
     "file": lambda path: path.write_bytes(b"old"),
@@ -45,31 +44,9 @@ JOURNALS = (
 )
 
 
-def test_a_foreign_journal_stops_no_write_and_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(journals.STATE, str(tmp_path / "state"))
-    folder = tmp_path / "state" / journals.FOLDER
-    folder.mkdir(parents=True, mode=0o700)
-    with Ledger(tmp_path / "l.db", create=True) as ledger:
-        for number, text in enumerate(JOURNALS):
-            told = text.replace("{place}", ledger.place)
-            (folder / f"{ledger.id}-{number:032x}").write_text(told)
-        names = sorted(os.listdir(folder))
-        ledger.add(attribute="job", quasi_identifiers=["sex"], loss=GEOMETRIC)
-        assert ledger.settle() == ()
-        assert sorted(os.listdir(folder)) == names
-        reserved = ledger.reserve(attribute="job", quasi_identifiers=["sex"], loss=GEOMETRIC)
-        with reserved as reservation:
-            token, path = reservation.token, folder / f"{ledger.id}-{reservation.token}"
-            shutil.copy(path, tmp_path / "kept")
-            path.unlink()
-            path.write_text("[" * 60_000)
-            assert [pending.token for pending in ledger.settle()] == [token]
-            path.unlink()
-
-
 def test_a_head_that_is_named_does_not_switch_the_other_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     always, other, place = tmp_path / "always", tmp_path / "other", tmp_path / "l.db"
-    monkeypatch.setenv(heads.VARIABLE, str(always))
+    monkeypatch.setenv(checkpoints.VARIABLE, str(always))
     with Ledger(place, create=True, head=other) as ledger:
         ledger.declare("everyone")
         older = place.read_bytes()
@@ -86,7 +63,7 @@ def test_a_head_that_is_named_does_not_switch_the_other_off(tmp_path: Path, monk
                 ledger.note_head()
             assert not ledger.verify().ok
         path.write_text(kept)
-    monkeypatch.setenv(heads.VARIABLE, str(place))
+    monkeypatch.setenv(checkpoints.VARIABLE, str(place))
     with pytest.raises(InvalidInput, match=r"holds something else|cannot be kept in the ledger"):
         Ledger(place, head=other)
 
@@ -107,8 +84,7 @@ def test_a_head_that_was_emptied_is_not_begun_anew(tmp_path: Path) -> None:
 def test_an_export_replaces_nothing_that_was_released(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     place, output = tmp_path / "l.db", tmp_path / "released.csv"
     with Ledger(place, create=True) as ledger:
-        with ledger.reserve(attribute="job", quasi_identifiers=["sex"], loss=GEOMETRIC) as reservation:
-            reservation.save(make_release(), output)
+        ledger.save(make_release(), output)
         ledger.declare("others")
     (tmp_path / "link.csv").symlink_to(output)
     (tmp_path / "hard.csv").hardlink_to(output)

@@ -1,4 +1,4 @@
-"""Files outside a ledger that speak of it, each alone: heads, journals, and the descriptions beside releases."""
+"""Files outside a ledger that speak of it, each alone: checkpoints, and the descriptions beside releases."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 import stat
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -18,8 +17,9 @@ import pytest
 
 from cellrisk.errors import InvalidInput
 from cellrisk.repeat.accounting.loss import Loss
-from cellrisk.repeat.ledger import descriptions, heads, journals
+from cellrisk.repeat.ledger import checkpoints, descriptions
 from cellrisk.repeat.ledger.chain import Head, Row
+from cellrisk.repeat.ledger.checkpoints import Checkpoint, find_checkpoints, write_line
 from cellrisk.repeat.ledger.descriptions import (
     compare_description,
     compare_tables,
@@ -28,8 +28,6 @@ from cellrisk.repeat.ledger.descriptions import (
     read_regular,
 )
 from cellrisk.repeat.ledger.entry import BookedTable, Entry, ReleasedFile
-from cellrisk.repeat.ledger.heads import HeadFile, find_heads, write_head
-from cellrisk.repeat.ledger.journals import ForeignJournal, Journal, Note
 from cellrisk.system.writing import refuse_inputs
 
 ID, OTHER, TOKEN = "7f" * 16, "5a" * 16, "1b" * 16
@@ -55,31 +53,31 @@ class Told:
         return Row(number, "", DIGESTS[number], "") if 0 < number <= self.length else None
 
 
-def write_heads(path: Path, *numbers: int, identity: str = ID) -> None:
+def write_lines(path: Path, *numbers: int, identity: str = ID) -> None:
     path.write_text("".join(f"{identity} {number} {DIGESTS[number] or identity}\n" for number in numbers))
 
 
 def test_files_of_heads_are_those_that_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(heads.VARIABLE, raising=False)
-    assert find_heads(None) == ()
-    assert find_heads(tmp_path / "a") == (HeadFile(tmp_path / "a"),)
-    monkeypatch.setenv(heads.VARIABLE, str(tmp_path / "b"))
-    assert find_heads(None) == (HeadFile(tmp_path / "b"),)
-    assert find_heads(str(tmp_path / "a")) == (HeadFile(tmp_path / "a"), HeadFile(tmp_path / "b"))
-    monkeypatch.setenv(heads.VARIABLE, "")
-    assert find_heads(None) == ()
+    monkeypatch.delenv(checkpoints.VARIABLE, raising=False)
+    assert find_checkpoints(None) == ()
+    assert find_checkpoints(tmp_path / "a") == (Checkpoint(tmp_path / "a"),)
+    monkeypatch.setenv(checkpoints.VARIABLE, str(tmp_path / "b"))
+    assert find_checkpoints(None) == (Checkpoint(tmp_path / "b"),)
+    assert find_checkpoints(str(tmp_path / "a")) == (Checkpoint(tmp_path / "a"), Checkpoint(tmp_path / "b"))
+    monkeypatch.setenv(checkpoints.VARIABLE, "")
+    assert find_checkpoints(None) == ()
 
 
 def test_nothing_is_released_over_a_file_of_heads(tmp_path: Path) -> None:
-    HeadFile.open(str(tmp_path / "kept"))
+    Checkpoint.open(str(tmp_path / "kept"))
     with pytest.raises(InvalidInput, match="would replace the file that keeps the ledger's head"):
         refuse_inputs(tmp_path / "kept")
 
 
 def test_a_file_that_can_keep_no_head_is_refused_by_its_kind(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    (tmp_path / "text").write_text("something\n" + write_head(Told(1).head))
-    (tmp_path / "longer").write_text(write_head(Told(1).head) + "0\n")
+    (tmp_path / "text").write_text("something\n" + write_line(Told(1).head))
+    (tmp_path / "longer").write_text(write_line(Told(1).head) + "0\n")
     (tmp_path / "empty").touch()
     for name, message in (
         ("", "the file for the ledger's head is no file; got "),
@@ -90,17 +88,17 @@ def test_a_file_that_can_keep_no_head_is_refused_by_its_kind(tmp_path: Path) -> 
         ("a\0b", "a path cannot hold NUL"),
     ):
         with pytest.raises(InvalidInput) as refused:
-            HeadFile.open(f"{tmp_path}/{name}")
+            Checkpoint.open(f"{tmp_path}/{name}")
         assert str(refused.value).startswith(message), name
-    assert HeadFile.open(f"{tmp_path}/empty").path == tmp_path / "empty"
-    write_heads(tmp_path / "good", 1)
-    assert HeadFile.open(f"{tmp_path}/good").path == tmp_path / "good"
+    assert Checkpoint.open(f"{tmp_path}/empty").path == tmp_path / "empty"
+    write_lines(tmp_path / "good", 1)
+    assert Checkpoint.open(f"{tmp_path}/good").path == tmp_path / "good"
 
 
 def test_the_last_head_is_the_one_of_the_highest_number(tmp_path: Path) -> None:
-    file = HeadFile(tmp_path / "heads")
+    file = Checkpoint(tmp_path / "heads")
     assert file.last(ID) is None
-    write_heads(file.path, 1, 3, 2)
+    write_lines(file.path, 1, 3, 2)
     assert file.last(ID) == (3, DIGESTS[3])
     assert file.last(OTHER) is None
     with file.path.open("a") as stream:
@@ -111,8 +109,8 @@ def test_the_last_head_is_the_one_of_the_highest_number(tmp_path: Path) -> None:
 
 def test_a_file_of_heads_is_read_up_to_64_megabytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A line is 113 characters long, so that is more than half a million writes."""
-    file = HeadFile(tmp_path / "heads")
-    write_heads(file.path, 1)
+    file = Checkpoint(tmp_path / "heads")
+    write_lines(file.path, 1)
     os.truncate(file.path, 64 << 20)
     assert file.last(ID) == (1, DIGESTS[1])
     os.truncate(file.path, (64 << 20) + 1)
@@ -121,9 +119,9 @@ def test_a_file_of_heads_is_read_up_to_64_megabytes(tmp_path: Path, monkeypatch:
 
 
 def test_a_file_of_heads_that_cannot_be_read_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_heads(tmp_path / "heads", 1)
+    write_lines(tmp_path / "heads", 1)
     monkeypatch.setattr(Path, "open", lambda *_: (_ for _ in ()).throw(OSError(5, "Input/output error")))
-    for read in (lambda: HeadFile(tmp_path / "heads").last(ID), lambda: HeadFile.open(str(tmp_path / "heads"))):
+    for read in (lambda: Checkpoint(tmp_path / "heads").last(ID), lambda: Checkpoint.open(str(tmp_path / "heads"))):
         with pytest.raises(
             InvalidInput, match=r"^the ledger's head cannot be read; got .*heads \(Input/output error\)"
         ):
@@ -138,10 +136,10 @@ NOTHING = "nothing is noted of this ledger in the file that keeps its head: it m
 
 
 def test_a_ledger_is_compared_with_its_head(tmp_path: Path) -> None:
-    file = HeadFile(tmp_path / "heads")
+    file = Checkpoint(tmp_path / "heads")
     assert file.compare(Told(2)) == NOTHING
     for noted in range(4):
-        write_heads(file.path, noted)
+        write_lines(file.path, noted)
         for length in range(5):
             told = Told(length)
             assert file.compare(told) == ("" if length >= noted else LACKS.format(noted)), (noted, length)
@@ -152,7 +150,7 @@ def test_a_ledger_is_compared_with_its_head(tmp_path: Path) -> None:
 
 
 def test_which_ledgers_a_file_of_heads_accepts(tmp_path: Path) -> None:
-    file = HeadFile(tmp_path / "heads")
+    file = Checkpoint(tmp_path / "heads")
 
     def refuse(how: Callable[[Told], None]) -> str:
         try:
@@ -170,42 +168,42 @@ def test_which_ledgers_a_file_of_heads_accepts(tmp_path: Path) -> None:
     assert try_all() == (False, True, True)  # no file: nothing is noted, and one may begin
     file.path.touch()
     assert try_all() == (False, True, False)  # it may have been emptied
-    write_heads(file.path, 1, identity=OTHER)
+    write_lines(file.path, 1, identity=OTHER)
     assert try_all() == (False, True, True)
-    write_heads(file.path, 1)
+    write_lines(file.path, 1)
     assert try_all() == (True, True, True)
-    write_heads(file.path, 2)
+    write_lines(file.path, 2)
     assert try_all() == (False, False, False)
 
 
 def test_who_waits_for_the_lock_sees_what_was_noted_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another who holds the lock notes a later entry: the earlier one is not noted after it."""
-    file = HeadFile(tmp_path / "heads")
+    file = Checkpoint(tmp_path / "heads")
     locked: list[str] = []
 
     def wait(handle: int) -> None:
-        write_heads(file.path, 3)
+        write_lines(file.path, 3)
         locked.append(os.readlink(f"/proc/self/fd/{handle}"))
 
-    monkeypatch.setattr(heads, "wait_for_lock", wait)
+    monkeypatch.setattr(checkpoints, "wait_for_lock", wait)
     file.note(Told(2).head)
     assert (file.last(ID), locked) == ((3, DIGESTS[3]), [str(file.path)])
     assert len(file.path.read_text().splitlines()) == 1
 
 
 def test_a_head_is_added_once_on_a_line_of_its_own(tmp_path: Path) -> None:
-    file = HeadFile(tmp_path / "heads")
+    file = Checkpoint(tmp_path / "heads")
     before = len(os.listdir("/proc/self/fd"))
     for length in (0, 1, 1, 0, 2):
         file.note(Told(length).head)
-    assert file.path.read_text() == "".join(f"{write_head(Told(length).head)}\n" for length in (0, 1, 2))
+    assert file.path.read_text() == "".join(f"{write_line(Told(length).head)}\n" for length in (0, 1, 2))
     assert stat.S_IMODE(file.path.stat().st_mode) == 0o600
     file.path.write_text("torn")
     file.note(Told(2).head)
-    assert file.path.read_text() == f"torn\n{write_head(Told(2).head)}\n"
+    assert file.path.read_text() == f"torn\n{write_line(Told(2).head)}\n"
     assert len(os.listdir("/proc/self/fd")) == before
     with pytest.raises(InvalidInput) as refused:
-        HeadFile(tmp_path).note(Told(2).head)
+        Checkpoint(tmp_path).note(Told(2).head)
     assert str(refused.value) == (
         "entry 2 stands in the ledger, but could not be noted in the file that keeps its head; "
         f"got {tmp_path} (Is a directory); see to the file: the next write notes it"
@@ -216,7 +214,7 @@ def test_room_for_a_head_is_asked_of_the_file_or_of_its_folder(tmp_path: Path, m
     asked: list[tuple[Path, int]] = []
     allowed = [True, True, False]
     monkeypatch.setattr(os, "access", lambda path, mode: (asked.append((path, mode)), allowed.pop(0))[1])
-    file = HeadFile(tmp_path / "heads")
+    file = Checkpoint(tmp_path / "heads")
     file.check_room()
     file.path.touch()
     file.check_room()
@@ -226,209 +224,6 @@ def test_room_for_a_head_is_asked_of_the_file_or_of_its_folder(tmp_path: Path, m
 
 
 # Journals.
-
-
-@pytest.fixture
-def journal(state: Path) -> Any:
-    made = journals.open_journal(ID, TOKEN, 0)
-    yield made
-    made.remove()
-
-
-def test_a_note_is_read_as_it_was_written(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
-    lasting: list[Path] = []
-    monkeypatch.setattr(journals, "make_last", lasting.append)
-    for note in (Note("/ledger", Path("/out/a.csv"), "ab"), Note("/ledger"), Note("", Path("/b"), "")):
-        journal.write(note)  # a short one after a long one, too
-        assert journal.read() == journal.read() == note
-    assert lasting == [journal.path.parent] * 3
-    assert json.loads(journal.path.read_text()) == {"place": "", "target": "/b", "sha256": ""}
-
-
-def test_notes_that_are_torn_or_foreign(journal: Journal) -> None:
-    for torn in ("", '{"place": "/le', "\xff"):
-        journal.path.write_bytes(torn.encode("latin-1"))
-        assert journal.read() is None
-    sound = {"place": "/ledger", "target": "/out/a.csv", "sha256": "ab"}
-    for foreign in (
-        *([], 5, "text", None, {}),
-        *({**sound, name: value} for name in sound for value in (5, ["/a"], True)),
-        *({key: value for key, value in sound.items() if key != name} for name in sound),
-        *({**sound, "place": None}, {**sound, "sha256": None}),
-        *({**sound, "target": target} for target in ("", "a.csv", "../a.csv", "/", "/a\0b", "/\ud800")),
-    ):
-        journal.path.write_text(json.dumps(foreign))
-        with pytest.raises(ForeignJournal):
-            journal.read()
-    journal.path.write_text("[" * 60_000)
-    with pytest.raises(ForeignJournal):
-        journal.read()
-    journal.path.write_text(json.dumps({**sound, "target": None}))
-    assert journal.read() == Note("/ledger", None, "ab")
-
-
-def test_a_note_is_read_up_to_65_536_bytes(journal: Journal) -> None:
-    """Enough for every path that can be kept, however its characters are written."""
-    note = json.dumps({"place": "/ledger", "target": None, "sha256": ""})
-    journal.path.write_text(note.ljust(65_535) + " ")
-    assert journal.read() == Note("/ledger")
-    journal.path.write_text(note[:-1].ljust(65_536) + "}")
-    assert journal.read() is None
-
-
-def test_any_number_of_a_file_is_closed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the standard input was closed before, even 0 is the number of a file."""
-    closed: list[int] = []
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "close", closed.append)
-        for handle in (0, 1, 7):
-            journal = Journal(tmp_path, handle)
-            journal.close()
-            journal.close()
-    assert closed == [0, 1, 7]
-
-
-def test_a_journal_leaves_no_folder_of_its_own(state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    one, two = (journals.open_journal(ID, token, 0) for token in ("1" * 32, "2" * 32))
-    one.remove()
-    assert os.listdir(state / "reservations") == [two.path.name]
-    two.remove()
-    two.remove()
-    assert state.is_dir()  # it was named, and is not ours to remove
-    assert os.listdir(state) == []
-    monkeypatch.delenv(journals.STATE)
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    journals.open_journal(ID, TOKEN, 0).remove()
-    assert os.listdir(tmp_path) == []
-
-
-def test_a_journal_that_somebody_holds(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = len(os.listdir("/proc/self/fd"))
-    assert journals.is_held(journal.path) is journals.is_alive(ID, TOKEN) is True
-    assert journals.hold(journal.path) is None
-    with journals.held(journal.path) as nobody:
-        assert nobody is None
-    clock = iter([10.0, 10.5, 11.0, 11.5])
-    slept: list[float] = []
-    monkeypatch.setattr(journals, "time", SimpleNamespace(monotonic=lambda: next(clock), sleep=slept.append))
-    with pytest.raises(InvalidInput, match=r"^the reservation's journal is held by somebody else; try again$"):
-        journals.open_journal(ID, TOKEN, 1.0)
-    assert len(slept) == 2  # until the second is over
-    assert len(os.listdir("/proc/self/fd")) == before
-    journal.close()
-    assert journals.is_held(journal.path) is journals.is_alive(ID, TOKEN) is False
-    with journals.held(journal.path) as found:
-        assert found is not None
-        assert journals.is_held(journal.path)
-    assert not journals.is_held(journal.path)
-    journal.path.unlink()
-    assert journals.is_held(journal.path) is journals.is_alive(ID, TOKEN) is False
-    with pytest.raises(FileNotFoundError):
-        journals.hold(journal.path)
-
-
-def test_a_journal_that_was_removed_between_opening_and_locking_is_made_anew(
-    state: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    real, tried = journals.try_lock, []
-
-    def lock(handle: int) -> bool:
-        tried.append(handle)
-        path = state / "reservations" / f"{ID}-{TOKEN}"
-        if len(tried) == 1:
-            path.unlink()
-        elif len(tried) == 2:
-            path.rename(path.with_name("old"))
-            path.touch()
-        return real(handle)
-
-    monkeypatch.setattr(journals, "try_lock", lock)
-    before = len(os.listdir("/proc/self/fd"))
-    journal = journals.open_journal(ID, TOKEN, 0)
-    assert len(tried) == 3
-    assert os.path.samestat(os.stat(journal.path), os.fstat(journal._handle))
-    assert len(os.listdir("/proc/self/fd")) == before + 1
-    journal.close()
-
-
-def test_a_folder_that_another_removes_is_made_again(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real, left = os.open, [1]
-
-    def open_file(path: Any, *given: Any) -> int:
-        if left and str(path).endswith(TOKEN):
-            left.pop()
-            os.rmdir(state / "reservations")
-        return real(path, *given)
-
-    monkeypatch.setattr(os, "open", open_file)
-    journal = journals.open_journal(ID, TOKEN, 0)
-    assert not left
-    assert journal.path == state / "reservations" / f"{ID}-{TOKEN}"
-    journal.remove()
-
-
-def test_journals_are_known_by_their_names(journal: Journal) -> None:
-    folder = journal.path.parent
-    for name in (f"{OTHER}-{TOKEN}", f"{ID}-{TOKEN}0", f"{ID}_{TOKEN}", f"{ID}-{'G' * 32}", "notes"):
-        (folder / name).touch()
-    (folder / f"{ID}-{'2' * 32}").touch()
-    assert journals.list_journals(ID) == {TOKEN: journal.path, "2" * 32: folder / f"{ID}-{'2' * 32}"}
-    assert journals.list_journals(OTHER) == {TOKEN: folder / f"{OTHER}-{TOKEN}"}
-    assert journals.find_journal(ID, TOKEN) == journal.path
-    (folder / f"{ID}-{'3' * 32}").mkdir()
-    for token in ("3" * 32, "4" * 32, "", TOKEN[:-1], "../x"):
-        assert journals.find_journal(ID, token) is None
-    assert journals.find_journal(ID[:-1], TOKEN) is None
-    folder.chmod(0o750)
-    assert (journals.find_journal(ID, TOKEN), journals.list_journals(ID)) == (None, {})
-    folder.chmod(0o700)
-
-
-@pytest.mark.parametrize("mode", [0o701, 0o710, 0o720, 0o740, 0o702])
-def test_a_folder_that_others_can_enter_keeps_no_journal(state: Path, mode: int) -> None:
-    (state / "reservations").mkdir()
-    (state / "reservations").chmod(mode)
-    with pytest.raises(InvalidInput) as refused:
-        journals.open_journal(ID, TOKEN, 0)
-    assert str(refused.value) == (
-        f"the folder of journals is not private; got {state}/reservations; chmod 700, or name another in CELLRISK_STATE"
-    )
-
-
-def test_a_folder_of_another_user_or_none_keeps_no_journal(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (state / "reservations").mkdir(mode=0o700)
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "geteuid", lambda: os.getuid() + 1)
-        with pytest.raises(InvalidInput, match="the folder of journals is not private"):
-            journals.open_journal(ID, TOKEN, 0)
-    (state / "reservations").rmdir()
-    (state / "elsewhere").mkdir(mode=0o700)
-    (state / "reservations").symlink_to(state / "elsewhere")
-    with pytest.raises(
-        InvalidInput, match=r"^the folder of journals is no folder; got .*; name another in CELLRISK_STATE$"
-    ):
-        journals.open_journal(ID, TOKEN, 0)
-
-
-def test_where_state_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(journals.STATE, "some/where")
-    assert journals.state_folder() == Path("some/where").absolute()
-    monkeypatch.delenv(journals.STATE)
-    monkeypatch.setenv("HOME", "/home/me")
-    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
-    assert journals.state_folder() == Path("/home/me/.local/state/cellrisk")
-    monkeypatch.setenv("XDG_STATE_HOME", "/state")
-    assert journals.state_folder() == Path("/state/cellrisk")
-    monkeypatch.setattr(sys, "platform", "win32")
-    monkeypatch.setenv("LOCALAPPDATA", "/local")
-    assert journals.state_folder() == Path("/local/cellrisk")
-    monkeypatch.delenv("LOCALAPPDATA")
-    assert journals.state_folder() == Path("/home/me/AppData/Local/cellrisk")
-    monkeypatch.setattr(Path, "home", lambda: (_ for _ in ()).throw(RuntimeError("no home")))
-    with pytest.raises(
-        InvalidInput, match=r"^no journal .* this user has no home; name a private folder in CELLRISK_STATE$"
-    ):
-        journals.state_folder()
 
 
 # Descriptions.

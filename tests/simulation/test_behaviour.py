@@ -78,7 +78,7 @@ def test_post_sees_cells_and_levels_in_order() -> None:
 
 
 def test_tables_too_large_to_draw_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Cells in pieces, one release at a time: other draws, the same law, and whole releases for post."""
+    """Cells in pieces, one release at a time: other draws, the same distribution, and whole releases for post."""
     monkeypatch.setattr(releases, "COUNTS_AT_ONCE", 12)
     shapes = set()
 
@@ -89,7 +89,8 @@ def test_tables_too_large_to_draw_at_once(monkeypatch: pytest.MonkeyPatch) -> No
     table, mechanism = make(THREE), cr.Laplace(epsilon=1.0)
     found = simulate(table, mechanism, measures=["local", "expected"], releases=400)
     assert found.compare(cr.assess(table, mechanism, measures=["local", "expected"])).largest_z < 4
-    assert same(found, simulate(table, mechanism, measures=["local", "expected"], releases=400, post=look))
+    one, other = found.value(), simulate(table, mechanism, releases=400, post=look).value()
+    assert abs(one.mean - other.mean) < 5 * np.hypot(one.standard_error, other.standard_error)
     assert shapes == {(1, 6, 3)}
 
 

@@ -27,18 +27,17 @@ def make_release() -> cr.TogetherRelease:
 
 
 def save(place: Path, folder: Path, released: cr.TogetherRelease) -> None:
-    with Ledger(place) as ledger, ledger.reserve(**released.entry) as reservation:
-        reservation.save(released, folder)
+    with Ledger(place) as ledger:
+        ledger.save(released, folder)
 
 
 def look(place: Path, folder: Path) -> dict[str, Any]:
-    """What is there once what was left is settled."""
+    """What is there after `recover`."""
     with Ledger(place) as ledger:
-        ledger.settle()
+        ledger.recover(folder.parent)
         found = ledger.verify()
         told: dict[str, Any] = {"problems": [*map(tuple, found.problems)], "remarks": [*map(tuple, found.remarks)]}
         told["entries"] = len(ledger.entries(kind="release"))
-        told["pendings"] = len(ledger.pendings())
     told["files"] = sorted(os.listdir(folder)) if folder.exists() else []
     told["beside"] = sorted(name for name in os.listdir(folder.parent) if name not in ("ledger.db", folder.name))
     return told

@@ -18,7 +18,8 @@ import pytest
 import cellrisk as cr
 from cellrisk.cli import main
 from cellrisk.errors import CellriskError, InvalidInput
-from cellrisk.repeat.ledger import Ledger, pairing
+from cellrisk.repeat.ledger import Ledger
+from cellrisk.repeat.ledger.staging import Draft
 from cellrisk.repeat.together import releasing
 from tests.near import near
 from tests.together.deaths import WHOLE
@@ -154,8 +155,7 @@ def test_the_command_with_a_ledger_that_knows_the_set_as_one(folder: Path, capsy
 def test_what_was_changed_afterwards_is_found(folder: Path, place: str, how: str) -> None:
     released = make()
     with Ledger("ledger.db", create=True) as ledger:
-        with ledger.reserve(**released.entry) as reservation:
-            reservation.save(released, "released")
+        ledger.save(released, "released")
         assert ledger.verify().ok
         file = Path("released") / place
         if how == "deleted":
@@ -176,7 +176,6 @@ def test_a_limit_refuses_all_of_it_and_nothing_is_written(folder: Path, capsys: 
     assert sorted(os.listdir()) == before
     with Ledger("ledger.db") as ledger:
         assert ledger.entries(kind="release") == ()
-        assert ledger.pendings() == ()
 
 
 def test_a_failure_in_the_middle_leaves_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -197,12 +196,11 @@ def test_a_failure_in_the_middle_leaves_nothing(folder: Path, monkeypatch: pytes
     monkeypatch.undo()
     monkeypatch.chdir(folder)
     released = make()
-    monkeypatch.setattr(pairing, "_list_descriptions", lambda *_, **__: (_ for _ in ()).throw(OSError(28, "full")))
+    monkeypatch.setattr(Draft, "seal", lambda *_: (_ for _ in ()).throw(OSError(28, "full")))
     with Ledger("ledger.db") as ledger:
-        with pytest.raises(CellriskError, match="cannot be written"), ledger.reserve(**released.entry) as reservation:
-            reservation.save(released, "released")
+        with pytest.raises(CellriskError, match="cannot be written"):
+            ledger.save(released, "released")
         assert ledger.entries(kind="release") == ()
-        assert ledger.pendings() == ()
     assert sorted(os.listdir()) == before
 
 
@@ -228,7 +226,6 @@ def test_death_at_any_line(tmp_path: Path, stride: int) -> None:
     assert len(told) > 3
     for each in told:
         assert each["problems"] == each["remarks"] == each["beside"] == [], each
-        assert each["pendings"] == 0, each
         assert each["files"] == (WHOLE if each["entries"] else []), each
     assert (told[0]["entries"], told[-1]["entries"]) == (0, 1)
 
@@ -349,11 +346,7 @@ def test_a_policy_forbids_before_any_noise(folder: Path, capsys: pytest.CaptureF
     assert not Path("released").exists()
 
 
-def test_only_a_release_of_that_set_can_be_saved(folder: Path) -> None:
-    found, other = make(), make(tables=TABLES[:1])
-    with Ledger("ledger.db", create=True) as ledger, ledger.reserve(**found.entry) as reservation:
-        with pytest.raises(InvalidInput, match="not the one that was reserved"):
-            reservation.save(other, "released")
-        with pytest.raises(InvalidInput, match="never replaced"):
-            reservation.save(found, "released", force=True)
+def test_a_folder_is_never_replaced(folder: Path) -> None:
+    with Ledger("ledger.db", create=True) as ledger, pytest.raises(InvalidInput, match="never replaced"):
+        ledger.save(make(), "released", force=True)
     assert not Path("released").exists()

@@ -176,17 +176,10 @@ def _ask_release(asked: Request, sent: dict[str, bytes]) -> dict[str, Any]:
     mechanism = cr.mechanism(
         arguments.pop("mechanism", "geometric"), **{name: arguments.pop(name, None) for name in words}
     )
-    with (
-        cr.Ledger(book.pop("ledger")) as ledger,
-        ledger.reserve(
-            attribute=table.attribute(arguments.get("sensitive")).name,
-            quasi_identifiers=table.quasi_identifiers,
-            loss=mechanism,
-            **book,
-        ) as reservation,
-    ):
+    with cr.Ledger(book.pop("ledger")) as ledger:
+        ledger.check(mechanism, **{name: value for name, value in book.items() if name != "purpose"})
         released = cr.release(table, mechanism, **arguments)
-        entry = reservation.save(released, output, force=force)
+        entry = ledger.save(released, output, force=force, **book)
     return _describe(released, written=output, entry=entry.number)
 
 

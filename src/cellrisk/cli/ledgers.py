@@ -1,4 +1,4 @@
-"""The ledger's commands that keep the record: create, add, limit, list, show, verify, head, settle, abandon, export."""
+"""The ledger's commands that keep the record: create, add, limit, list, show, verify, checkpoint, recover, export."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class LedgerGroup(PanelGroup):
         "Commands": {
             **{
                 name: f"ledgers.{name}_command"
-                for name in ("create", "add", "limit", "list", "show", "verify", "head", "settle", "abandon", "export")
+                for name in ("create", "add", "limit", "list", "show", "verify", "checkpoint", "recover", "export")
             },
             "risk": "planning.risk_command",
             "plan": "planning.plan_command",
@@ -169,12 +169,24 @@ def list_command(
     cohort: CohortFilter = None,
     kind: Annotated[Text, option("Only entries of this kind: cohort, limit or release.", "NAME")] = None,
 ) -> None:
-    """Every entry, in order."""
+    """Every entry, in order, and the worst case of all releases to each cohort."""
     with ledger.open() as opened:
         entries, about = opened.entries(cohort, kind), str(opened)
+        names = [cohort] if cohort is not None else [each.name for each in opened.cohorts()]
+        worst = [(name, *opened.ceiling(name)) for name in names]
     rows = [[str(entry.number), entry.time[:19].replace("T", " "), entry.headline] for entry in entries]
     table = f"\n\n{aligned(['entry', 'time (UTC)', ''], rows, left=3)}" if rows else ""
-    say_either({"entries": [entry.to_dict() for entry in entries]}, f"{about}{table}", output.as_json)
+    told = [
+        f"{name}: {most.of_two if most is not None else f'the ceiling is not known: {why_not}.'}"
+        for name, most, why_not in worst
+        if most is None or most.releases
+    ]
+    ceilings = [
+        {"cohort": name, "ceiling": None if most is None else {"even_two": most.even_two, "sentence": most.of_two}}
+        for name, most, _ in worst
+    ]
+    document = {"entries": [entry.to_dict() for entry in entries], "cohorts": ceilings}
+    say_either(document, "\n\n".join([f"{about}{table}", *told]), output.as_json)
 
 
 def show_command(
@@ -248,7 +260,7 @@ def verify_command(
         stop_above_limit("the ledger is not as it was written")
 
 
-def head_command(ledger: WrittenLedgerOptions, output: OutputOptions) -> None:
+def checkpoint_command(ledger: WrittenLedgerOptions, output: OutputOptions) -> None:
     """The ledger's last entry, to be noted elsewhere: its id, number and digest.
 
     With --head, or CELLRISK_LEDGER_HEAD, it is noted in that file, and later writes check the ledger against it.
@@ -258,32 +270,23 @@ def head_command(ledger: WrittenLedgerOptions, output: OutputOptions) -> None:
     say_either({"head": line}, line, output.as_json)
 
 
-def settle_command(ledger: WrittenLedgerOptions, output: OutputOptions) -> None:
-    """Finish or undo what killed processes have left.
-
-    Every command that writes does this first. What another user or another machine has begun is left alone.
-    """
-    with ledger.open() as opened:
-        left = opened.settle()
-    verb = "is" if len(left) == 1 else "are"
-    told = f"{number_of(len(left), 'release')} {verb} being written, or cannot be reached from here."
-    say_either({"left": [pending.token for pending in left]}, told, output.as_json)
-
-
-def abandon_command(
+def recover_command(
     ledger: WrittenLedgerOptions,
-    token: Annotated[str, typer.Argument(metavar="RESERVATION", help="As verify names it.")],
+    folder: Annotated[str, typer.Argument(metavar="FOLDER", help="Where releases were written.")],
     output: OutputOptions,
 ) -> None:
-    """Give up a reservation of a machine that will not come back.
+    """Finish or remove what killed processes have left in a folder.
 
-    Its loss no longer counts as spent, unless its entry was already written. A reservation cannot be given up while its
-    process runs.
+    A release whose entry was written is moved into its place; files without an entry are removed. Every release into
+    the folder does this first.
     """
     with ledger.open() as opened:
-        stands = opened.abandon(token)
-    told = f"The reservation is given up.{' Its entry stands: its loss is spent.' if stands else ''}"
-    say_either({"abandoned": token, "entry_stands": stands}, told, output.as_json)
+        done = opened.recover(folder)
+    finished = ", ".join(done.finished) or "nothing"
+    told = f"Moved into place: {finished}. Removed: {number_of(done.removed, 'release')} without an entry."
+    if done.left:
+        told += f" Left alone: {number_of(done.left, 'release')} being written, or not as an entry says."
+    say_either({**done._asdict(), "finished": list(done.finished)}, told, output.as_json)
 
 
 def export_command(

@@ -14,9 +14,10 @@ from cellrisk.cli.help_panels import LEDGER
 from cellrisk.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from cellrisk.noise.mechanisms import Mechanism
     from cellrisk.publish.releasing.parents import Parents
+    from cellrisk.repeat.accounting.loss import Loss
     from cellrisk.repeat.ledger import Ledger
-    from cellrisk.repeat.ledger.pairing import Reservation
 
 CohortOption = Annotated[Text, option("The group of people covered.", "NAME", default="the ledger's only cohort")]
 CohortFilter = Annotated[Text, option("Only this cohort.", "NAME", default="all cohorts")]
@@ -71,7 +72,7 @@ class EntryOptions(WrittenLedgerOptions):
     new_ledger: NewLedger = False
 
     def arguments(self) -> dict[str, Any]:
-        """Arguments of `Ledger.add` and `Ledger.reserve`, which choose the cohort where none was named."""
+        """Arguments of `Ledger.add` and `Ledger.save`, which choose the cohort where none was named."""
         return {name: getattr(self, name) for name in ("cohort", "new_cohort", "part_of", "purpose")}
 
     def arguments_of_figure(self, ledger: Ledger | None) -> dict[str, Any]:
@@ -115,22 +116,24 @@ class RecordOptions(EntryOptions):
         """The ledger that is open, or the new one that was asked for; None where none was named."""
         return nullcontext(ledger) if self.ledger is None or ledger is not None else self.open(create=True)
 
-    @contextmanager
-    def reserved(self, ledger: Ledger | None, **entry: Any) -> Iterator[Reservation | None]:
-        """A release's loss set aside in the ledger, where there is one; ``entry`` says what is released."""
+    def check(self, ledger: Ledger | None, loss: Mechanism | Loss) -> None:
+        """Refuses a release past a limit of the ledger before any noise is drawn; of a new one, a name that it cannot
+        keep."""
+        if ledger is not None:
+            ledger.check(loss, self.cohort, new_cohort=self.new_cohort, part_of=self.part_of)
+        elif self.ledger is not None:
+            from cellrisk.repeat.ledger.entry import LONGEST_PURPOSE, check_cohort, check_text
+
+            check_text("the purpose", self.purpose, LONGEST_PURPOSE, empty=True)
+            check_cohort("everyone" if self.cohort is None else self.cohort)
+
+    def save(self, ledger: Ledger | None, released: Any, output: str, **how: Any) -> str:
+        """Saves what is released, with its entry where there is a ledger; says where that stands."""
         with self.opened_or_new(ledger) as opened:
             if opened is None:
-                yield None
-                return
-            with opened.reserve(**entry, **self.arguments()) as reservation:
-                yield reservation
-
-    def save(self, reservation: Reservation | None, released: Any, output: str, **how: Any) -> str:
-        """Saves what is released, with its entry where a loss was set aside; says where that stands."""
-        if reservation is None:
-            released.save(output, **how)
-            return ""
-        return f" {self.tell(reservation.ledger, reservation.save(released, output, **how))}"
+                released.save(output, **how)
+                return ""
+            return f" {self.tell(opened.id, opened.save(released, output, **how, **self.arguments()))}"
 
     def tell_parents(self, ledger: Ledger | None, parents: Parents | None) -> str:
         """Says so where the loss of parent counts, which a release shows, is not in the ledger; else nothing."""

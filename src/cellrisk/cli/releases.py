@@ -164,24 +164,23 @@ def release_command(
     frequencies = table.tabulate(outside="drop")
     policies = policy_of(context)
     obey(policies, frequencies, noise)
-    columns = {"attribute": frequencies.attribute().name, "quasi_identifiers": frequencies.quasi_identifiers}
-    with record.reserved(ledger, **columns, loss=noise) as reservation:
-        released = release(
-            frequencies,
-            noise,
-            exclude=exclude or (),
-            may_be_missing=parsing.split_names(may_be_missing),
-            observed_levels=parsing.split_names(observed_levels),
-            observed_cells_only=observed_cells_only,
-            clamp=clamp,
-            dense=dense,
-            parents=parents,
-            parent_count=parent_count,
-            policy=policies,
-            spreadsheet_safe=spreadsheet_safe,
-            progress=progress_bar("releasing"),
-        )
-        recorded = record.save(reservation, released, output, force=force)
+    record.check(ledger, noise)
+    released = release(
+        frequencies,
+        noise,
+        exclude=exclude or (),
+        may_be_missing=parsing.split_names(may_be_missing),
+        observed_levels=parsing.split_names(observed_levels),
+        observed_cells_only=observed_cells_only,
+        clamp=clamp,
+        dense=dense,
+        parents=parents,
+        parent_count=parent_count,
+        policy=policies,
+        spreadsheet_safe=spreadsheet_safe,
+        progress=progress_bar("releasing"),
+    )
+    recorded = record.save(ledger, released, output, force=force)
     answer(released, settings.as_json, raw=False)
     if not settings.as_json:
         say(f"\nWritten to {Path(output)}, described in {Path(output)}.json.{recorded}")
@@ -208,9 +207,9 @@ def _release_set(
     asked = read_set_file(set_file)
     check_folder(output)
     ledger = context.with_resource(record.opened())
-    with record.reserved(ledger, **plan_entry(**asked)) as reservation:
-        released = release_together(**asked, **how, policy=policy_of(context), progress=progress_bar("releasing"))
-        recorded = record.save(reservation, released, output)
+    record.check(ledger, plan_entry(**asked)["loss"])
+    released = release_together(**asked, **how, policy=policy_of(context), progress=progress_bar("releasing"))
+    recorded = record.save(ledger, released, output)
     answer(released, settings.as_json, raw=False)
     if not settings.as_json:
         say(f"\nWritten to {output}, each table with its description, and the list of all in set.json.{recorded}")

@@ -24,7 +24,7 @@ INTERRUPTED = 130
 PATIENCE = 1.5
 """Seconds that the main thread has to unwind."""
 SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
-LEDGER = "cellrisk.repeat.ledger.pairing"
+LEDGER = "cellrisk.repeat.ledger.staging"
 NOT_KNOWN = "a release that was being written to the ledger stands or not: cellrisk ledger list tells"
 
 _unfinished: dict[str, None] = {}

@@ -94,7 +94,7 @@ def _write_release(report: Report, given: Given, asked: requests.Setting, folder
         spreadsheet_safe=asked.spreadsheet_safe,
         progress=partial(report, "releasing"),
     )
-    given.policies.forbid(table, mechanism, given.sensitive)  # before anything is reserved in a ledger
+    given.policies.forbid(table, mechanism, given.sensitive)  # before anything is drawn
     name = f"{stem(given.recipe.name)}-release"
     if given.ledger is None:
         target = folder / f"{name}.csv"
@@ -104,13 +104,13 @@ def _write_release(report: Report, given: Given, asked: requests.Setting, folder
         if not (asked.purpose and asked.cohort):
             raise InvalidInput("the ledger needs to know why this is released, and about whom", fix="give both")
         entry: dict[str, Any] = {"purpose": asked.purpose, "cohort": asked.cohort, "new_cohort": asked.new_cohort}
-        entry |= {"attribute": given.sensitive, "quasi_identifiers": table.quasi_identifiers}
         releases = Path(given.releases)
         releases.mkdir(exist_ok=True)
         target = releases / f"{name}-{secrets.token_hex(4)}.csv"
-        with cr.Ledger(given.ledger) as ledger, ledger.reserve(loss=mechanism, **entry) as reservation:
+        with cr.Ledger(given.ledger) as ledger:
+            ledger.check(mechanism, asked.cohort, new_cohort=asked.new_cohort)
             released = draw()
-            reservation.save(released, target)
+            ledger.save(released, target, **entry)
     archive = folder / f"{name}.zip"
     with zipfile.ZipFile(archive, "x", zipfile.ZIP_DEFLATED) as packed:
         for path in (target, Path(f"{target}.json")):

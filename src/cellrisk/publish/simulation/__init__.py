@@ -14,7 +14,7 @@ from cellrisk.noise.mechanisms import mechanism as read_mechanism
 from cellrisk.publish.scenarios import SCENARIOS, Scenario
 from cellrisk.publish.simulation.attacks import FigureAttackers, FigureEstimate
 from cellrisk.publish.simulation.comparison import Comparison, SimulatedDifference
-from cellrisk.publish.simulation.releases import CountLaw, Post, Releases
+from cellrisk.publish.simulation.releases import CountLaw, NoisyCounts, Post, Releases
 from cellrisk.publish.simulation.simulation_result import Estimate, Exposed, Simulation, summarise_scenarios
 from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, Belief, why_unknown
 from cellrisk.risk.figures import Attacker
@@ -113,7 +113,9 @@ def simulate(
     attribute = table.attribute(sensitive)
     names = tuple(dict.fromkeys(("local", *names)))
     fitted = priors.fit(attribute, names)
-    drawn = Releases(table.cells(attribute.name), mechanism, int(releases), post)
+    cells = table.cells(attribute.name)
+    size = None if post is None else cells.n_cells * len(cells.levels)  # post looks at all cells
+    drawn = Releases(cells, NoisyCounts(mechanism, post, size), int(releases))
     attackers = _find_attackers(attribute, mechanism, int(releases), Attacker.of(certainty, belief))
     report = StepCounter(progress, drawn.steps * len(names))
     outcomes = {

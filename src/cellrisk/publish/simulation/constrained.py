@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -17,8 +17,7 @@ from cellrisk.publish.releasing.covered_counts import CoveredCounts, cover_count
 from cellrisk.publish.releasing.domain import Rule, read_domain
 from cellrisk.publish.releasing.given_parents import read_parents
 from cellrisk.publish.releasing.parents import ParentGroups, check_constrained, find_parent_groups
-from cellrisk.publish.simulation.attacks import Outcomes
-from cellrisk.publish.simulation.releases import COUNTS_AT_ONCE, Drawn, attack_releases
+from cellrisk.publish.simulation.releases import CountLaw, Releases
 from cellrisk.publish.simulation.simulation_result import Estimate, Simulation, summarise_scenarios
 from cellrisk.risk.priors import Fitted
 from cellrisk.system.arrays import Floats, Integers, number_keys
@@ -89,8 +88,9 @@ def simulate_constrained(
             fix="use fewer or coarser quasi-identifiers",
         )
     parent_groups = find_parent_groups(read_parents(parents, parent_count), grid)
-    drawn = ConstrainedReleases(domain.cells, grid, parent_groups, mechanism, number)
-    outcomes = drawn.attack(np.random.default_rng(first), StepCounter(progress, number))
+    drawn = Releases(domain.cells, ConstrainedCounts(domain.cells, grid, parent_groups, mechanism), number)
+    law = CountLaw("local", None, None)
+    outcomes = drawn.attack(law, np.random.default_rng(first), StepCounter(progress, drawn.steps))
     return Simulation(
         table=table,
         mechanism=mechanism,
@@ -106,29 +106,21 @@ def simulate_constrained(
 
 
 @dataclass(frozen=True, eq=False)
-class ConstrainedReleases:
-    """Releases of a whole domain, each made consistent with the same parents."""
+class ConstrainedCounts:
+    """Releases of a whole domain, each made consistent with the same parents; the non-empty cells of them are read."""
 
     cells: Cells
     grid: CoveredCounts
     parent_groups: ParentGroups
     mechanism: Mechanism
-    releases: int
 
-    def attack(self, generator: np.random.Generator, report: StepCounter) -> Outcomes:
-        """What the attackers find, one number a release: shares of the cells, and of the records."""
-        truth, step = self._truth, max(1, COUNTS_AT_ONCE // len(self._counts))
+    @property
+    def size(self) -> int:
+        return len(self._counts)
 
-        def draw() -> Iterator[Drawn]:
-            for start in range(0, self.releases, step):
-                some = slice(start, min(start + step, self.releases))
-                yield some, truth.sum(axis=(0, 1)), truth, self._draw(some.stop - some.start, generator)
-                report.add(some.stop - some.start)
-
-        return attack_releases(draw(), self.cells, self.releases, every_attack=True)
-
-    def _draw(self, releases: int, generator: np.random.Generator) -> Floats:
-        """Some releases of the non-empty cells: (levels, releases, cells)."""
+    def publish(
+        self, counts: Floats, releases: int, generator: np.random.Generator, lessen: bool
+    ) -> tuple[Floats, None]:
         noisy = self.mechanism.noise.sample(generator, (releases, len(self._counts)))
         noisy += self._counts
         parent_groups, n_groups = self.parent_groups, len(self.parent_groups.totals)
@@ -138,7 +130,7 @@ class ConstrainedReleases:
         published = several.make_consistent(whole, generator.random).reshape(releases, -1)
         released = np.take(published, np.minimum(self._where, len(self._counts) - 1), axis=1)
         released[:, self._where == len(self._counts)] = 0
-        return np.ascontiguousarray(np.moveaxis(released, 1, 0), np.float64)
+        return np.ascontiguousarray(np.moveaxis(released, 1, 0), np.float64), None
 
     @cached_property
     def _counts(self) -> Floats:
@@ -154,8 +146,3 @@ class ConstrainedReleases:
         where = np.searchsorted(every, places)
         found = every[np.minimum(where, len(every) - 1)] == places
         return np.where(found, where, len(every))
-
-    @property
-    def _truth(self) -> Floats:
-        """(levels, 1, cells): the table's counts in the non-empty cells."""
-        return np.append(self._counts, 0.0)[self._where][:, None, :]

@@ -7,17 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cellrisk.counts.profiles import Block
 from cellrisk.counts.table import require_table
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.perturbations import Perturbation, read_perturbation
-from cellrisk.publish.simulation.attacks import mean_and_error
+from cellrisk.publish.simulation.attacks import delete_one, mean_and_error
+from cellrisk.publish.simulation.releases import CountLaw, Releases
 from cellrisk.risk.measures import Local
 from cellrisk.risk.people import count_people
 from cellrisk.risk.perturbed.equal_risk import find_distance
 from cellrisk.risk.perturbed.figures import sum_caused
 from cellrisk.system.arrays import Floats
 from cellrisk.system.checks import MOST_RELEASES, require_whole_number
+from cellrisk.system.progress import StepCounter
 from cellrisk.system.results import Result
 from cellrisk.system.text import CURATOR_NOTE, aligned, number_of, say_error
 
@@ -134,42 +135,50 @@ def simulate_perturbation(
     local = float(Local().average(profiles, channel, ("exact",))["exact", "uniform"][0])
     people = count_people(profiles, made.channel)
     exact = (people.mean, sum_caused(profiles, made), local * profiles.n_cells, find_distance(profiles, made))
-    drawn = np.array([_draw(profiles.blocks, profiles.n_levels, made, generator) for _ in range(number)])
-    drawn[:, 3] /= 2.0 * profiles.n_records
+    drawn = Releases(table.cells(attribute.name), PerturbedCounts(made), number)
+    reader = Differences(np.zeros(number), np.zeros(number))
+    outcomes = drawn.attack(CountLaw("local", None, None), generator, StepCounter(None, drawn.steps), reader)
+    shown = outcomes.shares["homogeneity", "exact", "uniform"] * profiles.n_cells
+    numbers = (outcomes.exposed.astype(np.float64), reader.caused, shown, reader.moved / (2.0 * profiles.n_records))
     figures = tuple(
         SimulatedFigure(name, *mean_and_error(values), float(true))
-        for name, values, true in zip(FIGURES, drawn.T, exact, strict=True)
+        for name, values, true in zip(FIGURES, numbers, exact, strict=True)
     )
     return PerturbedSimulation(made, attribute.name, number, int(seed), figures)
 
 
-def _draw(
-    blocks: tuple[Block, ...], n_levels: int, made: Perturbation, generator: np.random.Generator
-) -> tuple[float, float, float, float]:
-    """One publication: exposed, caused, cells that show a true value alone, and the sum of differences."""
-    exposed = caused = shows = moved = 0.0
-    for block in blocks:
-        counts = np.repeat(block.counts, block.cells, axis=0)
-        padded = np.zeros((len(counts), n_levels), np.int64)
-        padded[:, : counts.shape[1]] = counts
-        uniform = generator.random(padded.shape)
-        published = _publish(padded, uniform, made)
-        alone = (published > 0) & ((published > 0).sum(axis=1, keepdims=True) == 1)
-        others = ((published > 0).sum(axis=1, keepdims=True) - (published > 0)) == 0
-        less = _publish(np.maximum(padded - 1, 0), uniform, made)
-        exposed += float((padded * alone).sum())
-        caused += float((padded * (alone.astype(np.float64) - ((less > 0) & others))).sum())
-        shows += float((alone & (padded > 0)).sum())
-        moved += float(np.abs(published - padded).sum())
-    return exposed, caused, shows, moved
+@dataclass(frozen=True, eq=False)
+class PerturbedCounts:
+    """Publications of which each count is drawn from its row, with one random number for each."""
+
+    made: Perturbation
+    size: None = None
+
+    def publish(
+        self, counts: Floats, releases: int, generator: np.random.Generator, lessen: bool
+    ) -> tuple[Floats, Floats]:
+        uniform = generator.random((len(counts), releases, counts.shape[2]))
+        every = np.broadcast_to(counts, uniform.shape)
+        return self._choose(every, uniform), self._choose(np.maximum(every - 1.0, 0.0), uniform)
+
+    def _choose(self, counts: Floats, uniform: Floats) -> Floats:
+        """Each count as the value at which its row's sums pass its random number."""
+        published = np.zeros_like(uniform)
+        for count in np.unique(counts).tolist():
+            values, chances = self.made.row(int(count))
+            chosen = counts == count
+            places = np.searchsorted(np.cumsum(chances), uniform[chosen], side="right")
+            published[chosen] = values[np.minimum(places, len(values) - 1)]
+        return published
 
 
-def _publish(counts: Any, uniform: Floats, made: Perturbation) -> Any:
-    """Each count as the value at which its row's sums pass its random number."""
-    published = np.zeros_like(counts)
-    for count in np.unique(counts).tolist():
-        values, chances = made.row(count)
-        chosen = counts == count
-        places = np.searchsorted(np.cumsum(chances), uniform[chosen], side="right")
-        published[chosen] = values[np.minimum(places, len(values) - 1)]
-    return published
+@dataclass(frozen=True, eq=False)
+class Differences:
+    """People given away by their own record, and the sum of all differences of counts, in each publication."""
+
+    caused: Floats
+    moved: Floats
+
+    def read(self, some: slice, counts: Floats, released: Floats, lessened: Floats) -> None:
+        self.caused[some] += delete_one(released, lessened, counts)
+        self.moved[some] += np.abs(released - counts).sum(axis=(0, 2))

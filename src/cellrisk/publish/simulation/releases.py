@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from cellrisk.counts.cells import Cells
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import Mechanism
-from cellrisk.publish.simulation.attacks import FigureAttackers, Key, Outcomes, attack_cells
+from cellrisk.publish.simulation.attacks import Key, Outcomes, attack_cells
 from cellrisk.risk.measures import MEASURES, NEED_PRIOR, NEED_SIZES, Dirichlet, SizeDistribution
 from cellrisk.system.arrays import Floats, Integers
 from cellrisk.system.progress import StepCounter
@@ -25,8 +25,6 @@ COUNTS_AT_ONCE = 1 << 16
 """Counts that are drawn together: part of the order that a seed stands for, so never to be changed."""
 Post = Callable[[Floats], Floats]
 """What is done to releases before they are published: (releases, cells, levels) to the same."""
-Drawn = tuple[slice, Floats, Floats, Floats]
-"""Which releases, the records that some cells of the table hold, the counts behind the releases, and the releases."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,25 +118,65 @@ def _draw_labels(size: Integers, shares: Floats, generator: np.random.Generator)
     return np.ascontiguousarray(np.moveaxis(drawn, -1, 0), dtype=np.float64)
 
 
+class Publisher(Protocol):
+    """How releases are made from counts."""
+
+    @property
+    def size(self) -> int | None:
+        """The counts that one release needs at once; None if cells can be published a few at a time."""
+
+    def publish(
+        self, counts: Floats, releases: int, generator: np.random.Generator, lessen: bool
+    ) -> tuple[Floats, Floats | None]:
+        """Some releases of cells, (levels, releases, cells); and, if asked for and known, of each count what would be
+        released with one record less and the same noise. ``counts`` has the same shape, or one release for all."""
+
+
+class Reader(Protocol):
+    """An attacker who reads releases part by part."""
+
+    def read(self, some: slice, counts: Floats, released: Floats, lessened: Floats) -> None:
+        """Read some cells of some releases."""
+
+
+@dataclass(frozen=True, eq=False)
+class NoisyCounts:
+    """Releases with the noise of a mechanism, rounded and zero below its threshold; then ``post``, if there is one."""
+
+    mechanism: Mechanism
+    post: Post | None
+    size: int | None
+
+    def publish(
+        self, counts: Floats, releases: int, generator: np.random.Generator, lessen: bool
+    ) -> tuple[Floats, Floats | None]:
+        noisy = self.mechanism.noise.sample(generator, (len(counts), releases, counts.shape[2]))
+        noisy += counts
+        if self.post is None:
+            lessened = round_counts(noisy - 1.0, self.mechanism.threshold) if lessen else None
+            return round_counts(noisy, self.mechanism.threshold), lessened
+        released = np.ascontiguousarray(np.moveaxis(round_counts(noisy, self.mechanism.threshold), 0, 2))
+        return np.ascontiguousarray(np.moveaxis(apply_post(self.post, released), 2, 0)), None
+
+
 @dataclass(frozen=True, eq=False)
 class Releases:
-    """The releases of one table through one mechanism."""
+    """Releases of one table, drawn and attacked part by part."""
 
     cells: Cells
-    mechanism: Mechanism
+    publisher: Publisher
     releases: int
-    post: Post | None = None
 
     @cached_property
     def _pieces(self) -> list[slice]:
         """The cells that are drawn together: all of them, but for a table too large for that."""
-        step = max(1, COUNTS_AT_ONCE // len(self.cells.levels))
+        step = max(1, COUNTS_AT_ONCE // len(self.cells.levels)) if self.publisher.size is None else self.cells.n_cells
         return [slice(start, min(start + step, self.cells.n_cells)) for start in range(0, self.cells.n_cells, step)]
 
     @cached_property
     def _chunks(self) -> list[slice]:
         """The releases that are drawn together: at least one."""
-        step = max(1, COUNTS_AT_ONCE // (self.cells.n_cells * len(self.cells.levels)))
+        step = max(1, COUNTS_AT_ONCE // (self.publisher.size or self.cells.n_cells * len(self.cells.levels)))
         return [slice(start, min(start + step, self.releases)) for start in range(0, self.releases, step)]
 
     @property
@@ -147,54 +185,32 @@ class Releases:
         return len(self._chunks) * len(self._pieces)
 
     def attack(
-        self,
-        law: CountLaw,
-        generator: np.random.Generator,
-        report: StepCounter,
-        figures: FigureAttackers | None = None,
+        self, law: CountLaw, generator: np.random.Generator, report: StepCounter, reader: Reader | None = None
     ) -> Outcomes:
         """What the attackers find, one number a release: shares of the cells, and of the records.
 
-        ``figures`` read the same releases, where nothing is done to them.
+        ``reader`` reads the same releases, if what they would be with one record less is known.
         """
-
-        def draw() -> Iterator[Drawn]:
-            for some in self._chunks:
-                for sizes, counts, released, lessened in self._drawn(
-                    law, some.stop - some.start, generator, figures is not None
-                ):
-                    if figures is not None and lessened is not None:
-                        figures.read(some, counts, released, lessened)
-                    yield some, sizes, counts, released
-                    report.add(1)
-
-        return attack_releases(draw(), self.cells, self.releases, every_attack=law.fixed)
-
-    def _drawn(
-        self, law: CountLaw, releases: int, generator: np.random.Generator, lessen: bool
-    ) -> Iterator[tuple[Floats, Floats, Floats, Floats | None]]:
-        """For each piece of the cells: their sizes in the table, the counts behind the releases, the releases, and what
-        would be released of each count with one record less."""
-        drawn = self._noised(law, releases, generator, lessen and self.post is None)
-        if self.post is None:
-            yield from drawn
-            return
-        whole = list(drawn)  # a consistency step looks at all cells
-        released = np.concatenate([np.moveaxis(piece, 0, 2) for _, _, piece, _ in whole], axis=1)
-        published = np.moveaxis(apply_post(self.post, np.ascontiguousarray(released)), 2, 0)
-        for rows, (sizes, counts, _, _) in zip(self._pieces, whole, strict=True):
-            yield sizes, counts, np.ascontiguousarray(published[:, :, rows]), None
-
-    def _noised(
-        self, law: CountLaw, releases: int, generator: np.random.Generator, lessen: bool
-    ) -> Iterator[tuple[Floats, Floats, Floats, Floats | None]]:
-        for rows in self._pieces:
-            truth = self._truth if len(self._pieces) == 1 else self._counts(rows)
-            counts = law.draw(truth, releases, generator)
-            released = self.mechanism.noise.sample(generator, (len(truth), releases, truth.shape[1]))
-            released += counts
-            lessened = round_counts(released - 1.0, self.mechanism.threshold) if lessen else None
-            yield truth.sum(axis=0), counts, round_counts(released, self.mechanism.threshold), lessened
+        shares: dict[Key, Floats] = {}
+        exposed = np.zeros(self.releases, np.int64)
+        scenarios = np.zeros((8, self.releases), np.int64)
+        for some in self._chunks:
+            for rows in self._pieces:
+                truth = self._truth if len(self._pieces) == 1 else self._counts(rows)
+                counts = law.draw(truth, some.stop - some.start, generator)
+                released, lessened = self.publisher.publish(
+                    counts, some.stop - some.start, generator, reader is not None
+                )
+                if reader is not None and lessened is not None:
+                    reader.read(some, counts, released, lessened)
+                found = attack_cells(released, counts, truth.sum(axis=0), every_attack=law.fixed)
+                for key, values in found.shares.items():
+                    shares.setdefault(key, np.zeros(self.releases))[some] += values
+                exposed[some] += found.exposed
+                scenarios[:, some] += found.scenarios
+                report.add(1)
+        total = {"uniform": self.cells.n_cells, "records": int(self.cells.sizes.sum())}
+        return Outcomes({key: values / total[key[2]] for key, values in shares.items()}, exposed, scenarios)
 
     @cached_property
     def _truth(self) -> Floats:
@@ -206,21 +222,6 @@ class Releases:
         some: Integers = np.arange(self.cells.offsets[rows.start], self.cells.offsets[rows.stop])
         counts[self.cells.level[some], self.cells.cell[some] - rows.start] = self.cells.count[some]
         return counts
-
-
-def attack_releases(drawn: Iterable[Drawn], cells: Cells, releases: int, every_attack: bool) -> Outcomes:
-    """What the attackers find in releases that are drawn part by part: shares of the cells, and of the records."""
-    shares: dict[Key, Floats] = {}
-    exposed = np.zeros(releases, np.int64)
-    scenarios = np.zeros((8, releases), np.int64)
-    for some, sizes, counts, released in drawn:
-        found = attack_cells(released, counts, sizes, every_attack)
-        for key, values in found.shares.items():
-            shares.setdefault(key, np.zeros(releases))[some] += values
-        exposed[some] += found.exposed
-        scenarios[:, some] += found.scenarios
-    total = {"uniform": cells.n_cells, "records": int(cells.sizes.sum())}
-    return Outcomes({key: values / total[key[2]] for key, values in shares.items()}, exposed, scenarios)
 
 
 def round_counts(noisy: Floats, threshold: float) -> Floats:

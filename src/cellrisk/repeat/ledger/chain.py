@@ -10,9 +10,6 @@ from typing import Any, NamedTuple
 
 from cellrisk.errors import InvalidInput
 
-MOST_TRIED = 1 << 26
-"""Bytes that are digested at most to find out which numbers entries had before they were moved."""
-
 
 class Row(NamedTuple):
     """An entry as it is stored."""
@@ -68,7 +65,7 @@ def find_breaks(rows: Sequence[Row], head: Head, unreadable: frozenset[int] = fr
     recomputed = {row.number: compute_digest(row.number, row.previous, row.body) for row in rows}
     by_number = {row.number: row for row in rows}
     counts = Counter(row.number for row in rows)
-    numbering = _Numbering(rows, recomputed)
+    numbers = {digest: number for number, digest in recomputed.items()} | {row.digest: row.number for row in rows}
     expected = 1
     for number in sorted({*by_number, *unreadable, head.number + 1}):
         if number > expected:
@@ -85,7 +82,7 @@ def find_breaks(rows: Sequence[Row], head: Head, unreadable: frozenset[int] = fr
             if number > head.number:
                 yield Problem(number, "stands after what the ledger gives as its last entry: it was inserted")
             before = {head.id} if number == 1 else _digests(by_number.get(number - 1), recomputed)
-            yield from _check_row(by_number[number], by_number, recomputed, before, head, numbering)
+            yield from _check_row(by_number[number], by_number, recomputed, before, head, numbers)
     last = by_number.get(head.number)
     noted = _digests(last, recomputed) if head.number else {head.id}
     if noted and head.digest not in noted:
@@ -103,52 +100,20 @@ def check_links(rows: Sequence[Row], number: int, previous: str, head: Head) -> 
         raise InvalidInput("the ledger is damaged or was changed at its end", fix="verify tells more")
 
 
-class _Numbering:
-    """Finds the number that a moved entry had: likely ones are always tried, all others while that is cheap.
-
-    An entry had the number after that of the one it follows, or was moved as far as the one found before it.
-    """
-
-    def __init__(self, rows: Sequence[Row], recomputed: Mapping[int, str]) -> None:
-        self._numbers = {digest: number for number, digest in recomputed.items()}
-        self._numbers |= {row.digest: row.number for row in rows}
-        self._n_rows = len(rows)
-        self._moved = 0
-        self._left = MOST_TRIED
-
-    def find(self, row: Row) -> int:
-        """The number under which an entry has its digest; 0 where none was found."""
-        for number in self._candidates(row):
-            if compute_digest(number, row.previous, row.body) == row.digest:
-                self._moved = number - row.number
-                return number
-        return 0
-
-    def _candidates(self, row: Row) -> Iterator[int]:
-        yield row.number + self._moved
-        if row.previous in self._numbers:
-            yield self._numbers[row.previous] + 1
-        for step in range(1, self._n_rows + 2):
-            self._left -= 2 * len(f"{row.number}\n{row.previous}\n{row.body}")
-            if self._left < 0:
-                return
-            yield row.number - step
-            yield row.number + step
-
-
 def _check_row(
     row: Row,
     rows: Mapping[int, Row],
     recomputed: Mapping[int, str],
     before: set[str],
     head: Head,
-    numbering: _Numbering,
+    numbers: Mapping[str, int],
 ) -> Iterator[Problem]:
     if row.digest != recomputed[row.number]:
-        written = numbering.find(row)
         following = rows[row.number + 1].previous if row.number + 1 in rows else head.digest
-        if written:
-            yield Problem(row.number, f"was written as entry {written}: entries were moved")
+        likely = {numbers.get(row.previous, 0) + 1, row.number - 1, row.number + 1} - {row.number}
+        moved = [number for number in likely if compute_digest(number, row.previous, row.body) == row.digest]
+        if moved:
+            yield Problem(row.number, f"was written as entry {moved[0]}: entries were moved")
         elif following == recomputed[row.number]:
             yield Problem(row.number, "has a digest that is not its own: the digest was edited")
         else:

@@ -22,52 +22,25 @@ from cellrisk.system.words import Operator
 
 if TYPE_CHECKING:
     from cellrisk.repeat.accounting.composition import Composition
-    from cellrisk.repeat.ledger.store import Pending
 
 MOST_LISTED = 20
 
 
 @dataclass(frozen=True)
-class Reserved:
-    """A release that is not finished: its loss counts as spent."""
-
-    cohort: str
-    loss: Loss
-    declares: bool = False
-    """Whether it brings its cohort with it."""
-    part_of: str | None = None
-
-    @staticmethod
-    def of(pending: Pending) -> Reserved:
-        body = pending.body
-        return Reserved(body["cohort"], Loss.from_dict(body["loss"]), body["declares"], body["part_of"])
-
-
-@dataclass(frozen=True)
 class LedgerState:
-    """What a ledger's entries and reservations say together, at one moment."""
+    """What a ledger's entries say together, at one moment."""
 
     entries: tuple[Entry, ...]
-    reserved: tuple[Reserved, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuses cohorts that do not hang together: to follow them could lead round in a circle."""
         for problem in find_undeclared(self.entries):
             raise InvalidInput(f"the ledger is damaged: entry {problem.entry} {problem.text}", fix="verify tells more")
-        for each in self.reserved:
-            if each.part_of is not None and each.part_of not in self.declared:
-                raise InvalidInput("the ledger is damaged: a reservation is part of no cohort", fix="verify tells more")
 
     @cached_property
     def declared(self) -> dict[str, str | None]:
         """The cohorts, and what each is part of."""
         return {entry.cohort: entry.part_of for entry in self.entries if entry.kind == "cohort"}
-
-    @cached_property
-    def announced(self) -> dict[str, str | None]:
-        """Cohorts that only an unfinished release declares."""
-        named = {each.cohort: each.part_of for each in self.reserved if each.declares}
-        return {cohort: part_of for cohort, part_of in named.items() if cohort not in self.declared}
 
     @cached_property
     def limits(self) -> dict[str, Limit]:
@@ -84,7 +57,9 @@ class LedgerState:
             return named
         known = list(self.declared)
         if len(known) > 1 or (new and known):
-            raise InvalidInput("no cohort was named", allowed=", ".join(known), fix="name it: --cohort NAME")
+            raise InvalidInput(
+                "no cohort was named", allowed=", ".join(known), fix=f"name it: {argument('cohort', known[0])}"
+            )
         return known[0] if known else "everyone"
 
     def require(self, cohort: str) -> str:
@@ -92,10 +67,6 @@ class LedgerState:
         name = check_cohort(cohort)
         if name in self.declared:
             return name
-        if name in self.announced:
-            raise InvalidInput(
-                f"cohort '{name}' is only declared by a release that is not finished", fix="try again when it is"
-            )
         known = list(self.declared)
         near = [each for each in known if fold(each) == fold(name)] or difflib.get_close_matches(name, known)
         more = f" and {len(known) - MOST_LISTED:,} more" if len(known) > MOST_LISTED else ""
@@ -103,7 +74,8 @@ class LedgerState:
         raise UnknownName(
             f"the ledger has no cohort '{name}'",
             allowed=", ".join(known[:MOST_LISTED]) + more if known else None,
-            fix=f"{hint}new_cohort=True (--new-cohort) declares it: people that no other cohort covers",
+            fix=f"{hint}{argument('new_cohort', True)} declares it: people that no other cohort covers",
+            code="unknown-cohort",
         )
 
     def find_declaration(self, cohort: str, new: bool, part_of: str | None) -> Cohort | None:
@@ -111,38 +83,36 @@ class LedgerState:
         name = check_cohort(cohort)
         if not new and part_of is not None:
             raise InvalidInput(
-                "part_of is said when a cohort is declared", fix="say new_cohort=True (--new-cohort) too"
+                f"{argument('part_of')} is said when a cohort is declared",
+                fix=f"say {argument('new_cohort', True)} too",
             )
-        first = not self.declared and set(self.announced) <= {name}
+        first = not self.declared
         if not new and not first:
             self.require(name)
             return None
-        for known in (*self.declared, *self.announced):
+        for known in self.declared:
             if new and fold(known) == fold(name):
-                raise InvalidInput(f"cohort '{known}' is known already", fix="leave new_cohort (--new-cohort) out")
+                raise InvalidInput(f"cohort '{known}' is known already", fix=f"leave {argument('new_cohort')} out")
         if part_of is not None:
             self.require(part_of)
         return Cohort(name, part_of)
 
     def path(self, cohort: str) -> Iterator[str]:
         """A cohort and those that contain it, from the inside out."""
-        part_of = {**self.announced, **self.declared}
         at: str | None = cohort
         while at is not None:
             yield at
-            at = part_of.get(at)
+            at = self.declared.get(at)
 
     def losses(self, cohort: str) -> tuple[Loss, ...]:
-        """What a person of a cohort has lost, who is in no cohort inside it; unfinished releases count."""
+        """What a person of a cohort has lost, who is in no cohort inside it."""
         covering = set(self.path(cohort))
-        told = [entry.loss for entry in self.entries if entry.loss is not None and entry.cohort in covering]
-        return (*told, *(each.loss for each in self.reserved if each.cohort in covering))
+        return tuple(entry.loss for entry in self.entries if entry.loss is not None and entry.cohort in covering)
 
     def innermost(self, cohort: str) -> list[str]:
         """The cohorts inside one, or itself, that contain no other: their people have lost most."""
-        part_of = {**self.announced, **self.declared, cohort: self.declared.get(cohort, self.announced.get(cohort))}
-        parents = set(part_of.values())
-        return [name for name in part_of if name not in parents and cohort in self.path(name)]
+        parents = set(self.declared.values())
+        return [name for name in self.declared if name not in parents and cohort in self.path(name)]
 
     def _cases(self, cohort: str) -> Iterable[tuple[Loss, ...]]:
         """What people of a cohort have lost, each different case once."""
@@ -155,11 +125,14 @@ class LedgerState:
 
     def check_release(self, cohort: Cohort, loss: Loss) -> None:
         """Refuses a release past a limit: of its cohort, of one that contains it, or of one inside it."""
-        extended = LedgerState(self.entries, (*self.reserved, Reserved(cohort.name, loss, True, cohort.part_of)))
+        if not self.limits:
+            return
         done: set[tuple[str, tuple[Loss, ...]]] = set()
-        for name in extended.innermost(cohort.name):
-            losses = extended.losses(name)
-            for limit in (self.limits[each] for each in extended.path(name) if each in self.limits):
+        known = cohort.name in self.declared
+        for name in self.innermost(cohort.name) if known else [cohort.part_of]:
+            losses = (*(self.losses(name) if name is not None else ()), loss)
+            path = self.path(name) if name is not None else ()
+            for limit in (self.limits[other] for other in path if other in self.limits):
                 if (limit.cohort, losses) not in done:
                     done.add((limit.cohort, losses))
                     _check(losses, limit, f"the release would exceed the limit of cohort '{limit.cohort}'")
@@ -211,4 +184,4 @@ def _check(losses: Sequence[Loss], limit: Limit, exceeded: str) -> None:
         reason = refusal.message
         raise InvalidInput(f"the limit of cohort '{limit.cohort}' cannot be kept: {reason}") from None
     if epsilon > limit.epsilon:
-        raise InvalidInput(exceeded, got=f"epsilon {claim(epsilon)} in all", allowed=limit.describe())
+        raise InvalidInput(exceeded, got=f"epsilon {claim(epsilon)} in all", allowed=limit.describe(), code="limit")

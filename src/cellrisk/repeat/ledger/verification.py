@@ -10,20 +10,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cellrisk.errors import InvalidInput
-from cellrisk.publish.releasing.saving import folder_of, sidecar_of, staged_at
+from cellrisk.publish.releasing.saving import folder_of, sidecar_of
 from cellrisk.repeat.ledger.chain import Head, Problem, Row, find_breaks
 from cellrisk.repeat.ledger.descriptions import compare_description, compare_tables, digest_regular, find_lost
 from cellrisk.repeat.ledger.entry import Entry, Whereabouts, show_on_one_line
-from cellrisk.repeat.ledger.journals import find_journal, is_held
 from cellrisk.repeat.ledger.limits import find_undeclared
+from cellrisk.repeat.ledger.staging import is_staged
 from cellrisk.system.results import Result
 from cellrisk.system.text import aligned, number_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from cellrisk.repeat.ledger.heads import HeadFile
-    from cellrisk.repeat.ledger.store import Pending, Session
+    from cellrisk.repeat.ledger.checkpoints import Checkpoint
+    from cellrisk.repeat.ledger.store import Session
 
 
 @dataclass(frozen=True, repr=False)
@@ -87,11 +87,9 @@ class Examined:
 
     found: Verification
     entries: tuple[Entry, ...]
-    decided: tuple[Pending, ...]
-    """Reservations whose entries stand, so that their files may not be in their place yet."""
 
 
-def examine(session: Session, noted: str | None, heads: Sequence[HeadFile]) -> Examined:
+def examine(session: Session, noted: str | None, checkpoints: Sequence[Checkpoint]) -> Examined:
     """Recomputes everything that an open ledger says, and the entries that could be read."""
     head = session.head
     wanted = None if noted is None else _read_digest(noted)
@@ -104,13 +102,10 @@ def examine(session: Session, noted: str | None, heads: Sequence[HeadFile]) -> E
         problems += find_undeclared(entries)
     problems += _find_moved(entries, written)
     problems += [Problem(None, flaw) for flaw in session.flaws]
-    pendings, unfit = session.examine_pendings()
-    problems += [Problem(None, text) for text in unfit]
-    problems += _find_unfounded(entries, pendings)
-    remarks = [*_remark_clocks(entries), *_remark_pendings(head, pendings)]
+    remarks = list(_remark_clocks(entries))
     if wanted is not None:
         _compare_head(wanted, rows, head, problems, remarks)
-    for fault, last in dict.fromkeys((file.compare(session), file.last(head.id)) for file in heads):
+    for fault, last in dict.fromkeys((file.compare(session), file.last(head.id)) for file in checkpoints):
         if fault:
             problems.append(Problem(None, fault))
         elif last is not None and last[0] < head.number:
@@ -120,7 +115,7 @@ def examine(session: Session, noted: str | None, heads: Sequence[HeadFile]) -> E
             )
     problems += [Problem(None, f"the file of the ledger is damaged: {fault}") for fault in session.find_faults()]
     found = Verification(head.id, len(rows), head.digest, _sorted(problems), tuple(remarks))
-    return Examined(found, tuple(entries), tuple(pending for pending in pendings if pending.entry is not None))
+    return Examined(found, tuple(entries))
 
 
 def _sorted(problems: Sequence[Problem]) -> tuple[Problem, ...]:
@@ -155,39 +150,10 @@ def _find_moved(entries: Sequence[Entry], written: Mapping[int, Whereabouts]) ->
         yield Problem(None, f"a note of where a file was written belongs to no entry (number {number})")
 
 
-def _find_unfounded(entries: Sequence[Entry], pendings: Sequence[Pending]) -> Iterator[Problem]:
-    """Reservations that do not fit the entries: cellrisk never writes them so."""
-    declared = {entry.cohort for entry in entries if entry.kind == "cohort"}
-    numbers = {entry.number for entry in entries if entry.file is not None}
-    for pending in pendings:
-        body, name = pending.body, f"reservation {pending.token}"
-        if body["part_of"] is not None and body["part_of"] not in declared:
-            yield Problem(None, f"{name} is about a cohort that is part of one never declared")
-        if body["cohort"] not in declared and not body["declares"]:
-            yield Problem(None, f"{name} is about a cohort that was never declared")
-        if pending.decided:
-            if pending.entry is None or pending.entry not in numbers:
-                yield Problem(None, f"{name} is decided, and its entry is not there, or another names it too")
-            else:
-                numbers.remove(pending.entry)
-
-
 def _remark_clocks(entries: Sequence[Entry]) -> Iterator[Problem]:
     for entry in entries:
         if entry.clock_behind is not None:
             yield Problem(entry.number, f"the clock was {entry.clock_behind:g} s behind the entry before")
-
-
-def _remark_pendings(head: Head, pendings: Sequence[Pending]) -> Iterator[Problem]:
-    for pending in pendings:
-        host, since = (show_on_one_line(str(pending.body.get(name))) for name in ("host", "since"))
-        what = "decided, its file not yet in place" if pending.decided else "reserved, and counts as spent"
-        journal = find_journal(head.id, pending.token)
-        if journal is None:
-            end = "; its journal is not here: ledger abandon gives it up"
-        else:
-            end = "" if is_held(journal) else "; its process is dead: ledger settle ends it, and so does the next write"
-        yield Problem(None, f"reservation {pending.token} is being written since {since} on {host}: {what}{end}")
 
 
 def _read_digest(noted: object) -> str:
@@ -210,23 +176,27 @@ def _compare_head(
         )
 
 
-def compare_files(examined: Examined, folders: Iterable[Path], is_ledger: Callable[[Path], bool]) -> Verification:
+def compare_files(
+    examined: Examined, folders: Iterable[Path], is_ledger: Callable[[Path], bool]
+) -> tuple[Verification, bool]:
     """Compares each released file and its description with their digests, and looks for lost entries that descriptions
-    name.
+    name; and whether files are on their way into their place.
 
     Of several releases to the same place, the last stands there.
     """
     found, entries = examined.found, examined.entries
     problems, remarks = list(found.problems), list(found.remarks)
-    decided = {pending.entry: pending for pending in examined.decided}
+    moving = False
     paths = {entry.number: _find_path(entry) for entry in entries if entry.file is not None}
     last = {path: number for number, path in paths.items() if path is not None}
     for entry in entries:
         if entry.file is None:
             continue
         name, path = show_on_one_line(entry.file.name), paths[entry.number]
-        pending = decided.get(entry.number)
-        if pending is not None and _is_on_its_way(found.id, pending, path):
+        if path is not None and is_staged(found.id, entry.digest, folder_of(path)):
+            moving = True
+            told = "is not in its place yet: ledger recover, with its folder, moves it there"
+            remarks.append(Problem(entry.number, f"its file {name} {told}"))
             continue
         if path is None:
             remarks.append(Problem(entry.number, f"where its file {name} was written is not known"))
@@ -247,18 +217,7 @@ def compare_files(examined: Examined, folders: Iterable[Path], is_ledger: Callab
                 problems += [Problem(entry.number, fault) for fault in compare_tables(entry, found.id, path)]
     digests = {entry.number: entry.digest for entry in entries}
     problems += find_lost(found.id, digests.get, [*map(folder_of, last), *folders])
-    return replace(found, problems=_sorted(problems), remarks=tuple(remarks))
-
-
-def _is_on_its_way(identity: str, pending: Pending, path: Path | None) -> bool:
-    """Whether this user's own journal says that a file is still on its way to its place.
-
-    A row of the ledger is not believed: somebody could write one to hide that a file was changed.
-    """
-    journal = find_journal(identity, pending.token)
-    return journal is not None and (
-        is_held(journal) or (path is not None and any(map(os.path.exists, staged_at(path, pending.token).new)))
-    )
+    return replace(found, problems=_sorted(problems), remarks=tuple(remarks)), moving
 
 
 def _find_path(entry: Entry) -> Path | None:

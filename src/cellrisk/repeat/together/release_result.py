@@ -52,7 +52,7 @@ class TogetherRelease(Result):
 
     @property
     def entry(self) -> dict[str, Any]:
-        """Arguments of `Ledger.reserve`: one entry for all tables."""
+        """What a ledger notes of the set: one entry for all tables."""
         return describe_entry(self.tables, self.sensitive, self.loss)
 
     @property
@@ -173,7 +173,7 @@ class TogetherRelease(Result):
 
 
 def describe_entry(tables: tuple[SetTable, ...], sensitive: str, loss: Loss) -> dict[str, Any]:
-    """Arguments of `Ledger.reserve` for a set: one entry for all tables."""
+    """What a ledger notes of a set: one entry for all tables."""
     return {
         "attribute": sensitive,
         "quasi_identifiers": list(dict.fromkeys(name for table in tables for name in table.quasi_identifiers)),

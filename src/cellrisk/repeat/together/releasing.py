@@ -58,7 +58,7 @@ def release_together(
 
     Each table is what `release` makes of it, so that what is published depends on what was declared and on noise alone.
     The answer is saved into a new folder, all tables or none: by itself with ``save``, or with one entry of a ledger,
-    ``with ledger.reserve(**found.entry) as place: place.save(found, "folder")``.
+    ``ledger.save(found, "folder")``.
 
     Parameters
     ----------
@@ -159,7 +159,7 @@ def release_together(
 
 
 def plan_entry(tables: Sequence[Mapping[str, Any] | SetTable], sensitive: str, **asked: Any) -> dict[str, Any]:
-    """Arguments of `Ledger.reserve` for a set that is yet to be released: one entry for all tables.
+    """What a ledger would note of a set that is yet to be released: one entry for all tables.
 
     ``asked``: what else `release_together` is asked; what is about the records is not looked at.
     """

@@ -24,10 +24,10 @@ LINE = re.compile(r"([0-9a-f]{32}) ([0-9]{1,15}) ([0-9a-f]{64}|[0-9a-f]{32})")
 LARGEST = 1 << 26
 
 
-def write_head(head: Head) -> str:
+def write_line(head: Head) -> str:
     """The line that notes where a ledger ends: its id, the number of its last entry, and that entry's digest.
 
-    >>> write_head(Head("7f" * 16, 3, "", 0, "7f" * 16))
+    >>> write_line(Head("7f" * 16, 1, "", 0, "7f" * 16))
     '7f7f7f7f7f7f7f7f7f7f7f7f7f7f7f7f 0 7f7f7f7f7f7f7f7f7f7f7f7f7f7f7f7f'
     """
     return f"{head.id} {head.number} {head.digest}"
@@ -41,20 +41,20 @@ class OpenLedger(Protocol):
     def row(self, number: int) -> Row | None: ...
 
 
-def find_heads(path: str | os.PathLike[str] | None) -> tuple[HeadFile, ...]:
+def find_checkpoints(path: str | os.PathLike[str] | None) -> tuple[Checkpoint, ...]:
     """The files that are named, here and in the environment: to name one does not switch the other off."""
     named = (None if path is None else os.fspath(path), os.environ.get(VARIABLE))
-    return tuple(HeadFile.open(each) for each in named if each)
+    return tuple(Checkpoint.open(each) for each in named if each)
 
 
 @dataclass(frozen=True)
-class HeadFile:
+class Checkpoint:
     """A file of such lines, of one ledger or of several."""
 
     path: Path
 
     @staticmethod
-    def open(named: str) -> HeadFile:
+    def open(named: str) -> Checkpoint:
         """The file of that name; refuses what is no file, or holds something else."""
         if "\0" in named:
             raise InvalidInput("a path cannot hold NUL")
@@ -67,7 +67,7 @@ class HeadFile:
         if first and not LINE.fullmatch(first):
             raise InvalidInput("the file for the ledger's head holds something else", got=found, fix="name another")
         keep_inputs("the file that keeps the ledger's head", found)
-        return HeadFile(found)
+        return Checkpoint(found)
 
     def last(self, identity: str) -> tuple[int, str] | None:
         """The last entry that is noted of a ledger, and its digest."""
@@ -129,7 +129,7 @@ class HeadFile:
                 noted = self.last(head.id)
                 if noted is None or noted[0] < head.number:
                     torn = _is_torn(handle)
-                    write_through(handle, f"{chr(10) if torn else ''}{write_head(head)}\n".encode())
+                    write_through(handle, f"{chr(10) if torn else ''}{write_line(head)}\n".encode())
             finally:
                 os.close(handle)
         except OSError as error:

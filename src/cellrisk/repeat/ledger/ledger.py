@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
-import platform
 import secrets
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime, timezone
@@ -16,39 +16,43 @@ from typing import TYPE_CHECKING, Any
 
 from cellrisk.errors import CellriskError, InvalidInput, UnknownName
 from cellrisk.noise.mechanisms import Mechanism
-from cellrisk.publish.releasing.saving import folder_of
+from cellrisk.publish.releasing.saving import folder_of, sidecar_of
 from cellrisk.repeat.accounting.loss import Loss
+from cellrisk.repeat.ledger.backends import find_backend
 from cellrisk.repeat.ledger.chain import Head, Row, check_links, compute_digest, write_canonically
-from cellrisk.repeat.ledger.descriptions import find_lost
+from cellrisk.repeat.ledger.checkpoints import find_checkpoints, write_line
+from cellrisk.repeat.ledger.descriptions import digest_description, find_lost
 from cellrisk.repeat.ledger.entry import (
     KINDS,
     LONGEST_BODY,
-    LONGEST_NAME,
+    LONGEST_PATH,
     Cohort,
     Entry,
     Limit,
     ReleasedFile,
     Whereabouts,
+    check_text,
     describe_release,
     read_loss,
     write_time,
 )
-from cellrisk.repeat.ledger.heads import find_heads, write_head
-from cellrisk.repeat.ledger.journals import PAUSE, Note, is_alive, list_journals, open_journal
-from cellrisk.repeat.ledger.limits import LedgerState, Reserved
+from cellrisk.repeat.ledger.limits import LedgerState
+from cellrisk.repeat.ledger.staging import Draft, Recovered, plain_refusals, recover
+from cellrisk.repeat.ledger.store import Session, Store
 from cellrisk.repeat.ledger.verification import Verification, compare_files, examine
 from cellrisk.system.checks import require_whole_number
-from cellrisk.system.extras import extra_needed
 from cellrisk.system.stopping import NOT_KNOWN, note_outcome
 from cellrisk.system.text import number_of
 from cellrisk.system.words import Neighbours, Operator, require_word
 
 if TYPE_CHECKING:
+    from cellrisk.publish.releasing.release_result import Release
     from cellrisk.repeat.accounting.composition import Composition
-    from cellrisk.repeat.ledger.pairing import Reservation
-    from cellrisk.repeat.ledger.store import Pending, Session
+    from cellrisk.repeat.together.release_result import TogetherRelease
+    from cellrisk.risk.ceilings import Ceiling
 
-MOST_LOOKS = 5
+LOOKS, PAUSE = 40, 0.05
+"""How often `verify` looks again while files are on their way, and the seconds between."""
 RESTORE = (
     "restore the newest copy of the ledger; if there is none, move these files to another folder, and record their "
     "loss with ledger add without naming the file"
@@ -58,12 +62,11 @@ RESTORE = (
 class Ledger:
     """An append-only record of releases: who is covered, what was released, with which loss, when, and for what.
 
-    To open a ledger and to read from it changes nothing: what dead processes have left is finished or taken back by the
-    next who writes.
+    To open a ledger and to read from it changes nothing. What dead processes have left in a folder is finished or
+    removed by the next `save` into it, or by `recover`.
 
-    Entries are chained by their digests, so that `verify` finds what was changed. Releases that are not finished count
-    as spent. A person is covered by the releases on the cohort they are in and on those that contain it; cohorts of
-    which none is part of the other share nobody.
+    Entries are chained by their digests, so that `verify` finds what was changed. A person is covered by the releases
+    on the cohort they are in and on those that contain it; cohorts of which none is part of the other share nobody.
 
     Parameters
     ----------
@@ -100,21 +103,17 @@ class Ledger:
         clock: Callable[[], datetime] | None = None,
         head: str | os.PathLike[str] | None = None,
     ) -> None:
-        with extra_needed():
-            from cellrisk.repeat.ledger.places import find_place
-            from cellrisk.repeat.ledger.store import Store
-
         self._clock = clock or _tell_time
         self._known: tuple[Entry, ...] = ()
-        found, heads = find_place(place, wait), find_heads(head)
+        backend, checkpoints = find_backend(place, wait), find_checkpoints(head)
         try:
-            self._store = Store(found, create=create, clock=self._clock, heads=heads)
+            self._store = Store(backend, create=create, clock=self._clock, checkpoints=checkpoints)
             if create:
-                note_outcome(f"the new ledger stands, and is empty: {found}")
+                note_outcome(f"the new ledger stands, and is empty: {backend}")
         except BaseException:
-            if found.made:
+            if backend.made:
                 with suppress(CellriskError):
-                    Store(found, create=False, clock=self._clock).remove_unused()
+                    Store(backend, create=False, clock=self._clock).remove_unused()
             raise
 
     def __enter__(self) -> Ledger:
@@ -140,19 +139,19 @@ class Ledger:
         A ledger of which nothing is noted there yet begins to be watched.
         """
         with self._store.read() as session:
-            for file in self._store.heads:
+            for file in self._store.checkpoints:
                 if self._store.new:
                     file.check(session, new=True)
                 else:
                     file.begin(session)
-            for file in self._store.heads:
+            for file in self._store.checkpoints:
                 file.note(session.head)
-            return write_head(session.head)
+            return write_line(session.head)
 
     @property
     def place(self) -> str:
         """Where the ledger is, as far as a message may say."""
-        return str(self._store.place)
+        return str(self._store.backend)
 
     @property
     def id(self) -> str:
@@ -162,7 +161,7 @@ class Ledger:
     @property
     def writable(self) -> bool:
         """Whether entries can be added."""
-        return self._store.place.writable
+        return self._store.backend.writable
 
     @property
     def head(self) -> Head:
@@ -207,8 +206,7 @@ class Ledger:
         fields = describe_release(attribute, quasi_identifiers, spent, purpose)
         released = None if file is None else ReleasedFile.of(file)
         with self._writing() as (session, state):
-            admitted = self._admit(state, cohort, spent, new_cohort, part_of)
-            return self._write_release(session, {**fields, **admitted}, released)
+            return self._write_release(session, state, fields, released, spent, cohort, new_cohort, part_of)
 
     def add_figure(self, *, epsilon: float, neighbours: Neighbours = "add-remove", **entry: Any) -> Entry:
         """Records a figure that was computed from a table and has noise of its own, as `add` records a release.
@@ -222,56 +220,112 @@ class Ledger:
         """
         return self.add(loss=Loss.pure(epsilon, neighbours), **entry)
 
-    @contextmanager
-    def reserve(
+    def save(
         self,
+        release: Release | TogetherRelease,
+        path: str | os.PathLike[str],
         *,
-        attribute: str | None,
-        quasi_identifiers: str | Sequence[str],
-        loss: Mechanism | Loss,
+        force: bool = False,
         cohort: str | None = "everyone",
         purpose: str = "",
         new_cohort: bool = False,
         part_of: str | None = None,
-        tables: Sequence[dict[str, Any]] = (),
-    ) -> Iterator[Reservation]:
-        """Sets the loss of a release aside before any noise is drawn; `Reservation.save` then writes file and entry.
+    ) -> Entry:
+        """Writes a release, its description and its entry: all of them, or nothing.
 
-        Refused where the release would break a limit. The loss counts as spent from here on, and is given back where
-        the block ends without a release that was saved.
+        Refused, and nothing written, where it breaks a limit; `check` says so before any noise is drawn. Noise that
+        nobody has seen costs nothing. The description names the ledger, the entry and its digest.
 
         Parameters
         ----------
-        attribute, quasi_identifiers, loss, cohort, purpose, new_cohort, part_of
+        release
+            Made by `release`, or by `release_together`: its tables go into a new folder, with one entry for all.
+        path
+            The file, or the folder of a set.
+        force
+            Replaces a file that exists.
+        cohort, purpose, new_cohort, part_of
             As in `add`.
-        tables
-            Those of a set that is released together, as `TogetherRelease` has them; the loss is that of all of them.
         """
-        from cellrisk.repeat.ledger.pairing import Reservation, end_journal
-        from cellrisk.repeat.ledger.store import RESERVED, Pending
-
-        spent = read_loss(loss)
-        fields = describe_release(attribute, quasi_identifiers, spent, purpose, tables)
-        token = secrets.token_hex(16)
-        journal = open_journal(self._store.id, token, self._store.place.wait)
+        spent, tables = read_loss(_loss_of(release)), getattr(release, "entry", {}).get("tables", ())
+        fields = describe_release(release.sensitive, release.quasi_identifiers, spent, purpose, tables)
+        with plain_refusals(path):
+            target = release.check_place(path, force)
+            target = target.parent.resolve() / target.name
+        check_text("the output path", str(target), LONGEST_PATH)
+        files = _encode(release, target)
+        content = files[target.name]
+        described = None if tables else digest_description(release.describe_file(target.name, content))  # type: ignore[union-attr]
+        sha256 = hashlib.sha256(content).hexdigest()
+        file = ReleasedFile(target.name, str(target), sha256, len(content), description=described)
+        entry: Entry | None = None
+        failure: BaseException | None = None
+        with plain_refusals(path):
+            draft = Draft(target, self.id)
         try:
-            journal.write(Note(self.place))
-            with self._writing(token) as (session, state):
-                admitted = self._admit(state, cohort, spent, new_cohort, part_of)
-                owner = {"host": platform.node()[:LONGEST_NAME], "since": write_time(self._clock())}
-                pending = Pending(token, RESERVED, {**fields, **admitted, **owner})
-                session.reserve(pending)
+            with plain_refusals(path), draft.written():
+                for name, data in files.items():
+                    draft.stage(name, data)
+            with self._writing() as (session, state), plain_refusals(path):
+                recover(session, draft.folder)
+                release.check_place(path, force)
+                entry = self._write_release(session, state, fields, file, spent, cohort, new_cohort, part_of)
+                named = {"id": self.id, "entry": entry.number, "digest": entry.digest}
+                for name, data in _describe(release, target, content, named).items():
+                    draft.stage(name, data)
+                draft.seal(entry.digest)
+        except BaseException as stopped:
+            stands = False if entry is None else self._store.has_entry(entry.number, entry.digest)
+            if entry is None or not stands:
+                draft.close()
+                if stands is False:
+                    draft.discard()
+                    raise
+                raise _unknown(stopped, draft.folder) from None
+            failure = stopped
+        number = entry.number
+        outcome = f"entry {number} of the ledger stands"
+        later = f"{outcome}; ledger recover {draft.folder} moves its file into its place"
+        note_outcome(later)
+        try:
+            draft.publish()
         except OSError as error:
-            journal.remove()
-            raise InvalidInput("no journal of the release can be kept", got=error.strerror, fix="make room") from None
-        except BaseException:
-            end_journal(self._store, journal, token)  # a lost connection may have made the reservation all the same
-            raise
-        reservation = Reservation(self._store, pending, journal, self._write_release)
-        try:
-            yield reservation
+            raise InvalidInput(
+                f"entry {entry.number} is written, but its file could not be moved into its place",
+                got=f"{target} ({error.strerror})",
+                fix=f"ledger recover {draft.folder} moves it there, once the place can be written to",
+                code="not-moved",
+            ) from None
+        except KeyboardInterrupt:
+            with suppress(OSError):
+                draft.publish()
+                later = f"{outcome}, and its file is in its place"
+            raise KeyboardInterrupt(later) from None
         finally:
-            reservation.close()
+            draft.close()
+        note_outcome(f"{outcome}, and its file is in its place")
+        if isinstance(failure, CellriskError):
+            raise failure
+        if failure is not None:
+            raise KeyboardInterrupt(f"{outcome}, and its file is in its place") from None
+        return entry
+
+    def recover(self, folder: str | os.PathLike[str]) -> Recovered:
+        """Finishes or removes what processes that died have left of releases in a folder.
+
+        A release whose entry stands is moved into its place; files without an entry are removed. What living processes
+        are writing is left alone.
+
+        Parameters
+        ----------
+        folder
+            Where releases were written; of a set, the folder that holds the set's own.
+        """
+        where = Path(folder)
+        if not where.is_dir():
+            raise InvalidInput("there is no such folder", got=where, code="no-folder")
+        with plain_refusals(where), self._store.write() as session:
+            return recover(session, where.resolve())
 
     def declare(self, cohort: str, *, part_of: str | None = None) -> Entry:
         """Declares a cohort before anything is released on it: its people are in no other, or in the one it is part of.
@@ -367,6 +421,18 @@ class Ledger:
         state = self._read()
         return state.losses(state.require(cohort))
 
+    def ceiling(self, cohort: str) -> tuple[Ceiling | None, str]:
+        """The worst case for one record of a cohort after all its releases; or None, and why it is not known.
+
+        Parameters
+        ----------
+        cohort
+            Whose record.
+        """
+        from cellrisk.repeat.accounting.ceilings import find_ceiling
+
+        return find_ceiling(self.losses(cohort))
+
     def spent(self, cohort: str, operator: Operator = "tightest", delta: float | None = None) -> Composition:
         """The most that a person of a cohort has lost so far: the worst over it and the cohorts inside it.
 
@@ -420,51 +486,17 @@ class Ledger:
         folders
             Where to look for further descriptions. Nothing is changed.
         """
-        beside = self._store.place.folders
-        deadline = time.monotonic() + self._store.place.wait
-        for _ in range(MOST_LOOKS):  # a file may be replaced, and its entry written, while files are read
-            while True:
-                with self._store.read() as session:
-                    examined = examine(session, head, self._store.heads)
-                if not self._await_moves(examined.decided, deadline):
-                    break
-            looked = [*beside, *map(Path, folders)]
-            found = compare_files(examined, looked, self._store.place.is_same) if files else examined.found
-            if found.ok or not examined.found.ok or self.head.digest == found.head:
+        looked = [*self._store.backend.folders, *map(Path, folders)]
+        for _ in range(LOOKS):  # a file may be replaced, and its entry written, while files are read
+            with self._store.read() as session:
+                examined = examine(session, head, self._store.checkpoints)
+            if not files:
+                return examined.found
+            found, moving = compare_files(examined, looked, self._store.backend.is_same)
+            if not moving and (found.ok or not examined.found.ok or self.head.digest == found.head):
                 break
+            time.sleep(PAUSE)
         return found
-
-    def pendings(self) -> tuple[Pending, ...]:
-        """Releases that are reserved or being written, or that dead processes have left so."""
-        with self._store.read() as session:
-            return tuple(session.pendings())
-
-    def settle(self) -> tuple[Pending, ...]:
-        """Finishes or takes back what dead processes of this user, on this machine, have left; returns the others."""
-        self._end_dead()
-        return self.pendings()
-
-    def abandon(self, token: str) -> bool:
-        """Gives up a release whose process is known to be dead, and whose journal is on a machine that is out of reach.
-
-        What was only reserved no longer counts as spent. Where its entry stands already, that stays, and its loss stays
-        spent; its file is then in its place only where it can be finished from here. Returns whether an entry stands.
-        """
-        from cellrisk.repeat.ledger.pairing import ALIVE, ELSEWHERE, settle
-
-        with self._store.read() as session:
-            found = session.pending(token)
-        if found is None:
-            raise UnknownName("the ledger has no such reservation", got=repr(token), fix="verify lists them")
-        state = settle(self._store, token, anywhere=True)
-        if state == ALIVE:
-            raise InvalidInput(
-                "the process that made the reservation is still running, and will end it", got=repr(token)
-            )
-        if state == ELSEWHERE:
-            with self._store.write() as session:
-                session.remove_pending(token)
-        return found.decided
 
     def __str__(self) -> str:
         state = self._read()
@@ -476,62 +508,37 @@ class Ledger:
 
     def _admit(
         self, state: LedgerState, cohort: str | None, loss: Loss, new_cohort: bool, part_of: str | None
-    ) -> dict[str, Any]:
-        """Refuses a release on an unknown cohort or past a limit; what its body says of the cohort."""
-        cohort = state.choose_cohort(cohort, new_cohort)
-        declared = state.find_declaration(cohort, new_cohort, part_of)
-        state.check_release(declared or Cohort(cohort, state.declared.get(cohort)), loss)
-        return {"cohort": cohort, "declares": declared is not None, "part_of": part_of}
+    ) -> Cohort:
+        """Refuses a release on an unknown cohort or past a limit; the cohort that it is about."""
+        name = state.choose_cohort(cohort, new_cohort)
+        declared = state.find_declaration(name, new_cohort, part_of) or Cohort(name, state.declared.get(name))
+        state.check_release(declared, loss)
+        return declared
 
     @contextmanager
-    def _writing(self, own: str = "") -> Iterator[tuple[Session, LedgerState]]:
-        """A transaction in which nobody else writes, and how things stand in it.
-
-        own: the token of the caller's own reservation, whose journal is there and is none that the dead have left.
-        """
-        if self._store.place.writable:
-            self._end_dead(own)
+    def _writing(self) -> Iterator[tuple[Session, LedgerState]]:
+        """A transaction in which nobody else writes, and how things stand in it."""
         session: Session | None = None
         before = ""
         try:
             with self._store.write() as session:
                 before = session.head.digest
-                yield session, self._read_state(session, session.pendings())
+                yield session, self._read_state(session)
             if session.head.digest != before:
-                note_outcome(_say_entry(session.head))
+                note_outcome(f"entry {session.head.number} of the ledger stands")
         except KeyboardInterrupt as stopped:
             if session is None or session.head.digest == before or str(stopped):
                 raise
-            raise KeyboardInterrupt(self._find_out(session.head)) from None
-
-    def _find_out(self, head: Head) -> str:
-        """What stands of entries whose writing was stopped; empty where they do not."""
-        stands = self._store.has_entry(head.number, head.digest)
-        return NOT_KNOWN if stands is None else _say_entry(head) if stands else ""
+            stands = self._store.has_entry(session.head.number, session.head.digest)
+            written = f"entry {session.head.number} of the ledger stands" if stands else ""
+            raise KeyboardInterrupt(NOT_KNOWN if stands is None else written) from None
 
     def _read(self) -> LedgerState:
-        """How things stand. An entry whose file is being moved into its place is waited for."""
-        deadline = time.monotonic() + self._store.place.wait
-        while True:
-            with self._store.read() as session:
-                pendings = session.pendings()
-                state = self._read_state(session, pendings)
-            if not self._await_moves(pendings, deadline):
-                return state
+        with self._store.read() as session:
+            return self._read_state(session)
 
-    def _await_moves(self, pendings: Sequence[Pending], deadline: float) -> bool:
-        """Waits a little where somebody moves files into their place at this moment; whether that was so.
-
-        What the dead have left is not waited for.
-        """
-        moving = any(pending.decided and is_alive(self._store.id, pending.token) for pending in pendings)
-        waiting = moving and time.monotonic() <= deadline
-        if waiting:
-            time.sleep(PAUSE)
-        return waiting
-
-    def _read_state(self, session: Session, pendings: list[Pending]) -> LedgerState:
-        """The entries and what is reserved. Entries that were not read before are checked against their digests."""
+    def _read_state(self, session: Session) -> LedgerState:
+        """How things stand. Entries that were not read before are checked against their digests."""
         known, head = self._known, session.head
         if known:
             last = session.row(known[-1].number)
@@ -542,34 +549,32 @@ class Ledger:
         written = session.whereabouts(start) if rows else {}
         paths = {number: each.path for number, each in written.items()}
         self._known = (*known, *(Entry.read(row, paths.get(row.number)) for row in rows))
-        return LedgerState(self._known, tuple(Reserved.of(each) for each in pendings if not each.decided))
+        return LedgerState(self._known)
 
-    def _end_dead(self, own: str = "") -> None:
-        """Finishes or takes back what dead processes have left of releases, but for one's own."""
-        tokens = list_journals(self._store.id).keys() - {own}
-        if tokens:
-            from cellrisk.repeat.ledger.pairing import settle
-
-            for token in sorted(tokens):
-                settle(self._store, token)
-
-    def _write_release(self, session: Session, body: dict[str, Any], file: ReleasedFile | None) -> Entry:
-        """Writes a release that was admitted; before it a new cohort, where the release declares one. Refused where a
-        description beside the ledger or the file names an entry that is lost."""
-        state = self._read_state(session, [])
+    def _write_release(
+        self,
+        session: Session,
+        state: LedgerState,
+        fields: Mapping[str, Any],
+        file: ReleasedFile | None,
+        loss: Loss,
+        cohort: str | None,
+        new_cohort: bool,
+        part_of: str | None,
+    ) -> Entry:
+        """Writes a release that keeps the limits; before it a new cohort, where the release declares one. Refused where
+        a description beside the ledger or the file names an entry that is lost."""
+        declared = self._admit(state, cohort, loss, new_cohort, part_of)
         digests = {entry.number: entry.digest for entry in state.entries}
-        folders = self._store.place.folders + [folder_of(Path(each.path)) for each in (file,) if each and each.path]
+        folders = self._store.backend.folders
+        folders += [folder_of(Path(file.path))] if file is not None and file.path else []
         for lost in find_lost(self.id, digests.get, folders):
-            raise InvalidInput(lost.text, fix=RESTORE)
-        if body["declares"] and body["cohort"] not in state.declared:
-            self._append(session, "cohort", body["cohort"], part_of=body["part_of"])
-        fields = {name: body[name] for name in ("attribute", "quasi_identifiers", "loss", "scale", "purpose")}
-        fields |= {"tables": body["tables"]} if body.get("tables") else {}
-        fields["file"], written = None, None
-        if file is not None:
-            written = Whereabouts(str(file.path), secrets.token_hex(16))
-            fields["file"] = replace(file, place=written.digest).to_dict()
-        return self._append(session, "release", body["cohort"], written, **fields)
+            raise InvalidInput(lost.text, fix=RESTORE, code="lost-entry")
+        if declared.name not in state.declared:
+            self._append(session, "cohort", declared.name, part_of=declared.part_of)
+        written = None if file is None else Whereabouts(str(file.path), secrets.token_hex(16))
+        kept = None if file is None or written is None else replace(file, place=written.digest).to_dict()
+        return self._append(session, "release", declared.name, written, **{**fields, "file": kept})
 
     def _append(
         self, session: Session, kind: str, cohort: str, written: Whereabouts | None = None, **fields: Any
@@ -594,8 +599,33 @@ class Ledger:
         return Entry.read(row, None if written is None else written.path)
 
 
-def _say_entry(head: Head) -> str:
-    return f"entry {head.number} of the ledger stands"
+def _loss_of(release: Any) -> Loss:
+    """What a release costs; refuses what is none."""
+    if hasattr(release, "check_place") and hasattr(release, "encode"):
+        return release.loss if hasattr(release, "tables") else Loss.of(release.mechanism)
+    raise InvalidInput("only a release can be saved", got=type(release).__name__, code="no-release")
+
+
+def _encode(release: Any, target: Path) -> dict[str, bytes]:
+    """The files of a release, by their names: the one at its place, and of a set the tables that it lists."""
+    return {**getattr(release, "contents", {}), target.name: release.encode(target.suffix.lower())}
+
+
+def _describe(release: Any, target: Path, content: bytes, ledger: dict[str, Any]) -> dict[str, bytes]:
+    """The descriptions, by their names, which say where in the ledger the release stands."""
+    if hasattr(release, "tables"):
+        described: dict[str, bytes] = release.describe_tables(ledger=ledger)
+        return described
+    return {sidecar_of(target).name: release.describe_file(target.name, content, ledger=ledger).encode("utf-8")}
+
+
+def _unknown(stopped: BaseException, folder: Path) -> BaseException:
+    """What is raised where nobody can be asked whether an entry was written."""
+    if not isinstance(stopped, CellriskError):
+        return KeyboardInterrupt(NOT_KNOWN)
+    what = str(stopped).partition(";")[0]
+    fix = f"ledger recover {folder} moves the files into their place or removes them"
+    return InvalidInput(f"{what}, and whether the release was recorded is not known", fix=fix, code="not-known")
 
 
 def _tell_time() -> datetime:
