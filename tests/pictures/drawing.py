@@ -49,5 +49,7 @@ def levels_of(figure: Figure) -> list[float]:
 
 
 def words_of(figure: Figure) -> str:
+    legends = [*figure.legends, *(axes.get_legend() for axes in figure.axes if axes.get_legend() is not None)]
     texts = [*figure.texts, *(text for axes in figure.axes for text in axes.texts)]
+    texts += [text for legend in legends for text in legend.get_texts()]
     return " ".join(" ".join(text.get_text() for text in texts).split())

@@ -193,9 +193,14 @@ def test_durations_alike_from_frames_and_files(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", [pa.timestamp("ns"), pa.timestamp("ns", "UTC"), pa.time64("ns")], ids=str)
 def test_nanoseconds_are_not_rounded(kind: pa.DataType, tmp_path: Path) -> None:
+    """Before version 2, DuckDB rounds those of times and of moments in a zone: they are refused."""
     table = pa.table({"q": pa.array([1, 2, 1001, 2], kind), "y": list("abab")})
     pq.write_table(table, tmp_path / "a.parquet")
     for source in (table, tmp_path / "a.parquet"):
+        if duckdb.__version__ < "2" and kind != pa.timestamp("ns"):
+            with pytest.raises(InvalidInput, match="holds nanoseconds"):
+                profiles(source)
+            continue
         assert profiles(source) == {(1,): 2, (2,): 1}
 
 

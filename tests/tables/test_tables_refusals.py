@@ -210,7 +210,7 @@ FILES: dict[str, tuple[type[CellriskError], str, Callable[[Path], Any]]] = {
     "empty path": (InvalidInput, "empty path", lambda folder: ""),
     "nul in path": (InvalidInput, "NUL", lambda folder: "a\0.csv"),
     "folder": (InvalidInput, "*.parquet", lambda folder: folder),
-    "address": (InvalidInput, "table=", lambda folder: f"postgresql://me:{SECRET}@host/db"),
+    "address": (InvalidInput, "name one with table", lambda folder: f"postgresql://me:{SECRET}@host/db"),
     "cloud": (InvalidInput, "s3://", lambda folder: "s3://bucket/a.parquet"),
     "other kind": (InvalidInput, "not known", lambda folder: put(folder / "a.docx", "a,b")),
     "no suffix": (InvalidInput, "not known", lambda folder: put(folder / "a", "a,b")),

@@ -143,6 +143,15 @@ def check_exact(kind: pa.DataType) -> None:
         raise Unusable(f"holds decimals of {kind.precision} digits, and {MOST_DIGITS} are counted exactly", TO_TEXT)
     if pa.types.is_interval(kind):
         raise Unusable("holds calendar intervals", TO_TEXT)
+    fine = pa.types.is_time64(kind) or (pa.types.is_timestamp(kind) and kind.tz is not None)
+    if fine and kind.unit == "ns" and not _knows_nanoseconds():
+        raise Unusable("holds nanoseconds, which DuckDB rounds before version 2", "convert it to microseconds")
+
+
+def _knows_nanoseconds() -> bool:
+    import duckdb
+
+    return int(duckdb.__version__.partition(".")[0]) >= 2
 
 
 TO_TEXT = "convert it to text"

@@ -45,17 +45,19 @@ class _Engine:
         kept = f"{inside} AND NOT ({' OR '.join(lacking)})" if lacking and schema.missing == "drop" else inside
         self.keys = ", ".join(f"k{place}" for place in range(len(keys)))
         self.records = f"(SELECT {', '.join(chosen)}, x.w AS w {source} WHERE {kept})"
-        totals = [f"sum(w) FILTER ({condition})" for condition in (inside, kept)]
+        totals = [f"sum(w) FILTER ({condition})" for condition in ("true", inside, kept)]
         totals += [f"sum(w) FILTER ({inside} AND x.{each.column.role} IS NULL)" for each in packing.numberings]
         totals += [f"sum(w) FILTER ({condition})" for condition in outside]
         some = outside or lacking
-        found = self.ask(f"SELECT {', '.join(totals)} {source}")[0] if some else [values.records] * 2
+        found = self.ask(f"SELECT {', '.join(totals)} {source}")[0] if some else [values.records] * 3
         numbers = [int(number or 0) for number in found]
-        self.inside, self.kept = numbers[:2]
+        total, self.inside, self.kept = numbers[:3]
+        if total != values.records:
+            raise source_changed()
         names = [each.column.name for each in packing.numberings]
-        self.missing = {name: number for name, number in zip(names, numbers[2:], strict=False) if number}
+        self.missing = {name: number for name, number in zip(names, numbers[3:], strict=False) if number}
         roles = [each.column.role for each in packing.numberings if each.others]
-        self.others = dict(zip(roles, numbers[2 + len(names) :], strict=False))
+        self.others = dict(zip(roles, numbers[3 + len(names) :], strict=False))
 
     def ask(self, query: str) -> list[Any]:
         return list(self.connection.execute(query).fetchall())

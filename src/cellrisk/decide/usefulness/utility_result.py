@@ -12,7 +12,6 @@ from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.system.arrays import Floats, Integers
 from cellrisk.system.results import Result
-from cellrisk.system.text import CURATOR_NOTE, aligned, claim, percent
 from cellrisk.system.words import NoisyCells, list_words, require_word
 
 if TYPE_CHECKING:
@@ -52,6 +51,7 @@ class Utility(Result):
     Made by `utility`. Prints as a sentence and a table.
     """
 
+    wording = "utility"
     picture = "draw_utility"
 
     table: FrequencyTable
@@ -127,22 +127,15 @@ class Utility(Result):
             raise InvalidInput("no marginals of that way were simulated", got=way, allowed=f"{self.ways}")
         return np.flatnonzero([way is None or len(columns) == way for columns in self.marginals])
 
+    def count_marginals(self, way: int) -> int:
+        """How many marginals of that way there are."""
+        return len(self._rows(way))
+
     @cached_property
-    def _spreads(self) -> dict[tuple[int, int], DistanceSpread]:
+    def spreads(self) -> dict[tuple[int, int], DistanceSpread]:
         """The spread of distances by the mechanism's place and the way."""
         places = range(len(self.mechanisms))
         return {(place, way): DistanceSpread.of(self.values(place, way)) for place in places for way in self.ways}
-
-    @property
-    def headline(self) -> str:
-        """What a curator can repeat of the first setting: 2-way marginals where there are any, else the first way."""
-        way = 2 if 2 in self.ways else self.ways[0]
-        mechanism, spread = self.mechanisms[0], self._spreads[0, way]
-        return (
-            f"At {mechanism.guarantee}, a {way}-way marginal of a released table differs from the true "
-            f"one by a TVD of {spread.mean:.2g} on average ({spread.low:.2g} to {spread.high:.2g} in 90% of releases "
-            f"and marginals): {percent(spread.mean)} of the records would have to move."
-        )
 
     def _numbers(self) -> pd.DataFrame:
         """One row a number: a ``tvd`` for each release, an ``absolute_error`` for all of them, whose release is NA."""
@@ -196,48 +189,7 @@ class Utility(Result):
         }
 
     def _setting(self, place: int) -> dict[str, Any]:
-        ways = [{"way": way, "marginals": len(self._rows(way)), **vars(self._spreads[place, way])} for way in self.ways]
-        return {**self.mechanisms[place].to_dict(), "ways": ways}
-
-    def _paragraphs(self) -> list[str]:
-        drawn = (
-            f"Total variation distance (TVD) of marginals from the true ones: estimates from {self.releases:,} "
-            f"simulated {'release' if self.releases == 1 else 'releases'}, seed {self.seed}"
-        )
-        return [f"{drawn}\n{self._spread_table()}", self._cells_note(), CURATOR_NOTE]
-
-    def _spread_table(self) -> str:
-        usual = {"neighbours": "add-remove", "delta": 0.0, "threshold": 0.5}
-        shown = [
-            name
-            for name in ("name", "neighbours", "epsilon", "delta", "threshold")
-            if name not in usual or any(getattr(each, name) != usual[name] for each in self.mechanisms)
+        ways = [
+            {"way": way, "marginals": self.count_marginals(way), **vars(self.spreads[place, way])} for way in self.ways
         ]
-        rows = []
-        for (place, way), spread in self._spreads.items():
-            given = [getattr(self.mechanisms[place], name) for name in shown]
-            words = [value if isinstance(value, str) else claim(value) for value in given]
-            numbers = [f"{number:.4f}" for number in (spread.mean, spread.median, spread.low, spread.high)]
-            rows.append([*words, f"{way}", f"{len(self._rows(way)):,}", *numbers])
-        header = ["mechanism", *shown[1:], "way", "marginals", "mean", "median", "5%", "95%"]
-        return aligned(header, rows, left=2 if "neighbours" in shown else 1)
-
-    def _cells_note(self) -> str:
-        levels = self.table.attribute(self.sensitive).n_levels
-        if self.cells == "observed":
-            return (
-                f"Noise on the {self.table.n_cells:,} non-empty cells times {levels:,} levels alone: {self.n_counts:,} "
-                f"counts of the {self.domain_size:,} in the domain. Which cells hold records is then published as it "
-                "is: the guarantee of differential privacy does not cover it."
-            )
-        note = (
-            f"Noise on every count of the domain: {self.domain_size // levels:,} combinations of the "
-            f"quasi-identifiers times {levels:,} levels, {self.domain_size:,} counts, empty ones too, as a "
-            "differentially private release needs."
-        )
-        if not self.observed:
-            return note
-        return (
-            f"{note} The values of {self.observed} of the {len(self.table.quasi_identifiers) + 1} attributes were "
-            "taken from the data, not declared; that they occur is not covered by the guarantee."
-        )
+        return {**self.mechanisms[place].to_dict(), "ways": ways}

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from cellrisk.show.pictures.labels import write_beside
 from cellrisk.show.pictures.own_axes import check_axes, dressed
 from cellrisk.show.pictures.style import (
     ALARM,
@@ -19,6 +18,7 @@ from cellrisk.show.pictures.style import (
     house_style,
     percent_axis,
     start_figure,
+    write_beside,
 )
 from cellrisk.system.text import claim, number_of, percent
 

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cellrisk.show.pictures.labels import write_beside
 from cellrisk.show.pictures.own_axes import add_key, check_axes, dressed
-from cellrisk.show.pictures.style import COLOURS, INK, TINY, finish, house_style, plain, start_figure
+from cellrisk.show.pictures.style import COLOURS, INK, TINY, finish, house_style, plain, start_figure, write_beside
 from cellrisk.system.text import claim, number_of
 
 if TYPE_CHECKING:

@@ -1,43 +1,30 @@
-"""Which epsilon was chosen, among which: along epsilon, or on the map of risk and usefulness."""
+"""The choice of an epsilon: the risk along epsilon, or the map of risk and usefulness, and what the limits admit."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cellrisk.show.pictures.labels import (
-    Label,
-    Path,
-    Rectangle,
-    label_right,
-    label_right_inside,
-    mark_box,
-    place_labels,
-    spread_right,
-    write_beside,
-)
-from cellrisk.show.pictures.own_axes import check_axes, dressed
+from cellrisk.show.pictures.own_axes import add_key, check_axes, dressed
 from cellrisk.show.pictures.style import (
     ALARM,
     COLOURS,
     DASHES,
     GREY,
-    INK,
     NOTE,
     SAFE,
-    SMALL,
-    TEXT,
-    darker,
+    area_sample,
     epsilon_axis,
     finish,
     house_style,
+    level_sample,
+    mark_sample,
     plain,
     risk_axis,
+    sample,
     start_figure,
+    write_beside,
 )
 from cellrisk.system.arrays import Floats
 from cellrisk.system.text import as_given, make_sentence, percent, show_down
@@ -46,12 +33,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from cellrisk.decide.choosing import Alternative, Choice
+    from cellrisk.decide.choosing import Choice
     from cellrisk.decide.tradeoff import TradeOff
 
 LINE = COLOURS[0]
-MARKS = (1.0, 0.1, 10.0, 0.01, 100.0, 3.0, 0.3, 30.0, 0.03, 0.001)
-"""Epsilons that are marked along the map, the most wanted first."""
+MARKS = (0.01, 0.1, 1.0, 10.0)
+"""Epsilons that are marked along the map."""
 
 
 def draw_choice(choice: Choice) -> Figure:
@@ -65,12 +52,11 @@ def draw_choice(choice: Choice) -> Figure:
         figure = start_figure(panel + (0.45 + 0.2 * len(choice.options) if strips else 0.0))
         ratios = [3.0, 0.2 * len(choice.options)] if strips else [1.0]
         grid = figure.subplots(len(ratios), 1, sharex=True, squeeze=False, height_ratios=ratios)[:, 0]
-        write = _draw_panel(choice, grid[0], grid[-1], inside=False)
+        key = _draw_panel(choice, grid[0], grid[-1])
         if strips:
             _draw_strips(grid[1], choice)
         note = f"{NOTE} {choice.choice_note}"
-        finish(figure, title=_title(choice), subtitle=_subtitle(choice), caption=choice.headline, note=note)
-        write()
+        finish(figure, title=_title(choice), subtitle=_subtitle(choice), key=key, caption=choice.headline, note=note)
         return figure
 
 
@@ -78,63 +64,45 @@ def draw_choice_into(ax: Axes, choice: Choice) -> None:
     """Draws the first panel of that picture into the reader's own axes."""
     check_axes(ax)
     with dressed(ax):
-        _draw_panel(choice, ax, ax, inside=True)()
+        key = _draw_panel(choice, ax, ax)
+        if choice.trade_off is None:
+            ax.set_xlabel("epsilon")
+        add_key(ax, key)
 
 
-def _draw_panel(choice: Choice, axes: Axes, lowest: Axes, *, inside: bool) -> Callable[[], None]:
-    """Draws the panel, and returns a function that writes the labels once the size of the axes is fixed.
-
-    ``lowest`` are the axes that show epsilon. With ``inside``, every word is written within the axes.
-    """
-    if choice.trade_off is None:
-        return _draw_line(choice, axes, lowest, inside)
-    return _draw_map(choice, choice.trade_off, axes, inside)
-
-
-def _draw_line(choice: Choice, axes: Axes, lowest: Axes, inside: bool) -> Callable[[], None]:
+def _draw_panel(choice: Choice, axes: Axes, lowest: Axes) -> list[Any]:
+    """Draws the panel, and returns the entries of its key. ``lowest`` are the axes that show epsilon."""
+    if choice.trade_off is not None:
+        return [*_draw_map(choice, choice.trade_off, axes), *_draw_levels(choice, axes)]
     epsilon, risk = choice.scan
     for low, high in choice.admissible:
         axes.axvspan(low, high, color=SAFE, alpha=0.13, linewidth=0)
     axes.plot(epsilon, risk, color=LINE, linewidth=1.4)
     _draw_inside(axes, choice, epsilon, epsilon, risk)
-    levels = _levels(choice)
-    right = [(choice.limits.raw, f"raw table {percent(choice.limits.raw)}", GREY)]
-    right += [(level, words, darker(ALARM)) for level, words in levels]
-    axes.axhline(choice.limits.raw, color=GREY, linewidth=0.6, zorder=1.5)
-    axes.axhline(choice.limits.chance, color=GREY, linewidth=0.6, zorder=1.5)
-    for level, _ in levels:
+    key = [area_sample("admissible", SAFE, 0.3)] if choice.admissible else []
+    key += _mark(axes, choice, [each.epsilon for each in choice.alternatives])
+    first, limits = choice.options[0], choice.limits
+    if first.epsilon is None and not first.open_ended:
+        x, y = first.lowest_epsilon, first.lowest_risk
+        axes.plot(x, y, "X", color=ALARM, markersize=7, zorder=5, clip_on=False, label="nearest")
+        key.append(mark_sample(f"nearest: {percent(y)} at epsilon {plain(x)}", ALARM, "X"))
+    across = [*first.searched, *(each.epsilon for each in choice.alternatives)]
+    heights = [float(risk.max()), limits.raw, limits.chance, *(each.risk for each in choice.alternatives)]
+    risk_axis(axes, max([*heights, *(level for level, _ in _levels(choice))]))
+    epsilon_axis(lowest, min(across), max(across))
+    axes.axhline(limits.chance, color=GREY, linewidth=0.9, linestyle=DASHES[2], zorder=1.5)
+    chance = level_sample(f"{first.mechanism.lower_end} {percent(limits.chance)}", DASHES[2])
+    return [*key, *_draw_levels(choice, axes), chance]
+
+
+def _draw_levels(choice: Choice, axes: Axes) -> list[Any]:
+    """The raw table's own risk, and the limits that are levels of the risk."""
+    axes.axhline(choice.limits.raw, color=GREY, linewidth=0.9, zorder=1.5)
+    key = []
+    for level, words in _levels(choice):
         axes.axhline(level, color=ALARM, linewidth=1.0, linestyle=DASHES[1], zorder=1.6)
-    texts = [] if inside else label_right(axes, right)
-    points = [(each.epsilon, each.risk) for each in choice.alternatives]
-    first = choice.options[0]
-    low, high = min([first.searched[0], *(x for x, _ in points)]), max([first.searched[1], *(x for x, _ in points)])
-    heights = [float(risk.max()), choice.limits.raw, choice.limits.chance, *(y for _, y in points)]
-    risk_axis(axes, max([*heights, *(level for level, _ in levels)]))
-    epsilon_axis(lowest, low, high, *(["epsilon"] if inside else []))
-
-    def write() -> None:
-        spread_right(axes, texts)
-        ends = np.array([low, high])
-        flat = [choice.limits.raw, choice.limits.chance, *(level for level, _ in levels)]
-        paths, faint = [(epsilon, risk)], [(ends, np.array([level, level])) for level in flat]
-        chance, y = f"{first.mechanism.lower_end} {percent(choice.limits.chance)}", np.array([choice.limits.chance] * 2)
-        labels = [Label(chance, ends, y, GREY, 0.0, must=True)]
-        levels_inside = [*labels, *label_right_inside(axes, right)] if inside else []
-        if first.open_ended:
-            taken = place_labels(axes, levels_inside, paths, [], faint) or []
-        elif first.epsilon is None:
-            taken = _mark_nearest(axes, choice, paths, faint, levels_inside)
-        else:
-            across = [each.epsilon for each in choice.alternatives]
-            taken = _mark(axes, choice.alternatives, across, paths, faint, levels_inside)
-        if not inside:
-            place_labels(axes, labels, paths, taken, faint)
-        if choice.admissible:
-            start, end = max(choice.admissible, key=lambda span: math.log(span[1] / span[0]))
-            text = axes.text(math.sqrt(start * end), 0.015 * axes.get_ylim()[1], "admissible", color=darker(SAFE))
-            text.set(size=SMALL, weight="bold", ha="center", va="bottom", clip_on=True)
-
-    return write
+        key.append(sample(words, ALARM, DASHES[1], 1.0))
+    return [*key, level_sample(f"raw table {percent(choice.limits.raw)}")]
 
 
 def _draw_inside(axes: Axes, choice: Choice, epsilon: Floats, x: Floats, y: Floats) -> None:
@@ -163,116 +131,46 @@ def _draw_strips(axes: Axes, choice: Choice) -> None:
     axes.set_title("Admissible epsilons")
 
 
-def _draw_map(choice: Choice, trade_off: TradeOff, axes: Axes, inside: bool) -> Callable[[], None]:
-    epsilon, tvd, risk = _with_alternatives(choice, trade_off)
-    levels = _levels(choice)
-    right = [(level, words, darker(ALARM)) for level, words in levels]
-    right.append((choice.limits.raw, f"raw table {percent(choice.limits.raw)}", GREY))
+def _draw_map(choice: Choice, trade_off: TradeOff, axes: Axes) -> list[Any]:
+    """Risk and TVD along epsilon, with the alternatives among the points."""
     points = [each for each in choice.alternatives if each.tvd is not None]
-    heights = [float(risk.max()), choice.limits.raw, *(level for level, _ in levels), *(each.risk for each in points)]
-    risk_axis(axes, max(heights), "risk (lower: safer)")
-    widest = max([float(tvd.max()), trade_off.limit.max_tvd])
+    more = [each for each in points if trade_off.epsilon[0] < each.epsilon < trade_off.epsilon[-1]]
+    epsilon = np.concatenate([trade_off.epsilon, [each.epsilon for each in more]])
+    order = np.argsort(epsilon, kind="stable")
+    epsilon = epsilon[order]
+    tvd = np.concatenate([trade_off.tvd, [each.tvd or 0.0 for each in more]])[order]
+    risk = np.concatenate([trade_off.risk, [each.risk for each in more]])[order]
+    levels, most = [level for level, _ in _levels(choice)], trade_off.limit.max_tvd
+    risk_axis(axes, max([float(risk.max()), choice.limits.raw, *levels, *(each.risk for each in points)]))
+    widest = max([float(tvd.max()), most])
     axes.set_xlim(0.0, 1.06 * widest if widest > 0 else 0.01)
     axes.set_xlabel(f"mean TVD of {trade_off.limit.way}-way marginals (lower: more useful)")
-    if shaded := len(levels) == len(choice.kept_limits):  # else what keeps every limit is no rectangle
-        top = min([axes.get_ylim()[1], *(level for level, _ in levels)])
-        axes.fill_between([0.0, trade_off.limit.max_tvd], 0.0, top, color=SAFE, alpha=0.13, linewidth=0)
-    axes.axvline(trade_off.limit.max_tvd, color=ALARM, linewidth=1.0, linestyle=DASHES[1], zorder=1.6)
-    for level, _ in levels:
-        axes.axhline(level, color=ALARM, linewidth=1.0, linestyle=DASHES[1], zorder=1.6)
-    axes.axhline(choice.limits.raw, color=GREY, linewidth=0.6, zorder=1.5)
+    key = []
+    if len(levels) == len(choice.kept_limits):  # else what keeps every limit is no rectangle
+        axes.fill_between([0.0, most], 0.0, min([axes.get_ylim()[1], *levels]), color=SAFE, alpha=0.13, linewidth=0)
+        key.append(area_sample("within both limits", SAFE, 0.3))
+    axes.axvline(most, color=ALARM, linewidth=1.0, linestyle=DASHES[2], zorder=1.6)
     axes.plot(tvd, risk, color=LINE, linewidth=1.4)
     _draw_inside(axes, choice, epsilon, tvd, risk)
-    if inside:  # above the axes stands the reader's own title
-        axes.set_xlabel(f"mean TVD of {trade_off.limit.way}-way marginals (limit {as_given(trade_off.limit.max_tvd)})")
-    else:
-        words, at = f"TVD limit {as_given(trade_off.limit.max_tvd)}", (trade_off.limit.max_tvd, axes.get_ylim()[1])
-        write_beside(axes, words, at, (0, 2), ha="center", va="bottom", color=darker(ALARM), annotation_clip=False)
-    texts = [] if inside else label_right(axes, right)
-
-    def write() -> None:
-        spread_right(axes, texts)
-        ends, height = np.array(axes.get_xlim()), np.array(axes.get_ylim())
-        paths, faint = [(tvd, risk)], [(np.array([trade_off.limit.max_tvd] * 2), height)]
-        faint += [(ends, np.array([level, level])) for level in [choice.limits.raw, *(level for level, _ in levels)]]
-        words = "within both limits" if trade_off.limit.max_tvd > 0.22 * ends[1] else "within\nboth"
-        words = words if shaded else "bold: within every limit"
-        write_beside(axes, words, (0, 0), (4, 4), color=darker(SAFE), weight="bold")
-        levels_inside = label_right_inside(axes, right) if inside else []
-        taken = _mark(axes, points, [each.tvd or 0.0 for each in points], paths, faint, levels_inside)
-        _mark_epsilons(axes, (epsilon, tvd, risk), [*paths, *faint], taken)
-
-    return write
-
-
-def _with_alternatives(choice: Choice, trade_off: TradeOff) -> tuple[Floats, Floats, Floats]:
-    """Epsilon, TVD and risk along the map, with the alternatives among them, ascending in epsilon."""
-    more = [each for each in choice.alternatives if trade_off.epsilon[0] < each.epsilon < trade_off.epsilon[-1]]
-    epsilon = np.concatenate([trade_off.epsilon, [each.epsilon for each in more]])
-    tvd = np.concatenate([trade_off.tvd, [each.tvd or 0.0 for each in more]])
-    risk = np.concatenate([trade_off.risk, [each.risk for each in more]])
-    order = np.argsort(epsilon, kind="stable")
-    return epsilon[order], tvd[order], risk[order]
-
-
-def _mark_epsilons(
-    axes: Axes, along: tuple[Floats, Floats, Floats], paths: Sequence[Path], taken: Sequence[Rectangle]
-) -> None:
-    """Points with their epsilon along the map, as many as there is room for."""
-    epsilon, tvd, risk = along
-    logs, boxes, first = np.log(epsilon), list(taken), True
     for mark in MARKS:
-        if not epsilon[0] * 0.999 <= mark <= epsilon[-1] * 1.001:
-            continue
-        x, y = float(np.interp(math.log(mark), logs, tvd)), float(np.interp(math.log(mark), logs, risk))
-        words = f"epsilon {plain(mark)}" if first else plain(mark)
-        here = np.array([x])
-        now = place_labels(axes, [Label(words, here, np.array([y]), GREY, at=x)], paths, boxes)
-        if now is None or len(now) == len(boxes):
-            continue
-        boxes, first = now, False
-        axes.plot(x, y, "o", color=LINE, markersize=3.2, zorder=3)
+        if epsilon[0] <= mark <= epsilon[-1]:
+            at = tuple(float(np.interp(np.log(mark), np.log(epsilon), along)) for along in (tvd, risk))
+            axes.plot(*at, "o", color=LINE, markersize=3.2, zorder=3)
+            write_beside(axes, plain(mark), (at[0], at[1]), (2, 5), color=GREY)
+    bold = [sample("bold: within every limit", LINE, "-", 3.0)] if choice.admissible and not key else []
+    marked = [mark_sample("numbers: epsilon", LINE), sample(f"TVD limit {as_given(most)}", ALARM, DASHES[2], 1.0)]
+    return [*key, *bold, *_mark(axes, choice, [each.tvd or 0.0 for each in points]), *marked]
 
 
-def _mark(
-    axes: Axes,
-    points: Sequence[Alternative],
-    across: Sequence[float],
-    paths: Sequence[Path],
-    faint: Sequence[Path],
-    levels: Sequence[Label],
-) -> list[Rectangle]:
-    """The recommended point filled, the stricter and the looser one open, each with its words.
-
-    Names of levels are placed after that of the recommended point: they matter more than those of the others.
-    """
-    labels, boxes = [], []
-    order = sorted(zip(points, across, strict=True), key=lambda pair: pair[0].role != "recommended")
-    for each, x in order:
+def _mark(axes: Axes, choice: Choice, across: list[float]) -> list[Any]:
+    """The recommended point filled, the stricter and the looser one open."""
+    key = []
+    for each, x in zip(choice.alternatives, across, strict=True):
         chosen = each.role == "recommended"
-        (mark,) = axes.plot(
-            x, each.risk, "o", color=LINE, markeredgewidth=1.3, zorder=5, clip_on=False, label=each.role
-        )
-        mark.set(markerfacecolor=LINE if chosen else "white", markersize=8 if chosen else 5.5)
-        words = f"{each.role} {show_down(each.epsilon)}: {percent(each.risk)}"
-        here, y = np.array([x]), np.array([each.risk])
-        boxes.append(mark_box(axes, x, each.risk, 6.0 if chosen else 4.5))
-        label = Label(words, here, y, INK, at=x, must=True, offset=6.5)
-        bold = replace(label, colour=darker(LINE), offset=8.0, size=TEXT, weight="bold")
-        labels.append(bold if chosen else label)
-    return place_labels(axes, [*labels[:1], *levels, *labels[1:]], paths, boxes, faint) or []
-
-
-def _mark_nearest(
-    axes: Axes, choice: Choice, paths: Sequence[Path], faint: Sequence[Path], levels: Sequence[Label]
-) -> list[Rectangle]:
-    """Where no epsilon will do: the one that comes nearest."""
-    option = choice.options[0]
-    x, y = option.lowest_epsilon, option.lowest_risk
-    axes.plot(x, y, "X", color=ALARM, markersize=7, zorder=5, clip_on=False, label="nearest")
-    words, here = f"nearest: {percent(y)} at epsilon {plain(x)}", np.array([x])
-    label = Label(words, here, np.array([y]), darker(ALARM), at=x, weight="bold", must=True, offset=8.0)
-    return place_labels(axes, [label, *levels], paths, [mark_box(axes, x, y, 5.0)], faint) or []
+        look: dict[str, Any] = {"markerfacecolor": LINE if chosen else "white", "markersize": 8 if chosen else 5.5}
+        axes.plot(x, each.risk, "o", color=LINE, zorder=5, clip_on=False, label=each.role, **look)
+        key.append(mark_sample(f"{each.role} {show_down(each.epsilon)}: {percent(each.risk)}", LINE, filled=chosen))
+    return sorted(key, key=lambda entry: not str(entry.get_label()).startswith("recommended"))
 
 
 def _levels(choice: Choice) -> list[tuple[float, str]]:

@@ -10,30 +10,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cellrisk.show.pictures.figure_panels import (
-    Finish,
-    draw_figure_panel,
-    find_shown,
-    list_kinds,
-    make_key,
-    title_of_figures,
-)
-from cellrisk.show.pictures.labels import Label, Path, label_right, place_labels, spread_right
+from cellrisk.show.pictures.figure_panels import CHANCE, RAW, draw_figure_panel, list_kinds, make_key, title_of_figures
 from cellrisk.show.pictures.own_axes import add_key, check_axes, dressed
 from cellrisk.show.pictures.style import (
     COLOURS,
     DASHES,
     GREY,
     INK,
-    SMALL,
     TINY,
+    area_sample,
     brief,
-    darker,
     epsilon_axis,
     finish,
     house_style,
+    level_sample,
     risk_axis,
     sample,
+    show_values,
     start_figure,
 )
 from cellrisk.system.text import claim, number_of, percent
@@ -105,35 +98,10 @@ def draw_curve_into(ax: Axes, curve: RiskCurve) -> None:
         if curve.figures:
             (lines,) = curve.figures
             (kind,) = list_kinds(lines)
-            write = draw_figure_panel(ax, kind, lines, curve.figures, small=True, left=True, bottom=True)
+            draw_figure_panel(ax, kind, lines, curve.figures, small=True, left=True, bottom=True)
             add_key(ax, make_key(curve.figures))
-            write()
         else:
             drawing.draw_into(ax)
-
-
-@dataclass(frozen=True, eq=False)
-class DrawnPanel:
-    """A panel whose lines are drawn, and the labels that are still to be placed in it."""
-
-    axes: Axes
-    labels: list[Label]
-    names: list[Label]
-    samples: list[Any]
-    """The entries of a key, for where the names find no place."""
-    right: list[Any]
-    """Texts on the right of the axes, to be moved apart."""
-    drawn: list[Path]
-    faint: list[Path]
-    """Lines that a label may hide, such as the level of chance."""
-
-    def write_labels(self) -> None:
-        """Places the labels, once the layout is fixed. A key replaces the names where one of them finds no place."""
-        spread_right(self.axes, self.right)
-        taken = place_labels(self.axes, self.names, self.drawn, (), self.faint)
-        if taken is None:
-            self.axes.legend(handles=self.samples, loc="best", fontsize=TINY).set_in_layout(False)
-        place_labels(self.axes, self.labels, self.drawn, taken or [], self.faint)
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,8 +156,8 @@ class CurveDrawing:
         parts = math.lcm(columns if rows else 1, across)
         figure = start_figure(sum(heights))
         grid = figure.add_gridspec(len(heights), parts, height_ratios=heights)
-        labelled = self._draw_figures(figure, grid, above, across)
-        drawn, empty = [], []
+        self._draw_figures(figure, grid, above, across)
+        empty = []
         for number, row in enumerate(rows):
             for column in range(columns):
                 wide = parts // columns
@@ -198,22 +166,18 @@ class CurveDrawing:
                     axes.set_axis_off()
                     empty.append(axes)
                     continue
-                drawn.append(self._draw(axes, row[column]))
+                self._draw(axes, row[column])
                 below = number + 1 < len(rows) and column < len(rows[number + 1])
                 self._dress(axes, row[column], left=column == 0, bottom=not below, wide=columns == 1)
         key = self._key(long=bool(empty))
         if empty and key:
             empty[-1].legend(handles=key, loc="upper left", fontsize=TINY, labelspacing=0.7).set_in_layout(False)
             key = []
-        if across > 1:
+        if self.curve.figures:
             key = [*make_key(self.curve.figures), *key]
         few = not small and len(self.curve.leading) <= MOST_IN_A_PANEL and len(self.curve.figures) <= 1
         caption = self.curve.words.split("\n")[0] if few else ""
         finish(figure, title=self._title(), subtitle=self._subtitle(), key=key, caption=caption)
-        for panel in drawn:
-            panel.write_labels()
-        for write in labelled:
-            write()
         return figure
 
     def _figure_rows(self) -> list[tuple[str, list[FigureLines]]]:
@@ -227,44 +191,35 @@ class CurveDrawing:
 
     def _draw_figures(
         self, figure: Figure, grid: Any, rows: Sequence[tuple[str, list[FigureLines]]], across: int
-    ) -> list[Finish]:
-        labelled = []
+    ) -> None:
         wide = grid.ncols // across
         for number, (kind, row) in enumerate(rows):
             for column, lines in enumerate(row):
                 axes = figure.add_subplot(grid[number, column * wide : (column + 1) * wide])
                 kinds = list_kinds(lines)
                 last = kind == kinds[-1]
-                labelled.append(
-                    draw_figure_panel(
-                        axes, kind, lines, self.curve.figures, small=across > 1, left=column == 0, bottom=last
-                    )
-                )
+                sides = {"left": column == 0, "bottom": last}
+                draw_figure_panel(axes, kind, lines, self.curve.figures, small=across > 1, **sides)
                 parts = [brief(lines.sensitive, 18)] if self._several(lambda each: each.sensitive) else []
                 parts += [lines.setting.describe()] if self._several(lambda each: each.setting) else []
                 if kind == kinds[0]:
                     axes.set_title(", ".join(parts).replace(", delta", ",\ndelta"))
-        return labelled
 
     def _several(self, part: Callable[[FigureLines], Any]) -> bool:
         return len({part(each) for each in self.curve.figures}) > 1
 
     def draw_into(self, axes: Axes) -> None:
         """The only panel there is, into axes that are there."""
-        panel = self._draw(axes, self.curve.lines)
+        self._draw(axes, self.curve.lines)
         self._dress(axes, self.curve.lines, left=True, bottom=True, wide=False)
         axes.set_ylabel(f"risk for {brief(self.curve.lines[0].sensitive)}")
-        if len(self.forms) > 1:
-            add_key(axes, [*(panel.samples if len(panel.samples) > 1 else []), *self._key(long=False)])
-        panel.write_labels()
+        add_key(axes, self._key(long=False))
 
-    def _draw(self, axes: Axes, lines: Sequence[Line]) -> DrawnPanel:
-        """The lines and bands of one panel."""
+    def _draw(self, axes: Axes, lines: Sequence[Line]) -> None:
+        """The lines, bands and levels of one panel."""
         groups: Groups = {}
         for line in lines:
             groups.setdefault(self.split.colour(line), {})[line.form] = line
-        drawn: list[Path] = []
-        samples = []
         for key, forms in groups.items():
             colour = self.colours[key]
             if "tight" in forms and "exact" in forms:
@@ -279,17 +234,14 @@ class CurveDrawing:
                 artist.set(
                     linewidth=1.1 if self.split.small else 1.6, markersize=3, label=line.name, clip_on=not marker
                 )
-                drawn.append((line.epsilon, line.risk))
-            samples.append(sample(self._name(key, list(groups)), colour, "-" if len(self.forms) > 1 else dashes))
         leading = {key: forms[min(forms, key=list(FORM_DASHES).index)] for key, forms in groups.items()}
-        right, raws = self._mark_raw_risk(axes, lines, groups)
-        chances = self._mark_chance(axes, lines, list(leading.values()))
-        ends = np.array(_ends(lines))
-        levels = {line.limits.raw for line in lines} | {line.limits.chance for line in leading.values()}
-        faint = [(ends, np.array([level, level])) for level in sorted(levels)]
-        values = self._show_values(axes, leading) if len(groups) == 1 and not self.split.small else []
-        names = [] if self.split.small or (self.inside and len(self.forms) > 1) else self._name_lines(leading)
-        return DrawnPanel(axes, [*values, *raws, *chances], names, samples, right, drawn, faint)
+        for level in {round(line.limits.raw, 6): line.limits.raw for line in lines}.values():
+            axes.axhline(level, color=GREY, linewidth=0.7, linestyle=RAW, zorder=1.5)
+        for level in {round(line.limits.chance, 6): line.limits.chance for line in leading.values()}.values():
+            axes.axhline(level, color=GREY, linewidth=0.7, linestyle=CHANCE, zorder=1.5)
+        if len(groups) == 1 and not self.split.small:
+            ((key, line),) = leading.items()
+            show_values(axes, line.epsilon, line.risk, self.colours[key])
 
     def _name(self, key: Any, among: Sequence[Any]) -> str:
         """What the lines of one colour have that those of the other colours in the panel have not, in words."""
@@ -304,66 +256,6 @@ class CurveDrawing:
             else:
                 words.append(part.replace("_", " ") if isinstance(part, str) else part.describe().replace(", ", "\n"))
         return ", ".join(words)
-
-    def _mark_raw_risk(self, axes: Axes, lines: Sequence[Line], groups: Groups) -> tuple[list[Any], list[Label]]:
-        """Draws the raw table's own risk. Its label is on the right of the axes, or within them in a small panel."""
-        small = self.split.small
-        raw: dict[float, list[Any]] = {}
-        for key, forms in groups.items():
-            for level in dict.fromkeys(round(line.limits.raw, 6) for line in forms.values()):
-                raw.setdefault(level, []).append(key)
-        right: list[tuple[float, str, str]] = []
-        within = []
-        for level, sharing in raw.items():
-            alone = len(groups) > 1 and len(sharing) == 1
-            colour = darker(self.colours[sharing[0]]) if alone else GREY
-            exact = next(line.limits.raw for line in lines if round(line.limits.raw, 6) == level)
-            axes.axhline(
-                exact, xmin=0.8 if len(raw) > 1 and not small else 0.0, color=colour, linewidth=0.6, zorder=1.5
-            )
-            if small or self.inside:
-                x, y = np.array(_ends(self.curve.lines)), np.array([level, level])
-                within.append(Label(f"raw {percent(level)}", x, y, colour, 1.0, size=TINY, must=True))
-            else:
-                name = f"{self._name(sharing[0], list(groups))}\n" if alone else ""
-                right.append((level, f"{name}raw table {percent(level)}", colour))
-        return label_right(axes, right), within
-
-    def _mark_chance(self, axes: Axes, lines: Sequence[Line], leading: Sequence[Line]) -> list[Label]:
-        """Draws the level of chance of the leading form. Its label is on the left."""
-        levels = {round(line.limits.chance, 6): line.limits.chance for line in leading}
-        long = len(levels) == 1
-        for level in levels.values():
-            axes.axhline(level, xmax=1.0 if long else 0.3, color=GREY, linewidth=0.6, zorder=1.5)
-        low, high = _ends(lines)
-        x = np.array([low, high if long else low * (high / low) ** 0.3])
-        labels = []
-        for least, most in join_levels(sorted(levels), 0.06 * max(float(line.risk.max()) for line in lines)):
-            words = percent(least) if percent(least) == percent(most) else f"{percent(least)} to {percent(most)}"
-            size = TINY if self.split.small else SMALL
-            y = np.array([least, least])
-            labels.append(Label(f"chance {words}", x, y, GREY, 0.0, size=size, must=True))
-        return labels
-
-    def _show_values(self, axes: Axes, leading: dict[Any, Line]) -> list[Label]:
-        """Marks the values of the panel's only line at the epsilons that people ask about."""
-        ((key, line),) = leading.items()
-        labels = []
-        for place in find_shown(line.epsilon):
-            colour, at = self.colours[key], float(line.epsilon[place])
-            axes.plot(at, line.risk[place], "o", color=colour, markersize=4.5, zorder=4)
-            words, colour = percent(line.risk[place]), darker(colour)
-            labels.append(Label(words, line.epsilon, line.risk, colour, at=at, weight="bold"))
-        return labels
-
-    def _name_lines(self, leading: dict[Any, Line]) -> list[Label]:
-        """Names of the lines whose right ends meet. Other lines are named at their right ends."""
-        ends = [round(line.limits.raw, 6) for line in leading.values()]
-        return [
-            Label(self._name(key, list(leading)), line.epsilon, line.risk, darker(self.colours[key]))
-            for (key, line), end in zip(leading.items(), ends, strict=True)
-            if len(ends) > 1 and (self.inside or ends.count(end) > 1)
-        ]
 
     def _dress(self, axes: Axes, lines: Sequence[Line], *, left: bool, bottom: bool, wide: bool) -> None:
         """Axes and title of a panel; those of one attribute share their scale."""
@@ -391,20 +283,23 @@ class CurveDrawing:
             axes.set_title(", ".join(parts))
 
     def _key(self, long: bool) -> list[Any]:
-        """The entries of the key: what colours and line styles mean, where no label says it."""
-        from matplotlib.patches import Patch
-
+        """The entries of the key: what colours and line styles mean, and the two ends of the risk."""
+        if not self.curve.lines:
+            return []
         handles = []
-        if self.split.small and len(self.colours) > 1:
+        if len(self.colours) > 1:
             dashes = DASHES if len(self.forms) == 1 else ("-",) * len(DASHES)
             for place, (key, colour) in enumerate(self.colours.items()):
                 words = self._name(key, list(self.colours)).replace("\n", ", ")
-                handles.append(sample(words, colour, dashes[place % len(dashes)], 2.2))
+                handles.append(sample(words, colour, dashes[place % len(dashes)], 1.8))
         if len(self.forms) > 1:
             handles += [sample(FORM_WORDS[form] if long else form, INK, FORM_DASHES[form]) for form in self.forms]
         if {"tight", "exact"} <= set(self.forms) and not long:
-            handles.append(Patch(facecolor="#CFCFCF", label="between tight and exact"))
-        return handles
+            handles.append(area_sample("between tight and exact", "#CFCFCF"))
+        chances = sorted({line.limits.chance for line in self.curve.leading})
+        raws = sorted({line.limits.raw for line in self.curve.leading})
+        handles.append(level_sample(f"chance {_span(chances)}", CHANCE))
+        return [*handles, level_sample(f"raw table {_span(raws)}", RAW)]
 
     def _title(self) -> str:
         """The message: the risk at an epsilon that every setting has, the nearest to the one that is asked for."""
@@ -465,12 +360,7 @@ def _ends(lines: Sequence[Line]) -> tuple[float, float]:
     return min(float(line.epsilon[0]) for line in lines), max(float(line.epsilon[-1]) for line in lines)
 
 
-def join_levels(levels: Sequence[float], apart: float) -> list[tuple[float, float]]:
-    """Groups of levels that are too near each other for a label each: the lowest and the highest of every group."""
-    found: list[tuple[float, float]] = []
-    for level in levels:
-        if found and level - found[-1][1] < apart:
-            found[-1] = (found[-1][0], level)
-        else:
-            found.append((level, level))
-    return found
+def _span(levels: Sequence[float]) -> str:
+    """One level, or the lowest and the highest of several."""
+    low, high = percent(levels[0]), percent(levels[-1])
+    return low if low == high else f"{low} to {high}"

@@ -7,9 +7,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cellrisk.errors import InvalidInput
-from cellrisk.show.pictures.labels import write_beside
 from cellrisk.show.pictures.own_axes import add_key, check_axes, dressed
-from cellrisk.show.pictures.style import ALARM, CALM, TEXT, epsilon_axis, finish, house_style, sample, start_figure
+from cellrisk.show.pictures.style import (
+    ALARM,
+    CALM,
+    TEXT,
+    epsilon_axis,
+    finish,
+    house_style,
+    sample,
+    start_figure,
+    write_beside,
+)
 from cellrisk.system.text import percent
 
 if TYPE_CHECKING:

@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cellrisk.show.pictures.curves import WEIGHT_COLOURS, WEIGHT_WORDS
-from cellrisk.show.pictures.labels import Label, label_right, mark_box, place_labels, spread_right
 from cellrisk.show.pictures.own_axes import add_key, check_axes, dressed
 from cellrisk.show.pictures.style import (
     ALARM,
     DASHES,
     GREY,
-    INK,
     TINY,
     brief,
-    darker,
     finish,
     house_style,
     plain,
     risk_axis,
     sample,
     start_figure,
+    write_beside,
 )
 from cellrisk.system.arrays import Floats
 from cellrisk.system.text import claim, number_of, percent
@@ -37,7 +34,7 @@ if TYPE_CHECKING:
 
 LINES = (("records", DASHES[0]), ("uniform", DASHES[1]))
 TITLES = {"max": "Riskiest attribute of each cell", "sum": "Attributes added up (no probability)"}
-MOST_NUMBERED = 20
+MOST_NUMBERED, MOST_NAMED = 20, 8
 CAUSED = "caused by one's own record"
 CAPTION = "Each attribute is assessed at the cumulative loss of its release; what was given away stays given away."
 
@@ -54,13 +51,11 @@ def draw_sequence(sequence: RiskSequence, by: str = "loss") -> Figure:
         figure = start_figure(2.6)
         grid = figure.subplots(1, len(kinds), squeeze=False)[0]
         x = _across(sequence, by)
-        right = [label_right(axes, _draw(axes, sequence, kind, x)) for axes, kind in zip(grid, kinds, strict=True)]
         for axes, kind in zip(grid, kinds, strict=True):
+            _draw(axes, sequence, kind, x)
             _dress(axes, sequence, kind, by, x)
-        finish(figure, title=_title(sequence), subtitle=_subtitle(sequence), key=_key(sequence), caption=CAPTION)
-        for axes, texts in zip(grid, right, strict=True):
-            spread_right(axes, texts)
         _name_releases(grid[0], sequence, x)
+        finish(figure, title=_title(sequence), subtitle=_subtitle(sequence), key=_key(sequence), caption=CAPTION)
         return figure
 
 
@@ -70,12 +65,10 @@ def draw_sequence_into(ax: Axes, sequence: RiskSequence, by: str = "loss") -> No
     check_axes(ax)
     with dressed(ax):
         x = _across(sequence, by)
-        ends = _draw(ax, sequence, "max", x)
+        _draw(ax, sequence, "max", x)
         _dress(ax, sequence, "max", by, x, inside=True)
-        at = float(x[-1])
-        labels = [Label(words, x[-1:], np.array([risk]), colour, at=at, must=True) for risk, words, colour in ends]
+        _name_releases(ax, sequence, x)
         add_key(ax, _key(sequence))
-        _name_releases(ax, sequence, x, labels)
 
 
 def _check_view(by: str) -> None:
@@ -99,23 +92,18 @@ def _own(sequence: RiskSequence, x: Floats) -> list[tuple[float, float, str]]:
     return [(across, row.records, row.name) for across, row in rows if row.records is not None]
 
 
-def _draw(axes: Axes, sequence: RiskSequence, kind: str, x: Floats) -> list[tuple[float, str, str]]:
-    """Draws the lines, and returns the last value of each with its words and its colour."""
-    ends = []
+def _draw(axes: Axes, sequence: RiskSequence, kind: str, x: Floats) -> None:
     for weights, dashes in LINES:
         risk, colour = _along(sequence, kind, weights), WEIGHT_COLOURS[weights]
         axes.plot(x, risk, color=colour, linestyle=dashes, linewidth=1.6, zorder=3, label=f"{kind}, {weights}")
         axes.plot(x, risk, "o", color=colour, markersize=3.5, zorder=3.5, clip_on=False, label="_")
-        ends.append((float(risk[-1]), percent(risk[-1]) if kind == "max" else f"{risk[-1]:.3g}", darker(colour)))
     if sequence.attributes:
         caused = np.array([row.overall_caused.value(kind) for row in sequence.rows])
         axes.fill_between(x, 0.0, caused, color=ALARM, alpha=0.25, linewidth=0, zorder=2)
         axes.plot(x, caused, color=ALARM, linewidth=1.6, zorder=3, label=f"{kind}, caused")
-        ends.append((float(caused[-1]), percent(caused[-1]) if kind == "max" else f"{caused[-1]:.3g}", darker(ALARM)))
     if kind == "max":
         for across, own, _ in _own(sequence, x):
             axes.plot(across, own, "D", color=GREY, markerfacecolor="white", markersize=4.5, zorder=3.2, label="own")
-    return ends
 
 
 def _dress(axes: Axes, sequence: RiskSequence, kind: str, by: str, x: Floats, inside: bool = False) -> None:
@@ -142,24 +130,23 @@ def _dress(axes: Axes, sequence: RiskSequence, kind: str, by: str, x: Floats, in
     axes.xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True))
 
 
-def _name_releases(axes: Axes, sequence: RiskSequence, x: Floats, ends: Sequence[Label] = ()) -> None:
-    """The name of each attribute beside its own risk, where there is room; before them the ends of the lines."""
+def _name_releases(axes: Axes, sequence: RiskSequence, x: Floats) -> None:
+    """The name of each attribute below its own risk, unless there are many."""
     own = _own(sequence, x)
-    drawn = [(x, _along(sequence, "max", weights)) for weights, _ in LINES]
-    boxes = [mark_box(axes, across, risk, 4.0) for across, risk, _ in own]
-    labels = [
-        Label(brief(name, 16), np.array([across]), np.array([risk]), INK, at=across, size=TINY, offset=5.0)
-        for across, risk, name in own
-    ]
-    place_labels(axes, [*ends, *labels], drawn, boxes)
+    for across, risk, name in own if len(own) <= MOST_NAMED else ():
+        write_beside(axes, brief(name, 16), (across, risk), (0, -5), ha="center", va="top", size=TINY)
 
 
 def _key(sequence: RiskSequence) -> list[Any]:
     from matplotlib.lines import Line2D
 
-    key = [sample(WEIGHT_WORDS[weights], WEIGHT_COLOURS[weights], dashes) for weights, dashes in LINES]
+    last = sequence.rows[-1]
+    key = []
+    for weights, dashes in LINES:
+        risk = percent(last.overall.value("max", weights))
+        key.append(sample(f"{WEIGHT_WORDS[weights]}, at last {risk}", WEIGHT_COLOURS[weights], dashes))
     if sequence.attributes:
-        key.append(sample(CAUSED, ALARM, DASHES[0]))
+        key.append(sample(f"{CAUSED}, at last {percent(last.overall_caused.value('max'))}", ALARM, DASHES[0]))
         mark = Line2D([], [], color=GREY, marker="D", markerfacecolor="white", markersize=4.5, linestyle="none")
         mark.set_label("the attribute released, by records")
         key.append(mark)

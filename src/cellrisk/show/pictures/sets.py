@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cellrisk.show.pictures.labels import write_beside
 from cellrisk.show.pictures.own_axes import check_axes, dressed
-from cellrisk.show.pictures.style import COLOURS, INK, PALE, bar_axis, brief, finish, house_style, start_figure
+from cellrisk.show.pictures.style import (
+    COLOURS,
+    INK,
+    PALE,
+    bar_axis,
+    brief,
+    finish,
+    house_style,
+    start_figure,
+    write_beside,
+)
 from cellrisk.system.text import claim, number_of, percent
 
 if TYPE_CHECKING:

@@ -8,9 +8,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cellrisk.counts.profiles import SIZE_CLASSES, Profiles
-from cellrisk.show.pictures.labels import write_beside
 from cellrisk.show.pictures.own_axes import add_key, check_axes, dressed
-from cellrisk.show.pictures.style import ALARM, CALM, SMALL, TINY, brief, finish, house_style, start_figure
+from cellrisk.show.pictures.style import (
+    ALARM,
+    CALM,
+    SMALL,
+    TINY,
+    brief,
+    finish,
+    house_style,
+    start_figure,
+    write_beside,
+)
 from cellrisk.system.arrays import Integers
 from cellrisk.system.text import number_of, percent
 

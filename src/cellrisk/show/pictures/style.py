@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from threading import RLock
 from typing import TYPE_CHECKING, Any
@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cellrisk.errors import visible
+from cellrisk.system.arrays import Floats
+from cellrisk.system.text import percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,6 +38,9 @@ MARGIN = 0.1
 TITLE, TEXT, SMALL, TINY = 10.0, 8.0, 7.5, 7.0
 LEADING = 1.32
 """Line height, in units of the font's size."""
+
+SHOWN = (0.1, 1.0, 10.0)
+"""Epsilons at which a line shows its value."""
 
 NOTE = "Computed from raw data: for the curator."
 
@@ -291,3 +296,42 @@ def sample(words: str, colour: str, dashes: Any, width: float = 1.5) -> Any:
     from matplotlib.lines import Line2D
 
     return Line2D([], [], color=colour, linestyle=dashes, linewidth=width, label=words)
+
+
+def level_sample(words: str, dashes: Any = "-") -> Any:
+    """A level, such as that of chance, for a key."""
+    return sample(words, GREY, dashes, 0.9)
+
+
+def area_sample(words: str, colour: str, alpha: float = 1.0) -> Any:
+    """An area for a key."""
+    from matplotlib.patches import Patch
+
+    return Patch(facecolor=colour, alpha=alpha, edgecolor=GREY, linewidth=0.4, label=words)
+
+
+def mark_sample(words: str, colour: str, marker: str = "o", filled: bool = True) -> Any:
+    """A point for a key."""
+    from matplotlib.lines import Line2D
+
+    face = colour if filled else "white"
+    look: dict[str, Any] = {"color": colour, "marker": marker, "markerfacecolor": face, "markersize": 6}
+    return Line2D([], [], linestyle="none", label=words, **look)
+
+
+def write_beside(axes: Axes, words: str, at: tuple[float, float], offset: tuple[float, float], **look: Any) -> None:
+    """Writes words so many points right of a place and above it."""
+    axes.annotate(words, at, offset, textcoords="offset points", **{"size": SMALL, "color": INK, **look})
+
+
+def show_values(axes: Axes, x: Floats, y: Floats, colour: Any, tell: Callable[[int], str] | None = None) -> None:
+    """Marks a line at the epsilons that people ask about, or its only point, with its heights above the marks."""
+    words = tell or (lambda place: percent(float(y[place])))
+    close = [int(np.argmin(np.abs(np.log(x / epsilon)))) for epsilon in SHOWN]
+    places = [place for place, epsilon in zip(close, SHOWN, strict=True) if abs(x[place] / epsilon - 1) < 0.01]
+    for place in [0] if len(x) == 1 else [place for place in places if x[0] < x[place] < x[-1]]:
+        at = float(x[place]), float(y[place])
+        axes.plot(*at, "o", color=colour, markersize=4.2, zorder=4, markeredgecolor="white")
+        falls = 0 < place < len(x) - 1 and y[place + 1] < y[place - 1]
+        look: dict[str, Any] = {"va": "bottom", "weight": "bold", "color": darker(colour)}
+        write_beside(axes, words(place), at, (2 if falls else -2, 2.5), ha="left" if falls else "right", **look)
