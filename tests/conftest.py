@@ -120,6 +120,7 @@ FULL_BY_FILE: dict[str, tuple[str, ...]] = {
     "tables/test_counter.py": (
         "test_spark[7",
         "test_spark_more",
+        "test_spark_of_large_tables",
     ),
     "tables/test_database.py": ("test_texts_that_only_some_take_for_numbers",),
     "tables/test_edges.py": (
@@ -146,10 +147,13 @@ FULL_BY_FILE: dict[str, tuple[str, ...]] = {
         "test_damaged_and_vanished_files",
         "test_folders_that_name_columns",
         "test_frames_and_tables_however_they_are_cut",
-        "test_parts_follow_the_size_of_the_data",
+        "test_one_value_for_each_bin[5]",
+        "test_one_value_for_each_bin[0.7]",
+        "test_large_tables_are_counted_on_the_cluster[bins and counts]",
+        "test_large_tables_are_counted_on_the_cluster[outside]",
+        "test_a_signal_ends_spark_in_one_line[java",
         "test_several_files_and_shapes",
         "test_text_that_is_hard_to_cut",
-        "test_texts_that_only_some",
     ),
     "tables/test_spark_cluster.py": ("",),
     "tables/test_spark_connect.py": ("",),

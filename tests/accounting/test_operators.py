@@ -116,7 +116,9 @@ def test_renyi_beside_the_accountant_of_dp_accounting(delta: float) -> None:
     ):
         accountant.compose(event, 5)
     found = compose_renyi(events_of(losses) * 5, delta)
-    assert found == pytest.approx(accountant.get_epsilon(delta), rel=1e-9, abs=0)
+    assert isinstance(found, float)
+    on_the_grid = accountant.get_epsilon(delta)  # ours looks between its orders too
+    assert on_the_grid * (1 - 2e-5) <= found <= on_the_grid * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("rho", [1e-6, 0.1, 10.0])

@@ -11,6 +11,7 @@ from scipy import optimize, stats
 
 from cellrisk.counts.profiles import LevelCounts
 from cellrisk.errors import InvalidInput
+from cellrisk.noise.channel import AdditiveChannel
 from cellrisk.noise.distributions import LaplaceNoise, NoNoise
 from cellrisk.risk.certainty import NegativeBinomial, find_certainty, read_belief
 from cellrisk.risk.certainty.beliefs import (
@@ -100,7 +101,11 @@ def test_edges_of_the_fit(cells: list[list[int]], shape: float | None) -> None:
             for more in (0.7, 1.0, 1.4):
                 other = odds * more / (1 + odds * more)
                 assert log_likelihood(counts, total * factor, other) <= here + 1e-6 * (1 + abs(here))
-    people = find_certainty(make_attribute(cells), LaplaceNoise(1.0), 0.5, (0.9,), found) if len(cells[0]) > 1 else ()
+    people = (
+        find_certainty(make_attribute(cells), AdditiveChannel((LaplaceNoise(1.0),), 0.5), (0.9,), found)
+        if len(cells[0]) > 1
+        else ()
+    )
     for one in people:
         assert 0 <= one.right_low <= one.right_high <= one.named_high <= counts.sum() + 1e-6
 
@@ -137,9 +142,9 @@ def test_a_release_that_the_belief_calls_impossible() -> None:
     attribute = make_attribute([[2, 1], [0, 3]])
     nobody = NegativeBinomial((0.5, 0.0), 0.9)
     with pytest.raises(InvalidInput, match="impossible under this belief"):
-        find_certainty(attribute, NoNoise(), 0.5, (0.9,), nobody)
-    found = find_certainty(attribute, LaplaceNoise(1.0), 0.5, (0.9,), nobody)[0]
+        find_certainty(attribute, AdditiveChannel((NoNoise(),), 0.5), (0.9,), nobody)
+    found = find_certainty(attribute, AdditiveChannel((LaplaceNoise(1.0),), 0.5), (0.9,), nobody)[0]
     assert found.right == near(2)  # he names the first label for everybody
     assert found.named == near(6)
     unused = make_attribute([[2, 0], [3, 0]])
-    assert find_certainty(unused, NoNoise(), 0.5, (0.9,), nobody)[0].right == near(5)
+    assert find_certainty(unused, AdditiveChannel((NoNoise(),), 0.5), (0.9,), nobody)[0].right == near(5)

@@ -16,6 +16,7 @@ import cellrisk as cr
 from cellrisk.counts.profiles import LabelledCounts, LevelCounts
 from cellrisk.counts.table import Attribute
 from cellrisk.errors import InvalidInput
+from cellrisk.noise.channel import AdditiveChannel
 from cellrisk.noise.distributions import (
     DiscreteGaussianNoise,
     GaussianNoise,
@@ -79,7 +80,7 @@ def expect(
 def test_two_labels_are_exact(kind: str, threshold: float) -> None:
     cells = [[1, 0], [0, 1], [3, 0], [2, 1], [5, 4], [9, 1], [0, 12]]
     belief = NegativeBinomial((0.3, 0.7), 0.8)
-    found = find_certainty(make_attribute(cells), NOISES[kind], threshold, CERTAINTIES, belief)
+    found = find_certainty(make_attribute(cells), AdditiveChannel((NOISES[kind],), threshold), CERTAINTIES, belief)
     assert [one.certainty for one in found] == list(CERTAINTIES)
     for one in found:
         right, named = expect(cells, NOISES[kind], threshold, belief, one.certainty)
@@ -93,7 +94,7 @@ def test_three_labels_lie_between_two_ends(kind: str, threshold: float) -> None:
     cells = [[1, 0, 0], [0, 3, 0], [2, 1, 0], [5, 4, 1], [9, 0, 1]]
     belief = NegativeBinomial((0.3, 0.7, 0.2), 0.8)
     people = sum(map(sum, cells))
-    found = find_certainty(make_attribute(cells), NOISES[kind], threshold, CERTAINTIES, belief)
+    found = find_certainty(make_attribute(cells), AdditiveChannel((NOISES[kind],), threshold), CERTAINTIES, belief)
     assert [one.certainty for one in found] == list(CERTAINTIES)
     for one in found:
         right, named = expect(cells, NOISES[kind], threshold, belief, one.certainty)
@@ -107,7 +108,9 @@ def test_three_labels_lie_between_two_ends(kind: str, threshold: float) -> None:
 @pytest.mark.parametrize("kind", ["laplace", "geometric", "gaussian", "discrete gaussian"])
 def test_belief_in_the_table(kind: str, threshold: float) -> None:
     two, times = [[1, 0], [0, 2], [3, 1], [6, 0], [4, 4]], [5, 3, 2, 4, 1]
-    found = find_certainty(make_attribute(two, times), NOISES[kind], threshold, CERTAINTIES, TableBelief())
+    found = find_certainty(
+        make_attribute(two, times), AdditiveChannel((NOISES[kind],), threshold), CERTAINTIES, TableBelief()
+    )
     assert [one.certainty for one in found] == list(CERTAINTIES)
     for one in found:
         right, named = oracle.name_by_table(two, times, NOISES[kind], threshold, one.certainty)
@@ -115,7 +118,9 @@ def test_belief_in_the_table(kind: str, threshold: float) -> None:
         assert one.error is None
         assert one.precision is None or one.precision >= one.certainty - 1e-9  # calibrated by construction
     three = [[1, 0, 0], [0, 2, 0], [2, 0, 1], [5, 0, 0]]
-    found = find_certainty(make_attribute(three, times[:4]), NOISES[kind], threshold, (0.7, 0.9), TableBelief())
+    found = find_certainty(
+        make_attribute(three, times[:4]), AdditiveChannel((NOISES[kind],), threshold), (0.7, 0.9), TableBelief()
+    )
     for one in found:
         right, named = oracle.name_by_table(three, times[:4], NOISES[kind], threshold, one.certainty)
         assert one.error is not None
@@ -162,7 +167,7 @@ def test_cells_of_any_size(noise: Noise) -> None:
     """Only the values within the noise's reach of a count are gone through."""
     belief = NegativeBinomial((0.2, 0.1), 0.999)
     for size in (10**6, 10**9, 10**12):
-        one = find_certainty(make_attribute([[size, 3], [2, size]]), noise, 0.5, (0.9,), belief)[0]
+        one = find_certainty(make_attribute([[size, 3], [2, size]]), AdditiveChannel((noise,), 0.5), (0.9,), belief)[0]
         assert one.right == pytest.approx(2 * size, rel=1e-9, abs=0)
 
 
@@ -173,7 +178,9 @@ def test_nine_in_ten_means_that(n_levels: int) -> None:
     shapes, theta = np.array([0.5, 0.3, 0.2])[:n_levels], 0.8
     cells = generator.negative_binomial(shapes, 1 - theta, (40_000, n_levels))
     attribute = make_attribute(cells[cells.any(axis=1)])
-    rows = count_by_certainty(attribute, LaplaceNoise(1.0), 0.5, NegativeBinomial(tuple(shapes), theta))
+    rows = count_by_certainty(
+        attribute, AdditiveChannel((LaplaceNoise(1.0),), 0.5), NegativeBinomial(tuple(shapes), theta)
+    )
     assert [row["from"] for row in rows] == list(HISTOGRAM_EDGES)
     for row in rows:
         # People of a cell are right or wrong together: an error of sqrt(p (1 - p) (size) / people), size at most 20.
@@ -200,10 +207,10 @@ def test_limits(n_levels: int) -> None:
     has, everybody = sum(counts[0] for counts in cells), sum(map(sum, cells))
     share = has / everybody
     for noise in (InfiniteNoise(), LaplaceNoise(2e4)):
-        below, above = find_certainty(attribute, noise, 0.5, (share - 0.01, share + 0.01), belief)
+        below, above = find_certainty(attribute, AdditiveChannel((noise,), 0.5), (share - 0.01, share + 0.01), belief)
         assert (below.right, below.named) == (pytest.approx(has, abs=0.1), pytest.approx(everybody, abs=0.1))
         assert (above.right, above.named) == (pytest.approx(0, abs=0.1), pytest.approx(0, abs=0.1))
-    raw = find_certainty(attribute, NoNoise(), 0.5, (0.85, 0.95), belief)
+    raw = find_certainty(attribute, AdditiveChannel((NoNoise(),), 0.5), (0.85, 0.95), belief)
     assert [one.right for one in raw] == near([has - 5, 15 if n_levels == 2 else 7])
 
 
@@ -213,8 +220,10 @@ def test_a_label_that_nobody_has() -> None:
     assert isinstance(belief, NegativeBinomial)
     assert belief.shapes[2] == 0
     two = make_attribute([[3, 1], [2, 0], [0, 4]])
-    found = find_certainty(attribute, LaplaceNoise(1.0), 0.5, (0.8,), belief)[0]
-    other = find_certainty(two, LaplaceNoise(1.0), 0.5, (0.8,), NegativeBinomial(belief.shapes[:2], belief.theta))[0]
+    found = find_certainty(attribute, AdditiveChannel((LaplaceNoise(1.0),), 0.5), (0.8,), belief)[0]
+    other = find_certainty(
+        two, AdditiveChannel((LaplaceNoise(1.0),), 0.5), (0.8,), NegativeBinomial(belief.shapes[:2], belief.theta)
+    )[0]
     assert found.right_low - 1e-9 <= other.right <= found.right_high + 1e-9
     assert found.right_high - found.right_low < 0.02 * 10
 
@@ -223,8 +232,10 @@ def test_a_belief_that_the_table_contradicts_is_refused() -> None:
     """Without noise a label is shown that the attacker believes to be nobody's: no share can be computed."""
     attribute = make_attribute([[3, 0], [0, 2]])
     with pytest.raises(InvalidInput, match="impossible"):
-        find_certainty(attribute, NoNoise(), 0.5, (0.9,), NegativeBinomial((1.0, 0.0), 0.5))
-    noisy = find_certainty(attribute, LaplaceNoise(1.0), 0.5, (0.9,), NegativeBinomial((1.0, 0.0), 0.5))[0]
+        find_certainty(attribute, AdditiveChannel((NoNoise(),), 0.5), (0.9,), NegativeBinomial((1.0, 0.0), 0.5))
+    noisy = find_certainty(
+        attribute, AdditiveChannel((LaplaceNoise(1.0),), 0.5), (0.9,), NegativeBinomial((1.0, 0.0), 0.5)
+    )[0]
     assert (noisy.right, noisy.named) == (near(3), near(5))
     assert noisy.overconfident
 
@@ -248,7 +259,7 @@ def test_many_labels(n_levels: int, n_cells: int, noise: Noise) -> None:
     cells[0] = [120, 16, *np.zeros(n_levels - 2, int)]
     cells = cells[cells.any(axis=1)]
     belief = NegativeBinomial(tuple(shapes.tolist()), theta)
-    found = find_certainty(make_attribute(cells), noise, 0.5, certainties, belief)
+    found = find_certainty(make_attribute(cells), AdditiveChannel((noise,), 0.5), certainties, belief)
     last = int(cells.max()) + math.ceil(12 * noise.scale) + 5
     behind = [oracle.posterior_table(shape, theta, noise, 0.5, last, last + 350) for shape in shapes.tolist()]
     right, named = np.zeros((2, len(certainties), releases))
@@ -282,7 +293,7 @@ def test_ends_hold_the_truth_whatever_the_work(noise: Noise, work: float, monkey
     cells = [[4, 0, 1], [0, 2, 0], [7, 7, 1], [1, 0, 0], [12, 1, 3], [0, 0, 9]]
     belief = NegativeBinomial((0.5, 0.3, 0.2), 0.8)
     gaps = []
-    for one in find_certainty(make_attribute(cells), noise, 0.5, CERTAINTIES, belief):
+    for one in find_certainty(make_attribute(cells), AdditiveChannel((noise,), 0.5), CERTAINTIES, belief):
         right, named = expect(cells, noise, 0.5, belief, one.certainty)
         assert one.right_low - 1e-9 <= right <= one.right_high + 1e-9
         assert one.named_low - 1e-9 <= named <= one.named_high + 1e-9
@@ -298,9 +309,11 @@ def test_no_bound_on_errors_is_too_small(monkeypatch: pytest.MonkeyPatch) -> Non
     noise, belief = GeometricNoise(1.0), NegativeBinomial((0.05,) * 40, 0.9)
     cells = np.zeros((1, 40), int)
     cells[0, :3] = [30, 2, 1]
-    found = find_certainty(make_attribute(cells), noise, 0.5, (0.8, 0.9), belief)
+    found = find_certainty(make_attribute(cells), AdditiveChannel((noise,), 0.5), (0.8, 0.9), belief)
     monkeypatch.undo()
-    for coarse, fine in zip(found, find_certainty(make_attribute(cells), noise, 0.5, (0.8, 0.9), belief), strict=True):
+    for coarse, fine in zip(
+        found, find_certainty(make_attribute(cells), AdditiveChannel((noise,), 0.5), (0.8, 0.9), belief), strict=True
+    ):
         assert coarse.right_low <= fine.right_low <= fine.right_high <= coarse.right_high
         assert fine.right_high - fine.right_low < 0.2 * (coarse.right_high - coarse.right_low) < 6
 
@@ -338,15 +351,15 @@ class TestAdult:
         assert isinstance(belief, NegativeBinomial)
         assert (*belief.shapes, belief.theta) == pytest.approx((0.200884, 0.068516, 0.905560), abs=6e-7)
         noise = NoNoise() if epsilon is None else cr.Laplace(epsilon).noise
-        found = find_certainty(attribute, noise, 0.5, (0.8, 0.9, 0.95, 0.99), belief)
+        found = find_certainty(attribute, AdditiveChannel((noise,), 0.5), (0.8, 0.9, 0.95, 0.99), belief)
         assert [one.right for one in found] == pytest.approx(right, rel=6e-6, abs=0)
         assert [one.named for one in found] == pytest.approx(named, rel=6e-6, abs=0)
 
     def test_much_noise_and_the_table(self, adult: cr.FrequencyTable) -> None:
         attribute = adult.attribute()
         belief = read_belief("negbin", attribute.levels, adult.n_cells)
-        assert find_certainty(attribute, cr.Laplace(0.01).noise, 0.5, (0.8,), belief)[0].named == near(0)
-        found = find_certainty(attribute, cr.Laplace(1.0).noise, 0.5, (0.8, 0.9, 0.95, 0.99), TableBelief())
+        assert find_certainty(attribute, cr.Laplace(0.01).channel, (0.8,), belief)[0].named == near(0)
+        found = find_certainty(attribute, cr.Laplace(1.0).channel, (0.8, 0.9, 0.95, 0.99), TableBelief())
         assert [one.right for one in found] == pytest.approx([15692.5, 12056.3, 8524.29, 2688.14], rel=6e-6, abs=0)
 
 
@@ -447,7 +460,7 @@ def test_the_mass_of_gaussian_noise_is_its_density_over_a_unit(scale: float) -> 
             return mp.log(mp.quad(density, [-0.5, 0, 0.5]))
 
     distances = np.array([round(part * scale) for part in (0.0, 0.4, 1.0, 3.0, -7.0, 10.0)])
-    found = channel_module._log_mass(GaussianNoise(scale), distances.astype(np.float64))
+    found = GaussianNoise(scale).log_mass(distances.astype(np.float64))
     theirs = [float(log_mass(distance) - log_mass(0)) for distance in distances.tolist()]
     assert (found - found[0]).tolist() == pytest.approx(theirs, rel=1e-12, abs=1e-12)
 
@@ -458,4 +471,4 @@ def test_each_distance_is_looked_at_once(noise: Noise, first: float) -> None:
     values = first + np.array([0.0, 1.0, 2.0, 3.0, 5.0, 9.0, 10.0, 11.0, 12.0])
     for counts in (np.arange(40.0), np.concatenate([[0.0], np.arange(30.0, 60.0)]), np.arange(0.0, 20.0, 0.5)):
         found = channel_module._log_masses(noise, values, counts)
-        assert found == near(channel_module._log_mass(noise, values[:, None] - counts))
+        assert found == near(noise.log_mass(values[:, None] - counts))

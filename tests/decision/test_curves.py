@@ -13,6 +13,7 @@ import pytest
 import cellrisk as cr
 from cellrisk.cli import main
 from cellrisk.errors import CellriskError, InvalidInput
+from cellrisk.noise.channel import AdditiveChannel
 from cellrisk.noise.distributions import NoNoise
 from cellrisk.noise.mechanisms import mechanism as make_mechanism
 from cellrisk.risk import curves
@@ -253,7 +254,10 @@ def test_small_products_are_the_same_as_large_ones(monkeypatch: pytest.MonkeyPat
     def ask() -> list[float]:
         belief = NegativeBinomial((0.4, 0.3), 0.8)
         noises = (cr.Laplace(0.3).noise, cr.Geometric(2.0).noise, NoNoise())
-        return [find_certainty(small.attribute("z"), noise, 0.5, (0.8,), belief)[0].right for noise in noises]
+        return [
+            find_certainty(small.attribute("z"), AdditiveChannel((noise,), 0.5), (0.8,), belief)[0].right
+            for noise in noises
+        ]
 
     found = ask()
     monkeypatch.setattr(two_labels, "SMALL_SUM", 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import json
 import os
 import subprocess
@@ -13,8 +14,10 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
+import cellrisk as cr
 from cellrisk.cli import main
 from cellrisk.errors import InvalidInput
 from cellrisk.publish.releasing import Release
@@ -22,7 +25,8 @@ from cellrisk.repeat.ledger import Ledger, staging
 from cellrisk.repeat.ledger.store import Session
 from cellrisk.system import writing
 from tests.ledger.conftest import Where
-from tests.ledger.deaths import FIELDS, make_set
+from tests.ledger.deaths import FIELDS, LEVELS, PEOPLE, make_set
+from tests.near import near
 
 ROOT = Path(__file__).resolve().parents[2]
 STRIDE = 71
@@ -69,6 +73,42 @@ def test_a_set_is_one_entry_with_all_its_events(where: Where, output: Path) -> N
         assert len(entry.tables) == 2
         assert ledger.verify().ok
     assert sorted(os.listdir(output)) == ["released"]
+
+
+@pytest.mark.parametrize(
+    "mechanism", [cr.Geometric(epsilon=0.5), cr.DiscreteGaussian(epsilon=0.5, delta=1e-6)], ids=lambda one: one.name
+)
+@pytest.mark.parametrize("tables", [2, 6])
+def test_one_release_has_one_ceiling_everywhere(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], mechanism: cr.Mechanism, tables: int
+) -> None:
+    """What the release prints, `ledger list` and `ledger plan`; and the same tables booked one by one."""
+    people, levels = pd.DataFrame({**PEOPLE, "hand": list("lrr")}), {**LEVELS, "hand": ["l", "r"]}
+    columns = ("sex", "town", "hand")
+    qids = [*([name] for name in columns), *(list(pair) for pair in itertools.combinations(columns, 2))][:tables]
+    used = {name for qid in qids for name in (*qid, "job")}
+    several = cr.release_together(
+        people,
+        [{"qid": qid} for qid in qids],
+        "job",
+        levels={name: labels for name, labels in levels.items() if name in used},
+        mechanism=mechanism,
+    )
+    assert several.ceiling is not None
+    as_set, one_by_one = str(tmp_path / "set.db"), str(tmp_path / "single.db")
+    with Ledger(as_set, create=True) as ledger:
+        ledger.save(several, tmp_path / "released")
+    with Ledger(one_by_one, create=True) as ledger:
+        for _ in range(tables):
+            ledger.add(attribute="job", quasi_identifiers=["sex"], loss=mechanism)
+    found = [several.ceiling.even_two]
+    for place in (as_set, one_by_one):
+        assert main(["ledger", "list", place, "--json"]) == 0
+        [cohort] = json.loads(capsys.readouterr().out)["cohorts"]
+        assert main(["ledger", "plan", place, "--epsilon", "0.5", "--json"]) == 0
+        before = json.loads(capsys.readouterr().out)["before"]
+        found += [cohort["ceiling"]["even_two"], before["ceiling"]["even_two"]]
+    assert found == [near(found[0])] * 5
 
 
 def test_eight_writers_at_a_limit(where: Where, released: Release, output: Path) -> None:

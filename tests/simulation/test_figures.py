@@ -84,7 +84,7 @@ def test_deviations_are_those_of_many_releases() -> None:
     (figures,) = cr.assess(table, mechanism, measures="local", **ASKED).figures
     assert figures.belief is not None
     for certainty in ASKED["certainty"]:
-        known = find_spread(table.attribute(), mechanism.noise, 0.5, certainty, figures.belief)
+        known = find_spread(table.attribute(), mechanism.channel, certainty, figures.belief)
         rows = [row for row in found.figures if row.certainty == certainty]
         assert known == pytest.approx([row.standard_error * math.sqrt(4000) for row in rows], rel=0.08, abs=0)
 

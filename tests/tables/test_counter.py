@@ -13,7 +13,8 @@ import pytest
 from tests.tables import counter
 from tests.tables.postgres_server import Server, running_server
 
-from cellrisk.counts import counting, without_keys
+from cellrisk.counts import counting, sources, without_keys
+from cellrisk.counts.spark import counting as spark_counting
 from cellrisk.counts.tabulation import tabulate
 from cellrisk.errors import InvalidInput
 
@@ -78,11 +79,11 @@ QUIET = pytest.mark.filterwarnings("ignore::ResourceWarning")
 """Spark leaves the closing of sockets to Python."""
 
 
-def check_on_spark(seed: int, session: Any, folder: Path) -> None:
+def check_on_spark(seed: int, session: Any, folder: Path, vectors: bool = True) -> None:
     case = counter.draw_case(seed, NOT_ON_SPARK)
     path = counter.write_parquet(case.table, folder / "a.parquet")
     source = session.read.parquet(str(path)).repartition(3) if seed % 2 else path
-    check(case, source, engine="spark")
+    check(case, source, vectors=vectors, engine="spark")
 
 
 @QUIET
@@ -95,3 +96,13 @@ def test_spark(seed: int, session: Any, tmp_path: Path) -> None:
 @pytest.mark.parametrize("seed", [seed for seed in range(max(14, len(SEEDS))) if seed not in FEW_ON_SPARK])
 def test_spark_more(seed: int, session: Any, tmp_path: Path) -> None:
     check_on_spark(seed, session, tmp_path)
+
+
+@QUIET
+@pytest.mark.parametrize("seed", FEW_ON_SPARK)
+def test_spark_of_large_tables(seed: int, session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables with more combinations than one machine takes: distinct vectors, or profiles if those are many."""
+    monkeypatch.setattr(sources, "MOST_CELLS", 0)
+    check_on_spark(seed, session, tmp_path)
+    monkeypatch.setattr(spark_counting, "MOST_VECTORS", 0)
+    check_on_spark(seed, session, tmp_path, vectors=False)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import signal
 import subprocess
 import sys
+import threading
+import time
 from itertools import product
 from pathlib import Path
 from typing import Any
 
-import ibis
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -19,8 +21,10 @@ from tests.tables.spark_cluster import FAST, need_spark
 
 import cellrisk
 from cellrisk.cli import main
-from cellrisk.counts import binning, coding
-from cellrisk.counts.spark import partitions
+from cellrisk.counts import sources
+from cellrisk.counts.binning import make_binning
+from cellrisk.counts.joint import Asked, count_together
+from cellrisk.counts.spark import counting as spark_counting
 from cellrisk.counts.spark import reading as spark
 from cellrisk.counts.spark import session as spark_session
 from cellrisk.counts.tabulation import tabulate
@@ -91,6 +95,41 @@ def test_parquet_gives_what_duckdb_gives(case: str, session: Any, awkward: dict[
     same(awkward["parquet"], awkward["parquet"], **CASES[case])
 
 
+LARGE: dict[str, dict[str, Any]] = {
+    "outside": CASES["outside"],
+    "bins and counts": {**CASES["bins"], "count": "weight", "missing": "drop"},
+    "a part": {**CASES["bins"], "where": {"age": {"above": 0}, "text": {"not": "x"}, "truth": True}},
+}
+
+
+@pytest.mark.parametrize("case", LARGE)
+def test_large_tables_are_counted_on_the_cluster(
+    case: str, session: Any, awkward: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = tabulate(awkward["parquet"], **LARGE[case])
+    monkeypatch.setattr(sources, "MOST_CELLS", 0)
+    found = tabulate(awkward["parquet"], engine="spark", **LARGE[case])
+    assert facts(found) == facts(expected)
+    with pytest.raises(InvalidInput) as caught:
+        found.cells("job")
+    assert caught.value.code == "too-many-cells"
+    assert not session.sparkContext._jsc.getPersistentRDDs()
+
+
+def test_refusals_of_large_tables(session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sources, "MOST_CELLS", 0)
+    frame = session.createDataFrame([(1, "u", 2), (2, "v", 1), (None, "u", -1)], "a int, y string, n int")
+    refused("outside the declared levels and bins; got 1 such record", frame, levels={"a": [1]})
+    refused("2 records in 'a'", frame.unionAll(frame), missing="error")
+    refused("negative counts", frame, count="n")
+    refused("one level only", frame.where("y = 'u'"))
+    monkeypatch.setattr(spark_counting, "MOST_VALUES", 1)
+    refused("more than 1 values", frame)
+    with pytest.raises(InvalidInput) as caught:
+        count_together(frame, [Asked(("a",), {})], "y")
+    assert caught.value.code == "too-many-cells"
+
+
 def test_folders_that_name_columns_give_what_duckdb_gives(session: Any, tmp_path: Path) -> None:
     """Leading zeros are kept, escaped letters are read, and the name that stands for a missing value is one."""
     for month, city in product(("01", "1", "10"), ("K%C3%B6ln", "a b", "__HIVE_DEFAULT_PARTITION__")):
@@ -139,108 +178,72 @@ def test_frames_and_tables_however_they_are_cut(session: Any, awkward: dict[str,
 
 
 PARTS = "spark.sql.shuffle.partitions"
-INITIAL_PARTS = "spark.sql.adaptive.coalescePartitions.initialPartitionNum"
 
 
 def count_tasks(session: Any) -> int:
     tracker = session.sparkContext.statusTracker()
-    stages = {stage for job in tracker.getJobIdsForGroup() for stage in tracker.getJobInfo(job).stageIds}
+    group = f"cellrisk {threading.get_ident()}"
+    stages = {stage for job in tracker.getJobIdsForGroup(group) for stage in tracker.getJobInfo(job).stageIds}
     return sum(info.numCompletedTasks for info in map(tracker.getStageInfo, stages) if info is not None)
 
 
-def test_a_small_table_takes_few_tasks(session: Any, awkward: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Spark's own setting is 200 parts for each shuffle. Where records are many, there are more parts than at first."""
+def test_a_small_table_takes_few_tasks(session: Any, awkward: dict[str, Path]) -> None:
+    """Spark's own setting is 200 parts for each shuffle; adaptive execution joins small ones."""
     session.conf.unset(PARTS)
     try:
         before = count_tasks(session)
         tabulate(awkward["parquet"], "truth", "job", engine="spark")
-        few = count_tasks(session) - before
-        assert 0 < few < 30
+        assert 0 < count_tasks(session) - before < 30
         assert session.conf.get(PARTS, None) is None
-        monkeypatch.setattr(partitions, "RECORDS_IN_A_PART", 10)
-        tabulate(awkward["parquet"], "truth", "job", engine="spark")
-        assert count_tasks(session) - before - few > few + 10
     finally:
         session.conf.set(PARTS, FAST[PARTS])
 
 
-def test_parts_follow_the_size_of_the_data(session: Any) -> None:
-    """More where many records are expected, never more than was set, and as many as what makes the records needs."""
-    large = session.range(0, 10**12, 1, 4).selectExpr("id AS a", "id % 3 AS y")
-    plans = {
-        "small": (session.range(100), "1", "1"),
-        "large": (large, "90", "1"),
-        "unknown": (session.createDataFrame([(1,)], "a int"), "8", "1"),
-        "shuffled": (large.groupBy("y").count(), "90", "90"),
-        "a part of what is shuffled": (large.groupBy("y").count().limit(2), "90", "90"),
-    }
-    session.conf.set(PARTS, "90")
-    session.conf.set(INITIAL_PARTS, "70")
-    try:
-        for name, (frame, at_first, for_few) in plans.items():
-            frame.createOrReplaceTempView("plan")
-            with partitions.partitions_of(session) as found:
-                found.fit_plan("plan")
-                assert session.conf.get(PARTS) == at_first, name
-                found.fit_records(10)
-                assert session.conf.get(PARTS) == for_few, name
-                found.fit_records(20 * partitions.RECORDS_IN_A_PART)
-                assert session.conf.get(PARTS) == max("20", for_few), name
-                found.fit_records(80 * partitions.RECORDS_IN_A_PART)
-                assert session.conf.get(INITIAL_PARTS) == "70"
-            assert (session.conf.get(PARTS), session.conf.get(INITIAL_PARTS)) == ("90", "70")
-    finally:
-        session.catalog.dropTempView("plan")
-        session.conf.set(PARTS, FAST[PARTS])
-        session.conf.unset(INITIAL_PARTS)
+TEXTS = [
+    "1",
+    " 2 ",
+    "\t3\n",
+    "+4",
+    "5.",
+    ".5",
+    "6e2",
+    "1_000",
+    "-0",
+    "1e400",
+    "nan",
+    "inf",
+    "-inf",
+    "1d",
+    "0x1p3",
+    "1__0",
+]
+TEXTS += ["", "٣", "x"]
+NUMBERS = [*(0.1 * step for step in range(-40, 40)), *(step / 7 for step in range(-20, 20)), 1e15, -1e16, 1e300, 5e-324]
 
 
-@pytest.mark.filterwarnings("ignore:fetch_arrow_table:DeprecationWarning")
-def test_texts_that_only_some_take_for_numbers(session: Any) -> None:
-    texts = [
-        "1",
-        " 2 ",
-        "\t3\n",
-        "+4",
-        "5.",
-        ".5",
-        "6e2",
-        "1_000",
-        "-0",
-        "1e400",
-        "nan",
-        "inf",
-        "1d",
-        "0x1p3",
-        "1\0",
-        "",
-        "٣",
-    ]
-    table = pa.table({"a": texts})
-    embedded = ibis.duckdb.connect()
-    embedded.con.register("texts", table)
-    expected = bins_of(embedded.table("texts"))
-    embedded.disconnect()
-    frame = session.createDataFrame([(text,) for text in texts], "a string")
-    with spark.registered(session, frame.toDF("c0"), ["a"]) as found:
-        assert bins_of(found.rename(a="c0")) == expected
-    assert [text for text, bin in expected.items() if bin is None] == [
-        "1e400",
-        "nan",
-        "inf",
-        "1d",
-        "0x1p3",
-        "1\0",
-        "",
-        "٣",
-    ]
-
-
-def bins_of(table: Any) -> dict[str, int | None]:
-    number = coding.as_number(table.a)
-    usable = (number.isinf() | number.isnan()).ifelse(ibis.null("float64"), number)
-    rows = table.select("a", bin=binning.WidthBinning(5).expression(usable))
-    return {row["a"]: row["bin"] for row in rows.to_pyarrow().to_pylist()}
+@pytest.mark.parametrize("bins", [0.1, 5, 0.7, 1e-3, [0, 1, 2.5], [-1.1, 3]], ids=str)
+def test_one_value_for_each_bin(session: Any, bins: Any) -> None:
+    """A value and the edge that stands for it on the cluster are in the same bin of the embedded engine."""
+    cells = {}
+    for kind, values in {"string": TEXTS, "double": [*NUMBERS, float("nan"), float("inf"), None]}.items():
+        frame = session.createDataFrame([(value,) for value in values], f"c0 {kind}")
+        coarse = spark.coarsen(frame, "c0", make_binning("a", bins)).toArrow()["c0"]
+        for name, column in (("raw", frame.toArrow()["c0"]), ("coarse", coarse)):
+            table = pa.table(
+                {
+                    "row": range(len(values)),
+                    "a": column,
+                    "y": ["u", "v"] * (len(values) // 2) + ["u"] * (len(values) % 2),
+                }
+            )
+            found = tabulate(table, ["row", "a"], "y", bins={"a": bins}, outside="drop", count=False).cells()
+            cells[kind, name] = {
+                tuple(domain.labels[code] for domain, code in zip(found.domains, row, strict=True))
+                for row in found.codes
+            }
+        assert len(cells[kind, "raw"]) > 5
+        assert cells[kind, "raw"] == cells[kind, "coarse"]
+        assert len(set(coarse.to_pylist())) < len(values)
 
 
 def test_several_files_and_shapes(session: Any, tmp_path: Path) -> None:
@@ -321,21 +324,14 @@ def test_damaged_and_vanished_files(session: Any, tmp_path: Path, monkeypatch: p
     pq.write_table(table.append_column("t", pa.array([1] * 5000, pa.timestamp("ns"))), tmp_path / "c.parquet")
     refused("nanoseconds", tmp_path / "c.parquet", "a", "t")
     assert tabulate(tmp_path / "c.parquet", "a", "y", engine="spark").n_cells == 5000
-    survey = cellrisk.counts.tabulation.survey_source
+    read = spark.take_columns
 
-    def vanish(*arguments: Any, **options: Any) -> Any:
+    def vanish(*given: Any) -> Any:
         (tmp_path / "a.parquet").unlink()
-        return survey(*arguments, **options)
+        return read(*given)
 
-    def change(*arguments: Any, **options: Any) -> Any:
-        with (tmp_path / "a.csv").open("a") as stream:
-            stream.write("2,v\n")
-        return survey(*arguments, **options)
-
-    monkeypatch.setattr(cellrisk.counts.tabulation, "survey_source", vanish)
+    monkeypatch.setattr(spark, "take_columns", vanish)
     refused("vanished", tmp_path / "a.parquet")
-    monkeypatch.setattr(cellrisk.counts.tabulation, "survey_source", change)
-    refused("changed while it was read", put(tmp_path / "a.csv", "a,y\n1,u\n1,v\n"))
 
 
 def test_requests(session: Any, tmp_path: Path) -> None:
@@ -379,10 +375,48 @@ def test_a_spark_of_our_own_is_silent_and_leaves_nothing(tmp_path: Path) -> None
     assert list((tmp_path / "scratch").iterdir()) == []
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["interrupt", "terminate"])
+@pytest.mark.parametrize("started", ["java", "a job"])
+def test_a_signal_ends_spark_in_one_line(number: int, started: str, tmp_path: Path) -> None:
+    """While Java starts, and while Spark counts; no Java and no file is left."""
+    need_spark()
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    rows = "".join(f"{place},{place % 7}\n" for place in range(300_000))
+    put(tmp_path / "a.csv", "a,y\n" + rows)
+    code = "import sys; from cellrisk.cli import main; sys.exit(main())"
+    arguments = ["inspect", str(tmp_path / "a.csv"), "--qid", "a", "--sensitive", "y", "--engine", "spark"]
+    home = str(Path(cellrisk.__file__).parents[1])
+    child = subprocess.Popen(
+        [sys.executable, "-c", code, *arguments],
+        env={**os.environ, "PYTHONPATH": home, "TMPDIR": str(scratch), "SPARK_MASTER": "local[1]"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 120
+    wanted = "cellrisk-spark-*" if started == "java" else "cellrisk-spark-*/spark-*"
+    while not list(scratch.glob(wanted)) and child.poll() is None:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    time.sleep(0.5)
+    child.send_signal(number)
+    assert child.communicate(timeout=60) == ("", "cellrisk: interrupted\n")
+    assert list(scratch.iterdir()) == []
+    programs = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if is_readable(path)]
+    assert not [line for line in programs if str(scratch).encode() in line]
+
+
+def is_readable(path: Path) -> bool:
+    try:
+        return bool(path.read_bytes())
+    except OSError:
+        return False
+
+
 @pytest.fixture
 def nothing_running(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     monkeypatch.setattr(spark_session, "find_session", lambda: None)
-    monkeypatch.setattr(spark_session, "check_pyspark", lambda: None)
     for name in ("SPARK_REMOTE", "SPARK_MASTER", "JAVA_HOME", "PYSPARK_SUBMIT_ARGS"):
         monkeypatch.delenv(name, raising=False)
     return put(tmp_path / "a.csv", f"a,y\n1,u\n{SECRET},v\n")

@@ -350,7 +350,7 @@ class TestLedger:
                 told.get_by_role("button", name="Go back").click()
                 page.get_by_label("A new cohort").check()
                 page.get_by_role("button", name="Make the release…").click()
-                expect(told).to_contain_text("nothing spent before, epsilon 1 after")
+                expect(told).to_contain_text("nothing spent before, geometric, epsilon 1 after")
                 with page.expect_download() as waiting:
                     page.get_by_role("dialog").get_by_role("button", name="Make the release").click()
                 assert waiting.value.suggested_filename == "people-release.zip"

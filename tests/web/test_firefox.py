@@ -99,10 +99,10 @@ def test_from_a_file_to_an_epsilon(firefox: Any) -> None:
     assert find_overlaps(firefox, "#curve") == []
     click(firefox, "#see .next")
     firefox.find_element("id", "max-ceiling").send_keys("75")
-    wait(firefox, "document.querySelector('#verdict').textContent.includes('Admissible: epsilon 0.001 to 1.09')")
+    wait(firefox, "document.querySelector('#verdict').textContent.includes('Admissible: epsilon from 0.001 to 1.09')")
     wait(firefox, "location.hash.includes('max-ceiling=75')")
     firefox.refresh()
-    wait(firefox, "document.querySelector('#verdict')?.textContent.includes('Admissible: epsilon 0.001 to 1.09')")
+    wait(firefox, "document.querySelector('#verdict')?.textContent.includes('Admissible: epsilon from 0.001 to 1.09')")
     assert firefox.execute_script("return document.querySelector('#decide').classList.contains('open')")
     aligned = """(() => {
       document.querySelector('#see-fold').click();

@@ -107,6 +107,13 @@ class TestWorkers:
             assert client.delete("/api/jobs/unknown").status_code == 404
             assert hear(client, client.post(f"{table}/figures", json={**SETTING, "epsilon": 2.0}))["epsilon"] == 2.0
 
+    def test_a_job_that_two_pages_have_asked_for_is_not_ended_by_one(self, running: Running) -> None:
+        with closing(running.client()) as client:
+            table, job = make_busy(running, client)
+            assert client.post(f"{table}/map", json=SETTING).json()["job"] == job
+            assert client.delete(f"/api/jobs/{job}").json()["state"] == "running"
+            assert client.delete(f"/api/jobs/{job}").json()["state"] == "cancelled"
+
     def test_the_queue_has_an_end(self, tmp_path: Path) -> None:
         running = start(tmp_path, workers=1, changed={"cellrisk.web.jobs.MOST_WAITING": 2})
         try:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from cellrisk.counts.cells import Cells, Domain, group_cells
+from cellrisk.counts.grouped import MOST_CELLS
 from cellrisk.counts.levels import MOST_LEVELS, NUMBER, Levels, check_several
 from cellrisk.counts.profiles import LabelledCounts, LevelCounts, NoProfiles, Profiles
 from cellrisk.counts.resources import Resources
@@ -33,8 +34,6 @@ from cellrisk.counts.validation import (
 from cellrisk.errors import InvalidInput
 from cellrisk.system.arrays import LARGEST_KEY, Integers
 
-MOST_CELLS = 20_000_000
-"""Combinations of the values of all columns in use that are brought into memory with their keys."""
 BYTES_FOR_ROW, BYTES_FOR_VALUE = 64, 200
 """What such a combination takes while it is counted, and a value of a column with very many values."""
 MOST_LABELS = 100

@@ -8,8 +8,9 @@ from dataclasses import replace
 from typing import Any
 
 from cellrisk.counts.count_tables import refuse_count_names, refuse_counts
-from cellrisk.counts.counting import TooManyCells, count_cells
+from cellrisk.counts.counting import Tally, TooManyCells, count_cells
 from cellrisk.counts.encodings import EncodedPath
+from cellrisk.counts.engine import Relation
 from cellrisk.counts.filters import Part, read_part, take_part, with_part
 from cellrisk.counts.resources import Resources
 from cellrisk.counts.schema import Schema, read_names
@@ -118,15 +119,19 @@ def tabulate(
             raise InvalidInput("only text files have an encoding to name", got=type(source).__name__)
         source = EncodedPath(os.fspath(source), encoding)
     asked = with_part(schema, part)
-    with open_records(source, asked, resources, table=table, engine=engine) as (records, asked, others):
+    coarse = {name: binning for name, binning in (schema.bins or {}).items() if name not in part.columns}
+    with open_records(source, asked, resources, table=table, engine=engine, bins=coarse) as (records, asked, others):
         if asked.count != schema.count:  # the word "none" was read
             schema = replace(schema, count=asked.count)
-        values = validate(take_part(records, schema, part), schema)
-        counted = count_cells(values, schema, resources)
-        if isinstance(counted, TooManyCells):
-            tally = count_without_keys(values, schema, counted)
-    if not isinstance(counted, TooManyCells):
-        tally = counted.tally()
+        counted: Any
+        if isinstance(records, Relation):
+            values = validate(take_part(records, schema, part), schema)
+            counted = count_cells(values, schema, resources)
+            if isinstance(counted, TooManyCells):
+                counted = count_without_keys(values, schema, counted)
+        else:
+            counted = records.count(schema, part, tabulate)
+    tally = counted if isinstance(counted, Tally) else counted.tally()
     if schema.count is None and schema.outside == "drop":
         refuse_count_names(others)
     elif schema.count is None:

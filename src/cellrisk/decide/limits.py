@@ -205,7 +205,7 @@ class CertainMetric(Metric):
                     for each, belief in zip(attributes, beliefs, strict=True)
                 )
             return max(
-                float(certain_shares(each, (method.noise,), method.threshold, self.certainty, belief)[0])
+                float(certain_shares(each, method.channel, self.certainty, belief)[0])
                 for each, belief in zip(attributes, beliefs, strict=True)
             )
 

@@ -130,6 +130,11 @@ class Noise(ABC):
         """How far the log mass changes at most from one count to the next, but for a probability below 1e-22."""
         return 10.0 / self.scale
 
+    @property
+    def mass_at_zero(self) -> float:
+        """P(rounded noise = 0), to full accuracy however wide the noise."""
+        return 1.0 - 2.0 * float(self.cdf(-0.5))
+
     @cached_property
     def tail_radius(self) -> int:
         """The distance from a count past which there is less than 1e-17 of probability.
@@ -254,6 +259,10 @@ class LaplaceNoise(_TwoSided):
         fall = math.exp(-0.5 / self.scale)
         return 2.0 * fall / (1.0 + fall)
 
+    @property
+    def mass_at_zero(self) -> float:
+        return -math.expm1(-0.5 / self.scale)
+
     def cdf(self, x: Any) -> Floats:
         half = 0.5 * np.exp(-np.abs(x) / self.scale)
         return np.asarray(np.where(np.asarray(x) < 0, half, 1.0 - half))
@@ -274,6 +283,10 @@ NARROW = 16.0
 @dataclass(frozen=True)
 class GaussianNoise(Noise):
     """Normal with standard deviation ``scale``."""
+
+    @property
+    def mass_at_zero(self) -> float:
+        return math.erf(0.5 / (math.sqrt(2.0) * self.scale))
 
     def far(self, exponent: float) -> float:
         return self.scale * math.sqrt(2.0 * exponent) + 2.0
@@ -318,6 +331,10 @@ _COUNTABLE = 1e16
 @dataclass(frozen=True)
 class GeometricNoise(_TwoSided):
     """Two-sided geometric (discrete Laplace): P(j) = (1 - a)/(1 + a) a^|j| with a = exp(-1/scale)."""
+
+    @property
+    def mass_at_zero(self) -> float:
+        return math.tanh(0.5 / self.scale)
 
     def cdf(self, x: Any) -> Floats:
         tail_length = np.ceil(np.abs(x))  # P(noise >= k) = a^k/(1 + a) for k >= 1

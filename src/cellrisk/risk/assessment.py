@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from cellrisk.counts.table import require_table
 from cellrisk.errors import UnknownName
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.noise.mechanisms import mechanism as read_mechanism
-from cellrisk.risk.attacks import Confidence, choose_risks, find_confidence, people_risk
+from cellrisk.risk.attacks import AskedRisks, Confidence, choose_risks, find_confidence, people_risk
 from cellrisk.risk.caused import caused_shares
 from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, Belief, count_by_certainty
 from cellrisk.risk.figures import GIVEN_AWAY, Attacker, DecisionFigures, find_figures, say_tables
@@ -105,18 +106,69 @@ class PlannedCaused:
 
 @dataclass(frozen=True, repr=False)
 class Assessment(Result):
-    """The answer of `assess`. Prints as a sentence and a table; `value` picks one number, `plot` draws them all."""
+    """The answer of `assess`. Prints as a sentence and a table; `value` picks one number, `plot` draws them all.
+
+    Numbers are computed when they are asked for: `value` computes one risk.
+    """
 
     picture = "draw_assessment"
 
     table: FrequencyTable
     mechanism: Mechanism
-    risks: tuple[Risk, ...]
-    exposures: tuple[Exposure, ...]
-    fitted: Mapping[str, Fitted]
-    figures: tuple[DecisionFigures, ...]
-    """What to decide by, for each sensitive attribute: caused, certainty, ceiling."""
+    asked: AskedRisks
+    priors: Priors
     attacker: Attacker
+    domain: bool = False
+    """Whether the empty cells of the domain count into the confidence."""
+    chosen: bool = False
+    """Whether epsilon was chosen from the data: what one record adds at most is then not stated."""
+
+    @cached_property
+    def fitted(self) -> Mapping[str, Fitted]:
+        """The priors behind the measures that need them, by sensitive attribute."""
+        return {name: self._fit(name, self.asked.measures) for name in self.table.sensitive}
+
+    def _fit(self, name: str, measures: Sequence[str]) -> Fitted:
+        return self.priors.fit(self.table.attribute(name), measures)
+
+    @cached_property
+    def risks(self) -> tuple[Risk, ...]:
+        """Every risk that was asked for."""
+        asked = self.asked
+        return tuple(
+            Risk(name, asked.attack, measure, form, weight, float(values[0]))
+            for name in self.table.sensitive
+            for measure, form, weight, values in average_risks(
+                self.table.profiles(name),
+                asked.make(self.fitted[name].measure),
+                self.mechanism.channel,
+                asked.forms,
+                asked.weights,
+            )
+        )
+
+    @cached_property
+    def exposures(self) -> tuple[Exposure, ...]:
+        """How many people's values the attacker gets right, for each sensitive attribute."""
+        empty = self.table.empty_cells() if self.domain else 0
+        return tuple(
+            find_exposure(attribute, self.mechanism, self.asked.attack, empty) for attribute in self.table.attributes
+        )
+
+    @cached_property
+    def figures(self) -> tuple[DecisionFigures, ...]:
+        """What to decide by, for each sensitive attribute: caused, certainty, ceiling."""
+        found = (
+            find_figures(
+                self.table.attribute(exposure.sensitive),
+                self.mechanism,
+                exposure.people,
+                self.asked.attack,
+                self.attacker,
+            )
+            for exposure in self.exposures
+        )
+        return tuple(each.as_chosen() if self.chosen else each for each in found)
 
     @cached_property
     def limits(self) -> tuple[Limits, ...]:
@@ -124,7 +176,7 @@ class Assessment(Result):
         forms = tuple(dict.fromkeys(row.form for row in self.risks))
         ends = {}
         for name, measure in dict.fromkeys((row.sensitive, row.measure) for row in self.risks):
-            asked = choose_risks(self.exposures[0].attack, measure, forms)
+            asked = choose_risks(self.asked.attack, measure, forms)
             [made] = asked.make(self.fitted[name].measure)
             ends[name, measure] = find_limits(self.table.profiles(name), made, forms, self.mechanism)
         return tuple(ends[row.sensitive, row.measure][row.form, row.weights or "uniform"] for row in self.risks)
@@ -134,7 +186,7 @@ class Assessment(Result):
         """Caused in tables like this one that are yet to be made: for shrinkage and marginal shrinkage, where they were
         asked for by name."""
         named = dict.fromkeys((row.sensitive, row.measure) for row in self.risks)
-        if {measure for _, measure in named} == {*MEASURES} or self.exposures[0].attack != "homogeneity":
+        if {measure for _, measure in named} == {*MEASURES} or self.asked.attack != "homogeneity":
             return ()
         channel = self.mechanism.channel
         return tuple(
@@ -164,14 +216,25 @@ class Assessment(Result):
         sensitive
             Which sensitive attribute; may be left out where there is one.
         """
-        found: Risk = find_row(self.risks, self.table, "assess", measure, form, weights, sensitive)
-        return found.risk
+        if "risks" in vars(self):
+            found: Risk = find_row(self.risks, self.table, "assess", measure, form, weights, sensitive)
+            return found.risk
+        attribute, asked = self.table.attribute(sensitive), self.asked
+        rows = [
+            Risk(attribute.name, asked.attack, name, shape, None if MEASURES[name].one_number else weight, 0.0)
+            for name, shape, weight in product(asked.measures, asked.forms, asked.weights)
+        ]
+        wanted = find_row(rows, self.table, "assess", measure, form, weights, sensitive)
+        fitted = self.fitted if "fitted" in vars(self) else {attribute.name: self._fit(attribute.name, (measure,))}
+        [made] = replace(asked, measures=(measure,)).make(fitted[attribute.name].measure)
+        averages = made.average(attribute.profiles, self.mechanism.channel, (form,))
+        return float(averages[form, wanted.weights or "uniform"][0])
 
     def people_by_certainty(self, sensitive: str | None = None) -> list[dict[str, float]]:
         """How sure the attacker who does the mathematics is of how many people: named between two certainties, and
         rightly so."""
         attribute, mechanism = self.table.attribute(sensitive), self.mechanism
-        return count_by_certainty(attribute, mechanism.noise, mechanism.threshold, self.attacker.believe(attribute))
+        return count_by_certainty(attribute, mechanism.channel, self.attacker.believe(attribute))
 
     @property
     def headline(self) -> str:
@@ -320,23 +383,11 @@ def assess(
     mechanism = read_mechanism(mechanism, epsilon=epsilon, delta=delta, neighbours=neighbours, threshold=threshold)
     asked = choose_risks(attack, measures, forms, weights)
     attacker = Attacker.of(certainty, belief)
-    channel = mechanism.channel
-    risks: list[Risk] = []
-    fitted: dict[str, Fitted] = {}
-    for name in table.sensitive:
-        attribute = table.attribute(name)
-        fitted[name] = priors.fit(attribute, asked.measures)
-        chosen = asked.make(fitted[name].measure)
-        for measure, form, weight, values in average_risks(
-            attribute.profiles, chosen, channel, asked.forms, asked.weights
-        ):
-            risks.append(Risk(name, attack, measure, form, weight, float(values[0])))
-    empty = table.empty_cells() if domain else 0
-    exposures = tuple(find_exposure(table.attribute(name), mechanism, attack, empty) for name in table.sensitive)
-    figures = tuple(
-        find_figures(table.attribute(each.sensitive), mechanism, each.people, attack, attacker) for each in exposures
-    )
-    return Assessment(table, mechanism, tuple(risks), exposures, fitted, figures, attacker)
+    for attribute in table.attributes:
+        _ = attribute.profiles.blocks  # refuses a table without records
+        priors.check(attribute, asked.measures)
+        attacker.check(attribute)
+    return Assessment(table, mechanism, asked, priors, attacker, domain)
 
 
 def find_row(

@@ -280,13 +280,7 @@ def total_variation(given: Mechanism | Noise) -> float:
         if given.neighbours == "replace":
             return 2.0 * find_success(given.noise, Labels.even(2)) - 1.0
         given = given.noise
-    if isinstance(given, LaplaceNoise):
-        return -math.expm1(-0.5 / given.scale)
-    if isinstance(given, GeometricNoise):
-        return math.tanh(0.5 / given.scale)
-    if isinstance(given, GaussianNoise):
-        return math.erf(0.5 / (math.sqrt(2.0) * given.scale))
-    return 1.0 - 2.0 * float(given.cdf(-0.5))
+    return given.mass_at_zero
 
 
 def odds_bound(mechanism: Mechanism) -> float | None:

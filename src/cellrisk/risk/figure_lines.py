@@ -302,7 +302,7 @@ def _trace_certainty(
     report: StepCounter,
 ) -> tuple[CertaintyLine, ...]:
     def name(noise: Noise) -> tuple[NamedPeople, ...]:
-        return find_certainty(attribute, noise, setting.threshold, attacker.certainties, belief)
+        return find_certainty(attribute, AdditiveChannel((noise,), setting.threshold), attacker.certainties, belief)
 
     chance, raw = name(setting.limit_noise), name(NO_NOISE)
     points = []

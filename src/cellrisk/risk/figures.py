@@ -47,6 +47,12 @@ class Attacker:
     def of(certainty: float | Sequence[float], belief: Any) -> Attacker:
         return Attacker(read_certainties(certainty), belief)
 
+    def check(self, attribute: Attribute) -> None:
+        """Refuse a belief that does not fit the attribute, before anything is estimated."""
+        given = self.belief.get(attribute.name, USUAL_BELIEF) if isinstance(self.belief, Mapping) else self.belief
+        if why_unknown(attribute) is None and not (isinstance(given, str) and given == USUAL_BELIEF):
+            self.believe(attribute)
+
     def believe(self, attribute: Attribute) -> Belief:
         """What he believes of one sensitive attribute."""
         given = self.belief.get(attribute.name, USUAL_BELIEF) if isinstance(self.belief, Mapping) else self.belief
@@ -152,7 +158,7 @@ def find_figures(
     belief = None if unknown else attacker.believe(attribute)
     certainty: tuple[NamedPeople, ...] = ()
     if belief is not None:
-        certainty = find_certainty(attribute, mechanism.noise, mechanism.threshold, attacker.certainties, belief)
+        certainty = find_certainty(attribute, mechanism.channel, attacker.certainties, belief)
     return DecisionFigures(
         attribute.name,
         attack,

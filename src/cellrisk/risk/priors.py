@@ -103,6 +103,21 @@ class Priors:
             fit_sizes(attribute.profiles, self.sizes, self.sizes_fit, self.zero_truncation) if needs_sizes else None,
         )
 
+    def check(self, attribute: Attribute, measures: Sequence[str]) -> None:
+        """Refuse values of alpha that do not fit the attribute, before anything is estimated.
+
+        Parameters
+        ----------
+        attribute
+            The sensitive attribute of a table.
+        measures
+            Those that will be asked for.
+        """
+        if not isinstance(self.alpha, str) and any(measure in NEED_PRIOR for measure in measures):
+            alpha = self.alpha.get(attribute.name) if isinstance(self.alpha, Mapping) else self.alpha
+            if not isinstance(alpha, str):
+                self._fit_alpha(attribute)
+
     def _fit_alpha(self, attribute: Attribute) -> Dirichlet:
         alpha = self.alpha
         if isinstance(alpha, Mapping):

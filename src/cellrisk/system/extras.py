@@ -13,7 +13,7 @@ EXTRAS = {
     "pdf": ("weasyprint",),
     "postgres": ("psycopg",),
     "release": ("opendp",),
-    "spark": ("grpc", "grpc_status", "pyspark"),
+    "spark": ("pyspark",),
     "web": ("fastapi", "starlette", "uvicorn"),
 }
 """The modules that each extra of the package brings."""

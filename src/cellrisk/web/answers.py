@@ -17,10 +17,12 @@ from cellrisk.noise.mechanisms import LARGEST_CLASSICAL, MECHANISMS
 from cellrisk.noise.perturbations import Perturbation
 from cellrisk.publish.simulation import SCENARIOS, Scenario
 from cellrisk.publish.simulation.releases import glimpse
+from cellrisk.risk.explanation.risky_cells import CellRisks
 from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON, usual_delta
 from cellrisk.system.text import claim, make_sentence, number_of, of_people, percent, show_spans
 from cellrisk.system.text import whole_people as people
 from cellrisk.web import requests
+from cellrisk.web.boxes import name_box
 from cellrisk.web.jobs import Report
 from cellrisk.web.tables import Recipe, tabulate_with_keys
 
@@ -283,7 +285,6 @@ def _describe_budget(given: Given, asked: requests.Setting, mechanism: cr.Mechan
     if given.ledger is None:
         return ["No ledger is open: this loss is not recorded anywhere."], False
     from cellrisk.show.reporting.particulars import describe_budget
-    from cellrisk.web.boxes import name_box
 
     cohort = asked.cohort or ""
     with cr.Ledger(given.ledger) as ledger:
@@ -292,8 +293,7 @@ def _describe_budget(given: Given, asked: requests.Setting, mechanism: cr.Mechan
         except CellriskError as refusal:
             return [f"The ledger refuses this: {refusal.render(name_box)}."], True
         if all(known.name != cohort for known in ledger.cohorts()):
-            cost = f"epsilon {claim(mechanism.epsilon)}" + (f", delta {claim(mechanism.delta)}" * (not mechanism.pure))
-            return [f"Cohort {cohort}: nothing spent before, {cost} after."], False
+            return [f"Cohort {cohort}: nothing spent before, {describe_setting(given, asked)} after."], False
         budget = describe_budget(ledger, cohort, cr.Loss.of(mechanism))
         return [f"Cohort {cohort}: {budget['earlier'].rstrip('.')}.", make_sentence(budget["budget"][0][1])], False
 
@@ -336,10 +336,10 @@ def draw_map(report: Report, given: Given, asked: requests.Setting) -> dict[str,
 def find_riskiest(report: Report, given: Given, asked: requests.Setting) -> dict[str, Any]:
     """The riskiest cells, with their keys: raw data, for the curator. Each entry is a value and its text."""
     report("reading the cells", None)
-    method: dict[str, Any] = (
-        {"mechanism": given.method(asked)} if given.perturbation is None else {"perturbation": given.perturbation}
-    )
-    riskiest = cr.explain(given.keyed, **method, top=asked.top).to_dict()["riskiest"]
+    cells = given.keyed.cells(given.sensitive)
+    if given.perturbation is not None:
+        given.perturbation.check_reach(int(cells.count.max()))
+    riskiest = [vars(cell) for cell in CellRisks.at(given.method(asked), cells, "tight").riskiest(asked.top)]
     numbers = {"people": "records", "values": "levels", "risk": "risk", "expected exposed": "people"}
     writers: dict[str, Any] = {"risk": percent, "people": "{:.1f}".format}
     keys = given.recipe.quasi_identifiers

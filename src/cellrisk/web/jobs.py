@@ -51,6 +51,8 @@ class Job:
         self.result: Any = None
         self.error: str | None = None
         self.worker: Worker | None = None
+        self.askers = 1
+        """How many have asked for it and not cancelled it."""
         self.ended = threading.Event()
         self._lock = threading.Lock()
 
@@ -97,6 +99,7 @@ class Jobs:
             for job in self._jobs.values() if key is not None else ():
                 if job.key == key and job.state in ("waiting", "running", "done"):
                     self._jobs.move_to_end(job.id)
+                    job.askers += 1
                     return job
             if self._closed or sum(job.state == "waiting" for job in self._jobs.values()) >= MOST_WAITING:
                 raise Busy("too much work is waiting already", allowed=f"{MOST_WAITING} jobs", fix="try later")
@@ -118,10 +121,14 @@ class Jobs:
                 job.key = None if job.key == key else job.key
 
     def cancel(self, job: Job) -> None:
-        """End a job that has not ended; its worker is gone when this returns."""
-        job.end("cancelled")
-        if job.worker is not None:
-            job.worker.stop()
+        """End a job that has not ended, unless others have asked for it too; its worker is gone when this returns."""
+        with self._lock:
+            job.askers -= 1
+            if job.askers > 0 and not self._closed:
+                return
+            job.end("cancelled")
+            if job.worker is not None:
+                job.worker.stop()
 
     def close(self) -> None:
         """End every job and worker."""

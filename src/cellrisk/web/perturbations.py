@@ -12,7 +12,7 @@ import numpy as np
 import cellrisk as cr
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.perturbations import NAMED, Perturbation
-from cellrisk.system.text import claim, number_of, percent
+from cellrisk.system.text import number_of, percent
 from cellrisk.web import requests
 from cellrisk.web.answers import (
     CERTAINTY_POINTS,
@@ -80,7 +80,7 @@ def assess_given(report: Report, given: Given, asked: requests.Setting) -> dict[
         "name": perturbation.name,
         "sentence": assessment.headline,
         "described": f"{perturbation.describe()}. {NOT_KNOWN}",
-        "figures": _list_figures(decision, records, asked.mechanism),
+        "figures": _list_figures(decision, records),
         "rows": [
             [*(TITLES.get(row[name], DASH) for name in ("measure", "weights", "form")), percent(row["risk"])]
             for row in result["risks"]
@@ -96,38 +96,22 @@ def assess_given(report: Report, given: Given, asked: requests.Setting) -> dict[
     }
 
 
-def _list_figures(decision: dict[str, Any], records: int, mechanism: str) -> list[list[str]]:
+def _list_figures(decision: dict[str, Any], records: int) -> list[list[str]]:
     """Rows of label, value, remark and kind."""
     caused, exposed, ceiling = decision["caused"], decision["people"], decision["ceiling"]
-    equal, sure = decision["equal_risk"][0], describe_certainty(decision, records)
-    if not decision["certainty"]:
-        sure[1] = f"not computed: {decision.get('certainty_unknown') or ''}"
+    sure = describe_certainty(decision, records)
     hidden = "their own record hides people" if caused["people"] < 0 else number_of(caused["people"], "person")
     worst = " and ".join(f"{count:,}" for count in ceiling["worst_counts"])
-    noise = equal["mechanism_distance"]
-    epsilons = ", ".join(f"{claim(low)} to {claim(high)}" for low, high in equal["ranges"]) or "none"
+    at_worst = f"an attacker who knows every other record is right at most, at worst if {worst} others have two values"
+    interval, share = between(exposed["low"], exposed["high"]), percent(exposed["mean"] / records)
+    distance = percent(decision["equal_risk"][0]["distance"])
     return [
         ["Because of their own record", percent(caused["share"]), hidden, "first caused"],
         ["Named with certainty", *sure, "sure"],
-        [
-            "Exposed: own value revealed",
-            percent(exposed["mean"] / records),
-            between(exposed["low"], exposed["high"]),
-            "exposed",
-        ],
-        [
-            "Worst case for one record",
-            most_percent(ceiling["even_two"]),
-            "right at most, by an attacker who knows every other record and finds two values equally likely; at worst "
-            f"if {worst} others have them",
-        ],
+        ["Exposed: own value revealed", share, interval, "exposed"],
+        ["Worst case for one record", most_percent(ceiling["even_two"]), at_worst],
         ["Exposed by the raw table", percent(decision["raw_share"]), "published as it is"],
-        ["Epsilons with no more risk", epsilons, f"of {mechanism} noise"],
-        [
-            "Distance from the true table",
-            percent(equal["distance"]),
-            "of the records" + ("" if noise is None else f"; noise at the largest of these epsilons {percent(noise)}"),
-        ],
+        ["Distance from the true table", distance, "of the records"],
     ]
 
 
@@ -138,7 +122,8 @@ def _describe_equal(
     name = "perturbation" if given.perturbation is None else given.perturbation.name
     epsilons = slider(CERTAINTY_POINTS, asked.mechanism)
     curve = cr.curve(given.table, asked.mechanism, epsilon=epsilons, delta=delta, measures="caused").to_dict()["risks"]
-    line = make_line([row["people"] for row in curve], lambda people: number_of(people, "person"))
+    people = [row["people"] for row in curve]
+    line = make_line(people, lambda number: number_of(number, "person"))
     epsilon, figure = equal["epsilon"], equal["figure"]
     noise = f"{asked.mechanism} noise"
     return {
@@ -150,9 +135,7 @@ def _describe_equal(
         ],
         "figure": figure,
         "labels": [noise, f"{name if len(name) < 22 else 'perturbation'} {round(figure):,}"],
-        "at": None
-        if epsilon is None
-        else [epsilon, float(np.interp(np.log(epsilon), np.log(epsilons), line["values"]))],
+        "at": None if epsilon is None else [epsilon, float(np.interp(np.log(epsilon), np.log(epsilons), people))],
         "epsilon_text": "" if epsilon is None else f"epsilon {epsilon:.3g}",
         "lead": f"People given away because of their own record: {TITLES[asked.mechanism]} noise along epsilon, and "
         f"{name} as a level line.",

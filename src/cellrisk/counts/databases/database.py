@@ -14,11 +14,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from cellrisk.counts.grouped import GroupedRows
+from cellrisk.counts.grouped import GroupedRows, note_failures
 from cellrisk.counts.schema import locate, unknown_table
 from cellrisk.errors import CellriskError, InvalidInput, argument
 
@@ -250,20 +251,10 @@ def open_batches(
         arrays = [form.array(column) for form, column in zip(forms, values, strict=True)]
         return pa.record_batch([*arrays, pa.array(numbers, pa.int64())], schema=schema)
 
-    def stream() -> Iterator[pa.RecordBatch]:
-        try:
-            if first:
-                yield make(first)
-            yield from map(make, parts)
-        except GeneratorExit:
-            raise
-        except BaseException as error:
-            failures.append(error)
-            raise
-
     try:
         first: Sequence[Any] = next(parts, [])
-        yield pa.RecordBatchReader.from_batches(schema, stream())
+        batches = (make(rows) for rows in chain([first], parts) if rows)
+        yield pa.RecordBatchReader.from_batches(schema, note_failures(batches, failures))
     finally:
         with suppress(Exception):  # SQLAlchemy leaves it open if the connection was lost
             cursor.close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from cellrisk.errors import CellriskError, InvalidInput
@@ -15,16 +15,15 @@ SPARK = ("grpc", "py4j", "pyspark")
 
 
 @contextmanager
-def spark_refusals() -> Iterator[None]:
-    """Turns Spark's exceptions, which may quote the data, into one line that does not."""
+def spark_refusals(failures: Sequence[BaseException] = ()) -> Iterator[None]:
+    """Turn Spark's exceptions, which may quote the data, into one line that does not; ``failures`` go first."""
     try:
         yield
-    except CellriskError:
-        raise
     except Exception as error:
-        if not comes_from_spark(error):
-            raise
-        raise explain_spark_failure(error) from None
+        reason = failures[0] if failures else error
+        if isinstance(reason, CellriskError) or not (isinstance(reason, Exception) and comes_from_spark(reason)):
+            raise reason from None
+        raise explain_spark_failure(reason) from None
 
 
 def comes_from_spark(error: Exception) -> bool:

@@ -1,42 +1,41 @@
-"""A Spark session to count in: the one that is given or running, one on a cluster, or a private local one."""
+"""A Spark session to count in: the one that is given or running, one on a cluster, or a local one of our own."""
 
 from __future__ import annotations
 
 import importlib
 import importlib.util
+import logging
 import os
 import re
-import shlex
 import shutil
 import signal
 import socket
 import subprocess
 import sys
 import threading
-import time
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from itertools import pairwise
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from cellrisk.errors import InvalidInput
 from cellrisk.system.scratch import private_folder
 
 SETTINGS = {
+    "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
+    "spark.sql.adaptive.enabled": "true",
     "spark.sql.ansi.enabled": "true",
     "spark.sql.caseSensitive": "true",
-    "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.files.ignoreCorruptFiles": "false",
     "spark.sql.files.ignoreMissingFiles": "false",
-    "spark.sql.mapKeyDedupPolicy": "LAST_WIN",
-    "spark.sql.parser.escapedStringLiterals": "false",
+    "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning": "true",
+    "spark.sql.parquet.inferTimestampNTZ.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
-    "spark.sql.variable.substitute": "false",
+    "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
 }
-"""What could change a result, for the length of one tabulation. Substitution would put settings and environment
-variables in the place of levels such as ${env:HOME}. Ibis sets the time zone and the policy for maps itself."""
+"""What a result depends on, and what joins small partitions, for the length of one tabulation."""
 JAVA_PACKAGE = "openjdk-17-jre-headless"
 QUIET = "rootLogger.level = off\n"
 PATIENCE = 10.0
@@ -46,23 +45,27 @@ PATIENCE = 10.0
 @contextmanager
 def spark_session(given: Any = None) -> Iterator[Any]:
     """The session of a given frame, else one that runs already, else a new one, which is stopped at the end."""
-    check_pyspark()
-    session = given if given is not None else find_session()
-    if session is not None:
-        with with_settings(session):
-            yield session
-        return
-    remote, master = os.environ.get("SPARK_REMOTE", ""), find_master()
-    opened = remote_session(remote) if remote and not remote.startswith("local") else own_session(master)
-    with opened as session, with_settings(session):
-        yield session
-
-
-def check_pyspark() -> None:
     if importlib.util.find_spec("pyspark") is None:
         raise InvalidInput(
-            "the Spark engine needs pyspark, which is not installed", fix="run: pip install 'cellrisk[spark]'"
+            "the Spark engine needs pyspark, which is not installed",
+            fix="run: pip install 'cellrisk[spark]'",
+            code="no-spark",
         )
+    opened: Any
+    remote, opened = os.environ.get("SPARK_REMOTE", ""), nullcontext(given if given is not None else find_session())
+    if opened.enter_result is None:
+        opened = remote_session(remote) if remote.startswith("sc://") else own_session(find_master())
+    logging.getLogger().addFilter(is_not_of_py4j)
+    try:
+        with opened as session, with_settings(session):
+            yield session
+    finally:
+        logging.getLogger().removeFilter(is_not_of_py4j)
+
+
+def is_not_of_py4j(record: logging.LogRecord) -> bool:
+    """Whether a line of the log is not py4j's, which writes a traceback if a signal interrupts a call."""
+    return "py4j" not in record.pathname
 
 
 def find_session() -> Any:
@@ -73,9 +76,7 @@ def find_session() -> Any:
     from pyspark.sql import SparkSession
 
     if "pyspark.sql.connect.session" in sys.modules:
-        from pyspark.sql.connect.session import SparkSession as RemoteSession
-
-        session = RemoteSession.getActiveSession()
+        session = sys.modules["pyspark.sql.connect.session"].SparkSession.getActiveSession()
         if session is not None:
             return session
     return SparkSession.builder.getOrCreate() if SparkContext._active_spark_context is not None else None
@@ -89,45 +90,38 @@ def functions_of(session: Any) -> Any:
 
 def find_master() -> str:
     """The master that the environment names, else this machine."""
-    arguments = shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", ""))
-    named = [value for option, value in pairwise(arguments) if option == "--master"]
-    named += [word.partition("=")[2] for word in arguments if word.startswith("spark.master=")]
-    return os.environ.get("SPARK_REMOTE") or os.environ.get("SPARK_MASTER") or [*named, "local[*]"][0]
+    submitted = re.search(r"(?:--master[ =]|spark\.master=)(\S+)", os.environ.get("PYSPARK_SUBMIT_ARGS", ""))
+    return os.environ.get("SPARK_MASTER") or (submitted[1] if submitted else "local[*]")
 
 
 @contextmanager
 def with_settings(session: Any) -> Iterator[None]:
-    """The settings that results depend on, for the length of the block; the session's own come back afterwards."""
-    changed = {key: value for key, value in SETTINGS.items() if session.conf.get(key) != value}
-    before = {key: session.conf.get(key, None) for key in ("spark.sql.session.timeZone", *changed)}
+    """The settings that results depend on, for the length of the block; the session has its own again afterwards.
+
+    Nothing is logged in it, since Spark quotes records that it cannot read. An interrupt ends the jobs of the block.
+    """
+    before = {key: session.conf.get(key, None) for key in SETTINGS}
+    context: Any = getattr(session, "_sc", None)
+    if context is not None:
+        level = context._jvm.org.apache.logging.log4j.LogManager.getRootLogger().getLevel().toString()
+        group = f"cellrisk {threading.get_ident()}"
+        context.setLogLevel("OFF")
+        context.setJobGroup(group, "cellrisk", interruptOnCancel=True)
     try:
-        for key, value in changed.items():
+        for key, value in SETTINGS.items():
             session.conf.set(key, value)
-        with silenced(session):
-            yield
+        yield
+    except BaseException:
+        with suppress(Exception):
+            context.cancelJobGroup(group)
+        raise
     finally:
         with suppress(Exception):  # a session that is lost has no settings to put back
-            for key, value in before.items():
-                if value is None:
-                    session.conf.unset(key)
-                else:
-                    session.conf.set(key, value)
-
-
-@contextmanager
-def silenced(session: Any) -> Iterator[None]:
-    """No log for the length of the block, since Spark quotes records that it cannot read; a server keeps its own."""
-    context = getattr(session, "_sc", None)
-    if context is None:
-        yield
-        return
-    level = context._jvm.org.apache.logging.log4j.LogManager.getRootLogger().getLevel().toString()
-    context.setLogLevel("OFF")
-    try:
-        yield
-    finally:
-        with suppress(Exception):
-            context.setLogLevel(level)
+            for key, old in before.items():
+                session.conf.unset(key) if old is None else session.conf.set(key, old)
+            if context is not None:
+                context.setLocalProperty("spark.jobGroup.id", None)
+                context.setLogLevel(level)
 
 
 @contextmanager
@@ -135,17 +129,13 @@ def remote_session(address: str) -> Iterator[Any]:
     """A session of our own on a Spark Connect server."""
     check_reachable(address)
     try:
-        from pyspark.sql.connect.session import SparkSession
+        session = importlib.import_module("pyspark.sql.connect.session").SparkSession.builder.remote(address).create()
+        # Where an execution can be attached to again, Spark 4.0 may lose a quick failure and wait for ever.
+        session.client.disable_reattachable_execute()
     except ImportError:
         raise InvalidInput(
-            "Spark Connect needs packages that are not installed", fix="run: pip install 'cellrisk[spark]'"
+            "Spark Connect needs packages that are not installed", fix="run: pip install 'pyspark[connect]'"
         ) from None
-    try:
-        session = SparkSession.builder.remote(address).create()
-        session.client.set_retry_policies([brief_retries()])
-        # Where an execution can be attached to again, Spark 4.0 may lose a quick failure: the server is done,
-        # and its client waits for ever.
-        session.client.disable_reattachable_execute()
     except Exception as error:  # the text of such errors repeats the address, which may hold a token
         raise unreachable(address, type(error).__name__) from None
     try:
@@ -156,24 +146,8 @@ def remote_session(address: str) -> Iterator[Any]:
             session.stop()
 
 
-def brief_retries() -> Any:
-    """Gives up on a server for good after some seconds; Spark tries for ten minutes, and again at every later step."""
-    retries: Any = importlib.import_module("pyspark.sql.connect.client.retries")
-
-    class BriefRetries(retries.DefaultPolicy):  # type: ignore[misc]
-        deadline: float | None = None
-
-        def can_retry(self, error: BaseException) -> bool:
-            if not super().can_retry(error):
-                return False
-            self.deadline = self.deadline or time.monotonic() + PATIENCE
-            return time.monotonic() < self.deadline
-
-    return BriefRetries(max_backoff=1000)
-
-
 def check_reachable(address: str) -> None:
-    """Refuses a cluster that does not answer, at once: Spark itself tries for minutes."""
+    """Refuse a cluster that does not answer, at once: Spark itself tries for minutes."""
     places = parse_places(address)
     for host, port in places:
         with suppress(OSError), socket.create_connection((host, port), timeout=PATIENCE):
@@ -197,11 +171,11 @@ def parse_places(address: str) -> list[tuple[str, int]]:
 
 
 def unreachable(address: str, why: str = "") -> InvalidInput:
-    places = ", ".join(f"{host}:{port}" for host, port in parse_places(address))
     return InvalidInput(
         "Spark cannot be reached" + (f" ({why})" if why else ""),
-        got=places or None,
+        got=", ".join(f"{host}:{port}" for host, port in parse_places(address)) or None,
         fix="check SPARK_REMOTE and SPARK_MASTER, and that the server runs; without them Spark runs on this machine",
+        code="no-connection",
     )
 
 
@@ -213,29 +187,37 @@ def own_session(master: str) -> Iterator[Any]:
     from pyspark import SparkConf, SparkContext, java_gateway
     from pyspark.sql import SparkSession
 
-    launch: Any = java_gateway.launch_gateway
-    main = threading.current_thread() is threading.main_thread()
-    interrupt = signal.getsignal(signal.SIGINT)  # Spark puts its own in place and leaves it there
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "start_new_session": True}
+    started: list[Any] = []
     with private_folder("spark") as folder:
         (folder / "log4j2.properties").write_text(QUIET, encoding="utf-8")
         conf = SparkConf(loadDefaults=False).setAll(list(configure(master, str(folder)).items()))
-        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        gateway = session = None
         try:
             try:
-                gateway = launch(conf, quiet)
+                with patch.object(java_gateway, "Popen", lambda *given, **named: note(started, given, named)):
+                    gateway = java_gateway.launch_gateway(conf, quiet)  # type: ignore[no-untyped-call]
                 session = SparkSession(SparkContext(conf=conf, gateway=gateway))
             except Exception as error:  # Spark's own text is long and names hosts and paths
                 raise not_started(master, error) from None
+            finally:
+                if threading.current_thread() is threading.main_thread():
+                    for number, handler in handlers.items():  # Spark puts a handler of its own in place
+                        signal.signal(number, handler)
             yield session
+            with suppress(Exception):
+                session.stop()
+                gateway.shutdown()
         finally:
-            if session is not None:
-                with suppress(Exception):
-                    session.stop()
-            if gateway is not None:
-                end_java(gateway)
-            if main and interrupt is not None:
-                signal.signal(signal.SIGINT, interrupt)
+            SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
+            for process in started:
+                end_java(process)
+
+
+def note(started: list[Any], given: Any, named: Any) -> Any:
+    """Start a program and note it at once, so that a signal while Java starts leaves no Java behind."""
+    started.append(subprocess.Popen(*given, **named))
+    return started[-1]
 
 
 def configure(master: str, folder: str) -> dict[str, str]:
@@ -253,23 +235,12 @@ def configure(master: str, folder: str) -> dict[str, str]:
         "spark.ui.showConsoleProgress": "false",
     }
     if master.startswith("local"):
-        settings |= {
-            "spark.driver.bindAddress": "127.0.0.1",
-            "spark.driver.host": "127.0.0.1",
-            "spark.local.dir": folder,
-            "spark.sql.shuffle.partitions": str(8 * (os.cpu_count() or 1)),
-        }
-        if "SPARK_DRIVER_MEMORY" not in os.environ:
-            settings["spark.driver.memory"] = f"{max(1024, memory_in_mb() // 2)}m"
+        settings |= {f"spark.driver.{name}": "127.0.0.1" for name in ("bindAddress", "host")}
+        settings |= {"spark.local.dir": folder}
+        if "SPARK_DRIVER_MEMORY" not in os.environ and hasattr(os, "sysconf"):
+            memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+            settings["spark.driver.memory"] = f"{max(1024, memory // 2**21)}m"
     return settings
-
-
-def memory_in_mb() -> int:
-    """The machine's memory, or 2 GB where it does not say."""
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20
-    except (AttributeError, OSError, ValueError):
-        return 2048
 
 
 def check_java() -> None:
@@ -280,6 +251,7 @@ def check_java() -> None:
             "the Spark engine needs Java, which is not found" + (" where JAVA_HOME points" if home else ""),
             allowed="Java 17 or 21",
             fix=f"on Debian or Ubuntu: apt install {JAVA_PACKAGE}",
+            code="no-java",
         )
 
 
@@ -290,23 +262,17 @@ def not_started(master: str, error: Exception) -> InvalidInput:
         f"Spark could not be started ({type(error).__name__})",
         allowed="Java 17 or 21",
         fix=f"check JAVA_HOME; on Debian or Ubuntu: apt install {JAVA_PACKAGE}",
+        code="no-java",
     )
 
 
-def end_java(gateway: Any) -> None:
-    """Ends the Java that was started, so that the next session starts one with a folder of its own."""
-    from pyspark import SparkContext
-
-    process = getattr(gateway, "proc", None)
-    if process is None:  # this Python was itself started by Spark
-        return
-    with suppress(Exception):
-        gateway.shutdown()
-    SparkContext._gateway = SparkContext._jvm = None
+def end_java(process: Any) -> None:
+    """End the Java that was started, so that the next session starts one with a folder of its own."""
     with suppress(OSError):
         process.stdin.close()
     try:
-        process.wait(PATIENCE)
+        process.wait(PATIENCE if sys.exc_info()[0] is None else 0)  # after a failure nothing of it is needed
     except subprocess.TimeoutExpired:
-        process.kill()
+        with suppress(OSError):
+            os.killpg(process.pid, signal.SIGKILL)  # with the program that starts it
         process.wait()

@@ -132,7 +132,7 @@ def compare_figures(
         if named is None or assessed.belief is None:
             continue
         low, high = getattr(named, f"{row.figure}_low"), getattr(named, f"{row.figure}_high")
-        known = find_spread(attribute, mechanism.noise, mechanism.threshold, named.certainty, assessed.belief)
+        known = find_spread(attribute, mechanism.channel, named.certainty, assessed.belief)
         if known is None:
             error = math.hypot(row.standard_error, named.error or 0.0)
             errors = error, LARGEST_CHANCE_Z * error

@@ -77,12 +77,10 @@ class Moved:
             return made.from_laplace_mechanism(1.0 / self.amount, **on)
         if self.kind == "pure":
             return made.from_discrete_laplace_mechanism(self.amount, use_connect_dots=True, **on)
-        make = made.from_discrete_gaussian_mechanism if self.kind == "discrete-gaussian" else None
-        if make is None:
-            moved, rate = int(self.sensitivity), self.amount / self.sensitivity
-            return made.from_discrete_laplace_mechanism(rate, sensitivity=moved, use_connect_dots=True, **on)
+        discrete = self.kind == "discrete-gaussian"
+        make = made.from_discrete_gaussian_mechanism if discrete else made.from_discrete_laplace_mechanism
         scale, moved = self.sensitivity / self.amount, int(self.sensitivity)
-        return make(scale, sensitivity=moved, use_connect_dots=True, **on)
+        return make(scale if discrete else 1.0 / scale, sensitivity=moved, use_connect_dots=True, **on)
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -132,7 +133,7 @@ class BookedTable:
         """The table that a body holds; refuses what is none."""
         return BookedTable(
             _check_columns(named["quasi_identifiers"]),
-            Loss.from_dict(named["loss"]),
+            _parse_loss(json.dumps(named["loss"])),
             *(
                 None if named[key] is None else check_text(f"the {key} of a table", named[key], LONGEST_PURPOSE)
                 for key in ("name", "where")
@@ -206,7 +207,7 @@ class Entry:
                 part_of=check_part_of(body.get("part_of")),
                 quasi_identifiers=_check_columns(body.get("quasi_identifiers", [])),
                 attribute=None if body.get("attribute") is None else _check_column(body["attribute"]),
-                loss=None if body.get("loss") is None else Loss.from_dict(body["loss"]),
+                loss=None if body.get("loss") is None else _parse_loss(json.dumps(body["loss"])),
                 scale=_check_number(body.get("scale")),
                 purpose=check_text("the purpose", body.get("purpose", ""), LONGEST_PURPOSE, empty=True),
                 tables=tuple(BookedTable.read(named) for named in body.get("tables") or ()),
@@ -309,6 +310,12 @@ def read_loss(loss: Mechanism | Loss) -> Loss:
     if read != given:
         raise InvalidInput("the loss cannot be kept as it is", fix="use a mechanism of cellrisk as it is")
     return read
+
+
+@lru_cache(maxsize=4096)
+def _parse_loss(text: str) -> Loss:
+    """The loss that a text holds; the entries of a ledger have few that differ."""
+    return Loss.from_dict(json.loads(text))
 
 
 def check_cohort(name: object) -> str:

@@ -11,9 +11,10 @@ import numpy as np
 from cellrisk.counts.counting import MOST_LABELS
 from cellrisk.counts.profiles import LabelledCounts
 from cellrisk.errors import InvalidInput
-from cellrisk.noise.distributions import InfiniteNoise, Noise, NoNoise
+from cellrisk.noise.channel import AdditiveChannel
+from cellrisk.noise.distributions import Noise
 from cellrisk.risk.certainty.beliefs import Belief, NegativeBinomial, check_belief, read_belief
-from cellrisk.risk.certainty.channel import Channel, TwoSided, expected_counts
+from cellrisk.risk.certainty.channel import Channel, expected_counts
 from cellrisk.risk.certainty.many_labels import name_many
 from cellrisk.risk.certainty.named_people import NamedPeople
 from cellrisk.risk.certainty.table_belief import name_by_table
@@ -71,7 +72,7 @@ def why_unknown(attribute: Attribute) -> str | None:
 
 
 def find_certainty(
-    attribute: Attribute, noise: Noise, threshold: float, certainties: Sequence[float], belief: Belief
+    attribute: Attribute, channel: AdditiveChannel, certainties: Sequence[float], belief: Belief
 ) -> tuple[NamedPeople, ...]:
     """How many people's value does an attacker name with at least each certainty, and how many of them rightly?
 
@@ -83,19 +84,19 @@ def find_certainty(
     The belief is the attacker's; the figures are exact for the true table whatever he believes. Two labels are exact,
     more lie between two ends; the belief "table" with more than two labels is simulated, with its standard error.
     """
-    vectors = attribute.vectors
+    vectors, noise = attribute.vectors, channel.noises[0]
     if vectors is None:
         raise InvalidInput(f"no certainty can be told for '{attribute.name}'", got=why_unknown(attribute) or "")
-    if isinstance(noise, InfiniteNoise):
+    if noise.is_infinite:
         return _without_knowledge(vectors, certainties, belief, 0.0)
-    if isinstance(noise, NoNoise) and isinstance(belief, NegativeBinomial):
+    if noise.is_none and isinstance(belief, NegativeBinomial):
         _refuse_impossible(vectors, belief)
-    channel = Channel(noise, threshold)
-    if _drowned(channel, vectors):
+    seen = Channel(noise, channel.threshold)
+    if _drowned(seen, vectors):
         return _without_knowledge(vectors, certainties, belief, _most_learnt(vectors, noise, belief))
     if not isinstance(belief, NegativeBinomial):
-        return name_by_table(vectors, channel, certainties)
-    low, high = _name_labels(vectors, channel, certainties, belief)
+        return name_by_table(vectors, seen, certainties)
+    low, high = _name_labels(vectors, seen, certainties, belief)
     own, everybody = vectors.cells[:, None] * vectors.counts, vectors.cells * vectors.sizes
     right = [np.einsum("vk,vkt->t", own, chance).tolist() for chance in (low, high)]
     named = [np.einsum("v,vkt->t", everybody, chance).tolist() for chance in (low, high)]
@@ -105,17 +106,17 @@ def find_certainty(
 
 
 def find_spread(
-    attribute: Attribute, noise: Noise, threshold: float, certainty: float, belief: Belief
+    attribute: Attribute, channel: AdditiveChannel, certainty: float, belief: Belief
 ) -> tuple[float, float] | None:
     """The standard deviations over releases of the people named rightly, and of the people named; None where they are
     not known. Cells are independent, and in each at most one label is named."""
-    vectors = attribute.vectors
-    if vectors is None or not isinstance(belief, NegativeBinomial) or isinstance(noise, InfiniteNoise):
+    vectors, noise = attribute.vectors, channel.noises[0]
+    if vectors is None or not isinstance(belief, NegativeBinomial) or noise.is_infinite:
         return None
-    channel = Channel(noise, threshold)
-    if _drowned(channel, vectors):
+    seen = Channel(noise, channel.threshold)
+    if _drowned(seen, vectors):
         return None
-    low, high = _name_labels(vectors, channel, (certainty,), belief)
+    low, high = _name_labels(vectors, seen, (certainty,), belief)
     chance = 0.5 * (low + high)[:, :, 0]
     counts = vectors.counts.astype(np.float64)
     mean, square = (counts * chance).sum(axis=1), (counts**2 * chance).sum(axis=1)
@@ -153,17 +154,16 @@ def _refuse_impossible(vectors: LabelledCounts, belief: NegativeBinomial) -> Non
         )
 
 
-def certain_shares(
-    attribute: Attribute, noises: Sequence[Noise], threshold: float, certainty: float, belief: Belief
-) -> Floats:
-    """The share of people named rightly with that certainty, under each noise: the upper end where two differ."""
-    found = [find_certainty(attribute, noise, threshold, (certainty,), belief)[0].right_high for noise in noises]
+def certain_shares(attribute: Attribute, channel: AdditiveChannel, certainty: float, belief: Belief) -> Floats:
+    """Return the share of people inferred correctly with that certainty, by setting: the upper end where two differ."""
+    settings = (channel[[place]] for place in range(len(channel)))
+    found = [find_certainty(attribute, setting, (certainty,), belief)[0].right_high for setting in settings]
     return np.array(found) / attribute.profiles.n_records
 
 
-def count_by_certainty(attribute: Attribute, noise: Noise, threshold: float, belief: Belief) -> list[dict[str, float]]:
-    """The histogram of people by how sure the attacker is: named between two certainties, and how many rightly."""
-    rows = find_certainty(attribute, noise, threshold, HISTOGRAM_EDGES, belief)
+def count_by_certainty(attribute: Attribute, channel: AdditiveChannel, belief: Belief) -> list[dict[str, float]]:
+    """Return the people by how sure the attacker is: named between two certainties, and how many of them correctly."""
+    rows = find_certainty(attribute, channel, HISTOGRAM_EDGES, belief)
     upper = (*HISTOGRAM_EDGES[1:], 1.0)
     named = [row.named for row in rows] + [0.0]
     right = [row.right for row in rows] + [0.0]
@@ -211,5 +211,4 @@ def _most_learnt(vectors: LabelledCounts, noise: Noise, belief: Belief) -> float
         largest = max(believed.last_likely(30.0) for believed in belief.by_label)
     else:
         largest = float(vectors.counts.max())
-    steepness = 1.0 if isinstance(noise, TwoSided) else 10.0
-    return 2.0 * steepness * largest / noise.scale
+    return 2.0 * noise.steepest * largest

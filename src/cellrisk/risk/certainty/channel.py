@@ -9,13 +9,8 @@ from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
 from cellrisk.noise.distributions import (
-    DiscreteGaussianNoise,
-    GaussianNoise,
-    GeometricNoise,
-    LaplaceNoise,
     Noise,
     NoNoise,
     first_value,
@@ -23,8 +18,6 @@ from cellrisk.noise.distributions import (
 from cellrisk.risk.certainty.beliefs import CountBelief
 from cellrisk.system.arrays import Floats, Integers
 
-TwoSided = GeometricNoise | LaplaceNoise
-"""Rounded noise that is j with probability c b^|j|, but at 0."""
 NUMBERS_AT_ONCE = 1 << 20
 FAR = 100.0
 """Terms below e^-FAR of the largest are left out of a posterior mean."""
@@ -33,8 +26,6 @@ NONE = 1e-40
 """Noise that changes a count with less probability than this changes none."""
 MOST_COUNTS = 1 << 22
 """Counts that a recursion goes through; past them the counts near enough to matter are summed."""
-NARROW = 16.0
-"""Past this scale the mass of Gaussian noise is its density times a short series: right to 1e-12 in ten deviations."""
 TRIED = 65
 """Counts that are tried at once where an end is looked for."""
 NODES = 16
@@ -135,7 +126,7 @@ def expected_counts(believed: CountBelief, channel: Channel, values: Integers) -
     found[0] = _behind_zero(believed, channel)
     shown = values[1:]
     if len(shown):
-        direct = _by_recursion(believed, channel.noise, shown) if isinstance(channel.noise, TwoSided) else None
+        direct = _by_recursion(believed, channel.noise, shown)
         found[1:] = _by_windows(believed, channel.noise, shown) if direct is None else direct
     return np.maximum.accumulate(found)
 
@@ -144,13 +135,13 @@ def _behind_zero(believed: CountBelief, channel: Channel) -> float:
     """E[N | released as zero]."""
 
     def logs(counts: Floats) -> Floats:
-        return believed.log_chance(counts) + _log_at_most(channel.noise, channel.zero - counts)
+        return believed.log_chance(counts) + channel.noise.log_at_most(channel.zero - counts)
 
     likely = believed.last_likely(FAR)
     if believed.shape > 1.0:
         first, last = _span(logs, likely)
     else:
-        first, last = 0, math.ceil(min(likely, channel.zero + _distance(channel.noise)))
+        first, last = 0, math.ceil(min(likely, channel.zero + channel.noise.far(FAR)))
     counts = np.arange(first, last + 1.0)
     return float(weighted_mean(logs(counts), counts))
 
@@ -180,18 +171,15 @@ def weighted_mean(logs: Floats, counts: Floats) -> Floats:
     return np.asarray((weights * counts).sum(axis=-1) / weights.sum(axis=-1))
 
 
-def _distance(noise: Noise) -> float:
-    """Rounded noise goes farther with a probability below e^-FAR."""
-    return noise.scale * (FAR if isinstance(noise, TwoSided) else math.sqrt(2.0 * FAR)) + 2.0
-
-
-def _by_recursion(believed: CountBelief, noise: TwoSided, values: Integers) -> Floats | None:
+def _by_recursion(believed: CountBelief, noise: Noise, values: Integers) -> Floats | None:
     """The same for noise with P(j) = c b^|j| but at 0: sums from either side follow from each other, value by value.
 
     L(v) = sum_{n <= v} g(n) b^(v - n) = b L(v - 1) + g(v), and U(v) = sum_{n > v} g(n) b^(n - v) from above; both are
     kept over m^v, m = max(b, theta), which keeps them in range. None where they do not stay there.
     """
-    b, centre = _tails(noise)
+    if noise.exponential_tails is None:
+        return None
+    b, centre = noise.exponential_tails
     m = max(b, believed.theta)
     falling = CountBelief(believed.shape, b * believed.theta)
     end = int(values[-1]) + math.ceil(max(-FAR / math.log(b * m), falling.last_likely(FAR))) + 1
@@ -208,12 +196,14 @@ def _by_recursion(believed: CountBelief, noise: TwoSided, values: Integers) -> F
     return np.asarray(sums[1] / sums[0])
 
 
-def _by_near_recursion(believed: CountBelief, noise: TwoSided, values: Integers) -> Floats | None:
+def _by_near_recursion(believed: CountBelief, noise: Noise, values: Integers) -> Floats | None:
     """The same of consecutive values: sums start at the first count that matters to them, which may be far from 0.
 
     Both are kept over m^v, m between b and 1/b and as near as it may be to the slope of the prior.
     """
-    b, centre = _tails(noise)
+    if noise.exponential_tails is None:
+        return None
+    b, centre = noise.exponential_tails
     low, high = int(values[0]), int(values[-1])
     first = min(_find_window(believed, noise, float(low))[0], low)
     end = max(_find_window(believed, noise, float(high))[1], high + 1)
@@ -255,27 +245,17 @@ def _running(ratio: float, terms: Floats) -> Floats:
     return np.asarray(blas.dtbsv(1, diagonals, terms, lower=1, diag=1))
 
 
-def _tails(noise: TwoSided) -> tuple[float, float]:
-    """b of c b^|j|, and what there is at 0, in units of c: 1 of geometric noise, 2/(1 + e^h) of Laplace.
-
-    P(0) = 1 - e^-h and c = sinh h of rounded Laplace noise, h = 1/(2 scale).
-    """
-    b = math.exp(-1.0 / noise.scale)
-    fall = math.exp(-0.5 / noise.scale)
-    return b, 1.0 if isinstance(noise, GeometricNoise) else 2.0 * fall / (1.0 + fall)
-
-
 def _by_windows(believed: CountBelief, noise: Noise, values: Integers) -> Floats:
     """The same for any noise, over the counts near enough to matter."""
     found = np.empty(len(values))
     for run in _runs(values):
         part = values[run].astype(np.float64)
         near = None
-        if isinstance(noise, TwoSided) and len(part) > NODES:
+        if len(part) > NODES:
             near = _by_near_recursion(believed, noise, values[run])
         if near is not None:
             found[run] = near
-        elif isinstance(noise, TwoSided) or len(part) * noise.scale < 2.0 * NODES * (len(part) + noise.scale):
+        elif noise.exponential_tails is not None or len(part) * noise.scale < 2.0 * NODES * (len(part) + noise.scale):
             # Two-sided noise has its kink at a whole number, where nothing can be interpolated.
             found[run] = _by_window(believed, noise, part)
         else:
@@ -313,8 +293,8 @@ def _log_masses(noise: Noise, values: Floats, counts: Floats) -> Floats:
     least = values[0] - counts[-1]
     distances = int(values[-1] - counts[0] - least) + 1
     if 4 * distances > len(values) * len(counts) or (values % 1).any() or (counts % 1).any():
-        return _log_mass(noise, values[:, None] - counts)
-    table = _log_mass(noise, least + np.arange(distances))
+        return noise.log_mass(values[:, None] - counts)
+    table = noise.log_mass(least + np.arange(distances))
     return np.asarray(table[(values - least).astype(np.int64)[:, None] - counts.astype(np.int64)])
 
 
@@ -325,7 +305,7 @@ def _sample_counts(first: int, last: int, believed: CountBelief, noise: Noise) -
     and the prior are wide, as its first count is large, and as neither changes by more than e^8: there the sum is right
     to about 1e-12.
     """
-    if isinstance(noise, TwoSided) or min(last - first, noise.scale) < 4 * NODES:
+    if noise.exponential_tails is not None or min(last - first, noise.scale) < 4 * NODES:
         return np.arange(first, last + 1.0), np.ones(last - first + 1)
     points, times = [], []
     shape, start = believed.shape, first
@@ -364,15 +344,15 @@ def _sum_rule(length: int) -> tuple[Floats, Floats]:
 
 def _find_window(believed: CountBelief, noise: Noise, value: float) -> tuple[int, int]:
     """The counts that matter behind a value: both ends rise with it."""
-    reach = _distance(noise)
+    reach = noise.far(FAR)
     if believed.shape > 1.0:
 
         def logs(counts: Floats) -> Floats:
-            return believed.log_chance(counts) + _log_mass(noise, value - counts)
+            return believed.log_chance(counts) + noise.log_mass(value - counts)
 
         return _span(logs, max(believed.last_likely(FAR), value) + reach)
     last = math.ceil(value + reach)
-    if not isinstance(noise, TwoSided):
+    if noise.exponential_tails is None:
         return max(0, math.floor(value - reach + noise.scale**2 * math.log(believed.theta))), last
     # Below the value the terms go as (theta/b)^n: up to it, or down from the first.
     slope = math.log(believed.theta) + 1.0 / noise.scale
@@ -406,38 +386,3 @@ def _interpolate(values: Floats, nodes: Floats, at_nodes: Floats, edges: Floats)
     distance[exact] = 1e-12
     terms = weights / distance
     return np.asarray((terms * at_nodes[panel]).sum(axis=1) / terms.sum(axis=1))
-
-
-def _log_mass(noise: Noise, distance: Floats) -> Floats:
-    """log P(rounded noise = d), also where the probability itself is below every number."""
-    if isinstance(noise, GaussianNoise) and noise.scale > NARROW:
-        # The density times its mean over a unit, relative to its middle: sum_k He_2k(x) / ((2k + 1)! (2 scale)^2k).
-        square = (distance / noise.scale) ** 2
-        series = [(2.0 * noise.scale) ** -k / math.factorial(k + 1) if k % 2 == 0 else 0.0 for k in range(9)]
-        mean = np.polynomial.polynomial.polyval(square, np.polynomial.hermite_e.herme2poly(series)[::2])
-        return np.asarray(np.log(mean) - 0.5 * square)  # but for a constant, which a mean does not see
-    if isinstance(noise, GaussianNoise):
-        away = np.abs(distance)
-        upper = special.log_ndtr((0.5 - away) / noise.scale)
-        lower = special.log_ndtr((-0.5 - away) / noise.scale)
-        return np.asarray(upper + np.log(-np.expm1(np.minimum(lower - upper, -1e-300))))
-    if isinstance(noise, DiscreteGaussianNoise):
-        return np.asarray(-0.5 * (distance / noise.scale) ** 2)  # but for a constant, which a mean does not see
-    if isinstance(noise, TwoSided):
-        return np.asarray(-np.abs(distance) / noise.scale + np.where(distance == 0, math.log(_tails(noise)[1]), 0.0))
-    with np.errstate(divide="ignore"):
-        return np.asarray(np.log(noise.mass(distance)))
-
-
-def _log_at_most(noise: Noise, distance: Floats) -> Floats:
-    """log P(rounded noise <= d), also where the probability itself is below every number."""
-    if isinstance(noise, GaussianNoise):
-        return np.asarray(special.log_ndtr((distance + 0.5) / noise.scale))
-    found = noise.at_most(distance)
-    with np.errstate(divide="ignore"):
-        logs = np.log(found)
-    if isinstance(noise, TwoSided):
-        # In the lower tail the logarithm is a straight line.
-        known = float(np.log(noise.at_most(np.array([-1.0]))[0]))
-        return np.asarray(np.where(distance < -1, known + (distance + 1.0) / noise.scale, logs))
-    return np.asarray(logs)

@@ -9,7 +9,7 @@ import numpy as np
 
 from cellrisk.counts.profiles import LabelledCounts
 from cellrisk.errors import InvalidInput
-from cellrisk.noise.distributions import Noise, NoNoise
+from cellrisk.noise.distributions import Noise
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.risk.certainty import WIDEST
 from cellrisk.risk.certainty.beliefs import Belief, CountBelief, NegativeBinomial
@@ -81,7 +81,7 @@ def _share(belief: NegativeBinomial, channel: Channel, released: Integers, clamp
     seen = channel if clamped else Channel(channel.noise, 0.5)
     for label, believed in enumerate(belief.by_label):
         values, place = np.unique(released[:, label], return_inverse=True)
-        if believed.shape == 0 and isinstance(channel.noise, NoNoise) and values[-1] > channel.zero:
+        if believed.shape == 0 and channel.noise.is_none and values[-1] > channel.zero:
             raise InvalidInput(
                 "the release is impossible under this belief: it gives the shape 0 to a label that is shown",
                 fix="give that label a shape above 0, or use the belief negbin",
@@ -96,7 +96,7 @@ def _share(belief: NegativeBinomial, channel: Channel, released: Integers, clamp
 
 def _behind_negative(believed: CountBelief, noise: Noise, value: int) -> float:
     """E[N | a released value that was not clamped], up to 0: sum n p(n) f(v - n) / sum p(n) f(v - n)."""
-    if believed.shape == 0 or isinstance(noise, NoNoise):
+    if believed.shape == 0 or noise.is_none:
         return 0.0
     last = min(believed.last_likely(FAR), value + 750.0 * noise.scale + 10.0)
     counts = np.arange(max(math.ceil(last), 1) + 1.0)

@@ -139,7 +139,7 @@ def find_equal_certainty(
         found = []
         for point in np.atleast_1d(points):
             made = make(float(point))
-            found.append(find_certainty(attribute, made.noise, made.threshold, (sure.certainty,), belief)[0].right_high)
+            found.append(find_certainty(attribute, made.channel, (sure.certainty,), belief)[0].right_high)
         return np.array(found)
 
     return _equal(attribute.profiles, perturbation, compare, "certainty", sure.right, epsilons, people, make)

@@ -206,7 +206,7 @@ def _find_numbers(
     ]
     if why_unknown(attribute) is None:
         belief, sure = attacker.believe(attribute), attacker.certainties[-1:]
-        named = find_certainty(attribute, mechanism.noise, mechanism.threshold, sure, belief)[0]
+        named = find_certainty(attribute, mechanism.channel, sure, belief)[0]
 
         def count_sure(made: Perturbation) -> float:
             if why_unsure(attribute, made, belief) is not None:

@@ -82,7 +82,7 @@ def find(decision: Decision, top: int, progress: Progress | None = None) -> Find
     mechanism, priors = decision.setting.with_epsilon(decision.shown_epsilon), risk.priors
     assessment = assess(table, mechanism, measures=risk.measure, forms=risk.form, weights=risk.weights, priors=priors)
     if decision.chosen_from_data:
-        assessment = replace(assessment, figures=tuple(each.as_chosen() for each in assessment.figures))
+        assessment = replace(assessment, chosen=True)
     forms = [form for form in FORMS if form in (risk.form, "exact", "tight")]
     found = curve(
         table,

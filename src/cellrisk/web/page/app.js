@@ -1,17 +1,15 @@
 // The page of cellrisk: it asks the server, shows what comes back, and computes no risk itself. It starts here.
-import { askForRelease, download, downloadReport, release } from "./act.js";
-import { writeAddress } from "./address.js";
+import { askForRelease, download, downloadReport, release, showLedger } from "./act.js";
 import { copyCode, openers, showFiles, watchDrops, watchElements, watchTheme } from "./both.js";
 import { showGlimpse, showRiskiest } from "./cells.js";
 import { redrawCharts } from "./charts.js";
 import { changeLimits, loadMap, makeHandles, showLocks } from "./decide.js";
 import { at, later, setOptions } from "./elements.js";
-import { showLedger } from "./ledger.js";
 import { countTable, loadSource, restore, takeFile } from "./load.js";
 import { changePerturbedLimits, loadShown, takeKeys } from "./perturbed.js";
 import { dragMarker, showPosition, showRow, useAdmissible } from "./see.js";
 import { ask, work } from "./server.js";
-import { LIMITS, isPerturbed, page } from "./state.js";
+import { LIMITS, isPerturbed, page, writeAddress } from "./state.js";
 import { openStep, watchSteps } from "./steps.js";
 
 const each = (ids, action) => Object.fromEntries(ids.map((id) => [id, action]));

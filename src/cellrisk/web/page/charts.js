@@ -1,8 +1,7 @@
 // The charts, and the marks that move over them.
 import { at, make, makeTable } from "./elements.js";
 import { LIMITS, limitOf, page, presentFigures, presentIndex, presentRow } from "./state.js";
-import { bar, dot, frame, labelRight, level, line, niceTicks, shape, widthOf } from "./picture.js";
-import { offerValues } from "./readout.js";
+import { bar, dot, frame, labelRight, level, line, niceTicks, offerValues, shape, widthOf } from "./picture.js";
 
 const drawn = new Map();
 const frames = new Map();

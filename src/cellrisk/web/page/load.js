@@ -1,11 +1,10 @@
 // Step 1: a file is loaded, its columns get a meaning, and the table is counted.
-import { chosenColumns, forgetWishes, fulfil, readAddress, wishedEpsilon, writeAddress } from "./address.js";
 import { GONE, readAgain, readSource, upload } from "./both.js";
 import { forgetCharts } from "./charts.js";
 import { announce, at, make, setFigures, setItems, setOptions, showError, showNote, stopWaiting, write } from "./elements.js";
 import { loadShown } from "./perturbed.js";
 import { ask, endTurns, work } from "./server.js";
-import { page } from "./state.js";
+import { chosenColumns, forgetWishes, fulfil, page, readAddress, wishedEpsilon, writeAddress } from "./state.js";
 import { openStep, tell } from "./steps.js";
 
 export const takeFile = (file) => upload(file, page.server, (words, begin) => loadSource(words, begin, page.lost));

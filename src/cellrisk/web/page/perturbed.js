@@ -1,5 +1,4 @@
 // A perturbation instead of a mechanism: what it gives away, without an epsilon.
-import { writeAddress } from "./address.js";
 import { GONE, upload } from "./both.js";
 import { showRiskiest } from "./cells.js";
 import { drawEqual, drawHistogram } from "./charts.js";
@@ -7,7 +6,7 @@ import { checkBoxes, showLocks } from "./decide.js";
 import { announce, at, later, makeTable, setFigures, setVerdict, showNote, write } from "./elements.js";
 import { loadPositions } from "./see.js";
 import { askTable, work } from "./server.js";
-import { isPerturbed, page, presentSetting } from "./state.js";
+import { isPerturbed, page, presentSetting, writeAddress } from "./state.js";
 import { tell } from "./steps.js";
 
 // What the controls ask for: noise along epsilon, or a perturbation.

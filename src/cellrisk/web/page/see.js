@@ -1,12 +1,11 @@
 // Step 2: the figures along epsilon, and the slider.
-import { fulfil, writeAddress } from "./address.js";
 import { showCommands, showRelease, showSetting } from "./act.js";
 import { showGlimpse, showRiskiest } from "./cells.js";
 import { drawCurve, drawHistogram, drawLimits, frameOf, placeOverlays } from "./charts.js";
 import { admissiblePlace, findAdmissible } from "./decide.js";
 import { announce, at, later, makeTable, setFigures, setOptions, showNote, write } from "./elements.js";
 import { askTable, work } from "./server.js";
-import { epsilonText, isPerturbed, page, presentFigures, presentIndex, presentRow, presentSetting, titleOf } from "./state.js";
+import { epsilonText, fulfil, isPerturbed, page, presentFigures, presentIndex, presentRow, presentSetting, titleOf, writeAddress } from "./state.js";
 import { tell } from "./steps.js";
 
 export async function loadPositions() {

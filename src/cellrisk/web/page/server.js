@@ -81,6 +81,7 @@ export async function follow(answer, turn, report) {
   turn.job = answer.job;
   if (turn.over || turn.cancelled) turn.stop();
   for (let pause = 60; ; pause = Math.min(1.5 * pause, 500)) {
+    if (turn.over || turn.cancelled) throw new Error("Cancelled.");
     const { state, progress, step, result, error } = await ask("GET", `/api/jobs/${answer.job}`);
     if (["done", "failed", "cancelled"].includes(state)) turn.job = null;
     if (state === "done") return result;

@@ -3,7 +3,7 @@ import { copyCode, fetchFile, openers, printedLine, readAgain, readSource, showF
 import { announce, at, later, make, setItems, setVerdict, showError, write } from "./elements.js";
 import { ask, work } from "./server.js";
 
-const known = { server: null, source: null, name: "set.toml", counted: null };
+const known = { server: null, source: null, name: "set.toml", counted: null, entry: "draft" };
 const asked = () => ({ text: at("set-text").value, name: known.name });
 const path = () => `/api/sources/${known.source.source}/set`;
 
@@ -14,6 +14,12 @@ function writeAddress(how = "replaceState") {
   said.set("set", at("set-text").value);
   if (known.counted === at("set-text").value) said.set("counted", "yes");
   if (`#${said}` !== location.hash) history[how](null, "", `#${said}`);
+}
+
+// The way back leads to what was counted: what is changed after it has an entry of its own in the browser's history.
+function noteText() {
+  writeAddress(known.entry === "counted" && at("set-text").value !== known.counted ? "pushState" : "replaceState");
+  if (at("set-text").value !== known.counted) known.entry = "draft";
 }
 
 // Does what the address says. What the server no longer has is loaded again, or said.
@@ -28,7 +34,7 @@ async function restore() {
   const source = await readAgain({ source: said.get("id"), name: name.join(":"), kind }, () => {}, "the set file is kept");
   if (!source) return;
   showSource(source);
-  if (said.get("counted") === "yes") await countSet("replaceState");
+  if (said.get("counted") === "yes") await countSet(false);
 }
 
 async function loadSource(words, begin) {
@@ -47,7 +53,7 @@ function suggest({ suggested: { quasi_identifiers: keys, sensitive, bins } }) {
 }
 
 function showSource(source) {
-  Object.assign(known, { source, counted: null });
+  Object.assign(known, { source, counted: null, entry: "draft" });
   write("source-title", source.title);
   write("set-source", source.name);
   if (!at("set-text").value) at("set-text").value = suggest(source);
@@ -65,15 +71,17 @@ async function loadSetFile(file) {
   countSet();
 }
 
-async function countSet(how = "pushState") {
+async function countSet(isAsked = true) {
   const set = asked();
+  noteText();
   const answer = await work(at("count-status"), "Counting the set", () => ask("POST", path(), set));
   at("shown").hidden = !answer;
   if (!answer) return;
   known.counted = set.text;
+  known.entry = "counted";
   showAnswer(answer);
-  writeAddress(how);
-  if (how === "pushState") at("shown-title").focus();
+  writeAddress();
+  if (isAsked) at("shown-title").focus();
 }
 
 function showAnswer(answer) {
@@ -106,7 +114,7 @@ async function start() {
   const takeRecords = (file) => upload(file, known.server, loadSource);
   watchElements({
     change: { file: (event) => takeRecords(event.target.files[0]), "set-toml": (event) => loadSetFile(event.target.files[0]) },
-    input: { "set-text": () => later("address", 200, writeAddress) },
+    input: { "set-text": () => later("address", 200, noteText) },
     click: { ...openers(loadSource), "count-set": () => countSet(), print: () => window.print(), "copy-shell": copyCode,
       report: () => fetchFile(at("download-status"), "Writing the report", () => ask("POST", `${path()}/report`, asked())) },
   });

@@ -66,3 +66,69 @@ export function settingWords() {
   const { mechanism, delta } = presentSetting();
   return `${titleOf("mechanism", mechanism)}, epsilon ${epsilonText()}${delta === null ? "" : `, delta ${page.positions.delta_texts[Number(at("delta").value)]}`}`;
 }
+
+// The address holds every choice, so that a reload, the way back, a second tab and a restarted server lose nothing. All of
+// it stands after the #, which browsers send to nobody.
+const CONTROLS = ["protection", "perturbation", "rule", "keys", "suppress-below", "sensitive", "mechanism", "delta", "neighbours",
+  "measure", "form", "weights", "max-caused", "max-certain",
+  "max-ceiling", "max-epsilon", "max-risk", "max-people", "margin", "max-tvd", "top", "report-title", "organisation",
+  "spreadsheet-safe", "purpose", "cohort", "new-cohort", "observed-levels", "observed-cells"];
+let wishes = new URLSearchParams();
+
+const valueOf = (control) => (control.type === "checkbox" ? (control.checked ? "yes" : "") : control.value);
+
+// What the address says: the step, the file, the table and what its columns mean, and every control.
+export function readAddress() {
+  wishes = new URLSearchParams(location.hash.slice(1));
+  const [kind, ...name] = (wishes.get("source") ?? "").split(":");
+  const bins = wishes.getAll("bin").map((text) => [text.slice(0, text.lastIndexOf("=")), text.slice(text.lastIndexOf("=") + 1)]);
+  const chosen = { quasi_identifiers: wishes.getAll("qid"), sensitive: wishes.getAll("about"), bins: Object.fromEntries(bins),
+    missing: wishes.get("missing") ?? "category", rows: wishes.get("rows") ?? "" };
+  return { step: wishes.get("step") ?? "load", kind, name: name.join(":"), source: wishes.get("id"), table: wishes.get("table"),
+    counting: wishes.get("counting") === "yes", chosen: wishes.get("chosen") === "yes" ? chosen : null };
+}
+
+// Sets controls to what the address says of them, as far as they can take it. What it does not name stays as it is.
+export function fulfil(...ids) {
+  for (const id of ids.length ? ids : CONTROLS) {
+    const [control, wish] = [at(id), wishes.get(id)];
+    if (wish === null || control.disabled) continue;
+    if (control.type === "checkbox") control.checked = wish === "yes";
+    else if (control.tagName !== "SELECT" || [...control.options].some((option) => option.value === wish)) control.value = wish;
+  }
+}
+
+export const wishedEpsilon = () => Number(wishes.get("epsilon")) || 1;
+export const forgetWishes = () => { wishes = new URLSearchParams(); };
+
+// What the columns of the file mean, as their boxes say.
+export function chosenColumns() {
+  const rows = [...at("columns").tBodies[0].rows];
+  const columnsOf = (role) => rows.filter((row) => row.className === role).map((row) => row.dataset.column);
+  const bins = rows.filter((row) => row.className === "qid").map((row) => [row.dataset.column, row.querySelector(".bins")?.value.trim()]);
+  return { source: page.source.source, quasi_identifiers: columnsOf("qid"), sensitive: columnsOf("sensitive"),
+    bins: Object.fromEntries(bins.filter(([, edges]) => edges)), missing: at("missing").value, rows: at("count").value };
+}
+
+export function writeAddress(how = "replaceState") {
+  const said = new URLSearchParams({ step: page.step ?? "load" });
+  if (page.source) {
+    const source = { source: `${page.source.kind}:${page.source.name}`, id: page.source.source };
+    const { quasi_identifiers: keys, sensitive, bins, missing, rows } = page.table?.chosen ?? chosenColumns();
+    for (const [name, value] of Object.entries({ ...source, chosen: "yes" })) said.set(name, value);
+    at("to-sets").href = `/sets#${new URLSearchParams(source)}`;
+    keys.forEach((name) => said.append("qid", name));
+    sensitive.forEach((name) => said.append("about", name));
+    Object.entries(bins).forEach(([name, edges]) => said.append("bin", `${name}=${edges}`));
+    if (missing !== "category") said.set("missing", missing);
+    if (rows) said.set("rows", rows);
+    if (page.counting) said.set("counting", "yes");
+  }
+  if (page.table) {
+    said.set("table", page.table.table);
+    said.set("epsilon", page.epsilon);
+    for (const id of CONTROLS) if (valueOf(at(id)) !== "" && !at(id).disabled) said.set(id, valueOf(at(id)));
+  } else for (const [name, wish] of wishes) if (!said.has(name) && (CONTROLS.includes(name) || name === "epsilon")) said.set(name, wish);
+  const hash = `#${said}`;
+  if (hash !== location.hash) history[how](null, "", hash);
+}

@@ -1,9 +1,8 @@
 // The five steps: one is open, and the others are a line each that can be opened.
-import { writeAddress } from "./address.js";
 import { printedLine } from "./both.js";
 import { redrawCharts } from "./charts.js";
 import { at, write } from "./elements.js";
-import { page } from "./state.js";
+import { page, writeAddress } from "./state.js";
 
 const STEPS = ["load", "see", "decide", "act", "ledger"];
 const isEarly = (step) => !page.table && !["load", "ledger"].includes(step);
