@@ -138,7 +138,7 @@ def test_the_largest_total_is_allowed() -> None:
 
 def test_one_level(tmp_path: Path) -> None:
     text = refused(InvalidInput, "nothing to protect", frame(job=[SECRET] * 4))
-    assert "levels=" in text
+    assert "with levels" in text
     refused(InvalidInput, "every value is missing", frame(job=[None] * 4))
     refused(InvalidInput, "one level only", frame(job=["a"] * 4), levels={"job": ["a"]})
     assert (

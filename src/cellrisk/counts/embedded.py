@@ -40,7 +40,7 @@ from cellrisk.counts.frames import Unusable, check_exact, find_frame_reader
 from cellrisk.counts.resources import Resources
 from cellrisk.counts.sqlite import Opener, find_stored, plan_relation, plan_stored
 from cellrisk.counts.streams import is_stream, plan_stream
-from cellrisk.errors import InvalidInput
+from cellrisk.errors import InvalidInput, argument
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -73,9 +73,10 @@ def plan_source(source: Any, columns: Sequence[str], table: str | None = None, b
     is_path = isinstance(source, str | os.PathLike)
     if table is not None and not (is_path and os.fspath(source).lower().endswith(SPREADSHEETS)):
         raise InvalidInput(
-            "table= names a table of a database, or a sheet of a workbook, and this source is neither",
+            "names a table of a database, or a sheet of a workbook, and this source is neither",
+            option="table",
             got="a file" if is_path else name_type(source),
-            fix="give a database by its address, such as sqlite://people.db, or leave table= out",
+            fix=f"give a database by its address, such as sqlite://people.db, or leave {argument('table')} out",
         )
     read_frame = find_frame_reader(source)
     if read_frame is not None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple, cast
 
 from cellrisk.counts.engine import LONGEST_LINE, redacted
 from cellrisk.counts.schema import locate
-from cellrisk.errors import InvalidInput
+from cellrisk.errors import InvalidInput, argument
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -42,7 +42,7 @@ PACKED = (".zip",)
 FOREIGN = (*STATISTICAL, *SPREADSHEETS, *FEATHER, *LINES, *PACKED)
 KINDS = ".csv, .tsv, .txt (also with .gz or .zst), .parquet"
 ALL_KINDS = f"{KINDS}, .xlsx, .ods, .sav, .sas7bdat, .xpt, .dta, .feather, .jsonl, .zip"
-NOT_UTF8 = "save it as UTF-8, or name its encoding: --encoding latin-1 (encoding='latin-1')"
+NOT_UTF8 = f"save it as UTF-8, or name its encoding: {argument('encoding', 'latin-1')}"
 DELIMITERS = (",", ";", "\t", "|")
 HEAD = 64 * 1024
 CHUNK = 1024 * 1024

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from cellrisk.counts.binning import Binning, exact, is_number, plain, scalar
-from cellrisk.errors import InvalidInput
+from cellrisk.errors import InvalidInput, argument
 from cellrisk.system.text import number_of
 
 NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
@@ -212,11 +212,13 @@ def check_inside(name: str, found: Sorted, kind: str, binning: Binning | None) -
         return
     spaces = sum(label_key(value.key, kind, binning).strip() in found.levels.labels for value in found.outside)
     records = sum(value.records for value in found.outside)
-    strip, more = "strip the spaces around the values", "declare them with levels= as well"
+    strip, more = "strip the spaces around the values", f"declare them with {argument('levels')} as well"
     raise InvalidInput(
         f"column '{name}' holds values that are not among its declared levels",
         got=f"{number_of(records, 'record')} with {number_of(len(found.outside), 'other value')}",
-        fix=f"{strip if spaces == len(found.outside) else more}, or leave these records out with outside='drop'",
+        fix=f"{strip if spaces == len(found.outside) else more}, or leave these records out with "
+        f"{argument('outside', 'drop')}",
+        code="outside-levels",
     )
 
 
@@ -227,7 +229,8 @@ def check_several(name: str, levels: Levels) -> None:
         raise InvalidInput(
             f"sensitive column '{name}' has one level only{every}: there is nothing to protect",
             allowed="two levels or more",
-            fix="declare the other levels with levels=",
+            fix=f"declare the other levels with {argument('levels')}",
+            code="one-level",
         )
 
 

@@ -36,7 +36,7 @@ from cellrisk.counts.files import (
 )
 from cellrisk.counts.schema import locate
 from cellrisk.counts.streams import plan_stream, write_batches
-from cellrisk.errors import CellriskError, InvalidInput
+from cellrisk.errors import CellriskError, InvalidInput, argument
 from cellrisk.system.extras import extra_needed
 from cellrisk.system.isolated import send, start_isolated
 
@@ -227,7 +227,10 @@ class Spreadsheet:
             raise InvalidInput(f"the workbook has no sheet '{sheet}'", got=path, allowed=", ".join(names))
         if sheet is None and len(names) != 1:
             raise InvalidInput(
-                "the workbook has several sheets", got=path, allowed=", ".join(names), fix="name one: --table SHEET"
+                "the workbook has several sheets",
+                got=path,
+                allowed=", ".join(names),
+                fix=f"name one with {argument('table')}",
             )
         rows: Iterable[list[Any]] = workbook.get_sheet_by_name(names[0] if sheet is None else sheet).iter_rows()
         return rows
@@ -293,7 +296,7 @@ def _open_feather(path: Path) -> Any:
 def _check_no_sheet(path: Path, sheet: str | None) -> None:
     if sheet is not None:
         raise InvalidInput(
-            "a table was named, and this file holds only one", got=path, fix="leave --table (table=) out"
+            "a table was named, and this file holds only one", got=path, fix=f"leave {argument('table')} out"
         )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from cellrisk.errors import InvalidInput
+from cellrisk.errors import InvalidInput, argument
 from cellrisk.system.arrays import Floats, Integers, count_distinct, number_keys
 
 SIZE_CLASSES = ((1, 1), (2, 2), (3, 4), (5, 9), (10, 19), (20, 49), (50, 99), (100, 999), (1000, None))
@@ -294,7 +294,7 @@ class NoProfiles(Profiles):
         raise InvalidInput(
             "the table has no record, so that there is no risk to compute",
             got="0 records inside the declared labels",
-            fix="check the declared levels and bins; outside='error' says which column does not fit",
+            fix=f"check the declared levels and bins; {argument('outside', 'error')} says which column does not fit",
         )
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cellrisk.counts.binning import Binning, make_binning
-from cellrisk.errors import InvalidInput, UnknownName
+from cellrisk.errors import InvalidInput, UnknownName, argument
 from cellrisk.system.words import MissingRule, OutsideRule, list_words
 
 NO_COUNT = "none"
@@ -91,7 +91,7 @@ class Schema:
             raise InvalidInput(
                 "the columns of a wide table are the levels of one sensitive attribute, which has a name of its own",
                 got=quote(self.sensitive),
-                fix="name what they are levels of, for instance sensitive='illness' (--sensitive illness)",
+                fix=f"name what they are levels of, for instance {argument('sensitive', 'illness')}",
             )
         both = [name for name in wide if name in self.quasi_identifiers]
         if both:
@@ -162,34 +162,32 @@ class AskedColumns(tuple[str, ...]):
         self.others = tuple(name for name in before if name in once and name not in self)
 
 
-def read_names(given: Any, argument: str) -> tuple[str, ...]:
+def read_names(given: Any, what: str) -> tuple[str, ...]:
     """One name or a list of names as a tuple without repeats."""
     if isinstance(given, str):
         given = [given]
     if isinstance(given, Mapping) or not isinstance(given, Iterable):
-        raise InvalidInput(
-            f"{argument} must be a column name or a list of column names", got=f"a {type(given).__name__}"
-        )
+        raise InvalidInput(f"{what} must be a column name or a list of column names", got=f"a {type(given).__name__}")
     names = tuple(given)
     if not names:
-        raise InvalidInput(f"{argument} names no column", allowed="one column name or more")
+        raise InvalidInput(f"{what} names no column", allowed="one column name or more")
     for name in names:
         if not isinstance(name, str) or not name:
             kind = "an empty name" if name == "" else f"a {type(name).__name__}"
-            raise InvalidInput(f"{argument} must hold column names", got=kind)
+            raise InvalidInput(f"{what} must hold column names", got=kind)
     repeated = [name for name, times in Counter(names).items() if times > 1]
     if repeated:
-        raise InvalidInput(f"{argument} names {quote(repeated)} more than once", fix="name each column once")
+        raise InvalidInput(f"{what} names {quote(repeated)} more than once", fix="name each column once")
     return names
 
 
-def read_mapping(given: Any, argument: str, example: str) -> dict[str, Any]:
+def read_mapping(given: Any, what: str, example: str) -> dict[str, Any]:
     """A mapping from column names, or nothing."""
     if given is None:
         return {}
     if not isinstance(given, Mapping):
         raise InvalidInput(
-            f"{argument} must map column names", got=f"a {type(given).__name__}", fix=f"for instance {example}"
+            f"{what} must map column names", got=f"a {type(given).__name__}", fix=f"for instance {example}"
         )
     return dict(given)
 

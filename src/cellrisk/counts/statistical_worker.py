@@ -46,7 +46,7 @@ def answer(asked: dict[str, Any]) -> dict[str, list[str]]:
             batches = reader.read(path, columns, sheet)
             return {"names": [write_batches(batches, Path(asked["folder"]), len(columns)).name]}
     except CellriskError as refusal:
-        return {"refused": [str(refusal)]}
+        return {"refused": [refusal.marked]}
 
 
 def limit_memory(most: int) -> None:

@@ -81,7 +81,7 @@ NOT_RELEASED = (
     "Not by cellrisk release, which makes noise on whole numbers alone: geometric or discrete-gaussian. Noise of "
     "floating-point numbers can give a count away in its last digits."
 )
-LIBRARIES = ("numpy", "scipy", "duckdb", "ibis-framework")
+LIBRARIES = ("numpy", "scipy", "duckdb")
 
 
 def basis_section(request: ReportRequest) -> Section:
