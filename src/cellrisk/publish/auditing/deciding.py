@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cellrisk.counts.counting import MOST_LABELS
-from cellrisk.errors import InvalidInput
+from cellrisk.errors import InvalidInput, argument
 from cellrisk.noise.distributions import first_value
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.noise.mechanisms import mechanism as read_mechanism
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from cellrisk.publish.releasing.release_result import Release
 
 USUAL_FIRST = 1
-NAME_IT = "name it with mechanism= and epsilon= (--mechanism, --epsilon)"
+NAME_IT = "name the mechanism and its epsilon"
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class MadeBy:
             if self.mechanism is not None:
                 raise InvalidInput(
                     "the release says itself that it was made by a mechanism, and not by a perturbation",
-                    fix="leave perturbation= out (--perturbation)",
+                    fix=f"leave {argument('perturbation')} out",
                 )
             return replace(self, perturbation=read_perturbation(perturbation))
         if mechanism is None and all(value is None for value in beside.values()):

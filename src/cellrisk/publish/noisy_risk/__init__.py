@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from cellrisk.counts.table import require_table
 from cellrisk.decide.policies import Policies
-from cellrisk.errors import InvalidInput
+from cellrisk.errors import InvalidInput, argument
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.noise.mechanisms import mechanism as read_mechanism
 from cellrisk.publish.noisy_risk.figure_noise import CONFIDENCE, FigureNoise, calibrate_figure, check_epsilon
@@ -76,7 +76,7 @@ def read_declared(
         raise InvalidInput(
             "a figure that may be published needs the declared labels of the sensitive attribute",
             got=f"the labels of '{attribute.name}' are those that occur",
-            fix="declare them with levels= (--levels)",
+            fix=f"declare them with {argument('levels')}",
         )
     domain = read_domain(table, sensitive, may_be_missing=may_be_missing, observed_levels=observed_levels)
     said = say_left_out(table.missing, table.outside, "or with a missing value where none was declared")

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from cellrisk.counts.cells import Cells, Domain, group_cells
 from cellrisk.counts.levels import name_missing
-from cellrisk.errors import InvalidInput, UnknownName
+from cellrisk.errors import InvalidInput, UnknownName, argument
 from cellrisk.system.arrays import Integers
 from cellrisk.system.checks import read_texts
 from cellrisk.system.text import number_of
@@ -34,7 +34,7 @@ Box = dict[int, Mask]
 """For each axis that a rule names, which labels it takes."""
 
 MOST_OVERLAPS = 100_000
-LEAVE_OUT = "leave such records out with outside='drop' (--outside drop)"
+LEAVE_OUT = f"leave such records out with {argument('outside', 'drop')}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,8 +200,8 @@ def _read_columns(given: str | Sequence[str], argument: str, columns: Sequence[s
 
 def refuse_observed(undeclared: Sequence[str]) -> InvalidInput:
     ways = (
-        "declare the labels with levels= (--levels), or bins by their edges",
-        "accept with observed_levels= (--observed-levels), naming the columns, that the guarantee does not cover which "
+        f"declare the labels with {argument('levels')}, or bins by their edges",
+        f"accept with {argument('observed_levels')}, naming the columns, that the guarantee does not cover which "
         "of their values exist",
     )
     return InvalidInput(
@@ -256,7 +256,7 @@ def _refuse_absent(cells: Cells, codes: Sequence[npt.NDArray[np.int64]], axes: S
         raise InvalidInput(
             "some declared columns hold missing values, which are not among their labels",
             got=", ".join(f"{number_of(found[name], 'record')} in '{name}'" for name in named),
-            fix=f"name them in may_be_missing= (--may-be-missing), or {LEAVE_OUT}",
+            fix=f"name them in {argument('may_be_missing')}, or {LEAVE_OUT}",
         )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from cellrisk.errors import InvalidInput, UnknownName
+from cellrisk.errors import InvalidInput, UnknownName, argument
 from cellrisk.noise.distributions import USUAL_THRESHOLD
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.publish.matching import LabelledColumn, match_column
@@ -74,7 +74,7 @@ class Parents:
             raise InvalidInput(
                 "the parents and this release have guarantees for different neighbours, which do not add up",
                 got=f"{self.guarantee.neighbours} and {mechanism.neighbours}",
-                fix=f"release with --neighbours {self.guarantee.neighbours} (neighbours=)",
+                fix=f"release with {argument('neighbours', self.guarantee.neighbours)}",
             )
         weaker = mechanism if self.guarantee.pure else self.guarantee
         loss = {name: getattr(self.guarantee, name) + getattr(mechanism, name) for name in ("epsilon", "delta")}

@@ -9,7 +9,6 @@ without least squares have known means, so only what least squares changes adds 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -131,33 +130,8 @@ class Refinement(Observed):
         return {**super().to_dict(), "why": self.why, **occur}
 
 
-class Fit(ABC):
-    """Least squares over the published counts of a set."""
-
-    variances: tuple[float, ...]
-
-    @property
-    @abstractmethod
-    def sizes(self) -> tuple[int, ...]:
-        """How many counts of a label each table publishes."""
-
-    @abstractmethod
-    def place(self, table: int) -> Integers:
-        """For each cell that people are in: its place among the counts of a label that the table publishes."""
-
-    @abstractmethod
-    def estimate(self, published: Sequence[Floats]) -> list[Floats]:
-        """The estimates of all counts, from published ones: (any, counts) for each table."""
-
-    @property
-    @abstractmethod
-    def pull(self) -> Floats:
-        """How far the estimate of a person's cell in one table moves with the published count of the person's cell in
-        another: (tables, tables), or (tables, tables, rows)."""
-
-
 @dataclass(frozen=True, eq=False)
-class ProductFit(Fit):
+class ProductFit:
     """Every combination of values is published.
 
     The counts of a table are a sum of components, one for each set S of its columns: means over the other columns, less
@@ -183,6 +157,8 @@ class ProductFit(Fit):
 
     @property
     def pull(self) -> Floats:
+        """(tables, tables): how far the estimate of a person's cell in one table moves with the published count of the
+        person's cell in another."""
         return np.asarray(self.covariance / np.asarray(self.variances))
 
     def shape(self, table: int) -> tuple[int, ...]:
@@ -190,9 +166,11 @@ class ProductFit(Fit):
 
     @property
     def sizes(self) -> tuple[int, ...]:
+        """How many counts of a label each table publishes."""
         return tuple(math.prod(self.shape(table)) for table in range(len(self.variances)))
 
     def place(self, table: int) -> Integers:
+        """For each cell that people are in: its place among the counts of a label that the table publishes."""
         cells = self.joint.tables[table]
         codes = []
         for axis in self.axes:
@@ -204,6 +182,7 @@ class ProductFit(Fit):
         return np.asarray(np.ravel_multi_index(tuple(codes), self.shape(table)))
 
     def estimate(self, published: Sequence[Floats]) -> list[Floats]:
+        """The estimates of all counts, from published ones: (any, counts) for each table."""
         every = frozenset(self.axes)
         values = [each.reshape(-1, *self.shape(table)) for table, each in enumerate(published)]
         found = [np.zeros_like(each) for each in values]
@@ -225,8 +204,8 @@ class ProductFit(Fit):
 
 
 @dataclass(frozen=True, eq=False)
-class ObservedFit(Fit):
-    """Only cells that occur are published: the estimates are a matrix times the published counts."""
+class ObservedFit:
+    """Only cells that occur are published: the estimates are a matrix times the published counts. Else as above."""
 
     joint: JointCells
     variances: tuple[float, ...]
@@ -257,6 +236,9 @@ class ObservedFit(Fit):
         hat = self.whole / np.repeat(self.variances, self.sizes)
         fitted = np.concatenate(published, axis=1) @ hat.T
         return list(np.split(fitted, np.cumsum(self.sizes)[:-1], axis=1))
+
+
+Fit = ProductFit | ObservedFit
 
 
 def list_subsets(columns: Iterable[int]) -> list[frozenset[int]]:

@@ -178,7 +178,7 @@ def _make(described: dict[str, Any], neighbours: Any, whose: str) -> Mechanism:
     try:
         return make_mechanism(cast(Any, named), neighbours=neighbours, **described)
     except (InvalidInput, UnknownName) as refusal:
-        raise type(refusal)(f"the mechanism of {whose}: {refusal}") from None
+        raise refusal.within(f"the mechanism of {whose}") from None
 
 
 def refuse_shared_noise(given: Any, whose: str) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 from operator import add, and_, or_
 from typing import Any
 
@@ -22,8 +22,8 @@ from cellrisk.system.arrays import Floats, Integers
 
 MOST_NUMBERS = 30_000_000
 """Counts of people's cells that are read in all simulated releases: some tenths of a second."""
-FEWEST_DRAWS, MOST_DRAWS = 79, 500
-"""With 79 releases, the second and the second last are still the ends of a 95% interval."""
+FEWEST_DRAWS, MOST_DRAWS = 39, 500
+"""With 39 releases, the smallest and the largest number are the ends of a 95% interval."""
 NUMBERS_AT_ONCE, ROWS_AT_ONCE = 1 << 18, 1 << 20
 INSIDE = 0.95
 BITS = np.array([number.bit_count() for number in range(256)], np.uint8)
@@ -115,6 +115,7 @@ class Reader:
 
     level: Integers
     people: Floats
+    labels: int
     cells: Sequence[Integers]
     """(rows,): the place of each row's counts in each table; -1 for people who are not in it."""
 
@@ -127,6 +128,7 @@ class Reader:
             Reader(
                 joint.level[part].astype(np.intp),
                 joint.count[part].astype(np.float64),
+                joint.n_levels,
                 [
                     np.where(cell[part] < 0, -1, place.take(cell[part], mode="wrap"))
                     for place, cell in zip(simulator.places, joint.cell, strict=True)
@@ -134,6 +136,12 @@ class Reader:
             )
             for part in rows
         ]
+
+    @cached_property
+    def own_bits(self) -> list[Any]:
+        """(rows,): the own label of each row as the bits of each byte."""
+        every = range((self.labels + 7) // 8)
+        return [np.where(self.level // 8 == byte, 1 << self.level % 8, 0).astype(np.uint8) for byte in every]
 
     def look(self, shown: Sequence[Any]) -> list[list[Any]]:
         """The labels that people's cells show, from (releases, labels, counts) of each table: (releases, rows)."""
@@ -159,9 +167,7 @@ class Reader:
         (releases, rows), whether the table shows the own label with the own record left out of all tables. Of those
         named rightly, these are the ones who still are: no other label is shown more.
         """
-        own = [
-            np.where(self.level // 8 == byte, 1 << self.level % 8, 0).astype(np.uint8) for byte in range(len(views[0]))
-        ]
+        own = self.own_bits
         stays = [reduce(and_, parts) for parts in zip(*views, strict=True)]
         alone = [_equal(view, own) for view in views]
         right = [_equal(stays, own), reduce(or_, alone), *alone]

@@ -315,7 +315,8 @@ def _transform_back(
         for place, terms in enumerate((shown, shown * counts[..., None])):
             a = _transform(terms, length, kept) * moved
             alone[place] += _times(weight, np.where(alive[:, None], a / (b * np.where(alive, mass, 1.0)[:, None]), 0.0))
-            certain[place] += _times(weight, np.where(alive[:, None], 0.0, a))
+            if not alive.all():
+                certain[place] += _times(weight, np.where(alive[:, None], 0.0, a))
     number = np.repeat(never[:, None], kept, axis=1).reshape(cells, -1)
     alone = np.where(number == 0, alone, np.where(number == 1, certain, 0.0)) * np.exp(product)
     places = (sizes - (times @ kinds.first).astype(np.int64)) % length
