@@ -213,9 +213,6 @@ def test_a_limit_that_what_is_spent_can_never_keep_is_refused(in_file: Where) ->
         ({"epsilon": 1, "delta": 1}, "delta must be a number from 0 to below 1; got 1"),
         ({"epsilon": 1, "delta": -0.1}, "got -0.1"),
         ({"epsilon": 1, "operator": "simple"}, "unknown operator; got 'simple'; allowed: tightest, basic"),
-        ({"epsilon": 1, "flavour": "concentrated"}, "unknown flavour of a limit"),
-        ({"epsilon": 1, "flavour": "approximate"}, "pure where its delta is 0, and only there"),
-        ({"epsilon": 1, "delta": 0.1, "flavour": "pure"}, "leave the flavour out"),
     ],
 )
 def test_limits_that_make_no_sense(in_file: Where, options: dict[str, Any], message: str) -> None:

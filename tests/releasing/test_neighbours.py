@@ -305,10 +305,8 @@ STRANGE: tuple[Any, ...] = (2, "x", 1.5, b"z")
 """Values that SQLite takes in a column of any type."""
 
 
-@pytest.mark.parametrize(
-    ("kind", "declared"), [*(("address", declared) for declared in DECLARED_IN_SQLITE), ("ibis", "INTEGER")]
-)
-def test_one_value_does_not_decide_how_others_are_read(kind: str, declared: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("declared", DECLARED_IN_SQLITE)
+def test_one_value_does_not_decide_how_others_are_read(declared: str, tmp_path: Path) -> None:
     """At this epsilon there is no noise to speak of: one record more changes one count, by one."""
     usual, how = DECLARED_IN_SQLITE[declared]
     records = [(value, level) for value in usual for level in "ab"] * 3
@@ -319,11 +317,12 @@ def test_one_value_does_not_decide_how_others_are_read(kind: str, declared: str,
             connection.execute(f"CREATE TABLE t (q {declared}, y TEXT)")
             connection.executemany("INSERT INTO t VALUES (?, ?)", rows)
         levels = {**how.get("levels", {}), "y": ["a", "b"]}
-        opened: dict[str, Any] = {"source": f"sqlite://{path}", "table": "t"}
-        if kind == "ibis":
-            opened = {"source": ibis.sqlite.connect(path).table("t")}
+        with pytest.raises(InvalidInput) as refusal:  # Ibis reads some values of such columns, and not others
+            cr.tabulate(ibis.sqlite.connect(path).table("t"), "q", "y")
+        assert refusal.value.code == "ibis-sqlite"
         table = cr.tabulate(
-            **opened,
+            f"sqlite://{path}",
+            table="t",
             quasi_identifiers="q",
             sensitive="y",
             bins=how.get("bins"),
@@ -333,8 +332,7 @@ def test_one_value_does_not_decide_how_others_are_read(kind: str, declared: str,
         return release(table, cr.Geometric(epsilon=45.0)).frame
 
     before = count("usual.db", records)
-    if kind == "address":
-        assert before["count"].sum() == len(records)
+    assert before["count"].sum() == len(records)
     for place, value in enumerate(STRANGE):
         after = count(f"{place}.db", [*records, (value, "a")])
         assert after[["q", "y"]].equals(before[["q", "y"]])

@@ -355,7 +355,6 @@ REFUSALS = {
     "--max-tvd 0.1": "takes no --max-tvd",
     "--releases 3": "takes no --releases",
     "--risk-epsilon 0.1": "takes no --risk-epsilon",
-    "--released set.toml": "takes no --released",
     "--use 1,1,1": "--use goes with --split",
     "--public --split": "--split is computed from the raw data",
     "--public --ledger ledger.db": "--ledger is not for a statement for the public",

@@ -86,7 +86,7 @@ CASES: dict[str, tuple[list[Step], dict[str, Any], dict[str, Any]]] = {
     "gaussian after laplace": (
         [laplace(0.3, "job")],
         {**ANALYTIC, "attribute": "pay"},
-        {"assess_as": "gaussian-analytic", "total_delta": 2e-3, "operator": "zcdp"},
+        {"assess_as": "gaussian-analytic", "total_delta": 2e-3, "operator": "rdp"},
     ),
     "much spent, and basic": (
         [Step(cr.AnalyticGaussian(epsilon=6.0, delta=1e-3), "ill")],

@@ -88,11 +88,6 @@ REFUSED: dict[str, tuple[list[Step], dict[str, Any], str]] = {
         {"delta": 1e-3},
         "cannot be assessed by gaussian: basic composition has no answer.*gaussian-analytic",
     ),
-    "probabilistic after approximate": (
-        [Step(ANALYTIC, "job"), Step(PROBABILISTIC, "pay")],
-        {},
-        "after 2 releases cannot be assessed by gaussian-pdp: .*does not imply probabilistic DP.*gaussian-analytic",
-    ),
     "discrete gaussian after a loss that is not concentrated": (
         [Step(UNKNOWN), Step(DISCRETE, "pay")],
         {"operator": "basic"},

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from cellrisk.counts.schema import locate
-from cellrisk.errors import InvalidInput
+from cellrisk.errors import InvalidInput, argument
 
 
 def read_expression(source: Any, columns: Sequence[str]) -> Any:
@@ -19,6 +19,12 @@ def read_expression(source: Any, columns: Sequence[str]) -> Any:
         raise InvalidInput("the Ibis table is not bound to any data", fix="take the table from a connection")
     locate(columns, source.columns, "the Ibis table")
     backend, used = source.get_backend(), source.select(*columns)
+    if backend.name == "sqlite":  # its columns hold values of any type, of which Ibis refuses some
+        raise InvalidInput(
+            "an Ibis table of an SQLite file cannot be read safely",
+            fix=f"give the file itself, as sqlite:///FILE, and its table with {argument('table')}",
+            code="ibis-sqlite",
+        )
     if backend.name != "duckdb":
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Ibis and pandas among themselves

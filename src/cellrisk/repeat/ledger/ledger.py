@@ -286,9 +286,11 @@ class Ledger:
         number = entry.number
         outcome = f"entry {number} of the ledger stands"
         later = f"{outcome}; ledger recover {draft.folder} moves its file into its place"
+        whole = f"{outcome}, and its file is in its place"
         note_outcome(later)
         try:
             draft.publish()
+            note_outcome(whole)
         except OSError as error:
             raise InvalidInput(
                 f"entry {entry.number} is written, but its file could not be moved into its place",
@@ -299,15 +301,14 @@ class Ledger:
         except KeyboardInterrupt:
             with suppress(OSError):
                 draft.publish()
-                later = f"{outcome}, and its file is in its place"
+                later = whole
             raise KeyboardInterrupt(later) from None
         finally:
             draft.close()
-        note_outcome(f"{outcome}, and its file is in its place")
         if isinstance(failure, CellriskError):
             raise failure
         if failure is not None:
-            raise KeyboardInterrupt(f"{outcome}, and its file is in its place") from None
+            raise KeyboardInterrupt(whole) from None
         return entry
 
     def recover(self, folder: str | os.PathLike[str]) -> Recovered:
