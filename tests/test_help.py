@@ -18,7 +18,7 @@ import typer
 import cellrisk as cr
 from cellrisk.cli import COMPLETION, app, main
 from cellrisk.cli.help_panels import EXAMPLES, PANELS, SET_FILE, fold, list_examples
-from cellrisk.publish.noisy_risk.private_choice import USUAL_GRID, choose_privately
+from cellrisk.publish.noisy_risk.private_choice import USUAL_GRID
 from cellrisk.repeat.averaging import average
 from cellrisk.repeat.sequences import assess_sequence
 from cellrisk.risk.sweep import DEFAULT_POINTS, LARGEST_EPSILON, LEAST_EPSILON
@@ -147,7 +147,6 @@ def test_defaults_that_are_told_in_words() -> None:
     assert tell_defaults("choose")["epsilon"] == f"{LEAST_EPSILON:g}:{LARGEST_EPSILON:g}"
     low, high, points = tell_defaults("choose")["grid"].split(":")
     assert np.geomspace(float(low), float(high), int(points)) == pytest.approx(USUAL_GRID, rel=0.006, abs=0)
-    assert tell_defaults("choose")["private_by"] == inspect.signature(choose_privately).parameters["way"].default
     assert tell_defaults("assess")["measure"] == "all"
     assert tell_defaults("choose")["measure"] == "local"
     assert tell_defaults("audit")["belief"] == tell_defaults("assess")["belief"]

@@ -113,7 +113,7 @@ def test_a_policy_holds_for_the_delta_of_an_object(table: cr.FrequencyTable) -> 
         cr.choose(table, GAUSSIAN, policy=policies)
     with pytest.raises(InvalidInput, match=r"delta is larger than the policy allows; got 0\.01"):
         cr.report(table, GAUSSIAN, policy=policies)
-    assert cr.choose(table, cr.Geometric(1.0), policy=policies).options[0].setting.delta == 0.0
+    assert cr.choose(table, cr.Geometric(1.0), policy=policies).options[0].mechanism.delta == 0.0
 
 
 def test_a_release_and_its_simulation_take_names() -> None:

@@ -39,7 +39,7 @@ sys.exit(main())
 """
 IN_COUNTING = """
 import cellrisk.counts.tabulation as room
-room.survey_source = lambda *_: stay_in_c()
+room.validate = lambda *_: stay_in_c()
 """
 IN_SIMULATION = """
 import cellrisk.publish.simulation.releases as room
@@ -52,7 +52,7 @@ def wait(*_):
     working()
     while True:
         pass
-room.survey_source = wait
+room.validate = wait
 """
 DEAF = """
 import cellrisk.counts.tabulation as room
@@ -64,7 +64,7 @@ def wait(*_):
                 pass
         except KeyboardInterrupt:
             continue
-room.survey_source = wait
+room.validate = wait
 """
 CHAINED = """
 import cellrisk.counts.tabulation as room
@@ -79,7 +79,7 @@ def wait(*_):
             sqlite3.connect("/nowhere/at/all.db")
         except sqlite3.Error as error:
             raise RuntimeError("Zanzibar") from error
-room.survey_source = wait
+room.validate = wait
 """
 TRUTH = """
 import cellrisk.counts.tabulation as room
@@ -91,21 +91,21 @@ def wait(*_):
             time.sleep(0.01)
     except KeyboardInterrupt:
         raise KeyboardInterrupt("entry 7 of the ledger stands, and its file is in its place") from None
-room.survey_source = wait
+room.validate = wait
 """
 WRITING = """
 import cellrisk.system.writing as room
 room.os.fsync = lambda _: stay_in_c()
 """
 IN_TRANSFORMS = """
-import cellrisk.risk.measures.shrinkage as room
-real = room.risk_by_transform
+import cellrisk.risk.measures.given_total as room
+real = room.multinomial_risk
 def again(*given):
     real(*given)  # what is loaded late is loaded, and the real work has been done once
     working()
     while True:
         real(*given)
-room.risk_by_transform = again
+room.multinomial_risk = again
 """
 TABLE = ("people.csv", "--qid", "sex", "--sensitive", "job", "--levels", "sex=f|m", "--levels", "job=cook|smith")
 CASES: dict[str, tuple[str, signal.Signals, tuple[str, ...]]] = {

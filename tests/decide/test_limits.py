@@ -168,7 +168,7 @@ def test_the_scan_of_certainty_looks_between_points_near_the_limit(
     risen = start * (end / start) ** (quarter / 4)
 
     def rise(_: Any, noises: Any, *__: Any) -> Floats:
-        epsilon = 1 / noises[0].scale
+        epsilon = 1 / noises.noises[0].scale
         return np.array([0.6 if abs(epsilon / risen - 1) < 1e-3 else 0.49 if epsilon < end * 1.001 else 0.7])
 
     monkeypatch.setattr("cellrisk.decide.limits.certain_shares", rise)
@@ -190,7 +190,7 @@ def scan_certainty(
     asked: list[float] = []
 
     def answer(_: Any, noises: Any, *__: Any) -> Floats:
-        asked.append(1 / noises[0].scale)
+        asked.append(1 / noises.noises[0].scale)
         return np.array([share(asked[-1])])
 
     monkeypatch.setattr("cellrisk.decide.limits.certain_shares", answer)

@@ -293,14 +293,15 @@ def test_what_is_shaded_keeps_every_limit(limits: dict[str, float]) -> None:
     keeps = judge(oracle, limits)
     found = cr.choose(make_table(counts), max_tvd=0.2, way=1, releases=2, **limits)  # type: ignore[arg-type]
     assert found.trade_off is not None
-    (axes,) = found.plot().axes
+    figure = found.plot()
+    (axes,) = figure.axes
     shaded = [path for area in axes.collections for path in area.get_paths()]
     for epsilon, tvd in zip(found.trade_off.epsilon, found.trade_off.tvd, strict=True):
         point = (tvd, oracle.figure("max_risk", float(epsilon)))
         if any(path.contains_point(point) for path in shaded):
             assert tvd <= 0.2
             assert keeps(float(epsilon), None)
-    texts = " ".join(text.get_text() for text in axes.texts).replace("\n", " ")
+    texts = " ".join(text.get_text() for text in [*axes.texts, *figure.legends[0].get_texts()]).replace("\n", " ")
     assert ("within both" in texts) == bool(shaded) == ("max_caused" not in limits)
     along = cr.choose(make_table(counts), **limits)  # type: ignore[arg-type]
     assert all(keeps(float(e), None) for low, high in along.admissible for e in GRID[(low < GRID) & (high > GRID)])

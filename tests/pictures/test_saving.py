@@ -22,7 +22,6 @@ from cellrisk.show.pictures import (
     check_picture_path,
     draw_curve,
     draw_sizes,
-    labels,
     save,
     style,
     to_png,
@@ -169,16 +168,6 @@ def test_results_draw_themselves(result: Any, two: cr.FrequencyTable, tmp_path: 
 
 
 # Parts
-
-
-def test_labels_keep_apart_and_near() -> None:
-    random = np.random.default_rng(3)
-    for _ in range(50):
-        wanted, heights = np.sort(random.uniform(0, 100, 8)), random.uniform(5, 20, 8)
-        placed = labels.spread(wanted, heights)
-        gaps = np.diff(placed) - (heights[1:] + heights[:-1]) / 2
-        assert (gaps > -1e-6).all()
-    assert labels.spread(np.array([0.0, 30.0]), np.array([10.0, 10.0])).tolist() == [0.0, 30.0]
 
 
 def test_words_are_wrapped_and_shortened_to_whole_sentences(figure: Figure) -> None:

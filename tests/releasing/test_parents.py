@@ -262,7 +262,7 @@ def test_parents_without_a_known_guarantee_leave_none(tmp_path: Path) -> None:
 
 def test_neighbours_must_be_the_same_and_deltas_add_up() -> None:
     with pytest.raises(
-        InvalidInput, match=r"different neighbours.*; got replace and add-remove; .*--neighbours replace"
+        InvalidInput, match=r"different neighbours.*; got replace and add-remove; .*neighbours='replace'"
     ):
         make(make_parents(neighbours="replace"))
     both = make(make_parents(neighbours="replace"), neighbours="replace")

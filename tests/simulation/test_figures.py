@@ -75,7 +75,8 @@ def test_a_planted_error_is_found(adult: cr.FrequencyTable) -> None:
     right = cr.assess(adult, cr.Laplace(1.0), measures="local")
     (figures,) = right.figures
     more = dataclasses.replace(figures, caused=dataclasses.replace(figures.caused, people=figures.caused.people * 1.05))
-    assert not found.compare(dataclasses.replace(right, figures=(more,))).agrees
+    vars(right)["figures"] = (more,)  # what was computed is kept there
+    assert not found.compare(right).agrees
 
 
 def test_deviations_are_those_of_many_releases() -> None:

@@ -44,7 +44,7 @@ class CountChannel(ABC):
     >>> counts = np.array([3, 0])
     >>> q, s = channel.p_zero(counts), channel.p_positive(counts)
     >>> (s[0] * q[1]).round(6).tolist()  # the category of three people is shown, and the other is not
-    [0.71243, 0.535952]
+    [0.70445, 0.536006]
     """
 
     @abstractmethod

@@ -9,9 +9,9 @@ from cellrisk.errors import InvalidInput
 
 EXTRAS = {
     "files": ("pyreadstat", "python_calamine", "yaml"),
-    "ledger": ("dp_accounting", "sqlalchemy"),
+    "ledger": ("dp_accounting",),
     "pdf": ("weasyprint",),
-    "postgres": ("psycopg",),
+    "postgres": ("psycopg", "sqlalchemy"),
     "release": ("opendp",),
     "spark": ("pyspark",),
     "web": ("fastapi", "starlette", "uvicorn"),
@@ -23,7 +23,7 @@ def explain_missing(error: BaseException) -> InvalidInput | None:
     """The refusal for an import that failed because an extra is not installed; None for every other error.
 
     >>> print(explain_missing(ModuleNotFoundError(name="sqlalchemy.orm")))
-    this needs the package sqlalchemy, which is not installed; run: pip install 'cellrisk[ledger]'
+    this needs the package sqlalchemy, which is not installed; run: pip install 'cellrisk[postgres]'
     """
     if not isinstance(error, ModuleNotFoundError):
         return None

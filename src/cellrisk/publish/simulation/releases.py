@@ -132,7 +132,7 @@ class Publisher(Protocol):
         released with one record less and the same noise. ``counts`` has the same shape, or one release for all."""
 
 
-class Reader(Protocol):
+class CellReader(Protocol):
     """An attacker who reads releases part by part."""
 
     def read(self, some: slice, counts: Floats, released: Floats, lessened: Floats) -> None:
@@ -185,7 +185,7 @@ class Releases:
         return len(self._chunks) * len(self._pieces)
 
     def attack(
-        self, law: CountLaw, generator: np.random.Generator, report: StepCounter, reader: Reader | None = None
+        self, law: CountLaw, generator: np.random.Generator, report: StepCounter, reader: CellReader | None = None
     ) -> Outcomes:
         """What the attackers find, one number a release: shares of the cells, and of the records.
 

@@ -72,6 +72,7 @@ def find_confidence(profiles: Profiles, channel: CountChannel, empty: int = 0) -
     which is guessing: the 2^-K of risk that is left there is chance, not knowledge.
 
     >>> from cellrisk import Laplace
+    >>> from cellrisk.noise.channel import AdditiveChannel
     >>> noises = AdditiveChannel((Laplace(epsilon=0.0001).noise, Laplace(epsilon=2.0).noise))
     >>> cells = Profiles.from_cells([[3, 0, 0], [2, 2, 0]], n_levels=3)
     >>> [round(found.people_precision, 3) for found in find_confidence(cells, noises)]

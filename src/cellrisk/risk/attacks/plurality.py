@@ -36,6 +36,7 @@ class Plurality(Guess):
     As noise grows every label wins alike, and what is left is chance: (1 - 2^-K)/K.
 
     >>> from cellrisk import Laplace, Profiles
+    >>> from cellrisk.noise.channel import AdditiveChannel
     >>> cell = Profiles.from_cells([[4, 2, 1]], n_levels=3)
     >>> noises = AdditiveChannel((Laplace(epsilon=1.0).noise, Laplace(epsilon=0.0001).noise))
     >>> Plurality().average(cell, noises, ("tight",))["tight", "uniform"].round(4).tolist()

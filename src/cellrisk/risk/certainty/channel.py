@@ -116,6 +116,7 @@ def expected_counts(believed: CountBelief, channel: Channel, values: Integers) -
     w(v) = sum_n n p(n) P(v | n) / sum_n p(n) P(v | n), p what is believed. All terms are positive. It rises with v,
     because the noise is log-concave. The first of the values is the ``zero`` of the channel.
 
+    >>> from cellrisk.noise.distributions import GeometricNoise
     >>> channel = Channel(GeometricNoise(1.0), 0.5)
     >>> expected_counts(CountBelief(0.5, 0.8), channel, np.array([0, 1, 5])).round(6).tolist()
     [0.20852, 0.762045, 4.288137]

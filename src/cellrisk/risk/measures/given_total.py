@@ -449,7 +449,7 @@ def window(shares: Floats, concentration: float, size: ArrayLike) -> tuple[Integ
     of the mean m against that of the true one.
 
     >>> [bound.tolist() for bound in window(np.array([0.2, 0.8]), 1e9, 1000)]
-    [[86, 510], [389, 1064]]
+    [[85, 555], [344, 1073]]
     """
     mean, shape = shares * np.asarray(size, dtype=np.float64), shares * concentration
     high = mean + 1.0
