@@ -36,7 +36,8 @@ for arguments in json.loads(sys.argv[2]):
     answers.append([code, errors.getvalue()])
 try:
     import cellrisk
-    answers.append([0, repr(cellrisk.compose([cellrisk.Loss.of(cellrisk.Laplace(1.0))] * 2, operator="pld", delta=1e-6))])
+    losses = [cellrisk.Loss.of(cellrisk.Laplace(1.0))] * 2
+    answers.append([0, repr(cellrisk.compose(losses, operator="pld", delta=1e-6))])
 except cellrisk.InvalidInput as refusal:
     answers.append([2, str(refusal)])
 print(json.dumps(answers))
