@@ -285,7 +285,7 @@ class Ledger:
             failure = stopped
         number = entry.number
         outcome = f"entry {number} of the ledger stands"
-        later = f"{outcome}; ledger recover {draft.folder} moves its file into its place"
+        later = f"{outcome}; cellrisk ledger recover LEDGER {draft.folder} moves its file into its place"
         whole = f"{outcome}, and its file is in its place"
         note_outcome(later)
         try:
@@ -295,7 +295,7 @@ class Ledger:
             raise InvalidInput(
                 f"entry {entry.number} is written, but its file could not be moved into its place",
                 got=f"{target} ({error.strerror})",
-                fix=f"ledger recover {draft.folder} moves it there, once the place can be written to",
+                fix=f"cellrisk ledger recover LEDGER {draft.folder} moves it there, once the place can be written to",
                 code="not-moved",
             ) from None
         except KeyboardInterrupt:
@@ -625,7 +625,7 @@ def _unknown(stopped: BaseException, folder: Path) -> BaseException:
     if not isinstance(stopped, CellriskError):
         return KeyboardInterrupt(NOT_KNOWN)
     what = str(stopped).partition(";")[0]
-    fix = f"ledger recover {folder} moves the files into their place or removes them"
+    fix = f"cellrisk ledger recover LEDGER {folder} moves the files into their place or removes them"
     return InvalidInput(f"{what}, and whether the release was recorded is not known", fix=fix, code="not-known")
 
 

@@ -195,7 +195,7 @@ def compare_files(
         name, path = show_on_one_line(entry.file.name), paths[entry.number]
         if path is not None and is_staged(found.id, entry.digest, folder_of(path)):
             moving = True
-            told = "is not in its place yet: ledger recover, with its folder, moves it there"
+            told = "is not in its place yet: cellrisk ledger recover LEDGER FOLDER moves it there"
             remarks.append(Problem(entry.number, f"its file {name} {told}"))
             continue
         if path is None:
