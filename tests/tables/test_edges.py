@@ -409,10 +409,8 @@ def test_ibis_tables_in_this_process(people: list[dict[str, Any]], tmp_path: Pat
     with duckdb.connect(str(tmp_path / "a.duckdb")) as connection:
         connection.register("frame", more)
         connection.execute("CREATE TABLE people AS SELECT * FROM frame")
-    sqlite_file(tmp_path / "a.db", "age, sex, city, job, ill", [tuple(row.values()) for row in more.to_pylist()])
     backends = {
         "duckdb": (ibis.duckdb.connect(tmp_path / "a.duckdb", read_only=True), "people"),
-        "sqlite": (ibis.sqlite.connect(tmp_path / "a.db"), "t"),
         "polars": (ibis.polars.connect({"people": pl.DataFrame(more)}), "people"),
     }
     for backend, name in backends.values():
