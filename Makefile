@@ -88,7 +88,7 @@ style: setup
 peers: | $(BIN)/python
 	@test -e $(PEERS) || { echo 'Installing the tools that audits are compared with into .venv-peers.'; \
 	$(BIN)/python -m venv --clear .venv-peers && .venv-peers/bin/python -m pip install --quiet --quiet \
-	--disable-pip-version-check --no-compile --requirement tests/auditing/peers-requirements.txt && touch $(PEERS); } || \
+	--disable-pip-version-check --no-compile --requirement tests/publish/auditing/peers-requirements.txt && touch $(PEERS); } || \
 	{ rm -rf .venv-peers; echo 'Skipped: the tools that audits are compared with could not be installed.'; }
 
 # The page is tested in real browsers: the system's, or Debian's, which only the superuser can install.
@@ -113,10 +113,10 @@ r:
 	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(R_PACKAGES) >/dev/null 2>&1; }; } || \
 	echo 'Skipped: tests of the R package. There is no R (on Debian or Ubuntu: apt install $(R_PACKAGES)).'
 
-NUMERICAL := tests/measures tests/attacks tests/averaging tests/accounting tests/sequences tests/decide tests/simulation \
-	tests/decision tests/ceiling tests/together tests/noisy_risk tests/perturbations tests/test_precision.py \
-	tests/test_noise.py tests/test_mechanisms.py tests/test_people.py tests/test_totals.py \
-	tests/test_curve.py tests/test_assessment.py tests/test_cli_decisions.py \
+NUMERICAL := tests/measures tests/attacks tests/repeat/averaging tests/repeat/accounting tests/repeat/sequences tests/risk tests/decide tests/publish/simulation \
+	tests/decision tests/ceiling tests/repeat/together tests/publish/dp_risk tests/perturbations tests/test_precision.py \
+	tests/test_noise.py tests/test_mechanisms.py tests/test_people.py \
+	tests/risk/test_curves.py tests/risk/test_assessment.py tests/cli/test_tables.py \
 	src/cellrisk
 # What takes long for another reason than its digits: speed, pictures, reports, draws, and enumerations by the million.
 NOT_NUMERICAL := cost or seconds or fast or very_wide or fine_scan or picture or report or simulat or random_sizes or web

@@ -1,7 +1,7 @@
 """How counting grows with the number of records: `make bench`, or `make bench ROWS=100000000` for the largest size.
 
 Every measurement is a process of its own, so that its peak memory is its own; what is compared runs in turn, in one
-run, on data that is generated here. `--update` writes the table into docs/scale.md. A second table has a million
+run, on data that is generated here. A second table has a million
 records of several shapes, in one warm process: `--shapes` prints it alone.
 """
 
@@ -25,8 +25,6 @@ QIDS = ["region", "occupation", "school", "origin", "status", "age"]
 BYTES_PER_ROW = 40
 """The tight memory limit: 4 GB for a hundred million records."""
 MOST_ON_SPARK = 10**7
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "scale.md"
-START, END = "<!-- measured: start -->", "<!-- measured: end -->"
 
 
 @dataclass(frozen=True)
@@ -225,18 +223,10 @@ def measure_shapes(repeats: int, rows: int = 10**6) -> None:
             print(measure_shape(name, shape, rows, repeats, Path(folder)), flush=True)
 
 
-def update(page: Path, table: str) -> None:
-    text = page.read_text(encoding="utf-8")
-    before, _, rest = text.partition(START)
-    _, _, after = rest.partition(END)
-    page.write_text(f"{before}{START}\n{table}\n{END}{after}", encoding="utf-8")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=10_000_000, help="the largest number of records")
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--update", action="store_true", help="write the table into docs/scale.md")
     parser.add_argument("--shapes", action="store_true", help="only the table of shapes")
     parser.add_argument("--one", nargs="+", help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -251,19 +241,12 @@ def main() -> None:
     measure_shapes(2 * given.repeats + 1)
     if given.shapes:
         return
-    lines = [
-        "| records | what | cells | profiles | seconds | times the bare SELECT DISTINCT | peak MB |",
-        "|---:|---|---:|---:|---:|---:|---:|",
-    ]
-    print("\n".join(lines), flush=True)
+    print("| records | what | cells | profiles | seconds | times the bare SELECT DISTINCT | peak MB |")
+    print("|---:|---|---:|---:|---:|---:|---:|", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         for rows in (10**6, 10**7, 10**8):
             if rows <= given.rows:
-                more = measure(rows, given.repeats, Path(folder))
-                print("\n".join(more), flush=True)
-                lines += more
-    if given.update:
-        update(PAGE, "\n".join(lines))
+                print("\n".join(measure(rows, given.repeats, Path(folder))), flush=True)
 
 
 if __name__ == "__main__":

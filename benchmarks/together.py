@@ -83,7 +83,7 @@ def count(path: str, limit: str | None) -> int:
 
 
 def assess(path: str, limit: str | None) -> int:
-    """Everything that is told of the set: three rules, deviations, each table alone, coarser tables."""
+    """The whole assessment: two rules, deviations, each table alone, coarser tables."""
     import cellrisk as cr
 
     cr.assess_together(path, [{"qid": names} for names in TABLES], "income", bins=BINS, epsilon=1.0, memory_limit=limit)

@@ -15,22 +15,28 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 """Tests run in one process a processor; threads of numpy's own would be in each other's way."""
 
 LONG = (
-    *("tests/web/test_browser.py", "tests/tables/test_spark.py", "tests/tables/test_counter.py::test_spark"),
-    *("tests/tables/test_spark", "tests/web/test_browser"),
+    *("tests/web/test_browser.py", "tests/counts/test_spark.py", "tests/counts/test_counter.py::test_spark"),
+    *("tests/counts/test_spark", "tests/web/test_browser"),
     *(
         "tests/docs/test_site.py",
         "tests/test_r_package.py",
         "tests/test_package.py",
         "tests/opendp/test_from_opendp.py",
     ),
-    *("tests/measures/test_contract.py", "tests/ledger/test_staging.py"),
-    *("tests/web/test_serving.py", "tests/tables/test_database.py"),
-    *("tests/tables/test_tables_scale.py", "tests/web/", "tests/docs/", "tests/reproduction/", "tests/releasing/"),
-    *("tests/test_stopping.py", "tests/test_examples.py", "tests/reporting/", "tests/tables/", "tests/attacks/"),
+    *("tests/measures/test_contract.py", "tests/repeat/ledger/test_staging.py"),
+    *("tests/web/test_serving.py", "tests/counts/test_database.py"),
+    *(
+        "tests/counts/test_engine.py",
+        "tests/web/",
+        "tests/docs/",
+        "tests/reproduction/",
+        "tests/publish/releasing/",
+    ),
+    *("tests/system/", "tests/test_examples.py", "tests/show/reporting/", "tests/counts/", "tests/attacks/"),
 )
 """What begins with these takes longest, so it starts first, in this order."""
 WITH = {
-    "tests/tables/test_counter.py::test_spark": "tests/tables/test_spark.py",
+    "tests/counts/test_counter.py::test_spark": "tests/counts/test_spark.py",
     "tests/web/": "tests/web",
     "tests/reproduction/": "tests/reproduction",
 }
@@ -39,17 +45,17 @@ APART = ("tests/docs/test_pages.py",)
 """Files whose tests share nothing and take long: each may go to another process."""
 
 FULL_BY_FILE: dict[str, tuple[str, ...]] = {
-    "accounting/test_compose.py": ("test_what_is_slow_is_left_until_it_is_looked_at",),
+    "repeat/accounting/test_compose.py": ("test_what_is_slow_is_left_until_it_is_looked_at",),
     "attacks/test_enumeration.py": (
         "test_many_records_in_very_wide_noise[noise0-",
         "test_many_records_in_very_wide_noise[noise3-",
     ),
-    "auditing/test_peers.py": (
+    "publish/auditing/test_peers.py": (
         "test_entropy_l_is_not_cut_to_a_whole_number",
         "test_the_peers_give_the_same_numbers",
     ),
-    "averaging/test_average.py": ("test_many_releases_tend_to_the_raw_table",),
-    "decision/test_certainty.py": (
+    "repeat/averaging/test_average.py": ("test_many_releases_tend_to_the_raw_table",),
+    "risk/certainty/test_certainty.py": (
         "test_many_labels[100-12-",
         "test_many_labels[20-40-",
     ),
@@ -66,75 +72,76 @@ FULL_BY_FILE: dict[str, tuple[str, ...]] = {
         "test_what_cannot_be_built_is_refused[a name that does not exist",
         "test_what_cannot_be_built_is_refused[a snippet that does not exist",
     ),
-    "ledger/test_ledger_sharing.py": (
+    "repeat/ledger/test_sharing.py": (
         "test_a_disk_that_can_be_read_only",
         "test_a_disk_that_fills",
         "test_several_processes_at_once",
     ),
-    "ledger/test_ledger_stopping.py": ("test_a_release_without_a_ledger",),
+    "repeat/ledger/test_interrupts.py": ("test_a_release_without_a_ledger",),
     "measures/test_dirichlet.py": ("test_ten_thousand_levels_take_seconds",),
     "measures/test_sizes.py": ("test_a_hundred_thousand_distinct_sizes",),
-    "noisy_risk/test_figure_in_report.py": ("test_the_command",),
-    "noisy_risk/test_private_choice.py": (
+    "publish/dp_risk/test_figure_in_report.py": ("test_the_command",),
+    "publish/dp_risk/test_private_choice.py": (
         "test_the_choice_keeps_the_limit_and_comes_near_it[permute",
         "test_the_choice_keeps_the_limit_and_comes_near_it[sparse",
     ),
-    "noisy_risk/test_publish_risk.py": (
+    "publish/dp_risk/test_publish_risk.py": (
         "test_neighbours_look_alike[counts",
         "test_neighbours_look_alike[sensitive bins",
         "test_neighbours_look_alike[text",
     ),
-    "perturbations/test_report.py": ("test_the_command",),
-    "pictures/test_assessments.py": ("test_three_attributes_leave_a_place_empty",),
-    "pictures/test_curves.py": ("test_names_of_columns_cannot_break_a_picture", "test_several_attributes_have_panels"),
-    "pictures/test_readme_picture.py": ("test_picture_of_the_readme_is_the_one",),
-    "pictures/test_saving.py": (
+    "show/reporting/test_perturbed.py": ("test_the_command",),
+    "show/pictures/test_assessments.py": ("test_three_attributes_leave_a_place_empty",),
+    "show/pictures/test_curves.py": (
+        "test_names_of_columns_cannot_break_a_picture",
+        "test_several_attributes_have_panels",
+    ),
+    "show/pictures/test_readme_picture.py": ("test_picture_of_the_readme_is_the_one",),
+    "show/pictures/test_saving.py": (
         "test_bytes_are_the_same_in_another_process",
         "test_threads_do_not_disturb_each_other",
     ),
-    "releasing/test_release.py": ("test_a_domain_of_a_billion_takes_seconds",),
+    "publish/releasing/test_release.py": ("test_a_domain_of_a_billion_takes_seconds",),
     "opendp/test_from_opendp.py": ("test_queries_over_frames",),
-    "reporting/test_report.py": (
+    "show/reporting/test_report.py": (
         "test_the_same_bytes_in_every_process",
         "test_every_figure_is_at_the_delta_of_the_policy",
         "test_several_attributes_another_measure_and_a_delta",
         "test_who_set_the_limits_and_when",
         "test_missing_values_are_told",
     ),
-    "reporting/test_report_public.py": (
+    "show/reporting/test_report_public.py": (
         "test_two_tables_give_the_public_the_same_page[end of the range]",
         "test_two_tables_give_the_public_the_same_page[given]",
     ),
-    "reporting/test_set_report.py": ("test_a_set_as_pdf_is_the_same_bytes",),
     "reproduction/test_command.py": ("test_everything_is_written",),
-    "simulation/test_behaviour.py": (
+    "publish/simulation/test_simulate.py": (
         "test_right_assessments_agree[a large cell",
         "test_errors_are_those_of_many_simulations",
-        "test_tables_too_large_to_draw_at_once",
     ),
-    "simulation/test_laws.py": (
+    "publish/simulation/test_drawing.py": (
         "test_agrees_on_adult",
         "test_many_seeds_spread_as_standard_errors_say",
     ),
-    "tables/test_cells.py": ("test_drop_is_tabulating_without",),
-    "tables/test_counter.py": (
+    "counts/test_cells.py": ("test_drop_is_tabulating_without",),
+    "counts/test_counter.py": (
         "test_spark[7",
         "test_spark_more",
         "test_spark_of_large_tables",
     ),
-    "tables/test_database.py": ("test_texts_that_only_some_take_for_numbers",),
-    "tables/test_edges.py": (
+    "counts/test_database.py": ("test_texts_that_only_some_take_for_numbers",),
+    "counts/test_embedded.py": (
         "test_every_type_of_duckdb",
         "test_long_fields_of_text",
         "test_numbers_and_texts_of_sqlite",
     ),
-    "tables/test_foreign.py": (
+    "counts/test_other_formats.py": (
         "test_a_value_does_not_change_how_others_are_read",
         "test_many_rows_come_in_parts",
         "test_dates_are_dates[people.xpt]",
         "test_labels_of_several_values_are_told_apart",
     ),
-    "tables/test_spark.py": (
+    "counts/test_spark.py": (
         "test_requests",
         *(
             f"test_parquet_gives_what_duckdb_gives[{case}"
@@ -155,9 +162,9 @@ FULL_BY_FILE: dict[str, tuple[str, ...]] = {
         "test_several_files_and_shapes",
         "test_text_that_is_hard_to_cut",
     ),
-    "tables/test_spark_cluster.py": ("",),
-    "tables/test_spark_connect.py": ("",),
-    "tables/test_spark_together.py": ("",),
+    "counts/test_spark_cluster.py": ("",),
+    "counts/test_spark_connect.py": ("",),
+    "counts/test_spark_together.py": ("",),
     "test_house.py": ("test_a_test_that_hangs_fails",),
     "test_mechanism_given.py": ("test_of_an_object_all_but_its_epsilon_is_taken_where_epsilon_is_looked_for[curve]",),
     "test_pipelines.py": ("test_the_gate_tells_by_the_exit_code",),
@@ -165,18 +172,18 @@ FULL_BY_FILE: dict[str, tuple[str, ...]] = {
         "test_a_policy_about_delta_alone",
         "test_report_obeys",
     ),
-    "together/test_releasing.py": ("test_death_at_any_line",),
-    "tables/test_tables_bins.py": ("test_a_thousand_edges",),
-    "tables/test_tables_refusals.py": ("test_a_schema_of_many_columns_is_not_listed_in_full",),
-    "tables/test_tables_scale.py": (
+    "repeat/together/test_releasing.py": ("test_death_at_any_line",),
+    "counts/test_binning.py": ("test_a_thousand_edges",),
+    "counts/test_refusals.py": ("test_a_schema_of_many_columns_is_not_listed_in_full",),
+    "counts/test_engine.py": (
         "test_a_disk_that_is_really_full",
         "test_progress_is_reported",
         "test_spilling_gives_the_same_answer",
         "test_text_with_very_many_values_keeps_to_the_limit",
     ),
-    "decide/test_bends.py": ("test_guesses",),
-    "test_constrained_simulation.py": ("test_simulated_releases_are_those_of_release",),
-    "test_curve.py": ("test_every_point_is_an_assessment",),
+    "decide/test_choosing_against_scans.py": ("test_guesses",),
+    "publish/simulation/test_constrained.py": ("test_simulated_releases_are_those_of_release",),
+    "risk/test_curves.py": ("test_every_point_is_an_assessment",),
     "test_examples.py": (  # those of the statistics office and of the hospital; the company's stay
         "test_a_looser_epsilon",
         "test_one_way_tables",
@@ -189,7 +196,7 @@ FULL_BY_FILE: dict[str, tuple[str, ...]] = {
         "test_the_report_puts_that_epsilon",
         "test_the_table_and_what_it_exposes",
     ),
-    "test_explanation.py": (
+    "risk/explanation/test_explaining.py": (
         "test_adult",
         "test_coarsening_is_tabulating_recoded_values",
     ),
@@ -203,10 +210,6 @@ FULL_BY_FILE: dict[str, tuple[str, ...]] = {
     "decide/test_search.py": (
         "test_against_a_fine_scan",
         "test_all_and_nothing",
-    ),
-    "test_stopping.py": (
-        "test_a_signal_ends_the_risks_of_large_cells",
-        "test_several_signals_are_as_good_as_one",
     ),
     "decide/usefulness/test_utility.py": ("test_many_quasi_identifiers",),
     "web/test_browser.py": (
@@ -231,7 +234,6 @@ FULL_BY_FILE: dict[str, tuple[str, ...]] = {
         "test_everything_at_twice_the_size",
         "test_labels_that_are_pushed",
         "test_the_other_charts",
-        "test_the_paper_s_words",
     ),
     "web/test_browser_choices.py": (
         "TestAddress::test_a_reload_the_way_back",
@@ -241,7 +243,6 @@ FULL_BY_FILE: dict[str, tuple[str, ...]] = {
         "TestLoading::test_counts_are_asked",
         "TestPerturbation::test_a_table_of_one_s_own",
         "test_bins_that_cannot_be_read",
-        "test_many_levels",
         "TestDeciding::test_nothing_is_recommended",
     ),
     "web/test_browser_looks.py": (
@@ -252,16 +253,10 @@ FULL_BY_FILE: dict[str, tuple[str, ...]] = {
         "test_the_question_before_a_release",
     ),
     "web/test_browser_numbers.py": (
-        "TestCells::test_another_draw",
         "TestCells::test_the_riskiest",
-        "TestCells::test_what",
         "TestDecisions",
         "TestDownloads::test_commands_can_be_copied",
-        "TestDownloads::test_the_curve",
-        "TestDownloads::test_the_drawing",
         "TestDownloads::test_the_report_says",
-        "TestLimit::test_dragged_with_the_mouse",
-        "TestLimit::test_moved_with_keys",
         "TestLimit::test_typed",
         "TestSlider::test_delta",
         "TestSlider::test_screen_readers",
@@ -270,22 +265,22 @@ FULL_BY_FILE: dict[str, tuple[str, ...]] = {
     "web/test_browser_sets.py": ("",),
     "web/test_firefox.py": ("",),
     "perturbations/test_key_package.py": ("test_a_table_of_keys_is_published_as_often_as_its_rows_say",),
-    "tables/test_tables_sources.py": ("test_counting_a_file_loads_no_pandas[a column a label]",),
-    "ledger/test_ledger_entries.py": (
+    "counts/test_sources.py": ("test_counting_a_file_loads_no_pandas[a column a label]",),
+    "repeat/ledger/test_ledger.py": (
         "test_threads_share_a_ledger[database]",
         "test_a_release_is_read_back_as_it_was_written[database]",
     ),
-    "pictures/test_figure_curves.py": (
+    "show/pictures/test_figure_panels.py": (
         "test_a_column_for_each_mechanism_and_attribute",
         "test_three_panels_hold_the_numbers[three",
     ),
-    "together/test_splitting.py": ("test_figures_to_meet",),
-    "auditing/test_audit.py": ("test_hundreds_of_thousands_of_cells_take_seconds",),
+    "repeat/together/test_splitting.py": ("test_figures_to_meet",),
+    "publish/auditing/test_audit.py": ("test_hundreds_of_thousands_of_cells_take_seconds",),
     "test_visible.py": ("test_reports_show_what_is_hidden",),
-    "test_cli_ledger.py": ("test_plan_finds_the_largest_epsilon[named0",),
-    "reporting/test_report_files.py": ("test_the_first_page_tells_of_ledger",),
-    "together/test_counting.py": ("test_who_is_outside_is_left_out_of_the_tables",),
-    "noisy_risk/test_policies_of_figures.py": ("test_a_private_choice_stays_within_policies",),
+    "cli/test_ledgers.py": ("test_plan_finds_the_largest_epsilon[named0",),
+    "show/reporting/test_report_files.py": ("test_the_first_page_tells_of_ledger",),
+    "repeat/together/test_counting.py": ("test_who_is_outside_is_left_out_of_the_tables",),
+    "publish/dp_risk/test_policies_of_figures.py": ("test_a_private_choice_stays_within_policies",),
 }
 SHOWN = tuple(
     f"tests/docs/test_pages.py::test_what_a_page_shows_is_what_comes_out[docs/{page}.md]"
@@ -298,38 +293,37 @@ BUILT = "built"
 """So does what looks at the whole site; a small one with flaws is built in `make test`."""
 
 THINNED = {
-    "tests/accounting/test_distributions.py::test_discrete_gaussian_releases": 2,
-    "tests/accounting/test_distributions.py::test_small_and_large_epsilons_many_times": 5,
+    "tests/repeat/accounting/test_distributions.py::test_discrete_gaussian_releases": 2,
+    "tests/repeat/accounting/test_distributions.py::test_small_and_large_epsilons_many_times": 5,
     "tests/attacks/test_enumeration.py::test_equal_counts_share_what_is_not_all_zero": 7,
     "tests/attacks/test_wiring.py::test_assess_curve_and_choose_agree": 2,
-    "tests/decision/test_certainty.py::test_cells_of_any_size": 3,
-    "tests/decision/test_certainty.py::test_people_expected_behind_a_value": 11,
-    "tests/ledger/test_ledger_damage.py::test_a_byte_that_changed": 2,
-    "tests/ledger/test_ledger_hostile.py::test_rows_at_random_do_no_harm": 3,
+    "tests/risk/certainty/test_certainty.py::test_cells_of_any_size": 3,
+    "tests/risk/certainty/test_certainty.py::test_people_expected_behind_a_value": 11,
+    "tests/repeat/ledger/test_damage.py::test_a_byte_that_changed": 2,
+    "tests/repeat/ledger/test_hostile.py::test_rows_at_random_do_no_harm": 3,
     "tests/measures/test_contract.py::test_random_sizes_agree_with_enumeration": 29,
-    "tests/pictures/test_saving.py::test_saved_files_are_what_they_say_and_the_same_each_time": 11,
-    "tests/releasing/test_neighbours.py::test_a_stranger_alone": 11,
-    "tests/releasing/test_neighbours.py::test_neighbours_look_alike": 11,
-    "tests/releasing/test_neighbours.py::test_one_value_does_not_decide_how_others_are_read": 11,
-    "tests/releasing/test_neighbours.py::test_the_command_looks_alike": 3,
-    "tests/releasing/test_release_noise.py::test_dense_and_sparse_releases_have_one_distribution": 11,
-    "tests/releasing/test_release_noise.py::test_half_the_noise_is_caught": 5,
-    "tests/releasing/test_release_noise.py::test_neighbours_are_hard_to_tell_apart": 11,
-    "tests/releasing/test_waiting.py::test_tails_have_their_probability": 4,
-    "tests/tables/test_counter.py::test_frames_and_files": 4,
-    "tests/tables/test_database.py::test_postgresql_gives_what_the_embedded_engine_gives": 11,
-    "tests/tables/test_spark.py::test_bad_text": 5,
-    "tests/tables/test_tables_scale.py::test_a_stopped_command_leaves_nothing": 2,
-    "tests/tables/test_tables_counts.py::test_any_table": 2,
+    "tests/show/pictures/test_saving.py::test_saved_files_are_what_they_say_and_the_same_each_time": 11,
+    "tests/publish/releasing/test_neighbours.py::test_a_stranger_alone": 11,
+    "tests/publish/releasing/test_neighbours.py::test_neighbours_look_alike": 11,
+    "tests/publish/releasing/test_neighbours.py::test_one_value_does_not_decide_how_others_are_read": 11,
+    "tests/publish/releasing/test_neighbours.py::test_the_command_looks_alike": 3,
+    "tests/publish/releasing/test_release_noise.py::test_dense_and_sparse_releases_have_one_distribution": 11,
+    "tests/publish/releasing/test_release_noise.py::test_half_the_noise_is_caught": 5,
+    "tests/publish/releasing/test_release_noise.py::test_neighbours_are_hard_to_tell_apart": 11,
+    "tests/publish/releasing/test_exact_sampling.py::test_tails_have_their_probability": 4,
+    "tests/counts/test_counter.py::test_frames_and_files": 4,
+    "tests/counts/test_database.py::test_postgresql_gives_what_the_embedded_engine_gives": 11,
+    "tests/counts/test_spark.py::test_bad_text": 5,
+    "tests/counts/test_engine.py::test_a_stopped_command_leaves_nothing": 2,
+    "tests/counts/test_counting.py::test_any_table": 2,
     "tests/test_priors.py::test_the_old_words_say_the_same": 5,
-    "tests/test_stopping.py::test_a_signal_ends_a_command_in_time": 11,
     "tests/web/test_browser_numbers.py::TestSlider::test_the_numbers_are_those_of_the_command_line": 5,
 }
 """Tests of long cases: of each, one in so many is in `make test`, the first among them; `make check` runs them all.
 A number that shares no factor with the number of a parameter's values lets every one of them have its turn."""
 FEW = 2
 """How many cases of any other test are in `make test`: drawn by its name, so that they are always the same."""
-EVERY = ("tests/test_house.py", "tests/docs/", "tests/tables/test_spark")
+EVERY = ("tests/test_house.py", "tests/docs/", "tests/counts/test_spark")
 """Where every case is about something else, or was chosen one by one: no others are left out than those in FULL."""
 
 

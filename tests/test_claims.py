@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import cellrisk as cr
-from tests.pictures.drawing import words_of
+from tests.show.pictures.drawing import words_of
 
 EPSILON, DELTA = 1.2000004, 1.0000004e-6
 """To six digits these would be 1.2 and 1e-06, which is less than is given."""

@@ -157,9 +157,9 @@ def test_the_chosen_epsilon_is_the_largest_within_the_policy(office: Run, census
 
 def test_the_people_at_the_rounded_epsilon(office: Run, census: dict[str, Any]) -> None:
     epsilon = office.number(r"At epsilon ([\d.]+) the policy is kept")
-    for name, table in census.items():
-        printed = office.number(rf"would have their {name} read off [^;]* record is in it; about ([\d,]+) \(")
-        assert printed == pytest.approx(200_000 * share(table, epsilon), abs=0.501)
+    for name in census:
+        printed = office.number(rf"the '{name}' of at least ([\d,]+) of 200,000 people .* because of their own record")
+        assert 0 < printed <= 200_000 * np.tanh(epsilon / 2)
 
 
 def test_a_looser_epsilon_breaks_the_policy(office: Run, census: dict[str, Any]) -> None:
@@ -310,8 +310,8 @@ def test_the_ledger_has_the_digests_of_the_files(company: Run) -> None:
 
 
 def test_the_risk_of_one_release(company: Run, staff: Any) -> None:
-    assert company.number(r"their own record is in it; about ([\d,]+) \(") == pytest.approx(
-        1200 * share(staff, 0.3), abs=0.501
+    assert company.number(r"One table exposes ([\d.]+)% of the staff") == pytest.approx(
+        100 * share(staff, 0.3), abs=0.00501
     )
     assert company.number(r"and then none, would expose ([\d.]+)%") == pytest.approx(
         100 * share(staff, 1.0), abs=0.00501

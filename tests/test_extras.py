@@ -37,7 +37,7 @@ for arguments in json.loads(sys.argv[2]):
 try:
     import cellrisk
     loss = cellrisk.Loss.of(cellrisk.Laplace(1.0))
-    answers.append([0, repr(cellrisk.compose([loss] * 2, operator="pld", delta=1e-6))])
+    answers.append([0, repr(cellrisk.compose([loss] * 2, method="pld", delta=1e-6))])
 except cellrisk.InvalidInput as refusal:
     answers.append([2, str(refusal)])
 print(json.dumps(answers))

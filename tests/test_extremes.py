@@ -87,7 +87,7 @@ def test_whole_numbers_of_many_digits_in_files(digits: str, capsys: Capture) -> 
         Path("set.toml").write_text(start + text)
         check(capsys, "together", "assess", "set.toml")
         if "where" in text:
-            check(capsys, "release", "--set", "set.toml", "--output", f"released-{place}")
+            check(capsys, "together", "release", "set.toml", "--output", f"released-{place}")
     for text in ("epsilon = {}", "delta = {}", "[policy]\nmax-risk = {}", "[policy]\nmax-epsilon = {}", "missing = {}"):
         Path("settings.toml").write_text(text.format(digits))
         check(capsys, "assess", *BASE, "--config", "settings.toml")

@@ -13,7 +13,7 @@ import typer
 
 import cellrisk as cr
 from cellrisk.cli import app, main
-from cellrisk.system.writing import write_whole
+from cellrisk.system.atomic import write_whole
 
 if os.name != "posix":
     pytest.skip("modes of files are those of POSIX", allow_module_level=True)
@@ -38,6 +38,9 @@ PUBLIC: dict[tuple[str, str], tuple[str, ...]] = {
 ELSEWHERE = {
     ("report", "--registry"),  # writes through `write_whole`, as those above
     ("ledger export", "--output"),  # writes through `write_whole`, as those above
+    ("together release", "--output"),  # has tests of its own
+    ("together report", "--output"),  # writes through `write_whole`, as those above
+    ("together report", "--registry"),  # writes through `write_whole`, as those above
     ("together assess", "--plot"),  # draws through `save`, as those above
     ("ledger risk", "--plot"),  # draws through `save`, as those above
 }

@@ -44,7 +44,7 @@ COMMANDS = (
     f"curve {TABLE} --epsilon 1 --measure caused,certainty,ceiling,local",
     f"choose {TABLE} --max-caused 0.1",
     f"choose {TABLE} --max-people 1",
-    f"choose {PRIVATE} --private 90 --max-caused-people 1",
+    f"choose-private {PRIVATE} --choice-epsilon 90 --max-caused-people 1",
     f"utility {TABLE} --epsilon 1 --releases 20",
     f"simulate {TABLE} --epsilon 1 --releases 20",
     f"simulate {TABLE} --perturbation random-rounding:3 --releases 20",
@@ -65,7 +65,7 @@ COMMANDS = (
     f"report {TABLE} --max-caused 0.1 --output limits.html",
     f"report {TABLE} --perturbation random-rounding:3 --output perturbed.html",
     f"report {TABLE} --outside drop --public --epsilon 1 --output public.html",
-    "report --set set.toml --output set.html",
+    "together report set.toml --output set.html",
 )
 SET = """source = "people.csv"
 sensitive = "job"

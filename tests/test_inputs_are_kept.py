@@ -17,7 +17,7 @@ import cellrisk as cr
 from cellrisk.cli import main
 from cellrisk.errors import InvalidInput
 from cellrisk.repeat.ledger import Ledger
-from cellrisk.system import writing
+from cellrisk.system import atomic
 
 PEOPLE = "sex,job\n" + "f,cook\nf,smith\nm,cook\nm,cook\n" * 3
 COLUMNS = ("--qid", "sex", "--sensitive", "job")
@@ -131,5 +131,5 @@ def test_python_does_not_replace_them_either(folder: Path) -> None:
 @pytest.mark.parametrize("end", ["-wal", "-shm", "-journal"])
 def test_what_a_ledger_keeps_beside_it_is_kept_before_it_is_there(end: str) -> None:
     with Ledger("l.csv"), pytest.raises(InvalidInput, match="the output would replace the ledger"):
-        writing.write_whole(f"sub/../l.csv{end}", "x")
+        atomic.write_whole(f"sub/../l.csv{end}", "x")
     assert not Path(f"l.csv{end}").exists()

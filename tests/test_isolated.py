@@ -60,12 +60,13 @@ COMMANDS = [
     f"release people.csv {LEVELS} --epsilon 1 --output out.csv --ledger ledger.db --new-ledger",
     f"audit people.csv out.csv {COLUMNS}",
     f"publish-risk people.csv {LEVELS} --epsilon 1 --risk-epsilon 1",
+    f"choose-private people.csv {LEVELS} --choice-epsilon 1 --max-caused-people 100",
     f"average people.csv {COLUMNS} --epsilon 1 --releases 3",
     f"report people.csv {COLUMNS} --epsilon 1 --output report.html",
     f"report people.csv {LEVELS} --outside drop --public --epsilon 1 --output public.html",
     f"report people.csv {COLUMNS} --epsilon 1 --template page.j2 --output filled.html",
-    "report --set set.toml --output set.html",
-    "release --set set.toml --output set",
+    "together report set.toml --output set.html",
+    "together release set.toml --output set",
     "together set.toml",
     "demo",
     "ledger list ledger.db",
@@ -106,7 +107,7 @@ def planted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     for name, write in WRITERS.items():
         write(folder / name)
     (folder / "set.toml").write_text(SET, encoding="utf-8")
-    (folder / "page.j2").write_text("{{ page.title }}", encoding="utf-8")
+    (folder / "page.j2").write_text("{{ title }}", encoding="utf-8")
     (folder / "matplotlibrc").write_text("text.usetex: True\nbackend: module://planted\n", encoding="utf-8")
     (folder / "planted.py").write_text(f"open({str(mark)!r}, 'a').write('planted')", encoding="utf-8")
     return folder, mark

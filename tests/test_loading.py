@@ -11,7 +11,7 @@ import pytest
 
 import cellrisk as cr
 from cellrisk.cli import build_command
-from cellrisk.cli.spelling import walk
+from cellrisk.cli.config import walk
 from tests.test_house import ROOMS
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -25,8 +25,8 @@ def list_loaded(statement: str) -> set[str]:
 
 def test_one_command_does_not_load_the_others() -> None:
     loaded = list_loaded("from cellrisk.cli import build_command\nbuild_command().commands['inspect']")
-    assert "cellrisk.cli.commands" in loaded
-    others = {"decisions", "releases", "ledgers", "planning", "sets", "serving"}
+    assert "cellrisk.cli.tables" in loaded
+    others = ("releases", "reports", "sets", "ledgers", "serving", "recording")
     assert loaded & {f"cellrisk.cli.{name}" for name in others} == set()
     assert {name for name in loaded if name.startswith(("cellrisk.risk", "cellrisk.web", "cellrisk.show"))} == set()
 
@@ -76,13 +76,3 @@ def test_the_tree_for_newcomers_is_the_house() -> None:
 def test_what_everybody_needs_has_a_public_name() -> None:
     assert {"InvalidInput", "UnknownName", "Priors"} <= set(cr.__all__)
     assert all(hasattr(cr, name) for name in cr.__all__)
-
-
-def test_the_old_word_of_a_plan_still_works() -> None:
-    rows = {"sex": ["f", "f", "m", "m"], "job": ["cook", "smith", "cook", "cook"]}
-    pd = pytest.importorskip("pandas")
-    table = cr.tabulate(pd.DataFrame(rows), "sex", "job")
-    step = cr.Step(cr.Geometric(epsilon=0.5), "job")
-    assert cr.plan(table, [], next=step).to_dict() == cr.plan(table, [], planned=step).to_dict()  # type: ignore[call-arg]
-    with pytest.raises(cr.InvalidInput, match="planned"):
-        cr.plan(table, [], planned=step, next=step)  # type: ignore[call-arg]

@@ -16,9 +16,8 @@ from cellrisk.decide.policies import Policies
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, describe_mechanism
 from cellrisk.noise.methods import check_alone, read_method
-from cellrisk.publish.simulation.constrained import simulate_constrained
 from tests.near import near, same
-from tests.simulation.cases import make
+from tests.publish.simulation.cases import make
 
 CELLS = [[3, 0], [2, 1], [4, 4], [1, 0]]
 GAUSSIAN = cr.AnalyticGaussian(epsilon=0.7, delta=0.01, neighbours="replace", threshold=1.5)
@@ -120,8 +119,8 @@ def test_a_release_and_its_simulation_take_names() -> None:
     table = make(CELLS)
     assert cr.release(table, epsilon=1.0, observed_levels=True).mechanism == cr.Geometric(1.0)
     totals = pd.DataFrame({"y": ["a", "b"], "count": [10, 5]})
-    named = simulate_constrained(table, "geometric", totals, epsilon=1.0, releases=20)
-    assert same(named.to_dict(), simulate_constrained(table, cr.Geometric(1.0), totals, releases=20).to_dict())
+    named = cr.simulate(table, "geometric", parents=totals, epsilon=1.0, releases=20)
+    assert same(named.to_dict(), cr.simulate(table, cr.Geometric(1.0), parents=totals, releases=20).to_dict())
 
 
 def test_a_mechanism_is_made_with_epsilon_alone() -> None:
@@ -148,7 +147,7 @@ def test_every_public_function_speaks_of_what_release_makes() -> None:
 
 
 def test_commands_and_the_page_speak_of_it_too() -> None:
-    from cellrisk.cli.groups import MechanismOptions
+    from cellrisk.cli.options import MechanismOptions
     from cellrisk.cli.releases import ReleaseMechanismOptions
 
     assert MechanismOptions().mechanism == ReleaseMechanismOptions().mechanism == USUAL_MECHANISM

@@ -7,12 +7,14 @@ import re
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import cellrisk as cr
-from cellrisk.noise.precision import find_precision
-from cellrisk.show.reporting.public import use_facts
+from cellrisk.noise.precision import find_precision, probability_within
 from tests.near import near
+
+TABLE = cr.tabulate(pd.DataFrame({"q": ["a", "b"], "y": ["m", "n"]}), "q", "y")
 
 
 @pytest.mark.parametrize("threshold", [0.5, 5.5])
@@ -35,6 +37,28 @@ def test_against_every_value(name: str, epsilon: float, threshold: float) -> Non
     assert found.of_sum(100) == near(10 * found.sd)
 
 
+@pytest.mark.parametrize("threshold", [0.5, 1.5, 4.5])
+@pytest.mark.parametrize("distance", [0, 1, 3, 5, 12])
+@pytest.mark.parametrize("name", ["laplace", "geometric", "discrete-gaussian"])
+def test_the_worst_count_against_every_count_and_every_value(name: str, distance: int, threshold: float) -> None:
+    delta = 1e-5 if name == "discrete-gaussian" else None
+    mechanism = cr.mechanism(name, epsilon=0.8, delta=delta, threshold=threshold)
+    values = np.arange(-200, 201)
+    mass = np.diff(mechanism.noise.cdf(np.concatenate([[values[0] - 0.5], values + 0.5])))
+    inside = []
+    for count in range(60):
+        released = np.where(count + values >= threshold, count + values, 0)
+        inside.append(mass[np.abs(released - count) <= distance].sum())
+    assert probability_within(mechanism, distance) == pytest.approx(min(inside), rel=0, abs=1e-12)
+
+
+@pytest.mark.parametrize(("distance", "epsilon"), [(1, 1.7655), (2, 1.137), (3, 0.832), (5, 0.538), (10, 0.284)])
+def test_the_epsilon_at_which_95_of_100_counts_are_that_near(distance: int, epsilon: float) -> None:
+    """Rounded, so just above it suffices and just below does not."""
+    assert probability_within(cr.Geometric(epsilon + 0.0005), distance) >= 0.95
+    assert probability_within(cr.Geometric(epsilon - 0.0005), distance) < 0.95
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_the_public_statement_says_the_bias_of_small_counts_as_it_is(seed: int) -> None:
     """Every mean that the sentence names, and its direction, against sums over every value of the noise."""
@@ -52,7 +76,8 @@ def test_the_public_statement_says_the_bias_of_small_counts_as_it_is(seed: int) 
         def publish(count: int, noise: Any = noise, mass: Any = mass, threshold: float = threshold) -> float:
             return float((mass * np.where(noise + count >= threshold, noise + count, 0)).sum())
 
-        said = dict(use_facts(mechanism))["Small counts"]
+        page = cr.report(TABLE, mechanism, public=True).to_html()
+        said = page.partition("<dt>Small counts</dt><dd>")[2].partition("</dd>")[0]
         named = re.findall(r"(?:count|one) of ([\d,]+) (?:is published )?as (under )?([\d.,]*\d)", said)
         assert len(named) == (1 if threshold == 0.5 else 2), said
         for count, under, mean in named:

@@ -14,7 +14,7 @@ from cellrisk.errors import CellriskError, InvalidInput
 from tests.near import near
 
 FUNCTIONS = {
-    *("assess", "assess_sequence", "average", "choose", "curve", "largest_epsilon", "plan", "report", "simulate"),
+    *("assess", "assess_sequence", "average", "choose", "curve", "largest_epsilon", "plan", "report"),
 }
 NOISE = cr.Laplace(epsilon=1.0)
 
@@ -43,7 +43,7 @@ def test_the_old_words_say_the_same(table: cr.FrequencyTable, words: dict[str, A
     of: Any = {"measure": "marginal_shrinkage"}
 
     def after(**priors: Any) -> float:
-        return cr.plan(table, past, planned, **of, **priors).overall_after.sum_records
+        return cr.plan(table, past, planned, **of, **priors).after.overall.sum_records
 
     asked: dict[str, Any] = {
         "assess": lambda **priors: cr.assess(table, NOISE, **priors).value(**of, sensitive="y"),
@@ -55,12 +55,6 @@ def test_the_old_words_say_the_same(table: cr.FrequencyTable, words: dict[str, A
     for name, ask in asked.items():
         assert ask(**words) == near(ask(priors=cr.Priors(**words))), name
         assert ask(**words) != ask(), name
-
-
-def test_the_old_word_of_plan_says_the_same(table: cr.FrequencyTable) -> None:
-    step = cr.Step(NOISE, "z")
-    old: Any = {"next": step}
-    assert cr.plan(table, [], **old).headline == cr.plan(table, [], step).headline
 
 
 def test_words_given_twice_or_of_another_kind_are_refused(table: cr.FrequencyTable) -> None:

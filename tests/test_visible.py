@@ -16,7 +16,7 @@ import cellrisk as cr
 from cellrisk.cli import main
 from cellrisk.errors import InvalidInput, visible
 from cellrisk.show.pictures import save
-from cellrisk.system.text import aligned
+from cellrisk.system.formatting import aligned
 
 HIDDEN = [
     *map(chr, [*range(0x20), *range(0x7F, 0xA0), 0x61C, 0x200B, 0x200C, 0x200D, 0x200E, 0x200F, 0x2028, 0x2029]),

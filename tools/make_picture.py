@@ -31,8 +31,8 @@ from cellrisk.show.pictures.style import (
     risk_axis,
     start_figure,
 )
-from cellrisk.system.text import percent
-from cellrisk.system.writing import write_whole
+from cellrisk.system.atomic import write_whole
+from cellrisk.system.formatting import percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

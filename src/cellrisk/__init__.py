@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     )
     from cellrisk.noise.perturbations import Perturbation, read_perturbation
     from cellrisk.publish.auditing import Audit, audit
-    from cellrisk.publish.noisy_risk import PublishedRisk, publish_risk
-    from cellrisk.publish.noisy_risk.private_choice import PrivateChoice, choose_privately
+    from cellrisk.publish.dp_risk import PublishedRisk, publish_risk
+    from cellrisk.publish.dp_risk.private_choice import PrivateChoice, choose_privately
     from cellrisk.publish.releasing import Release, release
     from cellrisk.publish.simulation import Simulation, simulate
     from cellrisk.publish.simulation.perturbed import PerturbedSimulation, simulate_perturbation
@@ -77,8 +77,8 @@ _HOMES = {
     ),
     "noise.perturbations": "Perturbation read_perturbation",
     "publish.auditing": "Audit audit",
-    "publish.noisy_risk": "PublishedRisk publish_risk",
-    "publish.noisy_risk.private_choice": "PrivateChoice choose_privately",
+    "publish.dp_risk": "PublishedRisk publish_risk",
+    "publish.dp_risk.private_choice": "PrivateChoice choose_privately",
     "publish.releasing": "Release release",
     "publish.simulation": "Simulation simulate",
     "publish.simulation.perturbed": "PerturbedSimulation simulate_perturbation",

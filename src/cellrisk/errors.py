@@ -50,6 +50,15 @@ def argument(name: str, value: object = None) -> str:
     return f"\x1f{name}\x1f" if value is None else f"\x1f{name}\x1e{value}\x1f"
 
 
+def mark(name: str) -> str:
+    """Mark a name if it is that of an argument; words stay as they are.
+
+    >>> mark("the purpose"), mark("epsilon") == argument("epsilon")
+    ('the purpose', True)
+    """
+    return argument(name) if re.fullmatch("[a-z_]+", name) else name
+
+
 PYTHON_VALUE = re.compile(r"True|False|None|-?\d[\d.e+-]*|[\[{(].*")
 """Values that Python writes without quotation marks."""
 

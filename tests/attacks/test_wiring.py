@@ -14,6 +14,7 @@ from cellrisk.cli import main
 from cellrisk.errors import CellriskError
 from cellrisk.risk.attacks import GUESSES
 from cellrisk.risk.people import count_people
+from cellrisk.show.wording.figures import describe_bounds
 from tests.near import near
 
 Capture = pytest.CaptureFixture[str]
@@ -87,7 +88,7 @@ def test_confidence_is_told(adult: cr.FrequencyTable) -> None:
     assessment = cr.assess(adult, cr.Laplace(epsilon=1.0), measures="local")
     exposure = assessment.exposures[0]
     assert exposure.confidence.people_right == pytest.approx(exposure.people.mean, rel=1e-12, abs=0)
-    assert "by chance it would be 50.0%. Noise alone gives away 25.0%." in str(assessment)
+    assert "by chance it would be 50.0%. Noise alone gives away 25.0%." in assessment.details
     document = json.loads(json.dumps(assessment.to_dict(), allow_nan=False))
     assert document["confidence"]["income"]["precision"] == exposure.confidence.precision
     assert document["baselines"]["income"]["chance"] == near(0.25)
@@ -106,8 +107,8 @@ def test_confidence_with_the_empty_cells_of_the_domain() -> None:
     assert confidence.precision_with_empty == pytest.approx(
         confidence.right / confidence.looks_with_empty, rel=1e-12, abs=0
     )
-    assert "empty ones too" in str(found)
-    assert "empty ones too" not in str(cr.assess(table, mechanism, measures="local"))
+    assert "empty ones too" in found.details
+    assert "empty ones too" not in cr.assess(table, mechanism, measures="local").details
 
 
 @pytest.mark.parametrize(
@@ -151,5 +152,5 @@ def test_one_attack_is_not_said_to_give_away_more_than_any_can() -> None:
         cr.assess(table, epsilon=1.0, attack=attack).figures[0] for attack in ("plurality", "homogeneity")
     )
     assert guessing.caused.bound > guessing.caused.cap
-    assert "no attack gives away more than 19 people because" in guessing.describe_bounds()
-    assert looking.describe_bounds().endswith("and no attack of any kind more than 19.")
+    assert "no attack gives away more than 19 people because" in describe_bounds(guessing)
+    assert describe_bounds(looking).endswith("and no attack of any kind more than 19.")

@@ -214,11 +214,6 @@ def test_nothing_that_is_written_says_what_is_false() -> None:
     assert not found
 
 
-def test_pages_state_the_numbers_of_geometric_noise_at_epsilon_1() -> None:
-    for name in ("README.md", "docs/index.md"):
-        require_true(prose((ROOT / name).read_text(encoding="utf-8")), [cr.Geometric(1.0)])
-
-
 @pytest.fixture
 def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
     import cellrisk.show.pictures as pictures
@@ -493,7 +488,7 @@ def test_a_statement_with_a_chosen_epsilon_claims_no_more_than_holds() -> None:
         require_factor(text)
         for words in (", for ever", "any knowledge"):
             assert words not in text
-        for words in ("chosen from the data, which it does not cover", "cellrisk choose --private"):
+        for words in ("chosen from the data, which it does not cover", "cellrisk choose-private"):
             assert words in text
         (epsilon,) = set(re.findall(r"[Pp]ublished at epsilon ([\d.]+)", text))
         assert len(epsilon.replace(".", "").strip("0")) <= 2

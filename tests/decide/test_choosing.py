@@ -10,15 +10,14 @@ import pandas as pd
 import pytest
 
 import cellrisk as cr
-from cellrisk.decide.choosing import Option, weigh
-from cellrisk.decide.limits import LimitBound, RiskDefinition, check_limits, describe_limits, read_limits, tightest
-from cellrisk.decide.search import Intervals
-from cellrisk.decide.tradeoff import TradeOff, TvdLimit
+from cellrisk.decide.choosing import weigh
+from cellrisk.decide.limits import RiskDefinition, check_limits, read_limits, tightest
 from cellrisk.errors import CellriskError
 from cellrisk.noise.mechanisms import mechanism as make_mechanism
 from cellrisk.noise.perturbations import read_perturbation
 from cellrisk.risk.people import count_people
-from cellrisk.system.text import round_down
+from cellrisk.show.wording.limits import describe_limits
+from cellrisk.system.formatting import round_down
 from tests.near import near, same
 
 
@@ -211,7 +210,7 @@ def test_frame_and_text(bent: cr.FrequencyTable) -> None:
         "margin": ({"margin": 2}, "margin must be a share"),
         "people": ({"max_people": -1}, "number of people"),
         "truth value": ({"max_risk": True}, "must be a share"),
-        "tvd": ({"max_risk": 0.3, "max_tvd": 7}, "total variation distance"),
+        "tvd": ({"max_risk": 0.3, "max_tvd": 7}, "max_tvd must be a number from 0 to 1"),
         "measure": ({"max_risk": 0.3, "measure": "global"}, "unknown measure"),
         "form": ({"max_risk": 0.3, "form": "loose"}, "unknown form"),
         "weights": ({"max_risk": 0.3, "weights": "people"}, "unknown weights"),
@@ -402,202 +401,3 @@ def test_which_limits_are_allowed(name: str, what: str, allowed: str, fine: list
         with pytest.raises(CellriskError) as refused:
             check_limits({"max_risk": 0.5, name: value})
         assert str(refused.value) == f"{name} must be {what}; got {value}; allowed: {allowed}"
-
-
-# An answer and its reasons, from what was found
-
-
-def look(
-    bent: cr.FrequencyTable,
-    intervals: Intervals,
-    *,
-    searched: tuple[float, float] = (0.1, 10.0),
-    limits: dict[str, float] | None = None,
-    reaches: dict[str, float | None] | None = None,
-    mechanism: str = "geometric",
-    where: float = 1.25,
-    trade_off: TradeOff | None = None,
-) -> Option:
-    """An answer of which the search is given: what keeps the limits on risks, and how far other limits reach."""
-    exact = RiskDefinition(form="exact")
-    given: dict[str, Any] = {"max_ceiling": 0.75, "max_epsilon": 2.0, "max_caused": 0.1}
-    kept = []
-    for name, largest in (reaches or {}).items():
-        most = largest if name == "max_epsilon" and largest == 2.0 else given[name]
-        allowed = () if largest is None else ((min(searched[0], 1e-3), largest),)
-        kept.append(LimitBound(read_limits(**{name: most})[0], allowed, allowed, searched[0]))
-    on_risks = read_limits(**(limits or {}), risk=exact)  # type: ignore[arg-type]
-    kept += [LimitBound(limit, intervals, intervals, where) for limit in on_risks]
-    made = make_mechanism(mechanism, epsilon=1e-3, delta=0.0 if mechanism == "geometric" else 1e-3)  # type: ignore[arg-type]
-    return Option(made, exact.of(bent.attributes), tuple(kept), trade_off, searched)
-
-
-def test_what_limits_allow_together(bent: cr.FrequencyTable) -> None:
-    """Up to the least that any of them reaches, the ends of intervals included."""
-    both = ((0.1, 0.5), (2.0, 8.0))
-    for reaches, expected in (
-        ({}, both),
-        ({"max_ceiling": 5.0}, ((0.1, 0.5), (2.0, 5.0))),
-        ({"max_ceiling": 5.0, "max_caused": 3.0}, ((0.1, 0.5), (2.0, 3.0))),
-        ({"max_ceiling": 2.0}, ((0.1, 0.5), (2.0, 2.0))),
-        ({"max_ceiling": 1.9}, ((0.1, 0.5),)),
-        ({"max_ceiling": 0.1}, ((0.1, 0.1),)),
-        ({"max_ceiling": 0.05}, ()),
-        ({"max_ceiling": 20.0}, both),
-        ({"max_ceiling": 5.0, "max_caused": None}, ()),
-    ):
-        assert look(bent, both, limits={"max_risk": 0.5}, reaches=reaches).admissible == expected  # type: ignore[arg-type]
-
-
-def test_an_epsilon_is_recommended_where_a_limit_binds(bent: cr.FrequencyTable) -> None:
-    limits = {"max_risk": 0.5}
-    whole = ((0.1, 10.0),)
-    for intervals, reaches, epsilon in (
-        (((0.1, 9.0),), {}, 9.0),
-        (whole, {}, None),
-        (whole, {"max_ceiling": 10.0}, None),
-        (whole, {"max_ceiling": 9.0}, 9.0),
-        (whole, {"max_epsilon": 2.0}, 2.0),
-    ):
-        option = look(bent, intervals, limits=limits, reaches=reaches)  # type: ignore[arg-type]
-        assert option.epsilon == epsilon
-        assert option.open_ended == (epsilon is None)
-        expected = None if epsilon is None else near(risk_at(bent, epsilon, "local", "exact", "records"))
-        assert option.risk == expected
-        assert (option.lowest_epsilon, option.searched) == (1.25, (0.1, 10.0))
-        assert option.lowest_risk == near(risk_at(bent, 1.25, "local", "exact", "records"))
-    assert not look(bent, (), limits=limits).open_ended
-
-
-INSTEAD = (
-    "limit the people given away because of their own record instead (max-caused), which leaves chance out and allows "
-    "every smaller epsilon too"
-)
-GAP = "; from {} to {} the limit on the risk is broken (as epsilon falls to 0 the risk tends to 25.0%); " + INSTEAD
-ASKS = "the limit on the risk asks for epsilon 0.5 or more, the limit on {} allows up to {}; " + INSTEAD
-NONE = "no epsilon from 0.1 to 10 is admissible: "
-
-
-@pytest.mark.parametrize(
-    ("intervals", "reaches", "limits", "why"),
-    [
-        (((0.1, 9.0),), {}, {"max_risk": 0.3}, "the limits allow epsilon from 0.1 to 9"),
-        (
-            ((0.1, 0.123456), (0.654321, 9.0)),
-            {},
-            {"max_risk": 0.3},
-            "the limits allow epsilon from 0.1 to 0.12345, and from 0.65433 to 9" + GAP.format(0.12346, 0.65432),
-        ),
-        (((0.2, 9.0),), {}, {"max_risk": 0.3}, "the limits allow epsilon from 0.2 to 9" + GAP.format(0.1, 0.2)),
-        (((0.1, 9.0),), {"max_ceiling": 7.0}, {}, "the limits allow epsilon from 0.1 to 7"),
-        (
-            ((0.1, 9.0),),
-            {"max_ceiling": 7.0},
-            {"max_risk": 0.3},
-            "the limits allow epsilon from 0.1 to 7, where the limit on the ceiling binds",
-        ),
-        (
-            ((0.1, 9.0),),
-            {"max_ceiling": 7.0, "max_caused": 7.0},
-            {},
-            "the limits allow epsilon from 0.1 to 7, where the limit on the ceiling and caused binds",
-        ),
-        (((0.1, 9.0),), {"max_ceiling": 9.5}, {"max_risk": 0.3}, "the limits allow epsilon from 0.1 to 9"),
-        (
-            ((0.1, 10.0),),
-            {"max_ceiling": 10.0},
-            {},
-            "no limit binds: even epsilon 10, the end of the range searched, gives a worst case of at most 75% "
-            "(an attacker who already knows every other record, and finds two values equally likely); to choose "
-            "an epsilon, set a limit that binds, such as a "
-            "ceiling of 0.75 or an epsilon of at most 1, or choose it by other standards",
-        ),
-        (
-            ((0.2, 10.0),),
-            {"max_ceiling": 10.0},
-            {"max_risk": 0.3},
-            "the limits hold, but not everywhere: epsilon 10, the end of the range searched, gives a worst case of at "
-            "most 75% (an attacker who already knows every other record, and finds two values equally likely) and a "
-            "risk of at most 30% (the raw table's own risk is 0.0%)"
-            + GAP.format(0.1, 0.2)
-            + "; to choose an epsilon, set a limit that binds, such as a ceiling of "
-            "0.75 or an epsilon of at most 1, or choose it by other standards",
-        ),
-        (
-            (),
-            {"max_epsilon": 0.05},
-            {"max_risk": 0.3},
-            NONE + "every epsilon keeps the limit on epsilon only up to 0.05",
-        ),
-        (
-            ((0.5, 9.0),),
-            {"max_ceiling": 0.3, "max_epsilon": 0.1},  # it reaches the very start of the range
-            {"max_risk": 0.3},
-            NONE + ASKS.format("epsilon", 0.1),
-        ),
-        (
-            ((0.5, 9.0),),
-            {"max_ceiling": 0.2, "max_epsilon": 0.3},
-            {"max_risk": 0.3},
-            NONE + ASKS.format("the ceiling", 0.2),
-        ),
-    ],
-)
-def test_why(
-    bent: cr.FrequencyTable,
-    intervals: Intervals,
-    reaches: dict[str, float | None],
-    limits: dict[str, float],
-    why: str,
-) -> None:
-    assert look(bent, intervals, limits=limits, reaches=reaches).why == why
-
-
-def test_why_nothing_will_do(bent: cr.FrequencyTable) -> None:
-    """The nearest epsilon, and both ends of the risk."""
-    risk = risk_at(bent, 1.25, "local", "exact", "records")
-    nearest = (
-        f"{NONE}epsilon 1.25 comes nearest, with a risk of {100 * risk:.1f}%; as epsilon falls to 0 the risk tends to "
-        f"25.0%, and the raw table's is 0.0%; {INSTEAD}"
-    )
-    for limits in ({"max_risk": 0.1}, {"max_risk": 0.4}, {"margin": 0.1}):
-        assert look(bent, (), limits=limits).why == nearest
-
-
-def test_why_a_limit_that_the_start_breaks(bent: cr.FrequencyTable) -> None:
-    """Looked at from 0.000001 on, or from the start of the range where that is smaller."""
-    for start, least in ((0.1, 1e-6), (1e-7, 1e-7)):
-        option = look(bent, ((start, 9.0),), searched=(start, 10.0), reaches={"max_ceiling": None})
-        told = 100 / (1 + np.exp(-least))
-        assert option.why == (
-            f"no epsilon from {start:g} to 10 is admissible: already at epsilon {least:g}, the worst case is "
-            f"{told:.4g}%"
-        )
-
-
-def test_the_classical_mechanism_ends_before_the_range_does(bent: cr.FrequencyTable) -> None:
-    classical: dict[str, Any] = {"searched": (0.1, 0.9), "limits": {"max_risk": 0.9}, "where": 0.5}
-    why = look(bent, ((0.1, 0.9),), mechanism="gaussian", **classical).why
-    assert "no limit binds: even epsilon 0.9, the end of what the mechanism covers, gives" in why
-
-
-def test_a_limit_on_use_narrows_what_the_others_allow(bent: cr.FrequencyTable) -> None:
-    limit = TvdLimit(0.1)
-    line = np.array([0.1, 10.0])
-    for least, admissible, says in (
-        (0.5, ((0.5, 10.0),), "; the limit on the TVD asks for at least 0.5; to choose"),
-        (0.1, ((0.1, 10.0),), "gives a risk of at most 90% (the raw table's own risk is 0.0%); to choose"),
-        (None, (), "the other limits allow epsilon up to 10, the limit on the TVD asks for more than 10 (its TVD is"),
-    ):
-        found = TradeOff(limit, line, line, line, least)
-        option = look(bent, ((0.1, 10.0),), limits={"max_risk": 0.9}, trade_off=found)
-        assert (option.admissible, option.within_limits) == (admissible, ((0.1, 10.0),))
-        assert says in option.why
-    late = look(
-        bent, ((0.1, 1.0), (2.0, 3.0)), limits={"max_risk": 0.9}, trade_off=TradeOff(limit, line, line, line, 5.0)
-    )
-    assert late.why == NONE + "the other limits allow epsilon up to 3, the limit on the TVD asks for at least 5"
-    neither = look(bent, (), limits={"max_risk": 0.1}, trade_off=TradeOff(limit, line, line, line, None))
-    assert neither.why.startswith(NONE + "epsilon 1.25 comes nearest")
-    bound = look(bent, ((0.1, 9.0),), limits={"max_risk": 0.9}, trade_off=TradeOff(limit, line, line, line, 0.5))
-    assert bound.why == "the limits allow epsilon from 0.5 to 9"

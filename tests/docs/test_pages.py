@@ -89,45 +89,13 @@ def test_the_readme_shows_what_its_code_prints() -> None:
 def demo() -> str:
     with contextlib.redirect_stdout(io.StringIO()) as printed:
         assert run_command(["demo"]) == 0
-    return " ".join(printed.getvalue().split())
+    return printed.getvalue()
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/index.md"])
-def test_the_sentence_is_what_the_demo_says(page: str, demo: str) -> None:
-    lines = PAGES[page].read_text(encoding="utf-8").splitlines()
-    quoted = " ".join(line.removeprefix("> ") for line in lines if line.startswith("> "))
-    assert quoted.startswith("At epsilon 1, about ")
-    assert quoted in demo
-
-
-def test_the_prose_on_cost_agrees_with_its_table() -> None:
-    text = PAGES["docs/scale.md"].read_text(encoding="utf-8")
-    table = text.partition("<!-- measured: start -->")[2].partition("<!-- measured: end -->")[0]
-    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines() if line.startswith("| ")]
-    measured = {(row[0], row[1]): row for row in rows[1:]}
-    spark = float(measured["10,000,000", "tabulate, Spark, local[2]"][4])
-    embedded = {records: measured[records, "tabulate, DuckDB, in memory"] for records in ("10,000,000", "100,000,000")}
-
-    def said(pattern: str) -> float:
-        (number,) = re.findall(pattern, " ".join(text.split()))
-        return float(number.replace(",", ""))
-
-    assert said(r"ten million records took ([\d.]+) s:") == pytest.approx(spark, abs=0.051)
-    assert said(r"([\d,]+) records a second") == pytest.approx(1e7 / spark, rel=0.01, abs=0)
-    assert said(r"or ([\d,]+) a core;") == pytest.approx(1e7 / spark / 2, rel=0.01, abs=0)
-    assert said(r"10\^10 / ([\d,]+) =") == said(r"or ([\d,]+) a core;")
-    assert said(r"= ([\d,]+) core-seconds") == pytest.approx(1e10 * spark * 2 / 1e7, rel=0.02, abs=0)
-    assert said(r"On 256 cores that is ([\d.]+) minutes") == pytest.approx(
-        1e10 * spark * 2 / 1e7 / 256 / 60, rel=0.03, abs=0
-    )
-    assert said(r"ten million records took ([\d.]+) times") == float(embedded["10,000,000"][5])
-    assert said(r"about (\d+) million a second") == pytest.approx(1e1 / float(embedded["10,000,000"][4]), abs=0.75)
-    assert said(r"grew from some ([\d,]+) at") == pytest.approx(
-        int(embedded["10,000,000"][3].replace(",", "")), rel=0.01, abs=0
-    )
-    assert said(r"to some ([\d,]+) at") == pytest.approx(
-        int(embedded["100,000,000"][3].replace(",", "")), rel=0.01, abs=0
-    )
+def test_the_first_screen_is_what_the_demo_prints(page: str, demo: str) -> None:
+    (shown,) = [body for body in bodies(PAGES[page], "text") if "Homogeneity attack" in body]
+    assert shown.strip() in demo
 
 
 def written(folder: Path, text: str) -> Path:

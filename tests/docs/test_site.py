@@ -152,7 +152,7 @@ def test_the_command_reference_is_the_same_every_time() -> None:
     text = describe_commands()
     assert text == describe_commands()
     assert not re.search(r"0x[0-9a-f]{6}|<function|Sentinel|None`", text)
-    assert "| `--mechanism NAME` | How the noise is made: laplace, gaussian," in text
+    assert "| `--mechanism NAME` | Mechanism: laplace, gaussian," in text
     assert "| `geometric` |" in text
 
 

@@ -18,8 +18,8 @@ import pytest
 
 import cellrisk as cr
 from cellrisk.errors import CellriskError, InvalidInput
-from tests.auditing.test_peers import peers
 from tests.near import near
+from tests.publish.auditing.test_peers import peers
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 OFFLINE = ("dns error", "network", "Failed to fetch", "error sending request")

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 import cellrisk as cr
-from cellrisk.risk.perturbed import assess_perturbation, sum_caused
+from cellrisk.risk.perturbed import assess_perturbation
 from cellrisk.risk.perturbed.equal_risk import find_equal_caused
-from tests.perturbations.test_perturbed import make_table
+from cellrisk.show.wording.perturbed_assessment import say_equal
+from tests.perturbations.test_perturbed import make_table, sum_caused
 
 SENTENCE = re.compile(
     r"The perturbation gives away (?P<figure>-?[\d.,]+|fewer than 1) (?:person|people) because of their own record, "
@@ -66,7 +67,7 @@ def test_the_sentence_holds_at_every_epsilon(rule: str) -> None:
     for seed in range(8):
         cells = draw_cells(seed)
         made, profiles = cr.read_perturbation(rule), make_table(cells.tolist()).profiles()
-        sentence = find_equal_caused(profiles, made, sum_caused(profiles, made), "geometric", None).sentence()
+        sentence = say_equal(find_equal_caused(profiles, made, sum_caused(profiles, made), "geometric", None))
         said = SENTENCE.fullmatch(sentence)
         assert said is not None, sentence
         rows = {count: SHARES[rule](count) for count in range(int(cells.max()) + 1)}

@@ -13,13 +13,11 @@ from cellrisk.cli import main
 from cellrisk.errors import InvalidInput
 from cellrisk.noise import perturbations
 from cellrisk.noise.perturbations import read_perturbation
-from cellrisk.risk.certainty import read_belief
-from cellrisk.risk.perturbed import sum_caused
-from cellrisk.risk.perturbed.certainty import find_perturbed_certainty
-from cellrisk.risk.perturbed.equal_risk import find_distance, find_mechanism_distance
+from cellrisk.risk.certainty import find_certainty, read_belief
+from cellrisk.risk.perturbed.equal_risk import find_distance
 from cellrisk.risk.perturbed.families import Family, find_mildest
 from tests.near import near
-from tests.perturbations.test_perturbed import make_table
+from tests.perturbations.test_perturbed import make_table, sum_caused
 
 CELLS = [[1, 0]] * 6 + [[2, 0]] * 5 + [[0, 3]] * 4 + [[4, 1], [9, 2], [12, 0], [0, 7], [6, 0]]
 
@@ -100,18 +98,18 @@ def test_the_first_number_that_gives_away_no_more(table: cr.FrequencyTable, fami
     assert [each.by for each in found.numbers] == list(wanted)
     for each in found.numbers:
         assert each.figure == near(wanted[each.by])
-        assert each.mechanism_distance == near(find_mechanism_distance(attribute.profiles, mechanism))
+        assert each.mechanism_distance == near(find_distance(attribute.profiles, mechanism.channel))
         for number in range(2, 101):
             rule = f"{first}:{number}" + (f",{rest}" if rest else "")
             made = read_perturbation(rule)
             if each.by == "caused":
                 people = sum_caused(attribute.profiles, made)
             else:
-                people = find_perturbed_certainty(attribute, made, (0.8,), belief)[0].right
+                people = find_certainty(attribute, made.channel, (0.8,), belief)[0].right
             if people <= each.figure:
                 assert each.perturbation == rule
                 assert each.people == near(people)
-                assert each.distance == near(find_distance(attribute.profiles, made))
+                assert each.distance == near(find_distance(attribute.profiles, made.channel))
                 break
         else:
             assert each.perturbation is None
@@ -154,7 +152,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeyp
     assert "Laplace noise at epsilon 1 gives away" in capsys.readouterr().out
     for more, told in (
         (["round"], "or an epsilon, to find the number at equal risk"),
-        (["round", "--epsilon", "1", "--max-caused", "0.1"], "leave --max-caused out, or give the number"),
+        (["round", "--epsilon", "1", "--max-caused", "0.1"], "leave --max-caused out"),
         (["round:3", "--epsilon", "1"], "has no epsilon"),
     ):
         assert main([*asked, *more]) == 2

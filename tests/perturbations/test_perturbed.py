@@ -17,13 +17,14 @@ import cellrisk as cr
 from cellrisk.cli import main
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.noise.perturbations import Perturbation, read_perturbation
-from cellrisk.risk.certainty import NegativeBinomial, read_belief
-from cellrisk.risk.certainty.beliefs import CountBelief, TableBelief
+from cellrisk.risk.caused import caused_shares
+from cellrisk.risk.certainty import NegativeBinomial, find_certainty, read_belief
+from cellrisk.risk.certainty.count_priors import CategoryPrior, EmpiricalPrior
+from cellrisk.risk.certainty.posterior import posterior_means
 from cellrisk.risk.measures import Dirichlet, Expected, Local, Marginal, MarginalShrinkage, Shrinkage
 from cellrisk.risk.measures.sizes import PoissonSizes
-from cellrisk.risk.perturbed import assess_perturbation, find_ceiling, sum_caused
-from cellrisk.risk.perturbed.certainty import expect_behind, find_perturbed_certainty
-from cellrisk.risk.perturbed.equal_risk import find_distance, find_mechanism_distance
+from cellrisk.risk.perturbed import assess_perturbation, find_ceiling
+from cellrisk.risk.perturbed.equal_risk import find_distance
 from tests.near import near
 
 ODD = Perturbation(
@@ -143,6 +144,11 @@ def test_the_ceiling_is_the_worst_over_known_counts(name: str) -> None:
     assert sum(max(one.get(key, 0.0), other.get(key, 0.0)) for key in {*one, *other}) / 2 == near(found)
 
 
+def sum_caused(profiles: cr.Profiles, made: Perturbation) -> float:
+    """The expected number of people revealed because of their own record."""
+    return profiles.n_records * float(caused_shares(profiles, made.channel)[0])
+
+
 def make_table(cells: Any) -> cr.FrequencyTable:
     rows = [
         {"q": f"cell {place}", "y": f"level {label}", "n": count}
@@ -160,7 +166,7 @@ def test_certainty_is_the_attackers_share_over_all_that_may_be_published(name: s
     believed = read_belief("0.5,0.3,0.2/0.7", attribute.levels, attribute.profiles.n_cells)
     assert isinstance(believed, NegativeBinomial)
     certainties = (0.6, 0.8, 0.95)
-    found = find_perturbed_certainty(attribute, made, certainties, believed)
+    found = find_certainty(attribute, made.channel, certainties, believed)
     last = 200
     behind = []
     for shape in believed.shapes:
@@ -189,7 +195,7 @@ def test_the_belief_table_is_the_share_of_people_behind_what_is_published(name: 
     """P(label k | r) = sum over cells of n_k P(n -> r), over the same for all labels: every r gone through."""
     made, cells = CASES[name], [*CELLS, [1, 0, 0], [0, 1, 0], [0, 2, 1]]
     certainties = (0.6, 0.8, 0.95)
-    found = find_perturbed_certainty(make_table(cells).attribute(), made, certainties, TableBelief())
+    found = find_certainty(make_table(cells).attribute(), made.channel, certainties, EmpiricalPrior())
     behind: dict[tuple[int, ...], list[float]] = {}
     for cell in cells:
         for values, chance in published(made, cell):
@@ -205,14 +211,14 @@ def test_the_belief_table_is_the_share_of_people_behind_what_is_published(name: 
 
 def test_the_ceiling_of_many_different_rows_is_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     exact, _ = find_ceiling(ODD)
-    monkeypatch.setattr("cellrisk.risk.perturbed.figures.MOST_PAIRS", 1)
+    monkeypatch.setattr("cellrisk.risk.perturbed.ceiling.MOST_PAIRS", 1)
     assert exact <= find_ceiling(ODD)[0] <= 1.0
 
 
 def test_a_label_that_nobody_is_believed_to_have() -> None:
-    assert expect_behind(ODD, CountBelief(0.0, 0.5), 5) == {}
-    expected = expect_behind(read_perturbation("round:4"), CountBelief(0.5, 0.3), 5)
-    assert expected[4] > expected[0]
+    assert posterior_means(CategoryPrior(0.0, 0.5), ODD.channel, np.array([0, 1])).tolist() == [0.0, 0.0]
+    zero, four = posterior_means(CategoryPrior(0.5, 0.3), read_perturbation("round:4").channel, np.array([0, 4]))
+    assert four > zero
 
 
 @pytest.fixture(scope="module")
@@ -237,7 +243,7 @@ def test_known_figures(adult: cr.FrequencyTable) -> None:
     for epsilon, above in ((by_certainty.epsilon, False), (by_certainty.epsilon * 1.0001, True)):
         sure = cr.assess(adult, epsilon=epsilon, measures="local").figures[0].certainty[0]
         assert (sure.right > by_certainty.figure) == above  # it jumps where a share passes the certainty
-    assert by_caused.mechanism_distance == near(find_mechanism_distance(profiles, cr.Geometric(by_caused.epsilon)))
+    assert by_caused.mechanism_distance == near(find_distance(profiles, cr.Geometric(by_caused.epsilon).channel))
     assert "gives away no more people at epsilon 0.001 to 1.7" in rounded.headline
     assert "epsilon 1.7" in rounded.headline
 
@@ -253,11 +259,11 @@ def test_distances_against_draws(adult: cr.FrequencyTable) -> None:
         for count in cell
         for (value,), chance in published(rounded, [count])
     )
-    assert find_distance(profiles, rounded) == near(wanted / (2 * truth.sum()))
+    assert find_distance(profiles, rounded.channel) == near(wanted / (2 * truth.sum()))
     mechanism = cr.Geometric(0.7, threshold=2.5)
     noisy = truth + mechanism.noise.sample(generator, (20_000, *truth.shape))
     moved = np.abs(np.where(noisy < 2.5, 0, noisy) - truth).sum(axis=(1, 2)) / (2 * truth.sum())
-    assert abs(moved.mean() - find_mechanism_distance(profiles, mechanism)) < 5 * moved.std() / math.sqrt(len(moved))
+    assert abs(moved.mean() - find_distance(profiles, mechanism.channel)) < 5 * moved.std() / math.sqrt(len(moved))
 
 
 def test_figures_against_draws() -> None:
@@ -280,10 +286,10 @@ def test_the_simulation_agrees(name: str) -> None:
     for each in found.figures:
         assert abs(each.z or 0.0) < 4.5
         if each.standard_error == 0:
-            assert each.mean == near(each.exact)
-    assert found.to_frame()["figure"].tolist() == [each.figure for each in found.figures]
+            assert each.simulated == near(each.assessed)
+    assert found.to_frame()["figure"].tolist() == [each.name["figure"] for each in found.figures]
     exact = sum_caused(cr.Profiles.from_cells(CELLS * 20, n_levels=3), CASES[name])
-    assert found.figures[1].exact == near(exact)
+    assert found.figures[1].assessed == near(exact)
     with pytest.raises(InvalidInput, match="releases"):
         cr.simulate_perturbation(make_table(CELLS), CASES[name], releases=1)
 

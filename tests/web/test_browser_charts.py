@@ -11,7 +11,7 @@ import pytest
 
 from tests.web.conftest import SCREEN
 from tests.web.geometry import bars, column, lines, middle, outside, overlaps, painted, repeated
-from tests.web.walking import epsilon, expect, open_step, show_people, unfold, wait_until_shown, wider_than_screen
+from tests.web.walking import expect, open_step, show_people, unfold, wait_until_shown, wider_than_screen
 
 Visit = Callable[..., Any]
 WIDTHS = {"wide": 1280, "tablet": 768, "telephone": 390}
@@ -62,11 +62,9 @@ def check_both_steps(page: Any, pictures: Path, name: str) -> None:
     open_step(page, "decide")
     page.get_by_label("Exposed, at most").fill("90")  # off the scale: an arrow at the edge
     page.get_by_label("Because of their own record, at most").fill("0.1")
-    expect(page.locator("#max-risk-handle")).to_contain_text("↑ limit 90%")
+    assert set(page.locator("#limits .label.limit").all_text_contents()) >= {"↑ limit 90%", "limit 0.1%"}
     wait_until_drawn(page)
     check_chart(page, "#limits", {"exposed", "caused", "sure"})
-    marks = [page.locator(f"#{name}-handle b").bounding_box() for name in ("max-risk", "max-caused")]
-    assert abs(marks[0]["y"] - marks[1]["y"]) > 20 or abs(marks[0]["x"] - marks[1]["x"]) > 80
     assert wider_than_screen(page) == 0
     page.locator("#decide").screenshot(path=pictures / f"decide-{name}.png")
 
@@ -167,26 +165,19 @@ def test_labels_that_are_pushed_together_are_seen(page: Any) -> None:
     assert overlaps(page, "#curve") == []
 
 
-def test_the_marker_stands_above_the_slider_and_can_be_dragged(page: Any) -> None:
+def test_the_marker_stands_above_the_slider(page: Any) -> None:
     open_step(page, "see")
     resize(page, WIDTHS["wide"])
     page.locator("#epsilon").fill("30")
     slider, marker = page.locator("#epsilon").bounding_box(), page.locator("#curve .marker")
     thumb = slider["x"] + 10 + (slider["width"] - 20) * 30 / 120
     assert middle(marker.bounding_box()) == pytest.approx(thumb, abs=2)
-    before, box = epsilon(page), page.locator("#curve").bounding_box()
-    page.mouse.move(thumb, box["y"] + 60)
-    page.mouse.down()
-    page.mouse.move(thumb + 150, box["y"] + 60, steps=3)
-    page.mouse.up()
-    assert float(epsilon(page)) > float(before)
-    assert middle(marker.bounding_box()) == pytest.approx(thumb + 150, abs=4)
     wait_until_shown(page)
 
 
 def test_a_finished_step_is_one_line_that_opens(page: Any) -> None:
     open_step(page, "decide")
-    expect(page.locator("#see-told")).to_contain_text("of people given away because of their own record")
+    expect(page.locator("#see-told")).to_contain_text("of people revealed because of their own record")
     expect(page.locator(".step-body:visible")).to_have_count(1)
     page.locator("#see-fold").click()
     expect(page.locator("#see-body")).to_be_visible()
@@ -223,26 +214,3 @@ def test_a_reference_off_the_scale_is_a_label_at_the_edge(page: Any) -> None:
 def test_a_note_where_noise_itself_shows_single_values(page: Any) -> None:
     open_step(page, "see")
     expect(page.locator("#noise-note")).to_contain_text("noise itself then shows single values in cells")
-
-
-def test_the_paper_s_words_are_in_tooltips(page: Any) -> None:
-    open_step(page, "see")
-    unfold(page, "Advanced")
-    expect(page.locator("#form option:checked")).to_have_text("Own value revealed")
-    assert "“tight” in the paper" in str(page.locator("#form").get_attribute("title"))
-
-
-def test_on_paper_every_step_is_open_and_nothing_can_be_pressed(page: Any, pictures: Path) -> None:
-    open_step(page, "act")
-    page.pdf(path=pictures / "printed.pdf")
-    page.evaluate("() => dispatchEvent(new Event('beforeprint'))")
-    page.emulate_media(media="print")
-    try:
-        for place in ("#curve svg", "#limits svg", "#verdict", "#setting", "#shell", "#printed"):
-            expect(page.locator(place)).to_be_visible()
-        for place in (".steps", "#report", "#release", "#count-table", "#columns"):
-            expect(page.locator(place)).to_be_hidden()
-        page.screenshot(path=pictures / "printed.png", full_page=True)
-    finally:
-        page.emulate_media(media="screen")
-        page.evaluate("() => dispatchEvent(new Event('afterprint'))")

@@ -13,8 +13,7 @@ import pytest
 
 import cellrisk as cr
 from cellrisk.cli import main
-from cellrisk.publish.simulation import SCENARIOS
-from cellrisk.system.text import as_given, percent
+from cellrisk.system.formatting import as_given, percent
 from tests.web.conftest import Running
 from tests.web.walking import (
     epsilon,
@@ -92,7 +91,7 @@ class TestSlider:
             "Named with certainty": percent(sure[0]["right"] / found["table"]["records"]),
             EXPOSED: percent(risk_of(found, "risks", "local", "tight", "records")["risk"]),
             "Any value revealed": percent(risk_of(found, "risks", "local", "exact", "records")["risk"]),
-            "Worst case for one record": f"{math.ceil(1000 * ceiling['even_two'] - 1e-9) / 10:.1f}%",
+            "Worst case for one record": f"{math.ceil(1000 * ceiling['even_two'] - 1e-9) / 10:g}%",
             "Exposed as epsilon falls to 0": percent(ends["chance"]),
             "Exposed by the raw table": percent(ends["raw"]),
         }
@@ -143,44 +142,13 @@ class TestSlider:
 
 
 class TestLimit:
-    def test_dragged_with_the_mouse(self, page: Any, direct: cr.FrequencyTable, pictures: Path) -> None:
-        open_step(page, "decide")
-        before = limit(page)
-        handle = page.get_by_role("slider", name="Limit: exposed")
-        handle.scroll_into_view_if_needed()
-        box = handle.bounding_box()
-        x, y = box["x"] + box["width"] / 3, box["y"] + box["height"] / 2
-        page.mouse.move(x, y)
-        page.mouse.down()
-        page.mouse.move(x, y + 12, steps=4)
-        page.mouse.move(x + 40, y + 25, steps=4)
-        page.mouse.up()
-        page.mouse.move(x, y - 100)
-        after = limit(page)
-        assert after < before
-        moved = handle.bounding_box()["y"] - box["y"]
-        assert moved == pytest.approx(25, abs=3)
-        self.check_verdict(page, direct, after)
-        page.locator("#decide").screenshot(path=pictures / "limit-dragged.png")
-
-    def test_moved_with_keys(self, page: Any, direct: cr.FrequencyTable) -> None:
-        open_step(page, "decide")
-        handle = page.get_by_role("slider", name="Limit: exposed")
-        before = limit(page)
-        for key, change in {"ArrowUp": 0.001, "ArrowLeft": -0.001, "PageUp": 0.01, "PageDown": -0.01}.items():
-            handle.press(key)
-            assert limit(page) == pytest.approx(before + change, abs=1e-9)
-            before = limit(page)
-        handle.press("End")
-        assert limit(page) == 1
-        self.check_verdict(page, direct, 1.0)
-        handle.press("Home")
-        assert limit(page) == 0
-        expect(page.locator("#verdict")).to_contain_text("No epsilon is admissible.")
-        expect(page.locator("#use-epsilon")).to_be_hidden()
-
     def test_typed(self, page: Any, direct: cr.FrequencyTable) -> None:
         open_step(page, "decide")
+        page.get_by_label("Exposed, at most").fill("100")
+        self.check_verdict(page, direct, 1.0)
+        page.get_by_label("Exposed, at most").fill("0")
+        expect(page.locator("#verdict")).to_contain_text("No epsilon is admissible.")
+        expect(page.locator("#use-epsilon")).to_be_hidden()
         page.get_by_label("Exposed, at most").fill("12.5")
         assert limit(page) == 0.125
         self.check_verdict(page, direct, 0.125)
@@ -192,7 +160,7 @@ class TestLimit:
         expect(page.locator("#verdict")).to_have_attribute("aria-busy", "false")
         use = page.locator("#use-epsilon")
         if choice.epsilon is None:  # every larger epsilon keeps it: the end of the range is never offered
-            assert choice.open_ended
+            assert choice.options[0].open_ended
             expect(page.locator("#verdict")).to_contain_text("Nothing is recommended.")
             expect(use).to_be_hidden()
             return
@@ -204,73 +172,33 @@ class TestLimit:
 
 
 class TestDownloads:
-    def test_the_curve_is_that_of_the_command_line(self, page: Any, tmp_path: Path) -> None:
-        open_step(page, "act")
-        saved, own = save_download(page, "Curve, CSV", tmp_path), tmp_path / "own.csv"
-        run_command(page, "curve", "--csv", str(own), "--plot", str(tmp_path / "own.svg"))
-        assert saved.name == "people-curve.csv"
-        assert saved.read_text(encoding="utf-8").count("geometric") > 100
-        assert saved.read_text(encoding="utf-8") == own.read_text(encoding="utf-8")
-
-    def test_the_drawing(self, page: Any, tmp_path: Path) -> None:
-        open_step(page, "act")
-        saved = save_download(page, "Curve, SVG", tmp_path)
-        assert saved.name == "people-curve.svg"
-        assert saved.read_text(encoding="utf-8").lstrip().startswith("<?xml")
-
     def test_the_report_says_what_the_page_says(self, page: Any, tmp_path: Path) -> None:
         slide_to(page, 50)
         wait_until_shown(page)
+        open_step(page, "decide")
+        accepted = limit(page)
         open_step(page, "act")
         report = save_download(page, "Download the report", tmp_path).read_text(encoding="utf-8")
         shown = figures(page)
         because = shown["Because of their own record"]
-        for words in (f"epsilon {epsilon(page)}", shown[EXPOSED], because, f"{as_given(limit(page), 2)}%"):
+        for words in (f"epsilon {epsilon(page)}", shown[EXPOSED], because, f"{as_given(accepted, 2)}%"):
             assert words in report
 
     def test_commands_can_be_copied(self, page: Any) -> None:
         open_step(page, "act")
         page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-        page.locator("#copy-python").click()
-        expect(page.locator("#copy-python")).to_have_text("Copied")
-        assert page.evaluate("() => navigator.clipboard.readText()") == page.locator("#python").inner_text()
+        page.locator("#copy-shell").click()
+        expect(page.locator("#copy-shell")).to_have_text("Copied")
+        assert page.evaluate("() => navigator.clipboard.readText()") == page.locator("#shell").inner_text()
 
 
 class TestCells:
-    def test_the_riskiest_can_be_sorted(self, page: Any) -> None:
+    def test_the_riskiest_are_listed(self, page: Any) -> None:
         open_step(page, "decide")
         table = page.locator("#riskiest table")
         heads = [head.inner_text() for head in table.locator("thead th").all()]
         assert heads == ["sex", "age", "people", "values", "risk", "expected exposed"]
-        assert table.locator("thead th").nth(4).get_attribute("aria-sort") == "descending"
-        self.press_head(page, "people")
-        assert self.column(page, 2) == sorted(self.column(page, 2), reverse=True)
-        self.press_head(page, "people")
-        assert table.locator("thead th").nth(2).get_attribute("aria-sort") == "ascending"
-        assert self.column(page, 2) == sorted(self.column(page, 2))
-        expect(table.get_by_role("button", name="people")).to_be_focused()
-
-    def press_head(self, page: Any, name: str) -> None:
-        page.locator("#riskiest table").get_by_role("button", name=name).click()
-
-    def column(self, page: Any, place: int) -> list[int]:
-        rows = page.locator("#riskiest tbody tr").all()
-        return [int(row.locator("th, td").nth(place).inner_text()) for row in rows]
-
-    def test_what_the_attacker_sees_is_labelled(self, page: Any) -> None:
-        legend = page.locator("#legend li").all()
-        assert [each.locator(".badge").inner_text() for each in legend] == [str(number) for number in SCENARIOS]
-        rows = page.locator("#glimpse tbody tr").all()
-        assert len(rows) == 12
-        for row in rows:
-            number = row.locator(".badge").inner_text()
-            words = row.locator(".scenario").inner_text()
-            assert words.split("\n")[-1] in legend[int(number) - 1].inner_text()
-
-    def test_another_draw(self, page: Any) -> None:
-        before = page.locator("#glimpse tbody").inner_text()
-        page.get_by_role("button", name="Draw another release").click()
-        expect(page.locator("#glimpse tbody")).not_to_have_text(before)
+        assert table.locator("tbody tr").count() == 10
 
 
 class TestDecisions:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import cellrisk as cr
-from cellrisk.system.text import whole_people
+from cellrisk.system.formatting import whole_people
 from tests.web.conftest import PEOPLE, Running
 from tests.web.test_browser_looks import scan
 from tests.web.walking import expect, press_tab_until, save_download, wider_than_screen

@@ -46,7 +46,7 @@ class TestEntry:
         assert answer.status_code == 401
         assert "set-cookie" not in answer.headers
 
-    @pytest.mark.parametrize("path", ["/", "/sets", "/api/state", "/api/openapi.json", "/static/app.js", "/nothing"])
+    @pytest.mark.parametrize("path", ["/", "/sets", "/api/state", "/static/app.js", "/nothing"])
     def test_nothing_is_shown_without_the_cookie(self, server: Running, path: str) -> None:
         answer = ask("GET", server.base + path)
         assert answer.status_code == 401

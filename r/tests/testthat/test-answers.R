@@ -24,7 +24,7 @@ test_that("a fault in cellrisk itself is a condition too, and does not quote wha
 test_that("answers print, format, summarise and become data frames", {
   skip_without_cellrisk()
   found <- cellrisk_assess(people, keys, "job", 1)
-  expect_output(expect_invisible(print(found)), "For the curator")
+  expect_output(expect_invisible(print(found)), "Internal: computed from the raw data")
   expect_lte(max(nchar(grep("  ", capture.output(print(found)), invert = TRUE, value = TRUE))), getOption("width"))
   expect_equal(format(found), found$headline)
   figures <- summary(found)$figures

@@ -1,4 +1,4 @@
-"""The `cellrisk` command. Bad input ends with exit code 2 and one line on standard error."""
+"""The `cellrisk` command. Wrong input ends with exit code 2 and one line on standard error."""
 
 from __future__ import annotations
 
@@ -11,17 +11,25 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from cellrisk.errors import CellriskError, visible
+from cellrisk.errors import CellriskError, Naming, name_in_python, visible
 from cellrisk.system.extras import explain_missing
+from cellrisk.system.interrupt import INTERRUPTED, describe_interruption, interrupted_by_signals
 from cellrisk.system.isolated import safe_path
-from cellrisk.system.stopping import INTERRUPTED, Watch, end_now, say_interrupted, what_stands
 
 BAD_INPUT = 2
 INTERNAL = 1
 COMPLETION = "_CELLRISK_COMPLETE"
-"""The variable by which a shell asks, as Typer's scripts for shells have it."""
+"""The variable by which a shell asks for completions, as in Typer's scripts."""
 OBJECTS_AT_ONCE = 100_000
 """New objects between two searches for garbage: libraries make a million while they load, and hardly one is garbage."""
+OTHER_NAMES = {
+    "quasi_identifiers": "qid",
+    "bins": "bin",
+    "measures": "measure",
+    "forms": "form",
+    "private": "choice_epsilon",
+}
+"""Arguments in Python whose options have another name."""
 
 
 def __getattr__(name: str) -> Any:
@@ -33,12 +41,12 @@ def __getattr__(name: str) -> Any:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; returns the exit code."""
+    """Run the command line; return the exit code."""
     if arguments is not None:
         return _main(list(arguments), alone=False)
     sys.path[:] = safe_path()
     gc.set_threshold(OBJECTS_AT_ONCE)
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # more wait for each other longer than they work
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # more threads wait for each other longer than they work
     codes: list[int] = []
     atexit.register(_leave, codes)  # the first to be registered is called last
     codes.append(_main(sys.argv[1:], alone=True))
@@ -46,36 +54,33 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _leave(codes: list[int]) -> None:
-    """Ends a process in which everything has been tidied up.
-
-    Python would take apart every library that was loaded, which takes a third of a second.
-    """
+    """End a process that has cleaned up; Python would take a third of a second to unload the libraries."""
     try:
         sys.stdout.flush()
         sys.stderr.flush()
-    except (OSError, ValueError):  # Python tells of it
+    except (OSError, ValueError):  # Python reports it
         return
     if codes:
         os._exit(codes[0])
 
 
 def _main(arguments: list[str], alone: bool) -> int:
-    """Runs a command; ``alone``: the process is there for this command."""
-    with Watch(lambda: end_now(what_stands())) as watch:
+    """Run a command; ``alone``: the process is there for this command."""
+    with interrupted_by_signals() as signals:
         try:
             return _run(arguments)
         except BaseException as error:
-            if not (watch.interrupted or isinstance(error, KeyboardInterrupt)):
-                return _refuse(error)
-            message = _say_interrupted(error)
+            if not (signals or isinstance(error, KeyboardInterrupt)):
+                return _refuse(error, arguments)
+            code = _fail(_describe_interruption(error), INTERRUPTED)
             if alone:
-                end_now(message)
-            return _fail(message, INTERRUPTED)
+                os._exit(code)  # threads of libraries are not waited for
+            return code
 
 
 @cache
 def build_command() -> Any:
-    """The command with all below it."""
+    """Return the command with all below it."""
     import typer
 
     from cellrisk.cli.program import app
@@ -83,21 +88,29 @@ def build_command() -> Any:
     return typer.main.get_command(app)
 
 
+def find_command(arguments: Sequence[str]) -> Any:
+    """Return the command that these words ask for, as far as they do."""
+    command = build_command()
+    for word in arguments:
+        command = getattr(command, "commands", {}).get(word, command)
+    return command
+
+
 def _run(arguments: list[str]) -> int:
-    """The code of a command; typer's own way to do so would swallow an interruption and what it says."""
+    """Run a command and return its code; Typer's own function would swallow an interruption."""
     import typer
 
     from cellrisk.cli.config import TYPED
 
     command = build_command()
     completing = os.environ.get(COMPLETION)
-    if completing:  # a shell asks how a line may go on
+    if completing:
         from typer.completion import shell_complete
 
         return shell_complete(command, {}, "cellrisk", COMPLETION, completing)
     try:
         with command.make_context("cellrisk", list(arguments)) as context:
-            context.meta[TYPED] = shlex.join(["cellrisk", *map(_without_place, arguments)])
+            context.meta[TYPED] = shlex.join(["cellrisk", *map(_without_folder, arguments)])
             command.invoke(context)
         code = 0
     except typer.Exit as end:
@@ -108,10 +121,10 @@ def _run(arguments: list[str]) -> int:
     return code
 
 
-def _without_place(word: str) -> str:
-    """A word of a command as a document may show it: without folders of this machine, and without passwords.
+def _without_folder(word: str) -> str:
+    """Return a word of a command as a document may show it: without folders of this machine, and without passwords.
 
-    >>> [_without_place(word) for word in ("/home/me/people.csv", "postgresql://me:secret@host/people", "--qid")]
+    >>> [_without_folder(word) for word in ("/home/me/people.csv", "postgresql://me:secret@host/people", "--qid")]
     ['people.csv', 'postgresql://...', '--qid']
     """
     scheme, is_address, _ = word.partition("://")
@@ -120,23 +133,21 @@ def _without_place(word: str) -> str:
     return os.path.basename(word) if os.path.isabs(word) else word
 
 
-def _refuse(error: BaseException) -> int:
-    """Says in one line why a command has failed; returns the exit code."""
+def _refuse(error: BaseException, arguments: Sequence[str]) -> int:
+    """Print in one line why a command has failed; return the exit code."""
     import typer
 
     usage_error: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
-    refusal = find_refusal(error)
+    refusal = find_refusal(error, arguments)
     if refusal is not None:
         return _fail(refusal, getattr(error, "exit_code", BAD_INPUT))
     if isinstance(error, usage_error):
         text = " ".join(error.format_message().split()).rstrip(".")
-        if "--perturbation" in text:
-            from cellrisk.cli.perturbations import explain_refusal
-
-            reason = explain_refusal(error)
-            if reason is not None:
-                return _fail(reason, BAD_INPUT)
-        return _fail(f"{text}; see cellrisk --help", BAD_INPUT)
+        missing = getattr(error, "param", None) if type(error).__name__ == "MissingParameter" else None
+        if missing is not None and missing.opts[0].startswith("--"):
+            text += f"; add {missing.opts[0]} {missing.metavar}"
+        path = " ".join(str(getattr(getattr(error, "ctx", None), "command_path", "cellrisk")).split())
+        return _fail(f"{text}; see {path} --help", BAD_INPUT)
     if isinstance(error, typer.Abort):
         return _fail("interrupted", INTERRUPTED)
     if isinstance(error, BrokenPipeError):  # the reader of a pipe has gone
@@ -148,27 +159,46 @@ def _refuse(error: BaseException) -> int:
     return _fail(f"internal error ({kind}); please report it. CELLRISK_TRACEBACK=1 shows where", INTERNAL)
 
 
-def find_refusal(error: BaseException) -> str | None:
-    """What a refusal says. One of `parsing` is inside the errors of Typer, and does not know its option."""
-    from cellrisk.cli.spelling import name_options, spell
-
+def find_refusal(error: BaseException, arguments: Sequence[str] = ()) -> str | None:
+    """Return the message of a refusal. One of `parsing` is inside the errors of Typer, and lacks its option."""
     error = explain_missing(error) or error
     if isinstance(error, CellriskError):
-        root = build_command()
-        return spell(error.render(name_options(root)), root)
+        return error.render(name_options(find_command(arguments)))
     inner: list[Any] = getattr(error.__cause__, "errors", list)()
-    found = inner[0].get("ctx", {}).get("error") if inner else None
-    return f"{error.param.opts[0]} {found}" if isinstance(found, CellriskError) else None  # type: ignore[attr-defined]
+    cause = inner[0].get("ctx", {}).get("error") if inner else None
+    return f"{error.param.opts[0]} {cause}" if isinstance(cause, CellriskError) else None  # type: ignore[attr-defined]
 
 
-def _say_interrupted(error: BaseException) -> str:
-    """What stands after an interruption, as far as the one who was interrupted has said it."""
+def name_options(command: Any) -> Naming:
+    """Return how the command line writes an argument; what has no option keeps its name in Python.
+
+    >>> from types import SimpleNamespace as Of
+    >>> naming = name_options(Of(params=(Of(name="force", opts=["--force"], secondary_opts=[]),)))
+    >>> naming("force", "True"), naming("force", None), naming("seed", "1")
+    ('--force', '--force', 'seed=1')
+    """
+    options = {each.name: each for each in command.params if each.opts[0].startswith("--")}
+
+    def name_option(name: str, value: str | None) -> str:
+        option = options.get(OTHER_NAMES.get(name, name))
+        if option is None:
+            return name_in_python(name, value)
+        on, off = option.opts[0], next(iter(option.secondary_opts), f"no {option.opts[0]}")
+        if value in ("True", None):
+            return str(on)
+        return str(off) if value == "False" else f"{on} {shlex.quote(str(value))}"
+
+    return name_option
+
+
+def _describe_interruption(error: BaseException) -> str:
+    """Return what was written before an interruption, if the interrupted code has reported it."""
     link: BaseException | None = error
     while link is not None:
         if isinstance(link, KeyboardInterrupt | CellriskError) and str(link):
-            return say_interrupted(str(link))
+            return describe_interruption(str(link))
         link = link.__cause__ or link.__context__
-    return say_interrupted()
+    return describe_interruption()
 
 
 def _fail(message: str, code: int) -> int:

@@ -1,241 +1,278 @@
-"""Settings from a file: defaults for any option, and the policy."""
+"""Settings from a file: defaults for any option, and the policy. Also the options of output, and files to protect."""
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Collection, Iterable
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from datetime import date, time
-from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cellrisk.cli.groups import COMMON
-from cellrisk.cli.help_panels import OUTPUT
-from cellrisk.cli.spelling import walk
+from cellrisk.cli.options import COMMON, SpreadsheetSafe, Text, option, switch
+from cellrisk.cli.output import say, warn_of_formulas
 from cellrisk.decide.policy_files import SETTINGS_FILE, find_policy_files, read_settings_file
 from cellrisk.errors import InvalidInput, UnknownName
+from cellrisk.system.atomic import check_writable, keep_inputs
+from cellrisk.system.formatting import CURATOR_NOTE
 
 if TYPE_CHECKING:
     from cellrisk.decide.policies import Policies
 
 POLICIES = "cellrisk.policies"
+TYPED = "cellrisk.typed"
+"""Where a command finds its policies and its typed words, in the context."""
+TABLES = ("bin", "levels", "merge", "exclude", "alpha")
+"""Options that take a table of columns and values."""
+OUTPUTS = ("output", "plot", "csv", "save", "registry", "acro", "write")
+"""Options that name files to be written."""
+COMMON_KEYS = {field.name.replace("_", "-") for group in COMMON for field in fields(group) if field.name != "source"}
+COMMON_KEYS |= {"no-zero-truncation", "json"}
 
 
 def read_config(context: typer.Context, path: Path | None) -> Path | None:
     """Take defaults from --config, or from cellrisk.toml in the working folder; the command line wins.
 
-    Keys are the options' long names; a table named like a command holds for that command alone, and for the commands
-    below it. A key that is for no command, or for other commands alone, is refused by its name. A policy that is in
-    force holds whichever file the settings come from, and one in that file is added to it.
+    Keys are the options' long names; a table named like a command is for that command and those below it. A key of no
+    command, or of other commands only, is refused. A policy in force holds whichever file the settings come from, and
+    one in that file is added to it.
     """
     file = path or Path(SETTINGS_FILE)
     settings = None if path is None and not os.path.lexists(file) else read_settings_file(file)
-    own = settings is not None and settings.policy is not None
-    if own or find_policy_files():  # what judges policies is loaded only where there is one
+    has_policy = settings is not None and settings.policy is not None
+    if has_policy or find_policy_files():  # policies are loaded only if there is one
         from cellrisk.decide.policies import Policies
 
-        context.meta[POLICIES] = Policies.in_force(settings if own else None)
+        context.meta[POLICIES] = Policies.in_force(settings if has_policy else None)
     if settings is None:
         return None
     values = {key: value for key, value in settings.values.items() if key != "policy"}
-    root, path_of_names = _find_root(context)
-    mine = _long_options(context.command)
-    check_keys(values, root, mine, file.name)
-    defaults: dict[str, Any] = {}
-    for key, value in _settings_for(values, root, path_of_names).items():
-        if key in mine:
-            parameter, negated = mine[key]
-            defaults[parameter.name] = _as_option(key, value, parameter, negated)
-    context.default_map = {**(context.default_map or {}), **defaults}
+    names: list[str] = []
+    outer: Any = context
+    while outer.parent is not None:
+        names.insert(0, outer.command.name or "")
+        outer = outer.parent
+    known = _long_options(context.command)
+    _check_keys(values, outer.command, known, file.name)
+    command: Any = outer.command
+    merged: dict[str, Any] = {}
+    for name in (*names, None):
+        below = getattr(command, "commands", {})
+        merged |= {key: value for key, value in values.items() if key not in below}
+        if name is not None:
+            values, command = values.get(name, {}), below[name]
+    given = {key: _as_option(key, value, *known[key]) for key, value in merged.items() if key in known}
+    context.default_map = {**(context.default_map or {}), **{str(known[key][0].name): given[key] for key in given}}
     return file
 
 
-def check_keys(values: dict[str, Any], root: Any, mine: Collection[str], file: str) -> None:
-    """Refuses keys that no command takes, keys that other commands alone take, and plain values named like a command.
+def walk(command: Any) -> Iterator[Any]:
+    """Yield a command and all below it."""
+    yield command
+    for inner in getattr(command, "commands", {}).values():
+        yield from walk(inner)
 
-    For every command: the options of tables, mechanisms, risks, limits and simulations.
-    """
-    commands = {command.name: command for command in root.commands.values()}
-    known = {key for command in walk(root) for key in _long_options(command)}
+
+def _check_keys(values: dict[str, Any], group: Any, own: Any, file: str, within: str = "") -> None:
+    """Refuse keys that no command takes, keys of other commands only, and plain values named like a command."""
+    commands = dict(getattr(group, "commands", {}).items()) if within or set(values) - COMMON_KEYS - set(own) else {}
+    where = f"under [{within}] in {file}" if within else f"in {file}"
     for key, value in values.items():
-        takers = [f"[{name}]" for name, command in commands.items() if key in _long_options(command)]
-        fix = f"put it under {' or '.join(takers)}" if takers else None
         if key in commands:
+            table = f"{within}.{key}" if within else key
             if not isinstance(value, dict):
-                what = f"the setting '{key}' in {file} is named like a command"
-                raise InvalidInput(what, got=f"a {type(value).__name__}", allowed=f"a table [{key}]", fix=fix)
-            _check_table(value, commands[key], key, file)
-        elif key not in known:
-            allowed = ", ".join(sorted({*COMMON, *mine}))
-            raise UnknownName(f"unknown setting in {file}", got=key, allowed=f"{allowed}; tables named like a command")
-        elif key not in COMMON and key not in mine:
-            raise InvalidInput(f"the setting '{key}' in {file} is not for this command", fix=fix)
+                what, got = f"the setting '{key}' {where} is named like a command", f"a {type(value).__name__}"
+                raise InvalidInput(what, got=got, allowed=f"a table [{table}]", fix=_name_tables(commands, key))
+            inner = commands[key]
+            _check_keys(value, inner, {name for each in walk(inner) for name in _long_options(each)}, file, table)
+        elif key in own or (key in COMMON_KEYS and not within):
+            continue
+        elif not within and any(key in _long_options(command) for command in walk(group)):
+            what = f"the setting '{key}' in {file} is not for this command"
+            raise InvalidInput(what, fix=_name_tables(commands, key))
+        else:
+            allowed = ", ".join(sorted({*own} if within else COMMON_KEYS | {*own}))
+            more = "" if within else "; tables named like a command"
+            raise UnknownName(f"unknown setting {where}", got=key, allowed=f"{allowed}{more}")
 
 
-def _check_table(values: dict[str, Any], command: Any, name: str, file: str) -> None:
-    """Refuses keys of a command's table that neither it nor a command below it takes."""
-    inner = getattr(command, "commands", {})
-    known = {key for each in walk(command) for key in _long_options(each)}
-    for key, value in values.items():
-        if key in inner:
-            if not isinstance(value, dict):
-                what = f"the setting '{key}' under [{name}] in {file} is named like a command"
-                raise InvalidInput(what, got=f"a {type(value).__name__}", allowed=f"a table [{name}.{key}]")
-            _check_table(value, inner[key], f"{name}.{key}", file)
-        elif key not in known:
-            raise UnknownName(f"unknown setting under [{name}] in {file}", got=key, allowed=", ".join(sorted(known)))
-
-
-def _find_root(context: typer.Context) -> tuple[Any, list[str]]:
-    """The outermost command, and the names that lead from it to this one."""
-    names: list[str] = []
-    here: Any = context
-    while here.parent is not None:
-        names.insert(0, here.command.name or "")
-        here = here.parent
-    return here.command, names
-
-
-def _settings_for(values: dict[str, Any], command: Any, names: list[str]) -> dict[str, Any]:
-    """What the file says for one command: the settings for all first, then those of the tables that lead to it."""
-    inner = getattr(command, "commands", {})
-    common = {key: value for key, value in values.items() if key not in inner}
-    if not names:
-        return common
-    own = values.get(names[0], {})
-    return {**common, **_settings_for(own, inner[names[0]], names[1:])}
+def _name_tables(commands: dict[str, Any], key: str) -> str | None:
+    tables = " or ".join(f"[{name}]" for name, command in commands.items() if key in _long_options(command))
+    return f"put it under {tables}" if tables else None
 
 
 def _long_options(command: Any) -> dict[str, tuple[Any, bool]]:
-    """Each long option of a command without its dashes: its parameter, and whether the option switches it off."""
-    found = {}
-    for parameter in command.params:
-        for option in parameter.opts:
-            found[option.removeprefix("--")] = (parameter, False)
-        for option in parameter.secondary_opts:
-            found[option.removeprefix("--")] = (parameter, True)
-    return {key: value for key, value in found.items() if key not in ("config", "help", "source")}
+    """Return each long option of a command without its dashes: its parameter, and whether it switches that off."""
+    named = [(name, parameter, False) for parameter in command.params for name in parameter.opts]
+    named += [(name, parameter, True) for parameter in command.params for name in parameter.secondary_opts]
+    options = {name.removeprefix("--"): (parameter, off) for name, parameter, off in named}
+    return {key: value for key, value in options.items() if key not in ("config", "help", "source")}
 
 
-def _as_option(name: str, value: Any, parameter: Any, negated: bool = False) -> Any:
-    """A TOML value in the shape the command line would give to the option of that name."""
+def _as_option(name: str, value: Any, parameter: Any, off: bool) -> Any:
+    """Return a TOML value as the parser of the option takes it."""
     if getattr(parameter, "is_flag", False):
         if not isinstance(value, bool):
             raise InvalidInput(f"the setting '{name}' is a switch", got=_kind(value), allowed="true or false")
-        return value != negated
-    if isinstance(value, dict) or (isinstance(value, list) and any(isinstance(part, dict) for part in value)):
-        return _from_tables(name, value)
+        return value != off
+    parts = value if isinstance(value, list) else [value]
+    if any(isinstance(part, dict) for part in parts):
+        if name not in TABLES or (isinstance(value, list) and name != "exclude"):
+            fix = "give one table for all columns" if name in TABLES else None
+            raise InvalidInput(f"the setting '{name}' cannot be {_kind(value)} of this kind", fix=fix)
+        read: Any = [_read_table(name, part) if isinstance(part, dict) else _text(part) for part in parts]
+        return read if name == "exclude" else list(read[0].items())
     if not parameter.multiple:
         return value
-    if isinstance(value, list) and not all(_is_number(part) for part in value):
-        return [_text(part) for part in value]
-    return [",".join(map(str, value)) if isinstance(value, list) else _text(value)]
+    if name == "alpha" and len(parts) > 1 and not any(isinstance(part, str) for part in parts):
+        return [",".join(map(str, parts))]
+    return [_text(part) for part in parts]
 
 
-BETWEEN = {"bin": "/", "levels": "|", "merge": "|", "exclude": "|", "alpha": ","}
-"""What stands between several values of one column, for each option that takes a table."""
-
-
-def _from_tables(name: str, value: Any) -> list[str]:
-    """A table in the words of the command line: a pair for each column; for ``exclude`` one rule, several in a list.
-
-    >>> _from_tables("bin", {"age": 5, "hours": [0, 40]}), _from_tables("levels", {"grade": [1, 2]})
-    (['age=5', 'hours=0/40'], ['grade=1|2'])
-    >>> _from_tables("exclude", {"sex": "m", "age": [1, 2]}), _from_tables("exclude", [{"sex": "m"}, {"age": 2}])
-    (['sex=m;age=1|2'], ['sex=m', 'age=2'])
-    """
-    if name not in BETWEEN:
-        raise InvalidInput(f"the setting '{name}' takes no table")
-    if name == "exclude":
-        return [_rule(each) for each in (value if isinstance(value, list) else [value])]
-    if isinstance(value, list):
-        raise InvalidInput(f"the setting '{name}' takes one table for all columns", got="a list of tables")
-    return [_column_with_values(name, column, values) for column, values in value.items()]
-
-
-def _rule(value: Any) -> str:
-    """One rule of ``exclude``: a table, all of whose columns must match, or the words of the command line."""
-    if isinstance(value, str):
-        return value
-    if not isinstance(value, dict) or not value:
-        raise InvalidInput("a rule of the setting 'exclude' must be a table of columns and labels", got=_kind(value))
-    parts = [_column_with_values("exclude", column, values) for column, values in value.items()]
-    if any(";" in part for part in parts):
-        raise InvalidInput("a table in the setting 'exclude' cannot have a semicolon in its columns and labels")
-    return ";".join(parts)
-
-
-def _column_with_values(name: str, column: str, values: Any) -> str:
-    """One column with its value or values; refuses what the option would take apart."""
-    between = BETWEEN[name]
-    what = f"the setting '{name}' cannot be read for the column {column!r}"
-    if "=" in column:
-        raise InvalidInput(what, fix="a name with an equals sign cannot stand in a table")
-    if not isinstance(values, list):
-        values = [values] if not isinstance(values, str) else values.split(between)
-    for part in values:
-        if not isinstance(part, (str, int, float, date, time)):
-            raise InvalidInput(what, got=_kind(part), allowed="texts, numbers, true or false, or a list of them")
-        if isinstance(part, str) and between in part:
-            raise InvalidInput(what, fix=f"a value that holds '{between}' would be taken for several")
-    return f"{column}={between.join(_text(part) for part in values)}"
+def _read_table(name: str, table: dict[str, Any]) -> dict[str, Any]:
+    """Return a table of columns and values with texts for values; a value alone may be a text of the command line."""
+    if not table and name == "exclude":
+        raise InvalidInput(f"the setting '{name}' has an empty table", allowed="a table of columns and values")
+    for column, values in table.items():
+        for part in values if isinstance(values, list) else [values]:
+            if not isinstance(part, (str, int, float, date, time)):
+                raise InvalidInput(
+                    f"the setting '{name}' cannot be read for the column {column!r}",
+                    got=_kind(part),
+                    allowed="texts, numbers, true or false, or a list of them",
+                )
+    return {key: [*map(_text, given)] if isinstance(given, list) else _text(given) for key, given in table.items()}
 
 
 def _text(value: Any) -> str:
-    """A value as TOML spells it."""
+    """Return a value as TOML spells it."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
 def _kind(value: Any) -> str:
-    """What sort of TOML value that is, without telling it."""
+    """Name the type of a TOML value, without showing it."""
     names = {str: "a text", bool: "true or false", int: "a number", float: "a number", list: "a list", dict: "a table"}
     return names.get(type(value), f"a {type(value).__name__}")
 
 
-def policy_of(context: typer.Context) -> Policies:
-    """The policies that hold for this command; none is false."""
+def policies_of(context: typer.Context) -> Policies:
+    """Return the policies that hold for this command; none is false."""
     from cellrisk.decide.policies import Policies
 
-    found: Policies = context.meta.get(POLICIES) or Policies()
-    return found
+    policies: Policies = context.meta.get(POLICIES) or Policies()
+    return policies
 
 
-def list_typed(context: typer.Context, names: Iterable[str]) -> list[str]:
-    """Those of these options that were typed. A settings file may hold options for every command; they do not count."""
-    typed = [name for name in names if getattr(context.get_parameter_source(name), "name", "") == "COMMANDLINE"]
-    options = {each.name: each.opts[0] for each in context.command.params if each.opts[0].startswith("--")}
-    return [options.get(name, "FILE") for name in typed]
+def list_typed(context: typer.Context, *names: str) -> list[str]:
+    """Return those of these options that were typed; those of a settings file may be meant for other commands."""
+    return [name for name in names if getattr(context.get_parameter_source(name), "name", "") == "COMMANDLINE"]
 
 
-def refuse_typed(context: typer.Context, why: str, *given: Any) -> None:
-    """Refuses options that were typed and would be passed over, by their names or by the groups that they are in."""
-    groups = [[each] if isinstance(each, str) else [field.name for field in fields(each)] for each in given]
-    typed = ", ".join(list_typed(context, chain.from_iterable(groups)))
-    if typed:
-        raise InvalidInput(why, got=typed, fix=f"leave {typed} out")
+def keep_given_files(given: dict[str, Any]) -> None:
+    """Protect every file that a command was given from being written over, except for those that it is to write."""
+    for name, value in given.items():
+        if name in OUTPUTS or not isinstance(value, str | Path):
+            continue
+        if name == "ledger":
+            keep_inputs("the ledger", *(f"{value}{end}" for end in ("", "-wal", "-shm", "-journal")))
+        elif name == "source":
+            from cellrisk.counts.sources import list_files_of
+
+            keep_inputs("the records", *list_files_of(value))
+        else:
+            with suppress(OSError, ValueError):
+                if Path(value).is_file():
+                    keep_inputs(
+                        "the set file" if name == "set_file" else f"what --{name.replace('_', '-')} names", value
+                    )
+    variables = map(os.environ.get, ("CELLRISK_POLICY", "CELLRISK_LEDGER_HEAD"))
+    keep_inputs("the settings", *(path for path in variables if path))
 
 
-TYPED = "cellrisk.typed"
-"""Where a command finds what was typed, among what its context knows."""
-CONFIG: Any = typer.Option(
-    metavar="FILE",
-    help=f"Settings file; without it, {SETTINGS_FILE} in this folder.",
-    callback=read_config,
-    is_eager=True,
-)
+FROM_FILE = f"Settings file; without it, {SETTINGS_FILE} in this folder."
+CONFIG: Any = typer.Option(metavar="FILE", help=FROM_FILE, callback=read_config, is_eager=True)
+Config = Annotated[Path | None, CONFIG]
 
 
 @dataclass(frozen=True)
 class OutputOptions:
-    """How the answer is given, and where further settings come from."""
+    """How the answer is printed, and where further settings come from."""
 
-    panel: ClassVar[str] = OUTPUT
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")] = False
-    config: Annotated[Path | None, CONFIG] = None
+    as_json: Annotated[bool, switch("--json", "Print one JSON document and nothing else.")] = False
+    config: Config = None
+
+    def say(self, document: dict[str, Any], text: str) -> None:
+        """Print one JSON document, or its text."""
+        say(json.dumps(document, allow_nan=False, ensure_ascii=False) if self.as_json else text)
+
+    def answer(
+        self,
+        result: Any,
+        raw: bool = True,
+        policies: Policies | None = None,
+        checks: dict[str, Any] | None = None,
+        everything: bool = False,
+        after: str = "",
+        drawn: Any = None,
+        **picture: Any,
+    ) -> None:
+        """Draw a result, and print it and its checks: sentences and tables, or one JSON document.
+
+        ``everything``: also what its first screen leaves out. ``after``: what follows the sentences; not in JSON.
+        ``drawn``: what a picture shows, if not the result.
+
+        What was computed from ``raw`` data carries the curator's note. ``policies``: those that were obeyed, if the
+        result does not report them itself; JSON also reports that there was none.
+        """
+        self.draw(result if drawn is None else drawn, **picture)
+        checked = {"check": {name: check.to_dict() for name, check in checks.items()}} if checks else {}
+        policy = {} if policies is None else {"policy": policies.to_dict()}
+        document = {**result.to_dict(), **checked, **policy, **({"note": CURATOR_NOTE} if raw else {})}
+        parts = [result, *([result.details] if everything else []), *(checks or {}).values()]
+        text = "\n\n".join(map(str, [*parts, *([policies.describe()] if policies else [])]))
+        self.say(document, f"{text}\n\n{CURATOR_NOTE}" if raw and CURATOR_NOTE not in text else text)
+        if after and not self.as_json:
+            say(f"\n{after}")
+
+    def draw(self, result: Any, **how: Any) -> None:
+        """Draw nothing; there is no option for it."""
+
+
+@dataclass(frozen=True)
+class PictureOptions(OutputOptions):
+    """How the answer is printed and drawn."""
+
+    plot: Annotated[Text, option("Write a picture: .svg, .png or .pdf.", "FILE")] = None
+
+    def __post_init__(self) -> None:
+        """Refuse a path that cannot be written before the work begins."""
+        if self.plot is not None:
+            from cellrisk.show.pictures import check_picture_path
+
+            check_picture_path(self.plot)
+
+    def draw(self, result: Any, **how: Any) -> None:
+        if self.plot is not None:
+            result.plot(self.plot, **how)
+
+
+@dataclass(frozen=True)
+class NumbersOptions(PictureOptions):
+    """How the answer is printed, drawn and written as numbers."""
+
+    csv: Annotated[Text, option("Write the numbers as a CSV file.", "FILE")] = None
+    spreadsheet_safe: SpreadsheetSafe = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.csv is not None:
+            check_writable(self.csv)
+
+    def draw(self, result: Any, **how: Any) -> None:
+        if self.csv is not None:
+            warn_of_formulas(result.to_csv(self.csv, spreadsheet_safe=self.spreadsheet_safe))
+        super().draw(result, **how)

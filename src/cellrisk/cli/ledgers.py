@@ -1,183 +1,129 @@
-"""The ledger's commands that keep the record: create, add, limit, list, show, verify, checkpoint, recover, export."""
+"""The commands of a ledger, and average: what releases have cost and revealed, and what one more would."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cellrisk.cli import parsing
-from cellrisk.cli.answers import answer, say_either, stop_above_limit, tell_formulas
-from cellrisk.cli.config import OutputOptions
-from cellrisk.cli.groups import (
-    MechanismOptions,
-    Number,
-    SpreadsheetSafe,
-    Text,
-    Texts,
-    Whole,
-    number,
-    option,
-    word,
-)
-from cellrisk.cli.program import PanelGroup
-from cellrisk.cli.recording import (
-    CohortFilter,
-    CohortOption,
-    EntryOptions,
-    LedgerOptions,
-    NewLedger,
-    WrittenLedgerOptions,
-    tell_head,
-)
-from cellrisk.errors import InvalidInput, argument
-from cellrisk.system import words
-from cellrisk.system.checks import read_number, require_within
-from cellrisk.system.text import aligned, number_of
+import cellrisk as cr
+from cellrisk.cli import options, parsing, recording
+from cellrisk.cli.config import OutputOptions, PictureOptions, list_typed, policies_of
+from cellrisk.cli.options import Number, Text, Texts, Whole, number, option, refuse_beside, share, whole, word
+from cellrisk.cli.output import stop_if_broken, warn_of_formulas
+from cellrisk.errors import CellriskError, InvalidInput, argument
+from cellrisk.system.checks import require_within
+from cellrisk.system.choices import MechanismName, OverallKind
+from cellrisk.system.formatting import aligned, number_of
 
 if TYPE_CHECKING:
-    from cellrisk.repeat.accounting.loss import Loss
-    from cellrisk.repeat.ledger import Entry, Ledger
-
-Operator = Annotated[words.Operator, word("How losses add up", words.Operator)]
-
-
-class LedgerGroup(PanelGroup):
-    """The command `cellrisk ledger`; alone, it shows its help."""
-
-    about = "The record of what was released, to whom, and what it cost."
-    panels: ClassVar = {
-        "Commands": {
-            **{
-                name: f"ledgers.{name}_command"
-                for name in ("create", "add", "limit", "list", "show", "verify", "checkpoint", "recover", "export")
-            },
-            "risk": "planning.risk_command",
-            "plan": "planning.plan_command",
-        }
-    }
-
-    def __init__(self, **given: Any) -> None:
-        super().__init__(no_args_is_help=True, **given)
+    from cellrisk.repeat.ledger import Entry
+ENTRY = "Number of an entry; without it, what each cohort has spent."
+DIGEST = "[0-9a-fA-F]{32}|[0-9a-fA-F]{64}"
+NEXT = "The sensitive attribute to release next; leave it out for counts of groups alone."
+STANDS_FOR = "Mechanism that stands for the total loss, if the release's own cannot."
 
 
 @dataclass(frozen=True)
-class LossOptions(MechanismOptions):
-    """What one release costs: by its mechanism, or as another tool states it."""
+class LossOptions(options.MechanismOptions):
+    """The privacy loss of one release: by its mechanism, or as another tool states it."""
 
-    mechanism: Annotated[words.MechanismName | None, word("How the noise is made", words.MechanismName)] = None  # type: ignore[assignment]
-    delta: Annotated[Number, number("For approximate DP.")] = None
-    rho: Annotated[Number, number("For concentrated DP, in place of epsilon.")] = None
+    mechanism: Annotated[MechanismName | None, word("Mechanism", MechanismName, "none")] = None  # type: ignore[assignment]
+    delta: Annotated[Number, number("Delta of approximate DP.")] = None
+    rho: Annotated[Number, number("Rho of concentrated DP, instead of epsilon.")] = None
 
-    @property
-    def given(self) -> bool:
-        return self.epsilon is not None or self.rho is not None
-
-    def loss(self) -> Loss:
+    def loss(self) -> cr.Loss:
         """The loss that these options describe."""
-        from cellrisk.repeat.accounting.loss import Loss
-
         if self.mechanism is not None:
             if self.rho is not None:
-                raise InvalidInput("--rho goes without --mechanism", fix="leave one of them out")
-            return Loss.of(self.one())
-        if self.threshold != MechanismOptions.threshold:
-            raise InvalidInput("--threshold goes with --mechanism", fix="name the mechanism, or leave it out")
+                raise InvalidInput("--rho and --mechanism cannot be combined", fix="leave one of them out")
+            return cr.Loss.of(self.one())
+        if self.threshold != options.MechanismOptions.threshold:
+            raise InvalidInput("--threshold requires --mechanism", fix="name the mechanism, or leave it out")
         if self.rho is not None:
             if self.epsilon is not None or self.delta:
-                raise InvalidInput("zCDP states a rho alone", fix=f"leave {argument('epsilon')} out")
-            return Loss.zcdp(self.rho, self.neighbours)
+                raise InvalidInput("--rho and --epsilon cannot be combined", fix="leave one of them out")
+            return cr.Loss.zcdp(self.rho, self.neighbours)
         if self.epsilon is None:
-            raise InvalidInput(
-                "is missing", option="epsilon", fix=f"give {argument('epsilon', 1)}, or {argument('rho', 0.1)}"
-            )
+            fix = f"give {argument('epsilon', 1)}, or {argument('rho', 0.1)}"
+            raise InvalidInput("is missing", option="epsilon", fix=fix)
         if self.delta:
-            return Loss.approximate(self.epsilon, self.delta, self.neighbours)
-        return Loss.pure(self.epsilon, self.neighbours)
+            return cr.Loss.approximate(self.epsilon, self.delta, self.neighbours)
+        return cr.Loss.pure(self.epsilon, self.neighbours)
 
 
-def create_command(ledger: WrittenLedgerOptions, output: OutputOptions) -> None:
+def create_command(ledger: recording.WrittenLedgerOptions, output: OutputOptions) -> None:
     """Make a new ledger.
 
-    With --head, or CELLRISK_LEDGER_HEAD, every write notes the last entry in a file outside the ledger, so that an
-    older copy in its place is found.
+    With --head, or CELLRISK_LEDGER_HEAD, every write notes the last entry in a file outside the ledger, so an older
+    copy of the ledger is found.
     """
     with ledger.open(create=True) as opened:
         line = opened.note_head()
-    told = f"A new ledger is at {opened.place}.\n{tell_head(line)}"
-    say_either({"ledger": ledger.ledger, "head": line}, told, output.as_json)
+    text = f"A new ledger is at {opened.location}.\n{recording.describe_head(line)}"
+    output.say({"ledger": ledger.ledger, "head": line}, text)
 
 
 def add_command(
-    ledger: EntryOptions,
+    ledger: recording.EntryOptions,
     loss: LossOptions,
     output: OutputOptions,
-    attribute: Annotated[
-        Text, option("The sensitive attribute; leave it out for counts of cells alone.", "COLUMN")
-    ] = None,
-    qid: Annotated[
-        Texts, option("Quasi-identifier: a column that others may know; several between commas.", "COLUMN")
-    ] = None,
+    attribute: Annotated[Text, option("The sensitive attribute, if there is one.", "COLUMN")] = None,
+    qid: options.Qid = None,
     file: Annotated[Text, option("The released file; its SHA-256 is recorded.", "FILE")] = None,
 ) -> None:
     """Record a release that was made.
 
     Give its mechanism, or the loss that another tool states: --epsilon 1, --epsilon 1 --delta 1e-6, or --rho 0.1.
     """
-    from cellrisk.repeat.ledger.entry import check_cohort, describe_release, read_loss
-
     given, names = loss.loss(), parsing.split_names(qid)
-    describe_release(attribute, names, read_loss(given), ledger.purpose)
-    if ledger.cohort is not None:
-        check_cohort(ledger.cohort)
     with ledger.open(create=ledger.new_ledger) as opened:
         entry = opened.add(attribute=attribute, quasi_identifiers=names, loss=given, file=file, **ledger.arguments())
-    tell_entry(opened, entry, output.as_json)
+    _print_entry(opened, entry, output)
 
 
 def limit_command(
-    ledger: WrittenLedgerOptions,
+    ledger: recording.WrittenLedgerOptions,
+    epsilon: Annotated[float, number("Largest total loss.")],
     output: OutputOptions,
-    epsilon: Annotated[Number, number("Largest total loss.")] = None,
     delta: Annotated[float, number("Delta of the limit; 0 is pure DP.")] = 0,
-    cohort: CohortOption = None,
-    operator: Operator = "tightest",
-    new_ledger: NewLedger = False,
+    cohort: recording.CohortOption = None,
+    method: recording.Method = "tightest",
+    new_ledger: recording.NewLedger = False,
 ) -> None:
     """Limit the total loss of the people in a cohort.
 
     A release that would exceed the limit is refused before any noise is drawn.
     """
-    if epsilon is None:
-        raise InvalidInput("no epsilon was given", fix="say the limit: --epsilon 2")
-    from cellrisk.repeat.ledger import Limit
-    from cellrisk.repeat.ledger.entry import check_cohort
-
-    limit: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "operator": operator}
-    Limit(cohort=check_cohort("everyone" if cohort is None else cohort), **limit)
     with ledger.open(create=new_ledger) as opened:
-        entry = opened.set_limit(opened.choose_cohort(cohort), **limit)
-    tell_entry(opened, entry, output.as_json)
+        entry = opened.set_limit(opened.choose_cohort(cohort), epsilon=epsilon, delta=delta, method=method)
+    _print_entry(opened, entry, output)
+
+
+def _print_entry(ledger: cr.Ledger, entry: Entry, output: OutputOptions) -> None:
+    """Print an entry that was written, and the line to note elsewhere."""
+    line = f"{ledger.id} {entry.number} {entry.digest}"
+    output.say({**entry.to_dict(), "head": line}, f"{entry}\n\n{recording.describe_head(line)}")
 
 
 def list_command(
-    ledger: LedgerOptions,
+    ledger: recording.LedgerOptions,
     output: OutputOptions,
-    cohort: CohortFilter = None,
+    cohort: recording.CohortFilter = None,
     kind: Annotated[Text, option("Only entries of this kind: cohort, limit or release.", "NAME")] = None,
 ) -> None:
-    """Every entry, in order, and the worst case of all releases to each cohort."""
+    """List every entry, in order, and the worst case of all releases about each cohort."""
     with ledger.open() as opened:
         entries, about = opened.entries(cohort, kind), str(opened)
         names = [cohort] if cohort is not None else [each.name for each in opened.cohorts()]
         worst = [(name, *opened.ceiling(name)) for name in names]
     rows = [[str(entry.number), entry.time[:19].replace("T", " "), entry.headline] for entry in entries]
     table = f"\n\n{aligned(['entry', 'time (UTC)', ''], rows, left=3)}" if rows else ""
-    told = [
-        f"{name}: {most.of_two if most is not None else f'the ceiling is not known: {why_not}.'}"
+    sentences = [
+        f"{name}: {most.of_two if most is not None else f'the worst case is not known: {why_not}.'}"
         for name, most, why_not in worst
         if most is None or most.releases
     ]
@@ -186,38 +132,29 @@ def list_command(
         for name, most, _ in worst
     ]
     document = {"entries": [entry.to_dict() for entry in entries], "cohorts": ceilings}
-    say_either(document, "\n\n".join([f"{about}{table}", *told]), output.as_json)
+    output.say(document, "\n\n".join([f"{about}{table}", *sentences]))
 
 
 def show_command(
-    ledger: LedgerOptions,
+    ledger: recording.LedgerOptions,
     output: OutputOptions,
-    entry: Annotated[
-        Whole,
-        typer.Argument(
-            metavar="[ENTRY]",
-            help="Number of an entry; without it, what each cohort has spent.",
-            parser=parsing.parse_whole,
-        ),
-    ] = None,
-    cohort: CohortFilter = None,
-    operator: Operator = "tightest",
-    delta: Annotated[
-        Number, option("The delta at which losses are added up.", "NUMBER", read_number, "the sum of theirs")
-    ] = None,
+    entry: Annotated[Whole, typer.Argument(metavar="[ENTRY]", help=ENTRY, parser=parsing.parse_whole)] = None,
+    cohort: recording.CohortFilter = None,
+    method: recording.Method = "tightest",
+    delta: Annotated[Number, number("Delta at which losses are added up.", default="the sum of theirs")] = None,
 ) -> None:
-    """One entry, or what each cohort has spent.
+    """Show one entry, or what each cohort has spent.
 
-    It adds up losses in every way that holds, and counts the tightest.
+    Losses are added up by every method that holds, and the smallest sum counts.
     """
     if delta is not None:
-        require_within("--delta", delta, least=0, below=1)
+        require_within("delta", delta, least=0, below=1)
     with ledger.open() as opened:
         if entry is not None:
-            answer(opened.entry(entry), output.as_json, raw=False)
+            output.answer(opened.entry(entry), raw=False)
             return
         names = [cohort] if cohort is not None else [each.name for each in opened.cohorts()]
-        found = [(name, opened.spent(name, operator, delta), opened.limit(name)) for name in names]
+        found = [(name, opened.spent(name, method, delta), opened.limit(name)) for name in names]
     cohorts = [
         {"cohort": name, "spent": spent.to_dict(), "limit": None if limit is None else limit.to_dict()}
         for name, spent, limit in found
@@ -225,98 +162,266 @@ def show_command(
     parts = []
     for name, spent, limit in found:
         bound = f"Limit: {limit.describe()}." if limit is not None else "No limit is set."
-        if spent.losses and spent.flavour == "pure":
-            bound += " With --delta 1e-6, say, the other ways of adding up are shown too."
+        if spent.losses and spent.dp_definition == "pure":
+            bound += " --delta 1e-6 shows the other methods of adding up."
         parts.append(f"{name}: {spent}\n{bound}")
-    say_either({"cohorts": cohorts}, "\n\n".join(parts) or "The ledger has no cohorts yet.", output.as_json)
+    output.say({"cohorts": cohorts}, "\n\n".join(parts) or "The ledger has no cohorts yet.")
 
 
 def verify_command(
-    ledger: LedgerOptions,
+    ledger: recording.LedgerOptions,
     output: OutputOptions,
-    head: Annotated[
-        Text, option("A digest noted elsewhere, or the file in which the head is noted.", "DIGEST|FILE")
-    ] = None,
+    head: Annotated[Text, option("A digest noted elsewhere, or the file that notes it.", "DIGEST|FILE")] = None,
     files: Annotated[bool, typer.Option(help="Also compare released files and their descriptions.")] = True,
     folder: Annotated[Texts, option("Also look here for descriptions of releases.", "FOLDER")] = None,
 ) -> None:
     """Check that everything is as it was written.
 
-    It finds edits, deletions, reordering and older copies, and exits with code 3 if there are any. It changes nothing.
+    Finds edits, deletions, reordering and older copies, and ends with exit code 3 if there are any. Changes nothing.
     """
-    digest = head is not None and re.fullmatch("[0-9a-fA-F]{32}|[0-9a-fA-F]{64}", head.strip()) is not None
-    for each in folder or []:
-        if not Path(each).is_dir():
-            raise InvalidInput("there is no such folder", got=each)
+    digest = head is not None and re.fullmatch(DIGEST, head.strip()) is not None
+    for name in folder or []:
+        if not Path(name).is_dir():
+            raise InvalidInput("the folder does not exist", got=name)
     if head is not None and not digest and not Path(head).is_file():
-        raise InvalidInput(
-            "--head is a digest of 64 hexadecimal digits, or a file that keeps the head",
-            fix="take the digest from what verify or show prints",
-        )
+        allowed = "a digest of 64 hexadecimal digits, or a file that notes it"
+        raise InvalidInput("cannot be read", option="head", allowed=allowed, fix="ledger checkpoint prints the digest")
     with ledger.open(head=None if digest else head) as opened:
         found = opened.verify(head=head if digest else None, files=files, folders=folder or [])
-    answer(found, output.as_json, raw=False)
-    if not found.ok:
-        stop_above_limit("the ledger is not as it was written")
+    output.answer(found, raw=False)
+    stop_if_broken([] if found.ok else ["the ledger is not as it was written"])
 
 
-def checkpoint_command(ledger: WrittenLedgerOptions, output: OutputOptions) -> None:
-    """The ledger's last entry, to be noted elsewhere: its id, number and digest.
+def checkpoint_command(ledger: recording.WrittenLedgerOptions, output: OutputOptions) -> None:
+    """Print the ledger's id, and the number and digest of its last entry, to be noted elsewhere.
 
     With --head, or CELLRISK_LEDGER_HEAD, it is noted in that file, and later writes check the ledger against it.
     """
     with ledger.open() as opened:
         line = opened.note_head()
-    say_either({"head": line}, line, output.as_json)
+    output.say({"head": line}, line)
 
 
 def recover_command(
-    ledger: WrittenLedgerOptions,
+    ledger: recording.WrittenLedgerOptions,
     folder: Annotated[str, typer.Argument(metavar="FOLDER", help="Where releases were written.")],
     output: OutputOptions,
 ) -> None:
     """Finish or remove what killed processes have left in a folder.
 
-    A release whose entry was written is moved into its place; files without an entry are removed. Every release into
-    the folder does this first.
+    Moves a release into place if its entry was written, and removes files without an entry. Every release into the
+    folder does this first.
     """
     with ledger.open() as opened:
         done = opened.recover(folder)
     finished = ", ".join(done.finished) or "nothing"
-    told = f"Moved into place: {finished}. Removed: {number_of(done.removed, 'release')} without an entry."
+    text = f"Moved into place: {finished}. Removed: {number_of(done.removed, 'release')} without an entry."
     if done.left:
-        told += f" Left alone: {number_of(done.left, 'release')} being written, or not as an entry says."
-    say_either({**done._asdict(), "finished": list(done.finished)}, told, output.as_json)
+        text += f" Left alone: {number_of(done.left, 'release')} being written, or not as an entry says."
+    output.say({**done._asdict(), "finished": list(done.finished)}, text)
 
 
 def export_command(
-    ledger: LedgerOptions,
+    ledger: recording.LedgerOptions,
+    output: Annotated[str, option("File: .jsonl, .csv, or .yaml for the registry of deployments.", "FILE")],
     settings: OutputOptions,
-    output: Annotated[
-        Text, option("File to write: .jsonl, .csv, or .yaml for the registry of deployments.", "FILE")
-    ] = None,
-    form: Annotated[
-        Text, option("json-lines, csv or registry, if the ending of the file does not say.", "NAME")
-    ] = None,
-    cohort: CohortFilter = None,
-    spreadsheet_safe: SpreadsheetSafe = False,
+    form: Annotated[Text, option("json-lines, csv or registry, if the file's ending does not tell.", "NAME")] = None,
+    cohort: recording.CohortFilter = None,
+    spreadsheet_safe: options.SpreadsheetSafe = False,
 ) -> None:
     """Write the entries to a file: JSON lines, CSV, or YAML for the registry of deployments."""
     from cellrisk.show.reporting.ledger_export import export_entries, refuse_released
 
-    if output is None:
-        raise InvalidInput("no output file was given", fix="name it: --output ledger.jsonl")
     with ledger.open() as opened:
         entries = opened.entries(cohort)
         refuse_released(opened.entries(), Path(output))
     written = export_entries(entries, output, form, spreadsheet_safe=spreadsheet_safe)
     if "csv" in (form, written.suffix.lower().lstrip(".") if form is None else None):
-        tell_formulas(written)
-    told = f"{number_of(len(entries), 'entry', 'entries')} written to {written}."
-    say_either({"file": str(written), "entries": len(entries)}, told, settings.as_json)
+        warn_of_formulas(written)
+    text = f"{number_of(len(entries), 'entry', 'entries')} written to {written}."
+    settings.say({"file": str(written), "entries": len(entries)}, text)
 
 
-def tell_entry(ledger: Ledger, entry: Entry, as_json: bool) -> None:
-    """Prints an entry that was written, and what is worth noting elsewhere."""
-    line = f"{ledger.id} {entry.number} {entry.digest}"
-    say_either({**entry.to_dict(), "head": line}, f"{entry}\n\n{tell_head(line)}", as_json)
+@dataclass(frozen=True)
+class CohortTableOptions(options.TableOptions):
+    """Where the records of the cohort are; the columns of earlier releases are taken from the ledger."""
+
+    source: Annotated[Text, typer.Argument(metavar="[FILE]", help="The cohort's records.")] = None  # type: ignore[assignment]
+
+    def cover(self, steps: list[cr.Step], attribute: str | None) -> cr.FrequencyTable:
+        """The table with the columns of all releases, and those that are named here."""
+        quasi = [name for step in steps for name in step.quasi_identifiers or ()] + parsing.split_names(self.qid)
+        released = [step.attribute for step in steps] + [attribute]
+        sensitive = [name for name in released if name is not None] + parsing.split_names(self.sensitive)
+        return self.tabulate(qid=list(dict.fromkeys(quasi)), sensitive=list(dict.fromkeys(sensitive)))
+
+
+@dataclass(frozen=True)
+class SequenceOptions(options.PriorOptions):
+    """How losses are added up, and which risk is assessed at their sum."""
+
+    measure: options.OneMeasure = None
+    form: options.OneForm = None
+    method: recording.Method = "tightest"
+    total_delta: recording.TotalDelta = None
+    assess_as: Annotated[Text, option(STANDS_FOR, "NAME")] = None
+
+    def arguments(self) -> dict[str, Any]:
+        if self.total_delta is not None:
+            require_within("total_delta", self.total_delta, least=0, below=1)
+        names = ("measure", "form", "method", "total_delta", "assess_as", "priors")
+        given = {name: getattr(self, name) for name in names}
+        return {name: value for name, value in given.items() if value is not None}
+
+
+def risk_command(
+    context: typer.Context,
+    ledger: recording.LedgerOptions,
+    table: CohortTableOptions,
+    sequence: SequenceOptions,
+    output: PictureOptions,
+    cohort: recording.CohortOption = None,
+    by: Annotated[str, option("Axis of the picture: loss or release.", "NAME")] = "loss",
+) -> None:
+    """The risk after each release so far.
+
+    Prints the risk of each attribute at the total loss by then, the overall risk of the groups, the people revealed
+    because of their own record, and the worst case for one record after all these releases.
+    """
+    if table.source is None:
+        raise InvalidInput("no records were given", fix="name their file after the ledger")
+    asked = sequence.arguments()
+    with ledger.open() as opened:
+        steps = _list_steps(opened, opened.choose_cohort(cohort))
+    if not steps:
+        raise InvalidInput("the ledger has no releases about this cohort yet", fix="look ahead with ledger plan")
+    found = cr.assess_sequence(table.cover(steps, None), steps, **asked)
+    output.answer(found, by=by, policies=policies_of(context))
+
+
+def plan_command(
+    context: typer.Context,
+    ledger: recording.LedgerOptions,
+    table: CohortTableOptions,
+    loss: LossOptions,
+    sequence: SequenceOptions,
+    output: OutputOptions,
+    attribute: Annotated[Text, option(NEXT, "COLUMN")] = None,
+    cohort: recording.CohortOption = None,
+    max_caused: Annotated[Number, share("Largest share of people revealed because of their own record.")] = None,
+    max_ceiling: Annotated[Number, share("Largest worst case for one record; requires no records.")] = None,
+    max_risk: Annotated[Number, share("Largest overall risk of the groups.")] = None,
+    overall: Annotated[OverallKind, word("How the risks of a group's attributes are combined", OverallKind)] = "max",
+) -> None:
+    """What one more release would cost and reveal, or the largest epsilon that it may have.
+
+    With --epsilon it prints the total loss, the figures to decide by and the overall risk after that release. With
+    --max-caused, --max-ceiling or --max-risk it finds the largest epsilon within these limits. Without FILE, it only
+    adds up losses. Ends with exit code 3 if the ledger would refuse the release, or no epsilon keeps the limits.
+    """
+    asked, policies = sequence.arguments(), policies_of(context)
+    limits: dict[str, Any] = {"max_risk": max_risk, "max_caused": max_caused, "max_ceiling": max_ceiling}
+    limited = [name for name, limit in limits.items() if limit is not None]
+    if table.source is None:
+        records = {*asdict(table), "measure", "form", *asdict(options.PriorOptions())} - {"source", "qid"}
+        unused = [*list_typed(context, *sorted(records)), *(name for name in limited if name != "max_ceiling")]
+        refuse_beside("without the cohort's records, only losses are added up", unused)
+    if bool(limited) == (loss.epsilon is not None or loss.rho is not None):
+        allowed = "either --epsilon 0.5, or limits: --max-caused 0.01, --max-ceiling 0.75"
+        raise InvalidInput("nothing to plan was given", allowed=allowed)
+    quasi = parsing.split_names(table.qid) or None
+    with ledger.open() as opened:
+        name = opened.choose_cohort(cohort)
+        steps = _list_steps(opened, name)
+        losses: list[Any] = []
+        planned, refusals = None, []
+        if not limited:
+            planned = loss.loss()
+            losses = [*opened.losses(name), planned]
+            try:
+                opened.check(planned, name)
+            except CellriskError as refusal:
+                refusals = [str(refusal)]
+            refusals += policies.breaches_without_data(loss.one()) if loss.mechanism is not None else []
+    covered = None if table.source is None else table.cover(steps, attribute)
+    if planned is not None and covered is None:
+        _answer_losses(losses, sequence, refusals, output)
+    elif planned is not None and covered is not None:
+        output.answer(cr.plan(covered, steps, cr.Step(planned, attribute, quasi), **asked), policies=policies)
+    else:
+        from cellrisk.decide.limits import RiskDefinition, read_limits
+
+        if max_risk is not None:
+            words = {name: asked[name] for name in ("measure", "form") if name in asked}
+            policies.check_tighter(read_limits(max_risk=min(max_risk, 1.0), risk=RiskDefinition(**words)))
+        found = cr.largest_epsilon(
+            covered,
+            steps,
+            mechanism=loss.mechanism or "geometric",
+            attribute=attribute,
+            delta=loss.delta,
+            kind=overall,
+            quasi_identifiers=quasi,
+            neighbours=loss.neighbours,
+            threshold=loss.threshold,
+            policy=policies,
+            **limits,
+            **asked,
+        )
+        output.answer(found, raw=covered is not None, policies=policies)
+        refusals = [] if found.admissible else ["no epsilon keeps the limits"]
+    stop_if_broken(refusals)
+
+
+def _list_steps(ledger: cr.Ledger, cohort: str) -> list[cr.Step]:
+    """Return the releases about the people of a cohort: on it, and on those that contain it, in their order."""
+    known = cohort in {each.name for each in ledger.cohorts()}
+    entries = [entry for entry in ledger.covering(cohort) if entry.kind == "release"] if known else []
+    return [cr.Step(entry.loss, entry.attribute, entry.quasi_identifiers or None) for entry in entries if entry.loss]
+
+
+def _answer_losses(losses: list[Any], sequence: SequenceOptions, refusals: list[str], output: OutputOptions) -> None:
+    """Print what releases cost before and after the planned one."""
+    from cellrisk.show.wording.composition import say_ceiling
+
+    before = cr.compose(losses[:-1], method=sequence.method, delta=sequence.total_delta)
+    after = cr.compose(losses, method=sequence.method, delta=sequence.total_delta)
+    document = {
+        "before": {**before.to_dict(), "ceiling": before.ceiling},
+        "after": {**after.to_dict(), "ceiling": after.ceiling},
+        "refused": "; ".join(refusals) or None,
+    }
+    text = f"Before: {before.headline} {say_ceiling(before)}\nAfter: {after}\n\n{say_ceiling(after)}"
+    output.say(document, text)
+
+
+def average_command(
+    context: typer.Context,
+    releases: Annotated[int, whole("How many times the table is released.")],
+    table: options.TableOptions,
+    mechanism: options.MechanismOptions,
+    priors: options.PriorOptions,
+    output: OutputOptions,
+    measure: options.Measures = None,
+    form: options.Forms = None,
+    weights: options.SeveralWeights = None,
+    method: recording.Method = "tightest",
+    total_delta: recording.TotalDelta = None,
+) -> None:
+    """The same table released several times.
+
+    Compares the risk from an attacker who averages the releases with that of one release at their total loss.
+    """
+    from cellrisk.repeat.averaging import average
+
+    chosen = {"measures": measure, "forms": form, "weights": weights}
+    found = average(
+        table.tabulate(),
+        mechanism.one(),
+        releases=releases,
+        method=method,
+        total_delta=total_delta,
+        priors=priors.priors,
+        **{name: parsing.split_names(given) or None for name, given in chosen.items()},  # type: ignore[arg-type]
+    )
+    output.answer(found, policies=policies_of(context))

@@ -1,21 +1,57 @@
-"""The commands, put together. Each is loaded when it is asked for: to run one, the options of thirty others need not be
-read."""
+"""The commands, put together. Each is loaded when it is asked for, so one command does not load the others."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import MISSING, fields, is_dataclass
 from importlib import import_module
-from inspect import isfunction
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, cast, get_type_hints
 
 import typer
 from typer.core import TyperGroup
 
-from cellrisk.cli.groups import grouped
-from cellrisk.cli.help_panels import OTHER, PanelCommand
+from cellrisk.cli.config import keep_given_files
+from cellrisk.cli.help import Command
+from cellrisk.cli.options import standard_input_as_file
+from cellrisk.system.atomic import inputs_of_one_command
 
 
-class LoadedCommands(Mapping[str, Any]):
+def flatten(command: Callable[..., None]) -> Callable[..., None]:
+    """Return a function with one parameter for each option of the command's groups, as Typer reads it."""
+    parameters: list[inspect.Parameter] = []
+    groups: dict[str, Any] = {}
+    for name, hint in inspect.get_annotations(command, eval_str=True).items():
+        if is_dataclass(hint):
+            groups[name] = hint
+            hints = get_type_hints(hint, include_extras=True)
+            parameters += [_parameter(field.name, hints[field.name], field.default) for field in fields(hint)]
+        elif name != "return":
+            parameters.append(_parameter(name, hint, inspect.signature(command).parameters[name].default))
+    parameters.sort(key=lambda parameter: parameter.default is not inspect.Parameter.empty)
+
+    def run(**given: Any) -> None:
+        with inputs_of_one_command(), standard_input_as_file(given):
+            keep_given_files(given)
+            grouped = {
+                name: kind(**{field.name: given.pop(field.name) for field in fields(kind)})
+                for name, kind in groups.items()
+            }
+            command(**given, **grouped)
+
+    run.__name__, run.__doc__ = command.__name__, command.__doc__
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return run
+
+
+def _parameter(name: str, hint: Any, default: Any) -> inspect.Parameter:
+    required = default is MISSING or default is inspect.Parameter.empty
+    given = inspect.Parameter.empty if required else default
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=given, annotation=hint)
+
+
+class LazyCommands(Mapping[str, Any]):
     """The commands of a group by their names; each is made when it is first looked up."""
 
     def __init__(self, panels: Mapping[str, Mapping[str, str]]) -> None:
@@ -31,70 +67,85 @@ class LoadedCommands(Mapping[str, Any]):
     def __getitem__(self, name: str) -> Any:
         if name not in self._made:
             found = self.find(name)
-            self._made[name] = _make_command(name, found) if isfunction(found) else found(name=name)
+            if isinstance(found, type):
+                self._made[name] = found(name=name)
+            else:
+                alone = typer.Typer(add_completion=False, rich_markup_mode=None)
+                alone.command(name, cls=Command)(flatten(found))
+                self._made[name] = typer.main.get_command(alone)
         return self._made[name]
 
     def find(self, name: str) -> Any:
-        """The function of a command, or the class of a group of commands."""
+        """Return the function of a command, or the class of a group."""
         module, _, attribute = self._places[name].rpartition(".")
         return getattr(import_module(f"cellrisk.cli.{module}"), attribute)
 
 
-def _make_command(name: str, function: Any) -> Any:
-    """A function as a command."""
-    alone = typer.Typer(add_completion=False, rich_markup_mode=None)
-    alone.command(name, cls=PanelCommand)(grouped(function))
-    return typer.main.get_command(alone)
-
-
-class PanelGroup(TyperGroup):
-    """A command with commands below it, which stand in panels too, each with the first sentence of its help."""
+class Group(TyperGroup):
+    """A command with commands below it, printed in panels with the first sentence of their help."""
 
     about: ClassVar[str] = ""
-    """The help of a group below another."""
     panels: ClassVar[dict[str, dict[str, str]]]
-    """Where each command is, by its panel and its name: the module of this room, and the function or the group."""
+    """The module and the function, or the class, of each command by panel and name."""
 
     def __init__(self, **given: Any) -> None:
         super().__init__(**{"help": self.about, "rich_markup_mode": None, **given})
-        self.known = LoadedCommands(self.panels)
+        self.known = LazyCommands(self.panels)
         self.commands = cast(Any, self.known)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """The options, then the commands."""
-        records = [each.get_help_record(ctx) for each in self.get_params(ctx)]
-        with formatter.section(OTHER):
+        records = [parameter.get_help_record(ctx) for parameter in self.get_params(ctx)]
+        with formatter.section("Options"):
             formatter.write_dl([record for record in records if record is not None])
         self.format_commands(ctx, formatter)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """The commands by their panels; what they do is known before their options are."""
         for panel, commands in self.panels.items():
             with formatter.section(panel):
                 formatter.write_dl([(name, _first_sentence(self.known.find(name))) for name in commands])
 
 
 def _first_sentence(command: Any) -> str:
-    told = str(command.__doc__ if isfunction(command) else command.about)
-    return " ".join(told.partition("\n\n")[0].split())
+    text = str(getattr(command, "about", command.__doc__))
+    return " ".join(text.partition("\n\n")[0].split())
 
 
-class Program(PanelGroup):
-    """The command `cellrisk` itself."""
+class LedgerGroup(Group):
+    """The command `cellrisk ledger`; alone, it prints its help."""
+
+    about = "The record of what was released, about which people, and what it cost."
+    names: ClassVar = "create add limit list show verify checkpoint recover export risk plan"
+    panels: ClassVar = {"Commands": {name: f"ledgers.{name}_command" for name in names.split()}}
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(no_args_is_help=True, **given)
+
+
+class SetGroup(Group):
+    """The command `cellrisk together`; a set file instead of a command's name is assessed."""
+
+    about = "Several tables about the same people: cellrisk together SET, or a command below."
+    panels: ClassVar = {"Commands": {name: f"sets.{name}_command" for name in ("assess", "split", "release", "report")}}
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if args and args[0] not in self.commands and args[0] != "--help":
+            args = ["assess", *args]
+        return super().parse_args(ctx, args)
+
+
+class Program(Group):
+    """The command `cellrisk`."""
 
     panels: ClassVar = {
-        "Start": {"demo": "commands.demo_command", "serve": "serving.serve_command"},
-        "Look at a table": {
-            "inspect": "commands.inspect_command",
-            "assess": "commands.assess_command",
-            "explain": "decisions.explain_command",
-        },
+        "Start": {"demo": "tables.demo_command", "serve": "serving.serve_command"},
+        "Look at a table": {name: f"tables.{name}_command" for name in ("inspect", "assess", "explain")},
         "Decide": {
-            "curve": "decisions.curve_command",
-            "choose": "decisions.choose_command",
-            "utility": "decisions.utility_command",
+            "curve": "tables.curve_command",
+            "choose": "tables.choose_command",
+            "choose-private": "releases.choose_private_command",
+            "utility": "tables.utility_command",
             "report": "reports.report_command",
-            "simulate": "releases.simulate_command",
+            "simulate": "tables.simulate_command",
         },
         "Publish": {
             "release": "releases.release_command",
@@ -102,9 +153,9 @@ class Program(PanelGroup):
             "audit": "releases.audit_command",
         },
         "Several releases": {
-            "average": "planning.average_command",
-            "together": "sets.SetGroup",
-            "ledger": "ledgers.LedgerGroup",
+            "average": "ledgers.average_command",
+            "together": "program.SetGroup",
+            "ledger": "program.LedgerGroup",
         },
     }
 
@@ -112,7 +163,7 @@ class Program(PanelGroup):
 app = typer.Typer(
     name="cellrisk",
     cls=Program,
-    help="What a frequency table that is published with differential privacy still gives away about people.",
+    help="The disclosure risk of frequency tables published with noise.",
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )

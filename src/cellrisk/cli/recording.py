@@ -2,47 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cellrisk.cli.groups import Text, number, option
-from cellrisk.cli.help_panels import LEDGER
+import cellrisk as cr
+from cellrisk.cli.options import Number, Text, number, option, switch, word
 from cellrisk.errors import InvalidInput
+from cellrisk.system import choices
 
 if TYPE_CHECKING:
-    from cellrisk.noise.mechanisms import Mechanism
-    from cellrisk.publish.releasing.parents import Parents
-    from cellrisk.repeat.accounting.loss import Loss
-    from cellrisk.repeat.ledger import Ledger
-
-CohortOption = Annotated[Text, option("The group of people covered.", "NAME", default="the ledger's only cohort")]
+    from cellrisk.publish.releasing.published_totals import PublishedTotals
+CohortOption = Annotated[Text, option("The people whom the data are about.", "NAME", default="the only cohort")]
 CohortFilter = Annotated[Text, option("Only this cohort.", "NAME", default="all cohorts")]
-NewLedger = Annotated[bool, typer.Option("--new-ledger", help="Make this ledger; refused if it exists.")]
+NewLedger = Annotated[bool, switch("--new-ledger", "Make this ledger; refused if it exists.")]
+Method = Annotated[choices.CompositionMethod, word("How losses add up", choices.CompositionMethod)]
+TotalDelta = Annotated[Number, number("Delta of all releases together.", default="the sum of theirs")]
 
 
 @dataclass(frozen=True)
 class LedgerOptions:
     """Which ledger it is."""
 
-    panel: ClassVar[str] = LEDGER
     ledger: Annotated[str, typer.Argument(metavar="LEDGER", help="An SQLite file, or a PostgreSQL address.")]
     wait: Annotated[float, number("Seconds to wait for a ledger that is in use.", "SECONDS")] = 30
 
     @contextmanager
-    def open(self, *, create: bool = False, head: str | None = None) -> Iterator[Ledger]:
-        """A ledger for the length of a block. One that is made for it is gone again where the block is refused."""
-        from cellrisk.repeat.ledger import Ledger
-
-        with Ledger(self.ledger, create=create, wait=self.wait, head=head) as opened:
+    def open(self, *, create: bool = False, head: str | None = None) -> Iterator[cr.Ledger]:
+        """Open a ledger for a block, checked against its noted head; one made for the block is removed if it fails."""
+        noted = head or getattr(self, "head", None)
+        with cr.Ledger(self.ledger, create=create, wait=self.wait, head=noted) as ledger:
             try:
-                yield opened
+                yield ledger
             except BaseException:
                 if create:
-                    opened.remove_unused()
+                    ledger.remove_unused()
                 raise
 
 
@@ -50,13 +47,7 @@ class LedgerOptions:
 class WrittenLedgerOptions(LedgerOptions):
     """Which ledger is written to, and where its last entry is noted."""
 
-    head: Annotated[Text, option("File in which the last entry is noted, and checked before each write.", "FILE")] = (
-        None
-    )
-
-    def open(self, *, create: bool = False, head: str | None = None) -> AbstractContextManager[Ledger]:  # type: ignore[override]
-        """A ledger that is checked against its noted head."""
-        return super().open(create=create, head=head or self.head)
+    head: Annotated[Text, option("File that notes the last entry, checked before each write.", "FILE")] = None
 
 
 @dataclass(frozen=True)
@@ -64,22 +55,14 @@ class EntryOptions(WrittenLedgerOptions):
     """What the ledger notes of a release beside its loss."""
 
     cohort: CohortOption = None
-    new_cohort: Annotated[
-        bool, typer.Option("--new-cohort", help="The cohort is new: its people are in no other, or in --part-of.")
-    ] = False
+    new_cohort: Annotated[bool, switch("--new-cohort", "The cohort is new: its people are in no other.")] = False
     part_of: Annotated[Text, option("The cohort that the new one is part of.", "NAME")] = None
-    purpose: Annotated[str, option("What the release is for, in your words.", "TEXT")] = ""
+    purpose: Annotated[str, option("What the release is for.", "TEXT")] = ""
     new_ledger: NewLedger = False
 
     def arguments(self) -> dict[str, Any]:
-        """Arguments of `Ledger.add` and `Ledger.save`, which choose the cohort where none was named."""
+        """Arguments of `Ledger.add` and `Ledger.save`, which choose the cohort if none is named."""
         return {name: getattr(self, name) for name in ("cohort", "new_cohort", "part_of", "purpose")}
-
-    def arguments_of_figure(self, ledger: Ledger | None) -> dict[str, Any]:
-        """Arguments of functions that record a figure, with the cohort chosen; none where there is no ledger."""
-        if ledger is None:
-            return {}
-        return {**self.arguments(), "cohort": ledger.choose_cohort(self.cohort, new=self.new_cohort)}
 
 
 @dataclass(frozen=True)
@@ -89,54 +72,45 @@ class RecordOptions(EntryOptions):
     ledger: Annotated[Text, option("Record the loss in this ledger; refused beyond its limits.", "LEDGER")] = None  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
-        if self.ledger is None and (self.cohort or self.new_cohort or self.part_of or self.purpose):
-            raise InvalidInput("a cohort and a purpose are recorded in a ledger", fix="name one: --ledger releases.db")
-        if self.ledger is None and (self.new_ledger or self.head):
-            raise InvalidInput("--new-ledger and --head go with a ledger", fix="name one: --ledger releases.db")
+        noted = (self.cohort, self.new_cohort, self.part_of, self.purpose, self.new_ledger, self.head)
+        if self.ledger is None and any(noted):
+            raise InvalidInput(
+                "a cohort, a purpose, --new-ledger and --head require a ledger", fix="name one: --ledger releases.db"
+            )
 
-    def opened(self) -> AbstractContextManager[Ledger | None]:
-        """The ledger, so that one which is not there is refused before any long work begins; None where none was named,
-        and for a new one, which is made only for a release that is ready."""
+    def opened(self) -> AbstractContextManager[cr.Ledger | None]:
+        """The ledger, so a missing one is refused before any long work begins; None if none was named, and for a new
+        one, which is made only for a release that is ready."""
         return nullcontext() if self.ledger is None or self.new_ledger else self.open()
 
-    def shown(self) -> AbstractContextManager[Ledger | None]:
-        """The ledger that a report shows; what could only be written into it is refused."""
-        if self.purpose or self.new_ledger or self.new_cohort or self.part_of:
-            raise InvalidInput(
-                "a report shows a ledger and writes nothing into it",
-                fix="leave --purpose, --new-ledger, --new-cohort and --part-of out; release takes them",
-            )
-        return self.opened()
-
-    def choose_cohort(self, ledger: Ledger | None) -> str:
-        """The cohort that a report is about; of no ledger, everyone."""
-        return "everyone" if ledger is None else ledger.choose_cohort(self.cohort)
-
-    def opened_or_new(self, ledger: Ledger | None) -> AbstractContextManager[Ledger | None]:
-        """The ledger that is open, or the new one that was asked for; None where none was named."""
+    def opened_or_new(self, ledger: cr.Ledger | None) -> AbstractContextManager[cr.Ledger | None]:
+        """The ledger that is open, or the new one that was asked for; None if none was named."""
         return nullcontext(ledger) if self.ledger is None or ledger is not None else self.open(create=True)
 
-    def check(self, ledger: Ledger | None, loss: Mechanism | Loss) -> None:
-        """Refuses a release past a limit of the ledger before any noise is drawn; of a new one, a name that it cannot
-        keep."""
+    def check(self, ledger: cr.Ledger | None, loss: cr.Mechanism | cr.Loss) -> None:
+        """Refuse a release beyond a limit of the ledger before any noise is drawn."""
         if ledger is not None:
             ledger.check(loss, self.cohort, new_cohort=self.new_cohort, part_of=self.part_of)
-        elif self.ledger is not None:
-            from cellrisk.repeat.ledger.entry import LONGEST_PURPOSE, check_cohort, check_text
 
-            check_text("the purpose", self.purpose, LONGEST_PURPOSE, empty=True)
-            check_cohort("everyone" if self.cohort is None else self.cohort)
-
-    def save(self, ledger: Ledger | None, released: Any, output: str, **how: Any) -> str:
-        """Saves what is released, with its entry where there is a ledger; says where that stands."""
+    def save(self, ledger: cr.Ledger | None, released: Any, output: str, **how: Any) -> str:
+        """Save what is released, with its entry if there is a ledger; return the sentences about the entry."""
         with self.opened_or_new(ledger) as opened:
             if opened is None:
                 released.save(output, **how)
                 return ""
-            return f" {self.tell(opened.id, opened.save(released, output, **how, **self.arguments()))}"
+            return f" {self.describe(opened.id, opened.save(released, output, **how, **self.arguments()))}"
 
-    def tell_parents(self, ledger: Ledger | None, parents: Parents | None) -> str:
-        """Says so where the loss of parent counts, which a release shows, is not in the ledger; else nothing."""
+    def figure(self, opened: cr.Ledger | None, make: Callable[..., Any], *given: Any, **asked: Any) -> tuple[Any, str]:
+        """Make a figure that records its loss first, and return it with the sentences about its entry."""
+        with self.opened_or_new(opened) as ledger:
+            if ledger is None:
+                return make(*given, **asked), ""
+            cohort = ledger.choose_cohort(self.cohort, new=self.new_cohort)
+            found = make(*given, **asked, **{**self.arguments(), "cohort": cohort, "ledger": ledger})
+            return found, self.describe(ledger.id, ledger.head)
+
+    def describe_parents(self, ledger: cr.Ledger | None, parents: PublishedTotals | None) -> str:
+        """Return a warning if the loss of published parent counts is not in the ledger; else nothing."""
         if self.ledger is None or parents is None:
             return ""
         from cellrisk.repeat.ledger.descriptions import digest_set
@@ -147,14 +121,24 @@ class RecordOptions(EntryOptions):
         path, sha256 = parents.path, parents.sha256
         if path is not None and sha256 is not None and digests & {sha256, digest_set(path, sha256)}:
             return ""
-        unbooked = f"are not an entry for '{cohort}' in this ledger: their loss is not in it."
-        return f"The parent counts in {parents.name} {unbooked}"
+        return f"The parent counts in {parents.name} have no entry for '{cohort}' in this ledger: it lacks their loss."
 
-    def tell(self, ledger: str, entry: Any) -> str:
-        """Where an entry stands, in the ledger with this id."""
+    def describe(self, ledger: str, entry: Any) -> str:
+        """Return where an entry is, in the ledger with this id."""
         line = f"{ledger} {entry.number} {entry.digest}"
-        return f"Recorded in {self.ledger} as entry {entry.number}.\n{tell_head(line)}"
+        return f"Recorded in {self.ledger} as entry {entry.number}.\n{describe_head(line)}"
 
 
-def tell_head(line: str) -> str:
+@dataclass(frozen=True)
+class ShownLedgerOptions(LedgerOptions):
+    """The ledger whose budget a report shows."""
+
+    ledger: Annotated[Text, option("Show what this ledger has spent.", "LEDGER")] = None  # type: ignore[assignment]
+    cohort: CohortOption = None
+
+    def opened(self) -> AbstractContextManager[cr.Ledger | None]:
+        return nullcontext() if self.ledger is None else self.open()
+
+
+def describe_head(line: str) -> str:
     return f"Head, to be noted elsewhere: {line}"

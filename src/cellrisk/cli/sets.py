@@ -1,128 +1,181 @@
-"""The commands that look at several tables together."""
+"""The commands on several tables about the same people: together assess, split, release and report."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import typer
 
-from cellrisk.cli.answers import answer, check_outputs, stop_above_limit
-from cellrisk.cli.config import OutputOptions, policy_of
-from cellrisk.cli.groups import GateOptions, Number, Numbers, Text, number, option, whole
-from cellrisk.cli.program import PanelGroup
-from cellrisk.cli.progress import progress_bar
+import cellrisk as cr
+from cellrisk.cli import options, parsing
+from cellrisk.cli.config import TYPED, OutputOptions, PictureOptions, policies_of
+from cellrisk.cli.options import Number, Numbers, Text, number, option, switch, whole
+from cellrisk.cli.output import progress_bar, stop_if_broken
+from cellrisk.cli.recording import RecordOptions, ShownLedgerOptions
+from cellrisk.cli.releases import ReleaseOptions
+from cellrisk.cli.reports import MOST_DIGESTS, DocumentOptions, Public
 from cellrisk.errors import InvalidInput
-from cellrisk.system.checks import read_number, read_numbers
+from cellrisk.system.atomic import keep_inputs
+from cellrisk.system.checks import read_number
 
-USUAL = "assess"
-SetFile = Annotated[
-    Path,
-    typer.Argument(metavar="SET", help="TOML file that names the source, what all tables share, and each [[table]]."),
-]
-
-
-class SetGroup(PanelGroup):
-    """The command `cellrisk together`; a set file in the place of a command's name is assessed."""
-
-    about = "Several tables about the same people, released together: cellrisk together SET, or a command below."
-    panels: ClassVar = {"Commands": {USUAL: "sets.together_command", "split": "sets.split_command"}}
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        if args and args[0] not in self.commands and args[0] != "--help":
-            args = [USUAL, *args]
-        return super().parse_args(ctx, args)
+DESCRIBED = "TOML file that names the source, what all tables share, and each [[table]]."
+SetFile = Annotated[Path, typer.Argument(metavar="SET", help=DESCRIBED)]
+Certainty = Annotated[Numbers, option(options.CERTAINTY, "SHARES", parsing.parse_shares, "none")]
+Use = Annotated[Numbers, option("How much each table is used.", "NUMBERS", parsing.parse_numbers, "all alike")]
+Weight = Annotated[Text, option("With --certainty: weight of each further table, up to 1, or fit.", "WEIGHT")]
+TABLE_WORDS = ("bins", "mechanism", "epsilon", "delta", "neighbours", "threshold")
+"""What a set file gives for the tables, and not for the records."""
 
 
-def together_command(
+def assess_command(
     context: typer.Context,
     set_file: SetFile,
-    output: OutputOptions,
-    gates: GateOptions,
-    check: Annotated[bool, typer.Option("--check", help="Compare with simulated releases; print z-scores.")] = False,
-    releases: Annotated[int, whole("Releases that --check simulates.")] = 1000,
+    output: PictureOptions,
+    gates: options.GateOptions,
+    max_epsilon: Annotated[Number, number("Largest privacy loss of the set.")] = None,
+    max_people: Annotated[Number, number("Largest number of people revealed by elimination.")] = None,
     seed: Annotated[int, whole("Seed of the simulation.")] = 0,
-    certainty: Annotated[
-        Numbers,
-        option("Also count the people whom an attacker names with this certainty: 0.8,0.95.", "NUMBERS", read_numbers),
-    ] = None,
-    plot: Annotated[Text, option("Picture of how exposure grows table by table: .svg, .png or .pdf.", "FILE")] = None,
-    max_epsilon: Annotated[Number, number("Exit with code 3 if the set costs more.", "E")] = None,
-    max_risk: Annotated[Number, number("Exit with code 3 if elimination names a larger share of people.", "R")] = None,
-    max_people: Annotated[Number, number("Exit with code 3 if elimination names more people.", "M")] = None,
-    tempering: Annotated[
-        Text, option("With --certainty: weight of each further table, up to 1, or fit; default: 1 and fit.", "WEIGHT")
-    ] = None,
+    certainty: Certainty = None,
+    tempering: Weight = None,
 ) -> None:
-    """What several tables about the same people give away, if they are released together.
+    """What several tables about the same people reveal, if they are released together.
 
-    It prints what two ways of combining the tables reveal, each table alone, the table that adds most, how often
-    anybody could be right at most, and what the set costs. Elimination, one of them, rules out every value
-    that a table shows as zero. The word assess may be left out.
+    Prints what two attacks on all tables reveal, each table alone, the table that adds most, the worst case for one
+    record, and the privacy loss of the set. Elimination, one of the attacks, rules out every value that a table shows
+    as zero; --max-risk and --max-people limit what it reveals. Ends with exit code 3 if a limit is broken.
     """
     from cellrisk.decide.limits import read_limits
-    from cellrisk.repeat.together import assess_together
     from cellrisk.repeat.together.judging import find_breaches, find_policy_breaches, list_certainties
     from cellrisk.repeat.together.set_file import read_set_file
 
-    if check and releases < 2:
-        raise InvalidInput("--releases must be 2 or more with --check", got=releases)
-    check_outputs(plot)
-    policies = policy_of(context)
-    named = {} if certainty is None else {"certainty": certainty}
-    given: dict[str, Any] = {"max_epsilon": max_epsilon, "max_risk": max_risk, "max_people": max_people}
-    limits = read_limits(**asdict(gates), **given, **named)
+    policies = policies_of(context)
+    maxima: dict[str, Any] = {**asdict(gates), "max_epsilon": max_epsilon, "max_people": max_people}
+    limits = read_limits(**maxima, **({} if certainty is None else {"certainty": certainty}))
     asked = read_set_file(set_file)
     certainties = sorted({*(certainty or ()), *list_certainties(policies, limits)})
-    simulated = releases if check else 0
     if tempering is not None and not certainties:
-        raise InvalidInput("--tempering goes with --certainty", fix="add --certainty 0.95")
-    found = assess_together(
+        raise InvalidInput("--tempering requires --certainty", fix="add --certainty 0.95")
+    found = cr.assess_together(
         **asked,
-        check=simulated,
         seed=seed,
         certainty=certainties or None,
         tempering=tempering if tempering in (None, "fit") else read_number(tempering, name="--tempering"),
         progress=progress_bar("counting"),
     )
-    if plot is not None:
-        found.plot(plot)
-    asked_for, by_policy = [*find_breaches(found, limits)], [*find_policy_breaches(found, policies)]
-    answer(found, output.as_json, policies=policies if policies and not by_policy else None)
-    breaches = [*asked_for, *by_policy]
-    if breaches:
-        stop_above_limit("; ".join(breaches))
+    broken, by_policy = [*find_breaches(found, limits)], [*find_policy_breaches(found, policies)]
+    output.answer(found, policies=policies if policies and not by_policy else None)
+    stop_if_broken([*broken, *by_policy])
 
 
 def split_command(
     set_file: SetFile,
     output: OutputOptions,
-    total_epsilon: Annotated[
-        Number, option("What the tables may spend together.", "E", read_number, "what the set file says")
-    ] = None,
-    total_rho: Annotated[Number, number("The same as rho of zCDP, for discrete-gaussian tables.", "RHO")] = None,
-    use: Annotated[
-        Numbers, option("How much each table is used, between commas.", "NUMBERS", read_numbers, "all alike")
-    ] = None,
-    slack: Annotated[
-        float, number("How much more error than the least is allowed for giving away fewer people.")
-    ] = 0.25,
+    total_epsilon: Annotated[Number, number("Privacy loss of all tables.", default="that of the set file")] = None,
+    total_rho: Annotated[Number, number("The same as rho of zCDP, for discrete-gaussian tables.")] = None,
+    use: Use = None,
+    slack: Annotated[float, number("How much more error than the least is allowed to reveal fewer people.")] = 0.25,
 ) -> None:
     """How to share a total epsilon, or rho, among the tables of a set.
 
-    It compares even shares, the shares with the least error, and those that give away the fewest people because of
-    their own records, as far as a search finds them.
+    Compares even shares, the shares with the least error, and those that reveal the fewest people because of their own
+    records, as far as a search finds them.
     """
     from cellrisk.repeat.together.set_file import read_set_file
-    from cellrisk.repeat.together.splitting import split_budget
 
-    found = split_budget(
-        **read_set_file(set_file),
-        total_epsilon=total_epsilon,
-        total_rho=total_rho,
-        use=use,
-        slack=slack,
-        progress=progress_bar("counting"),
+    shared = {"total_epsilon": total_epsilon, "total_rho": total_rho, "use": use, "slack": slack}
+    output.answer(cr.split_budget(**read_set_file(set_file), **shared, progress=progress_bar("counting")))
+
+
+def release_command(
+    context: typer.Context,
+    set_file: SetFile,
+    output: Annotated[str, option("A new folder for the released tables.", "FOLDER")],
+    record: RecordOptions,
+    settings: OutputOptions,
+    how: ReleaseOptions,
+    format: Annotated[str, option("parquet or csv.", "NAME")] = "parquet",
+) -> None:
+    """Release every table of a set with differential privacy, or none.
+
+    Writes a folder with each table and its description. With --ledger, there is one entry for the set.
+    """
+    from cellrisk.publish.releasing.saving import check_folder
+    from cellrisk.repeat.together.releasing import plan_loss
+    from cellrisk.repeat.together.set_file import read_set_file
+
+    asked = read_set_file(set_file)
+    check_folder(output)
+    ledger = context.with_resource(record.opened())
+    record.check(ledger, plan_loss(**asked))
+    given = {**asked, **how.arguments(), "format": format}
+    released = cr.release_together(**given, policy=policies_of(context), progress=progress_bar("releasing"))
+    recorded = record.save(ledger, released, output)
+    written = f"Written to {output}, each table with its description, and the list of all in set.json.{recorded}"
+    settings.answer(released, raw=False, after=written)
+
+
+def report_command(
+    context: typer.Context,
+    set_file: SetFile,
+    limits: options.LimitOptions,
+    shown: ShownLedgerOptions,
+    document: DocumentOptions,
+    settings: OutputOptions,
+    public: Public = False,
+    split: Annotated[bool, switch("--split", "Compare ways to share the privacy loss among the tables.")] = False,
+    use: Use = None,
+    certainty: Certainty = None,
+    seed: Annotated[int, whole("Seed of the simulation.")] = 0,
+) -> None:
+    """A report on all tables of a set, each alone and all together.
+
+    Ends with exit code 3 if a limit or a policy is broken.
+    """
+    from cellrisk.counts.sources import list_files_of
+    from cellrisk.repeat.together.judging import find_breaches, find_policy_breaches, list_certainties
+    from cellrisk.repeat.together.set_file import read_set_file
+    from cellrisk.repeat.together.sets import read_tables
+    from cellrisk.show.reporting.set_report import report_set
+
+    policies = policies_of(context)
+    if public and (split or shown.ledger is not None):
+        raise InvalidInput("--split and --ledger are not for a statement for the public", fix="leave them out")
+    if use is not None and not split:
+        raise InvalidInput("--use requires --split", fix="add --split, or leave it out")
+    question = {"measure": "local", "form": "tight", "weights": "records"}
+    judged = limits.within(policies, question, **({"certainty": certainty} if certainty else {}))
+    words = read_set_file(set_file)
+    files = list_files_of(words["source"])
+    keep_inputs("the records", *files)
+    given = {name: words[name] for name in TABLE_WORDS if name in words}
+    tables = read_tables(words["tables"], words["sensitive"], **given)
+    ledger = context.with_resource(shown.opened())
+    found = None
+    if not public or judged or policies:
+        certainties = sorted({*(certainty or ()), *list_certainties(policies, judged)})
+        rule = {"outside": "drop"} if public else {}
+        counting = progress_bar("counting")
+        found = cr.assess_together(**{**rule, **words}, certainty=certainties or None, seed=seed, progress=counting)
+    bins = [words["bins"], *(table.get("bin", {}) for table in words["tables"])]
+    edges = {name for each in bins for name, value in each.items() if isinstance(value, list)}
+    report: Any = report_set(
+        tables,
+        words["sensitive"],
+        found,
+        limits=judged,
+        split=cr.split_budget(**words, use=use, progress=progress_bar("splitting")) if split else None,
+        public=public,
+        declared={*words["levels"], *edges},
+        ledger=ledger,
+        cohort="everyone" if ledger is None else ledger.choose_cohort(shown.cohort),
+        inputs={} if public else {file.name: file for file in [Path(set_file), *files[:MOST_DIGESTS]]},
+        policy=policies,
+        source=None if "://" in words["source"] else Path(words["source"]).name,
+        command=None if public else context.meta.get(TYPED),
+        **document.arguments(),
     )
-    answer(found, output.as_json)
+    document.write(report, policies, settings, raw=not public)
+    if found is not None:
+        stop_if_broken([*find_breaches(found, judged), *find_policy_breaches(found, policies)])

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 from cellrisk.counts.binning import Binning
 from cellrisk.counts.engine import Relation, quote_double
-from cellrisk.counts.schema import NO_COUNT, NONE_IS_A_COLUMN
 from cellrisk.errors import InvalidInput, argument
 
 MOST_RECORDS = 2**53
@@ -148,7 +147,7 @@ def bin_value(name: str, column: str, kind: str, binning: Binning) -> str:
 
 
 def count_flaws(name: str) -> tuple[Flaw, ...]:
-    fix = NONE_IS_A_COLUMN if name == NO_COUNT else f"correct column '{name}' or name another with {argument('count')}"
+    fix = f"correct column '{name}' or name another with {argument('count')}"
     texts = ("missing counts", "text that is not a number", "negative counts", f"counts of {MOST_RECORDS} or more")
     verbs = ("has", "holds", "has", "has", "has")
     return tuple(

@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from cellrisk.counts.cells import Cells, Domain, group_cells
-from cellrisk.counts.grouped import MOST_CELLS
 from cellrisk.counts.levels import MOST_LEVELS, NUMBER, Levels, check_several
 from cellrisk.counts.profiles import LabelledCounts, LevelCounts, NoProfiles, Profiles
 from cellrisk.counts.resources import Resources
@@ -34,6 +33,8 @@ from cellrisk.counts.validation import (
 from cellrisk.errors import InvalidInput
 from cellrisk.system.arrays import LARGEST_KEY, Integers
 
+MOST_CELLS = 20_000_000
+"""Combinations of the values of all columns in use that are brought into memory with their keys."""
 BYTES_FOR_ROW, BYTES_FOR_VALUE = 64, 200
 """What such a combination takes while it is counted, and a value of a column with very many values."""
 MOST_LABELS = 100
@@ -86,6 +87,25 @@ class CountedAttribute:
         profiles = Profiles.from_lists(count, offsets, np.ones(len(offsets) - 1, np.int64), n_levels)
         return CountedAttribute(levels, profiles, LevelCounts.from_lists(levels.labels, level, count, offsets), None)
 
+    @staticmethod
+    def from_spread(
+        levels: Levels, lists: Any, level: Integers, count: Integers, cells: Integers, sizes: Any
+    ) -> CountedAttribute:
+        """From an Arrow table of the sorted lists ``counts`` that m cells have, and for each pair of a level and a
+        count the number of cells that have it, and the sum of their sizes."""
+        counts = lists["counts"].combine_chunks()
+        offsets = np.append(0, np.cumsum(_integers(counts.value_lengths())))
+        profiles = Profiles.from_lists(_integers(counts.flatten()), offsets, _integers(lists["m"]), len(levels.labels))
+        return CountedAttribute(
+            levels, profiles, LevelCounts.from_pairs(levels.labels, level, count, cells, sizes), None
+        )
+
+
+def _integers(column: Any) -> Integers:
+    """An Arrow column of whole numbers as a numpy array; not through Arrow's own, which loads all of pandas."""
+    chunks = column.chunks if hasattr(column, "chunks") else [column]
+    return np.concatenate([np.zeros(0, np.int64), *map(np.from_dlpack, chunks)], dtype=np.int64)
+
 
 @dataclass(frozen=True, eq=False)
 class Tally:
@@ -101,8 +121,6 @@ class Tally:
     """Records left out because a value is not among the declared labels."""
     dropped: int
     """Other records left out because a value is missing."""
-    once: bool = False
-    """Whether each combination of the columns in use occurs once, and there are several."""
     keyed: KeyedCells | None = field(default=None, repr=False)
     """The cells with their keys; None if there are too many of them."""
     combinations: int = 0
@@ -253,7 +271,6 @@ class Selected:
         positive = rows.count > 0
         if not positive.all():
             rows, level = rows.take(positive), [each[positive] for each in level]
-        once = len(rows.count) > 1 and bool((rows.count == 1).all())
         keyed = collect_cells(rows, levels, level)
         attributes = tuple(
             CountedAttribute.from_lists(each, *lists) for each, lists in zip(levels, keyed.lists, strict=True)
@@ -261,9 +278,7 @@ class Selected:
         single = np.stack([np.diff(offsets) == 1 for *_, offsets in keyed.lists])
         complete, none = int(single.all(axis=0).sum()), int((~single).all(axis=0).sum())
         homogeneity = Homogeneity(complete, single.shape[1] - complete - none, none)
-        return Tally(
-            attributes, homogeneity, self.missing, self.records, self.outside, self.dropped, once=once, keyed=keyed
-        )
+        return Tally(attributes, homogeneity, self.missing, self.records, self.outside, self.dropped, keyed=keyed)
 
 
 @dataclass(frozen=True)

@@ -1,21 +1,20 @@
-"""Files and frames in the embedded engine."""
+"""Files and frames in the embedded DuckDB."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from cellrisk.counts.encodings import EncodedPath, find_encoding, recode
+from cellrisk.counts.columns import is_text as is_text_type
 from cellrisk.counts.engine import (
     LONGEST_LINE,
     Relation,
     embedded_engine,
     literal_path,
-    make_view,
-    name_relation,
+    load_stream,
     quote_name,
     quote_sql,
     read_parquet,
@@ -23,220 +22,151 @@ from cellrisk.counts.engine import (
 )
 from cellrisk.counts.files import (
     LINES,
-    PACKED,
+    OTHER_FORMATS,
     SPREADSHEETS,
-    ParquetFile,
-    TextFile,
+    EncodedPath,
+    ParquetFiles,
     are_parquet,
-    check_columns,
     check_file,
+    find_encoding,
     find_files,
     group_parquet,
     group_text,
-    is_foreign,
     is_text,
+    recode,
 )
-from cellrisk.counts.frames import Unusable, check_exact, find_frame_reader
+from cellrisk.counts.frames import check_exact, convert, is_frame, read_frame
 from cellrisk.counts.resources import Resources
-from cellrisk.counts.sqlite import Opener, find_stored, plan_relation, plan_stored
-from cellrisk.counts.streams import is_stream, plan_stream
+from cellrisk.counts.sqlite import find_stored, read_relation, read_stored
 from cellrisk.errors import InvalidInput, argument
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 ALLOWED = (
     "a path or glob of CSV or Parquet files, a DuckDB file or relation, a pandas, polars or narwhals frame, a pyarrow "
     "table or dataset, any stream of Arrow batches, an Ibis table"
 )
-
-
-def open_embedded(
-    source: Any, columns: Sequence[str], table: str | None, resources: Resources, by_declaration: bool = False
-) -> AbstractContextManager[Relation]:
-    """The columns in use of files or frames, as a table of an embedded DuckDB that lives for the block."""
-    return open_planned(plan_source(source, columns, table, by_declaration), resources)
+SPANS = {"s": "to_seconds", "ms": "to_milliseconds", "us": "to_microseconds"}
+"""Functions of DuckDB for time spans, which are whole numbers in a Parquet file, by their unit."""
 
 
 @contextmanager
-def open_planned(opener: Opener, resources: Resources) -> Iterator[Relation]:
-    """What a plan brings into an embedded DuckDB that lives for the block."""
+def open_embedded(
+    source: Any, columns: Sequence[str], table: str | None, resources: Resources, by_declaration: bool = False
+) -> Iterator[Relation]:
+    """The columns in use of files or frames, as a table of an embedded DuckDB that lives for the block."""
     with embedded_engine(resources) as (connection, folder):
-        yield opener(connection, folder)
+        yield read_source(connection, folder, source, columns, table, by_declaration)
 
 
-def plan_source(source: Any, columns: Sequence[str], table: str | None = None, by_declaration: bool = False) -> Opener:
-    """Checks a source before any engine starts; the result brings its columns into the engine."""
+def read_source(
+    connection: Any, folder: Path, source: Any, columns: Sequence[str], table: str | None, by_declaration: bool
+) -> Relation:
+    """Bring the columns in use of a source into DuckDB as c0, c1, ...; folder: a private one for copies."""
     stored = find_stored(source)
     if stored is not None:
-        return plan_stored(*stored, columns, table, by_declaration)
+        return read_stored(connection, *stored, columns, table, by_declaration)
     is_path = isinstance(source, str | os.PathLike)
+    kind = type(source)
+    named = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
     if table is not None and not (is_path and os.fspath(source).lower().endswith(SPREADSHEETS)):
         raise InvalidInput(
             "names a table of a database, or a sheet of a workbook, and this source is neither",
             option="table",
-            got="a file" if is_path else name_type(source),
+            got="a file" if is_path else named,
             fix=f"give a database by its address, such as sqlite://people.db, or leave {argument('table')} out",
+            code="no-tables",
         )
-    read_frame = find_frame_reader(source)
-    if read_frame is not None:
-        frame = read_frame(source, columns)
-        return lambda connection, _: register(connection, frame)
-    if type(source).__name__ == "DuckDBPyRelation":
-        return plan_relation(source, columns)
     if is_path:
         encoding = source.encoding if isinstance(source, EncodedPath) else None
-        return plan_files(find_files(source), columns, table, encoding, by_declaration)
-    if is_stream(source):
-        return plan_written(plan_stream(source, columns, by_declaration), len(columns))
-    raise InvalidInput("the source is not of a kind that can be read", got=name_type(source), allowed=ALLOWED)
+        return read_files(connection, folder, find_files(source), columns, table, encoding, by_declaration)
+    if kind.__name__ == "DuckDBPyRelation":
+        return read_relation(connection, folder, source, columns)
+    if is_frame(source):
+        return load_stream(connection, read_frame(source, columns, by_declaration))
+    raise InvalidInput("the source is not of a kind that can be read", got=named, allowed=ALLOWED, code="source")
 
 
-def name_type(source: object) -> str:
-    kind = type(source)
-    return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
-
-
-def register(connection: Any, frame: pa.Table) -> Relation:
-    connection.register("frame", frame)
-    return name_relation(connection, "frame")
-
-
-def plan_files(
+def read_files(
+    connection: Any,
+    folder: Path,
     files: Sequence[Path],
     columns: Sequence[str],
     sheet: str | None = None,
     encoding: str | None = None,
     by_declaration: bool = False,
-) -> Opener:
+) -> Relation:
     """Files of one kind, checked one by one, as one table."""
-    foreign = [path for path in files if is_foreign(path)]
-    if foreign:
-        if len(files) > 1:
-            raise InvalidInput("files of this kind are read one at a time", got=f"{len(files)} files, {foreign[0]} too")
-        if encoding is not None:
-            raise InvalidInput("only text has an encoding to name", got=foreign[0], fix="leave the encoding out")
-        return plan_file_of_others(foreign[0], columns, sheet, by_declaration)
-    if encoding is not None or any(find_encoding(path) for path in files):
-        return plan_recoded(files, columns, encoding)
-    return plan_parquet(files, columns) if are_parquet(files) else plan_text(files, columns)
-
-
-def plan_file_of_others(path: Path, columns: Sequence[str], sheet: str | None, by_declaration: bool) -> Opener:
-    """A file of another program, which goes through a file in the private folder."""
-    from cellrisk.counts.other_formats import plan_foreign, unpack
-
-    check_file(path, may_be_empty=by_declaration and path.suffix.lower() in LINES)
-    if path.suffix.lower() in PACKED:
-        return lambda connection, folder: plan_files([unpack(path, folder)], columns)(connection, folder)
-    return plan_written(plan_foreign(path, columns, sheet, by_declaration), len(columns))
-
-
-def plan_written(write: Callable[[Path], Path], columns: int) -> Opener:
-    """What is first written to a Parquet file in the private folder, with so many columns c0, c1, ..."""
-    named = [f"c{place}" for place in range(columns)]
-    return lambda connection, folder: plan_parquet([write(folder)], named)(connection, folder)
-
-
-def plan_recoded(files: Sequence[Path], columns: Sequence[str], encoding: str | None) -> Opener:
-    """Text in another encoding than UTF-8, through copies in the private folder."""
-    for path in files:
-        check_file(path)
-        if not is_text(path):
-            raise InvalidInput("only text has an encoding to name", got=path, fix="leave the encoding out")
-
-    def read(connection: Any, folder: Path) -> Relation:
-        copies = [
-            recode(path, encoding or find_encoding(path) or "utf-8", folder / f"recoded{number}{_text_ending(path)}")
-            for number, path in enumerate(files)
-        ]
-        return plan_text(copies, columns)(connection, folder)
-
-    return read
-
-
-def _text_ending(path: Path) -> str:
-    return ".tsv" if ".tsv" in path.suffixes else ".csv"
-
-
-def plan_text(files: Sequence[Path], columns: Sequence[str]) -> Opener:
-    """Delimited text, every field as text, nothing guessed by the engine; files with the same header go together.
-
-    It is parsed once, into a Parquet file in the private folder.
-    """
-    groups = group_text(files, columns)
-
-    def read(connection: Any, group: Sequence[TextFile], places: Sequence[int]) -> Relation:
-        chosen = ", ".join(f"f{old} AS c{new}" for new, old in enumerate(places))
-        fields = ", ".join(f"'f{place}': 'VARCHAR'" for place in range(len(group[0].names)))
-        paths = ", ".join(quote_sql(literal_path(file.path)) for file in group)
-        query = (
-            f"SELECT {chosen} FROM read_csv([{paths}], columns={{{fields}}}, "
-            f"auto_detect=false, header=true, delim={quote_sql(group[0].delimiter)}, quote='\"', escape='\"', "
-            f"compression={quote_sql(group[0].packing)}, max_line_size={LONGEST_LINE})"
+    others = [path for path in files if path.suffix.lower() in OTHER_FORMATS]
+    if others and len(files) > 1:
+        raise InvalidInput(
+            "files of this kind are read one at a time", got=f"{len(files)} files, {others[0]} too", code="file-kind"
         )
-        return make_view(connection, query)
+    recoded = encoding is not None or any(find_encoding(path) for path in files)
+    if recoded and not all(is_text(path) for path in files):
+        raise InvalidInput("only text has an encoding to name", got=files[0], fix="leave it out", code="encoding")
+    if others:
+        from cellrisk.counts.other_formats import read_other, unpack
 
-    def copy(connection: Any, folder: Path) -> Relation:
-        path = folder / "text.parquet"
-        parsed = stack([read(connection, *group) for group in groups])
-        connection.execute(f"COPY (FROM {parsed.name}) TO {quote_sql(str(path))} (FORMAT parquet)")
-        return read_parquet(connection, [path])
+        (path,) = files
+        check_file(path, may_be_empty=by_declaration and path.suffix.lower() in LINES)
+        if path.suffix.lower() == ".zip":
+            return read_files(connection, folder, [unpack(path, folder)], columns)
+        found = read_other(path, columns, sheet, by_declaration, folder)
+        return read_parquet(connection, [found]) if isinstance(found, Path) else load_stream(connection, found)
+    if recoded:
+        for path in files:
+            check_file(path)
+        files = [recode(path, encoding or find_encoding(path) or "utf-8", folder) for path in files]
+    if are_parquet(files):
+        return read_parquet_files(connection, files, columns)
+    return read_text_files(connection, folder, files, columns)
 
-    return copy
+
+def read_text_files(connection: Any, folder: Path, files: Sequence[Path], columns: Sequence[str]) -> Relation:
+    """Delimited text, every field as text, nothing guessed by DuckDB. It is parsed once, into a Parquet file."""
+    parsed = []
+    for group in group_text(files, columns):
+        chosen = ", ".join(f"f{old} AS c{new}" for new, old in enumerate(group.places))
+        fields = ", ".join(f"'f{place}': 'VARCHAR'" for place in range(len(group.names)))
+        paths = ", ".join(quote_sql(literal_path(path)) for path in group.paths)
+        parsed.append(
+            f"SELECT {chosen} FROM read_csv([{paths}], columns={{{fields}}}, "
+            f"auto_detect=false, header=true, delim={quote_sql(group.delimiter)}, quote='\"', escape='\"', "
+            f"compression={quote_sql(group.packing)}, max_line_size={LONGEST_LINE})"
+        )
+    path = folder / "text.parquet"
+    connection.execute(f"COPY ({' UNION ALL '.join(parsed)}) TO {quote_sql(str(path))} (FORMAT parquet)")
+    return read_parquet(connection, [path])
 
 
-def plan_parquet(files: Sequence[Path], columns: Sequence[str]) -> Opener:
-    """Parquet files; where they give a column different types, the wider one is used.
-
-    A column that the files do not hold but their folders do (``year=2020/``) is text, as in a CSV file.
-    """
+def read_parquet_files(connection: Any, files: Sequence[Path], columns: Sequence[str]) -> Relation:
+    """Parquet files; if they give a column different types of numbers or times, DuckDB uses the wider one."""
     import pyarrow as pa
 
-    groups, kinds = group_parquet(files, columns)
-    for paths, file in groups:
-        check_columns(paths[0], file.n_stored)
-        for name, place in zip(columns, file.places, strict=True):
-            check_stored(name, file.kinds[place])
-
-    def read(connection: Any, paths: Sequence[Path], file: ParquetFile, types: Sequence[str]) -> Relation:
+    def read(group: ParquetFiles) -> Relation:
+        for name, place in zip(columns, group.places, strict=True):
+            convert(name, group.kinds[place], check_exact)
         # By place, as names may repeat but for their case. No folder, and so no column of one, has such a name.
-        names = [f"/{place}" for place in range(file.n_stored)] + file.names[file.n_stored :]
-        forms = [quote_name(names[old]) for old in file.places]
-        spans = {
-            new: file.kinds[old].unit for new, old in enumerate(file.places) if pa.types.is_duration(file.kinds[old])
-        }
-        for new, unit in spans.items():
-            forms[new] = f"{DURATIONS[unit]}({forms[new]})"
-        if len(groups) > 1:
-            forms = [f"CAST({form} AS {kind})" for form, kind in zip(forms, types, strict=True)]
+        names = [f"/{place}" for place in range(group.n_stored)] + group.names[group.n_stored :]
+        forms = [quote_name(names[old]) for old in group.places]
+        for new, old in enumerate(group.places):
+            if pa.types.is_duration(group.kinds[old]):
+                if group.kinds[old].unit not in SPANS:
+                    what, fix = f"column '{columns[new]}' holds time spans in nanoseconds", "write it with microseconds"
+                    raise InvalidInput(what, fix=fix, code="column-type")
+                forms[new] = f"{SPANS[group.kinds[old].unit]}({forms[new]})"
         chosen = ", ".join(f"{form} AS c{new}" for new, form in enumerate(forms))
-        hive = any(old >= file.n_stored for old in file.places)
+        hive = any(old >= group.n_stored for old in group.places)
         settings = {"hive_types_autocast": False} if hive else {}
-        return read_parquet(connection, paths, chosen, names[: file.n_stored], hive_partitioning=hive, **settings)
+        return read_parquet(
+            connection, group.paths, chosen, names[: group.n_stored], hive_partitioning=hive, **settings
+        )
 
-    def read_all(connection: Any, _: Path) -> Relation:
-        types: list[str] = []
-        if len(groups) > 1:
-            empty = pa.schema([(f"c{place}", kind) for place, kind in enumerate(kinds)]).empty_table()
-            connection.register("kinds", empty)
-            types = list(name_relation(connection, "kinds").types.values())
-        return stack([read(connection, *group, types) for group in groups])
-
-    return read_all
-
-
-DURATIONS = {"s": "to_seconds", "ms": "to_milliseconds", "us": "to_microseconds"}
-"""Durations are whole numbers in a Parquet file."""
-
-
-def check_stored(name: str, kind: pa.DataType) -> None:
-    """Refuses a type that the engine would round when it reads it from a Parquet file."""
-    import pyarrow as pa
-
-    try:
-        check_exact(kind)
-        if pa.types.is_duration(kind) and kind.unit == "ns":
-            raise Unusable("holds durations in nanoseconds", "write it with microseconds, or as text")
-    except Unusable as reason:
-        raise InvalidInput(f"column '{name}' {reason}", fix=reason.fix) from None
+    relations = [read(group) for group in group_parquet(files, columns)]
+    for place, name in enumerate(columns):
+        if len({is_text_type(relation.types[f"c{place}"]) for relation in relations}) > 1:
+            raise InvalidInput(
+                f"the Parquet files give column '{name}' types that do not fit together",
+                fix="write them with the same types",
+                code="column-type",
+            )
+    return stack(relations)

@@ -12,6 +12,7 @@ from typing import Any
 
 from cellrisk.counts.resources import Resources, reported
 from cellrisk.errors import CellriskError, InvalidInput
+from cellrisk.system.interrupt import cancelled_by_signal, interrupts_delayed
 from cellrisk.system.scratch import private_folder
 
 LONGEST_LINE = 32_000_000
@@ -56,7 +57,8 @@ class Relation:
 @contextmanager
 def embedded_engine(resources: Resources) -> Iterator[tuple[Any, Path]]:
     """A DuckDB and its private folder, into which it spills. It reads no network, and both are gone after the block."""
-    import duckdb
+    with interrupts_delayed():
+        import duckdb
 
     with private_folder() as folder:
         settings: dict[str, Any] = {
@@ -69,7 +71,7 @@ def embedded_engine(resources: Resources) -> Iterator[tuple[Any, Path]]:
         connection = duckdb.connect(config=settings)
         try:
             connection.execute("SET TimeZone = 'UTC'")
-            with reported(connection, resources.progress):
+            with cancelled_by_signal(connection.interrupt), reported(connection, resources.progress):
                 yield connection, folder
         finally:
             connection.close()
@@ -95,12 +97,34 @@ def name_relation(connection: Any, name: str, kinds: Mapping[str, str] | None = 
     return Relation(connection, name, types, kinds or {}, grouped)
 
 
-def load_stream(connection: Any, batches: Any, kinds: Mapping[str, str]) -> Relation:
-    """Grouped rows from an Arrow stream, read once into a temporary table."""
+def load_stream(connection: Any, stream: Any, kinds: Mapping[str, str] | None = None) -> Relation:
+    """An Arrow table, or a stream that is read once into a temporary table. DuckDB hides why a stream failed, so the
+    first failure is noted and raised again."""
+    import pyarrow as pa
+
     name = new_name("loaded")
-    connection.register(f"{name}_stream", batches)
-    connection.execute(f"CREATE TEMP TABLE {name} AS FROM {name}_stream")
-    connection.unregister(f"{name}_stream")
+    if not isinstance(stream, pa.RecordBatchReader):
+        connection.register(name, stream)
+        return name_relation(connection, name, kinds)
+    failures: list[BaseException] = []
+
+    def batches() -> Iterator[Any]:
+        try:
+            yield from stream
+        except GeneratorExit:
+            raise
+        except BaseException as error:
+            failures.append(error)
+            raise
+
+    connection.register(f"{name}_stream", pa.RecordBatchReader.from_batches(stream.schema, batches()))
+    try:
+        connection.execute(f"CREATE TEMP TABLE {name} AS FROM {name}_stream")
+        connection.unregister(f"{name}_stream")
+    except Exception:
+        if failures:
+            raise failures[0] from None
+        raise
     return name_relation(connection, name, kinds)
 
 

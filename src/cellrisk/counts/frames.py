@@ -1,21 +1,29 @@
-"""Frames in memory: pandas, polars and pyarrow, each brought to an Arrow table of the columns in use."""
+"""Frames and streams: whatever gives Arrow batches, and pandas frames, as an Arrow stream of the columns in use."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 from cellrisk.counts.schema import locate
-from cellrisk.errors import InvalidInput
+from cellrisk.errors import CellriskError, InvalidInput, argument
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-MIXED = ("mixed", "mixed-integer")
+TO_TEXT = "convert it to text"
+MOST_DIGITS = 38
+"""Digits of a decimal number that DuckDB holds."""
+_READ: WeakSet[Any] = WeakSet()
+"""Streams that cannot be read again."""
 
 
 def list_types(source: object) -> list[tuple[str, str]]:
-    """The library and the name of each type that a source has, so that the library itself need not be loaded.
+    """Return the library and the name of each type that a source has, without loading the library.
 
     >>> list_types(InvalidInput("no"))[0]
     ('cellrisk', 'InvalidInput')
@@ -23,53 +31,124 @@ def list_types(source: object) -> list[tuple[str, str]]:
     return [(kind.__module__.partition(".")[0], kind.__name__) for kind in type(source).__mro__]
 
 
-def find_frame_reader(source: object) -> Callable[[Any, Sequence[str]], pa.Table] | None:
-    """The reader for this kind of frame, or None."""
-    return next((READERS[kind] for kind in list_types(source) if kind in READERS), None)
+def unwrap(source: Any) -> Any:
+    """Return the frame that a narwhals frame stands for; any other source as it is."""
+    of_narwhals = type(source).__module__.partition(".")[0] == "narwhals"
+    return source.to_native() if of_narwhals and hasattr(source, "to_native") else source
 
 
-def read_pandas(frame: Any, columns: Sequence[str]) -> pa.Table:
-    named = zip(columns, locate(columns, [str(name) for name in frame.columns], "the pandas frame"), strict=True)
-    return assemble({name: convert(name, frame.iloc[:, place], pandas_array) for name, place in named})
+def is_frame(source: object) -> bool:
+    """Return whether the source is a frame, a dataset or a stream of Arrow batches."""
+    kinds = {("polars", "LazyFrame"), ("pandas", "DataFrame"), ("pyarrow", "Dataset"), ("pyarrow", "Scanner")}
+    return hasattr(source, "__arrow_c_stream__") or not kinds.isdisjoint(list_types(source))
 
 
-def read_polars(frame: Any, columns: Sequence[str]) -> pa.Table:
-    lazy = type(frame).__name__ == "LazyFrame"
-    locate(columns, frame.collect_schema().names() if lazy else frame.columns, "the polars frame")
-    chosen = frame.select(list(columns))
-    if lazy:
-        try:
-            chosen = chosen.collect()
-        except Exception as error:  # a lazy frame runs its owner's query, whose errors may quote the data
-            raise InvalidInput(f"the polars LazyFrame cannot be collected ({type(error).__name__})") from None
-    return assemble({name: convert(name, chosen.get_column(name), polars_array) for name in columns})
+def read_frame(source: Any, columns: Sequence[str], by_declaration: bool = False) -> Any:
+    """Return the columns in use as c0, c1, ...: a table, or a stream that is read once.
+
+    by_declaration: whether a stream without records is a table without records; else it is refused.
+    """
+    with refusals_of_the_owner():
+        if ("polars", "LazyFrame") in list_types(source):
+            locate(columns, source.collect_schema().names(), "the polars frame")
+            source = source.select(list(columns)).collect()
+        kinds = list_types(source)
+        if ("pandas", "DataFrame") in kinds or ("polars", "DataFrame") in kinds:
+            of_pandas = ("pandas", "DataFrame") in kinds
+            where = f"the {'pandas' if of_pandas else 'polars'} frame"
+            places = locate(columns, [str(name) for name in source.columns], where)
+            series = [source.iloc[:, place] if of_pandas else source.to_series(place) for place in places]
+            to_arrow = pandas_array if of_pandas else polars_array
+            return assemble(convert(name, each, to_arrow) for name, each in zip(columns, series, strict=True))
+        if ("pyarrow", "Table") in kinds or ("pyarrow", "RecordBatch") in kinds:
+            return take(source, columns, locate(columns, source.schema.names, "the Arrow table"))
+        return open_stream(source, columns, by_declaration)
 
 
-def read_arrow(table: Any, columns: Sequence[str]) -> pa.Table:
-    named = zip(columns, locate(columns, table.schema.names, "the Arrow table"), strict=True)
-    return assemble({name: convert(name, table.column(place), simplify) for name, place in named})
+def polars_array(series: Any) -> Any:
+    return simplify(series.to_arrow())
 
 
-READERS: dict[tuple[str, str], Callable[[Any, Sequence[str]], Any]] = {
-    ("pandas", "DataFrame"): read_pandas,
-    ("polars", "DataFrame"): read_polars,
-    ("polars", "LazyFrame"): read_polars,
-    ("pyarrow", "Table"): read_arrow,
-    ("pyarrow", "RecordBatch"): read_arrow,
-}
+def open_stream(source: Any, columns: Sequence[str], by_declaration: bool) -> Any:
+    """Return a stream of the columns in use. It reads the source batch by batch, which may be larger than memory."""
+    import pyarrow as pa
+
+    once = type(source).__name__ == "RecordBatchReader"
+    read_before = once and source in _READ
+    if once:
+        _READ.add(source)
+    elif hasattr(source, "scanner"):  # a dataset reads the columns in use alone
+        locate(columns, source.schema.names, "the Arrow dataset")
+        source = source.scanner(columns=list(columns))
+    reader = source.to_reader() if hasattr(source, "to_reader") else pa.RecordBatchReader.from_stream(source)
+    places = locate(columns, reader.schema.names, "the Arrow stream")
+    filled = (take(batch, columns, places) for batch in reader if batch.num_rows)
+    first = next(filled, None)
+    if read_before or (first is None and not by_declaration):
+        raise InvalidInput(
+            "the Arrow stream has no records, or has been read before",
+            got="0 rows",
+            fix="make it again, or read it into a table first: a stream can be read only once",
+            code="empty-stream",
+        )
+    if first is None:
+        return assemble(pa.array([], pa.string()) for _ in columns)
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        with refusals_of_the_owner():
+            for table in chain([first], filled):
+                yield from table.to_batches()
+
+    return pa.RecordBatchReader.from_batches(first.schema, batches())
 
 
-def convert(name: str, column: Any, to_arrow: Callable[[Any], Any]) -> Any:
-    """One column as Arrow; a refusal names the column and quotes none of its values."""
+def read_ibis(source: Any, columns: Sequence[str]) -> Any:
+    """Return the columns in use of an Ibis table, as a relation of DuckDB or a stream.
+
+    Ibis 12 asks DuckDB 2 for results by names that are gone, so DuckDB runs the SQL that Ibis writes.
+    """
+    if source._find_backends()[1]:
+        raise InvalidInput("the Ibis table is not bound to any data", fix="take the table from a connection")
+    locate(columns, source.columns, "the Ibis table")
+    backend, used = source.get_backend(), source.select(*columns)
+    if backend.name == "sqlite":  # its columns hold values of any type, of which Ibis refuses some
+        raise InvalidInput(
+            "an Ibis table of an SQLite file cannot be read safely",
+            fix=f"give the file itself, as sqlite:///FILE, and its table with {argument('table')}",
+            code="ibis-sqlite",
+        )
+    if backend.name != "duckdb":
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Ibis and pandas among themselves
+            return used.to_pyarrow_batches()
+    backend._run_pre_execute_hooks(used)  # brings tables in memory to DuckDB
+    return backend.con.sql(backend.compile(used))
+
+
+@contextmanager
+def refusals_of_the_owner() -> Iterator[None]:
+    """Replace errors of the code that makes a frame or stream, which may quote the data."""
     try:
-        return to_arrow(column)
-    except Unusable as reason:
-        raise InvalidInput(f"column '{name}' {reason}", fix=reason.fix) from None
-    except Exception as error:  # the frame libraries quote values in errors of many classes
-        raise InvalidInput(f"column '{name}' cannot be read ({type(error).__name__})", fix=TO_TEXT) from None
+        yield
+    except (CellriskError, MemoryError):
+        raise
+    except Exception as error:
+        raise InvalidInput(f"the frame or stream cannot be read ({type(error).__name__})", code="frame") from None
 
 
-class Unusable(Exception):
+def take(rows: Any, columns: Sequence[str], places: Sequence[int]) -> pa.Table:
+    """Return the columns of an Arrow table or batch at some places."""
+    return assemble(convert(name, rows.column(place), simplify) for name, place in zip(columns, places, strict=True))
+
+
+def assemble(arrays: Iterator[Any]) -> pa.Table:
+    """Return the columns as c0, c1, ... in their order."""
+    import pyarrow as pa
+
+    return pa.table({f"c{place}": array for place, array in enumerate(arrays)})
+
+
+class Inexact(Exception):
     """Why a column cannot be counted exactly, and what helps."""
 
     def __init__(self, reason: str, fix: str) -> None:
@@ -77,47 +156,50 @@ class Unusable(Exception):
         self.fix = fix
 
 
-def mixed() -> Unusable:
-    return Unusable("mixes values of several types", "convert it to one type, for instance to text")
+def convert(name: str, column: Any, to_arrow: Callable[[Any], Any]) -> Any:
+    """Return one column as Arrow; a refusal names the column and quotes none of its values."""
+    try:
+        return to_arrow(column)
+    except Inexact as reason:
+        raise InvalidInput(f"column '{name}' {reason}", fix=reason.fix, code="column-type") from None
+    except Exception as error:  # the frame libraries quote values in errors of many classes
+        raise InvalidInput(
+            f"column '{name}' cannot be read, or mixes values of several types ({type(error).__name__})",
+            fix=TO_TEXT,
+            code="column-type",
+        ) from None
 
 
 def pandas_array(series: Any) -> Any:
+    """Return a column of pandas as Arrow. Intervals and periods are texts."""
     import pandas as pd
     import pyarrow as pa
 
     dtype = series.dtype
     if isinstance(dtype, pd.CategoricalDtype):
-        categories = simplify(pandas_array(pd.Series(dtype.categories)))
         codes = pa.array(series.cat.codes.to_numpy(), mask=series.isna().to_numpy())
-        return categories.take(codes)
-    if isinstance(dtype, pd.IntervalDtype | pd.PeriodDtype) or (
-        pd.api.types.is_object_dtype(dtype) and pd.api.types.infer_dtype(series, skipna=True) in ("interval", "period")
-    ):
-        return pa.array([None if missing else str(value) for value, missing in zip(series, series.isna(), strict=True)])
-    if isinstance(dtype, pd.SparseDtype):
-        series = series.sparse.to_dense()
-    if pd.api.types.is_object_dtype(dtype) and pd.api.types.infer_dtype(series, skipna=True) in MIXED:
-        raise mixed()
-    return simplify(pa.array(series, from_pandas=True))
-
-
-def polars_array(series: Any) -> Any:
-    if str(series.dtype) == "Object":
-        raise mixed()
-    return simplify(series.to_arrow())
+        return pandas_array(pd.Series(dtype.categories)).take(codes)
+    named = pd.api.types.infer_dtype(series, skipna=True) if pd.api.types.is_object_dtype(dtype) else ""
+    if isinstance(dtype, pd.IntervalDtype | pd.PeriodDtype) or named in ("interval", "period"):
+        series = series.map(str, na_action="ignore").astype(object)
+    if named.startswith("mixed") and named != "mixed-integer-float":
+        raise TypeError("several types")
+    return simplify(
+        pa.array(series.sparse.to_dense() if isinstance(dtype, pd.SparseDtype) else series, from_pandas=True)
+    )
 
 
 def simplify(array: Any) -> Any:
-    """Dictionaries become their values, extension types their storage, a column of nothing becomes text.
+    """Return an Arrow array in a type that DuckDB holds exactly, or refuse it.
 
-    What the engine would round is brought to a type that holds it exactly, or refused.
+    Dictionaries become their values, extension types their storage, and a column of nothing becomes text.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
 
     kind = array.type
     if isinstance(kind, pa.BaseExtensionType):
-        if kind.extension_name == "arrow.uuid":  # the engine knows it
+        if kind.extension_name == "arrow.uuid":  # DuckDB knows it
             return array
         array = array.cast(kind.storage_type)
         return array.cast(pa.bool_()) if kind.extension_name == "arrow.bool8" else simplify(array)
@@ -136,30 +218,17 @@ def simplify(array: Any) -> Any:
 
 
 def check_exact(kind: pa.DataType) -> None:
-    """Refuses an Arrow type whose values the engine would round."""
-    import pyarrow as pa
-
-    if pa.types.is_decimal(kind) and kind.precision > MOST_DIGITS:
-        raise Unusable(f"holds decimals of {kind.precision} digits, and {MOST_DIGITS} are counted exactly", TO_TEXT)
-    if pa.types.is_interval(kind):
-        raise Unusable("holds calendar intervals", TO_TEXT)
-    fine = pa.types.is_time64(kind) or (pa.types.is_timestamp(kind) and kind.tz is not None)
-    if fine and kind.unit == "ns" and not _knows_nanoseconds():
-        raise Unusable("holds nanoseconds, which DuckDB rounds before version 2", "convert it to microseconds")
-
-
-def _knows_nanoseconds() -> bool:
+    """Refuse an Arrow type whose values DuckDB would round."""
     import duckdb
-
-    return int(duckdb.__version__.partition(".")[0]) >= 2
-
-
-TO_TEXT = "convert it to text"
-MOST_DIGITS = 38
-
-
-def assemble(arrays: dict[str, Any]) -> pa.Table:
-    """The columns as c0, c1, ... in their order."""
     import pyarrow as pa
 
-    return pa.table({f"c{place}": array for place, array in enumerate(arrays.values())})
+    reason, fix = "", TO_TEXT
+    if pa.types.is_decimal(kind) and kind.precision > MOST_DIGITS:
+        reason = f"holds decimals of {kind.precision} digits, and {MOST_DIGITS} are counted exactly"
+    if pa.types.is_interval(kind):
+        reason = "holds calendar intervals"
+    fine = pa.types.is_time64(kind) or (pa.types.is_timestamp(kind) and kind.tz is not None)
+    if fine and kind.unit == "ns" and duckdb.__version__.startswith("1."):
+        reason, fix = "holds nanoseconds, which DuckDB rounds before version 2", "convert it to microseconds"
+    if reason:
+        raise Inexact(reason, fix)

@@ -24,8 +24,8 @@ from cellrisk.counts.sources import open_records
 from cellrisk.counts.validation import check_missing, validate
 from cellrisk.errors import InvalidInput
 from cellrisk.system.arrays import Integers, find_distinct, number_keys
+from cellrisk.system.formatting import number_of
 from cellrisk.system.progress import Progress
-from cellrisk.system.text import number_of
 
 MISSING = 0
 """The code of a missing value; others count from 1."""
@@ -147,7 +147,9 @@ def count_together(
         raise InvalidInput(f"levels are given for column '{unknown[0]}', which no table has")
     opened_as = Schema(tuple(raw), (sensitive,), count=count, missing=missing, outside=outside)
     resources = Resources.of(memory_limit, progress)
-    with open_records(source, opened_as, resources, table=table, engine=engine) as (records, opened_as, others):
+    with open_records(source, opened_as, resources, table=table, engine=engine) as (records, others):
+        if opened_as.count is None:
+            refuse_counts(others)
         flags = [f"belongs to part {place + 1}" for place in range(len(parts))]
         schema = Schema(
             (*names, *flags),
@@ -164,16 +166,14 @@ def count_together(
         found = validate(arrange(records, raw, columns, parts), schema)
         packing = number_columns(found, schema)
         labels = packing.numberings[-1].width
-        need = Need(4 * (len(names) + len(flags)), len(tables), labels, resources.memory)
-        rows = fetch_rows(found, packing, resources.memory // need.row, slack=1.5)
+        # Each combination may be a cell of its own in every table, with a count for each label.
+        row = BYTES_FOR_ROW + 4 * (len(names) + len(flags)) + 4 * len(tables) * (2 + labels)
+        rows = fetch_rows(found, packing, resources.memory // row, slack=1.5)
         if isinstance(rows, int):
-            raise need.refuse(rows)
+            raise refuse_rows(rows, len(tables), labels, row, resources.memory)
         if not dropping:
             select_rows(found, schema, rows)
     combinations = read_combinations(rows, len(columns), len(parts))
-    once = len(combinations.count) > 1 and bool((combinations.count == 1).all())
-    if opened_as.count is None:
-        refuse_counts(source, opened_as.columns, others, bool(others) and once, table=table, engine=engine)
     return join_tables(combinations, tables, columns, parts, sensitive, names, opened_as)
 
 
@@ -244,30 +244,15 @@ def read_combinations(rows: Rows, n_columns: int, n_parts: int) -> Combinations:
     return found
 
 
-@dataclass(frozen=True)
-class Need:
-    """The memory that a set takes: so much for each combination of values of all tables that occurs."""
-
-    codes: int
-    """Bytes for the codes of a combination."""
-    tables: int
-    labels: int
-    memory: int
-
-    @property
-    def row(self) -> int:
-        """Bytes for a combination. Each may be a cell of its own in every table, with a count for each label."""
-        return BYTES_FOR_ROW + self.codes + 4 * self.tables * (2 + self.labels)
-
-    def refuse(self, rows: int) -> InvalidInput:
-        """The refusal of more combinations than memory holds."""
-        return InvalidInput(
-            "the tables together have more combinations of values than memory holds",
-            got=f"about {rows:,} combinations in {self.tables} tables of {self.labels:,} labels, {self.row:,} "
-            f"bytes each, with a limit of {self.memory / 10**6:,.0f} MB",
-            fix="allow more memory, use coarser bins, or assess fewer tables at once",
-            code="too-many-cells",
-        )
+def refuse_rows(rows: int, tables: int, labels: int, row: int, memory: int) -> InvalidInput:
+    """Return the refusal of more combinations of values than memory holds, each of so many bytes."""
+    return InvalidInput(
+        "the tables together have more combinations of values than memory holds",
+        got=f"about {rows:,} combinations in {tables} tables of {labels:,} labels, {row:,} bytes each, with a limit of "
+        f"{memory / 10**6:,.0f} MB",
+        fix="allow more memory, use coarser bins, or assess fewer tables at once",
+        code="too-many-cells",
+    )
 
 
 def join_tables(
@@ -288,30 +273,27 @@ def join_tables(
         if schema.missing == "error":
             check_missing({sensitive: int(count[~known].sum())}, schema)
         labels = labels[:-1]
-    outside = {place: where for place, where in enumerate(rows.outside) if where is not None}
     left_out = np.zeros(len(level), bool)
     members = []
     for each in tables:
-        member = known.copy()
-        own = [columns.index(column) for column in each.columns()]
+        member, places = known.copy(), [columns.index(column) for column in each.columns()]
         if each.part:
             member &= rows.parts[[*map(repr, parts)].index(repr(each.part))]
             if not member.any():
                 raise InvalidInput(
                     f"no record is in the part of the people: {each.part.describe()}",
                     fix="correct 'where', or leave the table out",
+                    code="no-records",
                 )
-        for place in own:
-            if place in outside:
-                left_out |= member & outside[place]
-        for place in own:
-            if place in outside:
-                member &= ~outside[place]
-        if schema.missing == "error" and outside:  # else the survey has refused them
-            empty = {columns[place][0]: int(count[member & (rows.codes[place] == MISSING)].sum()) for place in own}
+        outside = [rows.outside[place] for place in places if rows.outside[place] is not None]
+        if outside:
+            left_out |= member & np.logical_or.reduce(outside)
+            member &= ~np.logical_or.reduce(outside)
+        if schema.missing == "error" and any(where is not None for where in rows.outside):  # else refused before
+            empty = {columns[place][0]: int(count[member & (rows.codes[place] == MISSING)].sum()) for place in places}
             check_missing({name: number for name, number in empty.items() if number}, schema)
         if schema.missing == "drop":
-            for place in own:
+            for place in places:
                 member &= rows.codes[place] != MISSING
         members.append(member)
     some = np.logical_or.reduce(members)

@@ -8,13 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from cellrisk.counts.binning import Binning, exact, is_number, plain, scalar
 from cellrisk.errors import InvalidInput, argument
-from cellrisk.system.text import number_of
+from cellrisk.system.formatting import number_of
 
 NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 MOST_LEVELS = 100_000
@@ -33,20 +33,6 @@ class Levels:
     declared: bool
     missing: bool
     """Whether the last level is that of missing values."""
-
-    def __post_init__(self) -> None:
-        if len(set(self.labels)) != len(self.labels):
-            raise InvalidInput("levels must differ", got=f"{len(self.labels)} labels with repeats")
-        if self.missing != (None in self.places):
-            raise InvalidInput("a level for missing values needs missing values, and the other way round")
-
-
-@dataclass(frozen=True)
-class SeenValue:
-    """One engine value of a sensitive column, and how many records hold it."""
-
-    key: Any
-    records: int
 
 
 def label_key(key: Any, kind: str, binning: Binning | None) -> str:
@@ -118,13 +104,11 @@ class Declaration:
     """Whether a column of this kind cannot tell two of the labels apart, as 007 and 7 in a column of numbers."""
 
 
-@dataclass(frozen=True)
-class Sorted:
-    """The values of a column as levels, and those among them that have no level."""
+class Sorted(NamedTuple):
+    """The values of a column as levels, and the records of those values that are not among the declared levels."""
 
     levels: Levels
-    outside: tuple[SeenValue, ...]
-    """Values that are not among the declared levels."""
+    outside: dict[Any, int]
 
 
 def declare(name: str, kind: str, binning: Binning | None, given: Sequence[Any] | None) -> Declaration | None:
@@ -141,12 +125,12 @@ def declare(name: str, kind: str, binning: Binning | None, given: Sequence[Any] 
         labels = [] if binning is None else [binning.label(index) for index in binning.declared]
         return Declaration(tuple(labels), {label: place for place, label in enumerate(labels)}) if labels else None
     levels = [scalar(level) for level in given]
-    if not levels:
-        raise InvalidInput(f"levels for column '{name}' are an empty list", allowed="one level or more")
-    if any(level is None or (isinstance(level, float) and math.isnan(level)) for level in levels):
+    if not levels or any(level is None or (isinstance(level, float) and math.isnan(level)) for level in levels):
         raise InvalidInput(
-            f"levels for column '{name}' hold a missing value",
-            fix="leave it out: missing= decides about missing values",
+            f"of column '{name}' are an empty list, or hold a missing value",
+            option="levels",
+            fix=f"leave it out: {argument('missing')} decides about missing values",
+            code="levels",
         )
     labels = [label_level(level) for level in levels]
     spellings: dict[str, int] = {}
@@ -164,30 +148,32 @@ def declare(name: str, kind: str, binning: Binning | None, given: Sequence[Any] 
 
 
 def declared_twice(name: str, number: int) -> InvalidInput:
-    return InvalidInput(f"levels for column '{name}' are declared twice", got=f"{number} with repeats")
+    what = f"of column '{name}' are declared twice"
+    return InvalidInput(what, option="levels", got=f"{number} with repeats", code="levels")
 
 
-def sort_values(
-    seen: Sequence[SeenValue], kind: str, binning: Binning | None, declaration: Declaration | None
-) -> Sorted:
-    """The levels of a column from what was declared, or else from what was seen; missing values come last."""
-    values = [value for value in seen if value.key is not None]
-    missing = any(value.key is None and value.records > 0 for value in seen)
-    outside: list[SeenValue] = []
+def sort_values(seen: Mapping[Any, int], kind: str, binning: Binning | None, declaration: Declaration | None) -> Sorted:
+    """Return the levels of a column from what was declared, or else from what was seen; missing values come last.
+
+    seen: the records of each engine value; None stands for a missing value.
+    """
+    values = [key for key in seen if key is not None]
+    outside: dict[Any, int] = {}
     if declaration is None:
         labels, places = observe(values, kind, binning)
     else:
         labels, places = list(declaration.labels), {}
-        for value in values:
-            place = declaration.spellings.get(label_key(value.key, kind, binning))
+        for key in values:
+            place = declaration.spellings.get(label_key(key, kind, binning))
             if place is not None:
-                places[value.key] = place
-            elif value.records > 0:
-                outside.append(value)
+                places[key] = place
+            elif seen[key] > 0:
+                outside[key] = seen[key]
+    missing = seen.get(None, 0) > 0
     if missing:
         places[None] = len(labels)
         labels.append(name_missing(labels))
-    return Sorted(Levels(tuple(labels), places, declaration is not None, missing), tuple(outside))
+    return Sorted(Levels(tuple(labels), places, declaration is not None, missing), outside)
 
 
 def name_missing(labels: Sequence[str]) -> str:
@@ -207,17 +193,16 @@ def make_label(label: str, taken: Sequence[str]) -> str:
 
 
 def check_inside(name: str, found: Sorted, kind: str, binning: Binning | None) -> None:
-    """Refuses values that are not among the declared levels."""
+    """Refuse values that are not among the declared levels."""
     if not found.outside:
         return
-    spaces = sum(label_key(value.key, kind, binning).strip() in found.levels.labels for value in found.outside)
-    records = sum(value.records for value in found.outside)
-    strip, more = "strip the spaces around the values", f"declare them with {argument('levels')} as well"
+    spaces = all(label_key(key, kind, binning).strip() in found.levels.labels for key in found.outside)
+    fix = "strip the spaces around the values" if spaces else f"declare them with {argument('levels')} as well"
+    records = number_of(sum(found.outside.values()), "record")
     raise InvalidInput(
         f"column '{name}' holds values that are not among its declared levels",
-        got=f"{number_of(records, 'record')} with {number_of(len(found.outside), 'other value')}",
-        fix=f"{strip if spaces == len(found.outside) else more}, or leave these records out with "
-        f"{argument('outside', 'drop')}",
+        got=f"{records} with {number_of(len(found.outside), 'other value')}",
+        fix=f"{fix}, or leave these records out with {argument('outside', 'drop')}",
         code="outside-levels",
     )
 
@@ -234,9 +219,9 @@ def check_several(name: str, levels: Levels) -> None:
         )
 
 
-def observe(values: Sequence[SeenValue], kind: str, binning: Binning | None) -> tuple[list[str], dict[Any, int]]:
-    """Levels as they occur: bins in order, numbers by size, text by alphabet."""
-    labelled = [(label_key(value.key, kind, binning), value.key) for value in values]
+def observe(values: Sequence[Any], kind: str, binning: Binning | None) -> tuple[list[str], dict[Any, int]]:
+    """Return levels as they occur, bins in order, numbers by size, text by alphabet; and the place of each value."""
+    labelled = [(label_key(key, kind, binning), key) for key in values]
     if binning is not None:
         labelled.sort(key=lambda pair: pair[1])
     elif all(NUMBER.fullmatch(label) or label in ("inf", "-inf") for label, _ in labelled):

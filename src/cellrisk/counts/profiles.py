@@ -326,26 +326,27 @@ class LevelCounts:
         return np.asarray(self.totals / self.totals.sum())
 
     @staticmethod
-    def from_lists(labels: Sequence[str], level: Integers, count: Integers, offsets: Integers) -> LevelCounts:
-        """From the positive counts of each cell: those of cell i are ``count[offsets[i]:offsets[i + 1]]``."""
-        counts = np.asarray(count, np.int64)
-        block = _merge(np.stack([level, counts], axis=1, dtype=np.int64), *[np.ones(len(counts), np.int64)] * 2)
-        sizes = np.repeat(np.add.reduceat(counts, offsets[:-1]) if len(counts) else counts, np.diff(offsets))
-        products = np.bincount(level, counts * sizes.astype(np.float64), len(labels)).astype(np.float64)
+    def from_pairs(labels: Sequence[str], level: Any, count: Any, cells: Any, sizes: Any) -> LevelCounts:
+        """From pairs of a level and a count, the number of cells that have each, and the sum of their sizes."""
+        block = _merge(np.stack([level, count], axis=1, dtype=np.int64), cells, cells)
+        products = np.bincount(level, count * np.asarray(sizes, np.float64), len(labels)).astype(np.float64)
         return LevelCounts(tuple(labels), block.counts[:, 0], block.counts[:, 1], block.cells, products)
 
     @staticmethod
+    def from_lists(labels: Sequence[str], level: Integers, count: Integers, offsets: Integers) -> LevelCounts:
+        """From the positive counts of each cell: those of cell i are ``count[offsets[i]:offsets[i + 1]]``."""
+        counts = np.asarray(count, np.int64)
+        sizes = np.repeat(np.add.reduceat(counts, offsets[:-1]) if len(counts) else counts, np.diff(offsets))
+        return LevelCounts.from_pairs(labels, level, counts, np.ones(len(counts), np.int64), sizes)
+
+    @staticmethod
     def from_cells(cells: Any, labels: Sequence[str], multiplicity: Integers | None = None) -> LevelCounts:
-        """The same from a matrix of counts, one row a cell, one column a level."""
+        """From a matrix of counts, one row a cell, one column a level; multiplicity: cells of each row."""
         counts = np.asarray(cells, dtype=np.int64)
         times = np.ones(len(counts), np.int64) if multiplicity is None else np.asarray(multiplicity, np.int64)
         row, level = np.nonzero(counts)
-        pairs = np.stack([level, counts[row, level]], axis=1)
-        distinct, where = np.unique(pairs, axis=0, return_inverse=True)
-        total = np.zeros(len(distinct), np.int64)
-        np.add.at(total, where.reshape(-1), times[row])
-        products = (counts * (counts.sum(axis=1) * times.astype(np.float64))[:, None]).sum(axis=0)
-        return LevelCounts(tuple(labels), distinct[:, 0], distinct[:, 1], total, products)
+        sizes = counts.sum(axis=1)[row] * times[row].astype(np.float64)
+        return LevelCounts.from_pairs(labels, level, counts[row, level], times[row], sizes)
 
 
 def _merge(counts: Integers, cells: Integers, records: Integers) -> Block:

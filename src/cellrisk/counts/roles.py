@@ -9,8 +9,8 @@ from typing import Any
 
 from cellrisk.counts.count_tables import is_named_like_counts, words_of
 from cellrisk.counts.preview import Preview, PreviewedColumn
+from cellrisk.system.formatting import aligned, number_of
 from cellrisk.system.results import Result
-from cellrisk.system.text import aligned, number_of
 
 QUASI_IDENTIFIER, SENSITIVE, COUNT, IDENTIFIER, UNLIKELY = (
     "quasi-identifier",

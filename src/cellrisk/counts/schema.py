@@ -10,14 +10,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from cellrisk.counts.binning import Binning, make_binning
-from cellrisk.errors import InvalidInput, UnknownName, argument
-from cellrisk.system.words import MissingRule, OutsideRule, list_words
+from cellrisk.errors import InvalidInput, UnknownName, argument, mark
+from cellrisk.system.choices import MissingRule, OutsideRule, list_words
 
 NO_COUNT = "none"
-"""The word that, given for the column of counts, says that each row is a person, unless a column has that name."""
-NONE_IS_A_COLUMN = (
-    "correct the column of that very name; or, if each row is a person, rename it or say count=False in Python"
-)
+"""The word that, given for the column of counts, says that each row is a person."""
 MISSING_RULES: tuple[MissingRule, ...] = list_words(MissingRule)
 OUTSIDE_RULES: tuple[OutsideRule, ...] = list_words(OutsideRule)
 MOST_LISTED = 30
@@ -50,86 +47,60 @@ class Schema:
     def __post_init__(self) -> None:
         quasi = read_names(self.quasi_identifiers, "quasi_identifiers")
         sensitive = read_names(self.sensitive, "sensitive")
-        both = [name for name in sensitive if name in quasi]
-        if both:
+        wide = read_names(self.wide, "wide") if self.wide else ()
+        for option, rule, known in (("missing", self.missing, MISSING_RULES), ("outside", self.outside, OUTSIDE_RULES)):
+            if rule not in known:
+                raise InvalidInput(
+                    "is an unknown rule", option=option, got=repr(rule), allowed=listed(known), code="rule"
+                )
+        count = False if self.count == NO_COUNT else self.count
+        if count is True or not (count is None or isinstance(count, bool | str)) or count == "":
             raise InvalidInput(
-                f"{quote(both)} cannot be both a quasi-identifier and sensitive", fix="leave it out of one of the two"
+                "must be the name of one column", option="count", got=f"a {type(self.count).__name__}", code="names"
             )
-        if self.count is not None and self.count is not False:
-            if isinstance(self.count, bool):
-                raise InvalidInput("count must be the name of a column", got="True", fix="name the column of counts")
-            read_names(self.count, "count")
-            if not isinstance(self.count, str):
-                raise InvalidInput("count must be the name of one column", got=f"a {type(self.count).__name__}")
-            if self.count == NO_COUNT and NO_COUNT in quasi + sensitive:  # such a column is in use: no counts are meant
-                object.__setattr__(self, "count", False)
-            elif self.count in quasi + sensitive:
-                raise InvalidInput(f"the count column '{self.count}' cannot also be a quasi-identifier or sensitive")
-        if self.missing not in MISSING_RULES:
-            raise InvalidInput("unknown rule for missing values", got=repr(self.missing), allowed=listed(MISSING_RULES))
-        if self.outside not in OUTSIDE_RULES:
+        used = [*quasi, *sensitive, *wide, *([count] if count else [])]
+        twice = [name for name, times in Counter(used).items() if times > 1]
+        if twice:
             raise InvalidInput(
-                "unknown rule for records outside the declared labels",
-                got=repr(self.outside),
-                allowed=listed(OUTSIDE_RULES),
+                f"{quote(twice)} can have one role: quasi-identifier, sensitive, counts or a level of a wide table",
+                fix="leave it out of the others",
+                code="roles",
             )
-        object.__setattr__(self, "quasi_identifiers", quasi)
-        object.__setattr__(self, "sensitive", sensitive)
-        if self.wide:
-            self._read_wide()
-        object.__setattr__(self, "bins", self._read_bins(quasi + sensitive))
-        object.__setattr__(self, "levels", self._read_levels(quasi + sensitive))
-
-    def _read_wide(self) -> None:
-        """Checks the columns of a wide table, which declare the levels and hold the counts."""
-        wide = read_names(self.wide, "wide")
-        if len(wide) < 2:
-            raise InvalidInput(
-                "a wide table has a column for each level", got="1 column", allowed="two columns or more"
-            )
-        if len(self.sensitive) != 1 or self.sensitive[0] in wide:
-            raise InvalidInput(
-                "the columns of a wide table are the levels of one sensitive attribute, which has a name of its own",
-                got=quote(self.sensitive),
-                fix=f"name what they are levels of, for instance {argument('sensitive', 'illness')}",
-            )
-        both = [name for name in wide if name in self.quasi_identifiers]
-        if both:
-            raise InvalidInput(
-                f"{quote(both)} cannot be both a quasi-identifier and a level", fix="leave it out of one"
-            )
-        if self.count is not None:
-            raise InvalidInput("a wide table has its counts in the columns of its levels", fix="leave the count out")
-        if self.sensitive[0] in (self.bins or {}) or self.sensitive[0] in (self.levels or {}):
-            raise InvalidInput("the columns of a wide table are its levels", fix="leave out its bins and levels")
-        object.__setattr__(self, "wide", wide)
-        object.__setattr__(self, "count", ", ".join(wide))
-        object.__setattr__(self, "levels", {**(self.levels or {}), self.sensitive[0]: wide})
-
-    def _read_bins(self, used: tuple[str, ...]) -> dict[str, Binning]:
+        levels = read_mapping(self.levels, "levels", "{'income': ['low', 'high']}")
         bins = read_mapping(self.bins, "bins", "{'age': 5} or {'age': [0, 18, 65]}")
-        for name in bins:
-            if name not in used:
+        if wide:
+            if len(wide) < 2 or len(sensitive) != 1 or count is not None or sensitive[0] in {**bins, **levels}:
                 raise InvalidInput(
-                    f"bins are given for column '{name}', which is not a quasi-identifier or sensitive",
-                    allowed=listed(used),
+                    "must name two columns or more: the levels of one sensitive attribute, with its counts",
+                    option="wide",
+                    got=f"{len(wide)} columns for {quote(sensitive)}",
+                    fix=f"name what they are levels of with {argument('sensitive', 'illness')}, without its counts, "
+                    "bins and levels",
+                    code="wide",
                 )
-        return {name: make_binning(name, given) for name, given in bins.items()}
-
-    def _read_levels(self, used: tuple[str, ...]) -> dict[str, tuple[Any, ...]]:
-        declared = read_mapping(self.levels, "levels", "{'income': ['low', 'high']}")
-        for name, given in declared.items():
-            if name not in used:
+            levels[sensitive[0]], count = wide, ", ".join(wide)
+        for what, given in (("bins", bins), ("levels", levels)):
+            unknown = [name for name in given if name not in quasi + sensitive]
+            if unknown:
                 raise InvalidInput(
-                    f"levels are given for column '{name}', which is not a quasi-identifier or sensitive",
-                    allowed=listed(used),
+                    f"are given for column '{unknown[0]}', which is not a quasi-identifier or sensitive",
+                    option=what,
+                    allowed=listed(quasi + sensitive),
+                    code="roles",
                 )
+        for name, given in levels.items():
             if isinstance(given, str | bytes) or not isinstance(given, Iterable):
-                raise InvalidInput(f"levels for column '{name}' must be a list", got=f"a {type(given).__name__}")
-            declared[name] = tuple(given)
-            if self.outside == "drop" and any("\0" in str(level) for level in declared[name]):
-                raise InvalidInput(f"levels for column '{name}' hold a NUL character", fix="leave it out")
-        return declared
+                kind = type(given).__name__
+                raise InvalidInput(
+                    f"of column '{name}' must be a list", option="levels", got=f"a {kind}", code="levels"
+                )
+            levels[name] = tuple(given)
+            if self.outside == "drop" and any("\0" in str(level) for level in levels[name]):
+                raise InvalidInput(f"of column '{name}' hold a NUL character", option="levels", code="levels")
+        values = {"quasi_identifiers": quasi, "sensitive": sensitive, "wide": wide, "count": count, "levels": levels}
+        values["bins"] = {name: make_binning(name, given) for name, given in bins.items()}
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -150,46 +121,48 @@ class Schema:
         return (self.levels or {}).get(column)
 
 
-class AskedColumns(tuple[str, ...]):
-    """The columns asked of a source; once it is opened, ``others`` are the names that it has beside them."""
+class AskedColumns(list[str]):
+    """The columns asked of a source, or every column that it has; ``others`` are those that it has beside them."""
 
-    others: tuple[str, ...] | None = None
+    def __init__(self, names: Iterable[str] = (), *, every: bool = False) -> None:
+        super().__init__(names)
+        self.every, self._noted = every, False
+        self.others: tuple[str, ...] = ()
 
     def note(self, available: Sequence[str]) -> None:
-        """Notes what one part of the source has; a name that a part lacks, or repeats, is left out."""
+        """Note what one part of the source has; a name that a part lacks, or repeats, is left out."""
         once = {name for name, times in Counter(available).items() if times == 1}
-        before = available if self.others is None else self.others
-        self.others = tuple(name for name in before if name in once and name not in self)
+        if self.every:
+            self.extend(available)
+        before = self.others if self._noted else tuple(available)
+        self.others, self._noted = tuple(name for name in before if name in once and name not in self), True
 
 
 def read_names(given: Any, what: str) -> tuple[str, ...]:
-    """One name or a list of names as a tuple without repeats."""
-    if isinstance(given, str):
-        given = [given]
-    if isinstance(given, Mapping) or not isinstance(given, Iterable):
-        raise InvalidInput(f"{what} must be a column name or a list of column names", got=f"a {type(given).__name__}")
-    names = tuple(given)
-    if not names:
-        raise InvalidInput(f"{what} names no column", allowed="one column name or more")
-    for name in names:
-        if not isinstance(name, str) or not name:
-            kind = "an empty name" if name == "" else f"a {type(name).__name__}"
-            raise InvalidInput(f"{what} must hold column names", got=kind)
+    """Return one name or a list of names as a tuple without repeats."""
+    names = (given,) if isinstance(given, str) else given
+    if isinstance(names, Mapping) or not isinstance(names, Iterable):
+        kind = type(given).__name__
+        raise InvalidInput(f"{mark(what)} must be a column name or a list of them", got=f"a {kind}", code="names")
+    names = tuple(names)
+    if not names or not all(isinstance(name, str) and name for name in names):
+        odd = next((f"a {type(name).__name__}" for name in names if not isinstance(name, str)), "an empty name")
+        raise InvalidInput(
+            f"{mark(what)} must hold one column name or more", got=odd if names else "none", code="names"
+        )
     repeated = [name for name, times in Counter(names).items() if times > 1]
     if repeated:
-        raise InvalidInput(f"{what} names {quote(repeated)} more than once", fix="name each column once")
+        raise InvalidInput(f"{mark(what)} names {quote(repeated)} more than once", code="names")
     return names
 
 
 def read_mapping(given: Any, what: str, example: str) -> dict[str, Any]:
-    """A mapping from column names, or nothing."""
-    if given is None:
-        return {}
-    if not isinstance(given, Mapping):
-        raise InvalidInput(
-            f"{what} must map column names", got=f"a {type(given).__name__}", fix=f"for instance {example}"
-        )
-    return dict(given)
+    """Return a mapping from column names; empty for None."""
+    if given is not None and not isinstance(given, Mapping):
+        kind = type(given).__name__
+        fix = f"for instance {example}"
+        raise InvalidInput(f"{mark(what)} must map column names", got=f"a {kind}", fix=fix, code="names")
+    return dict(given or {})
 
 
 def locate(columns: Sequence[str], available: Sequence[str], where: str, first_line: bool = False) -> list[int]:
@@ -201,6 +174,7 @@ def locate(columns: Sequence[str], available: Sequence[str], where: str, first_l
     >>> locate(["sex"], ["age", "sex"], "the table")
     [1]
     """
+    every = isinstance(columns, AskedColumns) and columns.every  # the names may be the values of a record
     if isinstance(columns, AskedColumns):
         columns.note(available)
     times = Counter(available)
@@ -210,7 +184,9 @@ def locate(columns: Sequence[str], available: Sequence[str], where: str, first_l
     repeated = [name for name in columns if times[name] > 1]
     if repeated:
         raise InvalidInput(
-            f"{where} has more than one column named {quote(repeated)}", fix="give each column a name of its own"
+            f"{where} has more than one column named {'the same' if every else quote(repeated)}",
+            fix="give each column a name of its own",
+            code="ambiguous-column",
         )
     return [list(available).index(name) for name in columns]
 
@@ -221,14 +197,16 @@ def _unknown(name: str, columns: Sequence[str], available: Sequence[str], where:
     hint = next(iter(folded or near), None)
     if not first_line and look_like_names(available):
         fix = None if hint is None else f"did you mean '{hint}'?"
-        return UnknownName(f"{where} has no column '{name}'", allowed=listed(list(available)), fix=fix)
+        return UnknownName(
+            f"{where} has no column '{name}'", allowed=listed(list(available)), fix=fix, code="no-column"
+        )
     if hint is not None:
         fix = f"column {list(available).index(hint) + 1} has a name much like it: check how it is spelt"
     elif first_line and not {fold(each) for each in columns} & {fold(each) for each in available}:
         fix = NO_HEADER
     else:
         fix = "check how the names of its columns are spelt"
-    return UnknownName(f"{where} has no column '{name}'", got=f"{len(available):,} columns", fix=fix)
+    return UnknownName(f"{where} has no column '{name}'", got=f"{len(available):,} columns", fix=fix, code="no-column")
 
 
 def fold(name: str) -> str:
@@ -265,4 +243,5 @@ def unknown_table(table: str, names: Sequence[str], where: str) -> UnknownName:
         f"{where} has no table '{table}'",
         allowed=listed(sorted(names)) if names else None,
         fix=f"did you mean '{near[0]}'?" if near else None if names else "it has no table that this account can see",
+        code="no-table",
     )

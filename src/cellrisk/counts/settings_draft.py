@@ -10,15 +10,15 @@ from typing import Any
 
 from cellrisk.counts.columns import kinds_of, plain_value
 from cellrisk.counts.embedded import open_embedded
-from cellrisk.counts.encodings import EncodedPath
 from cellrisk.counts.engine import redacted
-from cellrisk.counts.levels import SeenValue, sort_values
+from cellrisk.counts.files import EncodedPath
+from cellrisk.counts.levels import observe
 from cellrisk.counts.preview import PreviewedColumn
 from cellrisk.counts.resources import Resources
 from cellrisk.counts.roles import COUNT, FEW_LEVELS, QUASI_IDENTIFIER, SENSITIVE, Columns
 from cellrisk.errors import InvalidInput
+from cellrisk.system.formatting import number_of
 from cellrisk.system.results import Result
-from cellrisk.system.text import number_of
 
 MOST_LISTED = 1000
 """Levels of a column of text that are written down."""
@@ -137,8 +137,7 @@ def read_levels(
         for place, name in enumerate(names):
             value = plain_value(f"c{place}", records.types[f"c{place}"])
             rows = records.fetch(f"SELECT DISTINCT {value} AS v FROM {{rows}} WHERE v IS NOT NULL")
-            seen = [SeenValue(key, 1) for (key,) in rows]
-            found[name] = sort_values(seen, kinds[f"c{place}"], None, None).levels.labels
+            found[name] = tuple(observe([key for (key,) in rows], kinds[f"c{place}"], None)[0])
     return found
 
 

@@ -1,31 +1,46 @@
-"""Reads a file of SPSS, SAS or Stata, or a spreadsheet, in a process of its own: a damaged or hostile file can end the
-process in which a library written in C or Rust reads it, or take all of its memory."""
+"""Reads files of SPSS, SAS and Stata and spreadsheets in a process of its own, which `other_formats` starts.
+
+A damaged or hostile file can end the process in which a library written in C or Rust reads it, or take all its memory.
+"""
 
 from __future__ import annotations
 
 import faulthandler
 import json
+import math
 import os
+import re
 import sys
-from contextlib import suppress
+import zipfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from datetime import date, datetime, time
+from functools import partial
 from importlib import import_module
+from itertools import accumulate, islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from cellrisk.counts import other_formats
-from cellrisk.counts.files import SPREADSHEETS
+from cellrisk.counts.files import CHUNK, SPREADSHEETS, STATISTICAL, refusals_of_the_system
 from cellrisk.counts.resources import free_memory
-from cellrisk.counts.streams import write_batches
-from cellrisk.errors import CellriskError
+from cellrisk.counts.schema import locate
+from cellrisk.errors import CellriskError, InvalidInput, argument
 from cellrisk.system.isolated import listen
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+ROWS = 100_000
+"""Rows that are read at a time."""
+DATES = re.compile(r"^%-?[td]|DATE|TIME|YY|QYR|MOYR|WKYR|JULIAN|HHMM|MMSS|TOD|E8601|B8601", re.IGNORECASE)
+"""Formats of dates and times in the three programs."""
 
 
 def main() -> None:
-    """Answer what `other_formats.ask_apart` asks, as JSON: names of columns, or of the file that was written."""
+    """Answer what `other_formats.ask_worker` asks, as JSON: names of columns, or nothing once the file is written."""
     try:
         asked = listen().get()
         faulthandler.dump_traceback_later(asked["seconds"], exit=True, file=sys.stdout)
-        other_formats.ROWS, other_formats.LARGEST_SPREADSHEET = asked["rows"], asked["bytes"]
         sys.stdout.write(json.dumps(answer(asked)))
         sys.stdout.flush()
         os._exit(0)
@@ -33,18 +48,21 @@ def main() -> None:
         os._exit(1)
 
 
-def answer(asked: dict[str, Any]) -> dict[str, list[str]]:
-    path, sheet, columns = Path(asked["path"]), asked["sheet"], asked["columns"]
-    reader = other_formats.Spreadsheet() if path.suffix.lower() in SPREADSHEETS else other_formats.Statistical()
-    for library in (other_formats.APART[path.suffix.lower()], *(["pyarrow.parquet"] if columns else [])):
+def answer(asked: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Return the names of a file's columns, or write those asked for to a Parquet file."""
+    path, columns = Path(asked["path"]), asked["columns"]
+    for library in (asked["library"], "pyarrow.parquet"):
         import_module(library)
     limit_memory(asked["memory"])
     try:
-        with other_formats.refusals_of_the_reader(path):
-            if columns is None:
-                return {"names": reader.names(path, sheet)}
-            batches = reader.read(path, columns, sheet)
-            return {"names": [write_batches(batches, Path(asked["folder"]), len(columns)).name]}
+        with refusals_of_the_reader(path):
+            if path.suffix.lower() in SPREADSHEETS:
+                names, batches = read_spreadsheet(path, columns, asked["sheet"], asked["bytes"])
+            else:
+                names, batches = read_statistical(path, columns)
+            if columns is not None:
+                write_batches(batches, asked["target"], len(columns))
+            return {"names": names}
     except CellriskError as refusal:
         return {"refused": [refusal.marked]}
 
@@ -57,3 +75,174 @@ def limit_memory(most: int) -> None:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         loaded = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (loaded + min(most, free_memory()),) * 2)
+
+
+def write_batches(batches: Iterable[pa.Table], target: str, columns: int) -> None:
+    """Write batches of one type to one file; without any, so many columns of text."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    batches = iter(batches)
+    first = next(batches, pa.table({f"c{place}": pa.array([], pa.string()) for place in range(columns)}))
+    with pq.ParquetWriter(target, first.schema) as writer:
+        writer.write_table(first)
+        for batch in batches:
+            writer.write_table(batch)
+
+
+def read_statistical(path: Path, columns: Sequence[str] | None) -> tuple[list[str], Iterator[pa.Table]]:
+    """Read a file of SPSS, SAS or Stata. If a column has labels for its values, they are the levels, unless the file
+    says that it measures on a scale; missing values that the user has defined are missing."""
+    import pyreadstat
+
+    read = getattr(pyreadstat, STATISTICAL[path.suffix.lower()])
+    described = read(str(path), metadataonly=True)[1]
+
+    def batches() -> Iterator[pa.Table]:
+        converters = [choose_converter(described, name) for name in columns or ()]
+        used = list(dict.fromkeys(columns or ()))
+        for frame, _ in pyreadstat.read_file_in_chunks(read, str(path), chunksize=ROWS, usecols=used):
+            if len(frame):
+                yield assemble(
+                    convert(frame[name].tolist()) for name, convert in zip(columns or (), converters, strict=True)
+                )
+
+    return list(described.column_names), batches()
+
+
+def choose_converter(described: Any, name: str) -> Callable[[list[Any]], pa.Array]:
+    labels = described.variable_value_labels.get(name)
+    if labels and described.variable_measure.get(name) != "scale":
+        return lambda values: label_values(values, labels)
+    plain = described.readstat_variable_types.get(name) != "string"
+    dated = DATES.search(str(described.original_variable_types.get(name, "")))
+    return number_array if plain and not dated else text_array
+
+
+def read_spreadsheet(
+    path: Path, columns: Sequence[str] | None, sheet: str | None, most: int
+) -> tuple[list[str], Iterator[pa.Table]]:
+    """Read one sheet of a workbook, every value as the text that it would be in a CSV file; the first row has the
+    names."""
+    from python_calamine import CalamineWorkbook
+
+    check_size(path, most)
+    workbook = CalamineWorkbook.from_path(str(path))
+    sheets = workbook.sheet_names
+    if (sheet is None and len(sheets) != 1) or (sheet is not None and sheet not in sheets):
+        raise InvalidInput(
+            "the workbook has several sheets" if sheet is None else f"the workbook has no sheet '{sheet}'",
+            got=path,
+            allowed=", ".join(sheets),
+            fix=f"name one with {argument('table')}",
+            code="no-table",
+        )
+    rows = iter(workbook.get_sheet_by_name(sheet or sheets[0]).iter_rows())
+    names = [write_value(value) or "" for value in next(rows, [])]
+    while names and not names[-1]:
+        names.pop()
+    if not names:
+        allowed = "a first row with the names of the columns"
+        raise InvalidInput("the first row is empty", allowed=allowed, code="no-header")
+
+    def batches() -> Iterator[pa.Table]:
+        places = locate(columns or (), names, f"'{path.name}'", first_line=True)
+        filled = (row for row in rows if any(value != "" for value in row))
+        for part in in_parts([row[place] if place < len(row) else None for place in places] for row in filled):
+            yield assemble(map(text_array, zip(*part, strict=True)))
+
+    return names, batches()
+
+
+def check_size(path: Path, most: int) -> None:
+    """Refuse a spreadsheet that is too large, measured by unpacking it: its own claims are not believed."""
+    unpacked = path.stat().st_size
+    if zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as packed:
+            sizes = (len(part) for member in packed.infolist() for part in unpack_member(packed, member))
+            unpacked = next((total for total in accumulate(sizes) if total > most), 0)
+    if unpacked > most:
+        raise InvalidInput(
+            "the spreadsheet is too large once it is unpacked",
+            allowed=f"up to {most:,} bytes",
+            fix="save it as CSV",
+            code="too-large",
+        )
+
+
+def unpack_member(packed: zipfile.ZipFile, member: zipfile.ZipInfo) -> Iterator[bytes]:
+    """Return all that a member holds, in parts: `zipfile` itself stops at the size that the zip claims."""
+    member.file_size = sys.maxsize
+    with packed.open(member) as source:
+        yield from iter(partial(source.read, CHUNK), b"")
+
+
+def in_parts(rows: Iterable[Any]) -> Iterator[list[Any]]:
+    rows = iter(rows)
+    while part := list(islice(rows, ROWS)):
+        yield part
+
+
+def assemble(arrays: Iterable[pa.Array]) -> pa.Table:
+    import pyarrow as pa
+
+    return pa.table({f"c{place}": array for place, array in enumerate(arrays)})
+
+
+def number_array(values: list[Any]) -> pa.Array:
+    import pyarrow as pa
+
+    return pa.array([None if value is None or value != value else float(value) for value in values], pa.float64())
+
+
+def text_array(values: Iterable[Any]) -> pa.Array:
+    import pyarrow as pa
+
+    return pa.array([write_value(value) for value in values], pa.string())
+
+
+def label_values(values: list[Any], labels: Mapping[Any, str]) -> pa.Array:
+    """Return the labels of values; a label that stands for several values is followed by the value."""
+    texts = list(labels.values())
+    spelt = {
+        value: label if texts.count(label) == 1 else f"{label} ({write_value(value)})"
+        for value, label in labels.items()
+    }
+    return text_array(spelt.get(value, value) for value in values)
+
+
+def write_value(value: Any) -> str | None:
+    """Return a value as the text that it would be in a CSV file; None if it is missing.
+
+    >>> [write_value(value) for value in (2.0, 0.5, True, "", None, float("nan"), date(2026, 1, 31))]
+    ['2', '0.5', 'true', None, None, None, '2026-01-31']
+    """
+    if value is None or value == "" or value != value:
+        return None
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return str(int(value)) if math.isfinite(value) and value == int(value) and abs(value) < 2**53 else repr(value)
+    if isinstance(value, datetime):
+        midnight = (value.hour, value.minute, value.second, value.microsecond) == (0, 0, 0, 0)
+        return value.date().isoformat() if midnight else value.isoformat(sep=" ")
+    if isinstance(value, date | time):
+        return value.isoformat()
+    if isinstance(value, dict | list):
+        raise InvalidInput("a value is nested", got="a list or an object", allowed="plain values", code="nested")
+    return str(value)
+
+
+@contextmanager
+def refusals_of_the_reader(path: Path) -> Iterator[None]:
+    """Replace what a library says of a damaged or hostile file, which may quote what it holds."""
+    try:
+        yield
+    except (CellriskError, MemoryError):
+        raise
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            with refusals_of_the_system(path):
+                raise
+        what = f"the file cannot be read, or is damaged ({type(error).__name__})"
+        raise InvalidInput(what, got=path, fix="save it again", code="damaged") from None

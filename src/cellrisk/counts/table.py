@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -12,9 +12,9 @@ from cellrisk.counts.cells import Cells
 from cellrisk.counts.counting import Homogeneity
 from cellrisk.counts.profiles import SIZE_CLASSES, LabelledCounts, LevelCounts, Profiles, name_sizes
 from cellrisk.counts.schema import listed
-from cellrisk.errors import InvalidInput, UnknownName
+from cellrisk.errors import InvalidInput, UnknownName, mark
+from cellrisk.system.formatting import aligned, number_of, percent
 from cellrisk.system.results import Result
-from cellrisk.system.text import aligned, number_of, percent
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -145,7 +145,7 @@ class FrequencyTable(Result):
 
     def summary(self) -> Summary:
         """Records, cells, levels, and what the table reveals before any noise."""
-        return summarise(self)
+        return Summary(self)
 
     def without_keys(self) -> dict[str, Any]:
         return {"read_cells": None, "_cells": {}}
@@ -196,106 +196,68 @@ def require_table(given: object, name: str = "table") -> None:
     """
     if not isinstance(given, FrequencyTable):
         raise InvalidInput(
-            f"{name} must be a frequency table", got=type(given).__name__, fix="make one with cellrisk.tabulate"
+            f"{mark(name)} must be a frequency table", got=type(given).__name__, fix="make one with cellrisk.tabulate"
         )
 
 
 @dataclass(frozen=True)
-class AttributeSummary:
-    """One sensitive attribute in numbers."""
-
-    name: str
-    level_labels: tuple[str, ...]
-    declared: bool
-    missing_level: bool
-    homogeneous: int
-    heterogeneous: int
-    unique: int
-    profiles: int
-    exposed_records: int
-    exposed_share: float
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.exposed_share <= 1:
-            raise InvalidInput("a share must lie between 0 and 1", got=self.exposed_share)
-
-    @property
-    def levels(self) -> int:
-        return len(self.level_labels)
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "levels": self.levels,
-            "homogeneous": self.homogeneous,
-            "heterogeneous": self.heterogeneous,
-            "unique": self.unique,
-            "profiles": self.profiles,
-            "exposed_records": self.exposed_records,
-            "exposed_share": self.exposed_share,
-            "level_labels": list(self.level_labels),
-            "declared": self.declared,
-        }
-
-
-@dataclass(frozen=True)
-class SizeSummary:
-    """How many records the cells hold."""
+class CellSizes:
+    """How many records the cells hold; the median is that of the cells, not of the records."""
 
     smallest: int
     median: float
     mean: float
     largest: int
     distribution: tuple[tuple[str, int], ...]
-    """Cells in each bucket of sizes."""
+    """Cells in each class of sizes."""
 
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "min": self.smallest,
-            "median": self.median,
-            "mean": self.mean,
-            "max": self.largest,
-            "distribution": dict(self.distribution),
-        }
+    @staticmethod
+    def of(profiles: Profiles) -> CellSizes:
+        size, cells = profiles.sizes
+        ends = np.cumsum(cells)
+        middle = [size[np.searchsorted(ends, place, side="right")] for place in ((ends[-1] - 1) // 2, ends[-1] // 2)]
+        distribution = tuple(
+            (name_sizes(low, high), int(cells[(size >= low) & (size <= high if high else True)].sum()))
+            for low, high in SIZE_CLASSES
+        )
+        mean = profiles.n_records / profiles.n_cells
+        return CellSizes(int(size[0]), float(sum(middle)) / 2, mean, int(size[-1]), distribution)
 
 
 @dataclass(frozen=True, repr=False)
 class Summary(Result):
     """A frequency table in numbers. It prints as text; `to_frame` and `to_dict` give the same numbers."""
 
-    records: int
-    cells: int
-    quasi_identifiers: tuple[str, ...]
-    attributes: tuple[AttributeSummary, ...]
-    completely_homogeneous: int
-    partially_homogeneous: int
-    completely_heterogeneous: int
-    cell_sizes: SizeSummary
-    dropped_records: int
-    outside_records: int
-    missing: str
-    assumptions: tuple[str, ...]
+    table: FrequencyTable
 
-    def __post_init__(self) -> None:
-        if self.completely_homogeneous + self.partially_homogeneous + self.completely_heterogeneous != self.cells:
-            raise InvalidInput("the kinds of cells do not add up to the cells", got=f"{self.cells} cells")
+    @property
+    def cell_sizes(self) -> CellSizes:
+        return CellSizes.of(self.table.profiles(self.table.sensitive[0]))
 
     def to_dict(self) -> dict[str, Any]:
         """The summary as JSON-ready values."""
+        table, sizes, kinds = self.table, self.cell_sizes, self.table.homogeneity
         return {
-            "records": self.records,
-            "cells": self.cells,
-            "quasi_identifiers": list(self.quasi_identifiers),
-            "sensitive": {each.name: each.to_dict() for each in self.attributes},
+            "records": table.n_records,
+            "cells": table.n_cells,
+            "quasi_identifiers": list(table.quasi_identifiers),
+            "sensitive": {each.name: _describe(each) for each in table.attributes},
             "over_all_attributes": {
-                "completely_homogeneous": self.completely_homogeneous,
-                "partially_homogeneous": self.partially_homogeneous,
-                "completely_heterogeneous": self.completely_heterogeneous,
+                "completely_homogeneous": kinds.complete,
+                "partially_homogeneous": kinds.partial,
+                "completely_heterogeneous": kinds.none,
             },
-            "cell_sizes": self.cell_sizes.to_dict(),
-            "dropped_records": self.dropped_records,
-            "outside_records": self.outside_records,
-            "missing": self.missing,
-            "assumptions": list(self.assumptions),
+            "cell_sizes": {
+                "min": sizes.smallest,
+                "median": sizes.median,
+                "mean": sizes.mean,
+                "max": sizes.largest,
+                "distribution": dict(sizes.distribution),
+            },
+            "dropped_records": table.dropped_records,
+            "outside_records": table.outside_records,
+            "missing": table.missing,
+            "assumptions": list(list_assumptions(table)),
         }
 
     def _numbers(self) -> list[dict[str, Any]]:
@@ -314,118 +276,66 @@ class Summary(Result):
                 if not isinstance(value, bool | list):
                     yield name, quantity, float(value)
 
-    def _paragraphs(self) -> list[str]:
-        blocks = [self._attribute_table()]
-        if len(self.attributes) > 1:
-            blocks.append(self._overall_table())
-        blocks += [self._size_table(), self._level_lines()]
-        if self.assumptions:
-            blocks.append("\n".join(["Assumed:", *(f"- {assumption}" for assumption in self.assumptions)]))
-        return blocks
-
     @property
     def headline(self) -> str:
         """What the table holds, and what it exposes before any noise."""
         exposed = ", ".join(
-            f"{each.name} for {each.exposed_records:,} of them ({percent(each.exposed_share)})"
-            for each in self.attributes
+            f"{each.name} for {each.profiles.n_exposed:,} of them ({percent(each.exposed_share)})"
+            for each in self.table.attributes
         )
-        columns = number_of(len(self.quasi_identifiers), "quasi-identifier")
+        columns = number_of(len(self.table.quasi_identifiers), "quasi-identifier")
         return (
-            f"{number_of(self.records, 'record')} in {number_of(self.cells, 'cell')} of {columns}; "
+            f"{number_of(self.table.n_records, 'record')} in {number_of(self.table.n_cells, 'cell')} of {columns}; "
             f"the raw table already exposes {exposed}."
         )
 
-    def _attribute_table(self) -> str:
-        rows: list[Sequence[str]] = [
-            ("sensitive", "levels", "homogeneous", "heterogeneous", "unique", "profiles", "exposed records", "share")
-        ]
-        for each in self.attributes:
-            numbers = (each.levels, each.homogeneous, each.heterogeneous, each.unique, each.profiles)
-            rows.append(
-                (
-                    each.name,
-                    *(f"{number:,}" for number in numbers),
-                    f"{each.exposed_records:,}",
-                    percent(each.exposed_share),
-                )
-            )
-        return aligned(rows[0], rows[1:])
-
-    def _overall_table(self) -> str:
-        return aligned(
-            ("cells, over all attributes", ""),
+    def _paragraphs(self) -> Iterator[str]:
+        document, sizes = self.to_dict(), self.cell_sizes
+        quantities = ("levels", "homogeneous", "heterogeneous", "unique", "profiles", "exposed_records")
+        yield aligned(
+            ("sensitive", *(name.replace("_", " ") for name in quantities), "share"),
             [
-                ("completely homogeneous", f"{self.completely_homogeneous:,}"),
-                ("partially homogeneous", f"{self.partially_homogeneous:,}"),
-                ("completely heterogeneous", f"{self.completely_heterogeneous:,}"),
+                (name, *(f"{numbers[what]:,}" for what in quantities), percent(numbers["exposed_share"]))
+                for name, numbers in document["sensitive"].items()
             ],
         )
-
-    def _size_table(self) -> str:
-        sizes = self.cell_sizes
-        distribution = [(bucket, cells) for bucket, cells in sizes.distribution if cells]
-        return (
-            aligned(("records in a cell", "cells"), [(bucket, f"{cells:,}") for bucket, cells in distribution])
+        if len(self.table.attributes) > 1:
+            kinds = document["over_all_attributes"].items()
+            rows = [(name.replace("_", " "), f"{number:,}") for name, number in kinds]
+            yield aligned(("cells, over all attributes", ""), rows)
+        yield (
+            aligned(
+                ("records in a cell", "cells"),
+                [(bucket, f"{cells:,}") for bucket, cells in sizes.distribution if cells],
+            )
             + f"\nsmallest {sizes.smallest:,}, median {sizes.median:,.6g}, mean {sizes.mean:,.2f}, "
             f"largest {sizes.largest:,}"
         )
-
-    def _level_lines(self) -> str:
-        lines = []
-        for each in self.attributes:
-            shown = ", ".join(label or "''" for label in each.level_labels[:MOST_SHOWN])
-            more = f", and {each.levels - MOST_SHOWN:,} more" if each.levels > MOST_SHOWN else ""
-            origin = "declared" if each.declared else "observed, not declared"
-            lines.append(" ".join(f"Levels of {each.name} ({origin}): {shown}{more}".split()))
-        return "\n".join(lines)
+        yield "\n".join(_list_levels(each) for each in self.table.attributes)
+        if document["assumptions"]:
+            yield "\n".join(["Assumed:", *(f"- {assumption}" for assumption in document["assumptions"])])
 
 
-def summarise(table: FrequencyTable) -> Summary:
-    """The summary of a table."""
-    return Summary(
-        records=table.n_records,
-        cells=table.n_cells,
-        quasi_identifiers=table.quasi_identifiers,
-        attributes=tuple(describe_attribute(attribute) for attribute in table.attributes),
-        completely_homogeneous=table.homogeneity.complete,
-        partially_homogeneous=table.homogeneity.partial,
-        completely_heterogeneous=table.homogeneity.none,
-        cell_sizes=describe_sizes(table.attributes[0].profiles),
-        dropped_records=table.dropped_records,
-        outside_records=table.outside_records,
-        missing=table.missing,
-        assumptions=tuple(list_assumptions(table)),
-    )
-
-
-def describe_attribute(attribute: Attribute) -> AttributeSummary:
+def _describe(attribute: Attribute) -> dict[str, Any]:
     profiles = attribute.profiles
-    return AttributeSummary(
-        name=attribute.name,
-        level_labels=attribute.levels.labels,
-        declared=attribute.declared,
-        missing_level=attribute.missing_level,
-        homogeneous=profiles.n_homogeneous,
-        heterogeneous=profiles.n_heterogeneous,
-        unique=profiles.n_unique,
-        profiles=profiles.n_profiles,
-        exposed_records=profiles.n_exposed,
-        exposed_share=attribute.exposed_share,
-    )
+    return {
+        "levels": attribute.n_levels,
+        "homogeneous": profiles.n_homogeneous,
+        "heterogeneous": profiles.n_heterogeneous,
+        "unique": profiles.n_unique,
+        "profiles": profiles.n_profiles,
+        "exposed_records": profiles.n_exposed,
+        "exposed_share": attribute.exposed_share,
+        "level_labels": list(attribute.levels.labels),
+        "declared": attribute.declared,
+    }
 
 
-def describe_sizes(profiles: Profiles) -> SizeSummary:
-    """Cell sizes by bucket; the median is that of the cells, not of the records."""
-    size, cells = profiles.sizes
-    ends = np.cumsum(cells)
-    middle = [int(size[np.searchsorted(ends, place, side="right")]) for place in ((ends[-1] - 1) // 2, ends[-1] // 2)]
-    distribution = []
-    for low, high in SIZE_CLASSES:
-        inside = (size >= low) & (size <= high if high else True)
-        distribution.append((name_sizes(low, high), int(cells[inside].sum())))
-    mean = profiles.n_records / profiles.n_cells
-    return SizeSummary(int(size[0]), sum(middle) / 2, mean, int(size[-1]), tuple(distribution))
+def _list_levels(attribute: Attribute) -> str:
+    shown = ", ".join(label or "''" for label in attribute.levels.labels[:MOST_SHOWN])
+    more = f", and {attribute.n_levels - MOST_SHOWN:,} more" if attribute.n_levels > MOST_SHOWN else ""
+    origin = "declared" if attribute.declared else "observed, not declared"
+    return " ".join(f"Levels of {attribute.name} ({origin}): {shown}{more}".split())
 
 
 def list_assumptions(table: FrequencyTable) -> Iterator[str]:

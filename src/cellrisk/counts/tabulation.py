@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
-from cellrisk.counts.count_tables import refuse_count_names, refuse_counts
+from cellrisk.counts.count_tables import refuse_counts
 from cellrisk.counts.counting import Tally, TooManyCells, count_cells
-from cellrisk.counts.encodings import EncodedPath
 from cellrisk.counts.engine import Relation
+from cellrisk.counts.files import EncodedPath
 from cellrisk.counts.filters import Part, read_part, take_part, with_part
 from cellrisk.counts.resources import Resources
 from cellrisk.counts.schema import Schema, read_names
@@ -20,8 +19,8 @@ from cellrisk.counts.validation import validate
 from cellrisk.counts.without_keys import count_without_keys
 from cellrisk.errors import InvalidInput
 from cellrisk.system.checks import read_list, require_path
+from cellrisk.system.choices import EngineName, MissingRule, OutsideRule
 from cellrisk.system.progress import Progress
-from cellrisk.system.words import EngineName, MissingRule, OutsideRule
 
 
 def tabulate(
@@ -64,9 +63,8 @@ def tabulate(
         For a column, all its levels in order; default the observed ones, sorted. They are the declared domain, and
         their labels are as declared, however the source spells them: True counts true and TRUE in.
     count
-        The column of counts, where each row stands for that many records. False, or "none" where no column has that
-        name, says that each row is a person; where nothing is said, rows that look like a table of counts are refused
-        (by the names of their columns alone where ``outside`` is "drop").
+        The column of counts, if each row stands for that many records. False or "none" says that each row is a
+        person; without it, a source with a column that is named like counts and not in use is refused.
     missing
         "category" (missing values are a category of their own), "drop" (records with one are left out, and the summary
         says how many), or "error".
@@ -118,11 +116,11 @@ def tabulate(
         if not isinstance(source, str | os.PathLike):
             raise InvalidInput("only text files have an encoding to name", got=type(source).__name__)
         source = EncodedPath(os.fspath(source), encoding)
-    asked = with_part(schema, part)
     coarse = {name: binning for name, binning in (schema.bins or {}).items() if name not in part.columns}
-    with open_records(source, asked, resources, table=table, engine=engine, bins=coarse) as (records, asked, others):
-        if asked.count != schema.count:  # the word "none" was read
-            schema = replace(schema, count=asked.count)
+    asked = with_part(schema, part)
+    with open_records(source, asked, resources, table=table, engine=engine, bins=coarse) as (records, others):
+        if schema.count is None:
+            refuse_counts(others)
         counted: Any
         if isinstance(records, Relation):
             values = validate(take_part(records, schema, part), schema)
@@ -132,10 +130,6 @@ def tabulate(
         else:
             counted = records.count(schema, part, tabulate)
     tally = counted if isinstance(counted, Tally) else counted.tally()
-    if schema.count is None and schema.outside == "drop":
-        refuse_count_names(others)
-    elif schema.count is None:
-        refuse_counts(source, schema.columns, others, bool(others) and tally.once, table=table, engine=engine)
     attributes = tuple(
         Attribute(name, each.level_counts, each.profiles, each.levels.declared, each.levels.missing, each.vectors)
         for name, each in zip(schema.sensitive, tally.attributes, strict=True)

@@ -8,7 +8,7 @@ the records inside alone: one record more or less changes counts, and never a la
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -31,7 +31,6 @@ from cellrisk.counts.levels import (
     MOST_LEVELS,
     Declaration,
     Levels,
-    SeenValue,
     Sorted,
     check_inside,
     declare,
@@ -40,7 +39,7 @@ from cellrisk.counts.levels import (
 )
 from cellrisk.counts.schema import Schema
 from cellrisk.errors import InvalidInput, argument
-from cellrisk.system.text import number_of
+from cellrisk.system.formatting import number_of
 
 WHOLE = re.compile(r"-?\d{1,19}")
 WIDEST = 2**40
@@ -60,8 +59,8 @@ class Column:
     listed: bool
     """Whether its levels were declared one by one, so that other values can occur. Between edges none can."""
 
-    def sort(self, seen: Sequence[SeenValue]) -> Sorted:
-        """The levels of the column, given the values that occur."""
+    def sort(self, seen: Mapping[Any, int]) -> Sorted:
+        """The levels of the column, given the records of each value that occurs."""
         return sort_values(seen, self.kind, self.binning, self.declaration)
 
     def check(self, found: Sorted) -> None:
@@ -192,8 +191,8 @@ class Numbering:
 
     def levels(self, places: Sequence[int], missing: int = 0) -> Levels:
         """The levels of a column of which values at some places occur, and so many missing ones."""
-        seen = [SeenValue(self.values[place], 1) for place in places]
-        return self.column.sort([*seen, *([SeenValue(None, missing)] if missing else [])]).levels
+        seen = {self.values[place]: 1 for place in places}
+        return self.column.sort(seen | {None: missing}).levels
 
 
 def number_values(values: Values, column: Column, dropping: bool, most: int) -> Numbering:
@@ -216,7 +215,7 @@ def number_values(values: Values, column: Column, dropping: bool, most: int) -> 
                 raise _too_many_levels(column.name, most)
             return _number_in_engine(relation, column)
         missing = None in found
-        known = column.sort([SeenValue(value, 1) for value in found if value is not None]).levels
+        known = column.sort(dict.fromkeys((value for value in found if value is not None), 1)).levels
     else:
         missing = bool(relation.fetch(f"SELECT 1 FROM {{rows}} WHERE {role} IS NULL LIMIT 1"))
     size = len(known.labels)
@@ -289,7 +288,7 @@ def _number_in_engine(relation: Relation, column: Column) -> Numbering:
 def list_outside(values: Values, column: Column) -> Sorted:
     """The values of a declared column as they occur, with the records of each: what a refusal tells."""
     found = values.relation.fetch(f"SELECT {column.role}, sum(w)::BIGINT FROM {{rows}} GROUP BY ALL")
-    return column.sort([SeenValue(value, int(records)) for value, records in found])
+    return column.sort({value: int(records) for value, records in found})
 
 
 def check_missing(missing: dict[str, int], schema: Schema) -> None:

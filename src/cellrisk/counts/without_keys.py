@@ -22,10 +22,9 @@ from cellrisk.counts.counting import (
 )
 from cellrisk.counts.engine import new_name
 from cellrisk.counts.levels import Levels, check_several
-from cellrisk.counts.profiles import MOST_NUMBERS, LevelCounts, Profiles
+from cellrisk.counts.profiles import MOST_NUMBERS
 from cellrisk.counts.schema import Schema
 from cellrisk.counts.validation import Numbering, Values
-from cellrisk.system.arrays import Integers
 
 
 class _Engine:
@@ -97,7 +96,6 @@ def count_without_keys(values: Values, schema: Schema, found: TooManyCells) -> T
         engine.kept,
         values.records - engine.inside,
         engine.inside - engine.kept,
-        once=all(int(each.level_counts.count.max()) == 1 for each in attributes),
         combinations=found.combinations,
     )
 
@@ -135,26 +133,18 @@ def count_lists(engine: _Engine, place: int, levels: Levels, places: list[int]) 
         f"CREATE TEMP TABLE {name} AS SELECT {engine.keys}, y{place} AS y, sum(w)::BIGINT AS c FROM {engine.records} "
         "GROUP BY ALL HAVING sum(w) > 0"
     )
-    lists = engine.connection.sql(
+    profiles = engine.connection.sql(
         f"SELECT counts, count(*) AS m FROM (SELECT list(c ORDER BY c) AS counts FROM {name} GROUP BY {engine.keys}) "
         "GROUP BY ALL"
     ).to_arrow_table()
-    counts = lists["counts"].combine_chunks()
-    profiles = Profiles.from_lists(
-        _integers(counts.values), _integers(counts.offsets), _integers(lists["m"]), len(levels.labels)
-    )
     spread = engine.connection.sql(
         f"SELECT y, c, count(*) AS cells, sum(size)::DOUBLE AS sizes FROM "
-        f"(SELECT y, c, sum(c) OVER (PARTITION BY {engine.keys}) AS size FROM {name}) GROUP BY ALL ORDER BY y, c"
+        f"(SELECT y, c, sum(c) OVER (PARTITION BY {engine.keys}) AS size FROM {name}) GROUP BY ALL"
     ).fetchnumpy()
     engine.connection.execute(f"DROP TABLE {name}")
     number = {old: new for new, old in enumerate(places)}
     level = np.array([number[old] for old in spread["y"].tolist()], np.int64)
-    order = np.lexsort((spread["c"], level))
-    products = np.zeros(len(levels.labels))
-    np.add.at(products, level, spread["c"] * spread["sizes"])
-    found = LevelCounts(levels.labels, level[order], spread["c"][order], spread["cells"][order], products)
-    return CountedAttribute(levels, profiles, found, None)
+    return CountedAttribute.from_spread(levels, profiles, level, spread["c"], spread["cells"], spread["sizes"])
 
 
 def find_homogeneity(engine: _Engine, attributes: tuple[CountedAttribute, ...]) -> Homogeneity:
@@ -170,9 +160,3 @@ def find_homogeneity(engine: _Engine, attributes: tuple[CountedAttribute, ...]) 
         f"(SELECT {flags} FROM {engine.records} WHERE w > 0 GROUP BY {engine.keys})"
     )[0]
     return Homogeneity(complete, cells - complete - none, none)
-
-
-def _integers(column: Any) -> Integers:
-    """An Arrow column of whole numbers as a numpy array; not through Arrow's own, which loads all of pandas."""
-    chunks = column.chunks if hasattr(column, "chunks") else [column]
-    return np.concatenate([np.zeros(0, np.int64), *map(np.from_dlpack, chunks)], dtype=np.int64)

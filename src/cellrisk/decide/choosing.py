@@ -10,45 +10,29 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cellrisk.counts.table import require_table
-from cellrisk.decide.limits import (
-    METRICS,
-    SMALLEST_EPSILON,
-    Limit,
-    LimitBound,
-    RiskDefinition,
-    RiskMetric,
-    find_kept,
-    read_limits,
-)
+from cellrisk.decide.limits import METRICS, SMALLEST_EPSILON, Limit, LimitBound, RiskDefinition, find_kept, read_limits
 from cellrisk.decide.policies import Policies
 from cellrisk.decide.policy import Policy
 from cellrisk.decide.search import Intervals, intersect
 from cellrisk.decide.tradeoff import TradeOff, TvdLimit, find_trade_off
 from cellrisk.errors import InvalidInput, argument
-from cellrisk.noise.channel import AdditiveChannel
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.risk.caused import caused_shares
 from cellrisk.risk.ceilings import Labels, find_success
-from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, Belief
+from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, CountPrior
 from cellrisk.risk.figures import Attacker, DecisionFigures, find_figures
 from cellrisk.risk.people import People, count_people
 from cellrisk.risk.priors import USUAL_PRIORS, Priors, takes_priors
 from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON, Limits, MeasuredRisk, read_settings
 from cellrisk.system.arrays import Floats
+from cellrisk.system.choices import Attack, Form, MeasureName, MechanismName, Neighbours, NoisyCells, Weights
+from cellrisk.system.formatting import DIGITS, round_down
 from cellrisk.system.progress import Progress
 from cellrisk.system.results import Result, find_words
-from cellrisk.system.sketches import draw_bars
-from cellrisk.system.text import DIGITS, percent, round_down, show_down
-from cellrisk.system.words import Attack, Form, MeasureName, MechanismName, Neighbours, NoisyCells, Weights
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
 
-CHOICE_NOTE = (
-    "Choosing epsilon from the data is itself a disclosure: account for it, or choose on public data of the same kind."
-)
-WITHOUT_DATA = "The epsilon follows from limits on the guarantee alone: that choice discloses nothing about the data."
-WITHIN = "within every limit"
 FACTOR = 2.0
 """The alternatives are this much stricter and looser."""
 ROLES = ("stricter", "recommended", "looser")
@@ -65,13 +49,23 @@ class Alternative:
     epsilon: float
     risk: float
     people: tuple[People, ...]
-    """People exposed, for each sensitive attribute."""
+    """People revealed, for each sensitive attribute."""
     tvd: float | None
-    verdict: str
+    broken: tuple[str, ...] | None
+    """The names of the limits that it breaks; None if no limit was set."""
     caused: tuple[float, ...] = ()
-    """People given away because of their own record, for each sensitive attribute."""
+    """People revealed because of their own record, for each sensitive attribute."""
     ceiling: float | None = None
     """The worst case of two equally likely values."""
+
+    @property
+    def verdict(self) -> str:
+        """Which limits it breaks, in words."""
+        return str(find_words("limits").verdict(self.broken))
+
+    def to_dict(self) -> dict[str, Any]:
+        fields = {name: value for name, value in vars(self).items() if name != "broken"}
+        return {**fields, "people": [vars(people) for people in self.people], "verdict": self.verdict}
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +75,7 @@ class Option:
     mechanism: Mechanism
     """At any epsilon."""
     measured: MeasuredRisk
-    """The risk that is told."""
+    """The risk that is shown."""
     kept: tuple[LimitBound, ...]
     """Which epsilons keep each limit."""
     trade_off: TradeOff | None
@@ -116,6 +110,16 @@ class Option:
         binds = end is not None and (end < self.searched[1] or any(each.binds_itself for each in self.kept))
         return end if binds else None
 
+    @property
+    def open_ended(self) -> bool:
+        """Whether the limits hold up to the end of the range, so none of them says which epsilon to choose."""
+        return bool(self.admissible) and self.epsilon is None
+
+    @property
+    def given(self) -> bool:
+        """Whether the epsilon is a limit on epsilon itself."""
+        return any(each.binds_itself and each.largest == self.epsilon for each in self.kept)
+
     @cached_property
     def risk(self) -> float | None:
         """The risk at that epsilon, of the sensitive attribute with the highest."""
@@ -127,7 +131,7 @@ class Option:
     @property
     def lowest_epsilon(self) -> float:
         """The epsilon that comes nearest to the limits on risks, or stays farthest below them."""
-        on_risks = [each for each in self.kept if isinstance(each.limit.metric, RiskMetric)]
+        on_risks = [each for each in self.kept if each.limit.risk is not None]
         hardest = next((each for each in on_risks if not each.intervals), on_risks[0] if on_risks else None)
         return self.searched[0] if hardest is None else hardest.nearest
 
@@ -140,11 +144,6 @@ class Option:
     def limits(self) -> Limits:
         """Chance and raw risk of the attribute with the highest raw risk."""
         return max(self.measured.limits(self.mechanism), key=lambda each: each.raw)
-
-    @property
-    def given(self) -> bool:
-        """Whether the epsilon is a limit on epsilon itself."""
-        return any(each.binds_itself and each.largest == self.epsilon for each in self.kept)
 
     @property
     def shown(self) -> float | None:
@@ -167,11 +166,6 @@ class Option:
         """Why there is no epsilon, in a few words: what ``why`` begins with."""
         return self.why.partition(":")[0]
 
-    @property
-    def open_ended(self) -> bool:
-        """Whether the limits hold up to the end of the range, so that none of them says which epsilon to choose."""
-        return bool(self.admissible) and self.epsilon is None
-
     def to_dict(self) -> dict[str, Any]:
         return {
             "epsilon": self.epsilon,
@@ -189,7 +183,7 @@ class Option:
 class Choice(Result):
     """The answer of `choose`.
 
-    ``epsilon`` is None where no epsilon keeps the limits, and where they bind none: ``why`` gives the reason.
+    ``epsilon`` is None if no epsilon keeps the limits, and if they bind none: ``why`` gives the reason.
     """
 
     wording = "choice"
@@ -199,24 +193,48 @@ class Choice(Result):
     kept_limits: tuple[Limit, ...]
     """The limits asked for, made stricter by policies, then those of policies alone."""
     measured: MeasuredRisk
-    """The risk that is told: the one that is limited first, or the one asked for."""
+    """The risk that is shown: the one that is limited first, or the one asked for."""
     options: tuple[Option, ...]
     """One for each mechanism and delta; the first is the answer."""
     policies: Policies
     """The policies that were obeyed."""
     attacker: Attacker = field(default_factory=Attacker)
-    """Whose certainty is told."""
+    """Whose certainty is shown."""
+
+    @property
+    def epsilon(self) -> float | None:
+        return self.options[0].epsilon
+
+    @property
+    def risk(self) -> float | None:
+        return self.options[0].risk
+
+    @property
+    def admissible(self) -> Intervals:
+        return self.options[0].admissible
+
+    @property
+    def why(self) -> str:
+        return self.options[0].why
+
+    @property
+    def limits(self) -> Limits:
+        return self.options[0].limits
+
+    @property
+    def trade_off(self) -> TradeOff | None:
+        return self.options[0].trade_off
 
     @cached_property
     def alternatives(self) -> tuple[Alternative, ...]:
-        """What the epsilon chosen, half of it and twice it would mean; none where none was chosen."""
+        """What the epsilon chosen, half of it and twice it would mean; none if none was chosen."""
         if self.epsilon is None:
             return ()
         return weigh(self.measured, self.options[0].mechanism, self.epsilon, self.kept_limits, self.trade_off)
 
     @cached_property
     def figures(self) -> tuple[DecisionFigures, ...]:
-        """The figures to decide by at the epsilon chosen, for each sensitive attribute; none where none was chosen."""
+        """The figures to decide by at the epsilon chosen, for each sensitive attribute; none if none was chosen."""
         if self.epsilon is None:
             return ()
         mechanism, attack = self.options[0].mechanism.with_epsilon(self.epsilon), self.measured.attack
@@ -235,50 +253,13 @@ class Choice(Result):
     def rounded(self, digits: int = DIGITS) -> Choice:
         """The same answer with an epsilon of so many digits, or the fewest more that the limits admit, if any do."""
         first = self.options[0]
-        epsilon = first.round(digits)
-        return (
-            self if epsilon is None else replace(self, options=(replace(first, rounded_to=epsilon), *self.options[1:]))
-        )
-
-    @property
-    def epsilon(self) -> float | None:
-        return self.options[0].epsilon
-
-    @property
-    def risk(self) -> float | None:
-        return self.options[0].risk
-
-    @property
-    def admissible(self) -> Intervals:
-        return self.options[0].admissible
-
-    @property
-    def limits(self) -> Limits:
-        return self.options[0].limits
-
-    @property
-    def trade_off(self) -> TradeOff | None:
-        return self.options[0].trade_off
-
-    @property
-    def why(self) -> str:
-        return self.options[0].why
-
-    @property
-    def open_ended(self) -> bool:
-        """Whether the limits hold up to the end of the range, so that nothing is recommended."""
-        return self.options[0].open_ended
-
-    @property
-    def on_risks(self) -> tuple[Limit, ...]:
-        """The limits on the paper's measures, under which a smaller epsilon can be inadmissible."""
-        return tuple(limit for limit in self.kept_limits if isinstance(limit.metric, RiskMetric))
+        return replace(self, options=(replace(first, rounded_to=first.round(digits)), *self.options[1:]))
 
     @property
     def on_first_risk(self) -> tuple[Limit, ...]:
-        """Those on the risk that is told."""
-        risks = [limit.metric.risk for limit in self.on_risks if isinstance(limit.metric, RiskMetric)]
-        return tuple(limit for limit, risk in zip(self.on_risks, risks, strict=True) if risk == risks[0])
+        """The limits on the risk that is shown."""
+        limits = [limit for limit in self.kept_limits if limit.risk is not None]
+        return tuple(limit for limit in limits if limit.risk == limits[0].risk)
 
     @property
     def from_data(self) -> bool:
@@ -289,32 +270,21 @@ class Choice(Result):
     @property
     def choice_note(self) -> str:
         """What the choice itself discloses, in a sentence."""
-        return CHOICE_NOTE if self.from_data else WITHOUT_DATA
+        words = find_words("choice")
+        return str(words.CHOICE_NOTE if self.from_data else words.WITHOUT_DATA)
 
     @property
     def wanted(self) -> str:
         """The limits in words."""
         return " and ".join(find_words("choice").list_limits(self))
 
-    def name_largest(self, keeps: str) -> str:
-        """What the epsilon is, in words; ``keeps`` is the limits with a verb."""
-        return str(find_words("choice").name_largest(self, keeps))
-
     def _numbers(self) -> list[dict[str, Any]]:
-        """One row an admissible interval of each mechanism and delta; one without numbers where there is none."""
+        """One row for each admissible interval of each mechanism and delta; one without numbers if there is none."""
         return [
             {"mechanism": option.mechanism.name, "delta": option.mechanism.delta, "low": low, "high": high}
             for option in self.options
             for low, high in option.admissible or ((None, None),)
         ]
-
-    def _sketch(self) -> str:
-        """The risk at the epsilon chosen, and at one on each side."""
-        rows = [
-            (f"epsilon {show_down(each.epsilon)}: {each.verdict}", each.risk, percent(each.risk))
-            for each in self.alternatives
-        ]
-        return draw_bars(rows) if rows else ""
 
     def to_dict(self) -> dict[str, Any]:
         """What ``cellrisk choose --json`` prints."""
@@ -330,9 +300,7 @@ class Choice(Result):
             "chance": self.limits.chance,
             "raw": self.limits.raw,
             "decision": [each.to_dict() for each in self.figures],
-            "alternatives": [
-                {**vars(each), "people": [vars(people) for people in each.people]} for each in self.alternatives
-            ],
+            "alternatives": [each.to_dict() for each in self.alternatives],
             "options": options,
             "trade_off": None if self.trade_off is None else self.trade_off.to_dict(),
             "headline": self.headline,
@@ -340,7 +308,7 @@ class Choice(Result):
 
 
 def limits_use_data(limits: Sequence[Limit], tvd: TradeOff | TvdLimit | None) -> bool:
-    """Whether it tells something about the records that these limits are kept, or which epsilon keeps them."""
+    """Whether it reveals something about the records that these limits are kept, or which epsilon keeps them."""
     return tvd is not None or any(limit.uses_data for limit in limits)
 
 
@@ -358,7 +326,7 @@ def choose(
     margin: float | None = None,
     max_tvd: float | None = None,
     certainty: float = USUAL_CERTAINTY,
-    belief: str | Belief | Mapping[str, str | Belief] = USUAL_BELIEF,
+    belief: str | CountPrior | Mapping[str, str | CountPrior] = USUAL_BELIEF,
     measure: MeasureName = "local",
     form: Form = "tight",
     weights: Weights = "records",
@@ -376,14 +344,14 @@ def choose(
     policy: Policy | Policies | None = None,
     progress: Progress | None = None,
 ) -> Choice:
-    """Which is the largest epsilon that keeps the limits?
+    """Return the largest epsilon that keeps the limits.
 
     Under ``max_caused``, ``max_certain``, ``max_ceiling`` and ``max_epsilon`` every smaller epsilon is allowed too: the
     answer is the largest epsilon up to which every smaller one, from 0.001 on, keeps the limit. Larger ones may keep it
-    again: ``why`` says which. Under ``max_risk``, ``max_people`` and ``margin``, the paper's measure, a smaller epsilon
+    again: ``why`` names them. Under ``max_risk``, ``max_people`` and ``margin``, the paper's measure, a smaller epsilon
     can be inadmissible; the whole admissible set comes back, each edge on its safe side and within one part in a
-    million. Where no epsilon from 0.001 on will do, those from 0.000001 on are searched. All limits must hold, for
-    every sensitive attribute. Where they hold up to the end of the range, none of them says which epsilon to choose:
+    million. If no epsilon from 0.001 on will do, those from 0.000001 on are searched. All limits must hold, for
+    every sensitive attribute. If they hold up to the end of the range, none of them says which epsilon to choose:
     ``epsilon`` is None, and ``why`` says what to do.
 
     The ceiling rises with epsilon. Caused and the risk are scanned at 26 epsilons in each power of ten, and every bend
@@ -399,16 +367,16 @@ def choose(
         One name or several; of an object, the epsilon does not matter, and its delta, neighbours and threshold are
         taken. With several mechanisms or deltas each has its own answer; the first is the headline.
     max_caused
-        The largest share of people who may be given away because of their own record, above 0.
+        The largest share of people who may be revealed because of their own record, above 0.
     max_certain, certainty, belief
-        The largest share of people whose value an attacker may name rightly with at least that certainty; what he
-        believes beforehand is as in `assess`. With three labels or more the upper end of the figure counts.
+        The largest share of people whose value an attacker may infer correctly with at least that certainty; the
+        attacker's prior is as in `assess`. With three labels or more the upper end of the figure counts.
     max_ceiling
         The worst case for one record, between two equally likely values: above 0.5, up to 1. Uses no data.
     max_epsilon
         The largest epsilon, whatever the figures.
     max_risk, max_people, margin
-        The largest risk, the most people exposed on average, and the largest risk above chance.
+        The largest risk, the most people revealed on average, and the largest risk above chance.
     max_tvd, way, releases, seed, cells
         The largest mean total variation distance of the ``way``-way marginals, which sets a smallest epsilon, and the
         simulated releases that it is estimated from, as in `utility`.
@@ -426,7 +394,7 @@ def choose(
         As in `assess`; caused is of this attack too.
     policy
         One to obey beside those that are in force (`Policies.in_force`): the tightest limit of each kind holds, and
-        where nothing is asked for, theirs alone.
+        if nothing is asked for, theirs alone.
     progress
         Called now and then with the share that is done.
 
@@ -482,10 +450,9 @@ def choose_within(
 ) -> Choice:
     """`choose` for limits and mechanisms that were read already, with the policies that the limits obey.
 
-    ``risk`` is the one to be told where no limit is on a risk.
+    ``risk`` is the one to be shown if no limit is on a risk.
     """
-    limited = [limit.metric.risk for limit in limits if isinstance(limit.metric, RiskMetric)]
-    measured = (limited[0] if limited else risk).of(table.attributes)
+    measured = next((limit.risk for limit in limits if limit.risk is not None), risk).of(table.attributes)
     options = []
     for number, mechanism in enumerate(mechanisms):
         low, high = _range(mechanism, *searched)
@@ -495,7 +462,7 @@ def choose_within(
         for least in (low, SMALLEST_EPSILON):
             kept = tuple(find_kept(limit, table.attributes, mechanism, (least, high)) for limit in limits)
             option = Option(mechanism, measured, kept, trade_off, (least, high))
-            hopeless = any(each.limit.metric.every_smaller and not each.allowed for each in kept)
+            hopeless = any(each.limit.metric.kind.every_smaller and not each.allowed for each in kept)
             if low != LEAST_EPSILON or option.within_limits or hopeless:
                 break
         options.append(option)
@@ -516,11 +483,6 @@ def _range(mechanism: Mechanism, least: float, largest: float | None) -> tuple[f
     return float(least), float(largest)
 
 
-def say_broken(limits: Sequence[str]) -> str:
-    """The verdict on an epsilon that breaks the limits on these."""
-    return f"breaks the limit on {' and '.join(dict.fromkeys(limits))}" if limits else WITHIN
-
-
 def weigh(
     measured: MeasuredRisk,
     mechanism: Mechanism,
@@ -533,31 +495,31 @@ def weigh(
     Twice the epsilon is cut to the largest for which the mechanism has a guarantee.
     """
     looser = min(epsilon * FACTOR, mechanism.largest_epsilon)
-    weighed = [mechanism.with_epsilon(value) for value in (epsilon / FACTOR, epsilon, looser)]
-    values = [limit.metric.on(measured.attributes)(weighed) for limit in limits]
-    channel = AdditiveChannel(tuple(each.noise for each in weighed), mechanism.threshold)
+    epsilons = np.array([epsilon / FACTOR, epsilon, looser])
+    methods = [mechanism.with_epsilon(value) for value in epsilons.tolist()]
+    values = [limit.metric.on(measured.attributes)(methods) for limit in limits]
+    channel = mechanism.channel_at(epsilons)
     risks = measured.under(channel).max(axis=0)
     caused = [
         each.profiles.n_records * caused_shares(each.profiles, channel, attack=measured.attack)
         for each in measured.attributes
     ]
     alternatives = []
-    for place, (role, each) in enumerate(zip(ROLES, weighed, strict=True)):
-        broken = [limit.about for limit, value in zip(limits, values, strict=True) if value[place] > limit.maximum]
-        if trade_off is not None and trade_off.breaks(each.epsilon):
+    for place, (role, method) in enumerate(zip(ROLES, methods, strict=True)):
+        broken = [limit.name for limit, value in zip(limits, values, strict=True) if value[place] > limit.maximum]
+        if trade_off is not None and trade_off.breaks(method.epsilon):
             broken.append("the TVD")
+        people = (count_people(each.profiles, method.channel, measured.attack) for each in measured.attributes)
         alternatives.append(
             Alternative(
                 role,
-                each.epsilon,
+                method.epsilon,
                 float(risks[place]),
-                tuple(
-                    count_people(attribute.profiles, each.channel, measured.attack) for attribute in measured.attributes
-                ),
-                None if trade_off is None else trade_off.at(each.epsilon),
-                say_broken(broken) if limits or trade_off else "no limit was set",
-                tuple(float(people[place]) for people in caused),
-                find_success(each.noise, Labels.even(2)),
+                tuple(people),
+                None if trade_off is None else trade_off.at(method.epsilon),
+                tuple(broken) if limits or trade_off else None,
+                tuple(float(numbers[place]) for numbers in caused),
+                find_success(method.noise, Labels.even(2)),
             )
         )
     return tuple(alternatives)

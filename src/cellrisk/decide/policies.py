@@ -1,7 +1,7 @@
 """The policies in force, taken together: the one place that says which limits hold, for commands, Python and the page.
 
-A limit can be tightened by whoever asks, and never loosened: every policy is judged by its own risk, and the tightest
-limit of each kind holds. What judges them is loaded where there is one.
+A limit can be tightened by those who ask, and never loosened: every policy is judged by its own risk, and the tightest
+limit of each kind holds. What judges them is loaded if there is one.
 """
 
 from __future__ import annotations
@@ -9,22 +9,20 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from cellrisk.decide.policy_files import SettingsFile, find_policy_files
 from cellrisk.errors import CellriskError, InvalidInput
 from cellrisk.noise.mechanisms import MECHANISMS, Mechanism
-from cellrisk.system.text import as_given
-from cellrisk.system.words import MechanismName
+from cellrisk.system.choices import MechanismName
+from cellrisk.system.formatting import as_given
+from cellrisk.system.results import find_words
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
-    from cellrisk.decide.limits import Limit, RiskDefinition
+    from cellrisk.decide.limits import Limit, Method, RiskDefinition
     from cellrisk.decide.policy import Policy
-    from cellrisk.noise.perturbations import Perturbation
-
-
-NO_POLICY = "No policy was in force."
 
 
 class PolicyBreach(InvalidInput):
@@ -34,96 +32,57 @@ class PolicyBreach(InvalidInput):
 
 
 @dataclass(frozen=True)
-class Obeyed:
-    """A policy, and where it comes from."""
-
-    policy: Policy
-    file: str | None = None
-    """The name of its file, without folders; None where it was given in Python."""
-    digest: str | None = None
-    remark: str | None = None
-
-    @staticmethod
-    def of(file: SettingsFile) -> Obeyed:
-        from cellrisk.decide.policy import Policy
-
-        try:
-            return Obeyed(Policy.of(file.policy), file.name, file.digest, file.remark)
-        except CellriskError as refusal:
-            raise refusal.within(f"the policy in {file.name} cannot be used") from None
-
-    def describe(self) -> str:
-        if self.file is None:
-            return "one given in Python"
-        remark = f"; {self.remark}" if self.remark else ""
-        return f"{self.file} (sha256 {self.digest}{remark})"
-
-    def to_dict(self) -> dict[str, Any]:
-        own = self.policy
-        return {
-            "file": self.file,
-            "sha256": self.digest,
-            "limits": own.maxima,
-            "risk": {"measure": own.measure, "form": own.form, "weights": own.weights, "attack": own.attack},
-            "attacker": {"certainty": own.certainty, "belief": own.belief},
-            "delta": own.delta,
-            "remark": self.remark,
-        }
-
-
-@dataclass(frozen=True)
 class Policies:
-    """The policies that are obeyed. They are false, as a truth value, where there is none.
+    """The policies that are obeyed. They are false, as a truth value, if there is none.
 
     >>> from cellrisk import Policy
-    >>> both = Policies((Obeyed(Policy(max_risk=0.3)), Obeyed(Policy(max_risk=0.2, delta="1/n"))))
+    >>> both = Policies((Policy(max_risk=0.3), Policy(max_risk=0.2, delta="1/n")))
     >>> both.largest_delta(100), Policies().describe()
     (0.01, 'No policy was in force.')
     """
 
-    obeyed: tuple[Obeyed, ...] = ()
+    obeyed: tuple[Policy, ...] = ()
 
     @staticmethod
     def in_force(*more: Policy | Policies | SettingsFile | None) -> Policies:
-        """Reads the administrator's files and adds the policies given; no policy replaces another."""
-        found = [Obeyed.of(file) for file in find_policy_files()]
-        for given in more:
-            if isinstance(given, Policies):
-                found += given.obeyed
-            elif isinstance(given, SettingsFile):
-                found.append(Obeyed.of(given))
-            elif given is not None:
-                from cellrisk.decide.policy import Policy
+        """Read the administrator's files and add the policies given; no policy replaces another."""
+        given = [*find_policy_files(), *(each for each in more if each is not None)]
+        if not given:
+            return Policies()
+        from cellrisk.decide.policy import Policy
 
-                if not isinstance(given, Policy):
-                    raise InvalidInput("policy must be a Policy", got=f"a {type(given).__name__}")
-                found.append(Obeyed(given))
-        different: list[Obeyed] = []
-        for each in found:
-            if not any((each.policy, each.digest) == (other.policy, other.digest) for other in different):
-                different.append(each)
-        return Policies(tuple(different))
+        found: list[Policy] = []
+        for each in given:
+            if isinstance(each, Policies):
+                found += each.obeyed
+            elif isinstance(each, SettingsFile):
+                try:
+                    found.append(Policy.of(each.policy, each))
+                except CellriskError as refusal:
+                    raise refusal.within(f"the policy in {each.name} cannot be used") from None
+            elif isinstance(each, Policy):
+                found.append(each)
+            else:
+                raise InvalidInput("policy must be a Policy", got=f"a {type(each).__name__}")
+        known = [(policy, policy.digest) for policy in found]
+        return Policies(tuple(policy for place, policy in enumerate(found) if known[place] not in known[:place]))
 
     def __bool__(self) -> bool:
         return bool(self.obeyed)
 
-    @property
+    @cached_property
     def limits(self) -> tuple[Limit, ...]:
         """The strictest limit on each metric."""
         if not self.obeyed:
             return ()
         from cellrisk.decide.limits import tightest
 
-        return tightest(limit for each in self.obeyed for limit in each.policy.limits)
+        return tightest(limit for policy in self.obeyed for limit in policy.limits)
 
     @property
-    def on_risks(self) -> tuple[tuple[RiskDefinition, Limit], ...]:
-        """The limits on risks, each with its risk."""
-        if not self.obeyed:
-            return ()
-        from cellrisk.decide.limits import RiskMetric
-
-        return tuple((limit.metric.risk, limit) for limit in self.limits if isinstance(limit.metric, RiskMetric))
+    def risks(self) -> list[RiskDefinition]:
+        """The risks that are limited."""
+        return [limit.risk for limit in self.limits if limit.risk is not None]
 
     def join(self, given: Sequence[Limit], risk: RiskDefinition) -> tuple[Limit, ...]:
         """The limits given, made stricter by the policies' on the same metric, then the others of theirs.
@@ -132,71 +91,57 @@ class Policies:
         """
         if not self.obeyed:
             return tuple(given)
-        from cellrisk.decide.limits import RiskDefinition, RiskMetric, tightest
+        from cellrisk.decide.limits import RiskDefinition, tightest
 
         joined = tightest((*given, *self.limits))
-        if self.on_risks and not any(isinstance(limit.metric, RiskMetric) for limit in given):
-            same = any(limited.words == risk.words for limited, _ in self.on_risks)
-            if not same and risk.words != RiskDefinition().words:
-                self.fix_words(risk.words)
-            joined = tuple(
-                sorted(
-                    joined,
-                    key=lambda each: isinstance(each.metric, RiskMetric) and each.metric.risk.words != risk.words,
-                )
-            )
-        return joined
+        if not self.risks or any(limit.risk is not None for limit in given):
+            return joined
+        if risk.words != RiskDefinition().words:
+            self.fix_words(risk.words)
+        return tuple(sorted(joined, key=lambda each: each.risk is not None and each.risk.words != risk.words))
 
     def fix_words(self, given: dict[str, str]) -> dict[str, str]:
         """The measure, form and weights of the first policy that these words fit; refuses words that fit none.
 
         >>> from cellrisk import Policy
-        >>> Policies((Obeyed(Policy(max_risk=0.3)),)).fix_words({"form": "tight"})["measure"]
+        >>> Policies((Policy(max_risk=0.3),)).fix_words({"form": "tight"})["measure"]
         'local'
         """
-        if not self.on_risks:
-            return given
-        for risk, _ in self.on_risks:
-            words = risk.words
+        known = [risk.words for risk in self.risks]
+        for words in known or [given]:
             if all(words[name] == word for name, word in given.items()):
                 return words
+        refused = {"fix": "change the policy", "code": "fixed-by-policy"}
         for name, word in given.items():
-            allowed = dict.fromkeys(risk.words[name] for risk, _ in self.on_risks)
+            allowed = dict.fromkeys(words[name] for words in known)
             if word not in allowed:
                 raise InvalidInput(
-                    "is fixed by the policy",
-                    option=name,
-                    got=word,
-                    allowed=", ".join(allowed),
-                    fix="change the policy",
-                    code="fixed-by-policy",
+                    "is fixed by the policy", option=name, got=word, allowed=", ".join(allowed), **refused
                 )
-        raise InvalidInput(
-            "no policy is on that risk", got=", ".join(given.values()), fix="change the policy", code="fixed-by-policy"
-        )
+        raise InvalidInput("no policy is on that risk", got=", ".join(given.values()), **refused)
 
     def check_tighter(self, given: Sequence[Limit]) -> None:
-        """Refuses a limit that is looser than a policy's on the same metric."""
+        """Refuse a limit that is looser than a policy's on the same metric."""
         for limit in given:
-            for own in self.limits:
-                if own.metric == limit.metric and limit.maximum > own.maximum:
-                    raise InvalidInput(
-                        "is looser than the policy",
-                        option=limit.name,
-                        got=limit.maximum,
-                        allowed=f"up to {as_given(own.maximum)}",
-                        code="looser-than-policy",
-                    )
+            most = min((own.maximum for own in self.limits if own.metric == limit.metric), default=math.inf)
+            if limit.maximum > most:
+                raise InvalidInput(
+                    "is looser than the policy",
+                    option=limit.name,
+                    got=limit.maximum,
+                    allowed=f"up to {as_given(most)}",
+                    code="looser-than-policy",
+                )
 
     def largest_delta(self, records: int) -> float | None:
-        """The largest delta for that many records; None where there is no rule."""
-        found = [each.policy.largest_delta(records) for each in self.obeyed]
+        """The largest delta for that many records; None if there is no rule."""
+        found = [policy.largest_delta(records) for policy in self.obeyed]
         return min((delta for delta in found if delta is not None), default=None)
 
     def choose_delta(
         self, mechanism: Mechanism | MechanismName | Sequence[Mechanism | MechanismName], delta: Any, records: int
     ) -> Any:
-        """The delta to be used: the one given, or the largest that the policies allow where a mechanism needs one.
+        """The delta to be used: the one given, or the largest that the policies allow if a mechanism needs one.
 
         Refuses one that is larger than they allow. Mechanisms that are objects bring their own delta.
         """
@@ -214,12 +159,9 @@ class Policies:
             raise InvalidInput("delta is larger than the policy allows", got=max(given), allowed=f"up to {largest:.4g}")
         return delta
 
-    def breaches(
-        self, table: FrequencyTable, mechanism: Mechanism | Perturbation, sensitive: str | None = None
-    ) -> list[str]:
-        """What this mechanism breaks on this table, one line a breach; none where every policy is kept."""
-        found = [line for each in self.obeyed for line in each.policy.breaches(table, mechanism, sensitive)]
-        return list(dict.fromkeys(found))
+    def breaches(self, table: FrequencyTable, method: Method, sensitive: str | None = None) -> list[str]:
+        """What this mechanism or perturbation breaks on this table, a line for each breach."""
+        return list(dict.fromkeys(line for policy in self.obeyed for line in policy.breaches(table, method, sensitive)))
 
     def breaches_without_data(self, mechanism: Mechanism) -> list[str]:
         """What this mechanism breaks on any table: the limits on the ceiling and on epsilon."""
@@ -229,25 +171,13 @@ class Policies:
     def breaches_of_figure(self, mechanism: Mechanism, epsilon: float) -> list[str]:
         """What a figure breaks that is published about a release by this mechanism, at an epsilon of its own.
 
-        Limits that look at the records are not judged here: whether they are kept would tell of the records.
+        Limits that use the records are not judged here: whether they are kept would reveal something about them.
         """
-        found = self.breaches_without_data(mechanism)
-        for limit in self.limits:
-            if limit.name == "max_epsilon" and epsilon > limit.maximum:
-                found.append(f"the policy asks for {limit.describe()}; that of the figure is {epsilon:g}")
-        return found
-
-    @property
-    def not_judged(self) -> str | None:
-        """Which limits look at the records, in a sentence for whoever publishes a figure; None where none does."""
-        names = [limit.describe() for limit in self.limits if limit.uses_data]
-        names += ["a delta by the number of records" for each in self.obeyed if isinstance(each.policy.delta, str)][:1]
-        if not names:
-            return None
-        return (
-            f"Not judged here, because whether it is kept would tell of the records: {'; '.join(names)}. release and "
-            "assess judge it, for the curator."
-        )
+        return self.breaches_without_data(mechanism) + [
+            f"the policy asks for {limit.describe()}; that of the figure is {epsilon:g}"
+            for limit in self.limits
+            if limit.name == "max_epsilon" and epsilon > limit.maximum
+        ]
 
     def largest_epsilon(self, mechanism: Mechanism) -> float:
         """The largest epsilon that the limits on the ceiling and on epsilon allow, on any table."""
@@ -262,13 +192,13 @@ class Policies:
         return largest
 
     def forbid(self, table: FrequencyTable, mechanism: Mechanism, sensitive: str | None = None) -> None:
-        """Refuses a release that breaks a policy."""
+        """Refuse a release that breaks a policy."""
         breaches = self.breaches(table, mechanism, sensitive)
         if breaches:
             raise PolicyBreach(f"the policy forbids this release: {'; '.join(breaches)}")
 
     def forbid_joint(self, what: str, epsilon: float, even_two: float) -> None:
-        """Refuses releases that together break a policy's limit on epsilon or on the ceiling."""
+        """Refuse releases that together break a policy's limit on epsilon or on the ceiling."""
         values = {"max_epsilon": epsilon, "max_ceiling": even_two}
         for limit in self.limits:
             if values.get(limit.name, 0.0) > limit.maximum:
@@ -277,16 +207,21 @@ class Policies:
 
     @property
     def disclosures(self) -> list[str]:
-        """Sentences on what the public learns of the raw data from the fact that these policies are kept."""
-        return list(dict.fromkeys(sentence for each in self.obeyed for sentence in each.policy.disclosures))
+        """Sentences on what the public learns about the raw data from the fact that these policies are kept."""
+        return list(dict.fromkeys(sentence for policy in self.obeyed for sentence in policy.disclosures))
+
+    @property
+    def not_judged(self) -> str | None:
+        """Which limits use the records, in a sentence for those who publish a figure; None if none does."""
+        found: str | None = find_words("limits").say_not_judged(self) if self.obeyed else None
+        return found
 
     def describe(self) -> str:
         """Which policies were obeyed, in a sentence."""
         if not self.obeyed:
-            return NO_POLICY
-        plural = "Policy" if len(self.obeyed) == 1 else "Policies"
-        return f"{plural} obeyed: {', '.join(each.describe() for each in self.obeyed)}."
+            return "No policy was in force."
+        return str(find_words("limits").describe_policies(self))
 
     def to_dict(self) -> dict[str, Any] | None:
-        """What ``--json`` prints under ``policy``; None where there is none."""
-        return {"obeyed": [each.to_dict() for each in self.obeyed]} if self.obeyed else None
+        """What ``--json`` prints under ``policy``; None if there is none."""
+        return {"obeyed": [policy.to_dict() for policy in self.obeyed]} if self.obeyed else None

@@ -5,19 +5,21 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields, replace
 from datetime import date, datetime
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from cellrisk.decide.limits import METRICS, Limit, RiskDefinition, check_limits, read_limits
+from cellrisk.decide.limits import METRICS, Limit, Method, RiskDefinition, check_limits, read_limits
+from cellrisk.decide.policy_files import SettingsFile
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.noise.mechanisms import Mechanism
-from cellrisk.noise.perturbations import Perturbation
 from cellrisk.risk.attacks import choose_risks
 from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, check_belief, read_certainties
 from cellrisk.risk.priors import Alpha, Priors
 from cellrisk.system.checks import is_number
-from cellrisk.system.words import Attack, Form, MeasureName, SizesFamily, SizesFit, Weights
+from cellrisk.system.choices import Attack, Form, MeasureName, SizesFamily, SizesFit, Weights
+from cellrisk.system.results import find_words
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
@@ -27,17 +29,6 @@ LEAST_CONSTANT, LARGEST_EXPONENT = 1e-100, 10.0
 """Within these, a rule for delta neither overflows nor becomes zero, whatever the number of records."""
 DELTA_RULE = re.compile(r"(\d+(?:\.\d+)?(?:[eE]-?\d+)?)\s*/\s*n(?:\s*\^\s*(\d+(?:\.\d+)?))?")
 DELTA_FROM_RECORDS = "Delta was set from the number of records, and tells its order of magnitude."
-CHECKED = "Whether the limits are kept was found from the data, which the guarantee does not cover."
-
-
-def _read_date(given: object) -> date:
-    """A date as a settings file or a caller gives it."""
-    if isinstance(given, date) and not isinstance(given, datetime):
-        return given
-    try:
-        return date.fromisoformat(str(given))
-    except ValueError:
-        raise InvalidInput("set-on must be a date", allowed="such as 2026-05-04") from None
 
 
 @dataclass(frozen=True)
@@ -47,12 +38,12 @@ class Policy:
     Parameters
     ----------
     max_risk, max_people, margin
-        The largest risk, the most people exposed on average, and the largest risk above chance.
+        The largest risk, the most people revealed on average, and the largest risk above chance.
     max_caused, max_ceiling, max_epsilon
-        The largest share of people given away because of their own record, by ``attack``; the largest worst case for
+        The largest share of people revealed because of their own record, by ``attack``; the largest worst case for
         one record; and the largest epsilon, as in `choose`.
     max_certain, certainty, belief
-        The largest share of people named rightly with that certainty by an attacker with that belief.
+        The largest share of people inferred correctly with that certainty by an attacker with that belief.
     measure, form, weights, attack
         The words of the risk, as in `assess`.
     alpha, sizes, sizes_fit
@@ -60,7 +51,9 @@ class Policy:
     delta
         The largest delta: a number, or a rule such as "1/n", "0.1/n" or "1/n^1.1" with n the number of records.
     set_by, set_on
-        Who has set these limits, in free words, and the date; reports say so.
+        Who has set these limits, in free words, and the date; reports name them.
+    file
+        The settings file that it was read from, without its other settings; None if it was given in Python.
 
     >>> Policy(max_risk=0.3, delta="1/n").largest_delta(10_000)
     0.0001
@@ -85,6 +78,7 @@ class Policy:
     delta: float | str | None = None
     set_by: str | None = None
     set_on: date | str | None = None
+    file: SettingsFile | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         check_limits(self.maxima)
@@ -101,7 +95,9 @@ class Policy:
         choose_risks(self.attack, self.measure, self.form, self.weights)
         Priors(self.alpha, self.sizes, self.sizes_fit)
         if not is_number(self.certainty):
-            raise InvalidInput("certainty must be a number", got=type(self.certainty).__name__, allowed="such as 0.95")
+            raise InvalidInput(
+                "must be a number", option="certainty", got=type(self.certainty).__name__, allowed="such as 0.95"
+            )
         read_certainties(self.certainty)
         check_belief(self.belief)
         self.largest_delta(2)
@@ -112,26 +108,22 @@ class Policy:
         if self.set_on is not None:
             object.__setattr__(self, "set_on", _read_date(self.set_on))
 
-    @property
-    def origin(self) -> str:
-        """Who has set the policy, and when, as far as it says; else empty.
-
-        >>> Policy(max_epsilon=1, set_by="the review board", set_on="2026-05-04").origin
-        'set by the review board on 2026-05-04'
-        """
-        by, on = f" by {self.set_by}" if self.set_by else "", f" on {self.set_on}" if self.set_on else ""
-        return f"set{by}{on}" if by or on else ""
-
     @staticmethod
-    def of(values: Any) -> Policy:
-        """The table ``[policy]`` of a settings file."""
+    def of(values: Any, file: SettingsFile | None = None) -> Policy:
+        """Read a policy.
+
+        Parameters
+        ----------
+        values, file
+            The table ``[policy]`` of a settings file, and the file.
+        """
         if not isinstance(values, Mapping):
             raise InvalidInput("policy must be a table", fix="write [policy] on a line, and its settings below")
-        known = {field.name.replace("_", "-"): field.name for field in fields(Policy)}
+        known = {field.name.replace("_", "-"): field.name for field in fields(Policy) if field.name != "file"}
         for key in values:
             if key not in known:
                 raise UnknownName("unknown setting in [policy]", got=key, allowed=", ".join(known))
-        return Policy(**{known[key]: value for key, value in values.items()})
+        return Policy(**{known[key]: value for key, value in values.items()}, file=file and replace(file, values={}))
 
     @property
     def maxima(self) -> dict[str, float]:
@@ -139,20 +131,27 @@ class Policy:
         return {name: getattr(self, name) for name in METRICS if getattr(self, name) is not None}
 
     @property
+    def risk(self) -> RiskDefinition:
+        """The risk that this policy limits, whatever risk a command was asked for."""
+        priors = Priors(self.alpha, self.sizes, self.sizes_fit)
+        return RiskDefinition(self.measure, self.form, self.weights, self.attack, priors)
+
+    @cached_property
     def limits(self) -> tuple[Limit, ...]:
         """The limits with what they are on."""
         return read_limits(**self.maxima, certainty=self.certainty, belief=self.belief, risk=self.risk)
 
     @property
-    def disclosures(self) -> list[str]:
-        """Sentences on what the public learns of the raw data from the fact that this policy is kept."""
-        rules = [limit.describe() for limit in self.limits if limit.uses_data]
-        if isinstance(self.delta, str) and DELTA_RULE.fullmatch(self.delta.strip()):
-            rules.append(f"a delta of at most {self.delta.strip()}, n being the number of records")
-        return [f"{CHECKED.removesuffix('.')}: the policy asks for {' and '.join(rules)}."] if rules else []
+    def digest(self) -> str | None:
+        return None if self.file is None else self.file.digest
+
+    @property
+    def delta_from_records(self) -> bool:
+        """Whether the largest delta depends on the number of records."""
+        return isinstance(self.delta, str) and DELTA_RULE.fullmatch(self.delta.strip()) is not None
 
     def largest_delta(self, records: int) -> float | None:
-        """The largest delta for that many records; None where there is no rule."""
+        """The largest delta for that many records; None if there is no rule."""
         if self.delta is None:
             return None
         found = DELTA_RULE.fullmatch(self.delta.strip()) if isinstance(self.delta, str) else None
@@ -171,31 +170,66 @@ class Policy:
             raise InvalidInput("the policy's delta cannot be read", got=got, allowed=allowed)
         return float(self.delta)
 
-    @property
-    def risk(self) -> RiskDefinition:
-        """The risk that this policy limits, whatever risk a command was asked for."""
-        return RiskDefinition(
-            self.measure, self.form, self.weights, self.attack, Priors(self.alpha, self.sizes, self.sizes_fit)
-        )
-
-    def breaches(
-        self, table: FrequencyTable, mechanism: Mechanism | Perturbation, sensitive: str | None = None
-    ) -> list[str]:
-        """The limits that this mechanism breaks on this table, a line for each; empty where the policy is kept.
+    def breaches(self, table: FrequencyTable, method: Method, sensitive: str | None = None) -> list[str]:
+        """The limits that this mechanism or perturbation breaks on this table, a line for each.
 
         A limit that cannot be judged for a perturbation is not kept, and its line says why; a rule for delta is kept.
 
         Parameters
         ----------
-        table, mechanism
+        table, method
             What would be released, and how: by a mechanism, or by a perturbation, which has no epsilon.
         sensitive
-            The attribute that is released, where it is not all of them.
+            The attribute that is released, if it is not all of them.
         """
         attributes = table.attributes if sensitive is None else (table.attribute(sensitive),)
-        breaches = [limit.breach(attributes, mechanism) for limit in self.limits]
+        breaches = [limit.breach(attributes, method) for limit in self.limits]
         broken = [f"the policy asks for {breach}" for breach in breaches if breach is not None]
         largest = self.largest_delta(table.n_records)
-        if isinstance(mechanism, Mechanism) and largest is not None and mechanism.delta > largest:
-            broken.append(f"the policy allows delta up to {largest:.4g}; got {mechanism.delta:g}")
+        if isinstance(method, Mechanism) and largest is not None and method.delta > largest:
+            broken.append(f"the policy allows delta up to {largest:.4g}; got {method.delta:g}")
         return broken
+
+    @property
+    def disclosures(self) -> list[str]:
+        """Sentences on what the public learns about the raw data from the fact that this policy is kept."""
+        return list(find_words("limits").disclose(self))
+
+    @property
+    def origin(self) -> str:
+        """Who has set the policy, and when, as far as it says; else empty.
+
+        >>> Policy(max_epsilon=1, set_by="the review board", set_on="2026-05-04").origin
+        'set by the review board on 2026-05-04'
+        """
+        by, on = f" by {self.set_by}" if self.set_by else "", f" on {self.set_on}" if self.set_on else ""
+        return f"set{by}{on}" if by or on else ""
+
+    def describe(self) -> str:
+        """Where the policy comes from."""
+        if self.file is None:
+            return "one given in Python"
+        remark = f"; {self.file.remark}" if self.file.remark else ""
+        return f"{self.file.name} (sha256 {self.file.digest}{remark})"
+
+    def to_dict(self) -> dict[str, Any]:
+        file = self.file
+        return {
+            "file": None if file is None else file.name,
+            "sha256": self.digest,
+            "limits": self.maxima,
+            "risk": {**self.risk.words, "attack": self.attack},
+            "attacker": {"certainty": self.certainty, "belief": self.belief},
+            "delta": self.delta,
+            "remark": None if file is None else file.remark,
+        }
+
+
+def _read_date(given: object) -> date:
+    """A date as a settings file or a caller gives it."""
+    if isinstance(given, date) and not isinstance(given, datetime):
+        return given
+    try:
+        return date.fromisoformat(str(given))
+    except ValueError:
+        raise InvalidInput("set-on must be a date", allowed="such as 2026-05-04") from None

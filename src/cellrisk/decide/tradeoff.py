@@ -1,4 +1,4 @@
-"""The risk-utility map: what each epsilon gives away, and what it leaves of the table's use."""
+"""The risk-utility map: risk and usefulness along epsilon."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from cellrisk.risk.sweep import MeasuredRisk
 from cellrisk.system.arrays import Floats
 from cellrisk.system.checks import require_whole_number, require_within
 from cellrisk.system.progress import Progress
-from cellrisk.system.text import as_given, show_up
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
@@ -34,12 +33,9 @@ class TvdLimit:
     seed: int = 0
     cells: str = "domain"
 
-    def describe(self) -> str:
-        return f"a TVD of at most {as_given(self.max_tvd)}"
-
     def __post_init__(self) -> None:
         require_whole_number("way", self.way, 1)
-        require_within("max_tvd, a total variation distance,", self.max_tvd, least=0, most=1)
+        require_within("max_tvd", self.max_tvd, least=0, most=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,11 +63,6 @@ class TradeOff:
     def breaks(self, epsilon: float) -> bool:
         """Whether the TVD is above its limit there."""
         return self.least_epsilon is None or epsilon < self.least_epsilon
-
-    def describe_least(self) -> str:
-        if self.least_epsilon is None:
-            return f"more than {self.epsilon[-1]:g} (its TVD is still {self.tvd[-1]:.3g})"
-        return f"at least {show_up(self.least_epsilon)}"
 
     def to_dict(self) -> dict[str, Any]:
         points = zip(self.epsilon.tolist(), self.risk.tolist(), self.tvd.tolist(), strict=True)

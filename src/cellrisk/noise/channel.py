@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -105,6 +105,10 @@ class CountChannel(ABC):
         Values with a probability below 1e-17 in all on a side are left out.
         """
 
+    @abstractmethod
+    def n_values(self, counts: Any) -> Integers:
+        """Return how many values each count may be released as under the first setting, but for 1e-17 a side."""
+
     @property
     @abstractmethod
     def zero_radius(self) -> Integers:
@@ -129,14 +133,19 @@ class CountChannel(ABC):
     def pivotal(self) -> CountChannel:
         """The same law, where a count is shown only if it would not be with one record less.
 
-        The tight risk under it is the expected share of people who are read off because of their own record.
+        The tight risk under it is the expected share of people who are revealed because of their own record.
         """
-        return PivotalChannel(self)
+        return cast(CountChannel, PivotalChannel(self))
 
     @cached_property
     def q0(self) -> Floats:
         """q(0) for each setting."""
         return np.asarray(self.p_zero(np.zeros(1))[0])
+
+    @property
+    def never_shows_zero(self) -> bool:
+        """Whether a count of 0 is always released as zero, under the first setting."""
+        return float(self.p_positive(np.zeros(1))[0, 0]) < UNCHANGED
 
     def exactly_one_bound(self, categories: int) -> Floats:
         """Return what the probability that exactly one of so many categories is shown never exceeds, for any counts.
@@ -200,7 +209,9 @@ class AdditiveChannel(CountChannel):
 
         def law(noise: Noise) -> Floats:
             mass = np.where(np.abs(distance) > noise.tail_radius, 0.0, noise.mass(distance))
-            return np.asarray(np.where(hidden, noise.p_zero(counts, self.threshold), mass))
+            if hidden.any():
+                mass[hidden] = noise.p_zero(np.broadcast_to(counts, hidden.shape)[hidden], self.threshold)
+            return mass
 
         return self._each(law(noise) for noise in self.noises)
 
@@ -233,6 +244,10 @@ class AdditiveChannel(CountChannel):
                 runs.append(np.arange(max(low, last + 1), high + 1))
                 last = max(last, high)
         return np.concatenate(runs)
+
+    def n_values(self, counts: Any) -> Integers:
+        low, high = self.window(counts)
+        return np.asarray(np.maximum(high - low + 1, 0) + 1)
 
     @cached_property
     def zero_radius(self) -> Integers:
@@ -293,13 +308,13 @@ class TransitionTable(CountChannel):
                 code="table-ends",
             )
         base = self.last - self.period + 1 + (count - self.last - 1) % self.period
-        values, chances = self.rows[base]
-        return values + (count - base), chances
+        values, pmf = self.rows[base]
+        return values + (count - base), pmf
 
     @cached_property
     def _zero(self) -> Floats:
         """q at the counts that have rows; larger counts are shifted upwards, so none is released as zero."""
-        return np.array([float(chances[values == 0].sum()) for values, chances in self.rows])
+        return np.array([float(pmf[values == 0].sum()) for values, pmf in self.rows])
 
     def p_zero(self, counts: Any) -> Floats:
         counts = np.asarray(counts, dtype=np.float64)
@@ -318,9 +333,9 @@ class TransitionTable(CountChannel):
         found = np.zeros(counts.shape)
         for count in np.unique(counts).tolist():
             here = counts == count
-            known, chances = self.row(count)
+            known, pmf = self.row(count)
             place = np.minimum(np.searchsorted(known, values[here]), len(known) - 1)
-            found[here] = np.where(known[place] == values[here], chances[place], 0.0)
+            found[here] = np.where(known[place] == values[here], pmf[place], 0.0)
         return found[..., None]
 
     def cdf(self, counts: Any, values: Any) -> Floats:
@@ -328,8 +343,8 @@ class TransitionTable(CountChannel):
         found = np.zeros(counts.shape)
         for count in np.unique(counts).tolist():
             here = counts == count
-            known, chances = self.row(count)
-            sums = np.concatenate([[0.0], np.cumsum(chances)])
+            known, pmf = self.row(count)
+            sums = np.concatenate([[0.0], np.cumsum(pmf)])
             found[here] = sums[np.searchsorted(known, values[here], side="right")]
         return found[..., None]
 
@@ -353,6 +368,10 @@ class TransitionTable(CountChannel):
         known = [self.row(count)[0] for count in np.unique(counts).tolist()]
         return np.unique(np.concatenate([[0], *known]).astype(np.int64))
 
+    def n_values(self, counts: Any) -> Integers:
+        distinct, place = np.unique(counts, return_inverse=True)
+        return np.array([len(self.row(count)[0]) for count in distinct.tolist()])[place].reshape(np.shape(counts))
+
     @cached_property
     def zero_radius(self) -> Integers:
         possible = np.flatnonzero(self._zero > 0)
@@ -368,17 +387,20 @@ class TransitionTable(CountChannel):
     def draw(self, counts: Integers, generator: np.random.Generator) -> Integers:
         released = np.empty(counts.shape, np.int64)
         for count in np.unique(counts).tolist():
-            values, chances = self.row(count)
+            values, pmf = self.row(count)
             here = counts == count
-            released[here] = generator.choice(values, size=int(here.sum()), p=chances / chances.sum())
+            released[here] = generator.choice(values, size=int(here.sum()), p=pmf / pmf.sum())
         return released
 
 
 @dataclass(frozen=True, eq=False)
-class PivotalChannel(CountChannel):
+class PivotalChannel:
     """Another channel, where a count is shown only if it would not be with one record less: s is p_pivotal."""
 
     channel: CountChannel
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.channel, name)
 
     def __len__(self) -> int:
         return len(self.channel)
@@ -386,45 +408,5 @@ class PivotalChannel(CountChannel):
     def __getitem__(self, settings: slice | Sequence[int] | Integers) -> PivotalChannel:
         return PivotalChannel(self.channel[settings])
 
-    def p_zero(self, counts: Any) -> Floats:
-        return self.channel.p_zero(counts)
-
     def p_positive(self, counts: Any) -> Floats:
         return self.channel.p_pivotal(counts)
-
-    def p_pivotal(self, counts: Any) -> Floats:
-        return self.channel.p_pivotal(counts)
-
-    def pmf(self, counts: Any, values: Any) -> Floats:
-        return self.channel.pmf(counts, values)
-
-    def cdf(self, counts: Any, values: Any) -> Floats:
-        return self.channel.cdf(counts, values)
-
-    def window(self, counts: Any) -> tuple[Integers, Integers]:
-        return self.channel.window(counts)
-
-    @property
-    def radius(self) -> int:
-        return self.channel.radius
-
-    @property
-    def smooth(self) -> float:
-        return self.channel.smooth
-
-    def support(self, counts: Any) -> Integers:
-        return self.channel.support(counts)
-
-    @property
-    def zero_radius(self) -> Integers:
-        return self.channel.zero_radius
-
-    @property
-    def infinite(self) -> NDArray[np.bool_]:
-        return self.channel.infinite
-
-    def exactly_one_bound(self, categories: int) -> Floats:
-        return self.channel.exactly_one_bound(categories)
-
-    def draw(self, counts: Integers, generator: np.random.Generator) -> Integers:
-        return self.channel.draw(counts, generator)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
@@ -38,11 +38,6 @@ class Noise(ABC):
         if not (math.isfinite(self.scale) and self.scale > 0):
             raise InvalidInput("the scale of noise must be a positive number", got=self.scale)
 
-    @classmethod
-    def at_scales(cls, scales: Iterable[float]) -> tuple[Noise, ...]:
-        """This kind of noise at each of several scales."""
-        return tuple(cls(scale) for scale in scales)
-
     @abstractmethod
     def cdf(self, x: Any) -> Floats:
         """P(noise <= x), accurate in relative terms far into the lower tail. Evaluated between integers only."""
@@ -55,6 +50,10 @@ class Noise(ABC):
     """Whether the noise has grown without bound, so every count is released as zero half of the time."""
     is_none: ClassVar[bool] = False
     """Whether counts are released as they are."""
+    is_whole: ClassVar[bool] = False
+    """Whether the noise takes whole numbers only."""
+    log_concave: ClassVar[bool] = False
+    """Whether the rounded mass is proved to be log-concave."""
 
     def p_zero(self, count: Any, threshold: float = USUAL_THRESHOLD) -> Floats:
         """Return q(m) = P(m + noise < threshold): the probability that a count m is released as zero.
@@ -110,20 +109,27 @@ class Noise(ABC):
     def log_at_most(self, distance: Floats) -> Floats:
         """Return log P(rounded noise <= d), also where the probability itself underflows."""
         with np.errstate(divide="ignore"):
-            return np.asarray(np.log(self.at_most(distance)))
-
-    def mode_shift(self, slope: float) -> float:
-        """Return the distance d at which the log mass falls with this slope: where a prior that rises so is met."""
-        return 0.0 if slope == 0 else math.copysign(self.tail_radius, slope)
+            return np.asarray(np.log(np.maximum(self.at_most(distance), 0.0)))
 
     def far(self, exponent: float) -> float:
         """Return a distance that rounded noise exceeds with a probability below e^-exponent."""
         return float(find_first(lambda distance: float(self.cdf(-0.5 - distance)) < math.exp(-exponent)))
 
     @property
-    def exponential_tails(self) -> tuple[float, float] | None:
-        """b and the weight at 0, where P(rounded noise = j) is proportional to b^|j| but at 0; else None."""
+    def log_centre(self) -> float | None:
+        """log P(0)/c, if the rounded noise is j with probability c e^(-|j|/scale) but at 0; None for other noise."""
         return None
+
+    @property
+    def variance(self) -> float:
+        """The variance before rounding; of a discrete Gaussian an upper bound, close from a scale of 1 on."""
+        return self.scale**2
+
+    @property
+    def mean_size(self) -> float:
+        """E|e| before rounding: sum_j 2 P(e <= -j) over j from 1, for noise of whole numbers."""
+        values = np.arange(1.0, 40.0 * self.scale + 40.0)
+        return 2.0 * float(np.sum(self.cdf(0.5 - values)))
 
     @property
     def steepest(self) -> float:
@@ -175,7 +181,9 @@ def first_value(threshold: float) -> int:
     3
     """
     if not (threshold >= 0.5 and threshold % 1 == 0.5):
-        raise InvalidInput("threshold must be a positive half-integer", got=threshold, allowed="0.5, 1.5, ...")
+        raise InvalidInput(
+            "must be a positive half-integer", option="threshold", got=threshold, allowed="0.5, 1.5, ..."
+        )
     return math.ceil(threshold)
 
 
@@ -221,16 +229,13 @@ class InfiniteNoise(Noise):
 
 @dataclass(frozen=True)
 class _TwoSided(Noise):
-    """Rounded noise that is j with a probability proportional to b^|j|, b = exp(-1/scale), but at 0."""
+    """Rounded noise that is j with a probability proportional to exp(-|j|/scale), but at 0."""
+
+    log_concave: ClassVar[bool] = True
 
     @property
-    def exponential_tails(self) -> tuple[float, float]:
-        return math.exp(-1.0 / self.scale), self._centre
-
-    @property
-    def _centre(self) -> float:
-        """The probability at 0, in units of the proportionality constant."""
-        return 1.0
+    def log_centre(self) -> float:
+        return 0.0
 
     @property
     def steepest(self) -> float:
@@ -240,7 +245,7 @@ class _TwoSided(Noise):
         return self.scale * exponent + 2.0
 
     def log_mass(self, distance: Floats) -> Floats:
-        return np.asarray(-np.abs(distance) / self.scale + np.where(distance == 0, math.log(self._centre), 0.0))
+        return np.asarray(-np.abs(distance) / self.scale + np.where(distance == 0, self.log_centre, 0.0))
 
     def log_at_most(self, distance: Floats) -> Floats:
         """In the lower tail the logarithm is a straight line."""
@@ -254,10 +259,18 @@ class LaplaceNoise(_TwoSided):
     """Density exp(-|x| / scale) / (2 scale)."""
 
     @property
-    def _centre(self) -> float:
-        """P(0) = 1 - e^-h in units of sinh h, h = 1/(2 scale): 2/(1 + e^h)."""
-        fall = math.exp(-0.5 / self.scale)
-        return 2.0 * fall / (1.0 + fall)
+    def log_centre(self) -> float:
+        """P(0) = 1 - e^-h in units of sinh h, h = 1/(2 scale): 2 e^-h/(1 + e^-h)."""
+        half = 0.5 / self.scale
+        return math.log(2.0) - half - math.log1p(math.exp(-half))
+
+    @property
+    def variance(self) -> float:
+        return 2.0 * self.scale**2
+
+    @property
+    def mean_size(self) -> float:
+        return self.scale
 
     @property
     def mass_at_zero(self) -> float:
@@ -284,15 +297,18 @@ NARROW = 16.0
 class GaussianNoise(Noise):
     """Normal with standard deviation ``scale``."""
 
+    log_concave: ClassVar[bool] = True
+
+    @property
+    def mean_size(self) -> float:
+        return self.scale * math.sqrt(2.0 / math.pi)
+
     @property
     def mass_at_zero(self) -> float:
         return math.erf(0.5 / (math.sqrt(2.0) * self.scale))
 
     def far(self, exponent: float) -> float:
         return self.scale * math.sqrt(2.0 * exponent) + 2.0
-
-    def mode_shift(self, slope: float) -> float:
-        return slope * self.scale**2
 
     def log_mass(self, distance: Floats) -> Floats:
         if self.scale > NARROW:
@@ -332,6 +348,16 @@ _COUNTABLE = 1e16
 class GeometricNoise(_TwoSided):
     """Two-sided geometric (discrete Laplace): P(j) = (1 - a)/(1 + a) a^|j| with a = exp(-1/scale)."""
 
+    is_whole: ClassVar[bool] = True
+
+    @property
+    def variance(self) -> float:
+        return 0.5 / math.sinh(0.5 / self.scale) ** 2 if self.scale > 1e-3 else 0.0
+
+    @property
+    def mean_size(self) -> float:
+        return 1.0 / math.sinh(1.0 / self.scale) if self.scale > 2e-3 else 0.0
+
     @property
     def mass_at_zero(self) -> float:
         return math.tanh(0.5 / self.scale)
@@ -357,11 +383,15 @@ class GeometricNoise(_TwoSided):
 class DiscreteGaussianNoise(Noise):
     """Integers with P(j) proportional to exp(-j^2 / (2 scale^2))."""
 
+    is_whole: ClassVar[bool] = True
+    log_concave: ClassVar[bool] = True
+
+    @property
+    def mean_size(self) -> float:
+        return super().mean_size if self.scale <= 100 else self.scale * math.sqrt(2.0 / math.pi)
+
     def far(self, exponent: float) -> float:
         return self.scale * math.sqrt(2.0 * exponent) + 2.0
-
-    def mode_shift(self, slope: float) -> float:
-        return slope * self.scale**2
 
     def log_mass(self, distance: Floats) -> Floats:
         return np.asarray(-0.5 * (distance / self.scale) ** 2)

@@ -18,7 +18,7 @@ from cellrisk.noise.mechanisms import (
     zcdp_log_delta,
 )
 from cellrisk.system.checks import require_within
-from cellrisk.system.words import MechanismName, Neighbours, require_word
+from cellrisk.system.choices import MechanismName, Neighbours, require_word
 
 TOLERANCE = 1e-9
 """Relative: OpenDP rounds its losses to the safe side."""

@@ -23,8 +23,8 @@ from cellrisk.noise.distributions import (
 from cellrisk.noise.opendp_noise import calibrate_gaussian, calibrate_laplace, load_opendp, make_gaussian, make_laplace
 from cellrisk.noise.perturbations import Perturbation
 from cellrisk.system.checks import is_number, require_number
-from cellrisk.system.text import claim
-from cellrisk.system.words import MechanismName, Neighbours, list_words, require_word
+from cellrisk.system.choices import MechanismName, Neighbours, list_words, require_word
+from cellrisk.system.formatting import claim
 
 NEIGHBOURS: tuple[Neighbours, ...] = list_words(Neighbours)
 LARGEST_EPSILON = 1e100
@@ -85,7 +85,8 @@ class Mechanism(ABC):
         require_word("neighbours", self.neighbours, NEIGHBOURS)
         if not (0.5 <= self.threshold < LARGEST_THRESHOLD and self.threshold % 1 == 0.5):
             raise InvalidInput(
-                "threshold must be a positive half-integer",
+                "must be a positive half-integer",
+                option="threshold",
                 got=self.threshold,
                 allowed=f"0.5, 1.5, ..., below {LARGEST_THRESHOLD:g}",
             )
@@ -94,10 +95,10 @@ class Mechanism(ABC):
         """Refuses an epsilon that the mechanism does not take."""
         if not (is_number(epsilon) and epsilon > 0):
             raise InvalidInput(
-                "epsilon must be a finite number above 0", got=epsilon, allowed="for example 0.1, 1 or 5"
+                "must be a finite number above 0", option="epsilon", got=epsilon, allowed="for example 0.1, 1 or 5"
             )
         if epsilon > LARGEST_EPSILON:
-            raise InvalidInput("epsilon is too large", got=epsilon, allowed=f"up to {LARGEST_EPSILON:g}")
+            raise InvalidInput("is too large", option="epsilon", got=epsilon, allowed=f"up to {LARGEST_EPSILON:g}")
 
     def with_epsilon(self, epsilon: float) -> Mechanism:
         """Return the same mechanism with another epsilon; refused if the mechanism does not take that epsilon.
@@ -407,7 +408,7 @@ def describe_mechanism(
     if isinstance(given, Perturbation):
         raise InvalidInput(
             "a perturbation has no epsilon, and cannot take the place of a mechanism here",
-            fix="assess_perturbation and simulate_perturbation take one, and explain, audit and report perturbation=",
+            fix="assess_perturbation and simulate_perturbation take one; explain, audit and report have perturbation",
         )
     if not isinstance(given, str):
         raise InvalidInput(

@@ -55,8 +55,8 @@ class Perturbation:
     def __post_init__(self) -> None:
         if not self.rows or not 0 <= self.period <= len(self.rows):
             raise InvalidInput("a perturbation needs a row for each count from 0 on")
-        for count, (values, chances) in enumerate(self.rows):
-            _check_row(count, values, chances)
+        for count, (values, pmf) in enumerate(self.rows):
+            _check_row(count, values, pmf)
 
     @cached_property
     def channel(self) -> TransitionTable:
@@ -134,11 +134,11 @@ def _suppress(made: Perturbation, below: int) -> Perturbation:
     end = made.last + (below if made.period else 0)
     rows = []
     for count in range(end + 1):
-        values, chances = made.row(count)
+        values, pmf = made.row(count)
         shown = values >= below
-        hidden = float(chances[~shown].sum())
+        hidden = float(pmf[~shown].sum())
         none: Row = (np.zeros(0 if hidden == 0 else 1, np.int64), np.array([hidden] if hidden else []))
-        rows.append((np.concatenate([none[0], values[shown]]), np.concatenate([none[1], chances[shown]])))
+        rows.append((np.concatenate([none[0], values[shown]]), np.concatenate([none[1], pmf[shown]])))
     return Perturbation(f"{made.name}, below {below} left out", tuple(rows), made.period)
 
 
@@ -199,21 +199,21 @@ def _spread_most(values: Integers, variance: float) -> Floats:
     def law(place: Floats) -> tuple[Floats, float]:
         logs = place @ powers
         top = logs.max()
-        chances = np.exp(logs - top)
-        return chances / chances.sum(), float(top + np.log(chances.sum()) - place @ wanted)
+        pmf = np.exp(logs - top)
+        return pmf / pmf.sum(), float(top + np.log(pmf.sum()) - place @ wanted)
 
-    chances, loss = law(at)
+    pmf, loss = law(at)
     for _ in range(NEWTON_STEPS):
-        slope = powers @ chances - wanted
+        slope = powers @ pmf - wanted
         if np.abs(slope).max() < 1e-12 * wanted[1]:
-            return np.asarray(chances)
-        bend = (powers * chances) @ powers.T - np.outer(powers @ chances, powers @ chances)
+            return np.asarray(pmf)
+        bend = (powers * pmf) @ powers.T - np.outer(powers @ pmf, powers @ pmf)
         step = np.linalg.solve(bend, slope)
         tried, lower = law(at - step)
         while lower > loss + 1e-14:  # more than rounding
             step /= 2.0
             tried, lower = law(at - step)
-        at, chances, loss = at - step, tried, lower
+        at, pmf, loss = at - step, tried, lower
     raise InvalidInput("no keys with this variance were found", got=f"{variance:g}", fix="choose another")
 
 
@@ -235,8 +235,8 @@ def _read_digits(text: str, most: int) -> int | None:
     return int(found) if 0 < found <= most else None
 
 
-def _check_row(count: int, values: Integers, chances: Floats) -> None:
-    if len(values) == 0 or len(values) != len(chances) or len(np.unique(values)) < len(values):
+def _check_row(count: int, values: Integers, pmf: Floats) -> None:
+    if len(values) == 0 or len(values) != len(pmf) or len(np.unique(values)) < len(values):
         raise InvalidInput("a row of a perturbation has each published value once", got=f"the row of {count:,}")
     if values.min() < 0 or values.max() > LARGEST_VALUE:
         raise InvalidInput(
@@ -244,10 +244,10 @@ def _check_row(count: int, values: Integers, chances: Floats) -> None:
             got=f"the row of {count:,}",
             allowed=f"0 to {LARGEST_VALUE:,}",
         )
-    if not (np.isfinite(chances).all() and chances.min() >= 0):
+    if not (np.isfinite(pmf).all() and pmf.min() >= 0):
         raise InvalidInput("probabilities must be numbers from 0 to 1", got=f"the row of {count:,}")
-    if abs(math.fsum(chances.tolist()) - 1.0) > SUM_OF_ROW:
-        total = math.fsum(chances.tolist())
+    if abs(math.fsum(pmf.tolist()) - 1.0) > SUM_OF_ROW:
+        total = math.fsum(pmf.tolist())
         raise InvalidInput(
             "the probabilities of a row must add up to 1", got=f"{total:.9g} in the row of {count:,}", fix="correct it"
         )
@@ -317,11 +317,11 @@ def _numbers(line: int, row: Sequence[str], places: Sequence[int], width: int) -
 
 def _plain_rows(numbers: Sequence[tuple[int, int, float]]) -> tuple[Row, ...]:
     found: dict[int, dict[int, float]] = {}
-    for count, released, chance in numbers:
+    for count, released, pmf in numbers:
         row = found.setdefault(count, {})
         if released in row:
             raise InvalidInput("a row of a perturbation has each published value once", got=f"the row of {count:,}")
-        row[released] = chance
+        row[released] = pmf
     return _in_order(found)
 
 
@@ -341,11 +341,11 @@ def _key_rows(numbers: Sequence[tuple[int, int, float]]) -> tuple[Row, ...]:
             raise InvalidInput(
                 "every count needs every key, from 0 on without a gap", got=f"the row of {count:,}, {len(row):,} keys"
             )
-        chances: dict[int, float] = {}
+        pmf: dict[int, float] = {}
         for added in row.values():
             value = max(count + int(added), 0)
-            chances[value] = chances.get(value, 0.0) + 1.0 / len(keys)
-        found[count] = chances
+            pmf[value] = pmf.get(value, 0.0) + 1.0 / len(keys)
+        found[count] = pmf
     return _in_order(found)
 
 
@@ -361,7 +361,7 @@ def _in_order(found: Mapping[int, Mapping[int, float]]) -> tuple[Row, ...]:
     for count in range(len(found)):
         row = found[count]
         values = np.array(sorted(row), dtype=np.int64)
-        chances = np.array([row[value] for value in values.tolist()])
-        _check_row(count, values, chances)
-        rows.append((values, chances / chances.sum()))
+        pmf = np.array([row[value] for value in values.tolist()])
+        _check_row(count, values, pmf)
+        rows.append((values, pmf / pmf.sum()))
     return tuple(rows)

@@ -23,6 +23,8 @@ class Precision:
     """The standard deviation of a count, far above the threshold."""
     within: int
     """At least 95% of such counts are no further than this from the true ones."""
+    share_within: float
+    """The share that is, at least 0.95."""
     at_zero: float
     """What a true count of zero is published as on average; negative counts would cancel, but they become zero."""
     hidden: int
@@ -55,11 +57,29 @@ def find_precision(mechanism: Mechanism) -> Precision:
     beyond = find_first(lambda least: 2.0 * survive(np.array([float(least)]))[0] <= 1.0 - SHARE)
     points = np.unique(np.round(np.linspace(1.0, float(noise.tail_radius), min(noise.tail_radius, TERMS))))
     tails = survive(points)
-    variance = 2.0 * _add_up((2.0 * points - 1.0) * tails, points)
     least = mechanism.threshold + 0.5
-    at_zero = (least - 1.0) * survive(np.array([least]))[0] + _add_up(survive(points + (least - 1.0)), points)
-    at_hidden = (least - 1.0) * tails[0] + _add_up(tails, points)
-    return Precision(math.sqrt(variance), beyond - 1, float(at_zero), int(least) - 1, float(at_hidden))
+    with np.errstate(over="ignore"):  # noise beyond every number
+        variance = 2.0 * _add_up((2.0 * points - 1.0) * tails, points)
+        at_zero = (least - 1.0) * survive(np.array([least]))[0] + _add_up(survive(points + (least - 1.0)), points)
+        at_hidden = (least - 1.0) * tails[0] + _add_up(tails, points)
+    inside = 1.0 - 2.0 * float(survive(np.array([float(beyond)]))[0])
+    return Precision(math.sqrt(variance), beyond - 1, inside, float(at_zero), int(least) - 1, float(at_hidden))
+
+
+def probability_within(mechanism: Mechanism, distance: int) -> float:
+    """Return P(|released - true| <= N), for the true count for which it is smallest.
+
+    T is the smallest released value, e the rounded noise. With T = 1 the noise alone decides, P(|e| <= N). Otherwise
+    the worst true count is N + 1, which is off by more than N if it is released as 0, e < T - N - 1, or if e > N.
+
+    >>> import cellrisk as cr
+    >>> [round(probability_within(cr.Geometric(1.0), distance), 4) for distance in (0, 1, 3)]
+    [0.4621, 0.8021, 0.9732]
+    """
+    least = math.ceil(mechanism.threshold)
+    hidden = -distance - 0.5 if least == 1 else least - distance - 1.5
+    tails = mechanism.noise.cdf(np.array([hidden, -distance - 0.5]))
+    return max(float(1.0 - tails.sum()), 0.0)
 
 
 def _add_up(values: np.ndarray, points: np.ndarray) -> float:

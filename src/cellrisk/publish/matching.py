@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from cellrisk.errors import InvalidInput
+from cellrisk.errors import InvalidInput, argument
 from cellrisk.system.arrays import Integers
 
 
@@ -80,7 +80,7 @@ def check_shared(matched: Matched) -> None:
         raise InvalidInput(
             f"no value of '{matched.name}' in the released table is one of the original",
             got=f"{len(matched.labels) - matched.known:,} other values",
-            fix="write them alike; where the original was binned, name the bins alike or give the same bins=",
+            fix=f"write them alike; if the original was binned, name the bins alike or give {argument('bins')}",
         )
 
 

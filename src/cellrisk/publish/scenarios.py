@@ -1,14 +1,12 @@
-"""What can become of a cell when it is released: eight cases, of which two give something away."""
+"""What can become of a cell when it is released: eight cases, of which two disclose a label."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cellrisk.errors import InvalidInput
 from cellrisk.system.arrays import Integers
 
 Flags = NDArray[np.bool_]
@@ -41,12 +39,6 @@ class Scenario:
     share: float
     standard_error: float
 
-    def __post_init__(self) -> None:
-        if self.number not in SCENARIOS:
-            raise InvalidInput("there is no such scenario", got=self.number, allowed="1 to 8")
-        if not (0 <= self.share <= 1 and self.standard_error >= 0):
-            raise InvalidInput("a scenario needs a share from 0 to 1 and a standard error from 0")
-
     @property
     def original(self) -> str:
         """What the cell holds."""
@@ -59,7 +51,7 @@ class Scenario:
 
     @property
     def exposes(self) -> bool:
-        """Whether the release gives a label away that is there.
+        """Whether the release shows a label alone that is there.
 
         >>> [number for number in SCENARIOS if Scenario(number, 0.1, 0.0).exposes]
         [1, 8]
@@ -83,12 +75,3 @@ def count_scenarios(n_shown: Integers, right: Flags, homogeneous: Flags) -> Inte
     same = np.stack([np.count_nonzero(kind & homogeneous, axis=1) for kind in kinds])
     mixed = every - same
     return np.concatenate([same, mixed[[2, 3, 1, 0]]]).astype(np.int64)
-
-
-def check_scenarios(scenarios: tuple[Scenario, ...]) -> None:
-    """Refuses shares that are not those of all eight, or do not add up to 1."""
-    if [scenario.number for scenario in scenarios] != list(SCENARIOS):
-        raise InvalidInput("scenarios must be all eight, in order", got=f"{len(scenarios)} of them")
-    total = math.fsum(scenario.share for scenario in scenarios)
-    if abs(total - 1.0) > 1e-9:
-        raise InvalidInput("the shares of the scenarios must add up to 1", got=f"{total:.12g}")

@@ -13,18 +13,19 @@ from cellrisk.counts.table import require_table
 from cellrisk.errors import UnknownName
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.noise.mechanisms import mechanism as read_mechanism
+from cellrisk.noise.precision import SHARE, find_precision
+from cellrisk.risk.attackers.figures import NOTABLE_GAINS, AttackTable
 from cellrisk.risk.attacks import AskedRisks, Confidence, choose_risks, find_confidence, people_risk
 from cellrisk.risk.caused import caused_shares
-from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, Belief, count_by_certainty
-from cellrisk.risk.figures import GIVEN_AWAY, Attacker, DecisionFigures, find_figures, say_tables
+from cellrisk.risk.ceilings import total_variation
+from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, CountPrior
+from cellrisk.risk.figures import Attacker, DecisionFigures, find_figures
 from cellrisk.risk.measures import FORMS, MEASURES, WEIGHTS, average_risks
 from cellrisk.risk.people import People, count_people
 from cellrisk.risk.priors import USUAL_PRIORS, Fitted, Priors, takes_priors
 from cellrisk.risk.sweep import Limits, find_limits
-from cellrisk.system.results import Result
-from cellrisk.system.sketches import draw_bars
-from cellrisk.system.text import CURATOR_NOTE, aligned, claim, number_of, of_people, percent
-from cellrisk.system.words import Attack, Form, MeasureName, MechanismName, Neighbours, Weights, require_word
+from cellrisk.system.choices import Attack, Form, MeasureName, MechanismName, Neighbours, Weights, require_word
+from cellrisk.system.results import Result, find_words
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import Attribute, FrequencyTable
@@ -54,7 +55,7 @@ class Exposure:
     confidence: Confidence
     """How often a released cell that looks homogeneous tells the truth."""
     raw_share: float
-    """The share of people whose values the raw table gives away: by homogeneity, those in homogeneous cells."""
+    """The share of people whose value the table shows without noise: by homogeneity, those in homogeneous cells."""
     guess_share: float
     """Guessing each person's value from the overall proportions: sum_k p_k^2."""
     best_guess_share: float
@@ -69,39 +70,19 @@ class Exposure:
         """Expected share of people whose value the attacker gets right: local, tight, by records. Exact."""
         return self.people.mean / self.records
 
-    def sentence(self, mechanism: Mechanism) -> str:
-        given_away = GIVEN_AWAY[self.attack].format(sensitive=self.sensitive)
-        return (
-            f"At {mechanism.guarantee}, {of_people(self.people.mean, self.records, f'; {self.people.spread}')} would "
-            f"{given_away}; the raw table exposes {percent(self.raw_share)}, guessing from the overall proportions "
-            f"gets {percent(self.guess_share)}."
-        )
 
-
-PLANNING = {
-    "shrinkage": "cells of these sizes, whose values are drawn anew from the prior",
-    "marginal_shrinkage": "cells whose sizes and values are drawn anew from both laws",
-}
-"""The measures for tables that are being planned, and what each takes as given."""
+PLANNING = ("shrinkage", "marginal_shrinkage")
+"""The measures for tables that are being planned."""
 
 
 @dataclass(frozen=True)
 class PlannedCaused:
-    """People who would be given away because of their own record in a table that is yet to be made."""
+    """People who would be revealed because of their own record in a table that is being planned."""
 
     sensitive: str
     measure: str
     share: float
     """The expected share of its people."""
-
-    @property
-    def sentence(self) -> str:
-        share = percent(self.share)
-        return (
-            f"In a table that is yet to be made, with {PLANNING[self.measure]} ({self.measure}), "
-            f"{'about ' if share[0].isdigit() else ''}{share} of the people would have their {self.sensitive} given "
-            "away only because of their own record."
-        )
 
 
 @dataclass(frozen=True, repr=False)
@@ -111,6 +92,7 @@ class Assessment(Result):
     Numbers are computed when they are asked for: `value` computes one risk.
     """
 
+    wording = "assessment"
     picture = "draw_assessment"
 
     table: FrequencyTable
@@ -169,6 +151,28 @@ class Assessment(Result):
             for exposure in self.exposures
         )
         return tuple(each.as_chosen() if self.chosen else each for each in found)
+
+    @cached_property
+    def attackers(self) -> Mapping[str, tuple[AttackTable, ...]]:
+        """The table of attacks of each sensitive attribute, one for each certainty."""
+        channel = self.mechanism.channel
+        return {attribute.name: self.attacker.tables(attribute, channel) for attribute in self.table.attributes}
+
+    def _attackers(self) -> dict[str, Any]:
+        """What stands under ``attackers``, ``people_above`` and ``accuracy`` in JSON."""
+        advantage, precision = total_variation(self.mechanism), find_precision(self.mechanism)
+        rows: list[dict[str, Any]] = []
+        above: dict[str, dict[str, int]] = {}
+        for name, tables in self.attackers.items():
+            labels = self.table.attribute(name).levels.labels
+            for table in tables[-1:]:
+                rows += table.to_rows(name, labels, advantage)
+                above[name] = {f"{gain:g}": table.people_above(gain) for gain in NOTABLE_GAINS}
+            for table in tables[:-1]:
+                rows += [row for row in table.to_rows(name, labels, advantage) if row["attack"] == "informed"]
+        accuracy = {"within": precision.within, "probability": SHARE, "sd": precision.sd}
+        one = above.get(self.table.sensitive[0], {}) if len(self.table.sensitive) == 1 else above
+        return {"attackers": rows, "people_above": one, "accuracy": accuracy}
 
     @cached_property
     def limits(self) -> tuple[Limits, ...]:
@@ -230,31 +234,19 @@ class Assessment(Result):
         averages = made.average(attribute.profiles, self.mechanism.channel, (form,))
         return float(averages[form, wanted.weights or "uniform"][0])
 
-    def people_by_certainty(self, sensitive: str | None = None) -> list[dict[str, float]]:
-        """How sure the attacker who does the mathematics is of how many people: named between two certainties, and
-        rightly so."""
-        attribute, mechanism = self.table.attribute(sensitive), self.mechanism
-        return count_by_certainty(attribute, mechanism.channel, self.attacker.believe(attribute))
-
-    @property
-    def headline(self) -> str:
-        """What a curator can repeat: what to decide by, for each sensitive attribute."""
-        return "\n".join(
-            figures.sentence(exposure.chance_share)
-            for figures, exposure in zip(self.figures, self.exposures, strict=True)
-        )
-
     def _numbers(self) -> list[dict[str, Any]]:
         return [vars(row) for row in self.risks]
 
     def to_dict(self) -> dict[str, Any]:
         """What ``cellrisk assess --json`` prints."""
         sensitive = {name: _counts_of(self.table.attribute(name)) for name in self.table.sensitive}
+        say_exposure = find_words(self.wording).say_exposure
         return {
             "table": {"records": self.table.n_records, "cells": self.table.n_cells, "sensitive": sensitive},
             "mechanism": self.mechanism.to_dict(),
             "risks": [vars(row) for row in self.risks],
             "decision": [each.to_dict() for each in self.figures],
+            **self._attackers(),
             **({"planned": [vars(each) for each in self.planned]} if self.planned else {}),
             "limits": [
                 {**{key: value for key, value in vars(row).items() if key != "risk"}, **vars(limits)}
@@ -278,51 +270,11 @@ class Assessment(Result):
                 for exposure in self.exposures
             },
             "exposures": [
-                {"sensitive": exposure.sensitive, "sentence": exposure.sentence(self.mechanism)}
+                {"sensitive": exposure.sensitive, "sentence": say_exposure(exposure, self.mechanism)}
                 for exposure in self.exposures
             ],
             "headline": self.headline,
         }
-
-    def _sketch(self) -> str:
-        """Shares of the people: right by chance, exposed, exposed because of their own record, named with certainty."""
-        rows = []
-        for figures, exposure in zip(self.figures, self.exposures, strict=True):
-            whose = f"{figures.sensitive}: " if len(self.figures) > 1 else ""
-            shares = {
-                f"right {self.mechanism.by_chance}": exposure.chance_share,
-                "exposed": exposure.share,
-                "because of their own record": figures.caused.share,
-            }
-            for row in figures.certainty[-1:]:
-                shares[f"named with {100 * row.certainty:g}% certainty"] = row.right / exposure.records
-            rows += [(f"{whose}{name}", share, percent(share)) for name, share in shares.items()]
-        return draw_bars(rows)
-
-    @property
-    def of_several(self) -> list[str]:
-        """What the tables of several sensitive attributes cost together; empty for one."""
-        return say_tables(self.mechanism, len(self.figures))
-
-    def _paragraphs(self) -> list[str]:
-        parts = [_describe_mechanism(self.mechanism)]
-        for figures in self.figures:
-            title = "" if len(self.figures) == 1 else f"{figures.sensitive}: "
-            parts.append(f"{title}{figures.describe_certainty()}\n{figures.describe_bounds()}")
-        parts += [each.sentence for each in self.planned]
-        parts.append("\n".join(exposure.sentence(self.mechanism) for exposure in self.exposures))
-        for name in dict.fromkeys(row.sensitive for row in self.risks):
-            counts = _counts_of(self.table.attribute(name))
-            title = (
-                f"{name}: {number_of(counts['levels'], 'level')}; {number_of(self.table.n_cells, 'cell')}, "
-                f"{counts['homogeneous']:,} homogeneous, {counts['heterogeneous']:,} heterogeneous, "
-                f"{counts['unique']:,} unique"
-            )
-            exposure = next(each for each in self.exposures if each.sensitive == name)
-            confidence = _describe_confidence(exposure, self.mechanism)
-            table = _risk_table(self.risks, self.limits, name, self.mechanism.by_chance)
-            parts.append("\n".join([title, table, *self.fitted[name].describe(), confidence]))
-        return [*parts, *self.of_several, CURATOR_NOTE]
 
 
 @takes_priors
@@ -341,14 +293,13 @@ def assess(
     attack: Attack = "homogeneity",
     domain: bool = False,
     certainty: float | Sequence[float] = USUAL_CERTAINTY,
-    belief: str | Belief | Mapping[str, str | Belief] = USUAL_BELIEF,
+    belief: str | CountPrior | Mapping[str, str | CountPrior] = USUAL_BELIEF,
 ) -> Assessment:
-    """What can somebody learn about the people of this table, if it is published through this mechanism, and how much
-    of that because they are in it?
+    """Return what an attacker learns about the people of this table if it is published through this mechanism.
 
-    The answer leads with what to decide by: the people given away only because of their own record (caused), those
-    whose value an attacker who does the mathematics names with at least some ``certainty``, given his ``belief``, and
-    how often anybody at all can guess right (the ceiling). The paper's measures of the homogeneity attack follow.
+    The answer leads with what to decide by: the people revealed because of their own record (caused), those whose
+    value the informed attacker infers with at least some ``certainty``, given a ``belief``, and the worst case for one
+    record (the ceiling). The paper's measures of the homogeneity attack follow.
 
     Parameters
     ----------
@@ -369,10 +320,10 @@ def assess(
         Counts the empty cells of the domain into the confidence, for which the keys of the cells are read from the
         source.
     certainty
-        How sure an attacker who does the mathematics must be to name a value: one number or several.
+        How sure the informed attacker must be: one number or several.
     belief
-        What he believes: "negbin", "table" or shapes and theta such as "0.4,0.15/0.9"; a mapping gives each sensitive
-        attribute its own.
+        The attacker's prior: "negbin", "table" or shapes and theta such as "0.4,0.15/0.9"; a mapping gives each
+        sensitive attribute its own.
 
     >>> import cellrisk as cr
     >>> table = cr.tabulate(cr.datasets.adult_as_published(), ["age", "sex"], "income", bins={"age": 5})
@@ -443,51 +394,3 @@ def _counts_of(attribute: Attribute) -> dict[str, int]:
         "unique": profiles.n_unique,
         "profiles": profiles.n_profiles,
     }
-
-
-def _describe_confidence(exposure: Exposure, mechanism: Mechanism) -> str:
-    found = exposure.confidence
-    if not math.isfinite(found.people_precision):
-        return "No released cell would look homogeneous."
-    precision, chance = percent(found.people_precision), percent(1.0 / exposure.n_levels)
-    with_empty = ""
-    if found.looks_with_empty > found.looks:
-        with_empty = (
-            f" Of all released cells that look homogeneous, empty ones too, {percent(found.precision_with_empty)} show "
-            f"a value that is there; without the empty ones {percent(found.precision)}."
-        )
-    share = percent(exposure.chance_share)
-    alone = (
-        f"Noise alone gives away {share}."
-        if math.isinf(mechanism.limit_noise.scale)
-        else f"As epsilon falls to 0, with delta as it is, {share} would still be given away."
-    )
-    return (
-        f"Of the people in released cells that look homogeneous, {precision} have the value shown; by chance it would "
-        f"be {chance}. {alone}{with_empty}"
-    )
-
-
-def _describe_mechanism(mechanism: Mechanism) -> str:
-    suppressed = "" if mechanism.threshold == 0.5 else f", counts below {mechanism.threshold:g} suppressed"
-    delta = "" if mechanism.pure else f", delta {claim(mechanism.delta)}"
-    return (
-        f"{mechanism.name}, epsilon {claim(mechanism.epsilon)}{delta}, noise scale {mechanism.scale:.4g}, "
-        f"neighbours {mechanism.neighbours}{suppressed}"
-    )
-
-
-def _risk_table(risks: Sequence[Risk], limits: Sequence[Limits], sensitive: str, by_chance: str) -> str:
-    """A row for each measure and weighting: its forms, then what the last of them is by chance and without noise."""
-    rows: dict[tuple[str, str], dict[str, tuple[Risk, Limits]]] = {}
-    for row, ends in zip(risks, limits, strict=True):
-        if row.sensitive == sensitive:
-            rows.setdefault((row.measure, row.weights or "-"), {})[row.form] = row, ends
-    forms = [form for form in FORMS if any(form in cells for cells in rows.values())]
-    body = [
-        [measure, weights, *(f"{cells[form][0].risk:.4f}" for form in forms)]
-        + [f"{number:.4f}" for number in (cells[forms[-1]][1].chance, cells[forms[-1]][1].raw)]
-        for (measure, weights), cells in rows.items()
-    ]
-    header = ["measure", "weights", *forms, f"{forms[-1]}: {by_chance}", "without noise"]
-    return aligned(header, body, left=2)

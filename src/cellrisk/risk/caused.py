@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from cellrisk.counts.profiles import Block, Profiles
+from cellrisk.counts.profiles import Profiles
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.channel import CountChannel
 from cellrisk.noise.mechanisms import Mechanism
@@ -19,7 +18,7 @@ from cellrisk.risk.measures import Local, MarginalShrinkage, Measure
 from cellrisk.risk.measures.given_total import risk_by_size
 from cellrisk.risk.people import TAIL, find_outcomes, split_profiles
 from cellrisk.risk.totals import find_interval, find_moments
-from cellrisk.system.arrays import Floats, Integers
+from cellrisk.system.arrays import Floats
 
 
 @dataclass(frozen=True)
@@ -145,19 +144,12 @@ def caused_by_guess(profiles: Profiles, channel: CountChannel, attack: str) -> f
     guess = GUESSES[attack]()
     total = 0.0
     for block in split_profiles(profiles):
-        named = guess.name_each(block, profiles.n_levels, channel)
-        for label, (less, column) in enumerate(_one_less(block)):
-            without = guess.name_each(less, profiles.n_levels, channel)
-            gained = named[:, label] - np.take_along_axis(without, column[:, None], axis=1)[:, 0]
-            total += float((block.cells * block.counts[:, label]) @ np.maximum(gained, 0.0))
+        named = guess.prob_named(block.counts, profiles.n_levels, channel)
+        for label in range(block.counts.shape[1]):
+            counts = block.counts.copy()
+            counts[:, label] -= 1
+            order = np.argsort(-counts, axis=1, kind="stable")  # largest counts first
+            less = guess.prob_named(np.take_along_axis(counts, order, axis=1), profiles.n_levels, channel)
+            without = np.take_along_axis(less, np.argmax(order == label, axis=1)[:, None], axis=1)[:, 0]
+            total += float((block.cells * block.counts[:, label]) @ np.maximum(named[:, label] - without, 0.0))
     return total
-
-
-def _one_less(block: Block) -> Iterator[tuple[Block, Integers]]:
-    """Yield, for each category, the cells without one record of it, largest counts first, and where it went."""
-    for label in range(block.counts.shape[1]):
-        counts = block.counts.copy()
-        counts[:, label] -= 1
-        order = np.argsort(-counts, axis=1, kind="stable")
-        less = Block(np.take_along_axis(counts, order, axis=1), block.cells, block.records)
-        yield less, np.argmax(order == label, axis=1)

@@ -13,22 +13,14 @@ import numpy as np
 from scipy import special
 
 from cellrisk.errors import InvalidInput
-from cellrisk.noise.distributions import (
-    DiscreteGaussianNoise,
-    GaussianNoise,
-    GeometricNoise,
-    InfiniteNoise,
-    LaplaceNoise,
-    Noise,
-    NoNoise,
-)
+from cellrisk.noise.distributions import Noise
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.noise.mechanisms import mechanism as make_mechanism
 from cellrisk.system.arrays import Floats
 from cellrisk.system.checks import require_whole_number
+from cellrisk.system.choices import MechanismName, Neighbours
+from cellrisk.system.formatting import aligned
 from cellrisk.system.results import Result
-from cellrisk.system.text import aligned
-from cellrisk.system.words import MechanismName, Neighbours
 
 MOST_LABELS = 10_000_000
 SUM_OF_PRIORS = 1e-9
@@ -301,26 +293,25 @@ def odds_bound(mechanism: Mechanism) -> float | None:
 def find_success(noise: Noise, labels: Labels, *, rounded: bool = False) -> float:
     """C = E[max_k pi_k R_k] under this noise: the largest probability of a right guess.
 
+    >>> from cellrisk.noise.distributions import GaussianNoise
     >>> round(find_success(GaussianNoise(1.0), Labels.even(2)), 6)  # Phi(1/sqrt 2)
     0.76025
     """
-    if isinstance(noise, NoNoise):
+    if noise.is_none:
         return 1.0
-    if isinstance(noise, InfiniteNoise):
+    if noise.is_infinite:
         return labels.likeliest
-    if isinstance(noise, LaplaceNoise):
-        found = succeed(_rounded_laplace(noise), labels) if rounded else _succeed_against_laplace(noise, labels)
-    elif isinstance(noise, GeometricNoise):
-        found = succeed(_geometric(noise), labels)
-    elif isinstance(noise, (GaussianNoise, DiscreteGaussianNoise)):
-        continuous = isinstance(noise, GaussianNoise) and not rounded
-        if continuous or 2.0 * REACH * noise.scale > min(MOST_VALUES / len(labels.priors), 2.0 * REACH * WIDE):
-            found = _succeed_against_gaussian(noise.scale, labels)
-        else:
-            values = _rounded_gaussian if isinstance(noise, GaussianNoise) else _discrete_gaussian
-            found = succeed(values(noise.scale), labels)
-    else:
+    if not noise.log_concave:
         raise InvalidInput("no ceiling is known for this noise", got=type(noise).__name__)
+    steps = step_likelihoods(noise)
+    if steps is not None:
+        found = succeed(steps, labels) if rounded or noise.is_whole else _succeed_against_laplace(noise, labels)
+    elif not (rounded or noise.is_whole) or 2.0 * REACH * noise.scale > min(
+        MOST_VALUES / len(labels.priors), 2.0 * REACH * WIDE
+    ):
+        found = _succeed_against_gaussian(noise.scale, labels)
+    else:
+        found = succeed(_whole_likelihoods(noise), labels)
     return min(found, 1.0)  # above 1 by rounding alone
 
 
@@ -357,63 +348,30 @@ def succeed(likelihoods: Likelihoods, labels: Labels) -> float:
     return float(np.sum(terms[possible] * np.exp(log_share[possible])))
 
 
-def rounded_likelihoods(noise: Noise) -> Likelihoods | None:
-    """R of one released whole number before any is set to 0, where it has few values: geometric and Laplace noise."""
-    if isinstance(noise, GeometricNoise):
-        return _geometric(noise)
-    return _rounded_laplace(noise) if isinstance(noise, LaplaceNoise) else None
+def step_likelihoods(noise: Noise) -> Likelihoods | None:
+    """Return R of a released whole number Y, before any is set to 0, for rounded noise with exponential tails.
+
+    R is the same for all Y < 0, and for all Y > 1: with h = log f(0)/f(1), log R is -1/scale, -h, h, 1/scale at Y < 0,
+    0, 1, > 1. None for other noise.
+    """
+    if noise.log_centre is None:
+        return None
+    fall = 1.0 / noise.scale
+    middle, zero = fall + noise.log_centre, noise.mass_at_zero
+    below, above = noise.cdf(np.array([-0.5, -1.5])).tolist()
+    if middle == fall:
+        return Likelihoods(np.array([-fall, fall]), np.array([1.0 - below, below]), np.array([below, 1.0 - below]))
+    without = np.array([below, zero, zero * math.exp(-middle), above])
+    return Likelihoods(np.array([-fall, -middle, middle, fall]), without, without[::-1].copy())
 
 
-def _geometric(noise: GeometricNoise) -> Likelihoods:
-    """R is e^epsilon from 1 on and e^-epsilon below."""
-    epsilon = 1.0 / noise.scale
-    high = 1.0 / (1.0 + math.exp(-epsilon))
-    low = math.exp(-epsilon) * high
-    return Likelihoods(np.array([-epsilon, epsilon]), np.array([high, low]), np.array([low, high]))
-
-
-def _rounded_laplace(noise: LaplaceNoise) -> Likelihoods:
-    """f(0) = 1 - e^(-epsilon/2) and f(j) = sinh(epsilon/2) e^(-epsilon |j|): R has four values, at Y < 0, 0, 1, > 1."""
-    epsilon = 1.0 / noise.scale
-    half = math.exp(-0.5 * epsilon)
-    middle = 0.5 * epsilon - math.log1p(0.5 * math.expm1(-0.5 * epsilon))  # log f(0)/f(1)
-    without = np.array(
-        [0.5 * half, -math.expm1(-0.5 * epsilon), -0.5 * half * math.expm1(-epsilon), 0.5 * math.exp(-1.5 * epsilon)]
-    )
-    return Likelihoods(np.array([-epsilon, -middle, middle, epsilon]), without, without[::-1].copy())
-
-
-def _discrete_gaussian(sigma: float) -> Likelihoods:
-    values = _whole_numbers(sigma)
-    weights = np.exp(-0.5 * (values / sigma) ** 2)
-    moved = np.exp(-0.5 * ((values - 1.0) / sigma) ** 2)
-    total = float(np.sum(weights) + moved[0])
-    return Likelihoods((values - 0.5) / sigma**2, weights / total, moved / total)
-
-
-def _rounded_gaussian(sigma: float) -> Likelihoods:
-    values = _whole_numbers(sigma)
-    log_probability = _log_rounded_gaussian(np.append(values[0] - 1.0, values), sigma)
-    here, before = log_probability[1:], log_probability[:-1]
-    return Likelihoods(np.maximum.accumulate(before - here), np.exp(here), np.exp(before))
-
-
-def _log_rounded_gaussian(values: Floats, sigma: float) -> Floats:
-    """log P(round(e) = j). For wide noise as the density at j times the integral of exp(-(2 j s + s^2)/(2 sigma^2)) for
-    s from -1/2 to 1/2, as differences of the distribution function would lose digits."""
-    far = np.abs(values)
-    if sigma < 1.0:
-        upper, lower = special.log_ndtr((0.5 - far) / sigma), special.log_ndtr(-(0.5 + far) / sigma)
-        return np.asarray(upper + np.log(-np.expm1(lower - upper)))
-    points, weights = np.polynomial.legendre.leggauss(24)
-    s = 0.5 * points[:, None]
-    inside = 0.5 * weights @ np.exp(-(2.0 * far * s + s * s) / (2.0 * sigma**2))
-    return np.asarray(-0.5 * (far / sigma) ** 2 - math.log(sigma * math.sqrt(2.0 * math.pi)) + np.log(inside))
-
-
-def _whole_numbers(sigma: float) -> Floats:
-    most = math.ceil(REACH * sigma) + 1
-    return np.arange(-most, most + 2, dtype=np.float64)
+def _whole_likelihoods(noise: Noise) -> Likelihoods:
+    """Return R of a released whole number Y at every value of Y that matters."""
+    most = math.ceil(REACH * noise.scale) + 1
+    log_mass = noise.log_mass(np.arange(-most - 1, most + 2, dtype=np.float64))
+    mass = np.exp(log_mass)
+    mass /= mass.sum()
+    return Likelihoods(np.maximum.accumulate(log_mass[:-1] - log_mass[1:]), mass[1:], mass[:-1])
 
 
 def _succeed_against_gaussian(sigma: float, labels: Labels) -> float:
@@ -435,7 +393,7 @@ def _succeed_against_gaussian(sigma: float, labels: Labels) -> float:
     return total * STEP / math.sqrt(2.0 * math.pi)
 
 
-def _succeed_against_laplace(noise: LaplaceNoise, labels: Labels) -> float:
+def _succeed_against_laplace(noise: Noise, labels: Labels) -> float:
     """pi_1 e^-epsilon + 2 pi_1 times the integral of e^-v Q(e^(v - epsilon)) over v from 0 to epsilon.
 
     Q(w) = (1 - prod_k (1 - r_k w/2))/w with r_k = sqrt(pi_k/pi_1), over the labels with e^-v < r_k: the others' score

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,7 @@ from cellrisk.counts.table import require_table
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.risk.attacks import AskedRisks, choose_risks
-from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, Belief
+from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, CountPrior
 from cellrisk.risk.figure_lines import FIGURES, FigureLines, find_figure_lines
 from cellrisk.risk.figures import Attacker
 from cellrisk.risk.measures import MEASURES
@@ -22,11 +21,7 @@ from cellrisk.risk.people import People, count_people
 from cellrisk.risk.priors import USUAL_PRIORS, Priors, takes_priors
 from cellrisk.risk.sweep import Limits, covered, find_limits, read_epsilons, read_settings
 from cellrisk.system.arrays import Floats
-from cellrisk.system.progress import Progress, StepCounter
-from cellrisk.system.results import Result
-from cellrisk.system.sketches import STROKES, draw_lines
-from cellrisk.system.text import CURATOR_NOTE, aligned, number_of, percent
-from cellrisk.system.words import (
+from cellrisk.system.choices import (
     Attack,
     FigureName,
     Form,
@@ -36,13 +31,14 @@ from cellrisk.system.words import (
     Weights,
     choose_words,
 )
+from cellrisk.system.progress import Progress, StepCounter
+from cellrisk.system.results import Result, find_words
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from cellrisk.counts.table import FrequencyTable
 
-MOST_ROWS_SHOWN = 11
 MOST_NUMBERS = 1_000_000
 """Numbers of all lines together: more would not fit into the memory of a small machine once they are printed."""
 
@@ -61,10 +57,6 @@ class Line:
     risk: Floats
     limits: Limits
 
-    def __post_init__(self) -> None:
-        if self.epsilon.shape != self.risk.shape or not len(self.epsilon):
-            raise InvalidInput("a line needs one risk for each epsilon, and one epsilon at least")
-
     @property
     def name(self) -> str:
         """What is measured, in words."""
@@ -80,33 +72,12 @@ class Line:
         """The risk at the nearest epsilon of the line."""
         return float(self.risk[int(np.searchsorted(self.epsilon, self.nearest(epsilon)))])
 
-    @property
-    def words(self) -> str:
-        """The two ends of the line and its extremes, for a reader who sees no picture."""
-        low, high = self.limits.chance, self.limits.raw
-        scale = self.setting.limit_noise.scale
-        why = (
-            "that is chance, what noise alone gives away"
-            if math.isinf(scale)
-            else f"with delta as it is, the noise grows to a scale of {scale:.3g} and no further"
-        )
-        start = (
-            f"As epsilon falls to 0 the risk tends to {percent(low)}: {why}. "
-            f"As epsilon grows it tends to {percent(high)}, the raw table's own risk."
-        )
-        least, most = int(np.argmin(self.risk)), int(np.argmax(self.risk))
-        if percent(self.risk[least]) == percent(self.risk[most]):
-            return f"{start} At every epsilon computed it is {percent(self.risk[most])}."
-        return (
-            f"{start} Of the epsilons computed, {self.epsilon[least]:.3g} has the smallest risk, "
-            f"{percent(self.risk[least])}, and {self.epsilon[most]:.3g} the largest, {percent(self.risk[most])}."
-        )
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RiskCurve(Result):
     """The answer of `curve`: lines along epsilon. Prints as a short table; `plot` draws it."""
 
+    wording = "curve"
     picture = "draw_curve"
 
     table: FrequencyTable
@@ -115,25 +86,6 @@ class RiskCurve(Result):
     """People exposed, for each setting and attribute, at the epsilon of its lines that is nearest to 1."""
     figures: tuple[FigureLines, ...] = ()
     """Caused, certainty and ceiling, where they were asked for: one entry for each setting and attribute."""
-
-    def __post_init__(self) -> None:
-        if not (self.lines or self.figures):
-            raise InvalidInput("a curve needs one line at least")
-
-    @property
-    def headline(self) -> str:
-        """The figures to decide by, where asked for, then a sentence a setting and attribute for its leading line."""
-        sentences = [each.sentence for each in self.figures]
-        for line in self.leading:
-            shown = sorted({line.nearest(epsilon) for epsilon in (0.1, 1.0, 10.0)})
-            risks = ", ".join(f"{percent(line.at(epsilon))} at epsilon {epsilon:.3g}" for epsilon in shown)
-            epsilon, people = self.people[line.setting, line.sensitive]
-            sentences.append(
-                f"{line.sensitive}, {line.setting.describe()} ({line.name}): {risks}; {line.setting.lower_end} is "
-                f"{percent(line.limits.chance)}, the raw table {percent(line.limits.raw)}. At epsilon {epsilon:.3g}, "
-                f"{people.describe()} of {number_of(self.table.n_records, 'person')} exposed."
-            )
-        return "\n".join(sentences)
 
     @property
     def leading(self) -> list[Line]:
@@ -149,9 +101,8 @@ class RiskCurve(Result):
 
     @property
     def words(self) -> str:
-        """What the picture shows, in words: one paragraph a setting and attribute."""
-        lines = (f"{line.sensitive}, {line.setting.describe()}: {line.words}" for line in self.leading)
-        return "\n".join([*(each.words for each in self.figures), *lines])
+        """What the picture shows, in words: one paragraph for each setting and attribute."""
+        return str(find_words(self.wording).words(self))
 
     def _numbers(self) -> pd.DataFrame:
         """One row a risk: mechanism, epsilon, delta, and what was measured."""
@@ -160,12 +111,6 @@ class RiskCurve(Result):
         parts = [pd.DataFrame(_rows(line)) for line in self.lines]
         parts += [pd.DataFrame(list(each.rows())) for each in self.figures]
         return parts[0] if len(parts) == 1 else pd.concat(parts, ignore_index=True)
-
-    def _sketch(self) -> str:
-        lines = self.leading[: len(STROKES)]
-        names = [f"{line.sensitive}, {line.setting.describe()} ({line.name})" for line in lines]
-        along, risks = [line.epsilon.tolist() for line in lines], [line.risk.tolist() for line in lines]
-        return draw_lines(along, risks, names) if lines else ""
 
     def to_dict(self) -> dict[str, Any]:
         """What ``cellrisk curve --json`` prints."""
@@ -200,31 +145,6 @@ class RiskCurve(Result):
             "words": self.words,
         }
 
-    def _paragraphs(self) -> list[str]:
-        parts = []
-        settings = [each.setting for each in self.figures] + [line.setting for line in self.lines]
-        for setting in dict.fromkeys(settings):
-            figures = [each for each in self.figures if each.setting == setting]
-            lines = [line for line in self.lines if line.setting == setting]
-            epsilons = figures[0].epsilon if figures else lines[0].epsilon
-            step = max(1, (len(epsilons) - 1) // (MOST_ROWS_SHOWN - 1))
-            shown = [f"{epsilon:.3g}" for epsilon in epsilons[::step]]
-            tables = []
-            if figures:
-                rows = [[each.sensitive, what, *values[::step]] for each in figures for what, values in each.shown()]
-                tables.append(aligned(["", "epsilon:", *shown], rows, left=2))
-            if lines:
-                rows = [
-                    [line.sensitive, line.measure, line.form, line.weights or "-"]
-                    + [f"{risk:.4f}" for risk in line.risk[::step]]
-                    for line in lines
-                ]
-                tables.append(aligned(["", "epsilon:", "", "", *shown], rows, left=4))
-            parts.append("\n".join([setting.describe(), *tables]))
-        believed = dict.fromkeys(each.belief.describe() for each in self.figures if each.belief is not None)
-        beliefs = [f"The attacker's belief: {belief}." for belief in believed]
-        return [*parts, self.words, *beliefs, CURATOR_NOTE]
-
 
 def _rows(line: Line) -> dict[str, Any]:
     return {
@@ -257,10 +177,10 @@ def curve(
     threshold: float | None = None,
     attack: Attack = "homogeneity",
     certainty: float | Sequence[float] = USUAL_CERTAINTY,
-    belief: str | Belief | Mapping[str, str | Belief] = USUAL_BELIEF,
+    belief: str | CountPrior | Mapping[str, str | CountPrior] = USUAL_BELIEF,
     progress: Progress | None = None,
 ) -> RiskCurve:
-    """How does the risk change with epsilon, and between which two ends?
+    """Return the risk along epsilon, and the two ends between which it lies.
 
     Parameters
     ----------
@@ -281,7 +201,7 @@ def curve(
     neighbours, threshold
         Those of a mechanism that is named.
     certainty, belief
-        How sure the attacker of "certainty" must be, one number or several, and what he believes beforehand.
+        How sure the informed attacker must be, one number or several, and the attacker's prior.
     progress
         Called now and then with the share that is done.
 

@@ -20,18 +20,14 @@ from cellrisk.risk.ceilings import (
     find_success,
     odds_bound,
     require_labels,
-    say_bounds,
-    say_most,
     total_variation,
 )
-from cellrisk.risk.certainty import Belief, NamedPeople, find_certainty, why_unknown
-from cellrisk.risk.certainty.named_people import say_named
+from cellrisk.risk.certainty import ConfidentInferences, CountPrior, find_certainty, why_unknown
 from cellrisk.risk.figures import Attacker
 from cellrisk.risk.sweep import NO_NOISE, Limits, find_limits
 from cellrisk.system.arrays import Floats
+from cellrisk.system.choices import FigureName
 from cellrisk.system.progress import StepCounter
-from cellrisk.system.text import number_of, percent, whole_people
-from cellrisk.system.words import FigureName
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import Attribute
@@ -41,7 +37,7 @@ FIGURES: tuple[FigureName, ...] = ("caused", "certainty", "ceiling")
 
 @dataclass(frozen=True, eq=False)
 class CausedLine:
-    """People given away because of their own record, and people exposed for whatever reason, at each epsilon."""
+    """People revealed because of their own record, and people revealed for any reason, at each epsilon."""
 
     points: tuple[Caused, ...]
     limits: Limits
@@ -64,18 +60,18 @@ class CausedLine:
 
 @dataclass(frozen=True, eq=False)
 class CertaintyLine:
-    """People whose value an attacker who does the mathematics names with one certainty, at each epsilon."""
+    """People whose value the informed attacker infers with one certainty, at each epsilon."""
 
     certainty: float
-    points: tuple[NamedPeople, ...]
-    chance: NamedPeople
+    points: tuple[ConfidentInferences, ...]
+    chance: ConfidentInferences
     """The people named as epsilon falls to 0."""
-    raw: NamedPeople
+    raw: ConfidentInferences
     """The people named without noise."""
 
     @property
     def right(self) -> Floats:
-        """People named rightly; the middle where only two ends are known."""
+        """People inferred correctly; the middle if only two ends are known."""
         return np.array([point.right for point in self.points])
 
 
@@ -90,10 +86,6 @@ class CeilingLine:
     odds: tuple[float | None, ...]
     limits: Limits
     """Where ``even_two`` goes at the two ends of epsilon."""
-
-    def times(self, place: int) -> str:
-        """How often in 100 the worst case of two equally likely values is right, never too low."""
-        return say_most(float(self.even_two[place]))
 
     def to_dict(self, place: int) -> dict[str, Any]:
         """What stands under ``ceiling`` in JSON, of one epsilon."""
@@ -119,83 +111,12 @@ class FigureLines:
     caused: CausedLine | None = None
     certainty: tuple[CertaintyLine, ...] = ()
     """One line a certainty, ascending."""
-    belief: Belief | None = None
+    belief: CountPrior | None = None
     ceiling: CeilingLine | None = None
-
-    def __post_init__(self) -> None:
-        if not (self.caused or self.certainty or self.ceiling):
-            raise InvalidInput("no figure was chosen", allowed=", ".join(FIGURES))
 
     def place(self, epsilon: float) -> int:
         """The place of the epsilon that is nearest to this one."""
         return int(np.argmin(np.abs(np.log(self.epsilon / epsilon))))
-
-    @property
-    def sentence(self) -> str:
-        """The figures at a small, a middle and a large epsilon."""
-        places = sorted({self.place(epsilon) for epsilon in (0.1, 1.0, 10.0)})
-
-        def along(values: Sequence[str]) -> str:
-            return _list(
-                [f"{value} at epsilon {self.epsilon[at]:.3g}" for value, at in zip(values, places, strict=True)]
-            )
-
-        parts = []
-        if self.caused is not None:
-            points = [self.caused.points[place] for place in places]
-            because = along([f"{whole_people(point.people)} ({percent(point.share)})" for point in points])
-            exposed = _list([whole_people(point.exposed) for point in points])
-            noise = "chance alone" if math.isinf(self.setting.limit_noise.scale) else "the noise that delta leaves"
-            parts.append(
-                f"Of {number_of(self.records, 'person')}, {because} would be given away only because of their own "
-                f"record; {exposed} would be at all, and {percent(self.caused.exposed_limits.chance)} by {noise}."
-            )
-        for line in self.certainty[-1:]:
-            named = [line.points[place].number for place in places]
-            parts.append(say_named(self.sensitive, along(named), line.certainty))
-        if self.ceiling is not None:
-            gains = [f"{say_most(float(self.ceiling.advantage[place]))} percentage points" for place in places]
-            often = [f"{self.ceiling.times(place)}%" for place in places]
-            worst = along([f"{often[0]} of the time", *often[1:]])
-            parts.append(say_bounds(along(gains), worst, self.setting.neighbours))
-        return f"{self.sensitive}, {self.setting.describe()}: {' '.join(parts)}"
-
-    @property
-    def words(self) -> str:
-        """The ends of each figure, for a reader who sees no picture."""
-        parts = []
-        if self.caused is not None:
-            limits, exposed = self.caused.limits, self.caused.exposed_limits
-            parts.append(
-                f"As epsilon falls to 0, the people given away only because of their own record tend to "
-                f"{percent(limits.chance)}, and {percent(exposed.chance)} are exposed. Without noise they are "
-                f"{percent(limits.raw)}, of {percent(exposed.raw)} exposed."
-            )
-        if self.certainty:
-            told = [
-                f"{percent(line.chance.right / self.records)} and {percent(line.raw.right / self.records)} "
-                f"({100 * line.certainty:g}%)"
-                for line in self.certainty
-            ]
-            parts.append(
-                "People named rightly with a certainty, as epsilon falls to 0 and without noise: "
-                + ", ".join(told)
-                + "."
-            )
-        if self.ceiling is not None:
-            low, high = (say_most(level) for level in (self.ceiling.limits.chance, self.ceiling.limits.raw))
-            parts.append(f"The worst case goes from {low}% to {high}%; it uses no data.")
-        return f"{self.sensitive}, {self.setting.describe()}: {' '.join(parts)}"
-
-    def shown(self) -> Iterator[tuple[str, list[str]]]:
-        """Rows of the table that is printed: what is counted, and a text for each epsilon."""
-        if self.caused is not None:
-            yield "caused, people", [f"{point.people:,.1f}" for point in self.caused.points]
-            yield "exposed, people", [f"{point.exposed:,.1f}" for point in self.caused.points]
-        for line in self.certainty:
-            yield f"{100 * line.certainty:g}% sure and right, people", [point.number for point in line.points]
-        if self.ceiling is not None:
-            yield "worst case, %", [self.ceiling.times(place) for place in range(len(self.epsilon))]
 
     def _start(self, epsilon: float) -> dict[str, Any]:
         """What a row and an entry begin with."""
@@ -236,15 +157,6 @@ class FigureLines:
             if self.ceiling is not None:
                 entry["ceiling"] = self.ceiling.to_dict(place)
             yield entry
-
-
-def _list(values: Sequence[str]) -> str:
-    """Several values in words.
-
-    >>> _list(["1", "2", "3"]), _list(["1"])
-    ('1, 2 and 3', '1')
-    """
-    return " and ".join([", ".join(values[:-1]), values[-1]] if len(values) > 1 else values)
 
 
 def find_figure_lines(
@@ -298,10 +210,10 @@ def _trace_certainty(
     setting: Mechanism,
     epsilons: Floats,
     attacker: Attacker,
-    belief: Belief,
+    belief: CountPrior,
     report: StepCounter,
 ) -> tuple[CertaintyLine, ...]:
-    def name(noise: Noise) -> tuple[NamedPeople, ...]:
+    def name(noise: Noise) -> tuple[ConfidentInferences, ...]:
         return find_certainty(attribute, AdditiveChannel((noise,), setting.threshold), attacker.certainties, belief)
 
     chance, raw = name(setting.limit_noise), name(NO_NOISE)

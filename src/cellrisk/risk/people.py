@@ -13,9 +13,9 @@ from cellrisk.errors import InvalidInput
 from cellrisk.noise.channel import CountChannel
 from cellrisk.risk.attacks import GUESSES
 from cellrisk.risk.measures.local import shown_alone
-from cellrisk.risk.measures.measure import NUMBERS_AT_ONCE
 from cellrisk.risk.totals import CellOutcomes, find_interval, find_moments
-from cellrisk.system.text import about_people
+from cellrisk.system.arrays import NUMBERS_AT_ONCE
+from cellrisk.system.formatting import about_people
 
 TAIL = 0.025
 """The share of releases that is below the interval at most, and above it at most."""
@@ -80,7 +80,7 @@ def find_outcomes(profiles: Profiles, channel: CountChannel, attack: str = "homo
     outcomes = []
     for block in split_profiles(profiles):
         if attack in GUESSES:
-            pmf = GUESSES[attack]().name_each(block, profiles.n_levels, channel)
+            pmf = GUESSES[attack]().prob_named(block.counts, profiles.n_levels, channel)
         else:
             pmf = shown_alone(block, profiles.n_levels, channel)
         whole = np.maximum(pmf.sum(axis=1, keepdims=True), 1.0)  # above 1 by rounding alone

@@ -22,7 +22,7 @@ from cellrisk.risk.measures import (
 from cellrisk.risk.measures.dirichlet import ESTIMATES
 from cellrisk.risk.measures.sizes import FAMILIES, METHODS
 from cellrisk.system.checks import is_number
-from cellrisk.system.words import AlphaEstimate, SizesFamily, SizesFit, require_word, takes_old_words
+from cellrisk.system.choices import AlphaEstimate, SizesFamily, SizesFit, require_word, takes_old_words
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import Attribute
@@ -140,7 +140,8 @@ def _read_alpha(given: Any) -> str | tuple[float, ...]:
     if not values or not all(is_number(value) and value > 0 for value in values):
         numbers = values and all(isinstance(value, (int, float)) for value in values)
         raise InvalidInput(
-            "alpha must be a word, or a positive and finite number for each level",
+            "must be a word, or a positive and finite number for each level",
+            option="alpha",
             got=str(values)[:60] if numbers else type(given).__name__,
             allowed="mle, moments, or numbers above 0 in the order of the levels",
         )

@@ -19,7 +19,7 @@ from cellrisk.risk.measures import Measure
 from cellrisk.risk.priors import Priors
 from cellrisk.system.arrays import Floats
 from cellrisk.system.checks import read_array, read_list
-from cellrisk.system.words import MechanismName, Neighbours
+from cellrisk.system.choices import MechanismName, Neighbours
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import Attribute
@@ -69,7 +69,7 @@ def read_epsilons(given: float | Sequence[float] | Floats | None) -> Floats:
         raise InvalidInput("the list of epsilons is empty", allowed="one number above 0, or more")
     wrong = values[~(np.isfinite(values) & (values > 0))]
     if len(wrong):
-        raise InvalidInput("epsilon must be a finite number above 0", got=float(wrong[0]))
+        raise InvalidInput("must be a finite number above 0", option="epsilon", got=float(wrong[0]))
     return np.unique(values)
 
 

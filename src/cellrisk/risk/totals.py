@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import fft, special
 
-from cellrisk.system.arrays import Floats, Integers
+from cellrisk.system.arrays import NUMBERS_AT_ONCE, Floats, Integers
 
 NEGLECTED = 1e-6
 """Cells that take another than their likeliest value with at most this probability, all together, are fixed at it."""
@@ -17,8 +17,6 @@ OUTSIDE = 1e-7
 """Probability on each side of the window that the total is computed over."""
 LONGEST = 1 << 22
 """Points of the window; a longer one is computed on a coarser grid."""
-NUMBERS_AT_ONCE = 1 << 18
-"""Complex numbers in a working array: four megabytes."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,1 +1,1 @@
-"""The floor that every room stands on: files written whole, scratch space, locks, progress, stopping, texts."""
+"""The floor that every room stands on: files written whole, scratch space, locks, progress, interrupts, texts."""

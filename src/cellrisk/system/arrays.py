@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
+NUMBERS_AT_ONCE = 1 << 18
+"""Numbers in a working array of eight bytes each: about as many as the processor's cache holds."""
 LARGEST_KEY = 2**62
 ROOM, ADDRESSES = 4, 1 << 16
 """Distinct rows are found by address up to so many addresses a row, or in all, and by sorting beyond."""

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, TypeGuard
 
-from cellrisk.errors import InvalidInput
+from cellrisk.errors import InvalidInput, mark
 
 if TYPE_CHECKING:
     from cellrisk.system.arrays import Floats
@@ -34,7 +34,7 @@ def is_number(value: object) -> TypeGuard[float]:
 def require_number(name: str, value: object) -> None:
     """Refuses what is no number at all; the caller then looks at its range."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise InvalidInput(f"{name} must be a number", got=type(value).__name__)
+        raise InvalidInput(f"{mark(name)} must be a number", got=type(value).__name__)
 
 
 def require_within(
@@ -59,7 +59,7 @@ def require_within(
         said += (" and" if least is None else " to") + (" below" if most is None else " up to" if least is None else "")
         said += f" {high:g}"
     known = isinstance(value, (int, float)) and not isinstance(value, bool)
-    raise InvalidInput(f"{name} must be a number {said}", got=value if known else type(value).__name__)
+    raise InvalidInput(f"{mark(name)} must be a number {said}", got=value if known else type(value).__name__)
 
 
 def read_number(given: Any, allowed: str | None = None, name: str = "") -> float:
@@ -71,7 +71,9 @@ def read_number(given: Any, allowed: str | None = None, name: str = "") -> float
     try:
         return float(str(given))  # a settings file may hold true, which Python would take for 1
     except ValueError:
-        raise InvalidInput(f"{name} must be a number".strip(), got=repr(str(given))[:60], allowed=allowed) from None
+        raise InvalidInput(
+            f"{mark(name)} must be a number".strip(), got=repr(str(given))[:60], allowed=allowed
+        ) from None
 
 
 def read_numbers(
@@ -103,7 +105,7 @@ def read_list(name: str, given: object, members: str) -> list[Any]:
     [1, 2]
     """
     if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
-        raise InvalidInput(f"{name} must be a list of {members}", got=type(given).__name__)
+        raise InvalidInput(f"{mark(name)} must be a list of {members}", got=type(given).__name__)
     return list(given)
 
 
@@ -116,7 +118,7 @@ def read_texts(name: str, given: object, members: str) -> tuple[str, ...]:
     texts = tuple(read_list(name, given, members))
     for text in texts:
         if not isinstance(text, str):
-            raise InvalidInput(f"{name} must be a list of {members}", got=f"a list with a {type(text).__name__}")
+            raise InvalidInput(f"{mark(name)} must be a list of {members}", got=f"a list with a {type(text).__name__}")
     return texts
 
 
@@ -127,13 +129,13 @@ def require_kind(name: str, given: object, kind: type, fix: str | None = None) -
     """
     if not isinstance(given, kind):
         said = "a text" if kind is str else f"a {kind.__name__}"
-        raise InvalidInput(f"{name} must be {said}", got=type(given).__name__, fix=fix)
+        raise InvalidInput(f"{mark(name)} must be {said}", got=type(given).__name__, fix=fix)
 
 
 def require_path(name: str, given: object) -> None:
     """Refuses what names no file."""
     if not isinstance(given, (str, os.PathLike)):
-        raise InvalidInput(f"{name} must be the path of a file", got=type(given).__name__)
+        raise InvalidInput(f"{mark(name)} must be the path of a file", got=type(given).__name__)
 
 
 def read_array(name: str, given: Any) -> Floats:
@@ -147,9 +149,9 @@ def read_array(name: str, given: Any) -> Floats:
     try:
         values = np.atleast_1d(np.asarray(given, dtype=np.float64))
     except (TypeError, ValueError, OverflowError):
-        raise InvalidInput(f"{name} must be a number or a list of numbers", got=type(given).__name__) from None
+        raise InvalidInput(f"{mark(name)} must be a number or a list of numbers", got=type(given).__name__) from None
     if values.ndim != 1:
-        raise InvalidInput(f"{name} must be a number or a list of numbers", got=f"{values.ndim} dimensions")
+        raise InvalidInput(f"{mark(name)} must be a number or a list of numbers", got=f"{values.ndim} dimensions")
     return values
 
 
@@ -161,10 +163,10 @@ def require_whole_number(name: str, value: Any, least: int, most: int | None = N
     """
     allowed = f"from {least:,} on" if most is None else f"from {least:,} to {most:,}"
     if isinstance(value, bool) or not isinstance(value, Integral):
-        raise InvalidInput(f"{name} must be a whole number", got=type(value).__name__, allowed=allowed)
+        raise InvalidInput(f"{mark(name)} must be a whole number", got=type(value).__name__, allowed=allowed)
     number = int(value)
     if number < least or (most is not None and number > most):
         raise InvalidInput(
-            f"{name} must be a whole number {allowed}", got=f"{number:,}" if abs(number) < 10**18 else number
+            f"{mark(name)} must be a whole number {allowed}", got=f"{number:,}" if abs(number) < 10**18 else number
         )
     return number

@@ -12,9 +12,9 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from cellrisk.errors import InvalidInput, visible
+from cellrisk.system.atomic import write_whole
+from cellrisk.system.formatting import paragraphs
 from cellrisk.system.spreadsheets import write_frame
-from cellrisk.system.text import paragraphs
-from cellrisk.system.writing import write_whole
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -63,8 +63,7 @@ class Result(LeavesKeys):
     wording: ClassVar[str] = ""
     """The module of cellrisk.show.wording with the functions ``headline`` and ``paragraphs`` of this kind of answer."""
     picture: ClassVar[str] = ""
-    """The function of the room of pictures that draws this kind of answer; empty where no picture helps. Another whose
-    name ends in ``_into`` draws its panel into axes that are there."""
+    """The function of cellrisk.show.pictures that draws this kind of answer; empty if no picture helps."""
 
     @property
     def headline(self) -> str:
@@ -122,32 +121,31 @@ class Result(LeavesKeys):
             raise InvalidInput("path and ax exclude each other", fix="draw into ax, then save its figure yourself")
         # Pictures know the answers that they draw, so answers reach them late, and here alone.
         pictures = importlib.import_module(PICTURES)
-        if ax is not None:
-            getattr(pictures, f"{self.picture}_into")(ax, self, **how)
-            return ax
-        figure = getattr(pictures, self.picture)(self, **how)
+        figure = getattr(pictures, self.picture)(self, ax=ax, **how)
         return figure if path is None else pictures.save(figure, path)
 
     def without_keys(self) -> dict[str, Any]:
         return {}
 
     def __str__(self) -> str:
+        screen = getattr(find_words(self.wording), "screen", None) if self.wording else None
+        return self.details if screen is None else paragraphs(screen(self))
+
+    @property
+    def details(self) -> str:
+        """Everything that the answer can print; printing the answer shows the first screen of it."""
         return paragraphs([self.headline, *self._paragraphs()])
 
     def __repr__(self) -> str:
         return visible(" ".join(self.headline.split()))
-
-    def _sketch(self) -> str:
-        """The small picture that a notebook shows, as SVG, from numbers that are there; empty where none helps."""
-        return ""
 
     def _repr_html_(self) -> str:
         import pandas as pd
 
         table = pd.DataFrame(self._numbers()).to_html(index=False, max_rows=MOST_ROWS, border=0, na_rep="")
         said = html.escape(visible(self.headline))
-        parts = [f'<p style="white-space:pre-line">{said}</p>', self._sketch(), visible(table)]
-        return "\n".join(part for part in parts if part)
+        parts = [f'<p style="white-space:pre-line">{said}</p>', visible(table)]
+        return "\n".join(parts)
 
     def __dir__(self) -> list[str]:
         """What a notebook offers after a dot: no inner names, and `plot` only where there is a picture."""

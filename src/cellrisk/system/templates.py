@@ -7,11 +7,13 @@ import os
 import subprocess
 import sys
 import traceback
+from collections.abc import Mapping
 from contextlib import suppress
-from types import SimpleNamespace
-from typing import TYPE_CHECKING
+from dataclasses import fields, is_dataclass
+from typing import TYPE_CHECKING, Any
 
 from cellrisk.errors import InvalidInput, visible
+from cellrisk.system import formatting
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -20,19 +22,33 @@ if TYPE_CHECKING:
 SECONDS, BYTES = 60, 2**30
 """Time and memory for a template of others."""
 START = "import json, sys; sys.path += json.loads(sys.argv.pop()); from cellrisk.system.templates import main; main()"
+FILTERS = {
+    "number": lambda number, digits=",": format(number, digits),
+    "percent": formatting.percent,
+    "claim": formatting.claim,
+    "people": formatting.whole_people,
+    "few_people": formatting.say_people,
+    "number_of": formatting.number_of,
+    "of_people": formatting.of_people,
+    "sentence": formatting.make_sentence,
+    "names": formatting.join_names,
+    "yaml": formatting.write_yaml,
+}
+"""How templates write numbers and names; each is a function of `cellrisk.system.formatting`, but for ``number``."""
 
 
-def make_environment() -> Environment:
+def make_environment(files: Mapping[str, str]) -> Environment:
     """Settings of Jinja for documents: every text is escaped, and its invisible characters are made visible.
 
-    A template reaches the data that it is given, ``as_is`` and ``range``: functions, because methods of a class that is
-    handed in, such as ``Markup.format``, leave the sandbox.
+    A template reaches the data that it is given, the ``files`` by their names, the filters, ``as_is`` and ``range``:
+    functions, because methods of a class that is handed in, such as ``Markup.format``, leave the sandbox.
     """
-    from jinja2 import StrictUndefined
+    from jinja2 import FunctionLoader, StrictUndefined
     from jinja2.sandbox import ImmutableSandboxedEnvironment, safe_range
 
     environment = ImmutableSandboxedEnvironment(
-        autoescape=True,
+        loader=FunctionLoader(lambda name: (files[name], name, None) if name in files else None),
+        autoescape=lambda name: name is None or ".html" in name,
         finalize=lambda value: visible(value) if type(value) is str else value,  # and not what is markup already
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -40,25 +56,44 @@ def make_environment() -> Environment:
         keep_trailing_newline=True,
     )
     environment.globals = {"range": safe_range, "as_is": as_is}
+    environment.filters.update(FILTERS)
     return environment
 
 
-def as_is(text: str) -> Markup:
+def as_is(markup: str) -> Markup:
     """A text that is markup already."""
     from markupsafe import Markup
 
-    return Markup(str(text))
+    return Markup(str(markup))
 
 
-def fill_apart(template: str, *, page: object, style: str) -> str:
+def to_plain(value: Any) -> Any:
+    """Data for a template: texts, numbers, lists and dicts; of an object, its fields and properties by their names."""
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    if isinstance(value, Mapping):
+        return {name: to_plain(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [to_plain(part) for part in value]
+    if is_dataclass(value):
+        kind = type(value)
+        properties = [name for name in dir(kind) if isinstance(getattr(kind, name), property)]
+        names = [*(field.name for field in fields(value)), *properties]
+        return {name: to_plain(getattr(value, name)) for name in names if not name.startswith("_")}
+    if hasattr(value, "tolist"):  # of numpy
+        return value.tolist()
+    raise InvalidInput("a document takes texts, numbers, true and false", got=type(value).__name__, code="not-shown")
+
+
+def fill_apart(template: str, files: Mapping[str, str], data: Mapping[str, Any]) -> str:
     """Fill in a template of others in a process without environment variables and with limits on time and memory."""
-    asked = {"template": template, "page": page, "style": style}
     folders = [folder for folder in sys.path if os.path.isabs(folder)]  # after those of Python itself
+    asked = {"template": template, "files": files, "data": data}
     needed = {name: os.environ[name] for name in ("SYSTEMROOT", "LD_LIBRARY_PATH") if name in os.environ}
     try:
         child = subprocess.run(
             [sys.executable, "-I", "-c", START, json.dumps(folders)],
-            input=json.dumps(asked, default=_list_attributes),
+            input=json.dumps(asked),
             capture_output=True, check=False, encoding="ascii", env=needed, timeout=SECONDS,
         )  # fmt: skip
         answer = json.loads(child.stdout)
@@ -69,22 +104,22 @@ def fill_apart(template: str, *, page: object, style: str) -> str:
     if "error" in answer:
         raise InvalidInput(
             f"the template cannot be filled in ({answer['error']})",
-            allowed="Jinja with page, style, as_is and range",
-            fix="start from page.html.j2 of the package",
+            allowed="Jinja with the keys and filters that the page on templates of reports lists",
+            fix='start from {% extends "board.html.j2" %}, or from another template of the package',
         )
     return str(answer["document"])
 
 
 def main() -> None:
     """Answer `fill_apart`, in the other process."""
-    asked = json.load(sys.stdin, object_hook=lambda fields: SimpleNamespace(**fields))
+    asked = json.load(sys.stdin)
     with suppress(ImportError, ValueError, OSError):  # not every system has limits
         import resource
 
         for limit, most in ((resource.RLIMIT_CPU, SECONDS), (resource.RLIMIT_AS, BYTES)):
             resource.setrlimit(limit, (most, most))
     try:
-        document = make_environment().from_string(asked.template).render(page=asked.page, style=as_is(asked.style))
+        document = make_environment(asked["files"]).from_string(asked["template"]).render(asked["data"])
         document.encode("utf-8")  # refuses what no file could hold
         answer = {"document": document}
     except Exception as error:
@@ -93,7 +128,3 @@ def main() -> None:
         lines += [line for frame, line in steps if frame.f_code.co_filename == "<template>"]
         answer = {"error": type(error).__name__ + (f" in line {lines[-1]}" if lines[-1] else "")}
     sys.stdout.write(json.dumps(answer))
-
-
-def _list_attributes(thing: object) -> dict[str, object]:
-    return {name: getattr(thing, name) for name in dir(thing) if not name.startswith("_")}

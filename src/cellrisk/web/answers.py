@@ -15,12 +15,11 @@ from cellrisk.decide.policy import DELTA_FROM_RECORDS
 from cellrisk.errors import CellriskError
 from cellrisk.noise.mechanisms import LARGEST_CLASSICAL, MECHANISMS
 from cellrisk.noise.perturbations import Perturbation
-from cellrisk.publish.simulation import SCENARIOS, Scenario
-from cellrisk.publish.simulation.releases import glimpse
 from cellrisk.risk.explanation.risky_cells import CellRisks
 from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON, usual_delta
-from cellrisk.system.text import claim, make_sentence, number_of, of_people, percent, show_spans
-from cellrisk.system.text import whole_people as people
+from cellrisk.show.wording.attackers import share_at_most
+from cellrisk.system.formatting import claim, make_sentence, number_of, of_people, percent, show_spans
+from cellrisk.system.formatting import whole_people as people
 from cellrisk.web import requests
 from cellrisk.web.boxes import name_box
 from cellrisk.web.jobs import Report
@@ -28,6 +27,10 @@ from cellrisk.web.tables import Recipe, tabulate_with_keys
 
 POINTS, CERTAINTY_POINTS = 121, 41
 DASH = "\N{EN DASH}"
+NOISE = (
+    "As epsilon falls, “exposed” tends to {}: noise itself then shows single values in cells, and some of them are "
+    "right by chance. “Because of their own record” leaves that out."
+)
 NO_LIMIT = "No limit is set: this is what each epsilon costs, and nothing is recommended."
 
 
@@ -88,15 +91,6 @@ def slider(points: int, mechanism: str = "geometric") -> list[float]:
     return sorted(epsilon for epsilon in spaced if mechanism != "gaussian" or epsilon <= LARGEST_CLASSICAL)
 
 
-def most_percent(share: float) -> str:
-    """Write a bound: one decimal, never too low.
-
-    >>> most_percent(0.7310585786), most_percent(0.75)
-    ('73.2%', '75.0%')
-    """
-    return f"{np.ceil(1000 * share - 1e-9) / 10:.1f}%"
-
-
 def make_line(values: Sequence[float], write: Any = percent) -> dict[str, Any]:
     """Return a line of a chart: its values, and each as it is shown."""
     return {"values": list(values), "texts": [write(value) for value in values]}
@@ -108,7 +102,7 @@ def between(low: float | None, high: float | None) -> str:
 
 
 def find_positions(report: Report, given: Given, asked: requests.Setting) -> dict[str, Any]:
-    """Every position of the slider: risks, people given away because of their own record, the worst case, a sentence.
+    """Every position of the slider: risks, people revealed because of their own record, the worst case, a sentence.
     Intervals and certainty take longer: `find_figures` and `trace_certainty`."""
     epsilons, deltas = slider(POINTS, asked.mechanism), given.deltas(asked.mechanism)
     curve = cr.curve(
@@ -141,7 +135,7 @@ def _describe_delta(given: Given, asked: requests.Setting, rows: list[dict[str, 
         found[weights] = {form: make_line([row["risk"] for row in lines]) for form, lines in forms.items()}
         found[weights] |= {name: {"value": tight[name], "text": percent(tight[name])} for name in ("chance", "raw")}
         smallest = min(min(line["values"]) for line in found[weights].values() if "values" in line)
-        found[weights]["note"] = _explain_noise(tight["chance"]) if tight["chance"] > 1.05 * smallest else ""
+        found[weights]["note"] = NOISE.format(percent(tight["chance"])) if tight["chance"] > 1.05 * smallest else ""
     caused = [row for row in rows if row["measure"] == "caused"]
     ceilings = [row["even_two"] for row in rows if row["measure"] == "ceiling"]
     sentences = [
@@ -150,15 +144,8 @@ def _describe_delta(given: Given, asked: requests.Setting, rows: list[dict[str, 
         f"({percent(row['exposed'] / records)}) would at all."
         for row in caused
     ]
-    figures = {"caused": make_line([row["risk"] for row in caused]), "ceiling": make_line(ceilings, most_percent)}
+    figures = {"caused": make_line([row["risk"] for row in caused]), "ceiling": make_line(ceilings, share_at_most)}
     return found | figures | {"sentences": sentences}
-
-
-def _explain_noise(chance: float) -> str:
-    return (
-        f"As epsilon falls, “exposed” tends to {percent(chance)}: noise itself then shows single values in cells, and "
-        "some of them are right by chance. “Because of their own record” leaves that out."
-    )
 
 
 def trace_certainty(report: Report, given: Given, asked: requests.Setting) -> dict[str, Any]:
@@ -284,7 +271,7 @@ def _describe_budget(given: Given, asked: requests.Setting, mechanism: cr.Mechan
     """What the people have spent before and after, and whether the ledger refuses this release."""
     if given.ledger is None:
         return ["No ledger is open: this loss is not recorded anywhere."], False
-    from cellrisk.show.reporting.particulars import describe_budget
+    from cellrisk.show.reporting.metadata import describe_budget
 
     cohort = asked.cohort or ""
     with cr.Ledger(given.ledger) as ledger:
@@ -334,57 +321,26 @@ def draw_map(report: Report, given: Given, asked: requests.Setting) -> dict[str,
 
 
 def find_riskiest(report: Report, given: Given, asked: requests.Setting) -> dict[str, Any]:
-    """The riskiest cells, with their keys: raw data, for the curator. Each entry is a value and its text."""
+    """The riskiest cells, with their keys: raw data, for the curator."""
     report("reading the cells", None)
     cells = given.keyed.cells(given.sensitive)
     if given.perturbation is not None:
         given.perturbation.check_reach(int(cells.count.max()))
-    riskiest = [vars(cell) for cell in CellRisks.at(given.method(asked), cells, "tight").riskiest(asked.top)]
+    riskiest = [vars(cell) for cell in CellRisks(cells, given.method(asked).channel, "tight").riskiest(asked.top)]
     numbers = {"people": "records", "values": "levels", "risk": "risk", "expected exposed": "people"}
     writers: dict[str, Any] = {"risk": percent, "people": "{:.1f}".format}
     keys = given.recipe.quasi_identifiers
     return {
-        "about": f"At epsilon {claim(asked.epsilon)}." if given.perturbation is None else f"With {method_name(given)}.",
+        "about": f"At epsilon {claim(asked.epsilon)}."
+        if given.perturbation is None
+        else f"With {given.perturbation.name}.",
         "words": list(keys),
         "numbers": list(numbers),
         "rows": [
             [
-                *([cell["key"][name], cell["key"][name]] for name in keys),
-                *([cell[name], writers.get(name, "{:,}".format)(cell[name])] for name in numbers.values()),
+                *(cell["key"][name] for name in keys),
+                *(writers.get(name, "{:,}".format)(cell[name]) for name in numbers.values()),
             ]
             for cell in riskiest
         ],
     }
-
-
-def method_name(given: Given) -> str:
-    return "" if given.perturbation is None else given.perturbation.name
-
-
-def draw_glimpse(report: Report, given: Given, asked: requests.Setting) -> dict[str, Any]:
-    """A few cells before and after one simulated release."""
-    report("reading the cells", None)
-    cells = given.keyed.cells(given.sensitive)
-    shown = glimpse(cells, given.mechanism(asked), asked.cells, asked.seed)
-    return {
-        "epsilon": claim(asked.epsilon),
-        "cells": [
-            {
-                "key": ", ".join(f"{column} {value}" for column, value in cell["key"].items()),
-                "before": _write_counts(cells.levels, cell["before"]),
-                "after": _write_counts(cells.levels, cell["after"]),
-                "scenario": cell["scenario"],
-            }
-            for cell in shown
-        ],
-        "scenarios": [
-            {"text": f"holds {held}, shows {shows}", "exposes": Scenario(number, 0.0, 0.0).exposes}
-            for number, (held, shows) in SCENARIOS.items()
-        ],
-    }
-
-
-def _write_counts(levels: Sequence[str], counts: Sequence[int]) -> list[str]:
-    most = 5
-    present = [f"{level} {number:,}" for level, number in zip(levels, counts, strict=True) if number > 0]
-    return [*present[:most], *([f"and {len(present) - most:,} more"] if len(present) > most else [])]

@@ -36,7 +36,7 @@ LABELS = {
     "new_cohort": "“A new cohort”",
     "observed_levels": "“Labels as they occur in the data”",
     "observed_cells_only": "“Only cells that are not empty”",
-    "spreadsheet_safe": "“In CSV files, put an apostrophe”",
+    "spreadsheet_safe": "“Put an apostrophe”",
 }
 
 

@@ -1,42 +1,32 @@
-"""Files to be downloaded, written in worker processes: the report, the curve, the release."""
+"""Files to be downloaded, written in worker processes: the report and the release."""
 
 from __future__ import annotations
 
 import re
 import secrets
 import zipfile
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import cellrisk as cr
 from cellrisk.errors import InvalidInput
-from cellrisk.system.spreadsheets import tell_formulas
+from cellrisk.show.wording.release import say_formulas
 from cellrisk.web import requests
 from cellrisk.web.answers import Given
 from cellrisk.web.jobs import Report
 
 
-@dataclass(frozen=True)
-class Written:
-    """A file to be downloaded, and the sentences that the page shows beside it."""
-
-    path: str
-    sentence: str
-    remark: str | None = None
-
-
-def write_file(report: Report, given: Given, asked: requests.Setting, folder: str) -> Written:
+def write_file(report: Report, given: Given, asked: requests.Setting, folder: str) -> dict[str, str]:
     """Write what is asked for, as the command line does."""
     if asked.kind == "report":
         return _write_report(report, given, asked, Path(folder))
     if given.perturbation is not None:
         raise InvalidInput("a perturbation has a report alone: it has no epsilon", code="no-epsilon")
-    return (_write_release if asked.kind == "release" else _write_curve)(report, given, asked, Path(folder))
+    return _write_release(report, given, asked, Path(folder))
 
 
-def _write_report(report: Report, given: Given, asked: requests.Setting, folder: Path) -> Written:
+def _write_report(report: Report, given: Given, asked: requests.Setting, folder: Path) -> dict[str, str]:
     """Write the report for a board."""
     method: dict[str, Any] = {"epsilon": asked.epsilon, "neighbours": asked.neighbours}
     if given.perturbation is not None:
@@ -55,27 +45,11 @@ def _write_report(report: Report, given: Given, asked: requests.Setting, folder:
         preparation=given.recipe.preparation(given.sensitive),
         progress=partial(report, "writing the report"),
     )
-    return Written(str(document.save(folder / f"{stem(given.recipe.name)}-report.html")), document.headline)
+    path = document.save(folder / f"{stem(given.recipe.name)}-report.html")
+    return {"path": str(path), "sentence": document.headline}
 
 
-def _write_curve(report: Report, given: Given, asked: requests.Setting, folder: Path) -> Written:
-    """Write the curve as numbers or as a picture."""
-    curve = cr.curve(
-        given.table,
-        asked.mechanism,
-        delta=given.delta(asked.mechanism, asked.delta) or None,
-        neighbours=asked.neighbours,
-        measures=[asked.measure],
-        progress=partial(report, "computing the risks"),
-    )
-    target = folder / f"{stem(given.recipe.name)}-{asked.kind}"
-    if asked.kind == "curve.svg":
-        return Written(str(curve.plot(target)), curve.headline)
-    written = curve.to_csv(target, spreadsheet_safe=asked.spreadsheet_safe)
-    return Written(str(written), curve.headline, tell_formulas(written))
-
-
-def _write_release(report: Report, given: Given, asked: requests.Setting, folder: Path) -> Written:
+def _write_release(report: Report, given: Given, asked: requests.Setting, folder: Path) -> dict[str, str]:
     """Write the release and its description into one archive.
 
     With a ledger, release and entry are written together or not at all, and the release also stays in the folder of
@@ -117,7 +91,7 @@ def _write_release(report: Report, given: Given, asked: requests.Setting, folder
             packed.write(path, path.name)
             if given.ledger is None:
                 path.unlink()
-    return Written(str(archive), released.headline, released.formulas)
+    return {"path": str(archive), "sentence": released.headline, "remark": " ".join(say_formulas(released))}
 
 
 def stem(name: str) -> str:

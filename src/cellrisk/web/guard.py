@@ -17,7 +17,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 from starlette.types import Receive, Scope, Send
 
-from cellrisk.web.settings import LOOPBACK, Settings
+from cellrisk.web.settings import LEAD_ON, LOOPBACK, Settings
 
 HEADERS = {
     "content-security-policy": (
@@ -36,10 +36,6 @@ LARGEST_BODY = 1_000_000
 """Bytes of any request but an upload."""
 UPLOADS = "/api/uploads"
 OPEN_LINK = "open the link that the server printed when it started"
-LEAD_ON = (
-    '<!doctype html><html lang="en"><meta charset="utf-8"><title>cellrisk</title><link rel="icon" href="data:,">'
-    '<meta http-equiv="refresh" content="0;url=/"><main><p><a href="/">Go on to cellrisk</a></p></main></html>\n'
-)
 
 
 class TooLarge(HTTPException):
@@ -124,7 +120,7 @@ class Guard:
         cookie = {"set-cookie": f"{self._cookie}={self._session}; HttpOnly; SameSite=Strict; Path=/"}
         if values(scope, "sec-fetch-site") in ([], ["none"], ["same-origin"]):
             return Response(status_code=303, headers={"location": "/", **cookie})
-        return HTMLResponse(LEAD_ON, headers=cookie)
+        return HTMLResponse(LEAD_ON.format(link="/"), headers=cookie)
 
     def _has_cookie(self, scope: Scope) -> bool:
         """Return whether there is exactly one cookie of our name, and it is right."""

@@ -75,9 +75,8 @@ class Job:
 
     def to_dict(self) -> dict[str, Any]:
         with self._lock:
-            return {name: getattr(self, name) for name in ("state", "progress", "step", "result", "error")} | {
-                "job": self.id
-            }
+            names = ("state", "progress", "step", "result", "error")
+            return {"job": self.id, **{name: getattr(self, name) for name in names}}
 
 
 class Jobs:
@@ -180,7 +179,7 @@ class Jobs:
 
 
 class Worker:
-    """A process that does one job after the other. Its temporary files are in a folder that goes with it."""
+    """A process that does one job after the other. Its temporary files are in a folder that is removed with it."""
 
     def __init__(self, parent: Path, warm_up: Callable[[], None]) -> None:
         self._folder, self._stopping = parent / f"worker-{secrets.token_hex(4)}", threading.Lock()

@@ -7,24 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 import cellrisk as cr
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.perturbations import NAMED, Perturbation
-from cellrisk.system.text import number_of, percent
+from cellrisk.show.wording.attackers import share_at_most
+from cellrisk.system.formatting import number_of, percent
 from cellrisk.web import requests
-from cellrisk.web.answers import (
-    CERTAINTY_POINTS,
-    DASH,
-    Given,
-    between,
-    describe_certainty,
-    find_breaches,
-    make_line,
-    most_percent,
-    slider,
-)
+from cellrisk.web.answers import DASH, Given, between, describe_certainty, find_breaches
 from cellrisk.web.boxes import known_as
 from cellrisk.web.commands import write_commands
 from cellrisk.web.jobs import Report
@@ -62,7 +51,7 @@ def read_choice(choice: requests.PerturbationChoice, uploaded: Origin | None) ->
 
 
 def assess_given(report: Report, given: Given, asked: requests.Setting) -> dict[str, Any]:
-    """What a perturbation gives away, and whether the limits and the policies are kept."""
+    """What a perturbation reveals, and whether the limits and the policies are kept."""
     report("computing the risks", None)
     perturbation, records = given.perturbation, given.table.n_records
     if perturbation is None:
@@ -71,11 +60,10 @@ def assess_given(report: Report, given: Given, asked: requests.Setting) -> dict[
     assessment = cr.assess_perturbation(given.table, perturbation, compare=asked.mechanism, delta=delta)
     result = assessment.to_dict()
     [decision] = result["decision"]
-    report("comparing with noise", None)
     limited, broken = bool(asked.limits) or bool(given.policies), list(find_breaches(given, asked))
     verdict = "No limit is set." if not limited else "Not within the limits." if broken else "Within the limits."
     caused, exposed = decision["caused"]["share"], decision["people"]["mean"] / records
-    summary = f"{percent(caused)} of people given away because of their own record, {percent(exposed)} exposed"
+    summary = f"{percent(caused)} of people revealed because of their own record, {percent(exposed)} exposed"
     return {
         "name": perturbation.name,
         "sentence": assessment.headline,
@@ -85,7 +73,6 @@ def assess_given(report: Report, given: Given, asked: requests.Setting) -> dict[
             [*(TITLES.get(row[name], DASH) for name in ("measure", "weights", "form")), percent(row["risk"])]
             for row in result["risks"]
         ],
-        "equal": _describe_equal(given, asked, decision["equal_risk"][0], delta),
         "summary": summary,
         "kind": "" if not limited else "bad" if broken else "good",
         "verdict": verdict,
@@ -109,34 +96,7 @@ def _list_figures(decision: dict[str, Any], records: int) -> list[list[str]]:
         ["Because of their own record", percent(caused["share"]), hidden, "first caused"],
         ["Named with certainty", *sure, "sure"],
         ["Exposed: own value revealed", share, interval, "exposed"],
-        ["Worst case for one record", most_percent(ceiling["even_two"]), at_worst],
+        ["Worst case for one record", share_at_most(ceiling["even_two"]), at_worst],
         ["Exposed by the raw table", percent(decision["raw_share"]), "published as it is"],
         ["Distance from the true table", distance, "of the records"],
     ]
-
-
-def _describe_equal(
-    given: Given, asked: requests.Setting, equal: dict[str, Any], delta: float | None
-) -> dict[str, Any]:
-    """The chart at equal risk: people given away by noise along epsilon, and by the perturbation."""
-    name = "perturbation" if given.perturbation is None else given.perturbation.name
-    epsilons = slider(CERTAINTY_POINTS, asked.mechanism)
-    curve = cr.curve(given.table, asked.mechanism, epsilon=epsilons, delta=delta, measures="caused").to_dict()["risks"]
-    people = [row["people"] for row in curve]
-    line = make_line(people, lambda number: number_of(number, "person"))
-    epsilon, figure = equal["epsilon"], equal["figure"]
-    noise = f"{asked.mechanism} noise"
-    return {
-        **line,
-        "epsilons": epsilons,
-        "readouts": [
-            [f"epsilon {at:.3g}", f"{noise} {text}", f"{name} {number_of(figure, 'person')}"]
-            for at, text in zip(epsilons, line["texts"], strict=True)
-        ],
-        "figure": figure,
-        "labels": [noise, f"{name if len(name) < 22 else 'perturbation'} {round(figure):,}"],
-        "at": None if epsilon is None else [epsilon, float(np.interp(np.log(epsilon), np.log(epsilons), people))],
-        "epsilon_text": "" if epsilon is None else f"epsilon {epsilon:.3g}",
-        "lead": f"People given away because of their own record: {TITLES[asked.mechanism]} noise along epsilon, and "
-        f"{name} as a level line.",
-    }

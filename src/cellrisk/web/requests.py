@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from cellrisk.system.words import Form, MeasureName, MechanismName, MissingRule, Neighbours, Weights
+from cellrisk.system.choices import Form, MeasureName, MechanismName, MissingRule, Neighbours, Weights
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
 Words = Annotated[str, StringConstraints(max_length=1000)]
@@ -31,34 +31,33 @@ class TableChoice(Model):
     """What the columns of a source mean."""
 
     source: Name
-    quasi_identifiers: list[Name] = Field(min_length=1, max_length=100, examples=[["age", "sex"]])
-    sensitive: list[Name] = Field(min_length=1, max_length=20, examples=[["income"]])
-    bins: dict[str, Words] = Field(default_factory=dict, examples=[{"age": "5", "hours": "0/35/45/100"}])
+    quasi_identifiers: list[Name] = Field(min_length=1, max_length=100)
+    sensitive: list[Name] = Field(min_length=1, max_length=20)
+    bins: dict[str, Words] = Field(default_factory=dict)
     missing: MissingRule = "category"
-    count: Name | Literal[False] | None = Field(
-        default=None,
-        description="The column of counts, if rows are cells; false: each row is a person. With null, rows that look "
-        "like a table of counts are refused.",
-    )
+    count: Name | Literal[False] | None = None
+    """The column of counts, if rows are cells; false: each row is a person. With null, rows that look like a table of
+    counts are refused."""
 
 
 class PerturbationChoice(Model):
-    """A rule, or a table P(m -> r) that was uploaded: one of the two."""
+    """A rule, or a table P(m -> r), a CSV file that was uploaded: one of the two."""
 
-    rule: Words | None = Field(default=None, examples=["cell-key", "random-rounding:3", "suppress-below:10,round:5"])
-    uploaded: Name | None = Field(default=None, description="The source that /api/uploads gave: a CSV file.")
+    rule: Words | None = None
+    uploaded: Name | None = None
     suppress_below: int | None = Field(default=None, ge=1, le=100_000)
 
 
 class Setting(Model):
     """What the page shows: a mechanism or a perturbation, the risk, the limits. A question uses what it needs."""
 
-    sensitive: Name | None = Field(default=None, description="May be left out if there is one.")
+    sensitive: Name | None = None
     mechanism: MechanismName = "geometric"
     epsilon: Epsilon = 1.0
-    delta: float | None = Field(default=None, ge=0, lt=1, description="Null: the usual one.")
+    delta: float | None = Field(default=None, ge=0, lt=1)
     neighbours: Neighbours = "add-remove"
-    perturbation: PerturbationChoice | None = Field(default=None, description="Instead of the mechanism.")
+    perturbation: PerturbationChoice | None = None
+    """Instead of the mechanism."""
     measure: MeasureName = "local"
     form: Form = "tight"
     weights: Weights = "records"
@@ -69,19 +68,20 @@ class Setting(Model):
     max_risk: Share | None = None
     max_people: float | None = Field(default=None, ge=0, le=1e12)
     margin: Share | None = None
-    max_tvd: Share | None = Field(default=None, description="map: the largest distortion.")
-    top: int = Field(default=50, ge=1, le=200, description="riskiest: how many cells.")
-    cells: int = Field(default=12, ge=1, le=24, description="glimpse: how many cells.")
-    seed: int = Field(default=0, ge=0, le=2**31, description="glimpse: of the noise.")
-    kind: Literal["report", "curve.csv", "curve.svg", "release"] = Field(default="release", description="downloads.")
-    title: Words | None = Field(default=None, description="report.")
-    organisation: Words | None = Field(default=None, description="report.")
-    purpose: Words | None = Field(default=None, description="release: why, for the ledger.")
-    cohort: Words | None = Field(default=None, description="release: whose data, for the ledger.")
-    new_cohort: bool = Field(default=False, description="release: no other cohort covers any of these people.")
-    observed_levels: bool = Field(default=False, description="release: labels as they occur in the data.")
-    observed_cells_only: bool = Field(default=False, description="release: only cells that are not empty.")
-    spreadsheet_safe: bool = Field(default=False, description="CSV: an apostrophe before what would be a formula.")
+    max_tvd: Share | None = None
+    """Of the map."""
+    top: int = Field(default=50, ge=1, le=200)
+    """Of the riskiest cells."""
+    kind: Literal["report", "release"] = "release"
+    """Of a download; what follows is for the one or the other."""
+    title: Words | None = None
+    organisation: Words | None = None
+    purpose: Words | None = None
+    cohort: Words | None = None
+    new_cohort: bool = False
+    observed_levels: bool = False
+    observed_cells_only: bool = False
+    spreadsheet_safe: bool = False
 
     @property
     def limits(self) -> dict[str, Any]:

@@ -5,14 +5,12 @@ Work that takes longer than a moment is a job: the answer names it, with status 
 
 from __future__ import annotations
 
-from enum import Enum
 from functools import cache
-from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any
 
 from anyio import to_thread
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import APIRouter, Depends, Request
 from fastapi.responses import FileResponse, HTMLResponse, JSONResponse
 
 from cellrisk.errors import InvalidInput
@@ -22,12 +20,8 @@ from cellrisk.web.words import describe_ledger, describe_server, write_size
 from cellrisk.web.workspace import NotThere, Workspace
 
 SECONDS_FOR_AN_ANSWER = 1.5
-KINDS = {".css": "text/css", ".js": "text/javascript"}
-STATIC = {
-    entry.name: KINDS[Path(entry.name).suffix]
-    for entry in resources.files("cellrisk.web").joinpath("page").iterdir()
-    if Path(entry.name).suffix in KINDS
-}
+PAGE = Path(__file__).parent / "page"
+STATIC = {file.name for file in PAGE.iterdir() if file.suffix in (".css", ".js")}
 QUESTIONS: dict[str, Work] = {
     "positions": answers.find_positions,
     "certainty": answers.trace_certainty,
@@ -36,13 +30,11 @@ QUESTIONS: dict[str, Work] = {
     "consequences": answers.describe_consequences,
     "map": answers.draw_map,
     "riskiest": answers.find_riskiest,
-    "glimpse": answers.draw_glimpse,
     "commands": commands.write_commands,
     "perturbed": perturbations.assess_given,
     "downloads": files.write_file,
 }
 """What can be asked of a table, and the work that answers it."""
-Question = Enum("Question", {name: name for name in QUESTIONS})  # type: ignore[misc]
 
 
 def find_workspace(request: Request) -> Workspace:
@@ -51,9 +43,8 @@ def find_workspace(request: Request) -> Workspace:
 
 
 InWorkspace = Annotated[Workspace, Depends(find_workspace)]
-LATER: dict[int | str, dict[str, Any]] = {202: {"description": "It takes longer: follow the job."}}
 api = APIRouter(prefix="/api")
-page = APIRouter(include_in_schema=False)
+page = APIRouter()
 
 
 @page.get("/")
@@ -67,12 +58,11 @@ def show_sets_page() -> HTMLResponse:
 
 
 @page.get("/static/{name}")
-def show_static(name: str) -> Response:
+def show_static(name: str) -> FileResponse:
     """What the pages are made of."""
     if name not in STATIC:
         raise NotThere("there is no such file")
-    content = resources.files("cellrisk.web").joinpath("page", name).read_bytes()
-    return Response(content, media_type=STATIC[name], headers={"cache-control": "no-cache"})
+    return FileResponse(PAGE / name, headers={"cache-control": "no-cache"})
 
 
 @cache
@@ -103,15 +93,7 @@ def list_files(workspace: InWorkspace) -> Any:
     return {"files": [{"path": path, "size": write_size(size)} for path, size in found]}
 
 
-@api.post(
-    "/uploads",
-    openapi_extra={
-        "requestBody": {
-            "required": True,
-            "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
-        }
-    },
-)
+@api.post("/uploads")
 async def upload(request: Request, name: str, workspace: InWorkspace) -> Any:
     """Takes a file in, the body of the request, streamed to a private folder that is removed when the server ends."""
     length = int(request.headers.get("content-length") or 0)
@@ -127,13 +109,13 @@ def open_source(choice: requests.SourceChoice, workspace: InWorkspace) -> Any:
     return (sources.open_example() if choice.path is None else sources.open_file(choice.path)).to_dict()
 
 
-@api.get("/sources/{source}", responses=LATER)
+@api.get("/sources/{source}")
 async def show_columns(source: str, workspace: InWorkspace) -> Any:
     """The columns of a source."""
     return await answer(workspace.look(workspace.origin(source)))
 
 
-@api.post("/tables", responses=LATER)
+@api.post("/tables")
 async def make_table(choice: requests.TableChoice, workspace: InWorkspace) -> Any:
     """Counts the cells of a table, and describes it; the answer's `table` is its id."""
     return await answer(workspace.tabulate(choice))
@@ -142,18 +124,21 @@ async def make_table(choice: requests.TableChoice, workspace: InWorkspace) -> An
 @api.get("/tables/{table}")
 def show_table(table: str, workspace: InWorkspace) -> Any:
     """What a table holds, and what a specialist would say of it."""
-    return {"table": table, **workspace.table(table).counted.described}
+    return {"table": table, **workspace.table(table).described}
 
 
-@api.post("/tables/{table}/{what}", responses=LATER)
-async def ask_table(table: str, what: Question, asked: requests.Setting, workspace: InWorkspace) -> Any:
+@api.post("/tables/{table}/{what}")
+async def ask_table(table: str, what: str, asked: requests.Setting, workspace: InWorkspace) -> Any:
     """The answer to a question about a table: numbers of the library's results, and texts for the page."""
+    work = QUESTIONS.get(what)
+    if work is None:
+        raise NotThere("there is no such question")
     given = workspace.given(workspace.table(table), asked)
-    work, arguments = QUESTIONS[what.value], {"given": given, "asked": asked}
+    arguments = {"given": given, "asked": asked}
     if work is files.write_file:
         return await answer(workspace.write(work, arguments))
     kept = work is not answers.describe_consequences  # the ledger may have changed
-    key = (table, what.value, asked.model_dump_json(), given.policies.describe()) if kept else None
+    key = (table, what, asked.model_dump_json(), given.policies.describe()) if kept else None
     return await answer(workspace.jobs.submit(work, arguments, key=key))
 
 
@@ -193,15 +178,15 @@ def describe_set(source: str, asked: requests.SetText, workspace: Workspace) -> 
     return {**of_source, **asked.model_dump()}
 
 
-@api.post("/sources/{source}/set", responses=LATER)
+@api.post("/sources/{source}/set")
 async def assess_set(source: str, asked: requests.SetText, workspace: InWorkspace) -> Any:
-    """What the tables of a set file give away together, counted from the records of this source."""
+    """What the tables of a set file reveal together, counted from the records of this source."""
     arguments = describe_set(source, asked, workspace)
     key = (source, "set", asked.text, arguments["policies"].describe(), workspace.origin(source).stamp())
     return await answer(workspace.jobs.submit(sets.assess_set, arguments, key=key))
 
 
-@api.post("/sources/{source}/set/report", responses=LATER)
+@api.post("/sources/{source}/set/report")
 async def report_set(source: str, asked: requests.SetText, workspace: InWorkspace) -> Any:
     """The report on a set, to be downloaded."""
     return await answer(workspace.write(sets.write_set_report, describe_set(source, asked, workspace)))

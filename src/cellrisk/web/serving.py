@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cellrisk.errors import CellriskError, InvalidInput
+from cellrisk.system.interrupt import SIGNALS
 from cellrisk.system.scratch import private_folder
-from cellrisk.system.stopping import SIGNALS, left_alone
-from cellrisk.web.settings import LOOPBACK, UPLOAD_LIMIT, Settings
+from cellrisk.web.settings import LEAD_ON, LOOPBACK, UPLOAD_LIMIT, Settings
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -27,16 +27,6 @@ if TYPE_CHECKING:
 
 SECONDS_TO_END = 2
 MOST_CONNECTIONS = 500
-LINK_PAGE = (
-    '<!doctype html><html lang="en"><meta charset="utf-8"><title>cellrisk</title>'
-    '<meta name="referrer" content="no-referrer"><meta http-equiv="refresh" content="0;url={link}">'
-    '<p><a href="{link}">Go on to cellrisk</a></p></html>\n'
-)
-ABOUT = (
-    "Every request needs the cookie that the link printed at start gives. A request that changes anything also needs "
-    "the Origin of the page, or the header `X-Cellrisk: 1`. What takes long is a job: the answer names it, and "
-    "`/api/jobs/{job}` reports how far it has got and its result. A refusal is one line."
-)
 
 
 def create_app(
@@ -51,7 +41,6 @@ def create_app(
     from fastapi.responses import JSONResponse
     from starlette.exceptions import HTTPException
 
-    from cellrisk.system.version import __version__
     from cellrisk.web.boxes import name_box
     from cellrisk.web.guard import Guard
     from cellrisk.web.jobs import Busy
@@ -65,16 +54,7 @@ def create_app(
             on_start()
             yield
 
-    app = FastAPI(
-        title="cellrisk",
-        version=__version__,
-        description=ABOUT,
-        openapi_url="/api/openapi.json",
-        docs_url=None,
-        redoc_url=None,
-        redirect_slashes=False,
-        lifespan=hold_workspace,
-    )
+    app = FastAPI(openapi_url=None, redirect_slashes=False, lifespan=hold_workspace)
     app.add_middleware(Guard, settings=settings, on_link=on_link)
     app.include_router(api)
     app.include_router(page)
@@ -180,7 +160,7 @@ def private_link_page(link: str) -> Iterator[Path]:
         link_page = folder / "cellrisk.html"
         handle = os.open(link_page, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
         with os.fdopen(handle, "w", encoding="utf-8") as stream:
-            stream.write(LINK_PAGE.format(link=html.escape(link)))
+            stream.write(LEAD_ON.format(link=html.escape(link)))
         yield link_page
 
 
@@ -191,7 +171,7 @@ def listen(port: int) -> Iterator[socket.socket]:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listening.bind((LOOPBACK, port))
-            listening.listen()  # whoever comes before the server is ready waits
+            listening.listen()  # a request that comes before the server is ready waits
         except (OSError, OverflowError) as error:
             why = getattr(error, "strerror", None) or "out of range"
             raise InvalidInput("cannot be listened on", option="port", got=f"{port} ({why})", code="port") from None
@@ -211,8 +191,7 @@ def until_signal(server: Any) -> Iterator[None]:
 
     before = {number: signal.signal(number, stop) for number in SIGNALS}
     try:
-        with left_alone():
-            yield
+        yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

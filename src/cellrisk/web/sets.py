@@ -11,10 +11,11 @@ from cellrisk.counts.files import check_unpacked
 from cellrisk.decide.policies import Policies
 from cellrisk.repeat.together.judging import find_policy_breaches, list_certainties
 from cellrisk.repeat.together.set_file import read_set_text
-from cellrisk.system.text import claim, number_of, whole_people
-from cellrisk.web.answers import DASH, most_percent
+from cellrisk.show.wording.attackers import share_at_most
+from cellrisk.system.formatting import claim, number_of, whole_people
+from cellrisk.web.answers import DASH
 from cellrisk.web.boxes import known_as
-from cellrisk.web.files import Written, stem
+from cellrisk.web.files import stem
 from cellrisk.web.jobs import Report
 
 FIGURES = ["right", "named", "caused", "chance", "raw"]
@@ -37,7 +38,7 @@ def assess_text(
 
 
 def assess_set(report: Report, **asked: Any) -> dict[str, Any]:
-    """What the tables of a set give away together: the matrix, growth, warnings, and what is assumed."""
+    """What the tables of a set reveal together: the matrix, growth, warnings, and what is assumed."""
     assessment, policies = assess_text(report, **asked), asked["policies"]
     result = assessment.to_dict()
     tables, lead, cost = result["tables"], result["rules"][0], result["cost"]
@@ -70,7 +71,7 @@ def _write_people(rule: dict[str, Any]) -> list[str]:
 
 
 def _bound(ceiling: dict[str, Any] | None) -> str:
-    return DASH if ceiling is None else most_percent(ceiling["even_two"])
+    return DASH if ceiling is None else share_at_most(ceiling["even_two"])
 
 
 def _title(table: dict[str, Any]) -> str:
@@ -99,9 +100,10 @@ def _draw_bars(name: str, growth: list[tuple[dict[str, Any], dict[str, Any] | No
         yield {"title": _title(table), "bars": texts}
 
 
-def write_set_report(report: Report, folder: str, **asked: Any) -> Written:
+def write_set_report(report: Report, folder: str, **asked: Any) -> dict[str, str]:
     """Write the report for a board on a set."""
     assessment = assess_text(report, **asked)
     report("writing the report", None)
     document = cr.report(assessment, policy=asked["policies"], source=asked["source"])
-    return Written(str(document.save(Path(folder) / f"{stem(asked['source'])}-set-report.html")), document.headline)
+    path = document.save(Path(folder) / f"{stem(asked['source'])}-set-report.html")
+    return {"path": str(path), "sentence": document.headline}

@@ -15,6 +15,12 @@ if TYPE_CHECKING:
 
 LOOPBACK = "127.0.0.1"
 UPLOAD_LIMIT = 2_000_000_000
+LEAD_ON = (
+    '<!doctype html><html lang="en"><meta charset="utf-8"><title>cellrisk</title><link rel="icon" href="data:,">'
+    '<meta name="referrer" content="no-referrer"><meta http-equiv="refresh" content="0;url={link}">'
+    '<main><p><a href="{link}">Go on to cellrisk</a></p></main></html>\n'
+)
+"""A page that leads to an address."""
 
 
 @dataclass(frozen=True)

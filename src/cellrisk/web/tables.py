@@ -14,7 +14,7 @@ from cellrisk.counts.preview import Preview, PreviewedColumn, preview_file
 from cellrisk.counts.roles import COUNT, Columns
 from cellrisk.errors import InvalidInput
 from cellrisk.system.checks import read_bins
-from cellrisk.system.text import number_of, percent
+from cellrisk.system.formatting import number_of, percent
 from cellrisk.web.boxes import known_as
 from cellrisk.web.jobs import Report
 
@@ -85,6 +85,7 @@ def tabulate_with_keys(recipe: Recipe, sensitive: str, report: Report | None = N
 class Counted:
     """The result of counting: a table without keys for each sensitive attribute, and what the page shows."""
 
+    recipe: Recipe
     tables: dict[str, cr.FrequencyTable]
     described: dict[str, Any]
 
@@ -144,7 +145,7 @@ def count(report: Report, recipe: Recipe) -> Counted:
     report("counting", None)
     tables = {name: tabulate_with_keys(recipe, name, report) for name in recipe.sensitive}
     report("reading the cells", None)
-    return Counted(tables, describe_table(recipe, tables))
+    return Counted(recipe, tables, describe_table(recipe, tables))
 
 
 def describe_table(recipe: Recipe, tables: dict[str, cr.FrequencyTable]) -> dict[str, Any]:
@@ -186,13 +187,18 @@ def _of_cells(number: int, cells: int) -> str:
 
 
 def warn(tables: dict[str, cr.FrequencyTable]) -> Iterator[str]:
-    """Yield what a specialist would point out before anything is published."""
+    """Yield what a specialist would point out before anything is published, beside the hints at columns."""
     first = next(iter(tables.values()))
     records, cells = first.n_records, first.n_cells
     if cells <= FEW_CELLS:
         frame = first.to_frame()
         for name in first.quasi_identifiers:
-            yield from _warn_of_column(name, frame.groupby(name, observed=True)[frame.columns[-1]].sum(), records)
+            rare = int((frame.groupby(name, observed=True)[frame.columns[-1]].sum() == 1).sum())
+            if rare:
+                yield (
+                    f"{number_of(rare, 'value')} of '{name}' in one record only: coarser values would hide these "
+                    "people among others."
+                )
     if cells > records / 2:
         yield (
             f"{number_of(cells, 'cell')} for {number_of(records, 'record')}: most people are alone in their cell, or "
@@ -212,19 +218,3 @@ def warn(tables: dict[str, cr.FrequencyTable]) -> Iterator[str]:
         if missing:
             rule = "left out" if table.missing == "drop" else "counted as a level of its own"
             yield f"No value of '{name}': {number_of(missing, 'record')}, {rule}."
-
-
-def _warn_of_column(name: str, totals: Any, records: int) -> Iterator[str]:
-    rare = int((totals == 1).sum())
-    if len(totals) == 1:
-        yield f"'{name}' has one value only: it tells nobody apart. Leave it out."
-    elif len(totals) > ALMOST_UNIQUE * records:
-        yield (
-            f"'{name}' has {number_of(len(totals), 'value')} in {number_of(records, 'record')}: it is almost unique, "
-            "so nearly everybody has a cell of their own. Leave it out, or cut it into bins."
-        )
-    elif rare:
-        yield (
-            f"{number_of(rare, 'value')} of '{name}' in one record only: coarser values would hide these people among "
-            "others."
-        )

@@ -10,7 +10,7 @@ from cellrisk.decide.policies import Policies
 from cellrisk.errors import CellriskError
 from cellrisk.noise.mechanisms import MECHANISMS, NEIGHBOURS
 from cellrisk.risk.measures import FORMS, MEASURES, WEIGHTS
-from cellrisk.system.text import claim
+from cellrisk.system.formatting import claim
 from cellrisk.web.settings import Settings
 
 TITLES = {
@@ -36,17 +36,6 @@ TITLES = {
     "drop": "drop the row",
     "error": "refuse the file",
 }
-PAPER = {
-    "tight": "“tight” in the paper: the released cell shows one value, and it is that of the person",
-    "exact": "“exact” in the paper: the released cell shows one value, and somebody in the cell has it",
-    "published": "“as published”: the formula as the paper prints it",
-    "local": "“local” in the paper: the average over the cells of this very table",
-    "expected": "“expected” in the paper: the average over tables whose cells have the same sizes",
-    "shrinkage": "“shrinkage” in the paper: shares of the values drawn towards the overall ones",
-    "marginal": "“marginal” in the paper: sizes of the cells drawn anew",
-    "marginal_shrinkage": "“marginal shrinkage” in the paper: sizes and shares drawn anew",
-}
-"""What the paper calls it, for a tooltip."""
 RELEASABLE = ("geometric", "discrete-gaussian")
 CHOICES: dict[str, Any] = {
     "mechanism": MECHANISMS,
@@ -68,9 +57,7 @@ def describe_server(settings: Settings, policies: Policies) -> dict[str, Any]:
         "locks": describe_locks(policies),
         "upload_limit": settings.upload_limit,
         "upload_limit_text": write_size(settings.upload_limit),
-        "choices": {
-            field: [[name, TITLES[name], PAPER.get(name, "")] for name in names] for field, names in CHOICES.items()
-        },
+        "choices": {field: [[name, TITLES[name]] for name in names] for field, names in CHOICES.items()},
         "releasable": list(RELEASABLE),
     }
 
@@ -108,32 +95,21 @@ def describe_ledger(place: str) -> dict[str, Any]:
         verification = ledger.verify()
         whole = verification.ok
         return {
-            "entries": [_describe_entry(entry) for entry in ledger.entries(kind="release")] if whole else [],
+            "entries": [
+                {"when": entry.time, "digest": entry.digest, "words": [entry.headline, entry.purpose]}
+                for entry in (ledger.entries(kind="release") if whole else ())
+            ],
             "cohorts": [_describe_cohort(ledger, cohort.name) for cohort in ledger.cohorts()] if whole else [],
             "verified": whole,
             "sentence": verification.headline,
-            "chain": "The chain of entries is unbroken."
-            if whole
-            else "The chain of entries is broken: the ledger was changed by hand.",
+            "chain": f"The chain of entries is {'unbroken' if whole else 'broken: the ledger was changed by hand'}.",
         }
-
-
-def _describe_entry(entry: Any) -> dict[str, Any]:
-    mechanism, loss = entry.loss.mechanism, entry.loss
-    dash = "\N{EN DASH}"
-    cost = claim(loss.epsilon) if loss.epsilon is not None else f"rho {claim(loss.rho)}" if loss.rho else dash
-    return {
-        "when": entry.time,
-        "digest": entry.digest,
-        "cells": [entry.cohort, entry.purpose, dash if mechanism is None else mechanism.name],
-        "numbers": [cost, claim(loss.delta) if loss.delta else dash],
-    }
 
 
 def _describe_cohort(ledger: Any, name: str) -> dict[str, Any]:
     """Return what a cohort has spent, composed as its limit says if it has one."""
     limit = ledger.limit(name)
-    asked = () if limit is None else (limit.operator, limit.delta)
+    asked = () if limit is None else (limit.method, limit.delta)
     most = None if limit is None else limit.epsilon
     try:
         spent = ledger.spent(name, *asked)

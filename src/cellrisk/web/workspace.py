@@ -7,9 +7,8 @@ import shutil
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from cellrisk.counts.preview import Preview
 from cellrisk.decide.policies import Policies
@@ -17,7 +16,6 @@ from cellrisk.errors import CellriskError
 from cellrisk.system.scratch import private_folder
 from cellrisk.web import requests, tables
 from cellrisk.web.answers import Given
-from cellrisk.web.files import Written
 from cellrisk.web.jobs import Job, Jobs
 from cellrisk.web.perturbations import read_choice
 from cellrisk.web.settings import Settings
@@ -26,18 +24,17 @@ from cellrisk.web.words import write_size
 
 MOST_TABLES = 16
 MOST_DOWNLOADS = 30
+Found = TypeVar("Found")
 
 
 class NotThere(CellriskError):
     """The server has nothing, or nothing any more, under an id that was asked for."""
 
 
-@dataclass(frozen=True)
-class LoadedTable:
-    """A table that was counted, and how."""
-
-    recipe: tables.Recipe
-    counted: tables.Counted
+def _require(found: Found | None, what: str, fix: str) -> Found:
+    if found is None:
+        raise NotThere(f"there is no such {what}, or it was removed to make room", fix=fix)
+    return found
 
 
 class Workspace:
@@ -50,7 +47,7 @@ class Workspace:
             (private / name).mkdir(mode=0o700)
         self.sources = Sources(private / "uploads", settings.folder, settings.upload_limit)
         self.jobs = Jobs(settings.workers, private, tables.warm_up)
-        self._tables: OrderedDict[str, LoadedTable] = OrderedDict()
+        self._tables: OrderedDict[str, tables.Counted] = OrderedDict()
         self._downloads: OrderedDict[str, Path] = OrderedDict()
 
     @property
@@ -58,29 +55,18 @@ class Workspace:
         return Policies.in_force(self.settings.policy)
 
     def origin(self, source: str) -> Origin:
-        origin = self.sources.find(source)
-        if origin is None:
-            raise NotThere("there is no such source", fix="load it again")
-        return origin
+        return _require(self.sources.find(source), "source", "load it again")
 
     def job(self, job: str) -> Job:
-        found = self.jobs.find(job)
-        if found is None:
-            raise NotThere("there is no such job")
-        return found
+        return _require(self.jobs.find(job), "job", "ask again")
 
-    def table(self, table: str) -> LoadedTable:
-        loaded = self._tables.get(table)
-        if loaded is None:
-            raise NotThere("there is no such table, or it was dropped to make room", fix="load it again")
+    def table(self, table: str) -> tables.Counted:
+        loaded = _require(self._tables.get(table), "table", "load it again")
         self._tables.move_to_end(table)
         return loaded
 
     def download(self, download: str) -> Path:
-        path = self._downloads.get(download)
-        if path is None:
-            raise NotThere("there is no such download, or it was removed to make room", fix="make it again")
-        return path
+        return _require(self._downloads.get(download), "download", "make it again")
 
     def look(self, origin: Origin) -> Job:
         """Start a job that reads the columns of a source."""
@@ -111,7 +97,7 @@ class Workspace:
         table = secrets.token_urlsafe(16)
 
         def finish(counted: tables.Counted) -> dict[str, Any]:
-            self._tables[table] = LoadedTable(recipe, counted)
+            self._tables[table] = counted
             while len(self._tables) > MOST_TABLES:
                 _, oldest = self._tables.popitem(last=False)
                 self.jobs.forget(oldest.recipe)
@@ -119,9 +105,9 @@ class Workspace:
 
         return self.jobs.submit(tables.count, {"recipe": recipe}, finish, recipe)
 
-    def given(self, loaded: LoadedTable, asked: requests.Setting) -> Given:
+    def given(self, loaded: tables.Counted, asked: requests.Setting) -> Given:
         """Return what a question about a table needs."""
-        found = loaded.counted.tables
+        found = loaded.tables
         sensitive = asked.sensitive or next(iter(found))
         if sensitive not in found:
             raise NotThere("the table has no such sensitive column", allowed=", ".join(found))
@@ -140,15 +126,14 @@ class Workspace:
         folder = self._private / "downloads" / download
         folder.mkdir(mode=0o700)
 
-        def finish(written: Written) -> dict[str, Any]:
-            path = Path(written.path)
+        def finish(written: dict[str, str]) -> dict[str, str]:
+            path = Path(written.pop("path"))
             self._downloads[download] = path
             while len(self._downloads) > MOST_DOWNLOADS:
                 _, oldest = self._downloads.popitem(last=False)
                 shutil.rmtree(oldest.parent, ignore_errors=True)
             size = write_size(path.stat().st_size)
-            told = {"sentence": written.sentence, "remark": written.remark or ""}
-            return {"url": f"/api/downloads/{download}", "name": path.name, "size": size, **told}
+            return {"url": f"/api/downloads/{download}", "name": path.name, "size": size, **written}
 
         return self.jobs.submit(function, {**arguments, "folder": str(folder)}, finish)
 

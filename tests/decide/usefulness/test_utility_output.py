@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
-import sys
 from collections.abc import Iterator
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,7 +14,7 @@ import cellrisk as cr
 import cellrisk.decide.usefulness as package
 from cellrisk.decide.usefulness import Utility, utility
 from cellrisk.errors import InvalidInput, UnknownName
-from cellrisk.system.text import CURATOR_NOTE
+from cellrisk.system.formatting import CURATOR_NOTE
 from tests.decide.usefulness.definition import DOMAINS, MECHANISMS, MODES, people
 from tests.near import near
 
@@ -68,7 +65,7 @@ def test_too_large_a_domain_is_refused_and_the_observed_cells_are_not() -> None:
         utility(table, LAPLACE, ways=1, releases=1)
     assert str(caught.value) == (
         "a release of the whole domain has too many counts to simulate; got more than 10^21; allowed: up to "
-        "200,000,000; noise the observed cells alone (cells='observed', --cells observed), or use fewer or coarser "
+        "200,000,000; noise the observed cells alone with cells='observed', or use fewer or coarser "
         "quasi-identifiers"
     )
     found = utility(table, LAPLACE, ways=1, releases=1, cells="observed")
@@ -191,29 +188,3 @@ def test_print_says_what_observed_cells_mean(table: cr.FrequencyTable) -> None:
     assert header in lines_of(text)
     assert f"Noise on the {table.n_cells} non-empty cells times 3 levels alone" in text
     assert "the guarantee of differential privacy does not cover it" in text
-
-
-def test_picture(found: Utility, monkeypatch: pytest.MonkeyPatch) -> None:
-    pictures = SimpleNamespace(draw_utility=lambda drawn: ("figure", drawn), save=lambda *what: ("saved", *what))
-    monkeypatch.setitem(sys.modules, "cellrisk.show.pictures", pictures)
-    assert found.plot() == ("figure", found)
-    assert found.plot("utility.svg") == ("saved", ("figure", found), "utility.svg")
-
-
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        ({"cells": "all"}, "unknown cells"),
-        ({"mechanisms": ()}, "needs a mechanism"),
-        ({"releases": 4}, "a distance for each"),
-        ({"sizes": np.zeros(3, np.int64)}, "a size for each marginal"),
-        ({"absolute_error": np.zeros((2, 9))}, "an error for each"),
-        ({"standard_error": np.zeros((1, 10))}, "an error for each"),
-        ({"tvd": np.full((2, 10, 5), 1.5)}, "lies between 0 and 1"),
-        ({"tvd": np.full((2, 10, 5), np.nan)}, "lies between 0 and 1"),
-    ],
-    ids=str,
-)
-def test_a_utility_is_checked_when_made(found: Utility, change: dict[str, Any], said: str) -> None:
-    with pytest.raises((InvalidInput, UnknownName), match=said):
-        dataclasses.replace(found, **change)

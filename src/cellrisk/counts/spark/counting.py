@@ -16,7 +16,7 @@ import numpy as np
 
 from cellrisk.counts.counting import CountedAttribute, Homogeneity, Tally
 from cellrisk.counts.levels import Levels, check_several
-from cellrisk.counts.profiles import MOST_NUMBERS, LevelCounts, Profiles
+from cellrisk.counts.profiles import MOST_NUMBERS
 from cellrisk.counts.schema import Schema
 from cellrisk.counts.spark.session import functions_of
 from cellrisk.counts.validation import check_missing
@@ -191,17 +191,9 @@ def count_attribute(cells: Any, levels: Levels, place: Integers, fn: Any) -> Cou
         dense = np.zeros((len(vectors), n_levels), np.int64)
         dense[np.repeat(np.arange(len(vectors)), lists.value_lengths().to_numpy()), place[level]] = count
         return CountedAttribute.from_vectors(levels, dense, vectors["count"].to_numpy())
-    profiles = cells.groupBy(fn.sort_array("v.c").alias("p")).count().toArrow()
-    lists = profiles["p"].combine_chunks()
-    offsets = np.concatenate([[0], np.cumsum(lists.value_lengths().to_numpy())])
-    found = Profiles.from_lists(lists.flatten().to_numpy(), offsets, profiles["count"].to_numpy(), n_levels)
+    profiles = cells.groupBy(fn.sort_array("v.c").alias("counts")).agg(fn.count("*").alias("m")).toArrow()
     size = fn.aggregate("v", fn.lit(0).cast("long"), lambda total, pair: total + pair["c"])
     spread = cells.select(fn.explode("v").alias("pair"), size.alias("size")).groupBy("pair.l", "pair.c")
     spread = spread.agg(fn.count("*").alias("cells"), fn.sum("size").alias("sizes")).toArrow()
-    level, count, number, sizes = (spread[name].to_numpy() for name in ("l", "c", "cells", "sizes"))
-    order = np.lexsort((count, place[level]))
-    products = np.zeros(n_levels)
-    np.add.at(products, place[level], count.astype(np.float64) * sizes)
-    return CountedAttribute(
-        levels, found, LevelCounts(levels.labels, place[level][order], count[order], number[order], products), None
-    )
+    level, *numbers = (spread[name].to_numpy() for name in ("l", "c", "cells", "sizes"))
+    return CountedAttribute.from_spread(levels, profiles, place[level], *numbers)

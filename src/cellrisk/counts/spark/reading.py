@@ -1,38 +1,35 @@
 """Files, tables and frames in Spark, grouped and counted there.
 
-Spark is more lenient than a count may be: it fills and cuts rows of other lengths, skips lines of blanks, replaces what
-is not UTF-8, and passes over files by their names. Each of these is looked for and refused.
+Spark is more lenient than a count may be: it replaces what is not UTF-8, closes quotation marks that stay open, and
+skips files by their names. Each of these is looked for and refused.
 """
 
 from __future__ import annotations
 
 import csv
-import io
 import math
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cellrisk.counts.binning import Binning, EdgeBinning, WidthBinning
+from cellrisk.counts.counting import MOST_CELLS
 from cellrisk.counts.files import (
     DELIMITERS,
     KINDS,
     PARQUET_SUFFIXES,
     TEXT_SUFFIXES,
-    TextFile,
     are_parquet,
     exists,
     find_files,
-    find_packing,
     group_parquet,
     group_text,
     is_address,
-    open_bytes,
 )
-from cellrisk.counts.grouped import GroupedRows, note_failures
 from cellrisk.counts.schema import locate
 from cellrisk.counts.spark.counting import SparkTable
 from cellrisk.counts.spark.refusals import CANNOT_READ_TEXT, spark_refusals
@@ -44,6 +41,7 @@ if TYPE_CHECKING:
 
 ALLOWED = "a path or glob of CSV or Parquet files, the name of a Spark table, a Spark DataFrame"
 TABLE_NAME = re.compile(r"(\w+\.){0,2}\w+")
+SUFFIXES = tuple(f"{suffix}{packing}" for suffix in (*TEXT_SUFFIXES, *PARQUET_SUFFIXES) for packing in ("", ".gz"))
 ROWS = 1_000_000
 """Rows that leave the cluster at a time."""
 TEXT = {
@@ -53,6 +51,7 @@ TEXT = {
     "escape": '"',
     "header": "true",
     "mode": "FAILFAST",
+    "multiLine": "true",  # else it cuts a field over several lines, and skips lines of blanks
     "nullValue": "",
     "quote": '"',
     "unescapedQuoteHandling": "RAISE_ERROR",
@@ -67,16 +66,13 @@ USABLE = (*NUMERIC, "boolean", "date", "string", "timestamp", "timestamp_ntz")
 
 
 @contextmanager
-def open_spark(
-    source: Any, columns: Sequence[str], most: int, bins: Mapping[str, Binning] | None = None
-) -> Iterator[GroupedRows | SparkTable]:
-    """Group a source by the columns in use on the cluster; the groups come here if there are at most ``most`` of them.
+def open_spark(source: Any, columns: Sequence[str], bins: Mapping[str, Binning] | None = None) -> Iterator[Any]:
+    """Group a source by the columns in use on the cluster; give an Arrow stream of the groups, and n rows of each.
 
-    bins: columns of which only the bin of a value matters, so that the cluster groups by bins. Without it, a source
-    with more groups is refused.
+    bins: columns of which only the bin of a value matters, so that the cluster groups by bins; a source with very many
+    groups then stays there as a `SparkTable`. Without it, such a source is refused.
     """
-    failures: list[BaseException] = []
-    with spark_refusals(failures):
+    with spark_refusals():
         read = plan_source(source, columns)
         with spark_session(getattr(source, "sparkSession", None)) as session:
             frame = read(session)
@@ -86,42 +82,34 @@ def open_spark(
             grouped = frame.groupBy(*frame.columns).count().withColumnRenamed("count", "n").persist()
             try:
                 rows = grouped.count()
-                if rows > most and bins is None:
+                if rows > MOST_CELLS and bins is None:
                     raise InvalidInput(
                         "the source has too many combinations of values to bring here",
                         got=f"{rows:,} in the columns {', '.join(columns)}",
-                        allowed=f"up to {most:,}",
+                        allowed=f"up to {MOST_CELLS:,}",
                         fix="use fewer or coarser columns",
                         code="too-many-cells",
                     )
-                if rows > most:
-                    yield SparkTable(grouped, columns, rows)
-                else:
-                    yield GroupedRows(stream(grouped, rows, failures))
+                yield SparkTable(grouped, columns, rows) if rows > MOST_CELLS else stream(grouped, rows)
             finally:
                 with suppress(Exception):  # a session that is lost keeps nothing
                     grouped.unpersist()
 
 
-def stream(grouped: Any, rows: int, failures: list[BaseException]) -> pa.RecordBatchReader:
-    """The rows, so many at a time; the first come at once."""
+def stream(grouped: Any, rows: int) -> pa.RecordBatchReader:
+    """Return the rows, so many at a time; the first come at once."""
     import pyarrow as pa
 
     fn, parts = functions_of(grouped.sparkSession), max(1, math.ceil(rows / ROWS))
     key = fn.pmod(fn.hash(*grouped.columns), fn.lit(parts))
     tables = (grouped.where(key == part).toArrow() if parts > 1 else grouped.toArrow() for part in range(parts))
     first = next(tables)
-
-    def batches() -> Iterator[pa.RecordBatch]:
-        yield from first.to_batches()
-        for table in tables:
-            yield from table.to_batches()
-
-    return pa.RecordBatchReader.from_batches(first.schema, note_failures(batches(), failures))
+    batches = (batch for part in ([first], tables) for table in part for batch in table.to_batches())
+    return pa.RecordBatchReader.from_batches(first.schema, batches)
 
 
 def prepare(frame: Any, column: str, name: str) -> Any:
-    """A column that groups by its exact values: no collation, NaN missing, and a column of nothing as text."""
+    """Return a column that groups by its exact values: no collation, NaN missing, and a column of nothing as text."""
     fn, kind = functions_of(frame.sparkSession), frame.schema[column].dataType
     named = kind.typeName().partition("(")[0].partition(" ")[0]
     if named in ("void", "char", "varchar"):
@@ -134,7 +122,7 @@ def prepare(frame: Any, column: str, name: str) -> Any:
 
 
 def coarsen(frame: Any, name: str, binning: Binning) -> Any:
-    """The frame with one value for each bin of a column: its right edge. What has no bin becomes one value of its kind.
+    """Return the frame with one value for each bin of a column, its right edge; what has no bin is one value by kind.
 
     The edges of bins of one width p/q are k p/q, rounded once, and are found as `WidthBinning` finds them.
     """
@@ -142,22 +130,19 @@ def coarsen(frame: Any, name: str, binning: Binning) -> Any:
     text, kind = kind.startswith("string"), kind.partition("(")[0]
     if not text and kind not in NUMERIC:
         return frame
-    number = column.cast("double")
-    if kind == "float":
-        number = column.cast("string").cast("double")
+    number = column.cast("string").cast("double") if kind == "float" else column.cast("double")
     if text:
         number = fn.when(column.rlike(NUMBER), fn.replace(column, fn.lit("_"), fn.lit("")).try_cast("double"))
     if isinstance(binning, WidthBinning):
         p, q = float(binning.fraction.numerator), float(binning.fraction.denominator)
         guess = fn.ceil(number * q / p).cast("double")
-        edge = guess * p / q
-        below, above = (guess - 1.0) * p / q, (guess + 1.0) * p / q
+        below, edge, above = ((guess + step) * p / q for step in (-1.0, 0.0, 1.0))
         edge = fn.when(number <= below, below).when(number > edge, above).otherwise(edge)
         edge = fn.when(fn.abs(number) > binning.reach, fn.lit(1e300)).otherwise(edge)
     elif isinstance(binning, EdgeBinning):
-        *edges, last = map(float, binning.edges)
-        edge = fn.when(number > last, fn.lit(math.nextafter(last, math.inf)))
-        for each in (*edges, last):
+        edges = [*map(float, binning.edges)]
+        edge = fn.when(number > edges[-1], fn.lit(math.nextafter(edges[-1], math.inf)))
+        for each in edges:
             edge = edge.when(number <= each, fn.lit(each))
     edge = fn.when(fn.isnan(number) | (fn.abs(number) == math.inf), number).otherwise(edge)
     if text:
@@ -169,7 +154,9 @@ def plan_source(source: Any, columns: Sequence[str]) -> Callable[[Any], Any]:
     """Check a source before Spark starts; the result brings its columns in use into a session as c0, c1, ..."""
     if hasattr(source, "sparkSession"):
         if source.isStreaming:
-            raise InvalidInput("the Spark DataFrame is a stream", allowed="a DataFrame of records that are all there")
+            raise InvalidInput(
+                "the Spark DataFrame is a stream", allowed="one whose records are all there", code="source"
+            )
         places = locate(columns, source.columns, "the Spark DataFrame")
         return lambda session: take_columns(source, places)
     if not isinstance(source, str | os.PathLike):
@@ -177,67 +164,64 @@ def plan_source(source: Any, columns: Sequence[str]) -> Callable[[Any], Any]:
         raise InvalidInput("the source is not of a kind that Spark reads", got=kind, allowed=ALLOWED, code="source")
     name = os.fspath(source)
     if is_address(name):
-        return plan_address(name, columns)
-    if isinstance(source, str) and TABLE_NAME.fullmatch(name) and not has_suffix(name) and not exists(Path(name)):
-        return lambda session: open_table(session, name, columns)
-    files = [Path(os.path.abspath(path)) for path in find_files(source)]
-    for path in files:
-        if path.name.startswith(("_", ".")) or ":" in path.name:
+        if not name.lower().endswith(SUFFIXES):
+            got = f"an address that starts with {name.partition('://')[0]}://"
             raise InvalidInput(
-                "Spark passes over files of such a name", got=path, fix="rename it: no _ or . first, and no colon"
+                "the kind of the files is not known from their address", got=got, allowed=KINDS, code="path"
             )
-    return plan_parquet(files, columns) if are_parquet(files) else plan_text(files, columns)
-
-
-def has_suffix(name: str) -> bool:
-    return re.sub(r"\.gz$", "", name.lower()).endswith((*TEXT_SUFFIXES, *PARQUET_SUFFIXES))
-
-
-def take_columns(frame: Any, places: Sequence[int]) -> Any:
-    """The columns at those places as c0, c1, ...; by place, because names may repeat or hold dots."""
-    plain = frame.toDF(*(f"f{place}" for place in range(len(frame.columns))))
-    return plain.select(*(plain[f"f{old}"].alias(f"c{new}") for new, old in enumerate(places)))
-
-
-def stack(frames: Sequence[Any]) -> Any:
-    whole = frames[0]
-    for frame in frames[1:]:
-        whole = whole.unionAll(frame)
-    return whole
-
-
-def open_table(session: Any, name: str, columns: Sequence[str]) -> Any:
-    if not session.catalog.tableExists(name):
-        raise InvalidInput("there is no such file and no such Spark table", got=name, allowed=f"{KINDS}, a table")
-    frame = session.table(name)
-    return take_columns(frame, locate(columns, frame.columns, f"the Spark table '{name}'"))
-
-
-def plan_parquet(files: Sequence[Path], columns: Sequence[str]) -> Callable[[Any], Any]:
-    """Parquet files; if they give a column different types, the wider one is used."""
-    groups, kinds = group_parquet(files, columns)
+        return lambda session: read_address(session, name, columns)
+    is_name = isinstance(source, str) and TABLE_NAME.fullmatch(name) and not name.lower().endswith(SUFFIXES)
+    if is_name and not exists(Path(name)):
+        return lambda session: read_table(session, name, columns)
+    files = [Path(os.path.abspath(path)) for path in find_files(source)]
+    skipped = [path for path in files if path.name.startswith(("_", ".")) or ":" in path.name or path.suffix == ".zst"]
+    if skipped:
+        what = "Spark skips or cannot read files of such a name"
+        raise InvalidInput(what, got=skipped[0], fix="rename it: no _ or . first, no colon, no .zst", code="path")
+    if not are_parquet(files):
+        texts = group_text(files, columns)
+        return lambda session: stack(
+            read_text(session, [*map(as_address, group.paths)], group.delimiter, group.names, columns, True)
+            for group in texts
+        )
+    groups = group_parquet(files, columns)
 
     def read(session: Any) -> Any:
         from pyspark.sql.types import StructField, StructType
 
-        wide, frames = [spark_type(name, kind) for name, kind in zip(columns, kinds, strict=True)], []
-        for paths, file in groups:
-            stored = [spark_type(name, file.kinds[place]) for name, place in zip(columns, file.places, strict=True)]
-            reader = session.read.schema(StructType([*map(StructField, columns, stored)]))
+        frames = []
+        for group in groups:
+            kinds = [spark_type(name, group.kinds[place]) for name, place in zip(columns, group.places, strict=True)]
+            reader = session.read.schema(StructType([*map(StructField, columns, kinds)]))
             # Spark takes columns from the names of folders below this one, and puts them last.
-            reader = reader if file.base is None else reader.option("basePath", f"file://{file.base}")
-            frame = reader.parquet(*map(as_address, paths))
-            frame = take_columns(frame, [frame.columns.index(name) for name in columns])
-            frames.append(
-                frame.select(*(frame[f"c{place}"].cast(kind).alias(f"c{place}") for place, kind in enumerate(wide)))
-            )
+            reader = reader if group.base is None else reader.option("basePath", f"file://{group.base}")
+            frame = reader.parquet(*map(as_address, group.paths))
+            frames.append(take_columns(frame, [frame.columns.index(name) for name in columns]))
         return stack(frames)
 
     return read
 
 
+def take_columns(frame: Any, places: Sequence[int]) -> Any:
+    """Return the columns at those places as c0, c1, ...; by place, because names may repeat or hold dots."""
+    plain = frame.toDF(*(f"f{place}" for place in range(len(frame.columns))))
+    return plain.select(*(plain[f"f{old}"].alias(f"c{new}") for new, old in enumerate(places)))
+
+
+def stack(frames: Any) -> Any:
+    return reduce(lambda one, other: one.unionAll(other), frames)
+
+
+def read_table(session: Any, name: str, columns: Sequence[str]) -> Any:
+    if not session.catalog.tableExists(name):
+        what = "there is no such file and no such Spark table"
+        raise InvalidInput(what, got=name, allowed=f"{KINDS}, a table", code="no-file")
+    frame = session.table(name)
+    return take_columns(frame, locate(columns, frame.columns, f"the Spark table '{name}'"))
+
+
 def spark_type(name: str, kind: pa.DataType) -> Any:
-    """The Spark type that holds every value of a column of an Arrow type."""
+    """Return the Spark type that holds every value of a column of an Arrow type."""
     import pyarrow as pa
     from pyspark.errors import PySparkTypeError
     from pyspark.sql.pandas.types import from_arrow_type
@@ -262,7 +246,7 @@ def unusable(name: str, kind: str) -> InvalidInput:
 
 
 def as_address(path: Path) -> str:
-    """A local path for Spark, with its wildcards switched off.
+    """Return a local path for Spark, with its wildcards switched off.
 
     >>> as_address(Path("/data/a[1]*.csv"))
     'file:///data/a\\\\[1\\\\]\\\\*.csv'
@@ -270,109 +254,38 @@ def as_address(path: Path) -> str:
     return "file://" + "".join(f"\\{letter}" if letter in "*?[]{}\\" else letter for letter in str(path))
 
 
-def plan_address(address: str, columns: Sequence[str]) -> Callable[[Any], Any]:
-    """Files where only Spark reaches them, such as hdfs://; the kind goes by the end of the name."""
-    scheme = address.partition("://")[0]
-    if not has_suffix(address):
-        raise InvalidInput(
-            "the kind of the files is not known from their address",
-            got=f"an address that starts with {scheme}://",
-            allowed=f"addresses that end in {KINDS}",
-        )
-    where = f"the source at {scheme}://"
-
-    def read(session: Any) -> Any:
-        if address.lower().endswith(PARQUET_SUFFIXES):
-            frame = session.read.option("mergeSchema", "true").parquet(address)
-            return take_columns(frame, locate(columns, frame.columns, where))
-        first = session.read.text(address).first()
-        headers = [(next(csv.reader([first[0] if first else ""], delimiter=each), []), each) for each in DELIMITERS]
-        names, delimiter = max(headers, key=lambda header: (len(set(columns) & set(header[0])), len(header[0])))
-        locate(columns, names, where, first_line=True)
-        if len(set(names)) < len(names):
-            raise InvalidInput(
-                f"{where} has columns of the same name", got=f"{len(names):,} columns", fix="give each its own name"
-            )
-        return read_text(session, [address], delimiter, names, columns)
-
-    return read
-
-
-def plan_text(files: Sequence[Path], columns: Sequence[str]) -> Callable[[Any], Any]:
-    """Delimited text, every field as text; files with the same header go together."""
-    packed = next((path for path in files if find_packing(path) == "zstd"), None)
-    if packed is not None:
-        raise InvalidInput("Spark reads no .zst text", got=packed, fix="use .gz, or the embedded engine")
-    groups = [group for group, _ in group_text(files, columns)]
-
-    def read(session: Any) -> Any:
-        addresses = [[as_address(file.path) for file in group] for group in groups]
-        shapes = [(group[0].delimiter, group[0].names, columns, group) for group in groups]
-        return stack([read_text(session, paths, *shape) for paths, shape in zip(addresses, shapes, strict=True)])
-
-    return read
+def read_address(session: Any, address: str, columns: Sequence[str]) -> Any:
+    """Read files where only Spark reaches them, such as hdfs://; the kind goes by the end of the name."""
+    where = f"the source at {address.partition('://')[0]}://"
+    if address.lower().endswith(PARQUET_SUFFIXES):
+        frame = session.read.option("mergeSchema", "true").parquet(address)
+        return take_columns(frame, locate(columns, frame.columns, where))
+    first = session.read.text(address).first()
+    headers = [(next(csv.reader([first[0] if first else ""], delimiter=each), []), each) for each in DELIMITERS]
+    names, delimiter = max(headers, key=lambda header: (len(set(columns) & set(header[0])), len(header[0])))
+    locate([*columns, *names], names, where, first_line=True)
+    return read_text(session, [address], delimiter, names, columns, False)
 
 
 def read_text(
-    session: Any,
-    paths: list[str],
-    delimiter: str,
-    names: Sequence[str],
-    columns: Sequence[str],
-    files: Sequence[TextFile] = (),
+    session: Any, paths: list[str], delimiter: str, names: Sequence[str], columns: Sequence[str], local: bool
 ) -> Any:
-    """Text files of one shape; where they are not local, Spark compares the header of each with the names."""
-    facts = survey_text(session, paths, delimiter)
-    if facts["foreign"]:
-        raise InvalidInput(f"{CANNOT_READ_TEXT}: it is not UTF-8", got=lines(facts["foreign"]), fix="save it as UTF-8")
-    if facts["open"] and not (files and all(closes_quotes(file) for file in files)):
-        raise InvalidInput(f"{CANNOT_READ_TEXT}: a quotation mark is never closed", fix="correct its quotation marks")
-    used = [f"f{place}" for place in range(len(names))] if files else names
-    fields = ", ".join(f"`{name.replace('`', '``')}` STRING" for name in used)
-    # A field over several lines, or a line of blanks, is only read right when a file is not cut at its lines.
-    options = TEXT | {"sep": delimiter, "maxColumns": str(len(names) + 1), "enforceSchema": str(bool(files)).lower()}
-    options["multiLine"] = str(bool(facts["ragged"] or facts["blank"])).lower()
-    read = session.read.schema(fields).options(**options).csv(paths)
-    frame = take_columns(read, locate(columns, names, "the source"))
-    if facts["spaced"]:
-        fn = functions_of(session)
-        doubtful = [frame[name].rlike('^[ \t]+"') for name in frame.columns]
-        found = frame.where(fn.coalesce(fn.greatest(*doubtful, fn.lit(False)), fn.lit(False))).count()
-        if found:
-            fix = "take out the blanks before quotation marks"
-            raise InvalidInput(f"{CANNOT_READ_TEXT}: blanks before a quotation mark", got=lines(found), fix=fix)
-    return frame
-
-
-def closes_quotes(file: TextFile) -> bool:
-    """Whether every quotation mark that opens a field is closed; some stand inside fields and open none."""
-    with open_bytes(file.path) as stream, io.TextIOWrapper(stream, "utf-8", newline="") as text:
-        try:
-            for _ in csv.reader(text, delimiter=file.delimiter, strict=True):
-                pass
-        except csv.Error:
-            return False
-    return True
-
-
-def survey_text(session: Any, paths: list[str], delimiter: str) -> dict[str, int]:
-    """What Spark's reader would pass over in silence, from one look at the lines, where the files are."""
-    fn = functions_of(session)
-    line = fn.col("value")
+    """Read text files of one shape, every field as text; if not local, Spark compares each header with the names."""
+    fn, line = functions_of(session), functions_of(session).col("value")
     quotes = fn.length(line) - fn.length(fn.replace(line, fn.lit('"'), fn.lit("")))
-    conditions = {
-        "foreign": ~fn.is_valid_utf8(line),
-        "ragged": quotes % 2 == 1,
-        "blank": line.rlike(r"^[\x00-\x20]+\z"),
-        "spaced": line.contains('"') & line.rlike(f'(^|{re.escape(delimiter)})[ \t]+"'),
-    }
-    counts = [fn.count_if(condition).alias(name) for name, condition in conditions.items()]
+    spaced = line.contains('"') & line.rlike(f'(^|{re.escape(delimiter)})[ \t]+"')
     by_file = session.read.text(paths).groupBy(fn.input_file_name().alias("file"))
-    facts = by_file.agg(fn.sum(quotes).alias("quotes"), *counts)
-    sums = [fn.sum(name).alias(name) for name in conditions]
-    total = facts.agg(fn.count_if(fn.col("quotes") % 2 == 1).alias("open"), *sums)
-    return {name: int(number or 0) for name, number in total.first().asDict().items()}
-
-
-def lines(number: int) -> str:
-    return f"{number:,} such line{'s' if number > 1 else ''}"
+    facts = by_file.agg(
+        fn.max(fn.when(~fn.is_valid_utf8(line), 1)).alias("it is not UTF-8"),
+        fn.max(fn.when(spaced, 1)).alias("it has blanks before a quotation mark"),
+        (fn.sum(quotes) % 2).alias("a quotation mark is never closed"),
+    )
+    found = facts.agg(*(fn.max(name).alias(name) for name in facts.columns[1:])).first().asDict()
+    flaw = next((name for name, number in found.items() if number), None)
+    if flaw is not None:
+        raise InvalidInput(f"{CANNOT_READ_TEXT}: {flaw}", fix="correct it, or use the embedded engine", code="damaged")
+    used = [f"f{place}" for place in range(len(names))] if local else names
+    fields = ", ".join(f"`{name.replace('`', '``')}` STRING" for name in used)
+    options = TEXT | {"sep": delimiter, "maxColumns": str(len(names) + 1), "enforceSchema": str(local).lower()}
+    read = session.read.schema(fields).options(**options).csv(paths)
+    return take_columns(read, locate(columns, names, "the source"))

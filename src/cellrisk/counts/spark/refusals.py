@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from cellrisk.errors import CellriskError, InvalidInput
@@ -15,15 +15,16 @@ SPARK = ("grpc", "py4j", "pyspark")
 
 
 @contextmanager
-def spark_refusals(failures: Sequence[BaseException] = ()) -> Iterator[None]:
-    """Turn Spark's exceptions, which may quote the data, into one line that does not; ``failures`` go first."""
+def spark_refusals() -> Iterator[None]:
+    """Turn Spark's exceptions, which may quote the data, into one line that does not."""
     try:
         yield
+    except CellriskError:
+        raise
     except Exception as error:
-        reason = failures[0] if failures else error
-        if isinstance(reason, CellriskError) or not (isinstance(reason, Exception) and comes_from_spark(reason)):
-            raise reason from None
-        raise explain_spark_failure(reason) from None
+        if not comes_from_spark(error):
+            raise
+        raise explain_spark_failure(error) from None
 
 
 def comes_from_spark(error: Exception) -> bool:
@@ -49,12 +50,12 @@ def explain_spark_failure(error: Exception) -> InvalidInput:
     text = "\n".join(texts)
     for pattern, message, fix in CAUSES:
         if re.search(pattern, text):
-            return InvalidInput(message, fix=fix)
+            return InvalidInput(message, fix=fix, code="spark")
     if not is_of_spark(error):
-        return InvalidInput(f"the connection to Spark failed ({type(error).__name__})", fix=CHECK_SPARK)
+        return InvalidInput(f"the connection to Spark failed ({type(error).__name__})", fix=CHECK_SPARK, code="spark")
     condition = re.match(r"\[([A-Z][A-Z0-9_.]+)\]", str(error))  # further on it may be a value that Spark quotes
     why = condition[1] if condition else type(error).__name__
-    return InvalidInput(f"Spark could not read the source ({why})", fix="check that the files are whole")
+    return InvalidInput(f"Spark could not read the source ({why})", fix="check that the files are whole", code="spark")
 
 
 CAUSES = (
@@ -71,7 +72,7 @@ CAUSES = (
     (
         r"CSV header does not conform|CSV header: ",
         f"{CANNOT_READ_TEXT}: its files have different headers",
-        "read them apart",
+        "read them one by one",
     ),
     (
         r"MALFORMED_CSV|MALFORMED_RECORD|TextParsingException",
@@ -79,16 +80,11 @@ CAUSES = (
         "correct those lines",
     ),
     (
-        r"PARQUET_TYPE|PARQUET_COLUMN_DATA_TYPE|Illegal Parquet type|SchemaColumnConvertNotSupported|TIMESTAMP\(NANOS",
-        "the Parquet source has a type that Spark does not read, such as nanoseconds",
-        "write it with microseconds, or as text",
+        r"PARQUET_TYPE|PARQUET_COLUMN_DATA_TYPE|Illegal Parquet|SchemaColumnConvert|\(NANOS|CANNOT_MERGE_SCHEMAS",
+        "the Parquet source has types that Spark does not read, such as nanoseconds, or that do not fit together",
+        "write it with the same types and microseconds, or as text",
     ),
-    (r"CANNOT_MERGE_SCHEMAS", "the Parquet files have types that do not go together", "write them with the same types"),
-    (
-        r"FOOTER|[pP]arquet",
-        "the Parquet source cannot be read: a file is damaged",
-        "copy or write it again",
-    ),
+    (r"FOOTER|[pP]arquet", "the Parquet source cannot be read: a file is damaged", "copy or write it again"),
     (r"UNAUTHENTICATED", "Spark refused the token, or the lack of one", "check SPARK_REMOTE"),
     (
         r"SSL_ERROR",
@@ -101,4 +97,5 @@ CAUSES = (
         "the connection to Spark was lost",
         CHECK_SPARK,
     ),
-)  # fmt: skip
+)
+"""What a text of Spark holds, what that means, and what to do."""

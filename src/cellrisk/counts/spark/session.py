@@ -37,7 +37,6 @@ SETTINGS = {
 }
 """What a result depends on, and what joins small partitions, for the length of one tabulation."""
 JAVA_PACKAGE = "openjdk-17-jre-headless"
-QUIET = "rootLogger.level = off\n"
 PATIENCE = 10.0
 """Seconds to wait for a cluster to answer, and for a Java of our own to end."""
 
@@ -46,11 +45,8 @@ PATIENCE = 10.0
 def spark_session(given: Any = None) -> Iterator[Any]:
     """The session of a given frame, else one that runs already, else a new one, which is stopped at the end."""
     if importlib.util.find_spec("pyspark") is None:
-        raise InvalidInput(
-            "the Spark engine needs pyspark, which is not installed",
-            fix="run: pip install 'cellrisk[spark]'",
-            code="no-spark",
-        )
+        what = "the Spark engine needs pyspark, which is not installed"
+        raise InvalidInput(what, fix="run: pip install 'cellrisk[spark]'", code="no-spark")
     opened: Any
     remote, opened = os.environ.get("SPARK_REMOTE", ""), nullcontext(given if given is not None else find_session())
     if opened.enter_result is None:
@@ -64,12 +60,12 @@ def spark_session(given: Any = None) -> Iterator[Any]:
 
 
 def is_not_of_py4j(record: logging.LogRecord) -> bool:
-    """Whether a line of the log is not py4j's, which writes a traceback if a signal interrupts a call."""
+    """Return whether a line of the log is not py4j's, which writes a traceback if a signal interrupts a call."""
     return "py4j" not in record.pathname
 
 
 def find_session() -> Any:
-    """A session that this process has open, or None."""
+    """Return a session that this process has open, or None."""
     if "pyspark" not in sys.modules:
         return None
     from pyspark import SparkContext
@@ -83,13 +79,13 @@ def find_session() -> Any:
 
 
 def functions_of(session: Any) -> Any:
-    """Spark's functions for that kind of session; those for one kind make no columns for the other."""
+    """Return Spark's functions for that kind of session; those for one kind make no columns for the other."""
     remote = type(session).__module__.startswith("pyspark.sql.connect.")
     return importlib.import_module("pyspark.sql.connect.functions" if remote else "pyspark.sql.functions")
 
 
 def find_master() -> str:
-    """The master that the environment names, else this machine."""
+    """Return the master that the environment names, else this machine."""
     submitted = re.search(r"(?:--master[ =]|spark\.master=)(\S+)", os.environ.get("PYSPARK_SUBMIT_ARGS", ""))
     return os.environ.get("SPARK_MASTER") or (submitted[1] if submitted else "local[*]")
 
@@ -135,9 +131,8 @@ def remote_session(address: str) -> Iterator[Any]:
         # Where an execution can be attached to again, Spark 4.0 may lose a quick failure and wait for ever.
         session.client.disable_reattachable_execute()
     except ImportError:
-        raise InvalidInput(
-            "Spark Connect needs packages that are not installed", fix="run: pip install 'pyspark[connect]'"
-        ) from None
+        what = "Spark Connect needs packages that are not installed"
+        raise InvalidInput(what, fix="run: pip install 'cellrisk[spark]'", code="no-spark") from None
     except Exception as error:  # the text of such errors repeats the address, which may hold a token
         raise unreachable(address, type(error).__name__) from None
     try:
@@ -159,16 +154,14 @@ def check_reachable(address: str) -> None:
 
 
 def parse_places(address: str) -> list[tuple[str, int]]:
-    """Hosts and ports of an address, without the credentials that it may hold.
+    """Return hosts and ports of an address, without the credentials that it may hold.
 
     >>> parse_places("sc://me:pass@db.example:15003/;token=abc"), parse_places("spark://a:7077,b:7078")
     ([('db.example', 15003)], [('a', 7077), ('b', 7078)])
     """
     found = re.match(r"(sc|spark)://(?:[^/;]*@)?([^/;?#]+)", address)
-    if not found:
-        return []
-    usual = {"sc": 15002, "spark": 7077}[found[1]]
-    parts = [re.fullmatch(r"(.+?)(?::(\d+))?", place) for place in found[2].split(",") if place]
+    parts = [re.fullmatch(r"(.+?)(?::(\d+))?", place) for place in found[2].split(",") if place] if found else []
+    usual = 15002 if address.startswith("sc") else 7077
     return [(part[1].strip("[]"), int(part[2] or usual)) for part in parts if part]
 
 
@@ -184,7 +177,10 @@ def unreachable(address: str, why: str = "") -> InvalidInput:
 @contextmanager
 def own_session(master: str) -> Iterator[Any]:
     """A Spark of our own: silent, its scratch in a private folder, and gone at the end with its Java."""
-    check_java()
+    home = os.environ.get("JAVA_HOME")
+    java = shutil.which("java", path=str(Path(home, "bin"))) if home else shutil.which("java")
+    if java is None and "PYSPARK_GATEWAY_PORT" not in os.environ:
+        raise no_java("the Spark engine needs Java, which is not found" + (" where JAVA_HOME points" if home else ""))
     check_reachable(master)
     from pyspark import SparkConf, SparkContext, java_gateway
     from pyspark.sql import SparkSession
@@ -192,16 +188,24 @@ def own_session(master: str) -> Iterator[Any]:
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "start_new_session": True}
     started: list[Any] = []
+
+    def start(*given: Any, **named: Any) -> Any:
+        """Start a program and note it at once, so that a signal while Java starts leaves no Java behind."""
+        started.append(subprocess.Popen(*given, **named))
+        return started[-1]
+
     with private_folder("spark") as folder:
-        (folder / "log4j2.properties").write_text(QUIET, encoding="utf-8")
+        (folder / "log4j2.properties").write_text("rootLogger.level = off\n", encoding="utf-8")
         conf = SparkConf(loadDefaults=False).setAll(list(configure(master, str(folder)).items()))
         try:
             try:
-                with patch.object(java_gateway, "Popen", lambda *given, **named: note(started, given, named)):
+                with patch.object(java_gateway, "Popen", start):
                     gateway = java_gateway.launch_gateway(conf, quiet)  # type: ignore[no-untyped-call]
                 session = SparkSession(SparkContext(conf=conf, gateway=gateway))
             except Exception as error:  # Spark's own text is long and names hosts and paths
-                raise not_started(master, error) from None
+                kind = type(error).__name__
+                local = master.startswith("local")
+                raise no_java(f"Spark could not be started ({kind})") if local else unreachable(master, kind) from None
             finally:
                 if threading.current_thread() is threading.main_thread():
                     for number, handler in handlers.items():  # Spark puts a handler of its own in place
@@ -216,21 +220,14 @@ def own_session(master: str) -> Iterator[Any]:
                 end_java(process)
 
 
-def note(started: list[Any], given: Any, named: Any) -> Any:
-    """Start a program and note it at once, so that a signal while Java starts leaves no Java behind."""
-    started.append(subprocess.Popen(*given, **named))
-    return started[-1]
-
-
 def configure(master: str, folder: str) -> dict[str, str]:
-    """The settings of a Spark of our own."""
-    options = ("-Djava.io.tmpdir=", "-Dderby.system.home=", "-Dlog4j2.configurationFile=file:")
-    places = (folder, folder, f"{folder}/log4j2.properties")
-    java = " ".join(f'"{option}{place}"' for option, place in zip(options, places, strict=True))
+    """Return the settings of a Spark of our own."""
+    java = " ".join(f'"-D{option}{folder}"' for option in ("java.io.tmpdir=", "derby.system.home="))
     settings = {
         "spark.app.name": "cellrisk",
         "spark.master": master,
-        "spark.driver.extraJavaOptions": f"{java} -XX:-UsePerfData",
+        "spark.driver.extraJavaOptions": f'{java} "-Dlog4j2.configurationFile=file:{folder}/log4j2.properties" '
+        "-XX:-UsePerfData",
         "spark.log.level": "OFF",
         "spark.sql.warehouse.dir": f"{folder}/warehouse",
         "spark.ui.enabled": "false",
@@ -245,27 +242,9 @@ def configure(master: str, folder: str) -> dict[str, str]:
     return settings
 
 
-def check_java() -> None:
-    home = os.environ.get("JAVA_HOME")
-    found = shutil.which("java", path=str(Path(home, "bin"))) if home else shutil.which("java")
-    if found is None and "PYSPARK_GATEWAY_PORT" not in os.environ:
-        raise InvalidInput(
-            "the Spark engine needs Java, which is not found" + (" where JAVA_HOME points" if home else ""),
-            allowed="Java 17 or 21",
-            fix=f"on Debian or Ubuntu: apt install {JAVA_PACKAGE}",
-            code="no-java",
-        )
-
-
-def not_started(master: str, error: Exception) -> InvalidInput:
-    if not master.startswith("local"):
-        return unreachable(master, type(error).__name__)
-    return InvalidInput(
-        f"Spark could not be started ({type(error).__name__})",
-        allowed="Java 17 or 21",
-        fix=f"check JAVA_HOME; on Debian or Ubuntu: apt install {JAVA_PACKAGE}",
-        code="no-java",
-    )
+def no_java(what: str) -> InvalidInput:
+    fix = f"check JAVA_HOME; on Debian or Ubuntu: apt install {JAVA_PACKAGE}"
+    return InvalidInput(what, allowed="Java 17 or 21", fix=fix, code="no-java")
 
 
 def end_java(process: Any) -> None:

@@ -1,26 +1,32 @@
-"""Marginal tables of many releases at once, over the whole domain or over the observed cells."""
+"""Marginal tables of simulated releases, over the whole domain or over the observed cells, and how far they are off."""
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from cellrisk.counts.cells import Cells
+from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.system.arrays import Floats, Integers, number_keys
+from cellrisk.system.progress import Progress, StepCounter
+
+COUNTS_AT_ONCE = 1 << 22
+"""Counts of several releases that are in memory together, 32 MB; one release at least, however large."""
+DRAWN_AT_ONCE = 1 << 20
+"""Draws are made in pieces of this many counts: part of the order that a seed stands for, so never to be changed."""
 
 Attributes = tuple[int, ...]
 """Places of a marginal's attributes, ascending: the quasi-identifiers in order, then the sensitive attribute."""
 
 
-@dataclass(frozen=True, eq=False)
-class Margin:
+class Margin(NamedTuple):
     """One marginal of the true table and of some releases, where the true one is not empty."""
 
     attributes: Attributes
@@ -36,13 +42,13 @@ class Margin:
 class Layout(ABC):
     """The counts that get noise, in the order in which it is drawn, and the marginals of such counts.
 
-    Counts are whole numbers below 2^53 kept as floats, so that sums of them are exact in any order.
+    Counts are whole numbers below 2^53 kept as floats, so sums of them are exact in any order.
     """
 
     cells: Cells
     ways: tuple[int, ...]
     whole: ClassVar[bool]
-    """Whether an error is averaged over the cells that are empty in the true table too."""
+    """Whether an error is averaged also over the cells that are empty in the true table."""
 
     @property
     @abstractmethod
@@ -52,18 +58,20 @@ class Layout(ABC):
     @cached_property
     @abstractmethod
     def places(self) -> Integers:
-        """Where the positive counts stand among them, ascending."""
-
-    @abstractmethod
-    def room(self, releases: int) -> Floats:
-        """An array for so many releases, (releases, counts), to be filled."""
+        """The places of the positive counts among them, ascending."""
 
     @abstractmethod
     def margins(self, released: Floats) -> Iterator[Margin]:
-        """Every marginal once, in any order."""
+        """Every marginal once, in any order, of releases (releases, counts)."""
+
+    @cached_property
+    def true(self) -> Floats:
+        """The true counts, as one release."""
+        counts = np.zeros((1, self.n_counts))
+        counts[0, self.places] = self.cells.count
+        return counts
 
 
-@dataclass(frozen=True, eq=False)
 class WholeDomain(Layout):
     """Every combination of values with every level: a dense array with an axis for each attribute.
 
@@ -91,21 +99,16 @@ class WholeDomain(Layout):
     def places(self) -> Integers:
         return number_keys((*self.cells.codes[self.cells.cell].T, self.cells.level), self.shape)
 
-    def room(self, releases: int) -> Floats:
-        return np.empty((releases, self.n_counts))
-
     def margins(self, released: Floats) -> Iterator[Margin]:
         for attributes, counts in self._sum_out(released, tuple(range(len(self.shape))), 0):
-            occupied, true = self._true[attributes]
+            occupied, true = self._occupied[attributes]
             size = counts.shape[1]
             yield Margin(attributes, size, true, counts if len(true) == size else counts[:, occupied])
 
     @cached_property
-    def _true(self) -> dict[Attributes, tuple[Integers, Floats]]:
-        counts = np.zeros((1, self.n_counts))
-        counts[0, self.places] = self.cells.count
+    def _occupied(self) -> dict[Attributes, tuple[Integers, Floats]]:
         found = {}
-        for attributes, (sums,) in self._sum_out(counts, tuple(range(len(self.shape))), 0):
+        for attributes, (sums,) in self._sum_out(self.true, tuple(range(len(self.shape))), 0):
             occupied = np.flatnonzero(sums)
             found[attributes] = occupied, sums[occupied]
         return found
@@ -117,8 +120,8 @@ class WholeDomain(Layout):
     def _sum_out(self, counts: Floats, kept: Attributes, first: int) -> Iterator[tuple[Attributes, Floats]]:
         """Marginals of the wanted ways, each from one that has a single attribute more.
 
-        Attributes leave in one order, so each set of them is reached once; the largest leave first, so that most sets
-        are reached from small arrays.
+        Attributes leave in one order, so each set of them is reached once; the largest leave first, so most sets are
+        reached from small arrays.
         """
         if len(kept) in self.ways:
             yield kept, counts
@@ -134,7 +137,6 @@ class WholeDomain(Layout):
             yield from self._sum_out(sums, kept[:where] + kept[where + 1 :], place + 1)
 
 
-@dataclass(frozen=True, eq=False)
 class ObservedCells(Layout):
     """The non-empty cells with every level: a row for each cell, added up by the values of a few attributes.
 
@@ -158,30 +160,21 @@ class ObservedCells(Layout):
     def places(self) -> Integers:
         return self.cells.cell * len(self.cells.levels) + self.cells.level
 
-    def room(self, releases: int) -> Floats:
-        return np.empty((self.n_counts, releases)).T
-
     def margins(self, released: Floats) -> Iterator[Margin]:
         n_cells, n_levels, n_releases = self.cells.n_cells, len(self.cells.levels), len(released)
-        by_level = released.T.reshape(n_cells, n_levels * n_releases)
+        by_level = np.ascontiguousarray(released.T).reshape(n_cells, n_levels * n_releases)
         by_cell = by_level.reshape(n_cells, n_levels, n_releases).sum(axis=1)
-        quasi_identifiers = range(len(self.cells.domains))
-        for taken in range(len(quasi_identifiers) + 1):
+        places = range(len(self.cells.domains))
+        for taken in range(len(places) + 1):
             alone, beside = taken in self.ways, taken + 1 in self.ways  # without and with the sensitive attribute
-            for attributes in combinations(quasi_identifiers, taken) if alone or beside else ():
+            for attributes in combinations(places, taken) if alone or beside else ():
                 groups = self._group(attributes)
-                true = groups @ self._true
+                true = groups @ self.true.reshape(n_cells, n_levels)
                 if beside:
                     sums = (groups @ by_level).reshape(-1, n_releases)
-                    yield _where_occupied((*attributes, len(quasi_identifiers)), true.ravel(), sums)
+                    yield _where_occupied((*attributes, len(places)), true.ravel(), sums)
                 if alone:
                     yield _where_occupied(attributes, true.sum(axis=1), groups @ by_cell)
-
-    @cached_property
-    def _true(self) -> Floats:
-        counts = np.zeros(self.n_counts)
-        counts[self.places] = self.cells.count
-        return counts.reshape(self.cells.n_cells, len(self.cells.levels))
 
     def _group(self, attributes: Attributes) -> Any:
         """The matrix (groups, cells) that adds up the cells with the same values."""
@@ -199,6 +192,81 @@ class ObservedCells(Layout):
 
 def _where_occupied(attributes: Attributes, true: Floats, sums: Floats) -> Margin:
     occupied = np.flatnonzero(true)
-    if len(occupied) < len(true):
-        true, sums = true[occupied], sums[occupied]
-    return Margin(attributes, len(true), true, sums.T)
+    return Margin(attributes, len(occupied), true[occupied], sums[occupied].T)
+
+
+def simulate_marginals(
+    layout: Layout,
+    mechanisms: Sequence[Mechanism],
+    marginals: Sequence[Attributes],
+    releases: int,
+    seed: int,
+    progress: Progress | None = None,
+) -> tuple[Integers, Floats, Floats]:
+    """Return how far the marginals of simulated releases are from the true ones. No release is kept.
+
+    The cells of each marginal; the distances (mechanisms, marginals, releases); and (mechanisms, marginals) the
+    absolute error of a count, averaged over the marginal's cells and the releases.
+    """
+    number = {attributes: place for place, attributes in enumerate(marginals)}
+    sizes = np.zeros(len(marginals), np.int64)
+    tvd, errors = np.zeros((2, len(mechanisms), len(marginals), releases))
+    report = StepCounter(progress, tvd.size)
+    step = max(1, COUNTS_AT_ONCE // layout.n_counts)
+    for place, mechanism in enumerate(mechanisms):
+        generator = np.random.default_rng(seed)
+        for start in range(0, releases, step):
+            part = slice(start, min(start + step, releases))
+            released = np.empty((part.stop - part.start, layout.n_counts))
+            for release in released:
+                draw(layout, mechanism, generator, release)
+            totals = released.sum(axis=1)
+            for margin in layout.margins(released):
+                row = number[margin.attributes]
+                sizes[row] = margin.size
+                tvd[place, row, part] = distances(margin, totals)
+                errors[place, row, part] = mean_errors(margin, totals, layout.whole)
+                report.add(len(released))
+    return sizes, tvd, errors.mean(axis=2)
+
+
+def draw(layout: Layout, mechanism: Mechanism, generator: np.random.Generator, release: Floats) -> None:
+    """Fill one release: each count plus noise, rounded, and zero if that sum is below the threshold."""
+    for start in range(0, len(release), DRAWN_AT_ONCE):
+        stop = min(start + DRAWN_AT_ONCE, len(release))
+        counts = mechanism.noise.sample(generator, (stop - start,))
+        first, last = np.searchsorted(layout.places, (start, stop))
+        counts[layout.places[first:last] - start] += layout.cells.count[first:last]
+        vanished = counts < mechanism.threshold
+        np.rint(counts, out=counts)
+        counts[vanished] = 0.0
+        release[start:stop] = counts
+
+
+def distances(margin: Margin, totals: Floats) -> Floats:
+    """Total variation distance of each release's marginal, given the releases' totals; 1 if nothing is left.
+
+    1/2 sum |p - q| = sum max(p - q, 0), because p and q both add up to 1; so cells that are empty in the true marginal
+    need no term.
+
+    >>> margin = Margin((0,), 3, np.array([6.0, 2.0]), np.array([[6.0, 2.0], [3.0, 2.0], [0.0, 0.0]]))
+    >>> distances(margin, np.array([8.0, 10.0, 0.0])).tolist()
+    [0.0, 0.5, 1.0]
+    """
+    nothing = totals == 0
+    shares = margin.released / np.where(nothing, 1.0, totals)[:, None]
+    found = np.maximum(margin.true / margin.true.sum() - shares, 0.0).sum(axis=1)
+    return np.where(nothing, 1.0, np.minimum(found, 1.0))  # rounding alone could exceed 1
+
+
+def mean_errors(margin: Margin, totals: Floats, whole: bool) -> Floats:
+    """How far the counts of each release's marginal are from the true ones, averaged over the marginal's cells.
+
+    >>> margin = Margin((0,), 3, np.array([6.0, 2.0]), np.array([[6.0, 2.0], [3.0, 2.0]]))
+    >>> mean_errors(margin, np.array([8.0, 11.0]), True).tolist()  # of 11, 6 are in a cell that is truly empty
+    [0.0, 3.0]
+    """
+    errors = np.abs(margin.released - margin.true).sum(axis=1)
+    if whole:
+        errors = errors + totals - margin.released.sum(axis=1)
+    return np.asarray(errors / margin.size)

@@ -14,12 +14,12 @@ from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.noise.perturbations import Perturbation
 from cellrisk.publish.auditing.audit_result import Audit, ExposedCell
 from cellrisk.publish.auditing.comparison import TableComparison, compare_tables
-from cellrisk.publish.auditing.deciding import NAME_IT, MadeBy, decide_in_hand
 from cellrisk.publish.auditing.figures import FIGURES, find_figures
 from cellrisk.publish.auditing.reading import ReleasedCounts, leave_out_missing, read_release
-from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, Belief
+from cellrisk.publish.auditing.realised_disclosure import NAME_IT, MadeBy, find_realised, read_method
+from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, CountPrior
 from cellrisk.risk.figures import Attacker
-from cellrisk.system.words import MechanismName, Neighbours
+from cellrisk.system.choices import MechanismName, Neighbours
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
@@ -44,22 +44,20 @@ def audit(
     threshold: float | None = None,
     perturbation: str | Perturbation | None = None,
     certainty: float | Sequence[float] | None = None,
-    belief: str | Belief | None = None,
+    belief: str | CountPrior | None = None,
 ) -> Audit:
-    """What did this release give away about the people in the original table?
+    """What did this release disclose about the people in the original table?
 
     The release may be ours or another tool's: counts, whose signs and fractions are taken as they are, or records, such
-    as synthetic ones. The homogeneity attack is read as realised, with the eight scenarios of Liu and Zhao; beside it
-    stand plurality and proportional guesses, and the figures that synthpop, SDMetrics and ARX define, each by its own
-    definition (`cellrisk.publish.auditing.figures`, docs/peers.md). All are exact for these two tables.
-
-    In front stand the figures to decide by: the people behind a count of 1 that is shown alone, given away only because
-    of their own record; and where the mechanism is known, the people whose value an attacker who does the mathematics
-    names with at least a given certainty, given these very counts.
+    as synthetic ones. The figures to decide by come first: the people behind a count of 1 that is shown alone, revealed
+    only because of their own record; and if the mechanism is known, the people whose value the informed attacker infers
+    with at least a given certainty from these counts. Then the homogeneity attack as realised, with the eight scenarios
+    of Liu and Zhao; plurality and proportional guesses; and the figures that synthpop, SDMetrics and ARX define, each
+    by its own definition (`cellrisk.publish.auditing.figures`, docs/peers.md). All are exact for these two tables.
 
     Three women are cooks; of four men one is a cook and three are smiths; one other person is a smith. The release
-    shows women as cooks alone and men as smiths alone: the values of 3 + 3 of 8 people are read off correctly, and one
-    man is taken for a smith who is none.
+    shows women as cooks alone and men as smiths alone: the values of 3 + 3 of 8 people are revealed correctly, and one
+    man is taken for a smith who is a cook.
 
     Parameters
     ----------
@@ -106,9 +104,8 @@ def audit(
     attribute = original.attribute(sensitive)
     beside = {"epsilon": epsilon, "delta": delta, "neighbours": neighbours, "threshold": threshold}
     loaded, changed = _load(released)
-    made = MadeBy.of(loaded, changed).told(mechanism, beside, perturbation)
-    asked = certainty is not None or belief is not None
-    if made.mechanism is None and made.perturbation is None and asked:
+    made = read_method(loaded, mechanism, beside, perturbation)
+    if not made.known and (certainty is not None or belief is not None):
         raise InvalidInput(
             "what an attacker can be sure of depends on the mechanism, which is not known",
             fix=NAME_IT,
@@ -129,7 +126,7 @@ def audit(
                 "a perturbation makes counts, and the published table holds records",
                 fix="name the column of counts (--released-count), or leave the perturbation out",
             )
-        made = MadeBy(records=True, changed=made.changed)
+        made = MadeBy(records=True)
     kept, left_out = leave_out_missing(read, original.missing)
     both = compare_tables(original.cells(attribute.name), kept, attribute.missing_level)
     shares = attribute.levels.shares
@@ -140,8 +137,8 @@ def audit(
         released=find_figures(both),
         raw=find_figures(both.as_it_is()),
         guess_share=float(shares @ shares),
-        decision=decide_in_hand(attribute, both, made, attacker),
-        notes=tuple(_take_notes(kept, both, left_out, made)),
+        decision=find_realised(attribute, both, made, attacker),
+        facts={"contradicted": made.contradicted, "changed": changed, "left_out": left_out, **_find_facts(kept, both)},
     )
 
 
@@ -165,40 +162,17 @@ def _load(released: Any) -> tuple[Release | None, bool]:
         return None, refusal.code == "changed"
 
 
-def _take_notes(released: ReleasedCounts, both: TableComparison, left_out: int, made: MadeBy) -> list[str]:
-    """What was assumed about the release, and what is unusual about it."""
-    notes = []
-    if made.contradicted:
-        notes.append("The release says itself how it was made: that is believed, and not the mechanism that was given.")
-    if made.changed:
-        notes.append(
-            "The file is not the one that the description beside it was written for (another sha256): nothing that it "
-            "says is believed."
-        )
-    count = released.count
-    negative, fractional = int((count < 0).sum()), int((count != np.floor(count)).sum())
-    if negative:
-        notes.append(f"Negative counts, which unbiased noise makes, are read as zero: {negative:,} of {len(count):,}.")
-    if fractional:
-        notes.append(
-            f"Fractional counts show their label wherever they are above zero: {fractional:,} of {len(count):,}."
-        )
-    shows, people = both.shown_sizes > 0, both.sizes > 0
-    if not shows.any():
-        notes.append("The release shows no positive count.")
-    unknown, absent = int((shows & ~people).sum()), int((people & ~shows).sum())
-    if unknown:
-        notes.append(
-            f"Cells that the release shows and nobody in the original is in: {unknown:,} of {int(shows.sum()):,}."
-        )
-    if absent:
-        hidden = int(both.sizes[people & ~shows].sum())
-        notes.append(f"Cells of the original that are not shown: {absent:,}, with {hidden:,} of its records.")
-    if left_out:
-        notes.append(f"Rows of the release with missing values are left out, as in the original: {left_out:,}.")
-    if released.is_microdata and len(count) > 1 and (count == 1).all():
-        notes.append(
-            "Each row of the release is read as one record, and no two are alike; if it holds counts, name their "
-            "column with count=."
-        )
-    return notes
+def _find_facts(released: ReleasedCounts, both: TableComparison) -> dict[str, int]:
+    """What is unusual about a release: numbers of counts and of cells."""
+    count, shows, people = released.count, both.shown_sizes > 0, both.sizes > 0
+    return {
+        "counts": len(count),
+        "negative": int((count < 0).sum()),
+        "fractional": int((count != np.floor(count)).sum()),
+        "shown": int(shows.sum()),
+        "nothing": not shows.any(),
+        "unknown": int((shows & ~people).sum()),
+        "absent": int((people & ~shows).sum()),
+        "hidden": int(both.sizes[people & ~shows].sum()),
+        "all_different": released.is_microdata and len(count) > 1 and bool((count == 1).all()),
+    }

@@ -7,23 +7,21 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from cellrisk.errors import InvalidInput, UnknownName
+from cellrisk.errors import UnknownName
 from cellrisk.publish.auditing.comparison import TableComparison
-from cellrisk.publish.auditing.deciding import FiguresInHand
 from cellrisk.publish.auditing.figures import FIGURES
+from cellrisk.publish.auditing.realised_disclosure import RealisedDisclosure
 from cellrisk.system.checks import require_whole_number
-from cellrisk.system.results import NOT_KEPT, LeavesKeys, Result
-from cellrisk.system.text import CURATOR_NOTE, aligned, number_of, percent
+from cellrisk.system.results import NOT_KEPT, LeavesKeys, Result, find_words
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
 
 OF = ("released", "original")
-WHOLE = ("k", "distinct_l")
 
 
 @dataclass(frozen=True)
@@ -47,7 +45,9 @@ class ExposedCell(LeavesKeys):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Audit(Result):
-    """What a release gave away. Made by `audit`; prints as a sentence and a table; `value` picks one number."""
+    """What a release disclosed. Made by `audit`; prints as a sentence and a table; `value` picks one number."""
+
+    wording: ClassVar[str] = "audit"
 
     original: FrequencyTable
     sensitive: str
@@ -58,14 +58,10 @@ class Audit(Result):
     """The figures if the original had been released as it is."""
     guess_share: float
     """Guessing each person's value from the overall proportions: sum_k p_k^2."""
-    decision: FiguresInHand
+    decision: RealisedDisclosure
     """The figures to decide by."""
-    notes: tuple[str, ...] = ()
+    facts: Mapping[str, int]
     """What was assumed, and what is unusual about the release."""
-
-    def __post_init__(self) -> None:
-        if list(self.released) != list(FIGURES) or list(self.raw) != list(FIGURES):
-            raise InvalidInput("an audit needs every figure, in order")
 
     def value(self, name: str = "homogeneity_tight_records", of: str = "released") -> float:
         """One figure of the release, or of the original; NaN where undefined.
@@ -87,24 +83,13 @@ class Audit(Result):
 
     @property
     def n_exposed(self) -> int:
-        """People whose value the release gives away."""
-        return round(float(self.comparison.named.sum()))
+        """People whose value the release shows alone in their cell."""
+        return self.comparison.n_exposed
 
     @property
-    def headline(self) -> str:
-        """What a curator can repeat."""
-        share, trusted = self.value(), self.value("tcap")
-        people = f"{self.n_exposed:,} of {number_of(self.original.n_records, 'person')}"
-        precision = (
-            "no cell with people in it shows one value alone"
-            if math.isnan(trusted)
-            else f"an attacker who believes such cells is right about {percent(trusted)} of the people in them"
-        )
-        return (
-            f"The release gives away the {self.sensitive} of {people} ({percent(share)}), whose cells show their value "
-            f"alone; {precision}. The original as it is would give away {percent(self.value(of='original'))}, guessing "
-            f"from the overall proportions gets {percent(self.guess_share)}. {self.decision.sentence}"
-        )
+    def notes(self) -> tuple[str, ...]:
+        """What was assumed, and what is unusual about the release, a sentence each."""
+        return tuple(find_words(self.wording).notes(self))
 
     def exposed(self, top: int = 20) -> tuple[ExposedCell, ...]:
         """The cells that give away most people, with their keys: for the curator alone."""
@@ -148,8 +133,8 @@ class Audit(Result):
             A folder and ``results.json`` in it; the table and checksums are put beside it. Where it holds records
             already, this one is added to them.
         max_risk
-            The largest share of people whose value may be given away: the status is "fail" above it, else "pass".
-            Without it, the status is "pass" where nobody's value is given away, else "review".
+            The largest share of people whose value may be revealed: the status is "fail" above it, else "pass".
+            Without it, the status is "pass" if no value is revealed, else "review".
         exception
             Why the release should be allowed all the same.
         comments
@@ -157,21 +142,18 @@ class Audit(Result):
         command
             What was typed, for the record.
         """
-        from cellrisk.publish.auditing.checking_record import CheckedAudit, write_record
+        from cellrisk.publish.auditing.acro_export import write_record
 
-        checked = CheckedAudit(
-            comparison=self.comparison,
+        return write_record(
+            self.comparison,
+            path,
             sensitive=self.sensitive,
-            records=self.original.n_records,
-            exposed=self.n_exposed,
-            share=self.value(),
-            mechanism=self.decision.mechanism,
+            mechanism=self.decision.made.mechanism,
             words=(self.headline, *self.notes, *comments),
             max_risk=max_risk,
             exception=exception,
             command=command,
         )
-        return write_record(checked, path)
 
     def _numbers(self) -> list[dict[str, Any]]:
         rows = [
@@ -204,26 +186,8 @@ class Audit(Result):
             "headline": self.headline,
         }
 
-    def _paragraphs(self) -> list[str]:
-        rows = [[name, _show(name, self.released[name]), _show(name, self.raw[name])] for name in FIGURES]
-        numbers = aligned(["figure", "released", "original"], rows).splitlines()
-        meanings = ["", *(figure.meaning for figure in FIGURES.values())]
-        table = [f"{line}  {meaning}".rstrip() for line, meaning in zip(numbers, meanings, strict=True)]
-        notes = ["\n".join(self.notes)] if self.notes else []
-        return [self.decision.describe_certainty(), "\n".join(table), *notes, CURATOR_NOTE]
-
 
 def _plain(name: str, value: float) -> float | int | None:
     if math.isnan(value):
         return None
     return int(value) if FIGURES[name].is_count else value
-
-
-def _show(name: str, value: float) -> str:
-    if math.isnan(value):
-        return "-"
-    if FIGURES[name].is_count:
-        return f"{int(value):,}"
-    if name in WHOLE:
-        return f"{value:,g}" if value == int(value) else f"{value:,.4f}"
-    return f"{value:.4f}"

@@ -20,7 +20,7 @@ from cellrisk.system.results import LeavesKeys
 class TableComparison(LeavesKeys):
     """Each key that either table has, and for each of its labels the original count d and the released count s.
 
-    What is read off a release are its positive counts; negative ones, which unbiased noise makes, are read as zero.
+    Attackers use the positive counts of a release; negative ones, which unbiased noise makes, are read as zero.
 
     >>> codes, cell, level = np.array([[0], [1]]), np.array([0, 0, 1]), np.array([0, 1, 1])
     >>> original, released = np.array([3.0, 0.0, 1.0]), np.array([2.0, -1.0, 1.0])
@@ -45,8 +45,6 @@ class TableComparison(LeavesKeys):
     """The released count of each pair."""
 
     def __post_init__(self) -> None:
-        if len({len(each) for each in (self.cell, self.level, self.original, self.released)}) != 1:
-            raise InvalidInput("cell, level and counts must have the same length")
         if not self.original.sum() > 0:
             raise InvalidInput("the original table has no records")
 
@@ -57,7 +55,7 @@ class TableComparison(LeavesKeys):
 
     @cached_property
     def shown(self) -> Floats:
-        """The counts that are read off the release."""
+        """The counts as attackers use them."""
         return np.maximum(self.released, 0.0)
 
     @cached_property
@@ -84,6 +82,11 @@ class TableComparison(LeavesKeys):
     def named(self) -> Floats:
         """Records of the original in each cell that have the one label which the release shows alone."""
         return np.asarray(self.add_up(self.original * (self.shown > 0)) * (self.n_shown == 1))
+
+    @property
+    def n_exposed(self) -> int:
+        """People whose own value the release shows alone in their cell."""
+        return round(float(self.named.sum()))
 
     def add_up(self, amounts: Any) -> Floats:
         """The sum over the labels of each cell."""

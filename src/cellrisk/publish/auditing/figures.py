@@ -1,4 +1,4 @@
-"""What a release gives away, in figures: its attackers' success, and the figures of other tools by their definitions.
+"""What a release discloses, in figures: its attackers' success, and the figures of other tools by their definitions.
 
 d_tq is the original count of label t in the cell of key q, s_tq the released one as it is read (negative counts as
 zero), d_q and s_q their sums over labels, N the records of the original. A released cell looks homogeneous where

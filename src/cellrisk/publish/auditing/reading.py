@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cellrisk.counts.schema import NO_COUNT, NONE_IS_A_COLUMN
-from cellrisk.errors import InvalidInput
+from cellrisk.counts.cells import Domain
+from cellrisk.errors import InvalidInput, argument
 from cellrisk.publish.matching import LabelledColumn
 from cellrisk.system.arrays import Floats, Integers, find_distinct
-from cellrisk.system.text import number_of
+from cellrisk.system.formatting import number_of
 
 if TYPE_CHECKING:
     from cellrisk.counts.binning import Binning
@@ -41,13 +41,6 @@ class ReleasedCounts:
     is_microdata: bool
     """Whether each row of the source was a record, and the counts are numbers of rows."""
 
-    def __post_init__(self) -> None:
-        lengths = {len(column.codes) for column in self.columns} | {len(self.count), len(self.listed)}
-        if len(lengths) != 1:
-            raise InvalidInput("the columns of a release must have the same length")
-        if not np.isfinite(self.count).all():
-            raise InvalidInput("released counts must be finite numbers")
-
 
 def read_release(
     released: Any,
@@ -70,12 +63,15 @@ def read_release(
     from cellrisk.counts.table import FrequencyTable
     from cellrisk.publish.releasing.release_result import Release
 
+    if isinstance(released, FrequencyTable | Release) and (count or bins):
+        raise InvalidInput(
+            "the released table has its counts and bins already",
+            fix=f"leave {argument('count')} and {argument('bins')} out",
+        )
     if isinstance(released, FrequencyTable):
-        _check_plain(count, bins, "a frequency table")
         return _read_cells(released, quasi_identifiers, sensitive)
     if isinstance(released, Release):
-        _check_plain(count, bins, "the answer of release")
-        released, count = released.to_frame(), str(released.to_frame().columns[-1])
+        released, count = released.frame, str(released.frame.columns[-1])
     schema = Schema(quasi_identifiers, (sensitive,), bins, count=count)
     return _read_source(released, schema, table, engine)
 
@@ -90,15 +86,10 @@ def leave_out_missing(released: ReleasedCounts, rule: str) -> tuple[ReleasedCoun
         raise InvalidInput(
             "the released table has missing values, which the original was said not to have",
             got=number_of(rows, "row"),
-            fix="tabulate the original with missing='category' or missing='drop'",
+            fix=f"tabulate the original with {argument('missing', 'category')} or {argument('missing', 'drop')}",
         )
     columns = tuple(replace(column, codes=column.codes[~absent]) for column in released.columns)
     return replace(released, columns=columns, count=released.count[~absent], listed=released.listed[~absent]), rows
-
-
-def _check_plain(count: str | bool | None, bins: Mapping[str, Any] | None, what: str) -> None:
-    if count or bins:
-        raise InvalidInput(f"{what} has its counts and bins already", fix="leave count= and bins= out")
 
 
 def _read_cells(table: FrequencyTable, quasi_identifiers: tuple[str, ...], name: str) -> ReleasedCounts:
@@ -110,17 +101,13 @@ def _read_cells(table: FrequencyTable, quasi_identifiers: tuple[str, ...], name:
             got=", ".join(cells.names),
             allowed=", ".join(quasi_identifiers),
         )
-    columns = [
-        LabelledColumn(name, _name_missing(cells.domains[place].labels, cells.domains[place].missing), codes)
-        for name, place, codes in zip(quasi_identifiers, places, cells.codes[cells.cell].T[places], strict=True)
-    ]
-    ones = np.ones(len(cells.count), np.int64)
-    sensitive = LabelledColumn(name, _name_missing(cells.levels, table.attribute(name).missing_level), cells.level)
-    return ReleasedCounts((*columns, sensitive), cells.count.astype(np.float64), ones, is_microdata=False)
-
-
-def _name_missing(labels: tuple[str, ...], missing: bool) -> tuple[str | None, ...]:
-    return (*labels[:-1], None) if missing else labels
+    last = Domain(name, cells.levels, missing=table.attribute(name).missing_level)
+    domains, codes = [*(cells.domains[place] for place in places), last], cells.codes[cells.cell].T[places]
+    columns = tuple(
+        LabelledColumn(domain.name, (*domain.labels[:-1], None) if domain.missing else domain.labels, places)
+        for domain, places in zip(domains, [*codes, cells.level], strict=True)
+    )
+    return ReleasedCounts(columns, cells.count.astype(np.float64), np.ones_like(cells.count), is_microdata=False)
 
 
 def _read_source(source: Any, schema: Schema, table: str | None, engine: str | None) -> ReleasedCounts:
@@ -130,7 +117,9 @@ def _read_source(source: Any, schema: Schema, table: str | None, engine: str | N
     from cellrisk.counts.sources import open_records
 
     names = schema.quasi_identifiers + schema.sensitive
-    with open_records(source, schema, Resources.of(None), table=table, engine=engine) as (records, schema, others):
+    with open_records(source, schema, Resources.of(None), table=table, engine=engine) as (records, others):
+        if schema.count is None:
+            refuse_counts(others, "--released-count")
         for place, name in enumerate(names):
             check_type(name, records.types[f"c{place}"])
         kinds = [kinds_of(records)[f"c{place}"] for place in range(len(names))]
@@ -146,16 +135,24 @@ def _read_source(source: Any, schema: Schema, table: str | None, engine: str | N
     first, number = find_distinct(codes.T, [max(len(column.labels), 1) for column in columns])
     times = found["n"].to_numpy() if records.grouped else None
     listed = np.bincount(number, times, minlength=len(first)).astype(np.int64)
+    twice = int(np.count_nonzero(listed > 1))
+    if counts is not None and twice:
+        raise InvalidInput(
+            "the released table counts some combinations more than once",
+            got=f"{twice:,} of {len(listed):,} combinations",
+            allowed="one row a combination",
+            fix=f"add their counts up, or leave {argument('count')} out if each row is a record",
+        )
     if counts is not None:
-        _check_once(listed)
         counts = counts[first]
-    elif schema.count is None:
-        once = len(listed) > 1 and bool((listed == 1).all())
-        refuse_counts(source, names, others, once, table=table, engine=engine, option="--released-count", noisy=True)
-    listed_once = (replace(column, codes=column.codes[first]) for column in columns)
-    binned = tuple(_bin_column(column, schema.binning(column.name)) for column in listed_once)
+    binned = []
+    for column in columns:
+        binning, labels = schema.binning(column.name), column.labels
+        if binning is not None:
+            labels = tuple(None if label is None else _label_bin(label, binning) for label in labels)
+        binned.append(_unify(column.name, labels, column.codes[first]))
     counted = listed.astype(np.float64) if counts is None else counts
-    return ReleasedCounts(binned, counted, listed, is_microdata=counts is None)
+    return ReleasedCounts(tuple(binned), counted, listed, is_microdata=counts is None)
 
 
 def _read_column(name: str, column: Any, kind: str) -> LabelledColumn:
@@ -191,49 +188,27 @@ def _unify(name: str, labels: Sequence[str | None], codes: Integers) -> Labelled
     return LabelledColumn(name, tuple(different), places[codes] if len(places) else codes)
 
 
-def _bin_column(column: LabelledColumn, binning: Binning | None) -> LabelledColumn:
-    """A column with its numbers as labels of their bins, where it is to be binned."""
-    if binning is None:
-        return column
-    labels = [None if label is None else _label_bin(label, binning) for label in column.labels]
-    return _unify(column.name, labels, column.codes)
-
-
 def _read_counts(name: str, column: Any) -> Floats:
     """Counts as they are released: any finite numbers."""
     import pandas as pd
 
-    help_none = NONE_IS_A_COLUMN if name == NO_COUNT else None
     given = pd.Series(column.to_numpy())
     if pd.api.types.is_bool_dtype(given.infer_objects()) or pd.api.types.is_datetime64_any_dtype(given):
         raise InvalidInput(
             f"the count column '{name}' of the released table holds no numbers",
             got=f"type {column.type}",
-            fix=help_none,
         )
     missing = given.isna().to_numpy()
     number = pd.to_numeric(given, errors="coerce").to_numpy(np.float64, na_value=np.nan)
     wrong = ~missing & ~np.isfinite(number)
     for flaw, what, fix in (
-        (missing, "has missing counts", help_none or "leave suppressed counts out, or release them as 0"),
-        (wrong, "holds counts that are no finite numbers", help_none),
+        (missing, "has missing counts", "leave suppressed counts out, or release them as 0"),
+        (wrong, "holds counts that are no finite numbers", None),
     ):
         if flaw.any():
             found = f"the count column '{name}' of the released table {what}"
             raise InvalidInput(found, got=number_of(int(flaw.sum()), "such row"), fix=fix)
     return np.asarray(number)
-
-
-def _check_once(listed: Integers) -> None:
-    """Refuses a table of counts that lists a combination twice."""
-    twice = int(np.count_nonzero(listed > 1))
-    if twice:
-        raise InvalidInput(
-            "the released table counts some combinations more than once",
-            got=f"{twice:,} of {len(listed):,} combinations",
-            allowed="one row a combination",
-            fix="add their counts up, or leave count= out if each row is a record",
-        )
 
 
 def _label_bin(label: str, binning: Binning) -> str | None:

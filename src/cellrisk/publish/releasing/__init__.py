@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cellrisk.counts.table import require_table
 from cellrisk.decide.policies import Policies
-from cellrisk.errors import InvalidInput
+from cellrisk.errors import InvalidInput, argument
 from cellrisk.noise.distributions import USUAL_THRESHOLD, find_first
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.noise.mechanisms import mechanism as read_mechanism
-from cellrisk.publish.releasing.covered_counts import LARGEST_COUNT, CoveredCounts, cover_counts
+from cellrisk.publish.releasing.consistency import secure_keys
+from cellrisk.publish.releasing.count_grid import LARGEST_COUNT, CountGrid, make_grid
 from cellrisk.publish.releasing.domain import Rule, read_domain
+from cellrisk.publish.releasing.loading import decode, find_count_column, read_content
 from cellrisk.publish.releasing.measurement import Measurement, calibrate
+from cellrisk.publish.releasing.published_totals import PublishedTotals, check_constrained, find_groups, read_frame
 from cellrisk.publish.releasing.release_result import Release, build_frame
 from cellrisk.publish.releasing.saving import check_format, check_free
 from cellrisk.risk.ceilings import ceiling
 from cellrisk.system.arrays import Integers
 from cellrisk.system.checks import read_texts
+from cellrisk.system.choices import MechanismName, Neighbours
 from cellrisk.system.progress import Progress, StepCounter
-from cellrisk.system.words import MechanismName, Neighbours
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
@@ -33,10 +38,12 @@ if TYPE_CHECKING:
 __all__ = ["Release", "check_output", "release"]
 
 DENSE_BY_ITSELF = 1_000_000
-"""Domains up to this size are listed whole where nothing else is said."""
+"""Domains up to this size are listed whole by default."""
 MOST_ROWS = 50_000_000
 MOST_EXCLUDED = 20
 """Excluded places cost a twentieth of what a row does."""
+UNKNOWN = ("no-description", "description")
+"""Refusals of a release after which its counts are taken as totals, and nothing is known of their guarantee."""
 
 
 def release(
@@ -61,15 +68,15 @@ def release(
     policy: Policy | Policies | None = None,
     progress: Progress | None = None,
 ) -> Release:
-    """The counts of one sensitive attribute in the cells of the quasi-identifiers, with noise: fit to be published.
+    """Release the counts of one sensitive attribute in the cells of the quasi-identifiers, with noise: fit to publish.
 
     Every count of the domain, the empty ones too, gets independent integer noise from OpenDP, and OpenDP's own privacy
     map confirms the loss. The domain is every combination of declared labels; it must not depend on the records. Counts
     below the mechanism's threshold become zero.
 
     Records outside the domain are refused or left out, as ``outside`` said when the table was made: those with a
-    missing value in a declared column that is not in ``may_be_missing``, and those in an excluded combination. Where
-    they are refused, whether there is a release depends on the raw data, and the description says so.
+    missing value in a declared column that is not in ``may_be_missing``, and those in an excluded combination. If they
+    are refused, whether there is a release depends on the raw data, and the description says so.
 
     Parameters
     ----------
@@ -80,10 +87,10 @@ def release(
     epsilon, delta, neighbours, threshold
         Those of a mechanism that is named.
     sensitive
-        Which sensitive attribute; may be left out where the table has one.
+        Which sensitive attribute; may be left out if the table has one.
     exclude
-        Structural zeros. Each rule is a mapping from columns to labels and leaves out the combinations that match in
-        all its columns: ``[{"sex": "m", "pregnant": "yes"}]``.
+        Structural zeros: each rule maps columns to labels and leaves out the combinations that match in all its
+        columns, such as ``[{"sex": "m", "pregnant": "yes"}]``.
     may_be_missing
         Columns that can hold missing values. They have a label for it, whether any is missing or not.
     observed_levels
@@ -92,23 +99,22 @@ def release(
     observed_cells_only
         Only non-empty cells get noise, with every level; the guarantee then does not cover which cells exist.
     clamp
-        False keeps negative counts, so that sums are unbiased; the threshold must then be the usual one.
+        False keeps negative counts, so sums are unbiased; the threshold must then be the usual one.
     dense
-        True draws and lists every count, False lists positive counts alone, which takes time and memory for these only,
-        so that a domain of 10^9 is no obstacle. Left out: True up to a million counts. The two have the same
-        distribution, exactly: empty counts that come out positive are the successes of a Bernoulli process, drawn by
-        exact geometric gaps, and their values are drawn exactly from the noise's tail.
+        True draws and lists every count; False lists positive counts alone, in time and memory for these only, so a
+        domain of 10^9 is possible; the default is True up to a million counts. The two have the same distribution,
+        exactly: empty counts that come out positive are the successes of a Bernoulli process, drawn by exact geometric
+        gaps, and their values are drawn exactly from the noise's tail.
     parents
-        Counts of a coarser table that are published already, which these shall add up to: the path of a release (.csv
-        or .parquet), a data frame, or the answer of `release`. Its columns are some of these, possibly the sensitive
-        one too. Every count gets its noise; then the nearest whole numbers, in least squares, that are not negative and
-        add up to each parent are released. They show the parents, so the guarantee is that of both together, read from
-        the parents' description; for a data frame, or a file without one, no guarantee is known, which is said.
+        Published counts of a coarser table, which these must add up to: the path of a release (.csv or .parquet), a
+        data frame, or the answer of `release`, with some of these columns. Every count gets its noise; then the nearest
+        whole numbers, in least squares, that are not negative and add up to each parent are released. They show the
+        parents, so the guarantee is that of both together, read from the parents' description; for a data frame, or a
+        file without one, no guarantee is known, and the release says so.
     parent_count
-        The parents' column of counts, where no description beside the file names it and it is not "count".
+        The parents' column of counts, if no description beside the file names it and it is not "count".
     disclosures
-        Sentences on what else was taken from the raw data, such as whether a policy is kept: they stand in the
-        description, because the guarantee does not cover it.
+        Sentences for the description on what else was taken from the raw data, which the guarantee does not cover.
     spreadsheet_safe
         A CSV file gets an apostrophe before labels that a spreadsheet would take for formulas.
     policy
@@ -133,18 +139,15 @@ def release(
     measurement = calibrate(mechanism)
     policies = Policies.in_force(policy)
     policies.forbid(table, mechanism, table.attribute(sensitive).name)
-    published, parent_groups = None, None
+    published, groups = None, None
     if parents is not None:
-        from cellrisk.publish.releasing.given_parents import read_parents
-        from cellrisk.publish.releasing.parents import check_constrained, find_parent_groups
-
         check_constrained(mechanism, clamp, dense, observed_cells_only)
-        published, dense = read_parents(parents, parent_count), True
+        published, dense = read_totals(parents, parent_count), True
         both = published.compose(mechanism)
         limit = ceiling(both).even_two if both is not None and both.pure else 1.0
         policies.forbid_joint("with the parent counts", math.inf if both is None else both.epsilon, limit)
     elif parent_count is not None:
-        raise InvalidInput("parent_count names a column of parents, and there are none", fix="leave it out")
+        raise InvalidInput("names a column of parents, and there are none", option="parent_count", fix="leave it out")
     domain = read_domain(
         table,
         sensitive,
@@ -153,20 +156,18 @@ def release(
         exclude=exclude,
         observed_cells_only=observed_cells_only,
     )
-    grid = cover_counts(domain, observed_cells_only)
+    grid = make_grid(domain, observed_cells_only)
     listed = _choose_dense(grid, clamp, dense)
     if published is not None:
-        parent_groups = find_parent_groups(published, grid)
+        groups = find_groups(published, grid)
     if listed:
         places, counts = _add_noise_everywhere(grid, measurement, progress)
     else:
         _check_rows(grid, mechanism)
         places, counts = _draw_survivors(grid, measurement, mechanism.threshold, progress)
     counts = np.minimum(counts, LARGEST_COUNT)
-    if parent_groups is not None:
-        from cellrisk.publish.releasing.consistency import secure_keys
-
-        counts = parent_groups.make_consistent(counts, secure_keys)
+    if groups is not None:
+        counts = groups.make_consistent(counts, secure_keys)
     elif clamp:
         counts = np.where(counts < mechanism.threshold, 0, counts)
     return Release(
@@ -192,13 +193,43 @@ def release(
     )
 
 
+def read_totals(given: Any, count: str | None = None) -> PublishedTotals:
+    """Published totals: the path of a release (.csv or .parquet), a data frame, or the answer of `release`.
+
+    The column of counts is the one that the file's description names, or ``count``, or one that is called "count".
+    """
+    import pandas as pd
+
+    if isinstance(given, Release):
+        complete = given.dense and not given.observed_cells_only
+        found = read_frame(given.frame, str(given.frame.columns[-1]), "the release that was given", complete)
+        return replace(found, guarantee=given.composed, exceptions=given.exceptions if given.composed else ())
+    if isinstance(given, pd.DataFrame):
+        return read_frame(given, count, "the data frame that was given")
+    if not isinstance(given, (str, os.PathLike)):
+        raise InvalidInput(
+            "must be a published table",
+            option="parents",
+            got=type(given).__name__,
+            allowed="a path, a data frame or a Release",
+        )
+    path = check_format(given)
+    try:
+        found = replace(read_totals(Release.load(path)), name=path.name)
+    except InvalidInput as refusal:
+        if refusal.code not in UNKNOWN:
+            raise
+        found = read_frame(decode(path, read_content(path)), count or find_count_column(path), path.name)
+    return replace(found, path=path.absolute(), sha256=hashlib.sha256(read_content(path)).hexdigest())
+
+
 def check_output(path: str | os.PathLike[str], force: bool = False) -> None:
     """Refuses a place that a release cannot be saved to, before any noise is drawn."""
     check_free(check_format(path), force)
 
 
 def _add_noise_everywhere(
-    grid: CoveredCounts, measurement: Measurement, progress: Progress | None
+    grid: CountGrid, measurement: Measurement, progress: Progress | None
 ) -> tuple[Integers, Integers]:
     """Every count of the domain with its noise."""
     report = StepCounter(progress, grid.n_counts)
@@ -208,14 +239,14 @@ def _add_noise_everywhere(
 
 
 def _draw_survivors(
-    grid: CoveredCounts, measurement: Measurement, threshold: float, progress: Progress | None
+    grid: CountGrid, measurement: Measurement, threshold: float, progress: Progress | None
 ) -> tuple[Integers, Integers]:
     """The counts that are at least the threshold after noise, without a look at the empty ones that are not.
 
     Successes are drawn at every place as if all were empty, and dropped where the place is not: what is left are
     independent successes at the empty places.
     """
-    from cellrisk.publish.releasing.tails import draw_places
+    from cellrisk.publish.releasing.sparse_noise import draw_places
 
     noisy = measurement.add_noise(grid.counts, StepCounter(progress, max(len(grid.counts), 1)))
     kept = noisy > threshold
@@ -239,7 +270,7 @@ def _check_modes(mechanism: Mechanism, clamp: bool, dense: bool | None) -> None:
         )
 
 
-def _choose_dense(grid: CoveredCounts, clamp: bool, dense: bool | None) -> bool:
+def _choose_dense(grid: CountGrid, clamp: bool, dense: bool | None) -> bool:
     """Whether every count is listed."""
     small = grid.n_counts <= DENSE_BY_ITSELF and grid.size <= MOST_EXCLUDED * MOST_ROWS
     chosen = (not clamp or small) if dense is None else dense
@@ -248,14 +279,14 @@ def _choose_dense(grid: CoveredCounts, clamp: bool, dense: bool | None) -> bool:
             "the domain is too large to list every count",
             got=f"{grid.n_counts:,} counts, and {grid.size - grid.n_counts:,} excluded",
             allowed=f"up to {MOST_ROWS:,}",
-            fix="clamp, and list positive counts alone with dense=False"
+            fix=f"clamp, and list positive counts alone with {argument('dense', False)}"
             if not clamp
-            else "list positive counts alone with dense=False, and choose a threshold",
+            else f"list positive counts alone with {argument('dense', False)}, and choose a threshold",
         )
     return chosen
 
 
-def _check_rows(grid: CoveredCounts, mechanism: Mechanism) -> None:
+def _check_rows(grid: CountGrid, mechanism: Mechanism) -> None:
     """Refuses a sparse release that would not be small, and names the smallest threshold at which it is.
 
     Looks at the size of the domain alone: how many counts are positive is not for a refusal to tell.

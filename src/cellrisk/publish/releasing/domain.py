@@ -22,7 +22,7 @@ from cellrisk.counts.levels import name_missing
 from cellrisk.errors import InvalidInput, UnknownName, argument
 from cellrisk.system.arrays import Integers
 from cellrisk.system.checks import read_texts
-from cellrisk.system.text import number_of
+from cellrisk.system.formatting import number_of
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import Attribute, FrequencyTable
@@ -93,7 +93,8 @@ def read_rules(rules: Sequence[Rule], axes: Sequence[Domain]) -> Exclusions:
     """Rules as given by a user; unknown columns and labels are refused."""
     if isinstance(rules, Mapping) or not isinstance(rules, Sequence) or isinstance(rules, str):
         raise InvalidInput(
-            "exclude must be a list of rules",
+            "must be a list of rules",
+            option="exclude",
             got=type(rules).__name__,
             allowed="[{'column': ['label', ...]}, ...]",
         )
@@ -169,7 +170,8 @@ def read_domain(
     missing = _read_columns(may_be_missing, "may_be_missing", columns)
     if missing and table.missing != "category":
         raise InvalidInput(
-            "may_be_missing needs a table that keeps missing values",
+            "needs a table that keeps missing values",
+            option="may_be_missing",
             got=f"missing='{table.missing}'",
             fix="leave it out",
         )

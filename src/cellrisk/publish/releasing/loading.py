@@ -7,9 +7,9 @@ import io
 import json
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from cellrisk.errors import CellriskError, InvalidInput
 from cellrisk.noise.mechanisms import DiscreteGaussian, Mechanism, mechanism
@@ -19,6 +19,7 @@ from cellrisk.publish.releasing.saving import check_format, sidecar_of
 if TYPE_CHECKING:
     import pandas as pd
 
+Made = TypeVar("Made")
 LARGEST_DESCRIPTION, LARGEST_FILE = 1 << 28, 1 << 33
 LONGEST = 10_000
 """Characters of a text of a description."""
@@ -57,8 +58,8 @@ def read_content(path: Path) -> bytes:
         raise InvalidInput("the released table cannot be read", got=f"{path} ({error.strerror})") from None
 
 
-def load_fields(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """The fields of a release as `Release.save` wrote it.
+def load(path: str | os.PathLike[str], make: Callable[..., Made]) -> Made:
+    """A release as `Release.save` wrote it, made of its fields.
 
     Refused: a file without its description (code "no-description"), one that is not, byte for byte, the one described
     ("changed"), and a description that `release` would not write ("description").
@@ -89,7 +90,7 @@ def load_fields(path: str | os.PathLike[str]) -> dict[str, Any]:
         )
     frame = decode(file, content)
     try:
-        return _build(frame, described)
+        return make(**_read_fields(frame, described))
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
         why = f": {error}" if isinstance(error, CellriskError) else ""
         raise InvalidInput(
@@ -120,7 +121,7 @@ def read_guarantee(described: Mapping[str, Any]) -> Mechanism | None:
     return made
 
 
-def _build(frame: pd.DataFrame, described: dict[str, Any]) -> dict[str, Any]:
+def _read_fields(frame: pd.DataFrame, described: dict[str, Any]) -> dict[str, Any]:
     words = ("epsilon", "delta", "neighbours", "threshold")
     made = described["mechanism"]
     named = mechanism(made["name"], **{word: made[word] for word in words if word in made})
@@ -141,9 +142,6 @@ def _build(frame: pd.DataFrame, described: dict[str, Any]) -> dict[str, Any]:
         raise ValueError("flags must be true or false")
     if described["missing"] not in MISSING_RULES or described["outside"] not in OUTSIDE_RULES:
         raise ValueError("unknown rules for records")
-    dense, whole = described["dense"], _whole(described["domain_size"])
-    if (dense and len(frame) != whole) or (not dense and not described["clamp"]):
-        raise ValueError("a release that lists every count has as many rows")
     return {
         "mechanism": named,
         "measurement": Measurement(gaussian, float(noise["scale"]), float(*noise["privacy_loss"].values())),
@@ -151,7 +149,7 @@ def _build(frame: pd.DataFrame, described: dict[str, Any]) -> dict[str, Any]:
         "sensitive": columns[-2],
         "frame": frame,
         "labels": {_text(name): _texts(labels) for name, labels in described["labels"].items()},
-        "domain_size": whole,
+        "domain_size": _whole(described["domain_size"]),
         "excluded": _whole(described["excluded"]),
         "observed_levels": _texts(described["observed_levels"]),
         "may_be_missing": _texts(described["may_be_missing"]),
@@ -171,7 +169,7 @@ def _text(given: Any) -> str:
 def _texts(given: Any) -> tuple[str, ...]:
     if not isinstance(given, list):
         raise ValueError("not a list")
-    return tuple(_text(each) for each in given)
+    return tuple(_text(text) for text in given)
 
 
 def _whole(given: Any) -> int:

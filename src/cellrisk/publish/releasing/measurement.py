@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cellrisk.noise.mechanisms import DiscreteGaussian, Mechanism
-from cellrisk.noise.opendp_noise import load_opendp, make_gaussian, make_laplace
+from cellrisk.noise.opendp_noise import calibrate_laplace, load_opendp, make_gaussian, make_laplace
 from cellrisk.system.arrays import Integers
 from cellrisk.system.progress import StepCounter
 
 if TYPE_CHECKING:
-    from cellrisk.publish.releasing.tails import Tail
+    from cellrisk.publish.releasing.sparse_noise import Tail
 
 COUNTS_AT_ONCE = 25_000
 MOST_THREADS = 4
@@ -29,7 +29,7 @@ class Measurement:
     gaussian: bool
     scale: float
     loss: float
-    """What one record's change costs by OpenDP's map: an epsilon, or a rho where the noise is Gaussian."""
+    """What one record's change costs by OpenDP's map: an epsilon, or a rho if the noise is Gaussian."""
 
     @property
     def distribution(self) -> str:
@@ -42,12 +42,21 @@ class Measurement:
 
     def tail(self, threshold: float) -> Tail:
         """What this noise does on a zero at the threshold and above."""
-        from cellrisk.publish.releasing.tails import GaussianTail, LaplaceTail
+        from cellrisk.publish.releasing.sparse_noise import GaussianTail, LaplaceTail
 
         kind = GaussianTail if self.gaussian else LaplaceTail
         return kind(self.scale, math.ceil(threshold))
 
-    def add_noise(self, counts: Integers, report: StepCounter) -> Integers:
+    def radius(self, probability: float) -> int:
+        """Discrete Laplace noise is farther from 0 with at most that probability: P(|X| >= k) = 2 a^k/(1 + a).
+
+        >>> Measurement(gaussian=False, scale=1.0, loss=1.0).radius(0.05)  # 2 exp(-4)/(1 + exp(-1)) = 0.027
+        3
+        """
+        ratio = math.exp(-1.0 / self.scale)
+        return max(math.ceil(self.scale * math.log(2.0 / (probability * (1.0 + ratio))) * (1.0 + 1e-12)) - 1, 0)
+
+    def add_noise(self, counts: Integers, report: StepCounter | None = None) -> Integers:
         """Counts with noise. OpenDP works outside Python's lock, so threads share the work; each has its own noise."""
         opendp, make = load_opendp(), make_gaussian if self.gaussian else make_laplace
         pieces = [counts[start : start + COUNTS_AT_ONCE] for start in range(0, len(counts), COUNTS_AT_ONCE)]
@@ -56,10 +65,20 @@ class Measurement:
         try:
             for noisy in threads.map(lambda piece: make(opendp, self.scale)(piece.tolist()), pieces):
                 found.append(np.array(noisy, dtype=np.int64))
-                report.add(len(noisy))
+                if report is not None:
+                    report.add(len(noisy))
         finally:
             threads.shutdown(cancel_futures=True)
         return np.concatenate(found)
+
+
+def calibrate_sum(units: int, epsilon: float) -> Measurement:
+    """The discrete Laplace noise under which a whole number that one record moves by ``units`` costs at most epsilon.
+
+    >>> calibrate_sum(4, 0.5)
+    Measurement(gaussian=False, scale=8.0, loss=0.5)
+    """
+    return Measurement(False, *calibrate_laplace(units / epsilon, units, epsilon))
 
 
 def calibrate(mechanism: Mechanism) -> Measurement:

@@ -7,41 +7,39 @@ import hashlib
 import io
 import json
 import os
-import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from cellrisk.decide.policies import Policies
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import Mechanism
-from cellrisk.publish.releasing.loading import load_fields, read_guarantee
-from cellrisk.publish.releasing.saving import Pair, check_format, check_free, sidecar_of, write_files
+from cellrisk.publish.releasing.loading import load, read_guarantee
+from cellrisk.publish.releasing.published_totals import COUNT, PublishedTotals
+from cellrisk.publish.releasing.saving import check_format, check_free, sidecar_of, write_files
 from cellrisk.risk.ceilings import Ceiling, ceiling
-from cellrisk.system.results import Result
-from cellrisk.system.spreadsheets import SAFE_WORDS, starts_formula, write_frame
-from cellrisk.system.text import aligned, claim
+from cellrisk.system.results import Result, find_words
+from cellrisk.system.spreadsheets import starts_formula, write_frame
 from cellrisk.system.version import __version__
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from cellrisk.publish.releasing.covered_counts import CoveredCounts
+    from cellrisk.publish.releasing.count_grid import CountGrid
     from cellrisk.publish.releasing.measurement import Measurement
-    from cellrisk.publish.releasing.parents import Parents
-
-COUNT = "count"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Release(Result):
     """Counts with noise, made by `release`. They and everything printed with them may be published.
 
-    ``save`` writes them with a description beside them.
+    ``save`` writes them with a description beside them, and ``load`` reads both.
     """
+
+    wording: ClassVar[str] = "release"
 
     mechanism: Mechanism
     measurement: Measurement
@@ -68,7 +66,7 @@ class Release(Result):
     """What became of records outside the declared labels: "drop" or "error"."""
     disclosures: tuple[str, ...] = ()
     """What else was taken from the raw data, a sentence each."""
-    parents: Parents | None = None
+    parents: PublishedTotals | None = None
     """The published counts that these were made consistent with."""
     spreadsheet_safe: bool = False
     """Whether a CSV file has an apostrophe before texts that a spreadsheet would take for formulas."""
@@ -88,22 +86,6 @@ class Release(Result):
             raise InvalidInput("a dense release lists every count", got=f"{len(self.frame):,} of {self.domain_size:,}")
 
     @property
-    def headline(self) -> str:
-        """What was released, and with which guarantee."""
-        if self.description is not None:
-            return str(self.description["sentence"])
-        listed = (
-            f"All {self.domain_size:,}" if self.dense else f"{len(self.frame):,} positive ones of {self.domain_size:,}"
-        )
-        counts = f"{listed} counts of {self.sensitive} by {', '.join(self.quasi_identifiers)}, with noise"
-        if self.composed is None:
-            shown = "they add up to parent counts, and show them, whose guarantee is not known"
-            return f"{counts} ({self.mechanism.guarantee}). No guarantee is known for them: {shown}."
-        shown = "" if self.parents is None else ", that of the parent counts included"
-        covers = ", with exceptions that its description names" if self.says_more else ""
-        return f"{counts}: differentially private with {self.composed.guarantee}{shown}{covers}."
-
-    @property
     def composed(self) -> Mechanism | None:
         """A mechanism with the guarantee of the counts, that of the parents that they show included; None where that is
         not known."""
@@ -114,61 +96,29 @@ class Release(Result):
         return self.mechanism if self.parents is None else self.parents.compose(self.mechanism)
 
     @property
-    def says_more(self) -> bool:
-        """Whether the release tells something of the records that the guarantee does not cover."""
-        return bool(self.observed_levels or self.observed_cells_only or self.not_covered)
+    def exceptions(self) -> tuple[str, ...]:
+        """What the guarantee does not cover, a sentence each."""
+        return (*find_words("release").say_observed(self.observed_levels, self.observed_cells_only), *self.not_covered)
 
     @cached_property
     def ceiling(self) -> Ceiling | None:
-        """How often anybody at all would guess a person's value right after this release. It uses no data: the
-        mechanism, and the declared labels; where the labels are observed ones, it is that of two. None where the
-        guarantee of the parents is not known, or has a delta with that of the counts."""
-        made, declared = (
-            self.composed,
-            2 if self.sensitive in self.observed_levels else len(self.labels[self.sensitive]),
-        )
+        """The worst case for one record. It uses no data: the mechanism, and the declared labels; if the labels are
+        observed ones, it is that of two. None if the guarantee of the parents is not known, or has a delta with that of
+        the counts."""
+        made, observed = self.composed, self.sensitive in self.observed_levels
         if made is None or not (made.pure or not self.adjusted):
             return None
-        return ceiling(made, labels=max(declared, 2))
+        return ceiling(made, labels=2 if observed else max(len(self.labels[self.sensitive]), 2))
 
     @cached_property
     def statements(self) -> tuple[str, ...]:
         """What a reader of the counts has to know."""
-        if self.description is not None:
-            return tuple(self.description["statements"])
-        holds = "The guarantee" if self.composed else f"The noise alone has {self.mechanism.guarantee}, which"
-        said = [
-            f"{holds} holds for one record {self.mechanism.change}; it is weaker for a person with several "
-            "records, and another release from the same records adds its loss to this one.",
-            f"Each count got {self.measurement.distribution} noise of scale {self.measurement.scale:.6g}, sampled "
-            "exactly from secure random bits.",
-        ]
-        beside = " What the guarantee does not cover is not in this figure." if self.says_more else ""
-        alone = "alone" if self.parents is None else "and the parent counts that it shows"
-        if self.ceiling is not None:
-            said.append(f"{self.ceiling.of_two} That is for this release {alone}.{beside}")
-        said += say_observed(self.observed_levels, self.observed_cells_only)
-        said += self.left_out
-        said += self.not_covered
-        if self.parents is not None:
-            said.append(self.parents.statement)
-        elif self.clamp:
-            said.append(
-                f"Counts below {self.mechanism.threshold:g} after noise are released as zero, so counts near it, and "
-                "sums over many cells, are biased."
-            )
-        else:
-            said.append("Counts are unbiased; some are negative because of the noise.")
-        if not self.dense:
-            said.append("Counts of the domain that are not listed are zero.")
-        if self.excluded:
-            said.append(f"{self.excluded:,} combinations were declared impossible and are no part of the domain.")
-        return (*said, *filter(None, [self.formulas]))
+        return tuple(find_words("release").statements(self))
 
     @cached_property
     def formula_columns(self) -> tuple[str, ...]:
         """Columns with a name or a label that a spreadsheet would take for a formula. The labels are those of the
-        domain, whatever the rows hold; where the domain has none of its own, those that are released."""
+        domain, whatever the rows hold; if the domain has none of its own, those that are released."""
         found = []
         for name in (*self.quasi_identifiers, self.sensitive):
             labels = self.labels[name] if name in self.labels else self.frame[name].cat.categories
@@ -177,28 +127,9 @@ class Release(Result):
         return tuple(found)
 
     @property
-    def formulas(self) -> str | None:
-        """What has to be said of such columns, if there are any."""
-        if not self.formula_columns:
-            return None
-        what = f"texts of {', '.join(self.formula_columns)} that a spreadsheet would take for formulas"
-        if self.spreadsheet_safe:
-            return f"In a CSV file of these counts an apostrophe stands before {what}."
-        return f"A CSV file of these counts holds {what}: {SAFE_WORDS}."
-
-    @property
-    def left_out(self) -> tuple[str, ...]:
-        """Which records are not in the counts; the same words whether there are such records or not."""
-        reasons = "with a missing value where none was declared, or in a combination that was declared impossible"
-        return tuple(say_left_out(self.missing, self.outside, reasons))
-
-    @property
     def not_covered(self) -> tuple[str, ...]:
         """What was taken from the raw data without noise, beside labels and cells that are the observed ones."""
-        if self.description is not None:
-            return tuple(self.description["not_covered"])
-        shown = () if self.parents is None else self.parents.not_covered
-        return (*say_gates("release", self.missing, self.outside), *self.disclosures, *shown)
+        return tuple(find_words("release").not_covered(self))
 
     def _numbers(self) -> pd.DataFrame:
         """One row a count."""
@@ -228,7 +159,7 @@ class Release(Result):
                 "even_two": self.ceiling.even_two,
                 "even": self.ceiling.even if declared else None,
                 "labels": self.ceiling.labels if declared else None,
-                "sentence": self.ceiling.of_two,
+                "sentence": find_words("release").say_ceiling(self),
             },
             "quasi_identifiers": list(self.quasi_identifiers),
             "sensitive": self.sensitive,
@@ -270,7 +201,7 @@ class Release(Result):
         path
             The file of the counts, .parquet or .csv.
         """
-        return Release(**load_fields(path))
+        return load(path, Release)
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> Path:
         """Writes the counts as ``.parquet`` or ``.csv``, and their description as JSON beside them: both or neither.
@@ -287,8 +218,7 @@ class Release(Result):
         target = self.check_place(path, force)
         content = self.encode(target.suffix.lower())
         described = self.describe_file(target.name, content).encode("utf-8")
-        pair = Pair(target, secrets.token_hex(8))
-        return write_files(pair, {sidecar_of(target).name: described, target.name: content}, force=force)
+        return write_files(target, {sidecar_of(target).name: described, target.name: content}, force=force)
 
     def check_place(self, path: str | os.PathLike[str], force: bool) -> Path:
         """Refuses a place where it cannot be saved, or where it would replace the parents that it adds up to.
@@ -323,41 +253,8 @@ class Release(Result):
         self.frame.to_parquet(buffer, index=False)
         return buffer.getvalue()
 
-    def _paragraphs(self) -> list[str]:
-        rows = [
-            ["mechanism", self.mechanism.name],
-            ["neighbours", self.mechanism.neighbours],
-            [f"loss by OpenDP ({self.measurement.unit})", claim(self.measurement.loss)],
-            ["counts in the domain", f"{self.domain_size:,}"],
-            ["counts listed", f"{len(self.frame):,}"],
-        ]
-        obeyed = [self.policies.describe()] if self.policies else []
-        return [aligned(rows[0], rows[1:]), "\n".join(self.statements), *obeyed]
 
-
-def say_observed(levels: Sequence[str], cells_only: bool) -> list[str]:
-    """What the guarantee does not cover, where cells or labels are those that occur."""
-    uncovered = "the guarantee does not cover which"
-    cells = f"Only combinations of quasi-identifiers that occur in the records got noise: {uncovered} cells exist."
-    labels = f"The labels of {', '.join(levels)} are those that occur in the records: {uncovered} values exist."
-    return [cells] * bool(cells_only) + [labels] * bool(levels)
-
-
-def say_left_out(missing: str, outside: str, reasons: str) -> list[str]:
-    """Which records are left out, by the rules for missing values and for records outside the declared labels."""
-    dropped = "Records with a missing value in one of the columns are left out."
-    strangers = "Records outside the declared labels are left out: with a value that is not among them,"
-    return [dropped] * (missing == "drop") + [f"{strangers} {reasons}."] * (outside == "drop")
-
-
-def say_gates(what: str, missing: str, outside: str) -> list[str]:
-    """Which rules had to be kept by every record, so that they decided whether there is a release, or a figure."""
-    gate = f"Whether there is a {what} was found from the data, which the guarantee does not cover"
-    rules = (("records with a missing value", missing), ("records outside the declared labels", outside))
-    return [f"{gate}: {records} were not allowed." for records, rule in rules if rule == "error"]
-
-
-def build_frame(grid: CoveredCounts, places: Any, counts: Any) -> pd.DataFrame:
+def build_frame(grid: CountGrid, places: Any, counts: Any) -> pd.DataFrame:
     """Labels and counts as a frame; a label that is not declared is in it only where a row has it."""
     import pandas as pd
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,35 +12,23 @@ from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.noise.mechanisms import mechanism as read_mechanism
 from cellrisk.publish.scenarios import SCENARIOS, Scenario
-from cellrisk.publish.simulation.attacks import FigureAttackers, FigureEstimate
-from cellrisk.publish.simulation.comparison import Comparison, SimulatedDifference
-from cellrisk.publish.simulation.releases import CountLaw, NoisyCounts, Post, Releases
-from cellrisk.publish.simulation.simulation_result import Estimate, Exposed, Simulation, summarise_scenarios
-from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, Belief, why_unknown
+from cellrisk.publish.simulation.attacks import InformedAttacker
+from cellrisk.publish.simulation.comparison import Comparison, Estimate
+from cellrisk.publish.simulation.drawing import NoisyRelease, Post, ReleaseLaw, Releases
+from cellrisk.publish.simulation.simulation_result import Simulation, summarise_scenarios
+from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, CountPrior, why_unknown
 from cellrisk.risk.figures import Attacker
-from cellrisk.risk.measures import MEASURES
-from cellrisk.risk.priors import USUAL_PRIORS, Priors, takes_priors
 from cellrisk.system.checks import MOST_RELEASES, require_whole_number
+from cellrisk.system.choices import MechanismName, Neighbours
 from cellrisk.system.progress import Progress, StepCounter
-from cellrisk.system.words import MeasureName, MechanismName, Neighbours, choose_words
 
 if TYPE_CHECKING:
-    from cellrisk.counts.table import Attribute, FrequencyTable
+    from cellrisk.counts.table import FrequencyTable
+    from cellrisk.publish.releasing.domain import Rule
 
-__all__ = [
-    "SCENARIOS",
-    "Comparison",
-    "Estimate",
-    "Exposed",
-    "FigureEstimate",
-    "Scenario",
-    "SimulatedDifference",
-    "Simulation",
-    "simulate",
-]
+__all__ = ["SCENARIOS", "Comparison", "Scenario", "Simulation", "simulate"]
 
 
-@takes_priors
 def simulate(
     table: FrequencyTable,
     mechanism: Mechanism | MechanismName = USUAL_MECHANISM,
@@ -49,22 +37,24 @@ def simulate(
     delta: float | None = None,
     neighbours: Neighbours | None = None,
     threshold: float | None = None,
-    measures: MeasureName | Sequence[MeasureName] = ("local",),
     releases: int = 1000,
     seed: int = 0,
     sensitive: str | None = None,
     post: Post | None = None,
-    priors: Priors = USUAL_PRIORS,
+    parents: Any = None,
+    parent_count: str | None = None,
+    exclude: Sequence[Rule] = (),
+    may_be_missing: str | Sequence[str] = (),
     certainty: float | Sequence[float] = USUAL_CERTAINTY,
-    belief: str | Belief | Mapping[str, str | Belief] = USUAL_BELIEF,
+    belief: str | CountPrior | Mapping[str, str | CountPrior] = USUAL_BELIEF,
     progress: Progress | None = None,
 ) -> Simulation:
     """What do attackers find in simulated releases of this table?
 
     Noise on each count of the non-empty cells times the levels, rounded, zero below the threshold; then the attackers
     of `cellrisk.publish.simulation.attacks` read the release. Every number is an estimate, the mean over the releases,
-    with its standard error. No formula of a risk is used, so this is a check on all of them, and the only answer where
-    ``post`` changes the release.
+    with its standard error. No formula of a risk is used, so this is a check on the local risk, on every attack and on
+    the figures to decide by, and the only answer if ``post`` or ``parents`` change the release.
 
     Parameters
     ----------
@@ -74,25 +64,20 @@ def simulate(
         An object, such as `Geometric`, or its name, with ``epsilon`` beside it.
     epsilon, delta, neighbours, threshold
         Those of a mechanism that is named.
-    measures
-        "local" keeps the table's counts; it is always among them, for people and scenarios come from it. The others
-        ("expected", "shrinkage", "marginal", "marginal_shrinkage") draw the counts anew for each release, as they are
-        defined, and are told by the homogeneity attack alone.
     releases, seed
-        How many, from 2 on, and where the draws begin: each measure has its own stream, so its results do not depend on
-        which others are chosen. Chunks have a fixed size, so results do not depend on memory or processors.
+        How many, from 2 on, and where the draws begin. Results do not depend on memory or processors.
     sensitive
-        Which sensitive attribute; may be left out where the table has one.
+        Which sensitive attribute; may be left out if the table has one.
     post
         What is done to a release before it is published, such as a consistency step. It is called with an array of
         shape (some releases, cells, levels), whole numbers as floats, cells in the order of ``table.cells(sensitive)``
         and levels in theirs, and returns non-negative numbers in the same shape.
-    priors
-        As in `assess`.
+    parents, parent_count, exclude, may_be_missing
+        As in `release`: simulates counts made consistent with published totals. The totals are taken as they are
+        published, so only the noise of this release varies.
     certainty, belief
-        Those of the attacker who does the mathematics, as in `assess`. Where nothing is done to the releases, two more
-        attackers read them: one leaves out each record in turn under the same noise (caused), and one names whatever
-        he is sure of (right, named).
+        Those of the informed attacker, as in `assess`. If nothing is done to the releases, this attacker reads them
+        (right, named), and each record is left out in turn under the same noise (caused).
     progress
         Called now and then with the share that is done.
 
@@ -102,60 +87,75 @@ def simulate(
     >>> estimate = found.value(form="exact")
     >>> round(estimate.mean, 4), round(estimate.standard_error, 4)  # assess: 0.034845
     (0.0324, 0.0016)
+
+    Published totals can raise the risk and lower it. They carry information on the noise: of two labels under their own
+    total, half the difference of the noises is left, so the risk moves towards that without noise, up if a cell is
+    homogeneous and down if it is not. And no cell shows nothing any more, which raises the risk at small epsilon. A
+    cell (3, 0) under its own total, and by itself:
+
+    >>> import pandas as pd
+    >>> cell = pd.DataFrame({"x": "cell", "y": ["a", "b"], "n": [3, 0]})
+    >>> table = cr.tabulate(cell, "x", "y", levels={"y": ["a", "b"]}, count="n")
+    >>> total = pd.DataFrame({"x": ["cell"], "count": [3]})
+    >>> found = simulate(table, epsilon=0.1, parents=total, releases=4000).value()
+    >>> round(found.mean, 2), round(found.standard_error, 3), round(cr.assess(table, epsilon=0.1).value(), 2)
+    (0.53, 0.008, 0.32)
     """
     require_table(table)
-    names = choose_words("measure", measures, tuple(MEASURES))
     mechanism = read_mechanism(mechanism, epsilon=epsilon, delta=delta, neighbours=neighbours, threshold=threshold)
-    require_whole_number("releases", releases, 2, MOST_RELEASES)
-    require_whole_number("seed", seed, 0)
+    number, first = require_whole_number("releases", releases, 2, MOST_RELEASES), require_whole_number("seed", seed, 0)
     if post is not None and not callable(post):
         raise InvalidInput("post must be a function", got=type(post).__name__, allowed="from releases to releases")
-    attribute = table.attribute(sensitive)
-    names = tuple(dict.fromkeys(("local", *names)))
-    fitted = priors.fit(attribute, names)
-    cells = table.cells(attribute.name)
-    size = None if post is None else cells.n_cells * len(cells.levels)  # post looks at all cells
-    drawn = Releases(cells, NoisyCounts(mechanism, post, size), int(releases))
-    attackers = _find_attackers(attribute, mechanism, int(releases), Attacker.of(certainty, belief))
-    report = StepCounter(progress, drawn.steps * len(names))
-    outcomes = {
-        name: drawn.attack(
-            CountLaw(name, fitted.prior, fitted.sizes),
-            _stream(int(seed), name),
-            report,
-            attackers if name == "local" and post is None else None,
+    attribute, attacker, informed = table.attribute(sensitive), Attacker.of(certainty, belief), None
+    law: ReleaseLaw
+    if parents is not None:
+        from cellrisk.publish.simulation.constrained import constrain
+
+        if post is not None:
+            raise InvalidInput("counts that add up to parents are simulated without post", fix="leave one of them out")
+        declared = {"exclude": exclude, "may_be_missing": may_be_missing}
+        cells, law = constrain(table, mechanism, attribute.name, parents, parent_count, **declared)
+        generator = np.random.default_rng(first)
+    else:
+        if parent_count is not None or exclude or may_be_missing:
+            raise InvalidInput(
+                "parent_count, exclude and may_be_missing are those of a release with parents", fix="name the parents"
+            )
+        cells = table.cells(attribute.name)
+        size = None if post is None else cells.n_cells * len(cells.levels)  # post looks at all cells
+        law = NoisyRelease(mechanism, post, size)
+        generator = np.random.default_rng(np.random.SeedSequence(first, spawn_key=(0,)))
+    if parents is None and post is None:
+        unknown = why_unknown(attribute)
+        prior = None if unknown else attacker.believe(attribute)
+        informed = InformedAttacker(
+            mechanism.channel, number, attacker.certainties, prior, attribute.vectors, unknown=unknown
         )
-        for name in names
-    }
+    drawn = Releases(cells, law, number)
+    found = drawn.attack(
+        generator, StepCounter(progress, drawn.steps), own_record=informed is not None, informed=informed
+    )
     estimates = [
-        Estimate.of(name, attack, form, None if MEASURES[name].one_number else weights, values)
-        for name in names
-        for (attack, form, weights), values in outcomes[name].shares.items()
-        if weights == "uniform" or not MEASURES[name].one_number
+        Estimate.of({"measure": "local", "attack": attack, "form": form, "weights": weights}, values)
+        for (attack, form, weights), values in found.shares.items()
     ]
+    figures = []
+    if informed is not None:
+        figures.append(Estimate.of({"figure": "caused", "certainty": None}, found.caused))
+    if informed is not None and informed.unknown is None:
+        for sure, right, named in zip(informed.certainties, informed.right, informed.named, strict=True):
+            figures.append(Estimate.of({"figure": "right", "certainty": sure}, right))
+            figures.append(Estimate.of({"figure": "named", "certainty": sure}, named))
     return Simulation(
         table=table,
         mechanism=mechanism,
         sensitive=attribute.name,
-        releases=int(releases),
-        seed=int(seed),
-        post_processed=post is not None,
+        releases=number,
+        seed=first,
+        post_processed=informed is None,
         estimates=tuple(estimates),
-        exposed=outcomes["local"].exposed,
-        scenarios=summarise_scenarios(outcomes["local"].scenarios, attribute.profiles.n_cells),
-        fitted=fitted,
-        figures=() if post is not None else attackers.estimates(),
-        unknown=None if post is not None else attackers.unknown,
-        belief=attackers.belief,
+        exposed=found.exposed,
+        scenarios=summarise_scenarios(found.scenarios, cells.n_cells),
+        figures=tuple(figures),
+        unknown=None if informed is None else informed.unknown,
     )
-
-
-def _find_attackers(attribute: Attribute, mechanism: Mechanism, releases: int, attacker: Attacker) -> FigureAttackers:
-    unknown = why_unknown(attribute)
-    belief = None if unknown else attacker.believe(attribute)
-    return FigureAttackers(mechanism, releases, attacker.certainties, belief, attribute.vectors, unknown)
-
-
-def _stream(seed: int, measure: str) -> np.random.Generator:
-    """A stream of random numbers for one measure, independent of the streams of the others."""
-    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(tuple(MEASURES).index(measure),)))

@@ -1,70 +1,42 @@
-"""`simulate_perturbation`: whole publications drawn row by row, a second opinion on what a perturbation gives away."""
+"""`simulate_perturbation`: whole publications drawn row by row, a second opinion on the figures of a perturbation."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from cellrisk.counts.table import require_table
-from cellrisk.errors import InvalidInput
 from cellrisk.noise.perturbations import Perturbation, read_perturbation
-from cellrisk.publish.simulation.attacks import delete_one, mean_and_error
-from cellrisk.publish.simulation.releases import CountLaw, Releases
+from cellrisk.publish.simulation.comparison import Difference
+from cellrisk.publish.simulation.drawing import PerturbedRelease, Releases
+from cellrisk.risk.caused import caused_shares
 from cellrisk.risk.measures import Local
 from cellrisk.risk.people import count_people
 from cellrisk.risk.perturbed.equal_risk import find_distance
-from cellrisk.risk.perturbed.figures import sum_caused
 from cellrisk.system.arrays import Floats
 from cellrisk.system.checks import MOST_RELEASES, require_whole_number
 from cellrisk.system.progress import StepCounter
 from cellrisk.system.results import Result
-from cellrisk.system.text import CURATOR_NOTE, aligned, number_of, say_error
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
-
-FIGURES = ("people exposed", "people given away by their own record", "cells showing a true value alone", "distance")
-
-
-@dataclass(frozen=True)
-class SimulatedFigure:
-    """One figure over the draws, beside the exact one."""
-
-    figure: str
-    mean: float
-    standard_error: float
-    exact: float
-
-    @property
-    def z(self) -> float | None:
-        """By how many standard errors it differs; None where it does not vary."""
-        return (self.mean - self.exact) / self.standard_error if self.standard_error > 0 else None
 
 
 @dataclass(frozen=True, repr=False)
 class PerturbedSimulation(Result):
     """The answer of `simulate_perturbation`."""
 
+    wording: ClassVar[str] = "perturbed_simulation"
+
     perturbation: Perturbation
     sensitive: str
     publications: int
     seed: int
-    figures: tuple[SimulatedFigure, ...]
-
-    def __post_init__(self) -> None:
-        if tuple(each.figure for each in self.figures) != FIGURES:
-            raise InvalidInput("a simulation of a perturbation has one row for each figure")
-
-    @property
-    def headline(self) -> str:
-        exposed = self.figures[0]
-        return (
-            f"In {number_of(self.publications, 'simulated publication')} with {self.perturbation.name}, "
-            f"{number_of(exposed.mean, 'person')} had their {self.sensitive} read off correctly on average (standard "
-            f"error: {say_error(exposed.standard_error)}); computed exactly, {exposed.exact:,.1f}."
-        )
+    figures: tuple[Difference, ...]
+    """People exposed, people revealed because of their own record, cells that show a true value alone, and the
+    distance: computed exactly, and simulated."""
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -77,20 +49,16 @@ class PerturbedSimulation(Result):
         }
 
     def _numbers(self) -> list[dict[str, Any]]:
-        return [{**vars(each), "z": each.z} for each in self.figures]
-
-    def _paragraphs(self) -> list[str]:
-        rows = [
-            [
-                each.figure,
-                f"{each.mean:,.4f}",
-                say_error(each.standard_error),
-                f"{each.exact:,.4f}",
-                "-" if each.z is None else f"{each.z:+.1f}",
-            ]
-            for each in self.figures
+        return [
+            {
+                **row.name,
+                "mean": row.simulated,
+                "standard_error": row.standard_error,
+                "exact": row.assessed,
+                "z": 0.0 - row.z if row.standard_error > 0 else None,
+            }
+            for row in self.figures
         ]
-        return [aligned(["figure", "simulated", "standard error", "exact", "z"], rows), CURATOR_NOTE]
 
 
 def simulate_perturbation(
@@ -103,9 +71,9 @@ def simulate_perturbation(
 ) -> PerturbedSimulation:
     """What does the homogeneity attack find in simulated publications of this table?
 
-    Every count is drawn from its row, on its own; nothing of the formulas is used for the draws. The people given away
-    by their own record are those exposed less those who would be in a table with one record of theirs left out, each
-    drawn with the same random number.
+    Every count is drawn from its row, on its own; nothing of the formulas is used for the draws. The people revealed
+    because of their own record are those exposed less those who would be in a table with one record of theirs left out,
+    each drawn with the same random number.
 
     Parameters
     ----------
@@ -116,12 +84,12 @@ def simulate_perturbation(
     releases, seed
         How many publications, from 2 on, and where the draws begin.
     sensitive
-        May be left out where the table has one sensitive attribute.
+        May be left out if the table has one sensitive attribute.
 
     >>> import cellrisk as cr
     >>> table = cr.tabulate(cr.datasets.adult_as_published(), ["age", "sex"], "income", bins={"age": 5})
     >>> found = simulate_perturbation(table, "suppress-below:10,round:5", releases=3)
-    >>> found.figures[0].mean == found.figures[0].exact
+    >>> found.figures[0].simulated == found.figures[0].assessed
     True
     """
     require_table(table)
@@ -131,54 +99,16 @@ def simulate_perturbation(
     attribute = table.attribute(sensitive)
     profiles = attribute.profiles
     made.check_reach(max(int(block.counts.max()) for block in profiles.blocks))
-    channel = made.channel
-    local = float(Local().average(profiles, channel, ("exact",))["exact", "uniform"][0])
-    people = count_people(profiles, made.channel)
-    exact = (people.mean, sum_caused(profiles, made), local * profiles.n_cells, find_distance(profiles, made))
-    drawn = Releases(table.cells(attribute.name), PerturbedCounts(made), number)
-    reader = Differences(np.zeros(number), np.zeros(number))
-    outcomes = drawn.attack(CountLaw("local", None, None), generator, StepCounter(None, drawn.steps), reader)
-    shown = outcomes.shares["homogeneity", "exact", "uniform"] * profiles.n_cells
-    numbers = (outcomes.exposed.astype(np.float64), reader.caused, shown, reader.moved / (2.0 * profiles.n_records))
-    figures = tuple(
-        SimulatedFigure(name, *mean_and_error(values), float(true))
-        for name, values, true in zip(FIGURES, numbers, exact, strict=True)
-    )
+    drawn = Releases(table.cells(attribute.name), PerturbedRelease(made), number)
+    found = drawn.attack(generator, StepCounter(None, drawn.steps), own_record=True)
+    shown = found.shares["homogeneity", "exact", "uniform"] * profiles.n_cells
+    local = float(Local().average(profiles, made.channel, ("exact",))["exact", "uniform"][0])
+    caused = float(caused_shares(profiles, made.channel)[0])
+    rows: list[tuple[str, Floats, float]] = [
+        ("people exposed", found.exposed.astype(np.float64), count_people(profiles, made.channel).mean),
+        ("people given away by their own record", found.caused, caused * profiles.n_records),
+        ("cells showing a true value alone", shown, local * profiles.n_cells),
+        ("distance", found.moved / (2.0 * profiles.n_records), find_distance(profiles, made.channel)),
+    ]
+    figures = tuple(Difference.of({"figure": name}, float(exact), values) for name, values, exact in rows)
     return PerturbedSimulation(made, attribute.name, number, int(seed), figures)
-
-
-@dataclass(frozen=True, eq=False)
-class PerturbedCounts:
-    """Publications of which each count is drawn from its row, with one random number for each."""
-
-    made: Perturbation
-    size: None = None
-
-    def publish(
-        self, counts: Floats, releases: int, generator: np.random.Generator, lessen: bool
-    ) -> tuple[Floats, Floats]:
-        uniform = generator.random((len(counts), releases, counts.shape[2]))
-        every = np.broadcast_to(counts, uniform.shape)
-        return self._choose(every, uniform), self._choose(np.maximum(every - 1.0, 0.0), uniform)
-
-    def _choose(self, counts: Floats, uniform: Floats) -> Floats:
-        """Each count as the value at which its row's sums pass its random number."""
-        published = np.zeros_like(uniform)
-        for count in np.unique(counts).tolist():
-            values, chances = self.made.row(int(count))
-            chosen = counts == count
-            places = np.searchsorted(np.cumsum(chances), uniform[chosen], side="right")
-            published[chosen] = values[np.minimum(places, len(values) - 1)]
-        return published
-
-
-@dataclass(frozen=True, eq=False)
-class Differences:
-    """People given away by their own record, and the sum of all differences of counts, in each publication."""
-
-    caused: Floats
-    moved: Floats
-
-    def read(self, some: slice, counts: Floats, released: Floats, lessened: Floats) -> None:
-        self.caused[some] += delete_one(released, lessened, counts)
-        self.moved[some] += np.abs(released - counts).sum(axis=(0, 2))

@@ -1,34 +1,32 @@
-"""The answer of `simulate`: a sentence, tables, a frame, a document, and a comparison with an assessment."""
+"""The answer of `simulate`: estimates with their errors, and a comparison with an assessment."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.noise.mechanisms import Mechanism
-from cellrisk.publish.scenarios import Scenario, check_scenarios
-from cellrisk.publish.simulation.attacks import FigureEstimate, mean_and_error
+from cellrisk.publish.scenarios import Scenario
+from cellrisk.publish.simulation.attacks import mean_and_error
 from cellrisk.publish.simulation.comparison import (
     LARGEST_CHANCE_Z,
     Comparison,
+    Difference,
+    Estimate,
     ExpectedSpread,
-    SimulatedDifference,
     compare_figures,
 )
 from cellrisk.risk.assessment import Assessment
 from cellrisk.risk.attacks import ATTACKS, choose_risks
-from cellrisk.risk.certainty import Belief
-from cellrisk.risk.measures import MEASURES, WEIGHTS
-from cellrisk.risk.priors import Fitted
-from cellrisk.system.arrays import Floats, Integers
+from cellrisk.risk.measures import WEIGHTS
+from cellrisk.system.arrays import Integers
+from cellrisk.system.choices import require_word
 from cellrisk.system.results import Result
-from cellrisk.system.text import CURATOR_NOTE, aligned, number_of, of_people, say_error
-from cellrisk.system.words import require_word
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
@@ -38,29 +36,8 @@ FORMS = ("exact", "tight")
 
 
 @dataclass(frozen=True)
-class Estimate:
-    """One simulated number: the mean over releases, and its standard error."""
-
-    measure: str
-    attack: str
-    form: str
-    weights: str | None
-    mean: float
-    standard_error: float
-
-    @staticmethod
-    def of(measure: str, attack: str, form: str, weights: str | None, values: Floats) -> Estimate:
-        """The estimate from one value a release; the standard error is their deviation over the root of their number.
-
-        >>> Estimate.of("local", "homogeneity", "tight", "records", np.array([0.1, 0.3])).mean
-        0.2
-        """
-        return Estimate(measure, attack, form, weights, *mean_and_error(values))
-
-
-@dataclass(frozen=True)
 class Exposed:
-    """How many people's values were read off correctly by the homogeneity attack, over the releases."""
+    """How many people's values the homogeneity attack outputs correctly, over the releases."""
 
     mean: float
     standard_error: float
@@ -88,6 +65,8 @@ class Exposed:
 class Simulation(Result):
     """What attackers found in simulated releases. Made by `simulate`; prints as a sentence and two tables."""
 
+    wording: ClassVar[str] = "simulation"
+
     table: FrequencyTable
     mechanism: Mechanism
     sensitive: str
@@ -97,52 +76,40 @@ class Simulation(Result):
     """Whether something was done to the releases before they were attacked."""
     estimates: tuple[Estimate, ...]
     exposed: Integers
-    """For each release, the people whose value the homogeneity attack read off correctly."""
+    """For each release, the people whose value the homogeneity attack outputs correctly."""
     scenarios: tuple[Scenario, ...]
     """The shares of cells in the eight scenarios; they add up to 1."""
-    fitted: Fitted
-    """The priors of the measures that need them."""
-    figures: tuple[FigureEstimate, ...] = ()
+    figures: tuple[Estimate, ...] = ()
     """The figures to decide by, in people; none of post-processed releases."""
     unknown: str | None = None
-    """Why the attacker who does the mathematics was not simulated."""
-    belief: Belief | None = None
-
-    def __post_init__(self) -> None:
-        if self.exposed.shape != (self.releases,):
-            raise InvalidInput("a simulation needs a number of people for each release", got=self.exposed.shape)
-        check_scenarios(self.scenarios)
+    """Why the informed attacker was not simulated."""
 
     def value(
-        self,
-        measure: str = "local",
-        form: str = "tight",
-        weights: str | None = "records",
-        attack: str = "homogeneity",
+        self, measure: str = "local", form: str = "tight", weights: str = "records", attack: str = "homogeneity"
     ) -> Estimate:
         """One number with its standard error.
 
         Parameters
         ----------
-        measure, form, weights
-            The words of the risk, as in `assess`; marginal shrinkage has no weights.
-        attack
-            As in `assess`.
+        measure, form, weights, attack
+            The words of the risk, as in `assess`; only the local measure is simulated.
         """
-        require_word("measure", measure, tuple(MEASURES))
+        require_word("measure", measure, ("local",))
         require_word("form", form, FORMS)
+        require_word("weights", weights, WEIGHTS)
         require_word("attack", attack, ATTACKS)
-        if weights is not None:
-            require_word("weights", weights, WEIGHTS)
-        weighting = None if MEASURES[measure].one_number else weights
-        for row in self.estimates:
-            if (row.measure, row.form, row.weights, row.attack) == (measure, form, weighting, attack):
-                return row
-        raise UnknownName(
-            "that risk was not simulated",
-            got=f"measure {measure}, form {form}, weights {weights}, attack {attack}",
-            fix="add it to measures= of simulate; plurality and proportional have the tight form of the local measure",
-        )
+        found = self._find(measure, attack, form, weights)
+        if found is None:
+            raise UnknownName(
+                "that risk was not simulated",
+                got=f"form {form}, attack {attack}",
+                fix="ask for the tight form, which plurality and proportional have",
+            )
+        return found
+
+    def _find(self, *words: str | None) -> Estimate | None:
+        """The estimate of a measure, attack, form and weights."""
+        return next((row for row in self.estimates if tuple(row.name.values()) == words), None)
 
     @cached_property
     def people(self) -> Exposed:
@@ -158,40 +125,28 @@ class Simulation(Result):
         """
         if not isinstance(assessment, Assessment):
             raise InvalidInput("compare needs an assessment", got=type(assessment).__name__, fix="make it with assess")
-        theirs = assessment.table.attribute(self.sensitive).profiles
-        if not theirs.equals(self.table.attribute(self.sensitive).profiles):
+        attribute = assessment.table.attribute(self.sensitive)
+        if not attribute.profiles.equals(self.table.attribute(self.sensitive).profiles):
             raise InvalidInput("the assessment is of another table", fix="assess the table that was simulated")
-        simulated = {(row.measure, row.attack, row.form, row.weights): row for row in self.estimates}
         differences = []
-        channel = assessment.mechanism.channel
         for risk in assessment.risks:
-            key = (risk.measure, risk.attack, risk.form, risk.weights)
-            if risk.sensitive == self.sensitive and key in simulated:
-                row = simulated[key]
-                error, allowed = row.standard_error, LARGEST_CHANCE_Z * row.standard_error
-                if not self.post_processed:
-                    asked = choose_risks(risk.attack, risk.measure, risk.form)
-                    [measure] = asked.make(assessment.fitted[self.sensitive].measure)
-                    spread = ExpectedSpread.of(theirs, measure, risk.form, risk.weights, channel)
-                    error, allowed = spread.standard_error(self.releases), spread.allowed(self.releases)
-                differences.append(SimulatedDifference(*key, risk.risk, row.mean, error, allowed))
+            row = self._find(risk.measure, risk.attack, risk.form, risk.weights)
+            if risk.sensitive != self.sensitive or row is None:
+                continue
+            errors = row.standard_error, LARGEST_CHANCE_Z * row.standard_error
+            if not self.post_processed:
+                asked = choose_risks(risk.attack, risk.measure, risk.form)
+                [measure] = asked.make(assessment.fitted[self.sensitive].measure)
+                channel = assessment.mechanism.channel
+                spread = ExpectedSpread.of(attribute.profiles, measure, risk.form, risk.weights, channel)
+                errors = spread.errors(self.releases)
+            differences.append(Difference(row.name, risk.risk, row.mean, *errors))
         (figures,) = (each for each in assessment.figures if each.sensitive == self.sensitive)
-        compared = compare_figures(assessment.table.attribute(self.sensitive), figures, self.figures, self.releases)
+        compared = compare_figures(attribute, figures, self.figures, self.releases)
         return Comparison(tuple(differences), self.releases, self.post_processed, tuple(compared), self.unknown)
 
-    @property
-    def headline(self) -> str:
-        """What a curator can repeat: how many people the simulated releases exposed."""
-        mechanism, people, records = self.mechanism, self.people, self.table.n_records
-        at, processed = ("With noise of", "post-processed ") if self.post_processed else ("At", "")
-        return (
-            f"{at} {mechanism.guarantee}, {self.releases:,} simulated {processed}releases let "
-            f"{of_people(people.mean, records)} have their {self.sensitive} read off the table correctly on average, "
-            f"{people.low:,} to {people.high:,} in 95% of releases."
-        )
-
     def _numbers(self) -> list[dict[str, Any]]:
-        return [{"sensitive": self.sensitive, **vars(row)} for row in self.estimates]
+        return [{"sensitive": self.sensitive, **row.to_dict()} for row in self.estimates]
 
     def to_dict(self) -> dict[str, Any]:
         """The simulation for machines: JSON-ready values."""
@@ -202,60 +157,16 @@ class Simulation(Result):
             "releases": self.releases,
             "seed": self.seed,
             "post_processed": self.post_processed,
-            "estimates": [vars(row) for row in self.estimates],
+            "estimates": [row.to_dict() for row in self.estimates],
             "people": vars(self.people),
             "scenarios": [
-                {**vars(each), "original": each.original, "released": each.released, "exposes": each.exposes}
-                for each in self.scenarios
+                {**vars(row), "original": row.original, "released": row.released, "exposes": row.exposes}
+                for row in self.scenarios
             ],
-            "fitted": self.fitted.to_dict(),
-            "figures": [vars(row) for row in self.figures],
+            "figures": [row.to_dict() for row in self.figures],
             **({} if self.unknown is None else {"certainty_unknown": self.unknown}),
             "headline": self.headline,
         }
-
-    def _paragraphs(self) -> list[str]:
-        drawn = (
-            f"Estimates from {self.releases:,} simulated releases of {number_of(self.table.n_cells, 'cell')}, seed "
-            f"{self.seed}; {self.mechanism.name}, noise scale {self.mechanism.scale:.4g}"
-        )
-        risks = [
-            [row.measure, row.attack, row.form, row.weights or "-", f"{row.mean:.4f}", say_error(row.standard_error)]
-            for row in self.estimates
-        ]
-        scenarios = [
-            [f"{each.number}", each.original, each.released, f"{each.share:.4f}", say_error(each.standard_error)]
-            for each in self.scenarios
-        ]
-        risk_table = aligned(["measure", "attack", "form", "weights", "risk", "standard error"], risks, left=4)
-        scenario_table = aligned(
-            ["scenario", "the cell holds", "its release shows", "share of cells", "standard error"], scenarios, left=3
-        )
-        return [
-            "\n".join([drawn, risk_table, *self.fitted.describe()]),
-            *self._show_figures(),
-            scenario_table,
-            CURATOR_NOTE,
-        ]
-
-    def _show_figures(self) -> list[str]:
-        if not self.figures:
-            return []
-        words = {
-            "caused": "read off only with their own record (caused)",
-            "right": "named rightly",
-            "named": "named, rightly or not",
-        }
-        rows = [
-            [
-                words[row.figure] + ("" if row.certainty is None else f", {100 * row.certainty:g}% sure or more"),
-                f"{row.mean:,.1f}",
-                say_error(row.standard_error),
-            ]
-            for row in self.figures
-        ]
-        unknown = f"\nWhat an attacker could be sure of was not simulated: {self.unknown}." if self.unknown else ""
-        return [aligned(["people", "mean", "standard error"], rows) + unknown]
 
 
 def summarise_scenarios(cells: Integers, n_cells: int) -> tuple[Scenario, ...]:

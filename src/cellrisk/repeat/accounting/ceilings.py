@@ -28,7 +28,7 @@ from cellrisk.risk.ceilings import (
     ceiling,
     find_success,
     require_labels,
-    rounded_likelihoods,
+    step_likelihoods,
     succeed,
 )
 from cellrisk.system.arrays import Floats
@@ -360,7 +360,7 @@ def _list_likelihoods(losses: Sequence[Loss], rounded: bool) -> Likelihoods | No
         moved = 1 if neighbours == "add-remove" else 2
         if event.kind not in listable or event.sensitivity != 1 or event.number != moved:
             return None
-        one = rounded_likelihoods(KINDS[event.kind](float(event.scale or 0.0)))
+        one = step_likelihoods(KINDS[event.kind](float(event.scale or 0.0)))
         if one is None or len(log_ratio) * len(one.log_ratio) > MOST_ATOMS:
             return None
         log_ratio = np.add.outer(log_ratio, one.log_ratio).ravel()
@@ -373,7 +373,7 @@ def _list_likelihoods(losses: Sequence[Loss], rounded: bool) -> Likelihoods | No
 
 def bound_odds(losses: Sequence[Loss]) -> float | None:
     """The odds factors of pure losses multiply; others bound none."""
-    if any(loss.flavour != "pure" for loss in losses):
+    if any(loss.dp_definition != "pure" for loss in losses):
         return None
     counted = math.fsum((2.0 if loss.neighbours == "add-remove" else 1.0) * (loss.epsilon or 0.0) for loss in losses)
     with np.errstate(over="ignore"):

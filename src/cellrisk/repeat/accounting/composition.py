@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal, localcontext
@@ -17,26 +16,15 @@ from cellrisk.noise.mechanisms import find_smallest, gaussian_log_delta, zcdp_lo
 from cellrisk.repeat.accounting.ceilings import find_ceiling
 from cellrisk.repeat.accounting.distributions import Parts, renyi_orders
 from cellrisk.repeat.accounting.loss import DIGITS, Event, Loss, add_up, require_alike
+from cellrisk.risk.ceilings import Ceiling
 from cellrisk.system.checks import read_list, require_within
-from cellrisk.system.results import Result
-from cellrisk.system.text import aligned, claim, number_of
-from cellrisk.system.words import Operator, list_words, require_word
+from cellrisk.system.choices import CompositionMethod, list_words, require_word
+from cellrisk.system.results import Result, find_words
 
-OPERATORS: tuple[Operator, ...] = list_words(Operator)[1:]
+METHODS: tuple[CompositionMethod, ...] = list_words(CompositionMethod)[1:]
 TIE = 1e-9
-"""Epsilons within this relative distance are the same: one operator's root of another's own formula differs by less."""
+"""Epsilons within this relative distance are the same: one method's root of another's own formula differs by less."""
 SMALLEST_REST = 1e-90
-DESCRIBED = {
-    "basic": "Basic composition adds up epsilons and deltas.",
-    "rdp": "Composition by Renyi DP adds up the Renyi divergences of all losses.",
-    "pld": "The distributions of the privacy losses are convolved and rounded to the safe side.",
-}
-EXACT = "Gaussian noises compose exactly, to one Gaussian."
-NEIGHBOURING = {
-    "add-remove": "Tables are neighbours where one record is added or removed: one count changes by 1.",
-    "replace": "Tables are neighbours where one record is replaced: two counts change by 1 each.",
-}
-
 Answer = float | str
 """An epsilon, or one plain sentence why there is none."""
 
@@ -129,7 +117,7 @@ def find_epsilon(rho: float, delta: float) -> float:
 
 def find_probabilistic_epsilon(events: Sequence[Event], delta: float) -> float | None:
     """The epsilon of Gaussian noise under probabilistic DP, mu^2/2 - mu z with z = Phi^-1(delta/2): the paper's Eq. 4
-    solved for epsilon. None where there is other noise."""
+    solved for epsilon. None if there is other noise."""
     from scipy.special import ndtri
 
     mu = Parts.of(events).gaussian
@@ -153,25 +141,27 @@ def find_rest(delta: float, deltas: Sequence[float]) -> float:
 
 @dataclass(frozen=True)
 class Composed:
-    """What one operator says: the releases together are (epsilon, delta)-DP, or why it has no answer."""
+    """What one method says: the releases together are (epsilon, delta)-DP, or why it has no answer."""
 
-    operator: str
-    flavour: str
+    method: str
+    dp_definition: str
     epsilon: float | None
     delta: float
     why: str = ""
-    """Empty where the operator is valid; else one sentence, and epsilon is None."""
+    """Empty if the method is valid; else one sentence, and epsilon is None."""
 
 
 @dataclass(frozen=True, repr=False)
 class Composition(Result):
-    """The answer of `compose`. Operators are computed when they are looked at, and kept."""
+    """The answer of `compose`. Each method is computed when it is first asked for."""
+
+    wording = "composition"
 
     losses: tuple[Loss, ...]
-    flavour: str
+    dp_definition: str
     """"pure" or "approximate" DP."""
     delta: float
-    operator: str = "tightest"
+    method: str = "tightest"
     """The one asked for."""
     _known: dict[str, Composed] = field(default_factory=dict, init=False, compare=False)
 
@@ -182,140 +172,101 @@ class Composition(Result):
 
     @cached_property
     def composed(self) -> tuple[Composed, ...]:
-        """Every operator at the same delta, in the order of OPERATORS."""
-        return tuple(self._ask(operator) for operator in OPERATORS)
+        """Every method at the same delta, in the order of METHODS."""
+        return tuple(self._ask(method) for method in METHODS)
 
     @cached_property
     def chosen(self) -> Composed:
-        """The operator asked for, or the one with the smallest epsilon; of equals, the first."""
-        if self.operator != "tightest":
-            asked = self._ask(self.operator)
+        """The method asked for, or the one with the smallest epsilon; of equals, the first."""
+        if self.method != "tightest":
+            asked = self._ask(self.method)
             if asked.epsilon is None:
                 raise InvalidInput(
-                    f"{self.operator} composition has no answer for these losses: {asked.why}",
-                    fix=f"leave {argument('operator')} out for the tightest that has one",
+                    f"{self.method} composition has no answer for these losses: {asked.why}",
+                    fix=f"leave {argument('method')} out for the tightest that has one",
                     code="no-answer",
                 )
             return asked
-        candidates = ("basic",) if self.flavour == "pure" else OPERATORS
+        candidates = ("basic",) if self.dp_definition == "pure" else METHODS
         valid = [(found, found.epsilon) for found in map(self._ask, candidates) if found.epsilon is not None]
         if not valid:
-            reasons = "; ".join(f"{found.operator}: {found.why}" for found in self.composed)
+            reasons = "; ".join(f"{found.method}: {found.why}" for found in self.composed)
             raise InvalidInput(
-                f"no operator has an answer for these losses at delta {self.delta:g} ({reasons})",
+                f"no method has an answer for these losses at delta {self.delta:g} ({reasons})",
                 fix="give a larger delta, or the mechanisms of those that have none",
                 code="no-answer",
             )
         least = min(epsilon for _, epsilon in valid)
         return next(found for found, epsilon in valid if epsilon <= least * (1.0 + TIE))
 
-    def _ask(self, operator: str) -> Composed:
-        if operator not in self._known:
+    def _ask(self, method: str) -> Composed:
+        if method not in self._known:
             if not self.losses:
                 answer: Answer = 0.0
-            elif self.flavour == "pure" and operator != "basic":
+            elif self.dp_definition == "pure" and method != "basic":
                 answer = "it gives approximate DP, not pure DP"
             else:
-                answer = COMPOSERS[operator](self.events, self.delta)
+                answer = COMPOSERS[method](self.events, self.delta)
             epsilon, why = (None, answer) if isinstance(answer, str) else (answer, "")
-            self._known[operator] = Composed(operator, self.flavour, epsilon, self.delta, why)
-        return self._known[operator]
+            self._known[method] = Composed(method, self.dp_definition, epsilon, self.delta, why)
+        return self._known[method]
 
     @property
     def epsilon(self) -> float:
-        """The epsilon of the chosen operator."""
+        """The epsilon of the chosen method."""
         return self.chosen.epsilon or 0.0
 
     @property
+    def own_delta(self) -> float:
+        """The sum of the losses' deltas."""
+        return add_up([loss.delta for loss in self.losses])
+
+    @property
+    def exact(self) -> bool:
+        """Whether the chosen epsilon is exact: Gaussian noises are one Gaussian together."""
+        return self.chosen.method == "pld" and all(event.kind == "gaussian" for event in self.events)
+
+    def find_ceiling(self) -> tuple[Ceiling | None, str]:
+        """The worst case of two equally likely values of a person after all the releases; or None, and why it is not
+        known. An upper bound: a release of another attribute may show nothing of the value."""
+        return find_ceiling(self.losses)
+
+    @property
     def ceiling(self) -> dict[str, Any] | None:
-        """The worst case of two equally likely values of a person, after all the releases.
-
-        None where that is not known. An upper bound: a release of another attribute may say nothing of the value.
-        """
-        most, _ = find_ceiling(self.losses)
+        """The ceiling as JSON-ready values; None if it is not known."""
+        most, _ = self.find_ceiling()
         return None if most is None else {"even_two": most.even_two, "sentence": most.of_two}
-
-    @property
-    def ceiling_sentence(self) -> str:
-        """The ceiling in words, or why it is not known."""
-        most, why_not = find_ceiling(self.losses)
-        return f"The ceiling is not known: {why_not}." if most is None else most.of_two
-
-    @property
-    def headline(self) -> str:
-        """What a curator can repeat."""
-        if not self.losses:
-            return "Nothing is released: epsilon 0."
-        at_delta = f" at delta {claim(self.delta)}" if self.delta else ""
-        together = "costs" if len(self.losses) == 1 else "together cost"
-        releases = number_of(len(self.losses), "release")
-        by = f"by {self.chosen.operator} composition"
-        return f"{releases} {together} epsilon {claim(self.epsilon)}{at_delta} ({self.flavour} DP, {by})."
 
     @cached_property
     def statements(self) -> tuple[str, ...]:
-        """What was added up, how, and what is assumed."""
-        if not self.losses:
-            return ()
-        counts = Counter(loss.flavour for loss in self.losses)
-        operator, stated = self.chosen.operator, [_say_what_was_mixed(counts, self.flavour)]
-        if counts["concentrated"]:
-            stated.append(
-                "A rho-zCDP loss has no epsilon of its own: it implies approximate DP at every delta above 0."
-            )
-        if self.flavour != "pure":
-            own = add_up([loss.delta for loss in self.losses])
-            other = "the sum of the losses' deltas" if self.delta == own else f"the losses' own add up to {claim(own)}"
-            between = "," if self.delta == own else ";"
-            stated.append(f"All operators are compared at delta {claim(self.delta)}{between} {other}.")
-        exact = operator == "pld" and all(event.kind == "gaussian" for event in self.events)
-        stated.append(EXACT if exact else DESCRIBED[operator])
-        unknown = sum(event.kind in ("pure", "approximate") for event in self.events)
-        if operator != "basic" and unknown:
-            lost = number_of(unknown, "loss")
-            stated.append(f"{lost} without a known mechanism: taken at the worst that the guarantee allows.")
-        if operator != "basic":
-            stated.append(
-                "Computed for epsilons and deltas set before the first release; if later ones were set by what earlier "
-                "releases showed, use the operator basic and a limit set before. No operator covers an epsilon that "
-                "was chosen from the raw data."
-            )
-        return (*stated, NEIGHBOURING[self.losses[0].neighbours])
+        """What was composed, how, and what is assumed."""
+        return tuple(find_words("composition").statements(self))
 
     def _numbers(self) -> list[dict[str, Any]]:
-        """One row an operator."""
+        """One row a method."""
         return [{**vars(found), "chosen": found == self.chosen} for found in self.composed]
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready values."""
         return {
             "releases": len(self.losses),
-            "flavour": self.flavour,
+            "dp_definition": self.dp_definition,
             "epsilon": self.epsilon,
             "delta": self.delta,
-            "operator": self.chosen.operator,
+            "method": self.chosen.method,
             "sentence": self.headline,
             "statements": list(self.statements),
-            "operators": [vars(found) for found in self.composed],
+            "methods": [vars(found) for found in self.composed],
             "losses": [loss.to_dict() for loss in self.losses],
         }
 
-    def _paragraphs(self) -> list[str]:
-        rows = [
-            [
-                found.operator,
-                "-" if found.epsilon is None else claim(found.epsilon),
-                "chosen" if found == self.chosen else found.why,
-            ]
-            for found in self.composed
-        ]
-        return [aligned(["operator", "epsilon", ""], rows, left=3), "\n".join(self.statements)]
 
-
-def compose(losses: Sequence[Loss], *, operator: Operator = "tightest", delta: float | None = None) -> Composition:
+def compose(
+    losses: Sequence[Loss], *, method: CompositionMethod = "tightest", delta: float | None = None
+) -> Composition:
     """What do several releases about the same people cost together?
 
-    Three operators, all at the same total delta: basic from the epsilons and deltas alone; rdp and pld from the noise
+    Three methods, all at the same total delta: basic from the epsilons and deltas alone; rdp and pld from the noise
     where it is known. All are upper bounds; the tightest valid one is chosen unless one is named. The answer is pure
     DP where all losses are and no delta is given, else approximate DP.
 
@@ -323,7 +274,7 @@ def compose(losses: Sequence[Loss], *, operator: Operator = "tightest", delta: f
     ----------
     losses
         What each release costs: `Loss`.
-    operator
+    method
         "tightest", "basic", "rdp" or "pld".
     delta
         The total delta; default the sum of the losses' deltas.
@@ -333,14 +284,14 @@ def compose(losses: Sequence[Loss], *, operator: Operator = "tightest", delta: f
     >>> compose(spent).epsilon, round(compose(spent, delta=1e-6).epsilon, 4)
     (3.0, 2.2978)
     """
-    require_word("operator", operator, list_words(Operator))
+    require_word("method", method, list_words(CompositionMethod))
     losses = tuple(read_list("losses", losses, "losses"))
     require_alike(losses)
     if delta is not None:
         require_within("delta", delta, least=0, below=1)
     if not losses:
-        return Composition(losses, "pure", 0.0, operator)
-    if not delta and any(loss.flavour == "concentrated" for loss in losses):
+        return Composition(losses, "pure", 0.0, method)
+    if not delta and any(loss.dp_definition == "concentrated" for loss in losses):
         raise InvalidInput(
             "concentrated losses compose to an epsilon at a delta, and have none of their own",
             got=delta,
@@ -355,15 +306,7 @@ def compose(losses: Sequence[Loss], *, operator: Operator = "tightest", delta: f
             fix="give a smaller delta; where the mechanisms are known, losses compose at any delta",
             code="delta-sum",
         )
-    flavour = "pure" if not total and all(loss.flavour == "pure" for loss in losses) else "approximate"
-    composition = Composition(losses, flavour, total, operator)
+    dp_definition = "pure" if not total and all(loss.dp_definition == "pure" for loss in losses) else "approximate"
+    composition = Composition(losses, dp_definition, total, method)
     composition.chosen  # noqa: B018  (a refusal is raised here, not when the answer is first looked at)
     return composition
-
-
-def _say_what_was_mixed(counts: Counter[str], flavour: str) -> str:
-    *before, last = [f"{counts[kind]:,} {kind}" for kind in ("pure", "approximate", "concentrated") if counts[kind]]
-    mixed = f"{', '.join(before)} and {last}" if before else last
-    losses, are = ("loss", "is") if counts.total() == 1 else ("losses", "are")
-    zero = ": a pure loss has delta 0" if counts["pure"] and flavour != "pure" else ""
-    return f"{mixed} {losses} {are} composed as {flavour} DP{zero}."

@@ -13,8 +13,8 @@ from cellrisk.errors import InvalidInput, argument
 from cellrisk.noise.mechanisms import MECHANISMS, NEIGHBOURS, Mechanism, gaussian_log_delta, zcdp_log_delta
 from cellrisk.noise.mechanisms import mechanism as make_mechanism
 from cellrisk.system.checks import is_number, require_number, require_whole_number, require_within
-from cellrisk.system.text import claim
-from cellrisk.system.words import Neighbours, require_word
+from cellrisk.system.choices import Neighbours, require_word
+from cellrisk.system.formatting import claim
 
 NOISE = ("laplace", "geometric", "gaussian", "discrete-gaussian")
 KINDS = (*NOISE, "pure", "approximate", "zcdp")
@@ -239,7 +239,7 @@ class Loss:
                 rank = seen[event.kind] = seen.get(event.kind, 0) + 1
                 ranked.setdefault((event.kind, rank), []).append(event)
         covering = replace(losses[0], events=tuple(max(events, key=_size) for events in ranked.values()))
-        if covering.flavour == "pure":
+        if covering.dp_definition == "pure":
             most = max(loss.epsilon or 0.0 for loss in losses)
             above = (covering.epsilon or 0.0) > most * (1.0 + STATED)
             return Loss.pure(most, covering.neighbours) if above else covering
@@ -252,7 +252,7 @@ class Loss:
         )
 
     @property
-    def flavour(self) -> str:
+    def dp_definition(self) -> str:
         """What is promised: "pure" DP, "approximate" DP, or "concentrated" DP where a rho has no epsilon of its own."""
         if any(event.kind == "zcdp" for event in self.events):
             return "concentrated"
@@ -272,7 +272,7 @@ class Loss:
     @property
     def rho(self) -> float | None:
         """What is stated as zCDP; None where an epsilon is."""
-        return self.total_rho if self.flavour == "concentrated" else None
+        return self.total_rho if self.dp_definition == "concentrated" else None
 
     @property
     def total_rho(self) -> float | None:
@@ -293,15 +293,15 @@ class Loss:
     def describe(self) -> str:
         """The loss in a few words."""
         rho = self.total_rho
-        if self.flavour == "pure":
+        if self.dp_definition == "pure":
             return f"{claim(self.epsilon or 0.0)}-DP"
-        if rho is not None and (self.flavour == "concentrated" or len(self.events) > 1):
+        if rho is not None and (self.dp_definition == "concentrated" or len(self.events) > 1):
             return f"{claim(rho)}-zCDP"
         return f"({claim(self.epsilon or 0.0)}, {claim(self.delta)})-DP"
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready values, from which `from_dict` makes the same loss again."""
-        stated = {"flavour": self.flavour, "epsilon": self.epsilon, "delta": self.delta}
+        stated = {"dp_definition": self.dp_definition, "epsilon": self.epsilon, "delta": self.delta}
         stated |= {"rho": self.rho} if self.epsilon is None else {}
         events = [event.to_dict() for event in self.events]
         return {**stated, "neighbours": self.neighbours, "unit": self.unit, "events": events}
@@ -319,7 +319,7 @@ class Loss:
         made, stated = loss.mechanism, loss.to_dict()
         if made is not None and not math.isclose(made.scale, float(events[0].scale or 0.0), rel_tol=STATED):
             raise InvalidInput("the scale is not that of the mechanism", got=events[0].mechanism, code="other-scale")
-        for name in ("flavour", "epsilon", "delta", "rho"):
+        for name in ("dp_definition", "epsilon", "delta", "rho"):
             value, own = named.get(name), stated.get(name)
             near = is_number(value) and is_number(own) and math.isclose(value, own, rel_tol=STATED)
             if not near and value != own:

@@ -7,25 +7,25 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cellrisk.counts.table import require_table
-from cellrisk.errors import InvalidInput
+from cellrisk.errors import InvalidInput, argument
 from cellrisk.noise.channel import AdditiveChannel
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.noise.mechanisms import mechanism as read_mechanism
 from cellrisk.repeat.accounting.composition import compose, find_probabilistic_epsilon
 from cellrisk.repeat.accounting.loss import Loss
-from cellrisk.repeat.averaging.averaging_result import Averaged, AveragedCaused, Averaging, Rule
+from cellrisk.repeat.averaging.averaging_result import Averaged, Averaging, Rule
 from cellrisk.repeat.averaging.mean_noise import MeanNoise
 from cellrisk.risk.attacks import choose_risks
 from cellrisk.risk.measures import Local, average_risks
 from cellrisk.risk.priors import USUAL_PRIORS, Fitted, Priors, takes_priors
 from cellrisk.system.arrays import Floats
 from cellrisk.system.checks import require_within
-from cellrisk.system.words import Form, MeasureName, MechanismName, Neighbours, Operator, Weights
+from cellrisk.system.choices import CompositionMethod, Form, MeasureName, MechanismName, Neighbours, Weights
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
 
-__all__ = ["Averaged", "AveragedCaused", "Averaging", "MeanNoise", "Rule", "average"]
+__all__ = ["Averaged", "Averaging", "MeanNoise", "Rule", "average"]
 
 
 @takes_priors
@@ -42,28 +42,22 @@ def average(
     forms: Form | Sequence[Form] | None = None,
     weights: Weights | Sequence[Weights] | None = None,
     priors: Priors = USUAL_PRIORS,
-    operator: Operator = "tightest",
+    method: CompositionMethod = "tightest",
     total_delta: float | None = None,
 ) -> Averaging:
-    """The same table is released ``releases`` = T times with independent noise. What does averaging reveal?
+    """What does averaging reveal if the same table is released ``releases`` = T times with independent noise?
 
-    The attacker takes the mean of the T noisy counts of each cell and level, and attacks as if it were one release: the
+    The attacker takes the mean of the T noisy counts of each cell and level, and attacks it like one release: the
     homogeneity risk with q(m) = P(m + mean < threshold), exact. Beside it stands the paper's rule (section 4.3): the
-    risk of one release by the same mechanism at the cumulative loss, by basic composition and by ``operator`` (of
-    `cellrisk.repeat.accounting`) at a ``total_delta``, by default the sum of theirs. Where the mechanism cannot be set
-    at that loss, the answer says so.
-
-    The figures to decide by are in ``caused`` and ``ceiling``: people whom the same attack gives away only because of
-    their own record, exact; and the ceiling of all the releases, from their losses composed.
+    risk of one release by the same mechanism at the cumulative loss, by basic composition and by ``method`` (of
+    `compose`) at a ``total_delta``. If the mechanism cannot be set at that loss, the answer says so. ``caused`` has the
+    people whom the same attack reveals only because of their own record, exact; ``find_ceiling`` composes the losses.
 
     Gaussian noise, composed exactly: the rule has noise of scale sigma/sqrt(T), which is what averaging leaves, so the
     two agree. Laplace noise at T epsilon has a standard deviation of sqrt(2) b/T, where averaging leaves sqrt(2/T) b,
-    and geometric noise is much the same: the rule takes less noise. So it is larger where risk rises with epsilon, as
-    in homogeneous cells, and smaller where risk falls with epsilon, as it mostly does in cells with several labels: the
-    rule is no bound on the averaging attacker. In a scan of nine small cells, epsilons from 0.01 to 3 and 2 to 100
-    releases, it was never below averaging for homogeneous cells, and was in three of four cases for the others. Ten
-    releases at epsilon 0.1, by Laplace noise, of a cell (3, 0), where the rule is larger, and of a cell (3, 2), where
-    averaging is:
+    and geometric noise is much the same: the rule takes less noise. So it is larger if risk rises with epsilon, as in
+    homogeneous cells, and smaller if risk falls with epsilon, as it mostly does in cells with several labels: the rule
+    does not bound the averaging attacker. Ten releases at epsilon 0.1 of a cell (3, 0) and of a cell (3, 2):
 
     Parameters
     ----------
@@ -79,7 +73,7 @@ def average(
         One word or several; default all.
     priors
         How the priors of the measures that need any are found.
-    operator, total_delta
+    method, total_delta
         How the paper's rule adds up the losses, as in `compose`, and at which delta; default the sum of theirs.
 
     >>> import cellrisk as cr, pandas as pd
@@ -95,17 +89,19 @@ def average(
     require_table(table)
     if isinstance(mechanism, Mechanism) and delta is not None:
         raise InvalidInput(
-            "delta= is that of a mechanism which is named", fix="total_delta= is that of all releases together"
+            "belongs to a mechanism that is given by name",
+            option="delta",
+            fix=f"{argument('total_delta')} is the delta of all releases together",
         )
     mechanism = read_mechanism(mechanism, epsilon=epsilon, delta=delta, neighbours=neighbours, threshold=threshold)
     asked = choose_risks("homogeneity", measures, forms, weights)
     mean = MeanNoise.of(mechanism.noise, releases)
-    rules = _find_rules(mechanism, mean.releases, operator, total_delta)
+    rules = _find_rules(mechanism, mean.releases, method, total_delta)
     set_up = [rule.mechanism.noise for rule in rules if rule.mechanism is not None]
     channel = AdditiveChannel((mechanism.noise, mean, *set_up), mechanism.threshold)
     pivots = channel.pivotal
     rows: list[Averaged] = []
-    caused: list[AveragedCaused] = []
+    caused: list[Averaged] = []
     fitted: dict[str, Fitted] = {}
     for name in table.sensitive:
         attribute = table.attribute(name)
@@ -116,7 +112,7 @@ def average(
         ):
             rows.append(Averaged(name, measure, form, weight, *_assign(values, rules)))
         shares = Local().average(attribute.profiles, pivots, ("tight",))["tight", "records"]
-        caused.append(AveragedCaused(name, attribute.profiles.n_records, attribute.n_levels, *_assign(shares, rules)))
+        caused.append(Averaged(name, "caused", None, "records", *_assign(shares, rules)))
     return Averaging(table, mechanism, mean.releases, rules, tuple(rows), fitted, tuple(caused))
 
 
@@ -127,22 +123,22 @@ def _assign(values: Floats, rules: Sequence[Rule]) -> tuple[float, float, tuple[
     return one, averaging, tuple(None if rule.mechanism is None else next(by_rule) for rule in rules)
 
 
-def _find_rules(mechanism: Mechanism, number: int, operator: Operator, delta: float | None) -> tuple[Rule, ...]:
-    """The rule by basic composition, and by another operator where that says something else."""
+def _find_rules(mechanism: Mechanism, number: int, method: CompositionMethod, delta: float | None) -> tuple[Rule, ...]:
+    """The rule by basic composition, and by another method where that says something else."""
     if delta is not None:
         require_within("total_delta", delta, least=0, below=1)
     basic = _find_rule(mechanism, number, "basic", None)
-    other = basic if operator == "basic" and delta is None else _find_rule(mechanism, number, operator, delta)
-    same = (basic.operator, basic.epsilon, basic.delta) == (other.operator, other.epsilon, other.delta)
+    other = basic if method == "basic" and delta is None else _find_rule(mechanism, number, method, delta)
+    same = (basic.method, basic.epsilon, basic.delta) == (other.method, other.epsilon, other.delta)
     return (basic,) if same else (basic, other)
 
 
-def _find_rule(mechanism: Mechanism, number: int, operator: Operator, delta: float | None) -> Rule:
+def _find_rule(mechanism: Mechanism, number: int, method: CompositionMethod, delta: float | None) -> Rule:
     try:
-        composition = compose([Loss.of(mechanism)] * number, operator=operator, delta=delta)
+        composition = compose([Loss.of(mechanism)] * number, method=method, delta=delta)
     except InvalidInput as refusal:
-        return Rule(operator, None, delta or 0.0, None, str(refusal))
-    named, epsilon, total = composition.chosen.operator, composition.epsilon, composition.delta
+        return Rule(method, None, delta or 0.0, None, str(refusal))
+    named, epsilon, total = composition.chosen.method, composition.epsilon, composition.delta
     if mechanism.name == "gaussian-pdp" and named != "basic":
         epsilon = find_probabilistic_epsilon(composition.events, total) or epsilon
     try:

@@ -1,6 +1,6 @@
-"""The descriptions beside released files: they name their ledger and their entry, and so tell what a ledger has lost.
+"""The descriptions beside released files: each names its ledger and its entry, and so shows what a ledger has lost.
 
-Files are only read here, and only regular ones; a ledger that somebody sent can name any path.
+Files are only read here, and only regular ones: a ledger from somebody else can name any path.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -20,11 +21,18 @@ from cellrisk.repeat.ledger.entry import BLOCK, Entry, show_on_one_line
 
 LARGEST = 1 << 28
 MOST_NAMES = 100_000
+NEWEST = 100
+"""Descriptions that a save looks at in a folder, newest first: those of lost entries are the newest."""
 ENDINGS = (".csv.json", ".parquet.json")
+NAMED = re.compile(
+    rb'"ledger": \{\s*"id": "([0-9a-f]{32})",\s*"entry": ([0-9]{1,15}),\s*"digest": "([0-9a-f]{64})"\s*\}\s*\}\s*\Z'
+)
+"""The end of a description: the entry that it names."""
+TAIL = 512
 
 
 def digest_description(text: str) -> str | None:
-    """The SHA-256 of a description without what it says of its ledger, which is written after it.
+    """The SHA-256 of a description without its ledger entry, which is added later.
 
     None for a text that is not, letter for letter, as cellrisk writes it.
     """
@@ -42,16 +50,18 @@ def _write(described: Mapping[str, Any]) -> str:
     return json.dumps(described, indent=2, ensure_ascii=False) + "\n"
 
 
-def read_regular(path: Path) -> bytes | None:
-    """The content of a regular file; None where there is none, or where it is something else or too large."""
+def read_regular(path: Path, last: int = LARGEST) -> bytes | None:
+    """The last bytes of a regular file, by default all; None if it is something else, too large or missing."""
     with suppress(OSError, ValueError), _open_regular(path) as stream:
-        if _size(stream) <= LARGEST:
-            return stream.read(LARGEST)
+        size = _size(stream)
+        if size <= LARGEST or last < LARGEST:
+            stream.seek(max(size - last, 0))
+            return stream.read(last)
     return None
 
 
 def digest_regular(path: Path, size: int) -> str | None:
-    """The SHA-256 of a regular file of that size; empty where the size is another, None where it cannot be read."""
+    """The SHA-256 of a regular file of that size; empty if the size is another, None if it cannot be read."""
     with suppress(OSError, ValueError), _open_regular(path) as stream:
         if _size(stream) != size:
             return ""
@@ -64,15 +74,15 @@ def digest_regular(path: Path, size: int) -> str | None:
 
 
 def _open_regular(path: Path) -> BinaryIO:
-    """Opens a file. To open a pipe or a device can already do something, or wait for ever, so neither is opened."""
+    """Open a file. To open a pipe or a device can already do something, or wait for ever, so neither is opened."""
     real = os.path.realpath(path)
     if not stat.S_ISREG(os.lstat(real).st_mode):
-        raise OSError("no regular file")
+        raise OSError("not a regular file")
     flags = sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_NOFOLLOW", "O_BINARY"))
     stream = os.fdopen(os.open(real, os.O_RDONLY | flags), "rb")
     if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):  # exchanged in between
         stream.close()
-        raise OSError("no regular file")
+        raise OSError("not a regular file")
     return stream
 
 
@@ -80,47 +90,14 @@ def _size(stream: BinaryIO) -> int:
     return os.fstat(stream.fileno()).st_size
 
 
-def compare_description(entry: Entry, identity: str, path: Path) -> str:
-    """What is wrong with the description beside the file of an entry; empty where nothing is."""
-    wanted = entry.file.description if entry.file is not None else None
-    if wanted is None:  # recorded by hand, or by a version that did not note it
-        return ""
-    return _compare(entry, identity, path, wanted)
+def compare_description(entry: Entry, identity: str, path: Path, wanted: str | None = None) -> str:
+    """What is wrong with the description beside the file at a path; empty if nothing is.
 
-
-def compare_tables(entry: Entry, identity: str, path: Path) -> Iterator[str]:
-    """What is wrong with the tables of a set and their descriptions, compared with the list of them at a path.
-
-    The list itself was compared with its entry before.
+    wanted: the digest of the description; default that of the entry. A file that was recorded by hand has none.
     """
-    try:
-        listed = json.loads(read_regular(path) or b"")["tables"]
-        told = [(str(each["file"]), str(each["sha256"]), str(each["description"])) for each in listed]
-    except (ValueError, KeyError, TypeError, RecursionError):
-        told = []
-    if len(told) != len(entry.tables) or any(Path(name).name != name for name, _, _ in told):
-        yield "the list of its tables cannot be read"
-        return
-    for name, sha256, described in told:
-        content = read_regular(path.parent / name)
-        shown = show_on_one_line(name)
-        if content is None:
-            yield f"its file {shown} is not there, or cannot be read: it was deleted"
-        elif hashlib.sha256(content).hexdigest() != sha256:
-            yield f"its file {shown} is not what was released: it was changed"
-        fault = _compare(entry, identity, path.parent / name, described)
-        if fault:
-            yield fault
-
-
-def digest_set(path: Path, sha256: str) -> str | None:
-    """The digest of the list of a set that a file is in; None where no list beside the file has its digest."""
-    listed = read_regular(path.with_name(MANIFEST)) or b""
-    return hashlib.sha256(listed).hexdigest() if sha256.encode() in listed else None
-
-
-def _compare(entry: Entry, identity: str, path: Path, wanted: str) -> str:
-    """What is wrong with the description beside a file, whose digest is known."""
+    wanted = wanted or (entry.file.description if entry.file is not None else None)
+    if wanted is None:
+        return ""
     name = show_on_one_line(sidecar_of(path).name)
     content = read_regular(sidecar_of(path))
     if content is None:
@@ -130,23 +107,55 @@ def _compare(entry: Entry, identity: str, path: Path, wanted: str) -> str:
         named = json.loads(text)["ledger"]
     except (ValueError, KeyError, TypeError, RecursionError):
         text, named = "", None
-    if digest_description(text) != wanted or named != {
-        "id": identity,
-        "entry": entry.number,
-        "digest": entry.digest,
-    }:
+    stated = {"id": identity, "entry": entry.number, "digest": entry.digest}
+    if digest_description(text) != wanted or named != stated:
         return f"the description {name} of its file is not what was released: it was changed"
     return ""
 
 
-def find_lost(identity: str, digest_of: Callable[[int], str | None], folders: Iterable[Path]) -> Iterator[Problem]:
-    """Entries that descriptions name, and that the ledger lacks: those in the folders, and in sets that lie there."""
+def compare_tables(entry: Entry, identity: str, path: Path) -> Iterator[str]:
+    """What is wrong with the tables of a set and their descriptions, compared with the list of them at a path.
+
+    The list itself was compared with its entry before.
+    """
+    try:
+        tables = json.loads(read_regular(path) or b"")["tables"]
+        listed = [(str(table["file"]), str(table["sha256"]), str(table["description"])) for table in tables]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        listed = []
+    if len(listed) != len(entry.tables) or any(Path(name).name != name for name, _, _ in listed):
+        yield "the list of its tables cannot be read"
+        return
+    for name, sha256, described in listed:
+        content = read_regular(path.parent / name)
+        if content is None:
+            yield f"its file {show_on_one_line(name)} is not there, or cannot be read: it was deleted"
+        elif hashlib.sha256(content).hexdigest() != sha256:
+            yield f"its file {show_on_one_line(name)} is not what was released: it was changed"
+        fault = compare_description(entry, identity, path.parent / name, described)
+        if fault:
+            yield fault
+
+
+def digest_set(path: Path, sha256: str) -> str | None:
+    """The digest of the list of a set that a file is in; None if no list beside the file has its digest."""
+    listed = read_regular(path.with_name(MANIFEST)) or b""
+    return hashlib.sha256(listed).hexdigest() if sha256.encode() in listed else None
+
+
+def find_lost(
+    identity: str, digest_of: Callable[[int], str | None], folders: Iterable[Path], newest: int = MOST_NAMES
+) -> Iterator[Problem]:
+    """Entries that descriptions name and the ledger lacks: in the folders, and in sets that are there.
+
+    Of each folder the newest descriptions are read, and of each description its end.
+    """
     for folder in dict.fromkeys(folders):
-        for path in _list_descriptions(folder):
-            named = _read_name(path, identity)
-            if named is None:
+        for path in _list_descriptions(folder, newest):
+            named = NAMED.search(read_regular(path, TAIL) or b"")
+            if named is None or named[1].decode() != identity:
                 continue
-            number, digest = named
+            number, digest = int(named[2]), named[3].decode()
             if digest_of(number) != digest:
                 name = show_on_one_line(str(path.relative_to(folder)).removesuffix(".json"))
                 yield Problem(
@@ -156,32 +165,17 @@ def find_lost(identity: str, digest_of: Callable[[int], str | None], folders: It
                 )
 
 
-def _list_descriptions(folder: Path) -> list[Path]:
-    paths = [folder / name for name in _list_names(folder)]
-    for inside in [path for path in paths if (path / MANIFEST).is_file()]:
-        paths += [inside / name for name in _list_names(inside)]
-    return [path for path in paths if path.name.lower().endswith(ENDINGS)]
-
-
-def _list_names(folder: Path) -> list[str]:
-    try:
-        with os.scandir(folder) as found:
-            names = [each.name for each, _ in zip(found, range(MOST_NAMES), strict=False)]
-    except (OSError, ValueError):
-        return []
-    return sorted(name for name in names if not name.startswith("."))
-
-
-def _read_name(path: Path, identity: str) -> tuple[int, str] | None:
-    """The entry of this ledger that a description names, and its digest."""
-    content = read_regular(path)
-    if content is None or identity.encode() not in content:
-        return None
-    try:
-        named = json.loads(content)["ledger"]
-        number, digest = named["entry"], named["digest"]
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return None
-    if named.get("id") != identity or type(number) is not int or not isinstance(digest, str):
-        return None
-    return number, digest
+def _list_descriptions(folder: Path, newest: int) -> list[Path]:
+    """The newest descriptions in a folder, and the first in each of its newest folders, which may be a set's."""
+    dated: list[tuple[int, Path]] = []
+    with suppress(OSError, ValueError), os.scandir(folder) as items:
+        for item, _ in zip(items, range(MOST_NAMES), strict=False):
+            with suppress(OSError, ValueError):
+                if item.name.startswith("."):
+                    continue
+                if item.name.lower().endswith(ENDINGS):
+                    dated.append((item.stat().st_mtime_ns, folder / item.name))
+                elif (folder / item.name / MANIFEST).is_file():
+                    names = sorted(name for name in os.listdir(item.path) if name.lower().endswith(ENDINGS))
+                    dated += [(item.stat().st_mtime_ns, folder / item.name / name) for name in names[:1]]
+    return [path for _, path in sorted(dated, reverse=True)[:newest]]

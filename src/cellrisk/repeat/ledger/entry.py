@@ -19,8 +19,8 @@ from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.repeat.accounting.loss import Loss
 from cellrisk.repeat.ledger.chain import Row
 from cellrisk.system.checks import is_number, require_within
-from cellrisk.system.text import aligned
-from cellrisk.system.words import Operator, list_words, require_word
+from cellrisk.system.choices import CompositionMethod, list_words, require_word
+from cellrisk.system.results import find_words
 
 KINDS = ("cohort", "limit", "release")
 LONGEST_NAME = 200
@@ -32,7 +32,7 @@ BLOCK = 1 << 20
 
 @dataclass(frozen=True)
 class Cohort:
-    """People that releases cover. Cohorts share nobody, except that one may be part of another."""
+    """The people whom releases are about. Cohorts share nobody, except that one may be part of another."""
 
     name: str
     part_of: str | None = None
@@ -40,9 +40,7 @@ class Cohort:
 
 @dataclass(frozen=True, kw_only=True)
 class Limit:
-    """The most that releases may cost a person of a cohort, all together.
-
-    It is meant in pure DP where its delta is 0, else in approximate DP.
+    """The most that all releases together may cost a person of a cohort: pure DP if its delta is 0.
 
     >>> Limit(cohort="everyone", epsilon=2.0).describe()
     "at most epsilon 2 for each person of 'everyone'"
@@ -51,23 +49,33 @@ class Limit:
     cohort: str
     epsilon: float
     delta: float = 0.0
-    operator: Operator = "tightest"
+    method: CompositionMethod = "tightest"
 
     def __post_init__(self) -> None:
         require_within("epsilon", self.epsilon, above=0)
         require_within("delta", self.delta, least=0, below=1)
-        require_word("operator", self.operator, list_words(Operator))
+        require_word("method", self.method, list_words(CompositionMethod))
 
     def describe(self) -> str:
         """The limit in a few words."""
         delta = f" at delta {self.delta:g}" if self.delta else ""
-        by = f" by {self.operator} composition" if self.operator != "tightest" else ""
+        by = f" by {self.method} composition" if self.method != "tightest" else ""
         return f"at most epsilon {self.epsilon:g}{delta}{by} for each person of '{self.cohort}'"
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready values, without the cohort."""
-        named = {"epsilon": float(self.epsilon), "delta": float(self.delta)}
-        return {**named, "operator": self.operator}
+        return {"epsilon": float(self.epsilon), "delta": float(self.delta), "method": self.method}
+
+
+class WrittenPath(NamedTuple):
+    """Where a released file was written, and the salt of the digest that binds the path to its entry."""
+
+    path: str
+    salt: str
+
+    @property
+    def commitment(self) -> str:
+        return hashlib.sha256(f"{self.salt}\n{self.path}".encode("utf-8", "surrogatepass")).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -76,47 +84,45 @@ class ReleasedFile:
 
     name: str
     path: str | None
-    """Where the file was written; that stands beside the entry and not in it, so that an export does not hold it."""
+    """Where the file was written; it is kept beside the entry, so that an export does not hold it."""
     sha256: str
     bytes: int
-    place: str | None = None
+    path_commitment: str | None = None
     """What binds the path to the entry: the SHA-256 of a random salt and the path."""
     description: str | None = None
-    """The SHA-256 of the description beside it, without what that says of the ledger."""
+    """The SHA-256 of the description beside the file, without its ledger entry."""
 
     def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or len(self.name) > LONGEST_PATH:
-            raise InvalidInput("a released file has a name")
-        if self.path is not None and (not isinstance(self.path, str) or len(self.path) > LONGEST_PATH):
-            raise InvalidInput("a released file has a path")
+        for text in (self.name, self.path or ""):
+            if not isinstance(text, str) or len(text) > LONGEST_PATH:
+                raise InvalidInput("a released file has a name and a path")
         if isinstance(self.bytes, bool) or not isinstance(self.bytes, int) or self.bytes < 0:
             raise InvalidInput("a released file has a size")
-        for digest in (self.sha256, self.place or "0" * 64, self.description or "0" * 64):
+        for digest in (self.sha256, self.path_commitment or "0" * 64, self.description or "0" * 64):
             if not isinstance(digest, str) or not re.fullmatch("[0-9a-f]{64}", digest):
                 raise InvalidInput("a released file has its digests")
 
     @staticmethod
     def of(path: str | os.PathLike[str]) -> ReleasedFile:
-        """Reads a file and takes its SHA-256."""
-        place = Path(path).absolute()
+        """The file at a path, with its SHA-256."""
+        file = Path(path).absolute()
         try:
-            if not place.is_file():
-                raise InvalidInput("there is no such file", got=place)
+            if not file.is_file():
+                raise InvalidInput("there is no such file", got=file)
             size, digest = 0, hashlib.sha256()
-            with place.open("rb") as stream:
+            with file.open("rb") as stream:
                 while block := stream.read(BLOCK):
                     size += len(block)
                     digest.update(block)
         except OSError as error:
-            raise InvalidInput("the file cannot be read", got=f"{place} ({error.strerror})") from None
-        path = check_text("the path of the file", str(place), LONGEST_PATH)
-        return ReleasedFile(place.name, path, digest.hexdigest(), size)
+            raise InvalidInput("the file cannot be read", got=f"{file} ({error.strerror})") from None
+        return ReleasedFile(
+            file.name, check_text("the path of the file", str(file), LONGEST_PATH), digest.hexdigest(), size
+        )
 
     def to_dict(self) -> dict[str, Any]:
-        """What an entry holds of it: everything but where it is."""
-        named = {"name": self.name, "sha256": self.sha256, "bytes": self.bytes}
-        more = {"place": self.place, "description": self.description}
-        return {**named, **{name: value for name, value in more.items() if value is not None}}
+        """What an entry holds of it: everything but the path."""
+        return {name: value for name, value in vars(self).items() if name != "path" and value is not None}
 
 
 @dataclass(frozen=True)
@@ -130,42 +136,18 @@ class BookedTable:
 
     @staticmethod
     def read(named: Any) -> BookedTable:
-        """The table that a body holds; refuses what is none."""
+        """The table of a body; refuse anything else."""
+        texts = (named["name"], named["where"])
         return BookedTable(
             _check_columns(named["quasi_identifiers"]),
             _parse_loss(json.dumps(named["loss"])),
-            *(
-                None if named[key] is None else check_text(f"the {key} of a table", named[key], LONGEST_PURPOSE)
-                for key in ("name", "where")
-            ),
+            *(None if text is None else check_text("the name of a table", text, LONGEST_PURPOSE) for text in texts),
         )
-
-    def describe(self) -> str:
-        """The table on one line.
-
-        >>> BookedTable(("age", "sex"), Loss.pure(1.0), where="age from 18").describe()
-        'age, sex; age from 18, at 1-DP'
-        """
-        called = f'"{show_on_one_line(self.name)}": ' if self.name else ""
-        part = f"; {show_on_one_line(self.where)}" if self.where else ""
-        columns = ", ".join(map(show_on_one_line, self.quasi_identifiers))
-        return f"{called}{columns}{part}, at {self.loss.describe()}"
-
-
-class Whereabouts(NamedTuple):
-    """Where a released file was written, and the salt of the digest that binds this to its entry."""
-
-    path: str
-    salt: str
-
-    @property
-    def digest(self) -> str:
-        return hashlib.sha256(f"{self.salt}\n{self.path}".encode("utf-8", "surrogatepass")).hexdigest()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """One entry of a ledger, as it was written. Its order is its number; its time is what the clock said."""
+    """One entry of a ledger, as it was written. Its order is its number; its time is what the clock showed."""
 
     number: int
     time: str
@@ -177,10 +159,10 @@ class Entry:
     attribute: str | None = None
     loss: Loss | None = None
     scale: float | None = None
-    """The scale of the noise, where the mechanism is known."""
+    """The scale of the noise, if the mechanism is known."""
     purpose: str = ""
     tables: tuple[BookedTable, ...] = ()
-    """The tables of a set that was released together; empty where it was one table."""
+    """The tables of a set that was released together; empty for one table."""
     file: ReleasedFile | None = None
     """What was released; of a set, the list of its tables, which has their digests."""
     limit: Limit | None = None
@@ -191,11 +173,11 @@ class Entry:
     previous: str = ""
     digest: str = ""
     body: str = ""
-    """What the digest covers, beside number and previous."""
+    """What the digest covers, with number and previous."""
 
     @staticmethod
     def read(row: Row, path: str | None = None) -> Entry:
-        """The entry that a stored row holds, and where its file was written; refuses a body that is not one."""
+        """The entry of a stored row, with the path of its file; refuse a body that is not one."""
         try:
             body = read_json(row.body)
             limit, file = body.get("limit"), body.get("file")
@@ -204,7 +186,7 @@ class Entry:
                 time=_check_time(body["time"]),
                 kind=check_text("the kind", body["kind"], LONGEST_NAME),
                 cohort=check_cohort(body["cohort"]),
-                part_of=check_part_of(body.get("part_of")),
+                part_of=None if body.get("part_of") is None else check_cohort(body["part_of"]),
                 quasi_identifiers=_check_columns(body.get("quasi_identifiers", [])),
                 attribute=None if body.get("attribute") is None else _check_column(body["attribute"]),
                 loss=None if body.get("loss") is None else _parse_loss(json.dumps(body["loss"])),
@@ -220,48 +202,23 @@ class Entry:
                 body=row.body,
             )
         except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError):
-            raise InvalidInput(f"entry {row.number} of the ledger holds nothing that can be read as an entry") from None
+            raise InvalidInput(f"entry {row.number} of the ledger cannot be read as an entry") from None
         whole = {"cohort": True, "limit": entry.limit is not None, "release": entry.loss is not None}
         if not whole.get(entry.kind, False):
-            raise InvalidInput(f"entry {row.number} of the ledger is of no known kind, or not whole")
+            raise InvalidInput(f"entry {row.number} of the ledger has an unknown kind, or is not whole")
         return entry
 
     @property
     def headline(self) -> str:
         """The entry in a sentence, on one line."""
-        cohort = f"'{show_on_one_line(self.cohort)}'"
-        if self.kind == "cohort":
-            part = f", part of '{show_on_one_line(self.part_of)}'" if self.part_of else ""
-            return f"Cohort {cohort}{part}."
-        if self.limit is not None:
-            return f"Limit: {self.limit.describe()}."
-        by = ", ".join(map(show_on_one_line, self.quasi_identifiers))
-        what = f"{show_on_one_line(self.attribute)} by {by}" if self.attribute and by else self.attribute or by
-        if self.tables:
-            what = f"{len(self.tables)} tables of {what}"
-        loss = f" at {self.loss.describe()}" if self.loss is not None else ""
-        return f"Release of {show_on_one_line(what)} to cohort {cohort}{loss}."
+        return str(find_words("ledger_entry").headline(self))
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready values. The body is what is left without number, previous and digest."""
+        """JSON-ready values: number, previous and digest, and the body."""
         return {"number": self.number, "previous": self.previous, "digest": self.digest, **read_json(self.body)}
 
     def __str__(self) -> str:
-        rows = [["entry", str(self.number)], ["time", self.time], ["cohort", show_on_one_line(self.cohort)]]
-        if self.loss is not None:
-            mechanism = self.loss.mechanism
-            rows += [["loss", self.loss.describe()], ["neighbours", self.loss.neighbours]]
-            rows += [["mechanism", mechanism.name if mechanism else "not known"]]
-            rows += [["scale of the noise", f"{self.scale:.6g}"]] if self.scale is not None else []
-        rows += [[f"table {number}", each.describe()] for number, each in enumerate(self.tables, start=1)]
-        if self.purpose:
-            rows.append(["purpose", show_on_one_line(self.purpose)])
-        if self.file is not None:
-            rows += [["file", show_on_one_line(self.file.path or self.file.name)], ["SHA-256", self.file.sha256]]
-        if self.clock_behind is not None:
-            rows.append(["clock", f"{self.clock_behind:g} s behind the entry before"])
-        rows += [["written by", f"cellrisk {self.version}"], ["previous", self.previous], ["digest", self.digest]]
-        return f"{self.headline}\n\n{aligned(rows[0], rows[1:], left=2)}"
+        return str(find_words("ledger_entry").describe(self))
 
 
 def describe_release(
@@ -271,7 +228,7 @@ def describe_release(
     purpose: str,
     tables: Sequence[dict[str, Any]] = (),
 ) -> dict[str, Any]:
-    """What is written of a release whose loss was read, checked; a refusal says what cannot be kept."""
+    """The fields of a release, checked as they will be read."""
     names = [quasi_identifiers] if isinstance(quasi_identifiers, str) else list(quasi_identifiers)
     quasi = [check_text("a quasi-identifier", name, LONGEST_NAME) for name in names]
     if attribute is not None:
@@ -281,26 +238,21 @@ def describe_release(
         raise InvalidInput("a release has an attribute or quasi-identifiers", fix="name its columns")
     if len(set(columns)) < len(columns):
         raise InvalidInput("a column is named twice", got=show_on_one_line(", ".join(columns)))
+    listed: list[dict[str, Any]] = json.loads(json.dumps(list(tables)))
+    for table in listed:
+        BookedTable.read(table)
     return {
         "attribute": attribute,
         "quasi_identifiers": quasi,
         "loss": loss.to_dict(),
         "scale": loss.events[0].scale if len(loss.events) == 1 else None,
         "purpose": check_text("the purpose", purpose, LONGEST_PURPOSE, empty=True),
-        **({"tables": _check_tables(tables)} if tables else {}),
+        **({"tables": listed} if listed else {}),
     }
 
 
-def _check_tables(tables: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The tables of a set as they are written, checked as they will be read."""
-    plain: list[dict[str, Any]] = json.loads(json.dumps(list(tables)))
-    for named in plain:
-        BookedTable.read(named)
-    return plain
-
-
 def read_loss(loss: Mechanism | Loss) -> Loss:
-    """The loss of a mechanism or as it was given; refuses one that would not be read back as it is."""
+    """The loss of a mechanism or as it was given; refuse one that would not be read back as it is."""
     given = Loss.of(loss) if isinstance(loss, Mechanism) else loss
     if not isinstance(given, Loss):
         raise InvalidInput(
@@ -314,24 +266,19 @@ def read_loss(loss: Mechanism | Loss) -> Loss:
 
 @lru_cache(maxsize=4096)
 def _parse_loss(text: str) -> Loss:
-    """The loss that a text holds; the entries of a ledger have few that differ."""
+    """The loss of a text; the entries of a ledger have few different ones."""
     return Loss.from_dict(json.loads(text))
 
 
 def check_cohort(name: object) -> str:
     """The name of a cohort, which can be kept, typed and shown on one line."""
     text = check_text("the name of the cohort", name, LONGEST_NAME)
-    if text != text.strip() or not all(sign.isprintable() for sign in text):
+    if text != text.strip() or not text.isprintable():
         raise InvalidInput(
             "the name of the cohort must be printable, on one line, without spaces around it",
             got=repr(show_on_one_line(text)),
         )
     return text
-
-
-def check_part_of(name: object) -> str | None:
-    """The name of the cohort that contains another, if one does."""
-    return None if name is None else check_cohort(name)
 
 
 def check_text(what: str, text: object, longest: int, *, empty: bool = False) -> str:
@@ -348,12 +295,12 @@ def check_text(what: str, text: object, longest: int, *, empty: bool = False) ->
 
 
 def fold(name: str) -> str:
-    """What two names share that differ in case, spaces or the way accents are written only."""
+    """A name without differences in case, spaces and the encoding of accents."""
     return "".join(unicodedata.normalize("NFKC", name).casefold().split())
 
 
 def show_on_one_line(text: str | None) -> str:
-    """Text without line breaks and without signs that a terminal would obey.
+    """Text without line breaks and without control characters.
 
     >>> show_on_one_line("yearly\\nreport")
     'yearly report'
@@ -364,7 +311,7 @@ def show_on_one_line(text: str | None) -> str:
 def write_time(moment: datetime) -> str:
     """A moment in UTC, to the microsecond."""
     if not isinstance(moment, datetime) or moment.tzinfo is None:
-        raise InvalidInput("the clock must tell the time with its zone", got=type(moment).__name__)
+        raise InvalidInput("the clock must return a time with its zone", got=type(moment).__name__)
     return moment.astimezone(timezone.utc).isoformat(timespec="microseconds")
 
 
@@ -375,18 +322,17 @@ def _check_time(text: str) -> str:
 
 
 def read_json(text: str) -> Any:
-    """What a text of the ledger holds; refuses a text that is no JSON, is too long or too deep, or cannot be written
-    again."""
+    """The value of a body; refuse a text that is not JSON, is too long or too deep, or cannot be written again."""
     if len(text) > LONGEST_BODY:
         raise InvalidInput("the text is too long", got=f"{len(text):,} characters")
     try:
-        found = json.loads(text, parse_constant=_refuse_constant)
-        json.dumps(found, ensure_ascii=False).encode("utf-8")
+        value = json.loads(text, parse_constant=_refuse_constant)
+        json.dumps(value, ensure_ascii=False).encode("utf-8")
     except RecursionError:
         raise InvalidInput("the text is nested too deeply") from None
     except UnicodeEncodeError:
         raise InvalidInput("the text holds half characters") from None
-    return found
+    return value
 
 
 def _refuse_constant(name: str) -> None:

@@ -11,17 +11,16 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from cellrisk.errors import CellriskError, InvalidInput, UnknownName
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.publish.releasing.saving import folder_of, sidecar_of
 from cellrisk.repeat.accounting.loss import Loss
-from cellrisk.repeat.ledger.backends import find_backend
 from cellrisk.repeat.ledger.chain import Head, Row, check_links, compute_digest, write_canonically
 from cellrisk.repeat.ledger.checkpoints import find_checkpoints, write_line
-from cellrisk.repeat.ledger.descriptions import digest_description, find_lost
+from cellrisk.repeat.ledger.cohorts import LedgerState
+from cellrisk.repeat.ledger.descriptions import NEWEST, digest_description, find_lost
 from cellrisk.repeat.ledger.entry import (
     KINDS,
     LONGEST_BODY,
@@ -30,20 +29,19 @@ from cellrisk.repeat.ledger.entry import (
     Entry,
     Limit,
     ReleasedFile,
-    Whereabouts,
+    WrittenPath,
     check_text,
     describe_release,
     read_loss,
     write_time,
 )
-from cellrisk.repeat.ledger.limits import LedgerState
 from cellrisk.repeat.ledger.staging import Draft, Recovered, plain_refusals, recover
-from cellrisk.repeat.ledger.store import Session, Store
+from cellrisk.repeat.ledger.store import Session, Store, find_backend
 from cellrisk.repeat.ledger.verification import Verification, compare_files, examine
 from cellrisk.system.checks import require_whole_number
-from cellrisk.system.stopping import NOT_KNOWN, note_outcome
-from cellrisk.system.text import number_of
-from cellrisk.system.words import Neighbours, Operator, require_word
+from cellrisk.system.choices import CompositionMethod, Neighbours, require_word
+from cellrisk.system.formatting import number_of
+from cellrisk.system.interrupt import NOT_KNOWN, note_outcome
 
 if TYPE_CHECKING:
     from cellrisk.publish.releasing.release_result import Release
@@ -51,8 +49,8 @@ if TYPE_CHECKING:
     from cellrisk.repeat.together.release_result import TogetherRelease
     from cellrisk.risk.ceilings import Ceiling
 
-LOOKS, PAUSE = 40, 0.05
-"""How often `verify` looks again while files are on their way, and the seconds between."""
+VERIFICATIONS, PAUSE = 40, 0.05
+"""How often `verify` repeats itself while files are being moved, and the seconds between."""
 RESTORE = (
     "restore the newest copy of the ledger; if there is none, move these files to another folder, and record their "
     "loss with ledger add without naming the file"
@@ -60,27 +58,26 @@ RESTORE = (
 
 
 class Ledger:
-    """An append-only record of releases: who is covered, what was released, with which loss, when, and for what.
+    """An append-only record of releases: whom they are about, what was released, with which loss, when, and for what.
 
-    To open a ledger and to read from it changes nothing. What dead processes have left in a folder is finished or
-    removed by the next `save` into it, or by `recover`.
-
-    Entries are chained by their digests, so that `verify` finds what was changed. A person is covered by the releases
-    on the cohort they are in and on those that contain it; cohorts of which none is part of the other share nobody.
+    Opening and reading a ledger changes nothing. What dead processes have left in a folder is finished or removed by
+    the next `save` into it, or by `recover`. Entries are chained by their digests, so that `verify` finds changes. A
+    person is covered by the releases about their cohort and about those that contain it; cohorts of which none is part
+    of the other share nobody.
 
     Parameters
     ----------
-    place
+    location
         A path of one SQLite file, or postgresql://user:password@host/database.
     create
-        Makes a new ledger there, and refuses where something is already; without it a ledger has to be there.
+        Makes a new ledger, and refuses a location that is taken; by default the ledger has to exist.
     wait
-        Seconds to wait for a ledger that others have locked.
+        Seconds to wait for a ledger that is locked.
     clock
-        What tells the time; the order of entries is that of their numbers, whatever it says.
+        Returns the time; the order of entries is that of their numbers, whatever it returns.
     head
-        A file outside in which the last entry is noted after every write, and without which an older copy of the ledger
-        could not be told from the newest; by default the one that CELLRISK_LEDGER_HEAD names.
+        A checkpoint file outside, in which the last entry is noted after every write; without one an older copy of the
+        ledger cannot be told from the newest. By default the file that CELLRISK_LEDGER_HEAD names.
 
     >>> import tempfile
     >>> from cellrisk.noise.mechanisms import mechanism
@@ -96,61 +93,50 @@ class Ledger:
 
     def __init__(
         self,
-        place: str | os.PathLike[str],
+        location: str | os.PathLike[str],
         *,
         create: bool = False,
         wait: float = 30.0,
         clock: Callable[[], datetime] | None = None,
         head: str | os.PathLike[str] | None = None,
     ) -> None:
-        self._clock = clock or _tell_time
+        self._clock = clock or (lambda: datetime.now(timezone.utc))
         self._known: tuple[Entry, ...] = ()
-        backend, checkpoints = find_backend(place, wait), find_checkpoints(head)
-        try:
-            self._store = Store(backend, create=create, clock=self._clock, checkpoints=checkpoints)
-            if create:
-                note_outcome(f"the new ledger stands, and is empty: {backend}")
-        except BaseException:
-            if backend.made:
-                with suppress(CellriskError):
-                    Store(backend, create=False, clock=self._clock).remove_unused()
-            raise
+        backend, checkpoints = find_backend(location, wait), find_checkpoints(head)
+        self._store = Store(backend, create=create, clock=self._clock, checkpoints=checkpoints)
+        if create:
+            note_outcome(f"the new ledger {backend} is made, and empty")
 
     def __enter__(self) -> Ledger:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
-        """Ends the use of the ledger; what is on the disk is one file."""
+        """End the use of the ledger; on the disk it is one file."""
         self._store.close()
 
     def remove_unused(self) -> None:
-        """Removes a ledger that was made and never written to, so that what was refused leaves nothing behind."""
+        """Remove a ledger without entries, so that a refused command leaves nothing behind."""
         if self._store.remove_unused():
             note_outcome("")
 
     def note_head(self) -> str:
-        """Notes the last entry in the file that keeps the head, if there is one; returns the line for any other place.
+        """Note the last entry in the checkpoint file, if there is one; return the line, to be kept anywhere else.
 
-        A ledger of which nothing is noted there yet begins to be watched.
+        A file that has nothing about this ledger yet is begun.
         """
         with self._store.read() as session:
             for file in self._store.checkpoints:
-                if self._store.new:
-                    file.check(session, new=True)
-                else:
-                    file.begin(session)
+                file.check(session, new=True) if self._store.new else file.begin(session)
             for file in self._store.checkpoints:
                 file.note(session.head)
             return write_line(session.head)
 
     @property
-    def place(self) -> str:
-        """Where the ledger is, as far as a message may say."""
+    def location(self) -> str:
+        """Where the ledger is, without a password."""
         return str(self._store.backend)
 
     @property
@@ -181,7 +167,7 @@ class Ledger:
         new_cohort: bool = False,
         part_of: str | None = None,
     ) -> Entry:
-        """Records a release that was made; refused, and nothing written, where it breaks a limit.
+        """Record a release that was made; refused, and nothing written, if it exceeds a limit.
 
         Parameters
         ----------
@@ -192,13 +178,13 @@ class Ledger:
         loss
             The mechanism, or what is known of its loss.
         cohort
-            Who is covered; None for the only cohort that there is.
+            Whom the release is about; None for the only cohort.
         purpose
             What the release is for, in free words.
         file
             What was released; its SHA-256 is kept.
         new_cohort
-            The release is the first on these people, and no other cohort covers any of them.
+            The release is the first about these people, and no other cohort covers any of them.
         part_of
             The cohort that contains the new one.
         """
@@ -209,7 +195,7 @@ class Ledger:
             return self._write_release(session, state, fields, released, spent, cohort, new_cohort, part_of)
 
     def add_figure(self, *, epsilon: float, neighbours: Neighbours = "add-remove", **entry: Any) -> Entry:
-        """Records a figure that was computed from a table and has noise of its own, as `add` records a release.
+        """Record a figure that was computed from a table and has noise of its own, as `add` records a release.
 
         Parameters
         ----------
@@ -231,9 +217,9 @@ class Ledger:
         new_cohort: bool = False,
         part_of: str | None = None,
     ) -> Entry:
-        """Writes a release, its description and its entry: all of them, or nothing.
+        """Write a release, its description and its entry: all of them, or nothing.
 
-        Refused, and nothing written, where it breaks a limit; `check` says so before any noise is drawn. Noise that
+        Refused, and nothing written, if it exceeds a limit; `check` refuses it before any noise is drawn. Noise that
         nobody has seen costs nothing. The description names the ledger, the entry and its digest.
 
         Parameters
@@ -253,18 +239,15 @@ class Ledger:
             target = release.check_place(path, force)
             target = target.parent.resolve() / target.name
         check_text("the output path", str(target), LONGEST_PATH)
-        files = _encode(release, target)
-        content = files[target.name]
+        content = release.encode(target.suffix.lower())
         described = None if tables else digest_description(release.describe_file(target.name, content))  # type: ignore[union-attr]
         sha256 = hashlib.sha256(content).hexdigest()
         file = ReleasedFile(target.name, str(target), sha256, len(content), description=described)
-        entry: Entry | None = None
-        failure: BaseException | None = None
         with plain_refusals(path):
             draft = Draft(target, self.id)
         try:
-            with plain_refusals(path), draft.written():
-                for name, data in files.items():
+            with plain_refusals(path):
+                for name, data in {**getattr(release, "contents", {}), target.name: content}.items():
                     draft.stage(name, data)
             with self._writing() as (session, state), plain_refusals(path):
                 recover(session, draft.folder)
@@ -274,48 +257,47 @@ class Ledger:
                 for name, data in _describe(release, target, content, named).items():
                     draft.stage(name, data)
                 draft.seal(entry.digest)
-        except BaseException as stopped:
-            stands = False if entry is None else self._store.has_entry(entry.number, entry.digest)
-            if entry is None or not stands:
-                draft.close()
-                if stands is False:
-                    draft.discard()
-                    raise
-                raise _unknown(stopped, draft.folder) from None
-            failure = stopped
-        number = entry.number
-        outcome = f"entry {number} of the ledger stands"
-        later = f"{outcome}; cellrisk ledger recover LEDGER {draft.folder} moves its file into its place"
-        whole = f"{outcome}, and its file is in its place"
-        note_outcome(later)
-        try:
+            note_outcome(
+                f"entry {entry.number} is written; cellrisk ledger recover LEDGER {draft.folder} moves its file"
+            )
             draft.publish()
-            note_outcome(whole)
+            note_outcome(f"entry {entry.number} of the ledger is written, and its file is in its place")
         except OSError as error:
             raise InvalidInput(
                 f"entry {entry.number} is written, but its file could not be moved into its place",
                 got=f"{target} ({error.strerror})",
-                fix=f"cellrisk ledger recover LEDGER {draft.folder} moves it there, once the place can be written to",
+                fix=f"repair the folder, then: cellrisk ledger recover LEDGER {draft.folder}",
                 code="not-moved",
             ) from None
-        except KeyboardInterrupt:
-            with suppress(OSError):
-                draft.publish()
-                later = whole
-            raise KeyboardInterrupt(later) from None
+        except BaseException:
+            self._end(draft)
+            raise
         finally:
             draft.close()
-        if isinstance(failure, CellriskError):
-            raise failure
-        if failure is not None:
-            raise KeyboardInterrupt(whole) from None
         return entry
 
-    def recover(self, folder: str | os.PathLike[str]) -> Recovered:
-        """Finishes or removes what processes that died have left of releases in a folder.
+    def _end(self, draft: Draft) -> None:
+        """Remove a draft without an entry; move one whose entry was written, although the answer was lost."""
+        draft.close()
+        if not draft.digest:
+            draft.discard()
+            return
+        with suppress(CellriskError, OSError):
+            self.recover(draft.folder)
+        self._note_outcome(draft.digest, ", and its file is in its place")
 
-        A release whose entry stands is moved into its place; files without an entry are removed. What living processes
-        are writing is left alone.
+    def _note_outcome(self, digest: str, more: str = "") -> None:
+        """Note for the report of an interruption whether an entry was written."""
+        note_outcome(NOT_KNOWN)
+        with suppress(CellriskError), self._store.read() as session:
+            row = session.find_digest(digest)
+            note_outcome("" if row is None else f"entry {row.number} of the ledger is written{more}")
+
+    def recover(self, folder: str | os.PathLike[str]) -> Recovered:
+        """Finish or remove what processes that died have left of releases in a folder.
+
+        A release whose entry was written is moved into its place; files without an entry are removed. What living
+        processes are writing is left alone.
 
         Parameters
         ----------
@@ -329,7 +311,7 @@ class Ledger:
             return recover(session, where.resolve())
 
     def declare(self, cohort: str, *, part_of: str | None = None) -> Entry:
-        """Declares a cohort before anything is released on it: its people are in no other, or in the one it is part of.
+        """Declare a cohort before any release about it: its people are in no other, or in the one it is part of.
 
         Parameters
         ----------
@@ -343,16 +325,11 @@ class Ledger:
             return self._append(session, "cohort", cohort, part_of=part_of)
 
     def set_limit(
-        self,
-        cohort: str,
-        *,
-        epsilon: float,
-        delta: float = 0.0,
-        operator: Operator = "tightest",
+        self, cohort: str, *, epsilon: float, delta: float = 0.0, method: CompositionMethod = "tightest"
     ) -> Entry:
-        """Limits what a person of a cohort may lose in all: by releases on it, on what it is part of, and on its parts.
+        """Limit what a person of a cohort may lose: by releases about it, about what contains it, and about its parts.
 
-        A limit below what is spent is refused. The last limit of a cohort is the one that holds.
+        A limit below what is spent is refused. The last limit of a cohort is the one in force.
 
         Parameters
         ----------
@@ -360,10 +337,10 @@ class Ledger:
             Whose loss is limited.
         epsilon, delta
             The limit.
-        operator
-            How losses are added up, as in `compose`.
+        method
+            How losses are composed, as in `compose`.
         """
-        limit = Limit(cohort=cohort, epsilon=epsilon, delta=delta, operator=operator)
+        limit = Limit(cohort=cohort, epsilon=epsilon, delta=delta, method=method)
         with self._writing() as (session, state):
             declared = state.find_declaration(cohort, False, None)
             state.check_limit(limit)
@@ -396,9 +373,9 @@ class Ledger:
         return entries[wanted - 1]
 
     def covering(self, cohort: str) -> tuple[Entry, ...]:
-        """The entries on a cohort, and on all that contain it."""
+        """The entries about a cohort, and about all that contain it."""
         state = self._read()
-        cohorts = set(state.path(cohort))
+        cohorts = set(state.path(state.require(cohort)))
         return tuple(entry for entry in state.entries if entry.cohort in cohorts)
 
     def cohorts(self) -> tuple[Cohort, ...]:
@@ -406,7 +383,7 @@ class Ledger:
         return self._read().cohorts
 
     def choose_cohort(self, named: str | None, *, new: bool = False) -> str:
-        """The cohort that is named; where none is, the only one that there is, or "everyone" where there is none.
+        """The cohort that is named; if none is, the only one, or "everyone" if there is none.
 
         Parameters
         ----------
@@ -418,7 +395,7 @@ class Ledger:
         return self._read().choose_cohort(named, new) if named is None else named
 
     def losses(self, cohort: str) -> tuple[Loss, ...]:
-        """What each release cost that covers the people of a cohort: those on it, and on all that contain it."""
+        """The loss of each release that covers the people of a cohort."""
         state = self._read()
         return state.losses(state.require(cohort))
 
@@ -434,21 +411,21 @@ class Ledger:
 
         return find_ceiling(self.losses(cohort))
 
-    def spent(self, cohort: str, operator: Operator = "tightest", delta: float | None = None) -> Composition:
-        """The most that a person of a cohort has lost so far: the worst over it and the cohorts inside it.
+    def spent(self, cohort: str, method: CompositionMethod = "tightest", delta: float | None = None) -> Composition:
+        """The most that a person of a cohort has lost so far: the largest over it and the cohorts inside it.
 
         Parameters
         ----------
         cohort
-            Whose loss is asked for.
-        operator, delta
-            How losses are added up, as in `compose`.
+            Whose loss.
+        method, delta
+            How losses are composed, as in `compose`.
         """
         state = self._read()
-        return state.spend(state.require(cohort), operator, delta)
+        return state.spend(state.require(cohort), method, delta)
 
     def limit(self, cohort: str) -> Limit | None:
-        """The limit of a cohort itself; those of the cohorts that contain it, and inside it, hold too."""
+        """The limit of a cohort itself; those of the cohorts that contain it, and inside it, are in force too."""
         state = self._read()
         return state.limits.get(state.require(cohort))
 
@@ -460,7 +437,7 @@ class Ledger:
         new_cohort: bool = False,
         part_of: str | None = None,
     ) -> None:
-        """Refuses a release that would break a limit, before any noise is drawn.
+        """Refuse a release that would exceed a limit, before any noise is drawn.
 
         Parameters
         ----------
@@ -474,27 +451,27 @@ class Ledger:
     def verify(
         self, *, head: str | None = None, files: bool = True, folders: Sequence[str | os.PathLike[str]] = ()
     ) -> Verification:
-        """Is everything as it was written? Recomputes the chain from its first entry to its last.
+        """Is everything as it was written? Recompute the chain from its first entry to its last; change nothing.
 
         Parameters
         ----------
         head
-            A digest of this ledger that was noted elsewhere; only it, or a file that keeps the head, finds a chain that
-            was rewritten as a whole.
+            A digest of this ledger that was noted elsewhere; only it, or a checkpoint file, finds a chain that was
+            rewritten as a whole.
         files
             Whether released files and the descriptions beside them are compared with the digests in their entries; a
             description of an entry that is missing shows that the ledger is an older copy.
         folders
-            Where to look for further descriptions. Nothing is changed.
+            Where to look for further descriptions.
         """
-        looked = [*self._store.backend.folders, *map(Path, folders)]
-        for _ in range(LOOKS):  # a file may be replaced, and its entry written, while files are read
+        folders = [*self._store.backend.folders, *map(Path, folders)]
+        for _ in range(VERIFICATIONS):  # a file may be replaced, and its entry written, while files are read
             with self._store.read() as session:
-                examined = examine(session, head, self._store.checkpoints)
+                inside, entries = examine(session, head, self._store.checkpoints)
             if not files:
-                return examined.found
-            found, moving = compare_files(examined, looked, self._store.backend.is_same)
-            if not moving and (found.ok or not examined.found.ok or self.head.digest == found.head):
+                return inside
+            found, moving = compare_files(inside, entries, map(Path, folders), self._store.backend.is_same)
+            if not moving and (found.ok or not inside.ok or self.head.digest == found.head):
                 break
             time.sleep(PAUSE)
         return found
@@ -503,14 +480,14 @@ class Ledger:
         state = self._read()
         releases = sum(entry.kind == "release" for entry in state.entries)
         return (
-            f"Ledger {self.place}: {number_of(len(state.entries), 'entry', 'entries')}, {releases:,} of them "
-            f"releases, on {number_of(len(state.declared), 'cohort')}."
+            f"Ledger {self.location}: {number_of(len(state.entries), 'entry', 'entries')}, {releases:,} of them "
+            f"releases, about {number_of(len(state.declared), 'cohort')}."
         )
 
     def _admit(
         self, state: LedgerState, cohort: str | None, loss: Loss, new_cohort: bool, part_of: str | None
     ) -> Cohort:
-        """Refuses a release on an unknown cohort or past a limit; the cohort that it is about."""
+        """Refuse a release about an unknown cohort or past a limit; return the cohort that it is about."""
         name = state.choose_cohort(cohort, new_cohort)
         declared = state.find_declaration(name, new_cohort, part_of) or Cohort(name, state.declared.get(name))
         state.check_release(declared, loss)
@@ -518,7 +495,7 @@ class Ledger:
 
     @contextmanager
     def _writing(self) -> Iterator[tuple[Session, LedgerState]]:
-        """A transaction in which nobody else writes, and how things stand in it."""
+        """A write transaction, and the state of the ledger in it; an interruption reports what was written."""
         session: Session | None = None
         before = ""
         try:
@@ -526,29 +503,26 @@ class Ledger:
                 before = session.head.digest
                 yield session, self._read_state(session)
             if session.head.digest != before:
-                note_outcome(f"entry {session.head.number} of the ledger stands")
-        except KeyboardInterrupt as stopped:
-            if session is None or session.head.digest == before or str(stopped):
-                raise
-            stands = self._store.has_entry(session.head.number, session.head.digest)
-            written = f"entry {session.head.number} of the ledger stands" if stands else ""
-            raise KeyboardInterrupt(NOT_KNOWN if stands is None else written) from None
+                note_outcome(f"entry {session.head.number} of the ledger is written")
+        except KeyboardInterrupt:
+            if session is not None and session.head.digest != before:
+                self._note_outcome(session.head.digest)
+            raise
 
     def _read(self) -> LedgerState:
         with self._store.read() as session:
             return self._read_state(session)
 
     def _read_state(self, session: Session) -> LedgerState:
-        """How things stand. Entries that were not read before are checked against their digests."""
+        """The state of the ledger. Entries that were not read before are checked against their digests."""
         known, head = self._known, session.head
         if known:
             last = session.row(known[-1].number)
             known = known if last is not None and last.digest == known[-1].digest else ()
         start = len(known) + 1
-        rows = session.rows(start)
+        rows = list(session.rows(start))
         check_links(rows, len(known), known[-1].digest if known else head.id, head)
-        written = session.whereabouts(start) if rows else {}
-        paths = {number: each.path for number, each in written.items()}
+        paths = {number: written.path for number, written in session.paths(start).items()} if rows else {}
         self._known = (*known, *(Entry.read(row, paths.get(row.number)) for row in rows))
         return LedgerState(self._known)
 
@@ -563,24 +537,24 @@ class Ledger:
         new_cohort: bool,
         part_of: str | None,
     ) -> Entry:
-        """Writes a release that keeps the limits; before it a new cohort, where the release declares one. Refused where
-        a description beside the ledger or the file names an entry that is lost."""
+        """Write a release within the limits, and before it the cohort that it declares. Refused if a description
+        beside the ledger or the file names an entry that is lost."""
         declared = self._admit(state, cohort, loss, new_cohort, part_of)
         digests = {entry.number: entry.digest for entry in state.entries}
         folders = self._store.backend.folders
         folders += [folder_of(Path(file.path))] if file is not None and file.path else []
-        for lost in find_lost(self.id, digests.get, folders):
+        for lost in find_lost(self.id, digests.get, folders, NEWEST):
             raise InvalidInput(lost.text, fix=RESTORE, code="lost-entry")
         if declared.name not in state.declared:
             self._append(session, "cohort", declared.name, part_of=declared.part_of)
-        written = None if file is None else Whereabouts(str(file.path), secrets.token_hex(16))
-        kept = None if file is None or written is None else replace(file, place=written.digest).to_dict()
+        written = None if file is None else WrittenPath(str(file.path), secrets.token_hex(16))
+        kept = None if file is None or written is None else replace(file, path_commitment=written.commitment).to_dict()
         return self._append(session, "release", declared.name, written, **{**fields, "file": kept})
 
     def _append(
-        self, session: Session, kind: str, cohort: str, written: Whereabouts | None = None, **fields: Any
+        self, session: Session, kind: str, cohort: str, written: WrittenPath | None = None, **fields: Any
     ) -> Entry:
-        """Writes an entry after the last one, as it will be read."""
+        """Write an entry after the last one, as it will be read."""
         from cellrisk.system.version import __version__
 
         head = session.head
@@ -601,33 +575,15 @@ class Ledger:
 
 
 def _loss_of(release: Any) -> Loss:
-    """What a release costs; refuses what is none."""
+    """What a release costs; refuse anything else."""
     if hasattr(release, "check_place") and hasattr(release, "encode"):
         return release.loss if hasattr(release, "tables") else Loss.of(release.mechanism)
     raise InvalidInput("only a release can be saved", got=type(release).__name__, code="no-release")
 
 
-def _encode(release: Any, target: Path) -> dict[str, bytes]:
-    """The files of a release, by their names: the one at its place, and of a set the tables that it lists."""
-    return {**getattr(release, "contents", {}), target.name: release.encode(target.suffix.lower())}
-
-
 def _describe(release: Any, target: Path, content: bytes, ledger: dict[str, Any]) -> dict[str, bytes]:
-    """The descriptions, by their names, which say where in the ledger the release stands."""
+    """The descriptions by their names, with the entry of the release in the ledger."""
     if hasattr(release, "tables"):
         described: dict[str, bytes] = release.describe_tables(ledger=ledger)
         return described
     return {sidecar_of(target).name: release.describe_file(target.name, content, ledger=ledger).encode("utf-8")}
-
-
-def _unknown(stopped: BaseException, folder: Path) -> BaseException:
-    """What is raised where nobody can be asked whether an entry was written."""
-    if not isinstance(stopped, CellriskError):
-        return KeyboardInterrupt(NOT_KNOWN)
-    what = str(stopped).partition(";")[0]
-    fix = f"cellrisk ledger recover LEDGER {folder} moves the files into their place or removes them"
-    return InvalidInput(f"{what}, and whether the release was recorded is not known", fix=fix, code="not-known")
-
-
-def _tell_time() -> datetime:
-    return datetime.now(timezone.utc)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+WHAT, VERSION = "cellrisk release ledger", 1
 TABLES = {
     "ledger": "CREATE TABLE ledger (id TEXT NOT NULL PRIMARY KEY, what TEXT NOT NULL, schema_version INTEGER NOT NULL, "
     "created TEXT NOT NULL, number INTEGER NOT NULL, digest TEXT NOT NULL)",
@@ -10,13 +11,10 @@ TABLES = {
     "released_files": "CREATE TABLE released_files (number INTEGER NOT NULL PRIMARY KEY, path TEXT NOT NULL, "
     "salt TEXT NOT NULL)",
 }
-"""Where released files were written stands beside the entries, which go to others, and is bound to them by digests."""
-WHAT, VERSION = "cellrisk ledger of events", 1
-EARLIER = "cellrisk ledger"
-"""What ledgers say that were made before losses were kept as events."""
+"""Paths of released files are kept beside the entries, which are exported, and are bound to them by digests."""
 
-# In SQLite an INSERT OR REPLACE deletes without asking the trigger on DELETE, so a number is given once only.
-GUARDS = {
+# In SQLite an INSERT OR REPLACE deletes without the trigger on DELETE, so a third trigger refuses a number again.
+TRIGGERS = {
     "sqlite": (
         "CREATE TRIGGER entries_are_not_updated BEFORE UPDATE ON entries "
         "BEGIN SELECT RAISE(ABORT, 'entries of a ledger are never changed'); END",
@@ -35,12 +33,3 @@ GUARDS = {
         "FOR EACH STATEMENT EXECUTE FUNCTION refuse_to_change_entries()",
     ),
 }
-
-
-def list_columns(name: str) -> list[str]:
-    """The columns of a table, in their order.
-
-    >>> list_columns("released_files")
-    ['number', 'path', 'salt']
-    """
-    return [column.split()[0] for column in TABLES[name].partition("(")[2].split(", ")]

@@ -13,8 +13,8 @@ from cellrisk.counts.profiles import Profiles
 from cellrisk.counts.table import require_table
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import Mechanism
+from cellrisk.repeat.sequences.cell_risks import Advance, CellRisk, RisksSoFar, SharedCells
 from cellrisk.repeat.sequences.cumulative import Cumulative
-from cellrisk.repeat.sequences.risks_so_far import Advance, CellRisk, RisksSoFar, SharedCells
 from cellrisk.repeat.sequences.sequence_result import Overall, Released, RiskSequence
 from cellrisk.repeat.sequences.step import Step, check_steps
 from cellrisk.risk.caused import Caused, count_caused
@@ -22,7 +22,7 @@ from cellrisk.risk.measures import Local
 from cellrisk.risk.priors import USUAL_PRIORS, Priors, takes_priors
 from cellrisk.system.arrays import Floats
 from cellrisk.system.checks import read_list
-from cellrisk.system.words import Form, MeasureName, MechanismName, Operator
+from cellrisk.system.choices import CompositionMethod, Form, MeasureName, MechanismName
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class SoFar:
-    """What some releases have given away in every cell: its risks, and what was caused in it."""
+    """What some releases have revealed in every cell: its risks, and what was caused in it."""
 
     risks: RisksSoFar
     caused: RisksSoFar
-    """The share of the people in each cell who were given away because of their own record, as the risks are kept."""
+    """The share of the people in each cell who were revealed because of their own record, kept like the risks."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,8 +74,7 @@ class SequenceAssessor:
     @cached_property
     def caused_risk(self) -> CellRisk:
         """The tight local risk of every cell, which under the pivotal channel is what was caused in it."""
-        own = self.cell_risk.measure == "local" and self.cell_risk.form == "tight"
-        return self.cell_risk if own else replace(self.cell_risk, measure="local", form="tight")
+        return replace(self.cell_risk, measure="local", form="tight", pivotal=True)
 
     def advance(self, before: SoFar | None, steps: Sequence[Step], caused: bool = False) -> Advance:
         """What the last of these releases does to the risks of the cells, or to the shares that were caused in them."""
@@ -128,7 +127,7 @@ class SequenceAssessor:
         return after, row
 
     def _count_caused(self, steps: Sequence[Step], mechanism: Mechanism) -> Caused:
-        """People given away because of their own record, of the attribute released, at the cumulative loss."""
+        """People revealed because of their own record, of the attribute released, at the cumulative loss."""
         grid, name = self.grid(steps), str(steps[-1].attribute)
         key = (*grid.names, name)
         if key not in self._profiles:
@@ -157,8 +156,8 @@ def assess_sequence(
     table: FrequencyTable,
     steps: Sequence[Step],
     *,
-    operator: Operator = "tightest",
-    delta: float | None = None,
+    method: CompositionMethod = "tightest",
+    total_delta: float | None = None,
     assess_as: MechanismName | None = None,
     measure: MeasureName = "local",
     form: Form = "tight",
@@ -168,18 +167,18 @@ def assess_sequence(
 
     The table has all quasi-identifiers and sensitive attributes of the sequence. After each release:
 
-    - The cumulative loss composes all losses so far, by the ``operator`` of `compose`, at ``delta`` (None: the sum of
-      the deltas so far).
+    - The cumulative loss composes all losses so far, by the ``method`` of `compose`, at ``total_delta`` (None: the sum
+      of the deltas so far).
     - The attribute released is assessed at that loss (paper, section 4.3: eps_0 o eps_1 o ... o eps_j), in noise of
       the release's own kind, or of the kind ``assess_as``. That is the paper's rule, and neither exact nor a bound:
       the loss is an upper bound, but risk is not monotone in epsilon.
     - The cells are those of all quasi-identifiers so far, for a release on fewer of them too. Where new ones split
       the cells, every attribute released so far is assessed again, at the new loss and in the same noise.
-    - What was given away stays given away: in each cell, an attribute keeps the larger of its old risk and its new
+    - What was revealed stays revealed: in each cell, an attribute keeps the larger of its old risk and its new
       one, and a child starts from its parent's risks. The overall risk of a cell is the largest over the attributes
       (max, bounded by 1) or their sum (unbounded; an attribute released again adds what is beyond its old risk).
 
-    Beside the risk stand figures to decide by. ``caused``: people given away only because of their own record, by the
+    Beside the risk stand figures to decide by. ``caused``: people revealed only because of their own record, by the
     same rule, local and tight whatever the measure; ``overall_caused`` is kept like the overall risk. Of one release
     both are exact; of several they are neither exact nor a bound, but ``cap`` is a bound on what any attack on all
     releases causes. ``ceiling``: the worst case for one record in all of them, from their losses composed
@@ -198,7 +197,7 @@ def assess_sequence(
         Made by `tabulate` of all quasi-identifiers and sensitive attributes of the sequence.
     steps
         The releases in their order.
-    operator, delta
+    method, total_delta
         How losses are added up, as in `compose`.
     assess_as
         The mechanism that the sum is assessed by; default that of each release.
@@ -218,5 +217,5 @@ def assess_sequence(
     if not steps:
         raise InvalidInput("a sequence needs one release at least", fix="for example [Step(Laplace(epsilon=0.5))]")
     cell_risk = CellRisk(table, measure, form, priors)
-    assessor = SequenceAssessor.of(steps, cell_risk, Cumulative(operator, delta, assess_as))
+    assessor = SequenceAssessor.of(steps, cell_risk, Cumulative(method, total_delta, assess_as))
     return assessor.result(assessor.assess(steps)[1])

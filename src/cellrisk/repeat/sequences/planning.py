@@ -1,4 +1,4 @@
-"""`plan`: what one more release would cost and give away, before anything is spent."""
+"""`plan`: what one more release would cost and reveal, before anything is spent."""
 
 from __future__ import annotations
 
@@ -6,27 +6,26 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from cellrisk.errors import InvalidInput
+from cellrisk.errors import InvalidInput, argument
 from cellrisk.repeat.accounting.ceilings import compose_ceiling
 from cellrisk.repeat.accounting.composition import Composition
 from cellrisk.repeat.sequences.assessing import assess_sequence
-from cellrisk.repeat.sequences.risks_so_far import KINDS
+from cellrisk.repeat.sequences.cell_risks import KINDS
 from cellrisk.repeat.sequences.sequence_result import (
     NOTHING,
     Overall,
+    Released,
     RiskSequence,
     describe_ceiling,
     describe_composition,
-    say_loss,
 )
 from cellrisk.repeat.sequences.step import Step
-from cellrisk.risk.ceilings import WORST_CASE, Ceiling, say_most
+from cellrisk.risk.ceilings import Ceiling
 from cellrisk.risk.measures import WEIGHTS
 from cellrisk.risk.priors import USUAL_PRIORS, Priors, takes_priors
 from cellrisk.system.checks import read_list
+from cellrisk.system.choices import CompositionMethod, Form, MeasureName, MechanismName
 from cellrisk.system.results import Result
-from cellrisk.system.text import CURATOR_NOTE, aligned, change, percent, whole_people
-from cellrisk.system.words import Form, MeasureName, MechanismName, Operator, takes_old_words
 
 if TYPE_CHECKING:
     import os
@@ -36,93 +35,52 @@ if TYPE_CHECKING:
 
     from cellrisk.counts.table import FrequencyTable
 
-WORDS = {"max": "largest of the attributes", "sum": "attributes added up"}
-
 
 @dataclass(frozen=True, repr=False)
 class Plan(Result):
     """The answer of `plan`: the whole sequence, whose last release is the planned one, seen before and after it."""
 
+    wording = "plan"
+
     sequence: RiskSequence
 
     @property
-    def cumulative_before(self) -> Composition | None:
-        """The loss spent so far; None where the planned release is the first."""
-        rows = self.sequence.rows
-        return rows[-2].cumulative if len(rows) > 1 else None
+    def before(self) -> Released | None:
+        """The last release so far; None if the planned release is the first."""
+        return self.sequence.rows[-2] if len(self.sequence.rows) > 1 else None
 
     @property
-    def cumulative_after(self) -> Composition:
-        return self.sequence.rows[-1].cumulative
+    def after(self) -> Released:
+        """The planned release."""
+        return self.sequence.rows[-1]
 
     @property
-    def overall_before(self) -> Overall:
-        """The overall risk so far; 0 where the planned release is the first."""
-        rows = self.sequence.rows
-        return rows[-2].overall if len(rows) > 1 else NOTHING
+    def overall(self) -> tuple[Overall, Overall]:
+        """The overall risk before and after the planned release."""
+        return (NOTHING if self.before is None else self.before.overall), self.after.overall
 
     @property
-    def overall_after(self) -> Overall:
-        return self.sequence.rows[-1].overall
+    def caused(self) -> tuple[Overall, Overall]:
+        """The shares of people revealed because of their own record, before and after."""
+        return (NOTHING if self.before is None else self.before.overall_caused), self.after.overall_caused
 
     @property
-    def caused_before(self) -> Overall:
-        """What was caused so far: shares of the people given away because of their own record; 0 before any release."""
-        rows = self.sequence.rows
-        return rows[-2].overall_caused if len(rows) > 1 else NOTHING
-
-    @property
-    def caused_after(self) -> Overall:
-        return self.sequence.rows[-1].overall_caused
-
-    @property
-    def ceiling_before(self) -> Ceiling | None:
-        """The ceiling of the releases so far; None where that is not known."""
-        rows = self.sequence.rows
-        return rows[-2].ceiling if len(rows) > 1 else compose_ceiling(())
-
-    @property
-    def ceiling_after(self) -> Ceiling | None:
-        return self.sequence.rows[-1].ceiling
-
-    @property
-    def headline(self) -> str:
-        """What a curator can repeat."""
-        rows, before, after = self.sequence.rows, self.overall_before.max_records, self.overall_after.max_records
-        last = rows[-1]
-        spent = f"from {say_loss(rows[-2].cumulative)} to" if len(rows) > 1 else "to"
-        return (
-            f"Releasing {last.name} at {last.loss.describe()} would take the cumulative loss {spent} "
-            f"{say_loss(last.cumulative)}, {self._decide()}and the overall risk by records "
-            f"{change(percent(before), percent(after))}."
-        )
-
-    def _decide(self) -> str:
-        """The figures to decide by, before and after."""
-        people = self.sequence.n_records
-        now, then = self.caused_before.max_records * people, self.caused_after.max_records * people
-        changed = change(whole_people(now), whole_people(then))
-        told = f"the people given away only because of their own record {changed}, "
-        before, after = self.ceiling_before, self.ceiling_after
-        if before is None or after is None:
-            return told
-        worst = change(f"{say_most(before.even_two)}%", f"{say_most(after.even_two)}%")
-        return f"{told}the worst case for one record ({WORST_CASE}) {worst}, "
+    def ceilings(self) -> tuple[Ceiling | None, Ceiling | None]:
+        """The ceiling before and after; None if it is not known."""
+        return (compose_ceiling(()) if self.before is None else self.before.ceiling), self.after.ceiling
 
     @property
     def _both(self) -> dict[str, tuple[Composition | None, Overall, Overall, Ceiling | None]]:
         """Loss, overall risk, caused and ceiling, before the planned release and after it."""
-        return {
-            "before": (self.cumulative_before, self.overall_before, self.caused_before, self.ceiling_before),
-            "after": (self.cumulative_after, self.overall_after, self.caused_after, self.ceiling_after),
-        }
+        losses = None if self.before is None else self.before.cumulative, self.after.cumulative
+        rows = zip(losses, self.overall, self.caused, self.ceilings, strict=True)
+        return dict(zip(("before", "after"), rows, strict=True))
 
     def _numbers(self) -> pd.DataFrame:
-        """One row a number: before and after, the loss, the overall risk of each kind and weighting, caused and the
-        ceiling."""
+        """One quantity a row, before the planned release and after it."""
         import pandas as pd
 
-        found: list[tuple[Any, ...]] = []
+        found: list[tuple[str, str, str | None, float]] = []
         for when, (cumulative, overall, caused, ceiling) in self._both.items():
             epsilon, delta = (0.0, 0.0) if cumulative is None else (cumulative.epsilon, cumulative.delta)
             found += [(when, "epsilon", None, epsilon), (when, "delta", None, delta)]
@@ -157,42 +115,15 @@ class Plan(Result):
         """
         return self.sequence.plot(path, ax, by)
 
-    def _paragraphs(self) -> list[str]:
-        rows = [
-            [
-                WORDS[kind],
-                weights,
-                *(f"{each.value(kind, weights):.4f}" for each in (self.overall_before, self.overall_after)),
-            ]
-            for kind in KINDS
-            for weights in WEIGHTS
-        ]
-        rows.append(
-            [
-                "caused by people's own records",
-                "records",
-                *(f"{each.max_records:.4f}" for each in (self.caused_before, self.caused_after)),
-            ]
-        )
-        if self.ceiling_before is not None and self.ceiling_after is not None:
-            both = self.ceiling_before, self.ceiling_after
-            rows.append(["worst case for one record", "-", *(f"{each.even_two:.4f}" for each in both)])
-        return [
-            aligned(["overall risk", "weights", "before", "after"], rows, left=2),
-            "\n".join(self.sequence.statements),
-            CURATOR_NOTE,
-        ]
-
 
 @takes_priors
-@takes_old_words("planned", lambda next: next, "next")
 def plan(
     table: FrequencyTable,
     past: Sequence[Step],
     planned: Step,
     *,
-    operator: Operator = "tightest",
-    delta: float | None = None,
+    method: CompositionMethod = "tightest",
+    total_delta: float | None = None,
     assess_as: MechanismName | None = None,
     measure: MeasureName = "local",
     form: Form = "tight",
@@ -209,24 +140,30 @@ def plan(
     past
         The releases so far, in their order.
     planned
-        The release that is planned. Its name was ``next``, which still works.
-    operator, delta, assess_as, measure, form, priors
+        The release that is planned.
+    method, total_delta, assess_as, measure, form, priors
         As for `assess_sequence`.
 
     >>> import cellrisk as cr
     >>> table = cr.tabulate(cr.datasets.adult_as_published(), ["age", "sex"], ["income", "race"], bins={"age": 5})
     >>> found = plan(table, [Step(cr.Laplace(epsilon=0.5), "income")], Step(cr.Laplace(epsilon=0.5), "race"))
-    >>> round(found.overall_before.max_records, 4), round(found.overall_after.max_records, 4)
-    (0.0351, 0.0353)
+    >>> [round(overall.max_records, 4) for overall in found.overall]
+    [0.0351, 0.0353]
     """
     if not isinstance(planned, Step):
         raise InvalidInput("the next release is not a Step", got=type(planned).__name__, fix="write Step(mechanism)")
+    if planned.attribute is not None and planned.loss.mechanism is None and assess_as is None:
+        raise InvalidInput(
+            "the mechanism of the planned release is missing, so its risk cannot be assessed",
+            fix=f"give {argument('mechanism', 'geometric')}, or {argument('assess_as', 'laplace')}",
+            code="no-mechanism",
+        )
     return Plan(
         assess_sequence(
             table,
             [*read_list("past", past, "steps"), planned],
-            operator=operator,
-            delta=delta,
+            method=method,
+            total_delta=total_delta,
             assess_as=assess_as,
             measure=measure,
             form=form,

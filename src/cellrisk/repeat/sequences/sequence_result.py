@@ -11,14 +11,13 @@ from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.repeat.accounting.composition import Composition
 from cellrisk.repeat.accounting.loss import Loss
+from cellrisk.repeat.sequences.cell_risks import KINDS, RisksSoFar
 from cellrisk.repeat.sequences.cumulative import find_ceiling
-from cellrisk.repeat.sequences.risks_so_far import KINDS, RisksSoFar
 from cellrisk.risk.caused import Caused
-from cellrisk.risk.ceilings import WORST_CASE, Ceiling, say_most
+from cellrisk.risk.ceilings import Ceiling
 from cellrisk.risk.measures import WEIGHTS
-from cellrisk.system.results import Result
-from cellrisk.system.text import CURATOR_NOTE, aligned, claim, number_of, of_people, percent, whole_people
-from cellrisk.system.words import require_word
+from cellrisk.system.choices import require_word
+from cellrisk.system.results import Result, find_words
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,7 +52,7 @@ NOTHING = Overall(0.0, 0.0, 0.0, 0.0)
 
 @dataclass(frozen=True)
 class Released:
-    """One release of a sequence, and how things stand after it."""
+    """One release of a sequence, and the risks after it."""
 
     number: int
     attribute: str | None
@@ -65,15 +64,15 @@ class Released:
     assessed: tuple[str, ...]
     """The attributes whose risk was assessed at this cumulative loss."""
     mechanism: Mechanism | None
-    """The mechanism that has this cumulative loss; None where nothing was assessed."""
+    """The mechanism that has this cumulative loss; None if nothing was assessed."""
     uniform: float | None
-    """The released attribute's own risk at this cumulative loss, each cell alike; None where none was released."""
+    """The released attribute's own risk at this cumulative loss, each cell alike; None if none was released."""
     records: float | None
-    """The risk of the attribute by records; None where no attribute was released."""
+    """The risk of the attribute by records; None if no attribute was released."""
     overall: Overall
     caused_at_once: Caused | None
-    """People given away only because of their own record, of the attribute released, were it released once at this
-    cumulative loss; None where none was released."""
+    """People revealed only because of their own record, of the attribute released, were it released once at this
+    cumulative loss; None if none was released."""
     overall_caused: Overall
     """The share caused in each cell, kept and averaged as the overall risk is."""
     losses: tuple[Loss, ...]
@@ -83,7 +82,7 @@ class Released:
 
     @property
     def ceiling(self) -> Ceiling | None:
-        """The ceiling of all releases so far, of two labels; None where it is not known."""
+        """The ceiling of all releases so far, of two labels; None if it is not known."""
         return find_ceiling(self.losses, self.attributes)[0]
 
     @property
@@ -92,9 +91,9 @@ class Released:
 
     @property
     def caused(self) -> Caused | None:
-        """People given away only because of their own record, of the attribute released, at this cumulative loss; None
-        where none was released. Its cap holds for any attack on all releases so far: the people times the total
-        variation of the composed losses, or where that is not known, times what their guarantee allows at most."""
+        """People revealed only because of their own record, of the attribute released, at this cumulative loss; None if
+        none was released. Its cap holds for any attack on all releases so far: the people times the total variation of
+        the composed losses, or if that is not known, times what their guarantee allows at most."""
         if self.caused_at_once is None:
             return None
         found = self.ceiling
@@ -132,6 +131,7 @@ class RiskSequence(Result):
     """The answer of `assess_sequence`. Prints as a sentence and a table; `plot` draws it."""
 
     picture = "draw_sequence"
+    wording = "sequence"
 
     n_records: int
     measure: str
@@ -173,60 +173,9 @@ class RiskSequence(Result):
         return tuple(dict.fromkeys(row.attribute for row in self.rows if row.attribute is not None))
 
     @property
-    def headline(self) -> str:
-        """What a curator can repeat."""
-        last, many = self.rows[-1], len(self.rows)
-        start = (
-            f"After {many} {'releases' if many != 1 else 'release'} the cumulative loss is {say_loss(last.cumulative)}"
-        )
-        if not self.attributes:
-            return f"{start}; no sensitive attribute was released, so that none is at risk."
-        risk, found = last.overall, len(self.attributes)
-        if found == 1:
-            return (
-                f"{start}; {self._decide()} The risk of {self.attributes[0]} is {percent(risk.max_records)} by "
-                f"records, {percent(risk.max_uniform)} with each cell alike."
-            )
-        return (
-            f"{start}; {self._decide()} The overall risk, of each cell's riskiest of {found} attributes, is "
-            f"{percent(risk.max_records)} by records, {percent(risk.max_uniform)} with each cell alike; added up over "
-            f"the attributes, which is no probability, it is {risk.sum_records:.4g} and {risk.sum_uniform:.4g}."
-        )
-
-    def _decide(self) -> str:
-        """The figures to decide by, in sentences."""
-        last, found = self.rows[-1], self.attributes
-        what = f"their {found[0]}" if len(found) == 1 else f"one of {len(found)} attributes"
-        share = last.overall_caused.max_records
-        told = (
-            f"{of_people(share * self.n_records, self.n_records)} would have {what} read off correctly only because "
-            f"their own record is in the table{'s' * (len(self.rows) > 1)}."
-        )
-        return told if last.ceiling is None else f"{told} {last.ceiling.of_two}"
-
-    @property
     def statements(self) -> tuple[str, ...]:
         """What is exact, what is a bound, and what is neither."""
-        last, many = self.rows[-1], len(self.rows)
-        rule = (
-            "Risk and caused are exact: there is one release."
-            if many == 1
-            else "Risk and caused follow a rule: each attribute as if it were released once at the cumulative loss, "
-            "and what was given away stays given away. Of several releases that is neither exact nor a bound."
-        )
-        said = [rule] if self.attributes else []
-        if last.caused is not None:
-            said.append(
-                "Whatever the attack, the people given away who would not be without their own record are at most "
-                f"{math.ceil(last.caused.cap):,} after all releases: a bound."
-            )
-        if last.ceiling is None:
-            said.append(f"The ceiling is not known: {last.why_no_ceiling}.")
-        elif last.ceiling.exact:
-            said.append("The ceiling is that of all losses composed, and some attacker reaches it.")
-        else:
-            said.append("The ceiling is that of all losses composed: an upper bound.")
-        return tuple(said)
+        return tuple(find_words("sequence").statements(self))
 
     def _numbers(self) -> pd.DataFrame:
         """One row a risk: that of the attribute released, and the overall one of each kind and weighting. Then what was
@@ -273,50 +222,6 @@ class RiskSequence(Result):
         """
         return self._draw(path, ax, by=by)
 
-    def _paragraphs(self) -> list[str]:
-        body = [
-            [
-                *(f"{row.number}", row.name, row.loss.describe(), claim(row.cumulative.epsilon)),
-                *(claim(row.cumulative.delta), row.cumulative.chosen.operator, f"{row.cells:,}"),
-                "-" if row.records is None else f"{row.records:.4f}",
-                *(f"{value:.4f}" for value in vars(row.overall).values()),
-            ]
-            for row in self.rows
-        ]
-        header = ["", "release", "loss", "epsilon", "delta", "composed", "cells", "risk"]
-        header += ["max, uniform", "max, records", "sum, uniform", "sum, records"]
-        about = (
-            f"{self.measure.replace('_', ' ')} risk, {self.form}, of {number_of(self.n_records, 'record')}, each "
-            "attribute at the cumulative loss; risk: of the attribute released, by records; max and sum: overall"
-        )
-        return [
-            self._table_to_decide_by(),
-            f"{about}\n{aligned(header, body, left=3)}",
-            "\n".join(self.statements),
-            CURATOR_NOTE,
-        ]
-
-    def _table_to_decide_by(self) -> str:
-        body = []
-        for row in self.rows:
-            caused = row.caused
-            body.append(
-                [
-                    *(f"{row.number}", row.name),
-                    "-" if caused is None else whole_people(caused.people),
-                    "-" if caused is None or caused.low is None else f"{caused.low:,} to {caused.high:,}",
-                    "-" if caused is None else f"{math.ceil(caused.cap):,}",
-                    whole_people(row.overall_caused.max_records * self.n_records),
-                    "-" if row.ceiling is None else say_most(row.ceiling.even_two),
-                ]
-            )
-        header = ["", "release", "caused", "95% of releases", "any attack", "caused so far", "worst case, %"]
-        about = (
-            f"people of {self.n_records:,} given away only because of their own record (caused), the most that any "
-            f"attack on all releases so far causes, and the worst case: how often {WORST_CASE}, is right at most"
-        )
-        return f"{about}\n{aligned(header, body, left=2)}"
-
 
 def describe_ceiling(found: Ceiling | None) -> dict[str, Any] | None:
     """A ceiling of some releases as JSON-ready values."""
@@ -326,13 +231,7 @@ def describe_ceiling(found: Ceiling | None) -> dict[str, Any] | None:
     return {**named, "advantage": found.advantage, "exact": found.exact, "sentence": found.of_two}
 
 
-def say_loss(found: Composition) -> str:
-    """A cumulative loss in words."""
-    delta = f", delta {claim(found.delta)}" if found.delta else ""
-    return f"epsilon {claim(found.epsilon)}{delta}"
-
-
 def describe_composition(found: Composition) -> dict[str, Any]:
     """A cumulative loss as JSON-ready values."""
-    named = {"epsilon": found.epsilon, "delta": found.delta, "flavour": found.flavour}
-    return {**named, "operator": found.chosen.operator}
+    named = {"epsilon": found.epsilon, "delta": found.delta, "dp_definition": found.dp_definition}
+    return {**named, "method": found.chosen.method}

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from cellrisk.errors import InvalidInput, UnknownName
+from cellrisk.errors import InvalidInput, UnknownName, argument
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.noise.mechanisms import mechanism as read_mechanism
 from cellrisk.repeat.accounting.loss import Loss
 from cellrisk.system.checks import read_texts
-from cellrisk.system.words import Neighbours
+from cellrisk.system.choices import Neighbours
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
@@ -26,7 +26,7 @@ class Step:
     loss
         The mechanism, as an object or as its name with ``epsilon`` beside it; or what is known of its loss.
     attribute
-        The sensitive attribute that is released; None where the counts of the cells alone are, FD(X).
+        The sensitive attribute that is released; None if only the counts of the cells are, FD(X).
     quasi_identifiers
         Those of this release; None for all that the table has.
     epsilon, delta, neighbours, threshold
@@ -59,7 +59,10 @@ class Step:
         if not isinstance(loss, Loss):
             loss = Loss.of(read_mechanism(loss, **beside))  # type: ignore[arg-type]
         elif any(value is not None for value in beside.values()):
-            raise InvalidInput("a loss says itself what is spent", fix="leave epsilon= and what goes with it out")
+            raise InvalidInput(
+                "a loss says itself what is spent",
+                fix=f"leave {argument('epsilon')} and the other arguments of a mechanism out",
+            )
         if attribute is not None and not isinstance(attribute, str):
             raise InvalidInput("the attribute of a step must be a name", got=type(attribute).__name__)
         if isinstance(quasi_identifiers, str):
@@ -81,7 +84,7 @@ class Step:
 
 
 def check_steps(table: FrequencyTable, steps: Sequence[Step]) -> tuple[Step, ...]:
-    """The steps, where the table has every column that they name."""
+    """The steps, if the table has every column that they name."""
     for number, step in enumerate(steps, start=1):
         if not isinstance(step, Step):
             raise InvalidInput(f"release {number} is not a Step", got=type(step).__name__, fix="write Step(mechanism)")

@@ -1,40 +1,40 @@
 """Least squares over tables with common margins: what an attacker gains who makes the tables agree with each other.
 
-Tables of the same people add up to the same margins, so each reduces the noise of the others. If every combination of
-values is published, the weighted least-squares estimate of a count has a smaller variance, in closed form, and a record
-still moves it by exactly 1. What the attacks then reveal is simulated, with its standard error: the same releases
-without least squares have known means, so only what least squares changes adds to the error (a control variate).
+Tables of the same people add up to the same margins, so each reduces the noise of the others. The weighted
+least-squares estimates of the counts have a smaller variance, in closed form, and a record still moves each of its
+counts by exactly 1. What the attacks then reveal is simulated, with its standard error: the same releases without
+least squares have known means, so only what least squares changes adds to the error (a control variate).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations, permutations
 from typing import Any
 
 import numpy as np
-from scipy import linalg
 
 from cellrisk.counts.joint import JointCells
-from cellrisk.noise.distributions import GeometricNoise, LaplaceNoise, Noise
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.repeat.together.linkage_attacks import RULES, Figures
 from cellrisk.repeat.together.sets import SetTable
-from cellrisk.repeat.together.simulator import Reader, Simulator, control, name_ways
-from cellrisk.system.arrays import Floats, Integers
-from cellrisk.system.text import number_of
+from cellrisk.repeat.together.simulator import Simulator, control, name_ways
+from cellrisk.system.arrays import Floats
+from cellrisk.system.results import find_words
 
 MOST_ROWS, MOST_COUNTS = 200_000, 1_000_000
 MOST_CELLS = 1_200
-"""Cells of all tables together up to which the normal equations of those that occur are solved: some seconds."""
+"""Cells of all tables together up to which the normal equations of those that occur are solved: some tenths of a
+second."""
 MOST_DRAWS, SHARE = 200, 0.2
 """Releases at most, and how many of those that the simulator could read without least squares."""
+LEAST_VARIANCE = 1e-30
+"""Noise that changes no count has a variance of 0, by which nothing can be divided."""
 TIE = 1e-9
 """Estimates from whole numbers can meet the threshold exactly: such a count is shown."""
-CLAMPED = "{}, clamped"
 
 
 @dataclass(frozen=True)
@@ -60,13 +60,17 @@ class Refined:
 
 
 @dataclass(frozen=True)
-class Observed:
-    """Least squares over the cells that occur: every cell has a variance of its own."""
+class Refinement:
+    """The tables after least squares, if every combination of values is published."""
 
     shares: tuple[float, ...]
     """The share of the variance of the noise that is left in each table's counts, on average over its people. Exact."""
     rows: tuple[Refined, ...]
     """What each attack then reveals; empty if that is not computed."""
+    why: str | None = None
+    """Why what each attack reveals is not computed."""
+    observed: Refinement | None = None
+    """The same if only combinations of values that occur are published, as with nested geography."""
 
     @property
     def rules(self) -> dict[str, Refined]:
@@ -74,22 +78,8 @@ class Observed:
         return {row.what: row for row in self.rows if row.what in RULES}
 
     @property
-    def left(self) -> str:
-        return ", ".join(f"{100 * share:.1f}%" for share in self.shares)
-
-    @property
-    def revealed(self) -> str:
-        """What the rules reveal, in words."""
-        return " and ".join(
-            f"{number_of(row.right, 'person')} rightly, {row.caused:,.3g} because of their own record, by {rule} "
-            f"({row.how})"
-            for rule, row in self.rules.items()
-        )
-
-    @property
     def headline(self) -> str:
-        occur = f"If only the combinations that occur are published, {self.left} of it is left to people on average"
-        return f"{occur} (exact), and {self.revealed}."
+        return str(find_words("together").refinement_headline(self))
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -99,35 +89,10 @@ class Observed:
                 for row in self.rules.values()
             ],
             "rows": [row.to_dict() for row in self.rows],
+            "why": self.why,
             "sentence": self.headline,
+            **({} if self.observed is None else {"observed_cells": self.observed.to_dict()}),
         }
-
-
-@dataclass(frozen=True)
-class Refinement(Observed):
-    """The tables after least squares, if every combination of values is published."""
-
-    why: str | None
-    """Why what each attack reveals is not computed."""
-    observed: Observed | None = None
-    """The same if only combinations of values that occur are published, as with nested geography."""
-
-    @property
-    def headline(self) -> str:
-        said = (
-            "Least squares over the margins that the tables have in common, if every combination of values is "
-            f"published, leaves {self.left} of the variance of their noise"
-        )
-        if not self.rows:
-            return f"{said}. What that reveals is not computed: {self.why}."
-        occur = f"What is left if only combinations that occur are published is computed up to {MOST_CELLS:,} cells."
-        if self.observed is not None:
-            occur = self.observed.headline
-        return f"{said}; the attacker then names {self.revealed}. {occur}"
-
-    def to_dict(self) -> dict[str, Any]:
-        occur = {} if self.observed is None else {"observed_cells": self.observed.to_dict()}
-        return {**super().to_dict(), "why": self.why, **occur}
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,6 +105,7 @@ class ProductFit:
     """
 
     joint: JointCells
+    """As it is published: `publish_all`."""
     levels: Mapping[int, int]
     variances: tuple[float, ...]
 
@@ -151,38 +117,16 @@ class ProductFit:
     def columns(self) -> list[frozenset[int]]:
         return [frozenset(table.columns) for table in self.joint.tables]
 
-    @cached_property
-    def covariance(self) -> Floats:
-        return refine(self.columns, self.levels, self.variances)
-
     @property
-    def pull(self) -> Floats:
-        """(tables, tables): how far the estimate of a person's cell in one table moves with the published count of the
-        person's cell in another."""
-        return np.asarray(self.covariance / np.asarray(self.variances))
+    def shares(self) -> tuple[float, ...]:
+        left = variances_left(self.columns, self.levels, self.variances)
+        return tuple(each / variance for each, variance in zip(left, self.variances, strict=True))
 
     def shape(self, table: int) -> tuple[int, ...]:
         return tuple(self.levels[axis] if axis in self.columns[table] else 1 for axis in self.axes)
 
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        """How many counts of a label each table publishes."""
-        return tuple(math.prod(self.shape(table)) for table in range(len(self.variances)))
-
-    def place(self, table: int) -> Integers:
-        """For each cell that people are in: its place among the counts of a label that the table publishes."""
-        cells = self.joint.tables[table]
-        codes = []
-        for axis in self.axes:
-            if axis in cells.columns:
-                column = cells.codes[:, cells.columns.index(axis)]
-                codes.append(np.searchsorted(np.unique(column), column))
-            else:
-                codes.append(np.zeros(cells.n_cells, np.int64))
-        return np.asarray(np.ravel_multi_index(tuple(codes), self.shape(table)))
-
     def estimate(self, published: Sequence[Floats]) -> list[Floats]:
-        """The estimates of all counts, from published ones: (any, counts) for each table."""
+        """The estimates of all counts, from published ones: (releases, labels, counts) of each table."""
         every = frozenset(self.axes)
         values = [each.reshape(-1, *self.shape(table)) for table, each in enumerate(published)]
         found = [np.zeros_like(each) for each in values]
@@ -200,45 +144,59 @@ class ProductFit:
             total = total / sum(factors[table] / self.variances[table] for table in having)
             for table in having:
                 found[table] += factors[table] * total
-        return [each.reshape(len(each), -1) for each in found]
+        return [each.reshape(before.shape) for each, before in zip(found, published, strict=True)]
 
 
 @dataclass(frozen=True, eq=False)
 class ObservedFit:
-    """Only cells that occur are published: the estimates are a matrix times the published counts. Else as above."""
+    """Only cells that occur are published, as with nested geography.
+
+    A cell adds up the counts of the combinations of values inside it. With A the matrix of these sums over all cells
+    and V the variances, the estimates are V^1/2 (I - Q Q') V^-1/2 y, Q an orthonormal basis of what is orthogonal to
+    the columns of V^-1/2 A: the margins in which tables must agree.
+    """
 
     joint: JointCells
     variances: tuple[float, ...]
 
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        return tuple(table.n_cells for table in self.joint.tables)
-
-    def place(self, table: int) -> Integers:
-        return np.arange(self.sizes[table])
+    @cached_property
+    def cells(self) -> list[int]:
+        return [table.n_cells for table in self.joint.tables]
 
     @cached_property
-    def whole(self) -> Floats:
-        return project_observed(self.joint.cell, self.sizes, self.variances)
+    def basis(self) -> Floats:
+        """Q: (cells of all tables, dimensions). The pivoted Cholesky factorisation of V^-1/2 A A' V^-1/2 finds cells
+        whose rows are independent, L1, and the others as combinations of them, L2 = W L1, so (-W, I) spans it."""
+        from scipy import linalg
 
-    @cached_property
-    def covariance(self) -> Floats:
-        """(tables, tables, rows): of each row's own cells."""
-        starts = np.concatenate([[0], np.cumsum(self.sizes)])[:-1]
-        own = [rows + start for rows, start in zip(self.joint.cell, starts, strict=True)]
-        return np.array([[self.whole[one, other] for other in own] for one in own])
+        starts = np.concatenate([[0], np.cumsum(self.cells)[:-1]])
+        places = np.unique(self.joint.cell, axis=1) + starts[:, None]
+        product = np.zeros((sum(self.cells),) * 2)
+        for one in places:
+            for other in places:
+                np.add.at(product, (one, other), 1.0)
+        product /= np.outer(self.scale, self.scale)
+        factor, pivot, rank, _ = linalg.lapack.dpstrf(product, tol=1e-10 * product.max(), lower=1)
+        combined = linalg.solve_triangular(factor[:rank, :rank], factor[rank:, :rank].T, trans="T", lower=True)
+        spanning = np.empty((len(product), len(product) - rank))
+        spanning[pivot - 1] = np.concatenate([-combined, np.eye(len(product) - rank)])
+        return np.asarray(np.linalg.qr(spanning)[0])
 
     @property
-    def pull(self) -> Floats:
-        return np.asarray(self.covariance / np.asarray(self.variances)[:, None])
+    def scale(self) -> Floats:
+        """The standard deviation of the noise of each cell."""
+        return np.repeat(np.sqrt(self.variances), self.cells)
+
+    @property
+    def shares(self) -> tuple[float, ...]:
+        left = np.split(1.0 - (self.basis**2).sum(axis=1), np.cumsum(self.cells)[:-1])
+        people = [table.counts.sum(axis=1) / self.joint.n_records for table in self.joint.tables]
+        return tuple(float(part @ whose) for part, whose in zip(left, people, strict=True))
 
     def estimate(self, published: Sequence[Floats]) -> list[Floats]:
-        hat = self.whole / np.repeat(self.variances, self.sizes)
-        fitted = np.concatenate(published, axis=1) @ hat.T
-        return list(np.split(fitted, np.cumsum(self.sizes)[:-1], axis=1))
-
-
-Fit = ProductFit | ObservedFit
+        counts = np.concatenate(published, axis=-1)
+        fitted = counts - self.scale * (((counts / self.scale) @ self.basis) @ self.basis.T)
+        return np.split(fitted, np.cumsum(self.cells)[:-1], axis=-1)
 
 
 def list_subsets(columns: Iterable[int]) -> list[frozenset[int]]:
@@ -246,16 +204,19 @@ def list_subsets(columns: Iterable[int]) -> list[frozenset[int]]:
     return [frozenset(some) for size in range(len(every) + 1) for some in combinations(every, size)]
 
 
-def refine(columns: Sequence[frozenset[int]], levels: Mapping[int, int], variances: Sequence[float]) -> Floats:
-    """(tables, tables): the covariances of the least-squares estimates of one person's cells, on a product domain.
+def variances_left(
+    columns: Sequence[frozenset[int]], levels: Mapping[int, int], variances: Sequence[float]
+) -> list[float]:
+    """The variances of the least-squares estimates of a count of each table, on a product domain.
 
     With Q_t the columns of table t, v_t its variance and L_a the levels of column a, M_S = sum over tables that have
-    all of S of (1/v_t) prod_{a not in Q_t} L_a, and cov(Q, Q') = sum over S in I = Q and Q' of
-    prod_{a in S} (1 - 1/L_a) prod_{a in I - S} 1/L_a prod_{a in neither} L_a / M_S.
+    all of S of (1/v_t) prod_{a not in Q_t} L_a, and the variance of table Q is the sum over S in Q of
+    prod_{a in S} (1 - 1/L_a) prod_{a in Q - S} 1/L_a prod_{a not in Q} L_a / M_S.
 
     >>> parent, child = frozenset({0}), frozenset({0, 1})
-    >>> refine([parent, child], {0: 5, 1: 3}, [1.0, 1.0]).round(6).tolist()  # 1/(1/v_p + 1/(C v_c))
-    [[0.75, 0.25], [0.25, 0.75]]
+    >>> found = variances_left([parent, child], {0: 5, 1: 3}, [1.0, 1.0])  # 1/(1/v_p + 1/(C v_c))
+    >>> [round(variance, 12) for variance in found]
+    [0.75, 0.75]
     """
     every = frozenset().union(*columns)
 
@@ -266,40 +227,16 @@ def refine(columns: Sequence[frozenset[int]], levels: Mapping[int, int], varianc
             if subset <= own
         )
 
-    def covary(one: frozenset[int], other: frozenset[int]) -> float:
-        outside = math.prod(levels[axis] for axis in every - one - other)
-        return outside * sum(
+    return [
+        math.prod(levels[axis] for axis in every - own)
+        * sum(
             math.prod(1.0 - 1.0 / levels[axis] for axis in subset)
-            / math.prod(levels[axis] for axis in (one & other) - subset)
+            / math.prod(levels[axis] for axis in own - subset)
             / precision(subset)
-            for subset in list_subsets(one & other)
+            for subset in list_subsets(own)
         )
-
-    return np.array([[covary(one, other) for other in columns] for one in columns])
-
-
-def project_observed(cell: Any, cells: Sequence[int], variances: Sequence[float]) -> Floats:
-    """(cells, cells): the covariances of the least-squares estimates of all cells of all tables.
-
-    What is not known are the counts of the combinations that occur; a cell of a table adds up those inside it. With A
-    the matrix of these sums over all cells and V the variances, the normal equations leave the estimates the covariance
-    V^1/2 P V^1/2, P the projection onto the columns of V^-1/2 A. With L L' the pivoted Cholesky factorisation of
-    V^-1/2 A A' V^-1/2, cells by cells, L has independent columns that span the same, and P = L (L'L)^-1 L'.
-    """
-    starts = np.concatenate([[0], np.cumsum(cells)])
-    atoms = np.unique(np.asarray(cell), axis=1)
-    scale = np.repeat(1.0 / np.sqrt(np.asarray(variances, np.float64)), cells)
-    product = np.zeros((starts[-1], starts[-1]))
-    places = [own + start for own, start in zip(atoms, starts[:-1], strict=True)]
-    for one in places:
-        for other in places:
-            np.add.at(product, (one, other), 1.0)
-    product *= np.outer(scale, scale)
-    factor, pivot, rank, _ = linalg.lapack.dpstrf(product, tol=1e-10 * product.max(), lower=1)
-    factor = np.tril(factor)[np.argsort(pivot), :rank]
-    inner = linalg.cholesky(factor.T @ factor, lower=True)
-    half = linalg.solve_triangular(inner, factor.T, lower=True)
-    return np.asarray((half.T @ half) / np.outer(scale, scale))
+        for own in columns
+    ]
 
 
 def find_refinement(
@@ -316,83 +253,65 @@ def find_refinement(
     if not any(one & other for one, other in combinations(columns, 2)) and not is_nested(joint):
         return None
     levels = {column: count_levels(joint, column) for own in columns for column in own}
-    variances = tuple(find_variance(table.mechanism.noise) for table in asked)
+    variances = tuple(max(table.mechanism.noise.variance, LEAST_VARIANCE) for table in asked)
     fit = ProductFit(joint, levels, variances)
-    shares = tuple((np.diag(fit.covariance) / variances).tolist())
-    why = _why_not(joint, fit)
-    if why:
-        return Refinement(shares, (), why)
+    sizes = [math.prod(fit.shape(table)) for table in range(len(asked))]
+    if len(joint.count) > MOST_ROWS:
+        return Refinement(fit.shares, (), f"it is computed for up to {MOST_ROWS:,} combinations of values that occur")
+    if sum(sizes) * joint.n_levels > MOST_COUNTS:
+        return Refinement(fit.shares, (), f"it is computed for up to {MOST_COUNTS:,} counts")
     mechanisms = [table.mechanism for table in asked]
     observed = None
     if sum(table.n_cells for table in joint.tables) <= MOST_CELLS:
-        occur, people = ObservedFit(joint, variances), joint.count / joint.n_records
-        left = tuple(float(people @ occur.covariance[t, t]) / v for t, v in enumerate(variances))
-        observed = Observed(left, simulate_refined(joint, occur, mechanisms, plain, seed))
-    return Refinement(shares, simulate_refined(joint, fit, mechanisms, plain, seed), None, observed)
+        occur = ObservedFit(joint, variances)
+        observed = Refinement(occur.shares, simulate_refined(occur, mechanisms, plain, seed))
+    whole = replace(fit, joint=publish_all(joint, fit))
+    return Refinement(fit.shares, simulate_refined(whole, mechanisms, plain, seed), None, observed)
+
+
+def publish_all(joint: JointCells, fit: ProductFit) -> JointCells:
+    """The same people in tables with a cell for every combination of values, in the order of the fit's axes."""
+    tables, cell = [], []
+    for number, (table, cells) in enumerate(zip(joint.tables, joint.cell, strict=True)):
+        codes = [np.zeros(table.n_cells, np.int64) for _ in fit.axes]
+        for axis, column in zip(table.columns, table.codes.T, strict=True):
+            codes[fit.axes.index(axis)] = np.searchsorted(np.unique(column), column)
+        place = np.ravel_multi_index(tuple(codes), fit.shape(number))
+        counts = np.zeros((math.prod(fit.shape(number)), joint.n_levels), np.int64)
+        counts[place] = table.counts
+        tables.append(replace(table, counts=counts))
+        cell.append(place[cells])
+    return replace(joint, tables=tuple(tables), cell=np.stack(cell))
 
 
 def simulate_refined(
-    joint: JointCells, fit: Fit, mechanisms: Sequence[Mechanism], plain: Mapping[str, Figures], seed: int = 0
+    fit: ProductFit | ObservedFit, mechanisms: Sequence[Mechanism], plain: Mapping[str, Figures], seed: int
 ) -> tuple[Refined, ...]:
-    """Elimination, any, and each table alone after least squares, and the first two on clamped counts.
-
-    A person's record moves every published count of the person by 1, and so the estimates; of clamped counts, of which
-    those below the threshold are 0, only as far as they move.
-    """
-    tables = range(len(mechanisms))
-    simulator = Simulator.of(joint, mechanisms, fit.sizes, [fit.place(table) for table in tables])
-    (reader,) = Reader.split(simulator)
-    limits = np.array([mechanism.threshold for mechanism in mechanisms])
-    pull = fit.pull
-    whole = pull.sum(axis=1)
-
-    def read(published: Sequence[Floats], shift: Floats) -> Floats:
-        fitted = fit.estimate([each.reshape(-1, each.shape[-1]) for each in published])
-        estimates = [each.reshape(before.shape) for each, before in zip(fitted, published, strict=True)]
-        mine = [own - moved for own, moved in zip(reader.own(estimates), shift, strict=True)]
-        less = [own > limit - TIE for own, limit in zip(mine, limits, strict=True)]
-        return reader.read(reader.look(simulator.show(estimates, tie=TIE)), less)
-
-    found = []
+    """Elimination, any, and each table alone after least squares."""
+    simulator = Simulator(fit.joint, mechanisms)
+    known, refined = [], []
     for drawn in simulator.draw(simulator.count_draws(MOST_DRAWS, SHARE), seed):
-        as_published = reader.read(reader.look(simulator.show(drawn)), reader.own(simulator.show(drawn, 1.0)))
-        cut = [np.where(counts > limit, counts, 0.0) for counts, limit in zip(drawn, limits, strict=True)]
-        cut_less = [
-            np.where(counts - 1.0 > limit, counts - 1.0, 0.0) for counts, limit in zip(drawn, limits, strict=True)
-        ]
-        moved = np.stack(reader.own([now - then for now, then in zip(cut, cut_less, strict=True)]))
-        shift = np.einsum("tun,ubn->tbn" if pull.ndim == 3 else "tu,ubn->tbn", pull, moved)
-        found.append(np.stack([as_published, read(drawn, whole[:, None]), read(cut, shift)]))
-    known, refined, clamped = np.concatenate(found, axis=1)
-    ways = name_ways(len(mechanisms))
+        known.append(simulator.read(drawn, caused=True))
+        refined.append(simulator.read(fit.estimate(drawn), tie=TIE, caused=True))
+    before, after = np.concatenate(known), np.concatenate(refined)
     rows = []
-    for numbers, title, chosen in ((refined, "{}", ways), (clamped, CLAMPED, RULES)):
-        for way in chosen:
-            place, means = ways.index(way), plain[way]
-            (right, error), (named, _), (caused, caused_error) = (
-                control(numbers[:, place, figure], known[:, place, figure], mean)
-                for figure, mean in enumerate((means.right, means.named, means.caused))
-            )
-            rows.append(Refined(title.format(way), right, named, caused, means, error, caused_error))
+    for place, way in enumerate(name_ways(len(mechanisms))):
+        means = plain[way]
+        (right, error), (named, _), (caused, caused_error) = (
+            control(after[:, place, figure], before[:, place, figure], mean)
+            for figure, mean in enumerate((means.right, means.named, means.caused))
+        )
+        rows.append(Refined(way, right, named, caused, means, error, caused_error))
     return tuple(rows)
-
-
-def find_variance(noise: Noise) -> float:
-    """The variance of one noise; of a discrete Gaussian an upper bound, close from a scale of 1 on."""
-    if isinstance(noise, LaplaceNoise):
-        return 2.0 * noise.scale**2
-    if isinstance(noise, GeometricNoise):
-        return 0.5 / math.sinh(0.5 / noise.scale) ** 2 if noise.scale > 1e-3 else 0.0
-    return noise.scale**2
 
 
 def is_nested(joint: JointCells) -> bool:
     """Whether each cell of some table lies in one cell of another, as districts lie in regions."""
-    for inner, outer in permutations(range(len(joint.tables)), 2):
-        pairs = np.unique(joint.cell[[inner, outer]], axis=1)
-        if pairs.shape[1] == joint.tables[inner].n_cells and joint.tables[outer].n_cells > 1:
-            return True
-    return False
+    return any(
+        np.unique(joint.cell[[inner, outer]], axis=1).shape[1] == joint.tables[inner].n_cells
+        for inner, outer in permutations(range(len(joint.tables)), 2)
+        if joint.tables[outer].n_cells > 1
+    )
 
 
 def count_levels(joint: JointCells, column: int) -> int:
@@ -401,11 +320,3 @@ def count_levels(joint: JointCells, column: int) -> int:
         if column in table.columns:
             return len(np.unique(table.codes[:, table.columns.index(column)]))
     return joint.widths[column]
-
-
-def _why_not(joint: JointCells, fit: Fit) -> str | None:
-    if len(joint.count) > MOST_ROWS:
-        return f"it is computed for up to {MOST_ROWS:,} combinations of values that occur"
-    if sum(fit.sizes) * joint.n_levels > MOST_COUNTS:
-        return f"it is computed for up to {MOST_COUNTS:,} counts"
-    return None

@@ -9,10 +9,11 @@ from typing import Any
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.repeat.accounting.ceilings import compose_ceiling
-from cellrisk.repeat.accounting.composition import Composition, compose
+from cellrisk.repeat.accounting.composition import compose
 from cellrisk.repeat.accounting.loss import Loss
 from cellrisk.risk.ceilings import Ceiling
-from cellrisk.system.text import claim
+from cellrisk.system.extras import explain_missing
+from cellrisk.system.formatting import claim
 
 
 @dataclass(frozen=True)
@@ -21,8 +22,8 @@ class Cost:
 
     epsilon: float
     delta: float
-    flavour: str
-    operator: str
+    dp_definition: str
+    method: str
     apart: bool
     """Whether some tables exclude each other, so that no person spends all of them."""
 
@@ -30,7 +31,7 @@ class Cost:
     def headline(self) -> str:
         at_delta = f" at delta {claim(self.delta)}" if self.delta else ""
         apart = "; tables whose people exclude each other are not added up" if self.apart else ""
-        how = f"{self.flavour} DP, {self.operator} composition{apart}"
+        how = f"{self.dp_definition} DP, {self.method} composition{apart}"
         return f"The set costs epsilon {claim(self.epsilon)}{at_delta} ({how})."
 
     def to_dict(self) -> dict[str, Any]:
@@ -39,16 +40,11 @@ class Cost:
 
 def find_cost(mechanisms: Sequence[Mechanism], together: Sequence[tuple[int, ...]]) -> Cost:
     """The largest of what the collections of tables cost that one person can be in."""
-    found: list[Composition] = [compose([Loss.of(mechanisms[table]) for table in some]) for some in together]
+    found = [compose([Loss.of(mechanisms[table]) for table in tables]) for tables in together]
     largest = max(found, key=lambda each: (each.epsilon, each.delta))
-    weakest = max(found, key=lambda each: ("pure", "approximate").index(each.flavour))
-    return Cost(
-        largest.epsilon,
-        max(each.delta for each in found),
-        weakest.flavour,
-        largest.chosen.operator,
-        len(together) > 1,
-    )
+    weakest = max(found, key=lambda each: ("pure", "approximate").index(each.dp_definition))
+    delta = max(each.delta for each in found)
+    return Cost(largest.epsilon, delta, weakest.dp_definition, largest.chosen.method, len(together) > 1)
 
 
 def book_loss(mechanisms: Sequence[Mechanism], together: Sequence[tuple[int, ...]]) -> Loss:
@@ -64,7 +60,8 @@ def book_loss(mechanisms: Sequence[Mechanism], together: Sequence[tuple[int, ...
 def find_ceiling(mechanisms: Sequence[Mechanism], together: Sequence[tuple[int, ...]], labels: int) -> Ceiling:
     """How often does an attacker who knows all other records guess a value correctly from all tables, at most?
 
-    Of tables whose people exclude each other, the largest counts.
+    Of tables whose people exclude each other, the largest counts. Counts are rounded, as they are released: with
+    Laplace noise that reveals a little less than what `ceiling` states of counts before rounding.
     """
     every = [
         compose_ceiling([Loss.of(mechanisms[table]) for table in tables], labels=labels, rounded=True)
@@ -80,5 +77,5 @@ def try_ceiling(
     """The ceiling, or why there is none."""
     try:
         return find_ceiling(mechanisms, together, labels), None
-    except InvalidInput as refusal:
-        return None, str(refusal)
+    except (InvalidInput, ModuleNotFoundError) as refusal:
+        return None, str(explain_missing(refusal) or refusal)

@@ -20,7 +20,7 @@ from cellrisk.noise.distributions import Noise, first_value
 from cellrisk.repeat.together.sets import SetTable
 from cellrisk.risk.measures.exactly_one import each_alone
 from cellrisk.system.arrays import Floats, Integers
-from cellrisk.system.text import change, make_sentence, number_of, whole_people
+from cellrisk.system.formatting import change, make_sentence, number_of, whole_people
 
 DIRECT = 4096
 """Noise that reaches no further is convolved term by term."""

@@ -13,14 +13,12 @@ fitted to the true labels is that of an attacker who is helped. The figures are 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 from typing import Any
 
 import numpy as np
-from scipy import special
-from scipy.optimize import minimize_scalar
 
 from cellrisk.counts.joint import JointCells
 from cellrisk.counts.profiles import LevelCounts
@@ -28,8 +26,8 @@ from cellrisk.errors import InvalidInput
 from cellrisk.repeat.together.sets import SetTable
 from cellrisk.repeat.together.simulator import Simulator
 from cellrisk.risk.certainty import NegativeBinomial
-from cellrisk.risk.certainty.beliefs import fit_negative_binomial
-from cellrisk.risk.certainty.channel import Channel, expected_counts
+from cellrisk.risk.certainty.count_priors import fit_negative_binomial
+from cellrisk.risk.certainty.posterior import posterior_means
 from cellrisk.system.arrays import Floats, Integers
 from cellrisk.system.checks import require_within
 
@@ -39,6 +37,8 @@ MOST_DRAWS, SHARE = 200, 0.1
 """Releases at most, and how many of those that the simulator could read for the linkage attacks."""
 FITTED = 20
 """Releases that a tempering is fitted to."""
+STEPS = 8
+"""Of Newton's method."""
 FIT = "fit"
 TIE = 1e-12
 MOST_ROWS = 200_000
@@ -92,7 +92,7 @@ def why_not(joint: JointCells, asked: Sequence[SetTable]) -> str | None:
                 f"the columns of {asked[inner].title} are among those of {asked[outer].title}, so their cells are "
                 "never independent"
             )
-    if any(Channel(table.mechanism.noise, table.mechanism.threshold).reach > FARTHEST for table in asked):
+    if any(table.mechanism.channel.radius > FARTHEST for table in asked):
         return "the noise of a table has all but drowned its counts"
     return None
 
@@ -106,115 +106,112 @@ def find_certain(
     priors: Sequence[NegativeBinomial] | None = None,
 ) -> tuple[Certain, ...]:
     """How many people's value does the attacker infer with at least each certainty, and how many correctly?"""
-    attacker = InformedAttacker.of(joint, asked, priors)
-    simulator = Simulator.of(joint, [table.mechanism for table in asked])
+    expected = [*_expect(joint, asked, priors)]
+    simulator = Simulator(joint, [table.mechanism for table in asked])
     draws = simulator.count_draws(MOST_DRAWS, SHARE)
+    fitted = 1.0
     if FIT in temperings:
-        views = [attacker.read(released, seed) for released in simulator.draw(FITTED, seed + 1)]
-        fitted = attacker.fit(views)
-    asked_for = [(fitted if given == FIT else float(given), given == FIT) for given in temperings]
+        fitted = _fit([_read(joint, expected, released, seed) for released in simulator.draw(FITTED, seed + 1)])
+    weights = [fitted if given == FIT else float(given) for given in temperings]
     numbers = []
     for batch, released in enumerate(simulator.draw(draws, seed)):
-        view = attacker.read(released, batch)
-        numbers.append([view.count(certainties, tempering) for tempering, _ in asked_for])
-    counted = np.concatenate(numbers, axis=-1)  # temperings, certainties, right and named, releases
+        view = _read(joint, expected, released, batch)
+        numbers.append([view.count(certainties, weight) for weight in weights])
+    right, named = np.moveaxis(np.concatenate(numbers, axis=-1), 2, 0)  # each (temperings, certainties, releases)
     return tuple(
         Certain(
             certainty,
-            tempering,
-            is_fitted,
-            float(counted[place, row, 0].mean()),
-            float(counted[place, row, 1].mean()),
-            max(float(counted[place, row, 0].std(ddof=1)), 0.5) / math.sqrt(draws),
+            weight,
+            given == FIT,
+            float(right[place, row].mean()),
+            float(named[place, row].mean()),
+            max(float(right[place, row].std(ddof=1)), 0.5) / math.sqrt(draws),
         )
-        for place, (tempering, is_fitted) in enumerate(asked_for)
+        for place, (weight, given) in enumerate(zip(weights, temperings, strict=True))
         for row, certainty in enumerate(certainties)
     )
 
 
-@dataclass(frozen=True, eq=False)
-class InformedAttacker:
-    """What the attacker expects behind each value that each table may release."""
+def _expect(
+    joint: JointCells, asked: Sequence[SetTable], priors: Sequence[NegativeBinomial] | None
+) -> Iterator[list[tuple[Integers, Floats]]]:
+    """Of each table and label, the values that may be released, ascending, and ln w of each of them."""
+    for number, (given, table) in enumerate(zip(asked, joint.tables, strict=True)):
+        counts = table.counts.astype(np.int64)
+        levels = LevelCounts.from_cells(counts, joint.levels)
+        prior = fit_negative_binomial(levels, table.n_cells) if priors is None else priors[number]
+        channel = given.mechanism.channel
+        values = [channel.support(column) for column in counts.T]
+        yield [
+            (shown, np.log(np.maximum(posterior_means(law, channel, shown), 1e-300)))
+            for law, shown in zip(prior.by_category, values, strict=True)
+        ]
 
-    joint: JointCells
-    log_shares: Floats
-    """ln pi."""
-    values: Sequence[Sequence[Integers]]
-    """Of each table and label, the values that may be released, ascending."""
-    log_expected: Sequence[Sequence[Floats]]
-    """ln w of each of them."""
 
-    @staticmethod
-    def of(joint: JointCells, asked: Sequence[SetTable], priors: Sequence[NegativeBinomial] | None) -> InformedAttacker:
-        values, logs = [], []
-        for number, (given, table) in enumerate(zip(asked, joint.tables, strict=True)):
-            counts = table.counts.astype(np.int64)
-            levels = LevelCounts.from_cells(counts, joint.levels)
-            prior = fit_negative_binomial(levels, table.n_cells) if priors is None else priors[number]
-            channel = Channel(given.mechanism.noise, given.mechanism.threshold)
-            values.append([channel.values(column) for column in counts.T])
-            expected = [
-                expected_counts(law, channel, shown) for law, shown in zip(prior.by_label, values[-1], strict=True)
-            ]
-            logs.append([np.log(np.maximum(each, 1e-300)) for each in expected])
-        shares = np.bincount(joint.level, joint.count, minlength=joint.n_levels)
-        return InformedAttacker(joint, np.log(np.maximum(shares / shares.sum(), 1e-300)), values, logs)
+def _read(
+    joint: JointCells, expected: Sequence[Sequence[tuple[Integers, Floats]]], released: Sequence[Floats], seed: int
+) -> View:
+    """What the tables together show of everybody, or of people who are drawn at random if they are very many."""
+    people: Floats = joint.count.astype(np.float64)
+    shares = np.bincount(joint.level, people, minlength=joint.n_levels) / people.sum()
+    log_prior = np.log(np.maximum(shares, 1e-300))[:, None]
+    rows: Any = slice(None)
+    if len(people) > MOST_ROWS:
+        generator = np.random.default_rng([seed, MOST_ROWS])
+        rows = generator.choice(len(people), MOST_ROWS, p=people / people.sum())
+        people = np.full(MOST_ROWS, people.sum() / MOST_ROWS)
+    gain: Any = 0.0
+    for counts, cell, labels in zip(released, joint.cell[:, rows], expected, strict=True):
+        shown = np.rint(counts)
+        for label, (values, logs) in enumerate(labels):
+            shown[:, label] = logs.take(np.searchsorted(values, shown[:, label]), mode="clip")
+        gain = gain + np.where(cell < 0, 0.0, (_normalise(shown) - log_prior).take(cell, axis=2, mode="clip"))
+    return View(gain, log_prior, joint.level[rows].astype(np.intp), people)
 
-    def read(self, released: Sequence[Floats], seed: int) -> Read:
-        """What the tables together show of everybody, or of people who are drawn at random if they are very many."""
-        joint, people = self.joint, self.joint.count.astype(np.float64)
-        rows: Any = slice(None)
-        if len(people) > MOST_ROWS:
-            generator = np.random.default_rng([seed, MOST_ROWS])
-            rows = generator.choice(len(people), MOST_ROWS, p=people / people.sum())
-            people = np.full(MOST_ROWS, people.sum() / MOST_ROWS)
-        total: Any = 0.0
-        for counts, cell, values, logs in zip(released, joint.cell, self.values, self.log_expected, strict=True):
-            shown = np.rint(counts)
-            found = np.empty_like(shown)
-            for label, (known, expected) in enumerate(zip(values, logs, strict=True)):
-                place = np.searchsorted(known, shown[:, label])
-                found[:, label] = expected.take(place, mode="clip")
-            found -= special.logsumexp(found, axis=1, keepdims=True)
-            own = found.take(cell[rows], axis=2, mode="clip")
-            total = total + np.where(cell[rows] < 0, 0.0, own)
-        inside = (joint.cell[:, rows] >= 0).sum(axis=0)
-        return Read(total, inside, joint.level[rows].astype(np.intp), people, self.log_shares)
 
-    def fit(self, views: Sequence[Read]) -> float:
-        """The tempering with the least log loss on the true labels."""
-
-        def loss(tempering: float) -> float:
-            return sum(view.loss(tempering) for view in views)
-
-        found = minimize_scalar(loss, bounds=(0.01, 1.0), method="bounded", options={"xatol": 1e-3})
-        return round(float(found.x), 3)
+def _normalise(logs: Floats) -> Floats:
+    """Logarithms of numbers that add up to 1 over the labels, from (releases, labels, any)."""
+    logs = logs - logs.max(axis=1, keepdims=True)
+    return np.asarray(logs - np.log(np.exp(logs).sum(axis=1, keepdims=True)))
 
 
 @dataclass(frozen=True, eq=False)
-class Read:
+class View:
     """What the tables of some releases together show of people."""
 
-    log_shares: Floats
-    """(releases, labels, rows): ln s_tk, added up over the tables."""
-    inside: Integers
-    """(rows,): in how many tables the people are."""
+    gain: Floats
+    """(releases, labels, rows): the sum of ln(s_tk / pi_k) over the tables that the people are in."""
+    log_prior: Floats
+    """(labels, 1): ln pi."""
     level: Integers
     people: Floats
-    log_prior: Floats
 
     def posterior(self, tempering: float) -> Floats:
         """(releases, labels, rows): ln P(k)."""
-        logs = tempering * self.log_shares + np.multiply.outer(self.log_prior, 1.0 - self.inside * tempering)
-        return np.asarray(logs - special.logsumexp(logs, axis=1, keepdims=True))
+        return _normalise(self.log_prior + tempering * self.gain)
 
-    def loss(self, tempering: float) -> float:
-        own = self.posterior(tempering)[:, self.level, np.arange(len(self.level))]
-        return -float(np.sum(own @ self.people))
+    def own(self, values: Floats) -> Floats:
+        return np.asarray(values[:, self.level, np.arange(len(self.level))])
+
+    def slope(self, tempering: float) -> tuple[float, float]:
+        """The first two derivatives of the log loss of the own label: E[g] - g of it, and Var g, g the gain."""
+        chance = np.exp(self.posterior(tempering))
+        mean = (chance * self.gain).sum(axis=1)
+        variance = (chance * self.gain**2).sum(axis=1) - mean**2
+        return float(np.sum((mean - self.own(self.gain)) @ self.people)), float(np.sum(variance @ self.people))
 
     def count(self, certainties: Sequence[float], tempering: float) -> Floats:
         """(certainties, 2, releases): people inferred correctly, and at all."""
         posterior = self.posterior(tempering)
-        own, most = posterior[:, self.level, np.arange(len(self.level))], posterior.max(axis=1)
+        known = self.own(posterior), posterior.max(axis=1)
         needs = [math.log(certainty - TIE) for certainty in certainties]
-        return np.array([[(logs >= need) @ self.people for logs in (own, most)] for need in needs])
+        return np.array([[(logs >= need) @ self.people for logs in known] for need in needs])
+
+
+def _fit(views: Sequence[View]) -> float:
+    """The tempering with the least log loss on the true labels, by Newton's method: the loss is convex."""
+    tempering = 0.5
+    for _ in range(STEPS):
+        slope, bend = np.sum([view.slope(tempering) for view in views], axis=0)
+        tempering = float(np.clip(tempering - slope / max(bend, 1e-300), 0.01, 1.0))
+    return round(tempering, 3)

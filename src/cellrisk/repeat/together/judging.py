@@ -4,77 +4,64 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from cellrisk.decide.limits import (
-    CausedMetric,
-    CeilingMetric,
-    CertainMetric,
-    EpsilonMetric,
-    Limit,
-    MarginMetric,
-    PeopleMetric,
-    RiskMetric,
-)
+from cellrisk.decide.limits import Limit
 from cellrisk.decide.policies import Policies
 from cellrisk.repeat.together.together_result import TogetherAssessment
-from cellrisk.system.text import claim
+from cellrisk.system.formatting import claim
 
-NAMED = "people whom elimination names rightly"
+NAMED = "people whom elimination names correctly"
 
 
 def find_breaches(found: TogetherAssessment, limits: Sequence[Limit]) -> Iterator[str]:
     """The limits that the set breaks, a line for each.
 
-    Of people given away because of their own records, the collection of tables counts that gives away most; of
+    Of people revealed because of their own records, the collection of tables counts that reveals most; of
     epsilon, what the set costs; of the ceiling, that of the set; of certainty, the tempering that names most. The risk
-    is the share of people whom elimination names rightly, all tables together.
+    is the share of people whom elimination names correctly, all tables together.
     """
     for limit in limits:
         figure = find_figure(found, limit)
         if figure is None:
-            yield f"asked for was {name_limit(limit)}; {_why_unknown(found, limit)}"
+            unknown = found.ceiling_unknown if limit.name == "max_ceiling" else found.certain_unknown
+            yield f"asked for was {name_limit(limit)}; of this set it is not known{f': {unknown}' if unknown else ''}"
         elif figure > limit.maximum:
             yield f"asked for was {name_limit(limit)}; {limit.say(figure)}"
 
 
 def name_limit(limit: Limit) -> str:
     """A limit in words; of a set, a risk is the share of people whom elimination names."""
-    return f"{limit.describe()} ({NAMED})" if isinstance(limit.metric, RiskMetric) else limit.describe()
+    return f"{limit.describe()} ({NAMED})" if limit.risk is not None else limit.describe()
 
 
 def find_figure(found: TogetherAssessment, limit: Limit) -> float | None:
     """The figure of a set that a limit is about; None where it is not known."""
-    metric, lead = limit.metric, found.rule()
-    if isinstance(metric, CausedMetric):
+    name, lead = limit.name, found.rule()
+    if name == "max_caused":
         return found.collections[found.largest].caused / found.records
-    if isinstance(metric, CeilingMetric):
+    if name == "max_ceiling":
         return None if found.ceiling is None else found.ceiling.even_two
-    if isinstance(metric, EpsilonMetric):
+    if name == "max_epsilon":
         return found.cost.epsilon
-    if isinstance(metric, CertainMetric):
-        named = [each.right for each in found.certain if each.certainty == metric.certainty]
+    if name == "max_certain":
+        named = [each.right for each in found.certain if each.certainty == limit.metric.certainty]
         return max(named) / found.records if named else None
-    if isinstance(metric, PeopleMetric):
+    if name == "max_people":
         return lead.right
-    if isinstance(metric, MarginMetric):
+    if name == "margin":
         return (lead.right - lead.chance) / found.records
     return lead.right / found.records
 
 
 def is_of_sets(limit: Limit) -> bool:
     """Whether a set of tables has what a limit is on: of risks, the local one of the homogeneity attack alone."""
-    risk = limit.metric.risk if isinstance(limit.metric, RiskMetric) else None
+    risk = limit.risk
     return risk is None or (risk.measure, risk.attack) == ("local", "homogeneity")
-
-
-def _why_unknown(found: TogetherAssessment, limit: Limit) -> str:
-    told = found.ceiling_unknown if isinstance(limit.metric, CeilingMetric) else found.certain_unknown
-    return f"of this set it is not known{'' if told is None else f': {told}'}"
 
 
 def list_certainties(policies: Policies, limits: Sequence[Limit]) -> tuple[float, ...]:
     """The certainties that must be looked at to judge."""
-    metrics = [limit.metric for limit in (*limits, *policies.limits)]
-    return tuple(sorted({metric.certainty for metric in metrics if isinstance(metric, CertainMetric)}))
+    found = {limit.metric.certainty for limit in (*limits, *policies.limits)}
+    return tuple(sorted(certainty for certainty in found if certainty is not None))
 
 
 def find_policy_breaches(found: TogetherAssessment, policies: Policies) -> Iterator[str]:
@@ -82,8 +69,8 @@ def find_policy_breaches(found: TogetherAssessment, policies: Policies) -> Itera
 
     Limits on the risk are judged by elimination. A limit on a measure that a set does not have is named too.
     """
-    for each in policies.obeyed:
-        policy, named = each.policy, each.describe()
+    for policy in policies.obeyed:
+        named = policy.describe()
         judged = [limit for limit in policy.limits if is_of_sets(limit)]
         if len(judged) < len(policy.limits):
             yield f"{named} limits the {policy.measure} risk, which a set of tables does not have: it cannot be judged"

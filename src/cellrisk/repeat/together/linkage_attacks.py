@@ -11,8 +11,9 @@ not in, everything shows: s = 1.
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import reduce
@@ -23,17 +24,17 @@ import numpy as np
 
 from cellrisk.counts.joint import JointCells, TableCells
 from cellrisk.noise.distributions import Noise
+from cellrisk.risk.measures.exactly_one import each_alone
 from cellrisk.system.arrays import Floats, Integers
 
 RULES = ("elimination", "any")
 NUMBERS_AT_ONCE = 1 << 15
 """Numbers of one kind that are worked on at once: as many as stay in the processor's cache."""
-LARGEST_LOOKUP = 1 << 22
-"""Counts up to this are looked up in a list of all of them."""
 THREADS = min(os.cpu_count() or 1, 4)
 MOST_SUBSETS = 6
 """Tables up to which every sub-collection of them is assessed."""
-Part = TypeVar("Part")
+NEGLECTED = 1e-6
+"""People who are named correctly too rarely to matter in a simulated release, all of them together, on average."""
 Found = TypeVar("Found")
 
 
@@ -54,6 +55,8 @@ class Figures:
 class TableLaw:
     """The probabilities of one table's counts. The last row of ``places`` is for people who are not in the table."""
 
+    counts: Integers
+    """(cells, labels)"""
     places: Integers
     """(cells + 1, labels): where each count is in the lists below."""
     p_zero: Floats
@@ -67,16 +70,11 @@ class TableLaw:
 
     @staticmethod
     def of(table: TableCells, noise: Noise, threshold: float) -> TableLaw:
-        counts = table.counts
-        if int(counts.max()) < LARGEST_LOOKUP:
-            values, places = np.arange(int(counts.max()) + 1), counts
-        else:
-            values, places = np.unique(counts, return_inverse=True)
-            places = places.reshape(counts.shape)
+        values, places = np.unique(table.counts, return_inverse=True)
         numbers = values.astype(np.float64)
-        outside = np.full((1, counts.shape[1]), len(values), places.dtype)
         return TableLaw(
-            np.concatenate([places, outside]),
+            table.counts,
+            np.concatenate([places.reshape(table.counts.shape), np.full((1, table.counts.shape[1]), len(values))]),
             np.append(noise.p_zero(numbers, threshold), 0.0),
             np.append(noise.p_positive(numbers, threshold), 1.0),
             np.append(noise.p_positive(numbers - 1.0, threshold), 1.0),
@@ -95,6 +93,19 @@ class TableLaw:
             self.p_pivotal.take(own),
             self.present.take(places),
         )
+
+    def alone(self) -> tuple[Figures, float]:
+        """What the table reveals by itself, and the standard deviation of the people named correctly. Its cells are
+        independent: label k is shown alone with P_k = s(n_k) prod_{j != k} q(n_j), and the variance of a cell is
+        sum n_k^2 P_k - (sum n_k P_k)^2."""
+        counts, zero = self.counts.astype(np.float64), self.p_zero.take(self.places[:-1])
+        shown = each_alone(zero, self.p_positive.take(self.places[:-1]), axis=1)
+        pivotal = each_alone(zero, self.p_pivotal.take(self.places[:-1]), axis=1)
+        right = (counts * shown).sum(axis=1)
+        variance = float(((counts**2 * shown).sum(axis=1) - right**2).sum())
+        named = float((counts.sum(axis=1) * shown.sum(axis=1)).sum())
+        figures = Figures(float(right.sum()), named, float((counts * pivotal).sum()))
+        return figures, math.sqrt(max(variance, 0.0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,25 +131,16 @@ class View:
             self.pivotal * (other.less + other.pivotal) + self.less * other.pivotal,
         )
 
-    def eliminate(self, level: Integers, people: Floats) -> Floats:
-        """(3,): right = z_k prod_{j != k} (1 - z_j), named (the same for every label, added up) and caused."""
+    def eliminate(self, level: Integers) -> list[Floats]:
+        """Of each person: right = z_k prod_{j != k} (1 - z_j), named (the same added up over labels) and caused."""
         others = product_of_others(self.goes)
         alone = self.stays * others
-        return add_up(people, own_of(alone, level), alone.sum(axis=0), self.pivotal * own_of(others, level))
+        return [own_of(alone, level), alone.sum(axis=0), self.pivotal * own_of(others, level)]
 
 
 def product_of_others(factors: Floats) -> Floats:
-    """The product over all other rows, for each row: (labels, people). Nothing is divided.
-
-    >>> product_of_others(np.array([[2.0], [3.0], [5.0]])).ravel().tolist()
-    [15.0, 10.0, 6.0]
-    """
-    if len(factors) == 2:
-        return factors[::-1]
-    found = np.ones_like(factors)
-    found[1:] = np.cumprod(factors[:-1], axis=0)
-    found[:-1] *= np.cumprod(factors[:0:-1], axis=0)[::-1]
-    return found
+    """The product over all other rows, for each row: (labels, people). Nothing is divided."""
+    return factors[::-1] if len(factors) == 2 else each_alone(factors, np.ones_like(factors))
 
 
 def own_of(numbers: Any, level: Integers) -> Any:
@@ -146,7 +148,7 @@ def own_of(numbers: Any, level: Integers) -> Any:
     return numbers[level, np.arange(len(level))]
 
 
-def add_up(people: Floats, *probabilities: Floats) -> Floats:
+def add_up(people: Floats, probabilities: Sequence[Any]) -> Floats:
     """The expected number of people of each. Not through a linear algebra library, whose threads would compete."""
     return np.array([np.einsum("i,i->", people, each) for each in probabilities])
 
@@ -155,67 +157,83 @@ def find_laws(joint: JointCells, noises: Sequence[Noise], thresholds: Sequence[f
     return [TableLaw.of(*each) for each in zip(joint.tables, noises, thresholds, strict=True)]
 
 
-def in_threads(work: Callable[[Part], Found], parts: Iterable[Part]) -> Iterator[Found]:
-    """The results of a function for each part, in the order of the parts."""
-    with ThreadPoolExecutor(max_workers=THREADS) as pool:
-        try:
-            yield from pool.map(work, parts)
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
-
-
-def split_rows(joint: JointCells) -> Iterator[slice]:
-    """The rows of people, a few at a time."""
-    step = max(1, NUMBERS_AT_ONCE // joint.n_levels)
-    return (slice(start, start + step) for start in range(0, len(joint.count), step))
-
-
 @dataclass(frozen=True)
 class Linked:
     """Mean figures of each rule by all tables; of elimination, by collections of tables; and people without noise."""
 
     rules: Mapping[str, Figures]
     collections: Mapping[tuple[int, ...], Figures]
+    deviations: tuple[float, ...]
+    """Of each table alone."""
     raw: Mapping[str, int]
+    matters: Any
+    """(rows,): which rows of people a simulated release has to be read for; the others are as good as never named."""
 
 
 def link_tables(
     joint: JointCells, laws: Sequence[TableLaw], collections: Sequence[tuple[int, ...]] | None = None
 ) -> Linked:
-    """Assess both attacks in one pass over the people; elimination by each of some collections of tables."""
+    """Assess both attacks in one pass over the people; elimination by each of some collections of tables.
+
+    Each table alone, which is assessed by its cells, and all tables are always among the collections.
+    """
     every = tuple(range(len(laws)))
-    chosen = choose_collections(len(laws)) if collections is None else list(collections)
+    single: list[tuple[int, ...]] = [(table,) for table in every]
+    chosen = choose_collections(len(laws)) if collections is None else collections
+    linked = [tables for tables in dict.fromkeys([*chosen, every]) if len(tables) > 1]
+    enough = NEGLECTED / len(joint.count)
 
-    def assess(rows: slice) -> Floats:
-        people, level = joint.count[rows].astype(np.float64), joint.level[rows].astype(np.intp)
-        seen = [law.see(cell[rows].astype(np.intp), level) for law, cell in zip(laws, joint.cell, strict=True)]
-        found = [_any(seen, level, people), _without_noise(seen, people)]
-        states: dict[tuple[int, ...], View] = {}
-        for tables in chosen:
+    def assess(people: Floats, level: Integers, views: list[View]) -> tuple[Floats, Any]:
+        figures = [_without_noise(views), _any(views, level)]
+        states = dict(zip(single, views, strict=True))
+        for tables in linked:
             before = states.get(tables[:-1])
-            parts = [seen[table] for table in tables] if before is None else [before, seen[tables[-1]]]
-            state = reduce(View.link, parts)
-            if len(laws) <= MOST_SUBSETS:  # a larger collection begins with this one
-                states[tables] = state
-            found.append(state.eliminate(level, people))
-        return np.stack(found)
+            parts = [views[table] for table in tables] if before is None else [before, views[tables[-1]]]
+            states[tables] = reduce(View.link, parts)
+            figures.append(states[tables].eliminate(level))
+        return np.stack([add_up(people, each) for each in figures]), people * (figures[1][0] + figures[-1][0]) > enough
 
-    total = sum(in_threads(assess, split_rows(joint)), np.zeros((len(chosen) + 2, 3)))
-    figures = {tables: Figures.of(numbers) for tables, numbers in zip(chosen, total[2:], strict=True)}
-    raw = {"elimination": round(float(total[1, 0])), "any": round(float(total[1, 1]))}
-    return Linked({"elimination": figures[every], "any": Figures.of(total[0])}, figures, raw)
+    parts = list(_in_threads(joint, laws, assess))
+    total = sum((numbers for numbers, _ in parts), np.zeros((len(linked) + 2, 3)))
+    alone = [law.alone() for law in laws]
+    found = {tables: figures for tables, (figures, _) in zip(single, alone, strict=True)}
+    found |= {tables: Figures.of(numbers) for tables, numbers in zip(linked, total[2:], strict=True)}
+    return Linked(
+        {"elimination": found[every], "any": Figures.of(total[1])},
+        found,
+        tuple(deviation for _, deviation in alone),
+        {"elimination": round(float(total[0, 0])), "any": round(float(total[0, 1]))},
+        np.concatenate([matters for _, matters in parts]),
+    )
 
 
 def eliminate(joint: JointCells, laws: Sequence[TableLaw]) -> Figures:
     """Elimination by all tables together, and nothing else."""
 
-    def assess(rows: slice) -> Floats:
-        people, level = joint.count[rows].astype(np.float64), joint.level[rows].astype(np.intp)
-        seen = (law.see(cell[rows].astype(np.intp), level) for law, cell in zip(laws, joint.cell, strict=True))
-        return reduce(View.link, seen).eliminate(level, people)
+    def assess(people: Floats, level: Integers, views: list[View]) -> Floats:
+        return add_up(people, reduce(View.link, views).eliminate(level))
 
-    return Figures.of(sum(in_threads(assess, split_rows(joint)), np.zeros(3)))
+    return Figures.of(sum(_in_threads(joint, laws, assess), np.zeros(3)))
+
+
+def _in_threads(
+    joint: JointCells, laws: Sequence[TableLaw], work: Callable[[Floats, Integers, list[View]], Found]
+) -> Iterator[Found]:
+    """The results of a function of people, their labels and what they see of each table, some rows at a time."""
+    step = max(1, NUMBERS_AT_ONCE // joint.n_levels)
+
+    def see(start: int) -> Found:
+        rows = slice(start, start + step)
+        level = joint.level[rows].astype(np.intp)
+        views = [law.see(cell[rows].astype(np.intp), level) for law, cell in zip(laws, joint.cell, strict=True)]
+        return work(joint.count[rows].astype(np.float64), level, views)
+
+    with ThreadPoolExecutor(max_workers=THREADS) as pool:
+        try:
+            yield from pool.map(see, range(0, len(joint.count), step))
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
 
 
 def choose_collections(tables: int) -> list[tuple[int, ...]]:
@@ -226,21 +244,21 @@ def choose_collections(tables: int) -> list[tuple[int, ...]]:
     return [*((table,) for table in every), *combinations(every, tables - 1), tuple(every)]
 
 
-def _any(seen: Sequence[View], level: Integers, people: Floats) -> Floats:
-    """(3,): right = 1 - prod_t (1 - u_tk), labels named, and caused: the same telescope over the tables."""
+def _any(views: Sequence[View], level: Integers) -> list[Floats]:
+    """Of each person: right = 1 - prod_t (1 - u_tk), labels named, and caused: the same telescope over the tables."""
     shown: Any = 0.0
-    hidden, pivotal = np.ones(len(people)), np.zeros(len(people))
-    for table in seen:
+    hidden, pivotal = np.ones(len(level)), np.zeros(len(level))
+    for table in views:
         others = product_of_others(table.goes)
         alone, quiet = table.stays * others, own_of(others, level)
         shown = shown + (1.0 - shown) * alone
         pivotal = pivotal * (1.0 - own_of(alone, level)) + hidden * table.pivotal * quiet
         hidden = hidden * (1.0 - table.less * quiet)
-    return add_up(people, own_of(shown, level), shown.sum(axis=0), pivotal)
+    return [own_of(shown, level), shown.sum(axis=0), pivotal]
 
 
-def _without_noise(seen: Sequence[View], people: Floats) -> Floats:
-    """(3,): people whose cells have only their label in common; people of whom one cell has only their label; 0."""
-    common = np.logical_and.reduce([table.present for table in seen]).sum(axis=0) == 1
-    somewhere = np.logical_or.reduce([table.present.sum(axis=0) == 1 for table in seen])
-    return add_up(people, common, somewhere, np.zeros(len(people)))
+def _without_noise(views: Sequence[View]) -> list[Any]:
+    """Of each person: whether their cells have only their label in common; whether one cell has only their label; 0."""
+    common = np.logical_and.reduce([table.present for table in views]).sum(axis=0) == 1
+    somewhere = np.logical_or.reduce([table.present.sum(axis=0) == 1 for table in views])
+    return [common, somewhere, np.zeros(len(common))]

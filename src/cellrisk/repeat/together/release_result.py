@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import secrets
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,13 +12,12 @@ from typing import Any
 
 from cellrisk.errors import InvalidInput
 from cellrisk.publish.releasing.release_result import Release
-from cellrisk.publish.releasing.saving import FORMATS, MANIFEST, StagedFolder, check_folder, sidecar_of, write_files
+from cellrisk.publish.releasing.saving import MANIFEST, check_folder, sidecar_of, write_files
 from cellrisk.repeat.accounting.loss import Loss
 from cellrisk.repeat.together.costs import Cost
 from cellrisk.repeat.together.sets import SetTable
 from cellrisk.risk.ceilings import Ceiling
 from cellrisk.system.results import Result
-from cellrisk.system.text import aligned, claim
 from cellrisk.system.version import __version__
 
 
@@ -30,6 +28,8 @@ class TogetherRelease(Result):
     ``save`` writes them, each with its description, into a new folder: all or none.
     """
 
+    wording = "set_release"
+
     tables: tuple[SetTable, ...]
     releases: tuple[Release, ...]
     sensitive: str
@@ -39,12 +39,6 @@ class TogetherRelease(Result):
     ceiling: Ceiling | None
     ending: str = ".parquet"
 
-    def __post_init__(self) -> None:
-        if len(self.releases) != len(self.tables) or not self.releases:
-            raise InvalidInput("a set has a release for each of its tables")
-        if self.ending not in FORMATS:
-            raise InvalidInput("unknown format of released counts", got=self.ending, allowed=", ".join(FORMATS))
-
     @property
     def quasi_identifiers(self) -> tuple[str, ...]:
         """Those of all tables."""
@@ -52,27 +46,23 @@ class TogetherRelease(Result):
 
     @property
     def entry(self) -> dict[str, Any]:
-        """What a ledger notes of the set: one entry for all tables."""
-        return describe_entry(self.tables, self.sensitive, self.loss)
-
-    @property
-    def headline(self) -> str:
-        """What was released, and with which guarantee."""
-        counts = sum(len(each.frame) for each in self.releases)
-        more = ", with exceptions that their descriptions name" if any(each.says_more for each in self.releases) else ""
-        return (
-            f"{len(self.releases)} tables of {self.sensitive} about the same people, {counts:,} counts in all: "
-            f"differentially private together, {self.loss.describe()}{more}."
-        )
+        """What a ledger notes of each table in the one entry of the set."""
+        tables = [
+            {
+                "name": table.name,
+                "quasi_identifiers": list(table.quasi_identifiers),
+                "where": table.where,
+                "loss": Loss.of(table.mechanism).to_dict(),
+            }
+            for table in self.tables
+        ]
+        return {"tables": tables}
 
     @property
     def statements(self) -> tuple[str, ...]:
         """What a reader of the tables has to know of them as a set."""
-        said = [self.cost.headline]
-        if self.ceiling is not None:
-            said.append(self.ceiling.of_two)
-        said.append("The tables have independent noise, so that their common margins differ.")
-        return tuple(said)
+        worst_case = () if self.ceiling is None else (self.ceiling.of_two,)
+        return self.cost.headline, *worst_case, "The tables have independent noise, so their common margins differ."
 
     def name_of(self, table: SetTable) -> str:
         """The file of a table in the folder."""
@@ -114,8 +104,7 @@ class TogetherRelease(Result):
 
     def encode(self, ending: str) -> bytes:
         """The list of the tables, with the digests of their files and of their descriptions, as JSON."""
-        listed = self.to_dict()
-        described = self.describe_tables()
+        listed, described = self.to_dict(), self.describe_tables()
         for table in listed["tables"]:
             table["sha256"] = hashlib.sha256(self.contents[table["file"]]).hexdigest()
             table["description"] = hashlib.sha256(described[sidecar_of(table["file"]).name]).hexdigest()
@@ -143,48 +132,16 @@ class TogetherRelease(Result):
         path
             A folder that is not there yet.
         """
-        folder = StagedFolder(self.check_place(path, force=False), secrets.token_hex(8))
-        return write_files(folder, {**self.contents, **self.describe_tables(), MANIFEST: self.encode(".json")})
+        target = self.check_place(path, force=False)
+        return write_files(target, {**self.contents, **self.describe_tables(), MANIFEST: self.encode(".json")})
 
     def _numbers(self) -> list[dict[str, Any]]:
         return [
             {"table": table.number, "figure": name, "value": float(value)}
-            for table, release in zip(self.tables, self.releases, strict=True)
-            for name, value in (
-                ("epsilon", release.mechanism.epsilon),
-                ("scale", release.mechanism.scale),
-                ("counts", len(release.frame)),
+            for table, each in zip(self.tables, self.releases, strict=True)
+            for name, value in zip(
+                ("epsilon", "scale", "counts"),
+                (each.mechanism.epsilon, each.mechanism.scale, len(each.frame)),
+                strict=True,
             )
         ]
-
-    def _paragraphs(self) -> list[str]:
-        rows = [
-            [
-                *(f"{table.number}: {table.name or table.describe()}", release.mechanism.name),
-                *(claim(release.mechanism.epsilon), f"{release.measurement.scale:.6g}", f"{len(release.frame):,}"),
-                self.name_of(table),
-            ]
-            for table, release in zip(self.tables, self.releases, strict=True)
-        ]
-        head = ["table", "mechanism", "epsilon", "scale", "counts", "file"]
-        about = dict.fromkeys(said for release in self.releases for said in release.not_covered)
-        obeyed = dict.fromkeys(release.policies.describe() for release in self.releases if release.policies)
-        return [aligned(head, rows), "\n".join([*self.statements, *about]), *obeyed]
-
-
-def describe_entry(tables: tuple[SetTable, ...], sensitive: str, loss: Loss) -> dict[str, Any]:
-    """What a ledger notes of a set: one entry for all tables."""
-    return {
-        "attribute": sensitive,
-        "quasi_identifiers": list(dict.fromkeys(name for table in tables for name in table.quasi_identifiers)),
-        "loss": loss,
-        "tables": [
-            {
-                "name": table.name,
-                "quasi_identifiers": list(table.quasi_identifiers),
-                "where": table.where,
-                "loss": Loss.of(table.mechanism).to_dict(),
-            }
-            for table in tables
-        ],
-    }

@@ -13,12 +13,13 @@ from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.publish.releasing import release
 from cellrisk.publish.releasing.domain import Rule
+from cellrisk.repeat.accounting.loss import Loss
 from cellrisk.repeat.together.costs import book_loss, find_cost, try_ceiling
-from cellrisk.repeat.together.release_result import TogetherRelease, describe_entry
+from cellrisk.repeat.together.release_result import TogetherRelease
 from cellrisk.repeat.together.sets import SetTable, find_together, read_tables
 from cellrisk.system.checks import read_list, read_texts
+from cellrisk.system.choices import MechanismName, Neighbours, OutsideRule
 from cellrisk.system.progress import Progress
-from cellrisk.system.words import MechanismName, Neighbours, OutsideRule
 
 __all__ = ["TogetherRelease", "release_together"]
 
@@ -80,16 +81,7 @@ def release_together(
     >>> found.loss.describe(), [len(each.frame) for each in found.releases]
     ('2-DP', [4, 4])
     """
-    asked = read_tables(
-        tables,
-        sensitive,
-        bins=bins,
-        mechanism=mechanism,
-        epsilon=epsilon,
-        delta=delta,
-        neighbours=neighbours,
-        threshold=threshold,
-    )
+    asked = read_tables(tables, sensitive, bins, mechanism, epsilon, delta, neighbours, threshold)
     if format not in ("parquet", "csv"):
         raise InvalidInput("unknown format of released counts", got=repr(format), allowed="parquet, csv")
     levels = {
@@ -103,11 +95,14 @@ def release_together(
     if unknown:
         raise InvalidInput(f"levels are given for column '{unknown[0]}', which no table has")
     missing_columns = _read_columns(may_be_missing, used, "may_be_missing")
-    observed = (
-        observed_levels if isinstance(observed_levels, bool) else _read_columns(observed_levels, used, "observed")
-    )
+    observed = observed_levels
+    if not isinstance(observed, bool):
+        observed = _read_columns(observed, used, "observed")
     for rule in exclude:
-        _check_rule(rule, asked, sensitive)
+        if not isinstance(rule, Mapping):
+            raise InvalidInput("a rule of 'exclude' maps columns to values", got=type(rule).__name__)
+        if not any({*rule} <= {sensitive, *each.quasi_identifiers} for each in asked):
+            raise InvalidInput("no table has all columns of a rule of 'exclude'", got=", ".join(map(str, rule)))
     policies = Policies.in_force(policy)
     mechanisms, together = [each.mechanism for each in asked], find_together(asked)
     cost, declared = find_cost(mechanisms, together), levels.get(sensitive)
@@ -147,26 +142,17 @@ def release_together(
                 progress=progress,
             )
         )
-    return TogetherRelease(
-        asked,
-        tuple(made),
-        sensitive,
-        book_loss(mechanisms, together),
-        cost,
-        ceiling,
-        f".{format}",
-    )
+    loss = book_loss(mechanisms, together)
+    return TogetherRelease(asked, tuple(made), sensitive, loss, cost, ceiling, f".{format}")
 
 
-def plan_entry(tables: Sequence[Mapping[str, Any] | SetTable], sensitive: str, **asked: Any) -> dict[str, Any]:
-    """What a ledger would note of a set that is yet to be released: one entry for all tables.
+def plan_loss(tables: Sequence[Mapping[str, Any] | SetTable], sensitive: str, **asked: Any) -> Loss:
+    """What a set that is yet to be released would cost a person at most.
 
     ``asked``: what else `release_together` is asked; what is about the records is not looked at.
     """
-    shared = {name: asked[name] for name in READ if name in asked}
-    read = read_tables(tables, sensitive, **shared)
-    loss = book_loss([table.mechanism for table in read], find_together(read))
-    return describe_entry(read, sensitive, loss)
+    read = read_tables(tables, sensitive, **{name: asked[name] for name in READ if name in asked})
+    return book_loss([table.mechanism for table in read], find_together(read))
 
 
 def _read_columns(given: str | Sequence[str], used: Iterable[str], what: str) -> tuple[str, ...]:
@@ -175,11 +161,3 @@ def _read_columns(given: str | Sequence[str], used: Iterable[str], what: str) ->
     if strange:
         raise InvalidInput(f"{what} names column '{strange[0]}', which no table has")
     return names
-
-
-def _check_rule(rule: Any, tables: Sequence[SetTable], sensitive: str) -> None:
-    """Refuses a rule of impossible combinations that would hold in no table."""
-    if not isinstance(rule, Mapping):
-        raise InvalidInput("a rule of 'exclude' maps columns to values", got=type(rule).__name__)
-    if not any({*rule} <= {sensitive, *each.quasi_identifiers} for each in tables):
-        raise InvalidInput("no table has all columns of a rule of 'exclude'", got=", ".join(map(str, rule)))

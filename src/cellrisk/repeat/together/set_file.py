@@ -9,16 +9,11 @@ from typing import Any
 from cellrisk.counts.files import is_address
 from cellrisk.decide.policy_files import parse_settings, read_settings_file
 from cellrisk.errors import InvalidInput, UnknownName
-from cellrisk.repeat.together.sets import (
-    TABLE_KEYS,
-    read_bins,
-    read_levels,
-    refuse_shared_noise,
-    require,
-    require_number,
-)
+from cellrisk.repeat.together.sets import read_bins, read_levels, refuse_shared_noise
+from cellrisk.system.checks import require_kind, require_number
 
-PLAIN = {
+TEXTS = {
+    "source": "source",
     "sensitive": "sensitive",
     "count": "count",
     "missing": "missing",
@@ -31,7 +26,7 @@ PLAIN = {
 }
 """Keys that hold a text, and the arguments that they are."""
 NUMBERS = ("epsilon", "delta", "threshold")
-SET_KEYS = ("source", *PLAIN, *NUMBERS, "bin", "levels", "noise", "table")
+SET_KEYS = (*TEXTS, *NUMBERS, "bin", "levels", "noise", "table")
 
 
 def read_set_file(path: str | Path) -> dict[str, Any]:
@@ -49,7 +44,7 @@ def read_set_file(path: str | Path) -> dict[str, Any]:
 
 
 def read_set_text(text: str, name: str) -> dict[str, Any]:
-    """The same of the text of a set file. Its source may be left out, and is not looked for where it is there.
+    """The same of the text of a set file. Its source may be left out, and is not looked for if it is there.
 
     >>> found = read_set_text('sensitive = "income"\\n[[table]]\\nqid = ["age"]', "set.toml")
     >>> found["sensitive"], found["tables"]
@@ -59,9 +54,12 @@ def read_set_text(text: str, name: str) -> dict[str, Any]:
 
 
 def read_set(values: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """The arguments that the values of a set file are; its source as it is written."""
+    """The arguments that the values of a set file are; its source as it is written, its tables as they are."""
     if "belief" in values:
-        raise refuse_belief(values["belief"], name)
+        raise InvalidInput(
+            f"'belief' in {name} cannot be used: what an attacker believes of each table of a set is fitted to it",
+            fix="leave it out, and ask for --certainty",
+        )
     for key in values:
         if key not in SET_KEYS:
             raise UnknownName(f"unknown key in {name}", got=repr(key), allowed=", ".join(SET_KEYS))
@@ -69,47 +67,25 @@ def read_set(values: Mapping[str, Any], name: str) -> dict[str, Any]:
         if key not in values:
             raise InvalidInput(f"{name} has no '{key}'", fix=f"add it: {example}")
     refuse_shared_noise(values.get("noise"), name)
-    texts = {"source": "source", **PLAIN}
-    arguments = {argument: require(values[key], str, key, name) for key, argument in texts.items() if key in values}
-    arguments |= {key: require_number(values[key], key, name) for key in NUMBERS if key in values}
-    arguments["bins"] = read_bins(values.get("bin"), name)
-    arguments["levels"] = read_levels(values.get("levels"), name)
+    arguments: dict[str, Any] = {}
+    for key, argument in TEXTS.items():
+        if key in values:
+            require_kind(f"'{key}' in {name}", values[key], str)
+            arguments[argument] = values[key]
+    for key in NUMBERS:
+        if key in values:
+            require_number(f"'{key}' in {name}", values[key])
+            arguments[key] = values[key]
+    arguments["bins"] = read_bins(values.get("bin"), f"'bin' in {name}")
+    arguments["levels"] = read_levels(values.get("levels"), f"'levels' in {name}")
     tables = values["table"]
     if not isinstance(tables, list) or not all(isinstance(each, dict) for each in tables):
         raise InvalidInput(f"'table' in {name} must be tables", fix="write [[table]] before the keys of each")
-    arguments["tables"] = [read_table(each, number, name) for number, each in enumerate(tables, start=1)]
-    return arguments
-
-
-def refuse_belief(given: Any, file: str) -> InvalidInput:
-    """Why an attacker's belief is not taken for a set."""
-    reason = "what an attacker believes of each table of a set is fitted to it"
-    if given == "table":
-        reason = "the belief 'table' over several tables would hold their finest combination, which nobody publishes"
-    return InvalidInput(f"'belief' in {file} cannot be used: {reason}", fix="leave it out, and ask for --certainty")
-
-
-def read_table(given: Mapping[str, Any], number: int, file: str) -> dict[str, Any]:
-    """One ``[[table]]`` with its bins read; what else is wrong with it is refused where tables are made."""
-    where = f"table {number} of {file}"
-    known = (*TABLE_KEYS, "noise", "neighbours", "sensitive")
-    for key in given:
-        if key not in known:
-            raise UnknownName(f"unknown key in {where}", got=repr(key), allowed=", ".join(TABLE_KEYS))
-    found = dict(given)
-    for key in ("name", "mechanism", "neighbours", "sensitive"):
-        if key in found:
-            require(found[key], str, key, where)
-    for key in NUMBERS:
-        if key in found:
-            found[key] = require_number(found[key], key, where)
-    if "bin" in found:
-        found["bin"] = read_bins(found["bin"], where)
-    return found
+    return {**arguments, "tables": tables}
 
 
 def find_source(given: str, file: Path) -> str:
-    """Where the records are: an address as it is; a path, or a glob, from the folder of the set file where anything is
+    """Where the records are: an address as it is; a path, or a glob, from the folder of the set file if anything is
     there, else from the working folder."""
     if not given:
         raise InvalidInput(f"'source' in {file.name} is empty", fix='name the records: source = "people.parquet"')

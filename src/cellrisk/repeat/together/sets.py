@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 from typing import Any, cast
@@ -14,20 +14,14 @@ from cellrisk.counts.schema import read_mapping, read_names
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.noise.mechanisms import mechanism as make_mechanism
-from cellrisk.system.checks import require_kind
-from cellrisk.system.words import MechanismName, Neighbours
+from cellrisk.system.checks import read_bins as parse_bins
+from cellrisk.system.checks import read_list, require_kind
+from cellrisk.system.choices import MechanismName, Neighbours
 
 MOST_TABLES = 20
 TABLE_KEYS = ("name", "qid", "bin", "where", "mechanism", "epsilon", "delta", "threshold")
 PYTHON_KEYS = {"quasi_identifiers": "qid", "bins": "bin"}
 """Other names of the same, as Python functions have them."""
-NOT_INDEPENDENT = {
-    "shared": "one draw of noise in several tables",
-    "cell-key": "cell keys, which give the same people the same noise in every table",
-    "margins": "margins of one noisy table, whose noise is that of its cells",
-    "consistent": "tables that were made consistent with each other",
-}
-INDEPENDENT = "these figures hold for independent noise in every count alone"
 
 
 @dataclass(frozen=True)
@@ -71,9 +65,7 @@ class SetTable:
             "number": self.number,
             "name": self.name,
             "quasi_identifiers": list(self.quasi_identifiers),
-            "bins": {
-                name: list(given) if isinstance(given, list | tuple) else given for name, given in self.bins.items()
-            },
+            "bins": {name: list(bins) if isinstance(bins, tuple) else bins for name, bins in self.bins.items()},
             "where": self.where,
             "mechanism": self.mechanism.to_dict(),
         }
@@ -82,7 +74,6 @@ class SetTable:
 def read_tables(
     tables: Sequence[Mapping[str, Any] | SetTable],
     sensitive: str,
-    *,
     bins: Mapping[str, Any] | Sequence[str] | None = None,
     mechanism: Mechanism | MechanismName = USUAL_MECHANISM,
     epsilon: float | None = None,
@@ -90,17 +81,16 @@ def read_tables(
     neighbours: Neighbours | None = None,
     threshold: float | None = None,
 ) -> tuple[SetTable, ...]:
-    """The tables of a set; what one does not say of itself is what all share. Refuses what cannot be assessed."""
+    """The tables of a set; what one does not say of itself is what all share. Refuse what cannot be assessed."""
     if isinstance(tables, str | Mapping) or not isinstance(tables, Sequence):
         raise InvalidInput("tables must be a list", got=f"a {type(tables).__name__}", allowed='[{"qid": ["age"]}, ...]')
     if not 1 <= len(tables) <= MOST_TABLES:
+        allowed = f"1 to {MOST_TABLES}"
         raise InvalidInput(
-            "a set needs at least one table, and not too many",
-            got=f"{len(tables)} tables",
-            allowed=f"1 to {MOST_TABLES}",
+            "a set has at least one table, and not too many", got=f"{len(tables)} tables", allowed=allowed
         )
     require_kind("sensitive", sensitive, str)
-    shared_bins = _read_bins(bins, "bins")
+    shared_bins = read_bins(bins, "bins")
     shared = {"mechanism": mechanism, "epsilon": epsilon, "delta": delta, "threshold": threshold}
     made = tuple(
         _read_table(number, given, sensitive, shared_bins, shared, neighbours)
@@ -110,8 +100,16 @@ def read_tables(
     unused = [name for name in shared_bins if name not in used]
     if unused:
         raise InvalidInput(f"bins are given for column '{unused[0]}', which no table has")
-    _refuse_twins(made)
-    _refuse_neighbours(made)
+    for first, second in combinations(made, 2):
+        if first.content == second.content:
+            raise same_table_twice(first, second)
+    kinds = {table.mechanism.neighbours for table in made}
+    if len(kinds) > 1:
+        raise InvalidInput(
+            "the tables of a set have different neighbours, so their guarantees cannot be added up",
+            got=" and ".join(sorted(kinds)),
+            fix="state all under the same: epsilon under add-remove is 2 epsilon under replace",
+        )
     return made
 
 
@@ -123,50 +121,43 @@ def _read_table(
     shared: Mapping[str, Any],
     neighbours: Neighbours | None,
 ) -> SetTable:
-    whose = f"table {number}"
+    whose = f"table {number} of the set"
     if isinstance(given, SetTable):
-        return SetTable(number, given.quasi_identifiers, given.bins, given.part, given.mechanism, given.name)
+        return replace(given, number=number)
     if not isinstance(given, Mapping):
-        raise InvalidInput(f"{whose} of the set must be a mapping", got=f"a {type(given).__name__}")
-    said = {PYTHON_KEYS.get(str(key), str(key)): value for key, value in given.items()}
-    refuse_shared_noise(said.pop("noise", None), whose)
-    other = said.pop("sensitive", sensitive)
-    if other != sensitive:
+        raise InvalidInput(f"{whose} must be a mapping", got=f"a {type(given).__name__}")
+    read = {PYTHON_KEYS.get(str(key), str(key)): value for key, value in given.items()}
+    refuse_shared_noise(read.pop("noise", None), whose)
+    if read.pop("sensitive", sensitive) != sensitive:
         raise InvalidInput(
             f"{whose} has a sensitive attribute of its own: a set is about one",
             fix="assess a set for each attribute, or several attributes along a ledger: cellrisk ledger risk",
         )
-    own_neighbours = said.pop("neighbours", neighbours)
-    unknown = [key for key in said if key not in TABLE_KEYS]
+    own_neighbours = read.pop("neighbours", neighbours)
+    unknown = [key for key in read if key not in TABLE_KEYS]
     if unknown:
-        raise UnknownName(f"unknown key in {whose} of the set", got=repr(unknown[0]), allowed=", ".join(TABLE_KEYS))
-    if "qid" not in said:
-        raise InvalidInput(f"{whose} of the set names no quasi-identifiers", fix='give them: qid = ["age", "sex"]')
-    name = said.get("name")
+        raise UnknownName(f"unknown key in {whose}", got=repr(unknown[0]), allowed=", ".join(TABLE_KEYS))
+    if "qid" not in read:
+        raise InvalidInput(f"{whose} names no quasi-identifiers", fix='give them: qid = ["age", "sex"]')
+    name = read.get("name")
     if name is not None and (not isinstance(name, str) or not 0 < len(name) <= 100):
         raise InvalidInput(f"the name of {whose} must be a text", allowed="1 to 100 characters")
-    quasi = read_names(said["qid"], f"qid of {whose}")
+    quasi = read_names(read["qid"], f"qid of {whose}")
     if sensitive in quasi:
         raise InvalidInput(f"'{sensitive}' cannot be both a quasi-identifier of {whose} and sensitive")
-    own_bins = _read_bins(said.get("bin"), f"bins of {whose}")
+    own_bins = read_bins(read.get("bin"), f"bins of {whose}")
     strange = [column for column in own_bins if column not in quasi]
     if strange:
         raise InvalidInput(f"bins are given for column '{strange[0]}', which {whose} does not have")
-    bins = {column: {**shared_bins, **own_bins}[column] for column in quasi if column in {*shared_bins, *own_bins}}
-    described = {key: said.get(key, value) for key, value in shared.items()}
-    if isinstance(described["mechanism"], Mechanism) and "mechanism" in said:  # the shared numbers are not about it
-        described = {"mechanism": described["mechanism"]} | {key: said.get(key) for key in shared if key != "mechanism"}
+    bins = {column: value for column, value in {**shared_bins, **own_bins}.items() if column in quasi}
+    described = {key: read.get(key, value) for key, value in shared.items()}
+    if isinstance(read.get("mechanism"), Mechanism):  # the shared numbers are not about it
+        described = {key: read.get(key) for key in shared}
         own_neighbours = given.get("neighbours")
-    found = SetTable(
-        number, quasi, bins, read_part(said.get("where"), whose), _make(described, own_neighbours, whose), name
-    )
+    part = read_part(read.get("where"), whose)
+    found = SetTable(number, quasi, bins, part, _make(described, own_neighbours, whose), name)
     found.asked.columns()  # refuses bins that cannot be
     return found
-
-
-def _read_bins(given: Any, what: str) -> dict[str, Any]:
-    """Bins as Python gives them, ``{"age": 5}``, or as a set file does, ``["age=5"]``."""
-    return read_bins(given, what) if isinstance(given, list | str) else read_mapping(given, what, "{'age': 5}")
 
 
 def _make(described: dict[str, Any], neighbours: Any, whose: str) -> Mechanism:
@@ -182,22 +173,12 @@ def _make(described: dict[str, Any], neighbours: Any, whose: str) -> Mechanism:
 
 
 def refuse_shared_noise(given: Any, whose: str) -> None:
-    """Refuses noise that several tables share, with the reason."""
-    if given is None or given == "independent":
-        return
-    if given not in tuple(NOT_INDEPENDENT):
-        got = repr(given) if isinstance(given, str) else f"a {type(given).__name__}"
-        raise UnknownName(f"unknown kind of noise in {whose}", got=got, allowed="independent")
-    raise InvalidInput(
-        f"the noise of {whose} is not independent: {NOT_INDEPENDENT[given]}; {INDEPENDENT}",
-        fix="assess the finest table by itself: what is made from it alone shows no more than it does",
-    )
-
-
-def _refuse_twins(tables: Sequence[SetTable]) -> None:
-    for first, second in combinations(tables, 2):
-        if first.content == second.content:
-            raise same_table_twice(first, second)
+    """Refuse noise that several tables share, such as cell keys or margins of one noisy table."""
+    if given not in (None, "independent"):
+        raise InvalidInput(
+            f"the noise of {whose} is not independent: these figures hold for independent noise in every count alone",
+            fix="assess the finest table by itself: what is made from it alone shows no more than it does",
+        )
 
 
 def same_table_twice(first: SetTable, second: SetTable) -> InvalidInput:
@@ -205,16 +186,6 @@ def same_table_twice(first: SetTable, second: SetTable) -> InvalidInput:
         f"{first.title} and {second.title} are the same table, released twice: an attacker averages the noise away",
         fix="leave one out, and ask what repeating it reveals: cellrisk average ... --releases 2",
     )
-
-
-def _refuse_neighbours(tables: Sequence[SetTable]) -> None:
-    kinds = {table.mechanism.neighbours for table in tables}
-    if len(kinds) > 1:
-        raise InvalidInput(
-            "the tables of a set have different neighbours, so that their guarantees cannot be added up",
-            got=" and ".join(sorted(kinds)),
-            fix="state all under the same: epsilon under add-remove is 2 epsilon under replace",
-        )
 
 
 def find_together(tables: Sequence[SetTable]) -> tuple[tuple[int, ...], ...]:
@@ -241,41 +212,19 @@ def find_together(tables: Sequence[SetTable]) -> tuple[tuple[int, ...], ...]:
 
 
 def read_bins(given: Any, where: str) -> dict[str, Any]:
-    """Bins as a list of texts, ``["age=5", "hours=0/35/45"]``, or as a table, ``{age = 5, hours = [0, 35, 45]}``.
+    """Bins as a mapping, ``{"age": 5, "hours": [0, 35, 45]}``, or as texts, ``["age=5", "hours=0/35/45"]``.
 
     >>> read_bins(["age=5", "hours=0/35/45"], "set.toml") == read_bins({"age": 5, "hours": [0, 35, 45]}, "set.toml")
     True
     """
-    if given is None:
-        return {}
-    if isinstance(given, Mapping):
-        return {column: _read_bin(column, value, where) for column, value in given.items()}
+    if not isinstance(given, list | str):
+        return read_mapping(given, where, "{'age': 5}")
     found: dict[str, Any] = {}
-    for text in [given] if isinstance(given, str) else require(given, list, "bin", where):
-        column, equals, bins = require(text, str, "bin", where).partition("=")
-        if not (column and equals and bins):
-            raise InvalidInput(f"'bin' in {where} cannot be read", got=repr(text), allowed="age=5, or age=0/18/65")
+    for column, text in _split_texts(given, where, "age=5, or age=0/18/65"):
         if column in found:
-            raise InvalidInput(f"'bin' in {where} names column '{column}' twice")
-        found[column] = _read_bin(column, [_as_number(part, where) for part in bins.split("/")], where)
+            raise InvalidInput(f"{where} names column '{column}' twice")
+        found[column] = parse_bins(text, where)
     return found
-
-
-def _read_bin(column: str, given: Any, where: str) -> Any:
-    numbers = given if isinstance(given, list) else [given]
-    for number in numbers:
-        require_number(number, f"bin of {column}", where)
-    return numbers[0] if len(numbers) == 1 else numbers
-
-
-def _as_number(text: str, where: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        raise InvalidInput(
-            f"'bin' in {where} must hold numbers", got=repr(text), allowed="age=5, or age=0/18/65"
-        ) from None
-    return int(number) if number.is_integer() and abs(number) < 2**53 else number
 
 
 def read_levels(given: Any, where: str) -> dict[str, list[Any]]:
@@ -284,30 +233,15 @@ def read_levels(given: Any, where: str) -> dict[str, list[Any]]:
     >>> read_levels(["income=low|high"], "set.toml")
     {'income': ['low', 'high']}
     """
-    if given is None:
-        return {}
-    if isinstance(given, Mapping):
-        return {column: list(require(values, list, f"levels of {column}", where)) for column, values in given.items()}
-    found: dict[str, list[Any]] = {}
-    for text in [given] if isinstance(given, str) else require(given, list, "levels", where):
-        column, equals, levels = require(text, str, "levels", where).partition("=")
-        if not (column and equals and levels):
-            raise InvalidInput(f"'levels' in {where} cannot be read", got=repr(text), allowed="income=low|high")
-        found[column] = levels.split("|")
-    return found
+    if not isinstance(given, list | str):
+        levels = read_mapping(given, where, "{'sex': ['f', 'm']}")
+        return {column: read_list(f"{where} of '{column}'", labels, "labels") for column, labels in levels.items()}
+    return {column: text.split("|") for column, text in _split_texts(given, where, "income=low|high")}
 
 
-def require(given: Any, kind: type, key: str, where: str) -> Any:
-    """The value, of that kind; refuses another without telling it."""
-    if not isinstance(given, kind):
-        named = "text" if kind is str else "list"
-        raise InvalidInput(f"'{key}' in {where} must be a {named}", got=f"a {type(given).__name__}")
-    return given
-
-
-def require_number(given: Any, key: str, where: str) -> Any:
-    if isinstance(given, bool) or not isinstance(given, int | float):
-        raise InvalidInput(f"'{key}' in {where} must be a number", got=f"a {type(given).__name__}")
-    if not abs(given) < 1e300:
-        raise InvalidInput(f"'{key}' in {where} must be a number", got="one that is not finite, or too large")
-    return given
+def _split_texts(given: list[Any] | str, where: str, example: str) -> Iterator[tuple[str, str]]:
+    for text in [given] if isinstance(given, str) else given:
+        column, equals, value = text.partition("=") if isinstance(text, str) else ("", "", "")
+        if not (column and equals and value):
+            raise InvalidInput(f"{where} cannot be read", allowed=example)
+        yield column, value

@@ -7,7 +7,7 @@ releases give standard deviations, intervals, and means where no closed form is 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from operator import add, and_, or_
@@ -17,7 +17,6 @@ import numpy as np
 
 from cellrisk.counts.joint import JointCells
 from cellrisk.noise.mechanisms import Mechanism
-from cellrisk.repeat.together.linkage_attacks import Figures
 from cellrisk.system.arrays import Floats, Integers
 
 MOST_NUMBERS = 30_000_000
@@ -34,8 +33,8 @@ BITS = np.array([number.bit_count() for number in range(256)], np.uint8)
 class Spread:
     """How a number of people varies over releases."""
 
-    deviation: float
-    error: float | None
+    sd: float
+    sd_error: float | None
     """The standard error of the deviation; None if it is exact."""
     low: int
     high: int
@@ -61,167 +60,139 @@ class Spread:
 
 @dataclass(frozen=True, eq=False)
 class Simulator:
-    """Releases of all tables of a set.
-
-    ``places``: for each cell that people are in, its place among the counts of a label that the table publishes; and
-    ``sizes``: how many these are. By default the cells that occur are published.
-    """
+    """Releases of all tables of a set, and the linkage attacks on them. Labels are the bits of one byte or several."""
 
     joint: JointCells
     mechanisms: Sequence[Mechanism]
-    sizes: Sequence[int]
-    places: Sequence[Integers]
+    rows: Integers | None = None
+    """The rows of people whom the attacks on several tables are read for; by default all of them."""
 
-    @staticmethod
-    def of(
-        joint: JointCells,
-        mechanisms: Sequence[Mechanism],
-        sizes: Sequence[int] | None = None,
-        places: Sequence[Integers] | None = None,
-    ) -> Simulator:
-        occur = [table.n_cells for table in joint.tables]
-        return Simulator(joint, mechanisms, sizes or occur, places or [np.arange(size) for size in occur])
+    @cached_property
+    def truth(self) -> list[Floats]:
+        """(labels, cells) of each table."""
+        return [table.counts.T.astype(np.float64) for table in self.joint.tables]
+
+    @cached_property
+    def people(self) -> list[tuple[Floats, list[Any], list[Any]]]:
+        """The people, their own label as the bits of each byte, and their cell in each table (-1: none); a million rows
+        at a time."""
+        joint, labels = self.joint, range((self.joint.n_levels + 7) // 8)
+        rows: Any = slice(None) if self.rows is None else self.rows
+        level, count = joint.level[rows].astype(np.intp), joint.count[rows].astype(np.float64)
+        own = [np.where(level // 8 == byte, 1 << level % 8, 0).astype(np.uint8) for byte in labels]
+        parts = [slice(start, start + ROWS_AT_ONCE) for start in range(0, len(count), ROWS_AT_ONCE)]
+        cells = joint.cell[:, rows]
+        return [(count[part], [byte[part] for byte in own], list(cells[:, part])) for part in parts]
 
     def count_draws(self, most: int = MOST_DRAWS, share: float = 1.0) -> int:
         """How many releases can be read in some tenths of a second."""
-        work = len(self.joint.tables) * len(self.joint.count) + self.joint.n_levels * sum(self.sizes)
+        rows = sum(len(count) for count, _, _ in self.people)
+        work = len(self.truth) * rows + sum(counts.size for counts in self.truth)
         return int(min(max(share * MOST_NUMBERS / work, FEWEST_DRAWS), most))
 
     def draw(self, draws: int, seed: int) -> Iterator[list[Floats]]:
         """Released counts before any is set to 0, some releases at a time: (releases, labels, counts) of each table."""
         generator = np.random.default_rng(seed)
-        labels = self.joint.n_levels
-        truth = []
-        for table, size, place in zip(self.joint.tables, self.sizes, self.places, strict=True):
-            truth.append(np.zeros((labels, size)))
-            truth[-1][:, place] = table.counts.T
-        step = max(1, NUMBERS_AT_ONCE // max(len(self.joint.count), labels * max(self.sizes)))
+        step = max(1, NUMBERS_AT_ONCE // max(len(self.joint.count), *(counts.size for counts in self.truth)))
         for start in range(0, draws, step):
             drawn = min(step, draws - start)
             yield [
                 counts + mechanism.noise.sample(generator, (drawn, *counts.shape))
-                for counts, mechanism in zip(truth, self.mechanisms, strict=True)
+                for counts, mechanism in zip(self.truth, self.mechanisms, strict=True)
             ]
 
-    def show(self, released: Sequence[Floats], less: float = 0.0, tie: float = 0.0) -> list[Any]:
-        """Which counts are above the threshold of their table, also with ``less`` records."""
-        limits = [mechanism.threshold + less - tie for mechanism in self.mechanisms]
-        return [counts > limit for counts, limit in zip(released, limits, strict=True)]
+    def read(self, released: Sequence[Floats], *, tie: float = 0.0, caused: bool = False) -> Floats:
+        """(releases, ways, 1 or 3): people named correctly; with ``caused`` also those named, and because of their own
+        records. The ways are elimination, any, and each table alone.
 
-
-@dataclass(frozen=True, eq=False)
-class Reader:
-    """The linkage attacks on what tables show, for everybody at once. Labels are the bits of one byte or several."""
-
-    level: Integers
-    people: Floats
-    labels: int
-    cells: Sequence[Integers]
-    """(rows,): the place of each row's counts in each table; -1 for people who are not in it."""
+        Without the own record the person's own counts are less by 1, so of those named correctly, those still are whose
+        own label is still shown.
+        """
+        limits = [mechanism.threshold - tie for mechanism in self.mechanisms]
+        shown = [counts > limit for counts, limit in zip(released, limits, strict=True)]
+        alone = [each & (each.sum(axis=1, keepdims=True) == 1) for each in shown]
+        rest = [counts > limit + 1.0 for counts, limit in zip(released, limits, strict=True)] if caused else []
+        still = [each & less for each, less in zip(alone, rest, strict=True)] if caused else []
+        by_cell = [
+            self._count_cells(*each) for each in zip(self.truth, alone, still or [None] * len(alone), strict=True)
+        ]
+        views = [
+            [_pack(each, outside) for each in counts]
+            for counts, outside in ((shown, 255), (alone, 0), (rest, 255), (still, 0))
+        ]
+        by_row = np.zeros((len(shown[0]), 2, by_cell[0].shape[1]))
+        for people, own, cells in self.people:
+            by_row += _count_rows(people, own, cells, *views)
+        return np.concatenate([by_row, np.stack(by_cell, axis=1)], axis=1)
 
     @staticmethod
-    def split(simulator: Simulator) -> list[Reader]:
-        """Everybody, a million rows at a time."""
-        joint = simulator.joint
-        rows = [slice(start, start + ROWS_AT_ONCE) for start in range(0, len(joint.count), ROWS_AT_ONCE)]
+    def _count_cells(counts: Floats, alone: Any, still: Any) -> Floats:
+        """(releases, 1 or 3): what one table reveals by itself, by its cells."""
+        right: Floats = np.einsum("rkc,kc->r", alone, counts)
+        if still is None:
+            return right[:, None]
+        named = np.einsum("rc,c->r", alone.any(axis=1), counts.sum(axis=0))
+        return np.stack([right, named, right - np.einsum("rkc,kc->r", still, counts)], axis=1)
+
+
+def _pack(labels: Any, outside: int) -> Any:
+    """(releases, bytes, counts + 1): labels as bits; the last entry is for people who are not in the table."""
+    packed = np.packbits(labels, axis=1, bitorder="little")
+    return np.concatenate([packed, np.full((*packed.shape[:2], 1), outside, np.uint8)], axis=2)
+
+
+def _count_rows(
+    people: Floats, own: list[Any], cells: list[Any], shown: Any, alone: Any, rest: Any, still: Any
+) -> Floats:
+    """(releases, 2, 1 or 3): elimination and any, for everybody. ``rest``, ``still``: without the own record."""
+
+    def link(views: Any, how: Any) -> list[Any]:
+        """The labels that are in all tables, or in any, as bytes: (releases, rows)."""
         return [
-            Reader(
-                joint.level[part].astype(np.intp),
-                joint.count[part].astype(np.float64),
-                joint.n_levels,
-                [
-                    np.where(cell[part] < 0, -1, place.take(cell[part], mode="wrap"))
-                    for place, cell in zip(simulator.places, joint.cell, strict=True)
-                ],
+            reduce(
+                how, (view[:, byte].take(cell, axis=1, mode="wrap") for view, cell in zip(views, cells, strict=True))
             )
-            for part in rows
+            for byte in range(len(own))
         ]
 
-    @cached_property
-    def own_bits(self) -> list[Any]:
-        """(rows,): the own label of each row as the bits of each byte."""
-        every = range((self.labels + 7) // 8)
-        return [np.where(self.level // 8 == byte, 1 << self.level % 8, 0).astype(np.uint8) for byte in every]
+    def hold(labels: list[Any]) -> Any:
+        return reduce(or_, [(byte & mine) > 0 for byte, mine in zip(labels, own, strict=True)])
 
-    def look(self, shown: Sequence[Any]) -> list[list[Any]]:
-        """The labels that people's cells show, from (releases, labels, counts) of each table: (releases, rows)."""
-        views = []
-        for each, cell in zip(shown, self.cells, strict=True):
-            packed = np.packbits(each, axis=1, bitorder="little")
-            packed = np.concatenate([packed, np.full((*packed.shape[:2], 1), 255, np.uint8)], axis=2)  # cell -1
-            views.append([packed[:, byte].take(cell, axis=1, mode="wrap") for byte in range(packed.shape[1])])
-        return views
+    def count(chosen: Any) -> Floats:
+        return np.asarray(chosen.astype(np.float64) @ people)
 
-    def own(self, values: Sequence[Any], outside: Any = True) -> list[Any]:
-        """(releases, rows): the entries of each row's own label and cell, from (releases, labels, counts)."""
-        found = []
-        for each, cell in zip(values, self.cells, strict=True):
-            entry = each.reshape(len(each), -1).take(self.level * each.shape[2] + cell, axis=1, mode="wrap")
-            found.append(np.where(cell < 0, outside, entry) if (cell < 0).any() else entry)
-        return found
-
-    def read(self, views: Sequence[list[Any]], less: Sequence[Any] | None = None) -> Floats:
-        """(releases, ways, 1 or 3): people named rightly; with ``less`` also at all, and because of their own records.
-
-        The ways are elimination, any, and each table alone. ``views``: what `look` finds in each table; ``less``:
-        (releases, rows), whether the table shows the own label with the own record left out of all tables. Of those
-        named rightly, these are the ones who still are: no other label is shown more.
-        """
-        own = self.own_bits
-        stays = [reduce(and_, parts) for parts in zip(*views, strict=True)]
-        alone = [_equal(view, own) for view in views]
-        right = [_equal(stays, own), reduce(or_, alone), *alone]
-        if less is None:
-            return np.stack([self._count(each) for each in right], axis=1)[..., None]
-        still = [shown & each for shown, each in zip(alone, less, strict=True)]
-        without = [right[0] & reduce(and_, less), reduce(or_, still), *still]
-        single = [_count_labels(view) == 1 for view in views]
-        shown = [
-            reduce(or_, (byte * one for byte, one in zip(parts, single, strict=True)))
-            for parts in zip(*views, strict=True)
-        ]
-        named = [_count_labels(stays) == 1, _count_labels(shown), *single]
-        counted = [
-            np.stack([first, self._count(second), first - self._count(third)], axis=1)
-            for first, second, third in ((self._count(a), b, c) for a, b, c in zip(right, named, without, strict=True))
-        ]
-        return np.stack(counted, axis=1)
-
-    def _count(self, chosen: Any) -> Floats:
-        return np.asarray(chosen.astype(np.float64) @ self.people)
-
-
-def _equal(labels: Sequence[Any], own: Sequence[Any]) -> Any:
-    return reduce(and_, [byte == each for byte, each in zip(labels, own, strict=True)])
-
-
-def _count_labels(labels: Sequence[Any]) -> Any:
-    return reduce(add, [BITS.take(byte) for byte in labels])
-
-
-def name_ways(tables: int) -> list[str]:
-    """The ways of attack that a `Reader` counts, in their order."""
-    return ["elimination", "any", *(name_alone(table) for table in range(tables))]
+    left, named = link(shown, and_), link(alone, or_)
+    right = [reduce(and_, [byte == mine for byte, mine in zip(left, own, strict=True)]), hold(named)]
+    if not rest:
+        return np.stack([count(each) for each in right], axis=1)[..., None]
+    pivotal = [right[0] & ~hold(link(rest, and_)), right[1] & ~hold(link(still, or_))]
+    labels = [reduce(add, [BITS.take(byte) for byte in each]) for each in (left, named)]
+    numbers = [right, [labels[0] == 1, labels[1]], pivotal]
+    return np.stack([np.stack([count(each) for each in rule], axis=1) for rule in numbers], axis=2)
 
 
 def name_alone(table: int) -> str:
     return f"table {table + 1} alone"
 
 
+def name_ways(tables: int) -> list[str]:
+    """The ways of attack that a `Simulator` reads, in their order."""
+    return ["elimination", "any", *map(name_alone, range(tables))]
+
+
 def simulate_rules(
-    joint: JointCells, mechanisms: Sequence[Mechanism], draws: int | None = None, seed: int = 0, named: bool = False
+    joint: JointCells,
+    mechanisms: Sequence[Mechanism],
+    draws: int | None = None,
+    seed: int = 0,
+    rows: Integers | None = None,
 ) -> dict[str, Floats]:
-    """People in each simulated release, by way of attack: (releases,), named rightly; with ``named`` (releases, 3)."""
-    simulator = Simulator.of(joint, mechanisms)
-    readers = Reader.split(simulator)
-    found: list[Any] = []
-    for released in simulator.draw(draws or simulator.count_draws(), seed):
-        shown = simulator.show(released)
-        less = simulator.show(released, 1.0) if named else None
-        found.append(sum(each.read(each.look(shown), less and each.own(less)) for each in readers))
-    numbers = np.concatenate(found)
-    ways = name_ways(len(mechanisms))
-    return {way: numbers[:, place] if named else numbers[:, place, 0] for place, way in enumerate(ways)}
+    """(releases,): people named correctly in each simulated release, by way of attack."""
+    simulator = Simulator(joint, mechanisms, rows)
+    numbers = np.concatenate(
+        [simulator.read(drawn) for drawn in simulator.draw(draws or simulator.count_draws(), seed)]
+    )
+    return {way: numbers[:, place, 0] for place, way in enumerate(name_ways(len(mechanisms)))}
 
 
 def control(numbers: Floats, others: Floats, mean: float) -> tuple[float, float]:
@@ -236,11 +207,3 @@ def control(numbers: Floats, others: Floats, mean: float) -> tuple[float, float]
     error = float(np.std(rest, ddof=1)) / math.sqrt(len(rest))
     missed = abs(1.0 - slope) * abs(float(others.mean()) - mean)
     return max(float(rest.mean()) + slope * mean, 0.0), max(error, missed)
-
-
-def find_spreads(
-    joint: JointCells, mechanisms: Sequence[Mechanism], means: Mapping[str, Figures], seed: int
-) -> dict[str, Spread]:
-    """How the people vary whom each way of attack names rightly. ``means``: the exact figures of each."""
-    drawn = simulate_rules(joint, mechanisms, seed=seed)
-    return {way: Spread.of(drawn[way], figures.right, joint.n_records) for way, figures in means.items()}

@@ -5,11 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from cellrisk.errors import InvalidInput
 from cellrisk.repeat.together.sets import SetTable
-from cellrisk.repeat.together.together_result import say_people
 from cellrisk.system.results import Result
-from cellrisk.system.text import CURATOR_NOTE, aligned, percent
 
 
 @dataclass(frozen=True)
@@ -26,20 +23,18 @@ class Share:
     error: float
     """The bound on the total variation distance of the tables, weighted by their use."""
     right: float
-    """People whom elimination names rightly."""
+    """People whom elimination names correctly."""
     caused: float
-    """Those of them whom it names because of their own records."""
+    """Those of them whom it names only because of their own records."""
     largest: float
-    """The same by the collection of some of the tables that gives away most."""
-
-    def __post_init__(self) -> None:
-        if not (self.error > 0 and self.caused >= 0 and all(part > 0 for part in self.parts)):
-            raise InvalidInput("shares, their error and numbers of people must not be negative")
+    """The same by the collection of some of the tables that reveals most."""
 
 
 @dataclass(frozen=True, repr=False)
 class Split(Result):
     """Ways to share a total loss among the tables of a set. Made by `split_budget`."""
+
+    wording = "split"
 
     sensitive: str
     records: int
@@ -59,22 +54,6 @@ class Split(Result):
     @property
     def ways(self) -> tuple[Share, Share, Share]:
         return self.even, self.least_error, self.least_caused
-
-    @property
-    def headline(self) -> str:
-        """What a board can repeat."""
-        even, least, fewest = self.ways
-        more, less = fewest.error / least.error - 1.0, even.caused - fewest.caused
-        shared = (
-            f"Of {self.unit} {self.total:g} in all, even shares give away the {self.sensitive} of "
-            f"{say_people(even.caused)} people because of their own records"
-        )
-        if less <= 0.005 * even.caused:
-            return f"{shared}, and no shares were found that give away noticeably fewer within the error allowed."
-        return (
-            f"{shared}; the shares that give away fewest, {_list(fewest.parts)}, give away "
-            f"{say_people(fewest.caused)}, with an error {percent(more)} above the least."
-        )
 
     def _numbers(self) -> list[dict[str, Any]]:
         return [
@@ -105,42 +84,3 @@ class Split(Result):
             ],
             "sentence": self.headline,
         }
-
-    def _paragraphs(self) -> list[str]:
-        names = [table.name or f"table {table.number}" for table in self.tables]
-        rows = [
-            [
-                *(way.name, *(f"{part:.3g}" for part in way.parts), f"{way.error:.4g}"),
-                *(say_people(way.right), say_people(way.caused), say_people(way.largest)),
-            ]
-            for way in self.ways
-        ]
-        head = [f"shares of {self.unit} {self.total:g}", *names, "error", "right", "caused", "by some tables"]
-        return [aligned(head, rows), self._say_tables(), self._say_bounds(), CURATOR_NOTE]
-
-    def _say_tables(self) -> str:
-        head = ["mean error of a count", "use", "cells", *(way.name for way in self.ways)]
-        rows = [
-            [f"{table.number}: {table.name or table.describe()}", f"{use:.3g}", f"{cells:,}"]
-            + [f"{way.mean_errors[place]:.3g}" for way in self.ways]
-            for place, (table, use, cells) in enumerate(zip(self.tables, self.use, self.cells, strict=True))
-        ]
-        said = aligned(head, rows)
-        if self.unit == "rho":
-            said += "\nIn the set file, as epsilon at each table's delta: " + "; ".join(
-                f"{way.name} {_list(way.epsilons)}" for way in self.ways
-            )
-            said += "."
-        return said
-
-    def _say_bounds(self) -> str:
-        return (
-            "error: the bound on the total variation distance of each table from the true one, weighted by use.\n"
-            "least caused: the best shares found whose error is at most "
-            f"{percent(self.slack)} above the least, or that of even shares.\n"
-            "right and caused are of elimination by all tables; by some tables: the most that some of them do."
-        )
-
-
-def _list(numbers: tuple[float, ...]) -> str:
-    return ", ".join(f"{number:.3g}" for number in numbers)

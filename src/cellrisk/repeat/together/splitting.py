@@ -1,7 +1,7 @@
-"""`split_budget`: how a total loss is shared among the tables of a set, for error and for what they give away.
+"""`split_budget`: how a total loss is shared among the tables of a set, for error and for what they reveal.
 
 The error is the bound on the total variation distance of the tables, U = sum_t w_t C_t K E|e_t| / (2 n_t), with C_t
-cells, K labels and the weights w_t of their use; it is convex in the shares. What is given away because of people's own
+cells, K labels and the weights w_t of their use; it is convex in the shares. What is revealed because of people's own
 records is smooth and not convex, and falls towards corners where one table has everything and the others are noise: so
 it is minimised among shares whose error is within a part of the least error, by a scan and a local search.
 """
@@ -9,16 +9,15 @@ it is minimised among shares whose error is within a part of the least error, by
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize
 
 from cellrisk.counts.joint import JointCells, count_together
 from cellrisk.errors import InvalidInput
-from cellrisk.noise.distributions import GaussianNoise, GeometricNoise, LaplaceNoise, Noise
+from cellrisk.noise.distributions import Noise
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, DiscreteGaussian, Mechanism
 from cellrisk.repeat.accounting.composition import find_epsilon
 from cellrisk.repeat.together.after_consistency import count_levels
@@ -26,10 +25,10 @@ from cellrisk.repeat.together.linkage_attacks import TableLaw, eliminate, find_l
 from cellrisk.repeat.together.sets import SetTable, find_together, read_tables
 from cellrisk.repeat.together.split_result import Share, Split
 from cellrisk.system.arrays import Floats
-from cellrisk.system.checks import read_list, require_number, require_within
+from cellrisk.system.checks import read_list, require_within
+from cellrisk.system.choices import MechanismName, Neighbours, OutsideRule
+from cellrisk.system.formatting import number_of
 from cellrisk.system.progress import Progress
-from cellrisk.system.text import number_of
-from cellrisk.system.words import MechanismName, Neighbours, OutsideRule
 
 __all__ = ["Split", "split_budget"]
 
@@ -75,18 +74,18 @@ def split_budget(
     Parameters
     ----------
     source, tables, sensitive
-        As for `assess_together`. Epsilons of the tables say the total where none is given, and are otherwise not used.
+        As for `assess_together`. Their epsilons add up to the total if none is given, and are otherwise not used.
     total_epsilon
-        What the tables may spend together, their epsilons added up. By default what they say themselves.
+        What the tables may spend together, their epsilons added up. By default the sum of their own.
     total_rho
         The same in zero-concentrated privacy, for tables that are all discrete-gaussian.
     use
         How much each table is used: weights of their errors. By default all alike.
     slack
-        How far above the least error the shares may lie that give away fewest.
-    bins, mechanism, epsilon, delta, neighbours, threshold, levels, count, missing, outside
+        How far above the least error the shares may lie that reveal fewest.
+    bins, mechanism, epsilon, delta, neighbours, threshold
         As for `assess_together`.
-    table, engine, memory_limit, progress
+    levels, count, missing, outside, table, engine, memory_limit, progress
         As for `assess_together`.
 
     >>> import pandas
@@ -98,34 +97,24 @@ def split_budget(
     require_within("slack", slack, least=0, most=10)
     if total_epsilon is not None and total_rho is not None:
         raise InvalidInput("a total is an epsilon or a rho", got="both", fix="leave one out")
-    total = total_epsilon if total_rho is None else total_rho
-    if total is not None:
-        require_within("total_epsilon" if total_rho is None else "total_rho", total, above=0, most=1e6)
-    stand_in = epsilon if epsilon is not None else None if isinstance(mechanism, Mechanism) else 0.5
+    total, unit = (total_epsilon, "epsilon") if total_rho is None else (total_rho, "rho")
     listed = read_list("tables", tables, "tables")
-    given = [_with_epsilon(each, stand_in if total is not None else None) for each in listed]
-    asked = read_tables(
-        given,
-        sensitive,
-        bins=bins,
-        mechanism=mechanism,
-        epsilon=stand_in if total is not None else epsilon,
-        delta=delta,
-        neighbours=neighbours,
-        threshold=threshold,
-    )
+    if total is not None:
+        require_within(f"total_{unit}", total, above=0, most=1e6)
+        epsilon = epsilon if epsilon is not None or isinstance(mechanism, Mechanism) else 0.5
+        listed = [_with_epsilon(each, epsilon) for each in listed]  # shares take the place of their own epsilons
+    asked = read_tables(listed, sensitive, bins, mechanism, epsilon, delta, neighbours, threshold)
     if len(asked) < 2:
         raise InvalidInput("there is nothing to share among one table", fix="add a [[table]] to the set")
     if len(find_together(asked)) > 1:
         raise InvalidInput(
-            "the people of some tables exclude each other, so that no person spends all of them",
+            "the people of some tables exclude each other, so no person spends all of them",
             fix="split for the tables of one part of the people at a time",
         )
-    unit = "epsilon" if total_rho is None else "rho"
     whole = math.fsum(each.mechanism.epsilon for each in asked) if total is None else float(total)
-    losses = tuple(TableShare(each.mechanism, unit) for each in asked)
-    for each in losses:
-        each.check(whole)
+    for each in asked:
+        _check_total(each.mechanism, unit, whole)
+    weights = _read_use(use, len(asked))
     joint = count_together(
         source,
         [each.asked for each in asked],
@@ -139,158 +128,100 @@ def split_budget(
         memory_limit=memory_limit,
         progress=progress,
     )
-    return split_joint(joint, asked, losses, whole, _read_use(use, len(asked)), slack)
+    sizes = tuple(math.prod(count_levels(joint, column) for column in cells.columns) for cells in joint.tables)
+    prices = tuple(
+        weight * size * joint.n_levels / (2.0 * cells.n_records)
+        for weight, size, cells in zip(weights, sizes, joint.tables, strict=True)
+    )
+    problem = SplitProblem(joint, [each.mechanism for each in asked], unit, whole, prices)
+    even = (whole / len(asked),) * len(asked)
+    best = least_error(problem)
+    most = max((1.0 + slack) * problem.error(best), problem.error(even))
+    fewest = least_caused(problem, [even, best], most)
+    ways = [problem.assess(*way) for way in (("even", even), ("least error", best), ("least caused", fewest))]
+    return Split(joint.sensitive, joint.n_records, asked, unit, whole, weights, sizes, slack, *ways)
 
 
 def _with_epsilon(given: Any, epsilon: float | None) -> Any:
-    """A table as it is given, with an epsilon to stand in where a total is given instead."""
+    """A table as it is given, with another epsilon."""
     if epsilon is None or not isinstance(given, Mapping) or isinstance(given.get("mechanism"), Mechanism):
         return given
     return {**given, "epsilon": epsilon}
 
 
+def _check_total(mechanism: Mechanism, unit: str, total: float) -> None:
+    """Refuse a total that a mechanism cannot have a share of."""
+    if unit == "epsilon":
+        mechanism.with_epsilon(total)
+    elif not isinstance(mechanism, DiscreteGaussian):
+        raise InvalidInput(
+            "a rho is shared among tables of discrete-gaussian noise",
+            got=mechanism.name,
+            fix="share an epsilon, or use the mechanism discrete-gaussian",
+        )
+
+
 def _read_use(use: Sequence[float] | None, tables: int) -> Numbers:
     """The weights of use, adding up to 1."""
-    if use is None:
-        return (1.0 / tables,) * tables
-    if isinstance(use, str) or not isinstance(use, Sequence):
-        raise InvalidInput("use must be a list of weights", got=f"a {type(use).__name__}")
-    if len(use) != tables:
+    weights = (1.0,) * tables if use is None else read_list("use", use, "weights")
+    if len(weights) != tables:
         raise InvalidInput(
-            "use must have one weight for each table", got=number_of(len(use), "weight"), allowed=f"{tables}"
+            "must have one weight for each table",
+            option="use",
+            got=number_of(len(weights), "weight"),
+            allowed=f"{tables}",
         )
-    for each in use:
-        require_number("a weight of use", each)
-        if not (math.isfinite(each) and each > 0):
-            raise InvalidInput("weights of use must be above 0", got=each, fix="leave a table out that is of no use")
-    return tuple(float(each) / math.fsum(use) for each in use)
-
-
-@dataclass(frozen=True)
-class TableShare:
-    """What a share of the total is for one table: its epsilon, or its rho."""
-
-    mechanism: Mechanism
-    unit: str
-
-    def check(self, total: float) -> None:
-        """Refuses a total that the mechanism cannot be given a share of."""
-        if self.unit == "epsilon":
-            replace(self.mechanism, epsilon=total)
-        elif not isinstance(self.mechanism, DiscreteGaussian):
-            raise InvalidInput(
-                "a rho is shared among tables of discrete-gaussian noise",
-                got=self.mechanism.name,
-                fix="share an epsilon, or take the mechanism discrete-gaussian",
-            )
-
-    def noise(self, share: float) -> Noise:
-        if self.unit == "rho":
-            return type(self.mechanism.noise)(self.mechanism.l2 / math.sqrt(2.0 * share))
-        return self.mechanism.noise_at(share)
-
-    def epsilon(self, share: float) -> float:
-        """The epsilon of the table's description: at its own delta, where the share is a rho."""
-        return share if self.unit == "epsilon" else find_epsilon(share, self.mechanism.delta)
-
-
-def mean_size(noise: Noise) -> float:
-    """E|e|: the mean absolute error of a count before it is rounded or set to 0.
-
-    >>> round(mean_size(GeometricNoise(1.0)), 6), mean_size(LaplaceNoise(2.0))  # 1 / sinh(1)
-    (0.850918, 2.0)
-    """
-    if isinstance(noise, GeometricNoise):
-        return 1.0 / math.sinh(1.0 / noise.scale) if noise.scale > 2e-3 else 0.0
-    if isinstance(noise, LaplaceNoise):
-        return noise.scale
-    if isinstance(noise, GaussianNoise) or noise.scale > 100:
-        return noise.scale * math.sqrt(2.0 / math.pi)
-    values = np.arange(1.0, 40.0 * noise.scale + 40.0)
-    return 2.0 * float(np.sum(noise.cdf(0.5 - values)))  # P(e <= -j) over j >= 1, twice
+    for each in weights:
+        require_within("a weight of use", each, above=0, most=1e300)
+    return tuple(float(each) / math.fsum(weights) for each in weights)
 
 
 @dataclass(frozen=True, eq=False)
 class SplitProblem:
-    """Shares of a total, with what they cost in error and what they reveal."""
+    """Shares of a total, an epsilon or a rho, with what they cost in error and what they reveal."""
 
     joint: JointCells
-    losses: tuple[TableShare, ...]
+    mechanisms: Sequence[Mechanism]
+    unit: str
     total: float
     prices: Numbers
     """Of each table: what one E|e| in its counts adds to the error."""
 
+    def noises(self, shares: Sequence[float]) -> list[Noise]:
+        if self.unit == "epsilon":
+            return [each.noise_at(share) for each, share in zip(self.mechanisms, shares, strict=True)]
+        return [
+            type(each.noise)(each.l2 / math.sqrt(2.0 * share))
+            for each, share in zip(self.mechanisms, shares, strict=True)
+        ]
+
     def error(self, shares: Sequence[float]) -> float:
-        parts = zip(self.prices, self.losses, shares, strict=True)
-        return math.fsum(price * mean_size(loss.noise(share)) for price, loss, share in parts)
+        return math.fsum(price * noise.mean_size for price, noise in zip(self.prices, self.noises(shares), strict=True))
 
     def laws(self, shares: Sequence[float]) -> list[TableLaw]:
-        noises = [loss.noise(share) for loss, share in zip(self.losses, shares, strict=True)]
-        return find_laws(self.joint, noises, [loss.mechanism.threshold for loss in self.losses])
+        return find_laws(self.joint, self.noises(shares), [each.threshold for each in self.mechanisms])
 
     def caused(self, shares: Sequence[float]) -> float:
         return eliminate(self.joint, self.laws(shares)).caused
 
     @property
     def least(self) -> float:
-        return LEAST_SHARE * self.total / len(self.losses)
+        return LEAST_SHARE * self.total / len(self.mechanisms)
 
-
-def split_joint(
-    joint: JointCells,
-    asked: tuple[SetTable, ...],
-    losses: tuple[TableShare, ...],
-    total: float,
-    use: Numbers,
-    slack: float,
-) -> Split:
-    """The same for tables that are counted."""
-    sizes = [math.prod(count_levels(joint, column) for column in table.columns) for table in joint.tables]
-    prices = tuple(
-        weight * cells * joint.n_levels / (2.0 * table.n_records)
-        for weight, cells, table in zip(use, sizes, joint.tables, strict=True)
-    )
-    problem = SplitProblem(joint, losses, total, prices)
-    even = (total / len(asked),) * len(asked)
-    best = least_error(problem)
-    most = max((1.0 + slack) * problem.error(best), problem.error(even))
-
-    def assess(name: str, shares: Numbers) -> Share:
-        linked = link_tables(joint, problem.laws(shares))
+    def assess(self, name: str, shares: Numbers) -> Share:
+        linked = link_tables(self.joint, self.laws(shares))
         largest = max(figures.caused for figures in linked.collections.values())
-        mean_errors = tuple(mean_size(loss.noise(share)) for loss, share in zip(losses, shares, strict=True))
-        epsilons = tuple(loss.epsilon(share) for loss, share in zip(losses, shares, strict=True))
-        every = linked.rules["elimination"]
-        return Share(name, shares, epsilons, mean_errors, problem.error(shares), every.right, every.caused, largest)
-
-    return Split(
-        joint.sensitive,
-        joint.n_records,
-        asked,
-        losses[0].unit,
-        total,
-        use,
-        tuple(sizes),
-        slack,
-        assess("even", even),
-        assess("least error", best),
-        assess("least caused", least_caused(problem, [even, best], most)),
-    )
+        epsilons = shares  # of a rho, the epsilon at the table's own delta
+        if self.unit == "rho":
+            epsilons = tuple(map(find_epsilon, shares, (each.delta for each in self.mechanisms)))
+        sizes, every = tuple(noise.mean_size for noise in self.noises(shares)), linked.rules["elimination"]
+        return Share(name, shares, epsilons, sizes, self.error(shares), every.right, every.caused, largest)
 
 
 def least_error(problem: SplitProblem) -> Numbers:
     """The shares of the least error, which is convex."""
-    free = problem.total - len(problem.losses) * problem.least
-
-    def shares(logs: Floats) -> Floats:
-        weights = np.exp(logs - logs.max())
-        return np.asarray(problem.least + free * weights / weights.sum())
-
-    start = np.log([max(price, 1e-300) ** 0.5 for price in problem.prices])
-    found = minimize(
-        lambda logs: math.log(problem.error(shares(logs).tolist())), start - start.max(), method="BFGS", tol=1e-9
-    )
-    return tuple(float(share) for share in shares(found.x))
+    start = np.sqrt(np.maximum(problem.prices, 1e-300))
+    return _descend(problem, lambda shares: math.log(problem.error(shares)), start, 1e-13)
 
 
 def least_caused(problem: SplitProblem, known: Sequence[Numbers], most: float) -> Numbers:
@@ -299,26 +230,39 @@ def least_caused(problem: SplitProblem, known: Sequence[Numbers], most: float) -
     allowed = [shares for shares in (*known, *_scan(problem)) if problem.error(shares) <= most * (1.0 + 1e-12)]
     start = min(allowed, key=problem.caused)
     lowest = problem.caused(start)
-    found = minimize(
-        lambda shares: problem.caused(shares) / max(lowest, 1e-300),
-        np.array(start),
-        method="SLSQP",
-        bounds=[(problem.least, problem.total)] * len(start),
-        constraints=[
-            {"type": "eq", "fun": lambda shares: (float(np.sum(shares)) - problem.total) / problem.total},
-            {"type": "ineq", "fun": lambda shares: 1.0 - problem.error(shares) / most},
-        ],
-        options={"maxiter": 60, "ftol": 1e-7},
-    )
-    scaled = np.clip(found.x, problem.least, None)
-    ended = tuple(float(share) for share in scaled * (problem.total / scaled.sum()))
+    ended = _descend(problem, lambda shares: problem.caused(shares) / max(lowest, 1e-300), np.array(start), 1e-7, most)
     within = problem.error(ended) <= most * (1.0 + 1e-6)
     return ended if within and problem.caused(ended) < lowest else start
 
 
+def _descend(
+    problem: SplitProblem,
+    what: Callable[[Sequence[float]], float],
+    start: Floats,
+    tolerance: float,
+    most: float | None = None,
+) -> Numbers:
+    """A local minimum over shares of the total, with an error of at most ``most``."""
+    from scipy.optimize import minimize
+
+    def scale(shares: Floats) -> Floats:
+        shares = np.clip(shares, problem.least, None)
+        return np.asarray(shares * (problem.total / shares.sum()))
+
+    constraints: list[dict[str, Any]] = [
+        {"type": "eq", "fun": lambda shares: (float(np.sum(shares)) - problem.total) / problem.total}
+    ]
+    if most is not None:
+        constraints.append({"type": "ineq", "fun": lambda shares: 1.0 - problem.error(shares) / most})
+    bounds, options = [(problem.least, problem.total)] * len(start), {"maxiter": 100, "ftol": tolerance}
+    first = scale(start)
+    found = minimize(what, first, method="SLSQP", bounds=bounds, constraints=constraints, options=options)
+    return tuple(float(share) for share in scale(found.x))
+
+
 def _scan(problem: SplitProblem) -> list[Numbers]:
     """Shares all over, in even steps."""
-    tables = len(problem.losses)
+    tables = len(problem.mechanisms)
     steps = SCANNED.get(tables, 0)
     found: list[tuple[int, ...]] = [()]
     for _ in range(tables - 1):

@@ -1,4 +1,4 @@
-"""The answer of `assess_together`: what a set of tables gives away as a whole, and each table by itself."""
+"""The answer of `assess_together`: what a set of tables reveals as a whole, and each table by itself."""
 
 from __future__ import annotations
 
@@ -6,40 +6,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from cellrisk.errors import InvalidInput, UnknownName
+from cellrisk.errors import UnknownName
 from cellrisk.repeat.together.after_consistency import Refinement
 from cellrisk.repeat.together.costs import Cost
 from cellrisk.repeat.together.differences import Difference
 from cellrisk.repeat.together.informed_attacker import Certain
-from cellrisk.repeat.together.linkage_attacks import MOST_SUBSETS, Figures
+from cellrisk.repeat.together.linkage_attacks import Figures
 from cellrisk.repeat.together.sets import SetTable
 from cellrisk.risk.ceilings import Ceiling
-from cellrisk.system.results import Result
-from cellrisk.system.text import (
-    CURATOR_NOTE,
-    about_people,
-    aligned,
-    change,
-    claim,
-    make_sentence,
-    number_of,
-    of_people,
-    percent,
-)
-
-SAYS = {
-    "elimination": "the one value that vanishes in none of the person's cells",
-    "any": "a value that some table shows alone; several may be",
-}
+from cellrisk.system.results import Result, find_words
 
 
 @dataclass(frozen=True)
 class RuleFigures:
-    """What one rule of attack gives away, in people: all tables together, or one table by itself."""
+    """What one rule of attack reveals, in people: all tables together, or one table by itself."""
 
     rule: str
     right: float
-    """People whose value it names rightly, on average over releases. Exact."""
+    """People whose value it names correctly, on average over releases. Exact."""
     named: float
     """People for whom it names a value; by "any", values that it names."""
     sd: float
@@ -50,17 +34,13 @@ class RuleFigures:
     high: int
     """The number lies between them in 95% of releases; from simulated releases."""
     caused: float
-    """People among those named rightly who would not be, had their record been left out of all tables. Exact."""
+    """People among those named correctly who would not be, had their record been left out of all tables. Exact."""
     bound: float
     """What the guarantee alone promises of that."""
     chance: float
-    """People it would name rightly if the noise were as large as it can be."""
+    """People it would name correctly if the noise were as large as it can be."""
     raw: int
-    """People it would name rightly without noise."""
-
-    def __post_init__(self) -> None:
-        if not (self.right >= 0 and self.caused >= 0 and self.sd >= 0):
-            raise InvalidInput("numbers of people must not be negative")
+    """People it would name correctly without noise."""
 
     @property
     def precision(self) -> float | None:
@@ -79,7 +59,7 @@ class RuleFigures:
 
 @dataclass(frozen=True)
 class TableFigures:
-    """One table of the set: what it gives away by itself, and what the set gives away without it."""
+    """One table of the set: what it reveals by itself, and what the set reveals without it."""
 
     table: SetTable
     records: int
@@ -100,7 +80,7 @@ class TableFigures:
 
 @dataclass(frozen=True)
 class Coarser:
-    """What the set would give away by elimination if a table were published without one of its columns."""
+    """What the set would reveal by elimination if a table were published without one of its columns."""
 
     table: SetTable
     column: str
@@ -111,9 +91,26 @@ class Coarser:
         return {"table": self.table.number, "without": self.column, "right": self.right, "caused": self.caused}
 
 
+@dataclass(frozen=True)
+class Structure:
+    """What the figures rest on: labels, records that were left out, and how the tables lie to each other."""
+
+    declared: bool
+    """Whether the labels of the sensitive attribute were declared."""
+    missing: str
+    outside: int
+    """Records that were left out of a table because a value of theirs is not among the declared labels."""
+    relations: tuple[tuple[str, SetTable, SetTable], ...]
+    """Pairs of tables, of which the first is a margin of the second, or whose people are nested, or overlap."""
+    common: bool
+    """Whether tables share columns, so least squares would make them more precise, and that is not assessed."""
+
+
 @dataclass(frozen=True, repr=False)
 class TogetherAssessment(Result):
-    """What several tables about the same people give away together. Made by `assess_together`."""
+    """What several tables about the same people reveal together. Made by `assess_together`."""
+
+    wording = "together"
 
     picture = "draw_together"
 
@@ -133,19 +130,13 @@ class TogetherAssessment(Result):
     """Pairs of tables of the same columns, of which one leaves some people out."""
     refinement: Refinement | None
     """Least squares over common margins; None where the tables have none, or are not all of the same people."""
-    statements: tuple[str, ...]
+    structure: Structure
     coarser: tuple[Coarser, ...] = ()
-    """The set if the table that adds most were published without one of its columns, fewest given away first."""
+    """The set if the table that adds most were published without one of its columns, fewest revealed first."""
     certain: tuple[Certain, ...] = ()
     """People whose value the informed attacker infers, if that was asked for."""
     certain_unknown: str | None = None
     """Why the informed attacker is not computed, though asked for."""
-    check: TogetherCheck | None = None
-    """A simulation beside the figures, where it was asked for."""
-
-    def __post_init__(self) -> None:
-        if not self.rules or not self.tables:
-            raise InvalidInput("a set has a rule and a table at least")
 
     def rule(self, name: str = "elimination") -> RuleFigures:
         """The figures of one rule.
@@ -162,34 +153,20 @@ class TogetherAssessment(Result):
 
     @property
     def largest(self) -> tuple[int, ...]:
-        """The tables, by their numbers, by which elimination gives away most people because of their own records. A
+        """The tables, by their numbers, by which elimination reveals most people because of their own records. A
         very noisy table hinders elimination, and an attacker would leave it aside."""
         return max(self.collections, key=lambda some: (self.collections[some].caused, len(some)))
 
     @property
     def adds_most(self) -> TableFigures | None:
-        """The table without which the set would give away fewest because of their own records; None for one table."""
+        """The table without which the set would reveal fewest because of their own records; None for one table."""
         some = [each for each in self.tables if each.without is not None]
         return min(some, key=lambda each: each.without.caused if each.without else 0.0, default=None)
 
     @property
-    def headline(self) -> str:
-        """What a board can repeat."""
-        lead = self.rule()
-        together = "The table gives" if len(self.tables) == 1 else f"Together the {len(self.tables)} tables give"
-        said = (
-            f"{together} away the {self.sensitive} of {of_people(lead.caused, self.records)} only because their own "
-            f"records are in them, and of {about_people(lead.right)} ({percent(lead.right / self.records)}) at "
-            f"all, against {percent(lead.chance / self.records)} by chance alone."
-        )
-        if len(self.tables) == 1:
-            return said.replace("in them", "in it")
-        worst = max(self.tables, key=lambda each: each.alone.caused)
-        alone = sum(each.alone.caused for each in self.tables)
-        return (
-            f"{said} By itself, {worst.table.title} gives away {say_people(worst.alone.caused)}, more than any other; "
-            f"one by one the tables give away {say_people(alone)} in all."
-        )
+    def statements(self) -> tuple[str, ...]:
+        """What the figures assume, and what they leave out."""
+        return tuple(find_words("together").statements(self))
 
     def _numbers(self) -> list[dict[str, Any]]:
         """One number a row: ``tables`` is "all", or the number of a table by itself."""
@@ -227,183 +204,4 @@ class TogetherAssessment(Result):
             "statements": list(self.statements),
             **({"certainty": [each.to_dict() for each in self.certain]} if self.certain else {}),
             **({} if self.certain_unknown is None else {"certainty_unknown": self.certain_unknown}),
-            **({} if self.check is None else {"check": self.check.to_dict()}),
         }
-
-    def _paragraphs(self) -> list[str]:
-        several = len(self.tables) > 1
-        blocks = [self._rules_table() if several else "", self._tables_table(), self.say_parts()]
-        blocks.append("\n".join(each.headline for each in self.differences))
-        blocks += [] if self.refinement is None else [self.refinement.headline, *self._refined_tables(self.refinement)]
-        blocks += [f"{self.cost.headline} {self.say_ceiling()}", "\n".join(f"- {each}" for each in self.statements)]
-        blocks.append(self._say_certain())
-        blocks += ["" if self.check is None else str(self.check), CURATOR_NOTE]
-        return [block for block in blocks if block]
-
-    def _rules_table(self) -> str:
-        rows = []
-        for each in self.rules:
-            precise = "-" if each.precision is None else percent(each.precision)
-            numbers = [say_people(each.right), say_people(each.named), precise, each.deviation]
-            rows.append([each.rule, *numbers, say_people(each.caused), say_people(each.chance), f"{each.raw:,}"])
-        head = ["all tables together", "right", "named", "precision", "sd", "caused", "chance", "raw"]
-        meant = "\n".join(f"{each.rule}: {SAYS[each.rule]}." for each in self.rules)
-        return f"{aligned(head, rows)}\n\n{meant}\n{self.say_interval()}"
-
-    def say_interval(self) -> str:
-        """Between which numbers elimination is right."""
-        lead = self.rule()
-        return (
-            f"Elimination is right for {lead.low:,} to {number_of(lead.high, 'person')} in 95% of releases (simulated)."
-        )
-
-    def _tables_table(self) -> str:
-        rows = []
-        for each in self.tables:
-            own = each.alone
-            rest = (
-                ["-", "-"]
-                if each.without is None
-                else [say_people(each.without.right), say_people(each.without.caused)]
-            )
-            name = f"{each.table.number}: {each.table.name or each.table.describe()}"
-            numbers = [
-                say_people(own.right),
-                say_people(own.named),
-                own.deviation,
-                say_people(own.caused),
-                f"{own.raw:,}",
-            ]
-            rows.append([name, claim(each.table.mechanism.epsilon), f"{each.cells:,}", *numbers, *rest])
-        head = ["each table alone", "epsilon", "cells", "right", "named", "sd", "caused", "raw"]
-        return aligned([*head, "set without it: right", "caused"], rows)
-
-    def _refined_tables(self, refined: Refinement) -> list[str]:
-        """A row for each way of attack after least squares: what it gives away, and how that is known."""
-        tables = [("every combination published", refined.rows)]
-        tables += [] if refined.observed is None else [("those that occur published", refined.observed.rows)]
-        head = ["right", "as published", "caused", "as published", "how (right and caused)"]
-        return [
-            aligned(
-                [f"least squares, {title}", *head],
-                [
-                    [
-                        row.what,
-                        *(say_people(number) for number in (row.right, row.plain.right)),
-                        *(say_people(number) for number in (row.caused, row.plain.caused)),
-                        row.how,
-                    ]
-                    for row in rows
-                ],
-            )
-            for title, rows in tables
-            if rows
-        ]
-
-    def _say_certain(self) -> str:
-        """The informed attacker."""
-        if self.certain_unknown is not None:
-            return f"The informed attacker is not computed: {self.certain_unknown}."
-        if not self.certain:
-            return ""
-        rows = [
-            [
-                *(f"{each.certainty:g}", f"{each.tempering:.3g}{' (fitted)' if each.fitted else ''}"),
-                *(say_people(each.right), say_people(each.named)),
-                *("-" if each.precision is None else percent(each.precision), each.how),
-            ]
-            for each in self.certain
-        ]
-        head = ["certain to", "tempering", "right", "named", "precision", "how"]
-        said = (
-            "The informed attacker applies Bayes' rule to all tables. Tempering 1 takes the tables for independent "
-            "given a person's value, and is overconfident if they are not; a fitted one is that of an attacker who is "
-            "helped by the true values. The figures are those of these tables, given the tempering."
-        )
-        return f"{aligned(head, rows)}\n\n{said}"
-
-    def say_ceiling(self) -> str:
-        """The ceiling in words, or why it is not told."""
-        return f"No ceiling is told: {self.ceiling_unknown}." if self.ceiling is None else self.ceiling.headline
-
-    def say_parts(self) -> str:
-        """Which table adds most, what less of it would do, and which tables do more than all; nothing for one table."""
-        lead, most = self.rule(), self.adds_most
-        if most is None:
-            return ""
-        said = []
-        if most.without is not None:
-            more = lead.caused - most.without.caused
-            if more > 0:
-                said.append(
-                    f"{make_sentence(most.table.title, '')} adds most: without it, the people given away "
-                    f"because of their own records would go "
-                    f"{change(say_people(lead.caused), say_people(most.without.caused))}, and those given away at all "
-                    f"{change(say_people(lead.right), say_people(most.without.right))}."
-                )
-        if self.coarser and self.coarser[0].caused < lead.caused:
-            told = ", ".join(f"{say_people(each.caused)} without {each.column}" for each in self.coarser)
-            said.append(f"With fewer columns of it, those given away because of their own records would be {told}.")
-        largest = self.largest
-        if len(largest) < len(self.tables):
-            named = ", ".join(str(number) for number in largest)
-            said.append(
-                f"{number_of(len(largest), 'table')} of them ({named}) would give away more people because of their "
-                f"own records than all: {say_people(self.collections[largest].caused)}. The noise of the others "
-                "hinders the attacker, who may leave them aside."
-            )
-        if len(self.tables) > MOST_SUBSETS:
-            said.append(f"Of more than {MOST_SUBSETS} tables, only all, all but one and each by itself were compared.")
-        return " ".join(said)
-
-
-@dataclass(frozen=True)
-class Checked:
-    """One number of a set and its simulated counterpart, in people."""
-
-    rule: str
-    figure: str
-    assessed: float
-    simulated: float
-    standard_error: float
-    """Of the simulated number."""
-
-    @property
-    def z(self) -> float | None:
-        """(assessed - simulated) / standard error; None where too few releases were simulated to have an error.
-
-        >>> Checked("any", "right", 3.0, 2.0, 0.5).z, Checked("any", "named", 0.001, 0.0, 0.0).z
-        (2.0, None)
-        """
-        off = self.assessed - self.simulated
-        return off / self.standard_error if self.standard_error > 0 else 0.0 if abs(off) < 1e-9 else None
-
-
-@dataclass(frozen=True)
-class TogetherCheck:
-    """Releases of the whole set that were simulated to check the exact means."""
-
-    releases: int
-    rows: tuple[Checked, ...]
-
-    def __str__(self) -> str:
-        table = []
-        for each in self.rows:
-            z = "-" if each.z is None else f"{each.z:+.2f}"
-            table.append([f"{each.rule}: {each.figure}", f"{each.assessed:,.2f}", f"{each.simulated:,.2f}", z])
-        said = f"A check: {self.releases:,} releases of all tables were simulated, and the rules applied to them."
-        return f"{said}\n{aligned(['in people', 'computed', 'simulated', 'z'], table)}"
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"releases": self.releases, "rows": [{**vars(each), "z": each.z} for each in self.rows]}
-
-
-def say_people(number: float) -> str:
-    """A number of people: whole, and with digits where there are few.
-
-    >>> say_people(4298.49), say_people(12.8), say_people(0.0312), say_people(1e-9), say_people(0.0)
-    ('4,298', '12.8', '0.031', 'under 0.01', '0')
-    """
-    if number < 0.01:
-        return "under 0.01" if number > 0 else "0"
-    return f"{number:,.0f}" if number >= 100 else f"{number:.3g}" if number >= 1 else f"{number:.2g}"

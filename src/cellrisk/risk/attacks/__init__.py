@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cellrisk.risk.attacks.asked_risks import ATTACKS, GUESSES, AskedRisks, choose_risks, people_risk
 from cellrisk.risk.attacks.confidence import Confidence, find_confidence, looks_homogeneous
-from cellrisk.risk.attacks.guess import Guess, guess_by_chance
+from cellrisk.risk.attacks.guess import Guess, blind_guess
 from cellrisk.risk.attacks.plurality import Plurality
 from cellrisk.risk.attacks.proportional import Proportional
 
@@ -16,9 +16,9 @@ __all__ = [
     "Guess",
     "Plurality",
     "Proportional",
+    "blind_guess",
     "choose_risks",
     "find_confidence",
-    "guess_by_chance",
     "looks_homogeneous",
     "people_risk",
 ]

@@ -10,7 +10,7 @@ from cellrisk.risk.attacks.guess import Guess
 from cellrisk.risk.attacks.plurality import Plurality
 from cellrisk.risk.attacks.proportional import Proportional
 from cellrisk.risk.measures import FORMS, MEASURES, WEIGHTS, Local, Measure
-from cellrisk.system.words import Attack, choose_words, list_words, require_word
+from cellrisk.system.choices import Attack, choose_words, list_words, require_word
 
 GUESSES: dict[str, type[Guess]] = {kind.attack: kind for kind in (Plurality, Proportional)}
 ATTACKS: tuple[Attack, ...] = list_words(Attack)

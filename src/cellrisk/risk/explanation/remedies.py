@@ -1,4 +1,4 @@
-"""What would help: the same records through the same mechanism, without a quasi-identifier or with a coarser one."""
+"""What would help: the same records without a quasi-identifier, with a coarser one, or with another setting."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from cellrisk.counts.cells import Cells, Domain
 from cellrisk.counts.levels import make_label
 from cellrisk.counts.profiles import Profiles
-from cellrisk.noise.channel import AdditiveChannel, CountChannel
+from cellrisk.noise.channel import CountChannel
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.risk.caused import caused_shares
 from cellrisk.risk.measures import Local
@@ -40,41 +40,19 @@ class Removal:
     cells: int
     risk: float
     change: float
-    """The change from the risk with all quasi-identifiers: negative where the removal helps."""
+    """The change from the risk with all quasi-identifiers as they are: negative if it helps."""
     caused: float
-    """People given away only because of their own record."""
+    """People revealed because of their own record."""
 
 
 @dataclass(frozen=True)
-class Coarsening:
+class Coarsening(Removal):
     """The table with some values of one quasi-identifier made one, through the same mechanism."""
 
-    quasi_identifier: str
     how: str
     labels: int
     """How many values are left."""
     labels_before: int
-    """How many there were."""
-    cells: int
-    risk: float
-    change: float
-    """The change from the risk with all values: negative where the coarsening helps."""
-    caused: float
-    """People given away only because of their own record."""
-
-    def describe(self) -> str:
-        """What was done, to be read after the name of the quasi-identifier."""
-        if self.how in RAREST:
-            return f"merging its rarest values to {self.labels:,} of {self.labels_before:,}"
-        return f"merging its {self.how}" if self.how in NEIGHBOURS else f"merging its values {self.how}"
-
-    def describe_with_name(self) -> str:
-        """What was done, with the name of the quasi-identifier."""
-        name = f"of '{self.quasi_identifier}'"
-        if self.how in RAREST:
-            return f"merging the rarest values {name} to {self.labels:,} of {self.labels_before:,}"
-        way = self.how.removeprefix("neighbours ")
-        return f"merging {'neighbours' if self.how in NEIGHBOURS else 'values'} {name} {way}"
 
 
 @dataclass(frozen=True)
@@ -84,27 +62,26 @@ class OtherSetting:
     epsilon: float
     threshold: float
     caused: float
-    """People given away only because of their own record."""
+    """People revealed because of their own record."""
     people: float
-    """People exposed, for whatever reason: suppression can raise this, as other labels vanish too."""
+    """People revealed, for any reason: suppression can raise this, because other labels vanish also."""
 
 
 def try_settings(profiles: Profiles, mechanism: Mechanism) -> Iterator[OtherSetting]:
-    """Caused and exposed at half and a quarter of the epsilon, and with counts below 2, 6 and 11 suppressed."""
+    """Caused and revealed at half and a quarter of the epsilon, and with counts below 2, 6 and 11 suppressed."""
     settings = [(mechanism.epsilon * part, mechanism.threshold) for part in SMALLER]
     settings += [(mechanism.epsilon, each) for each in THRESHOLDS if each > mechanism.threshold]
     for epsilon, threshold in settings:
-        channel = AdditiveChannel((replace(mechanism, epsilon=epsilon).noise,), threshold)
+        channel = replace(mechanism, epsilon=epsilon, threshold=threshold).channel
         exposed = Local().average(profiles, channel, ("tight",))["tight", "records"]
-        caused = caused_shares(profiles, channel)
-        records = profiles.n_records
-        yield OtherSetting(epsilon, threshold, records * float(caused[0]), records * float(exposed[0]))
+        shares = caused_shares(profiles, channel), exposed
+        yield OtherSetting(epsilon, threshold, *(profiles.n_records * float(share[0]) for share in shares))
 
 
 @dataclass(frozen=True, eq=False)
 class Remedies:
-    """What would lower the risk of a table at one setting? The local risk, exact, after each change, and the people
-    given away only because of their own record.
+    """The local risk of a table at one setting after each change, exact, and the people revealed because of their own
+    record.
 
     >>> from cellrisk import Laplace
     >>> codes, cell, level = np.array([[0], [1]]), np.array([0, 0, 1]), np.array([0, 1, 1])
@@ -120,31 +97,19 @@ class Remedies:
     weights: str
 
     @cached_property
-    def _baselines(self) -> tuple[float, float]:
-        return self._find(self.cells)
-
-    @property
     def baseline(self) -> float:
         """The risk with all quasi-identifiers as they are."""
-        return self._baselines[0]
-
-    @property
-    def caused(self) -> float:
-        """People given away only because of their own record, with all quasi-identifiers as they are."""
-        return self._baselines[1]
+        return self._risk(self.cells.profiles())
 
     def drop(self, name: str) -> Removal:
         """Without one quasi-identifier; without the only one, all records are in one cell."""
-        changed = self.cells.drop(name)
-        risk, caused = self._find(changed)
-        return Removal(name, changed.n_cells, risk, risk - self.baseline, caused)
+        return Removal(name, *self._change(self.cells.drop(name)))
 
     def merge(self, name: str, groups: Groups, how: str = AS_GIVEN) -> Coarsening:
         """The table with some values of one quasi-identifier made one."""
-        changed = self.cells.merge(name, groups)
-        (risk, caused), place = self._find(changed), self.cells.place(name)
-        after, before = len(changed.domains[place]), len(self.cells.domains[place])
-        return Coarsening(name, how, after, before, changed.n_cells, risk, risk - self.baseline, caused)
+        changed, place = self.cells.merge(name, groups), self.cells.place(name)
+        labels = (len(cells.domains[place]) for cells in (changed, self.cells))
+        return Coarsening(name, *self._change(changed), how, *labels)
 
     def coarsen(self, name: str) -> Iterator[Coarsening]:
         """The table with values of one quasi-identifier made one in the ways that `propose_groups` proposes."""
@@ -154,24 +119,28 @@ class Remedies:
         for how, groups in propose_groups(domain, records):
             yield self.merge(name, groups, how)
 
-    def _find(self, cells: Cells) -> tuple[float, float]:
-        """The risk, and the people given away only because of their own record."""
-        profiles = cells.profiles()
-        averages = Local().average(profiles, self.channel, (self.form,))
-        caused = profiles.n_records * float(caused_shares(profiles, self.channel)[0])
-        return float(averages[self.form, self.weights][0]), caused
+    def _risk(self, profiles: Profiles) -> float:
+        return float(Local().average(profiles, self.channel, (self.form,))[self.form, self.weights][0])
+
+    def _change(self, changed: Cells) -> tuple[int, float, float, float]:
+        """Cells, risk, its change, and the people revealed because of their own record."""
+        profiles = changed.profiles()
+        risk, caused = self._risk(profiles), float(caused_shares(profiles, self.channel)[0])
+        return changed.n_cells, risk, risk - self.baseline, profiles.n_records * caused
 
 
 def propose_groups(domain: Domain, records: Integers) -> Iterator[tuple[str, Groups]]:
-    """How could this quasi-identifier be coarser? Each way by name, with the values that it makes one.
+    """How a quasi-identifier could be coarser: each way by name, with the values that it makes one.
 
-    Where order has a meaning, neighbours are made one in pairs and in fours. Elsewhere the values with the fewest
-    ``records`` become "(other)", so that half or a quarter of the values are left. At least two are always left, and
-    missing values stay apart and are not counted among them.
+    If order has a meaning, neighbours are made one in pairs and in fours. Otherwise the values with the fewest
+    ``records`` become "(other)", and half or a quarter of the values are left; of two as rare, the earlier is kept. At
+    least two are always left, and missing values stay apart and are not counted among them.
 
     >>> jobs = Domain("job", ("cook", "nurse", "smith", "tailor"))
     >>> list(propose_groups(jobs, np.array([7, 9, 2, 1])))
     [('rarest values, half left', {'(other)': ['cook', 'smith', 'tailor']})]
+    >>> [groups for _, groups in propose_groups(Domain("age", ("1", "2", "3", "4"), ordered=True), np.ones(4, int))]
+    [{'1 to 2': ['1', '2'], '3 to 4': ['3', '4']}]
     """
     named = domain.labels[: len(domain) - domain.missing]
     if len(named) < FEWEST_VALUES:
@@ -179,32 +148,14 @@ def propose_groups(domain: Domain, records: Integers) -> Iterator[tuple[str, Gro
     if domain.ordered:
         for how, width in NEIGHBOURS.items():
             if len(named) > width:
-                yield how, merge_neighbours(named, width, domain.labels)
+                runs = [list(named[start : start + width]) for start in range(0, len(named), width)]
+                yield how, {make_label(f"{run[0]} to {run[-1]}", domain.labels): run for run in runs if len(run) > 1}
         return
+    commonest_first = np.argsort(-records[: len(named)], kind="stable")
     left_before = len(named)
     for how, divisor in RAREST.items():
         left = max(2, -(-len(named) // divisor))
         if left < left_before:
-            yield how, merge_rarest(named, records[: len(named)], left, domain.labels)
+            rarest = sorted(commonest_first[left - 1 :].tolist())
+            yield how, {make_label(OTHER_LABEL, domain.labels): [named[place] for place in rarest]}
         left_before = left
-
-
-def merge_neighbours(named: Sequence[str], width: int, taken: Sequence[str] = ()) -> Groups:
-    """Each ``width`` values in a row become one; where one is left over at the end, it stays as it is.
-
-    >>> merge_neighbours(["1", "2", "3", "4", "5"], 2)
-    {'1 to 2': ['1', '2'], '3 to 4': ['3', '4']}
-    """
-    runs = [list(named[start : start + width]) for start in range(0, len(named), width)]
-    return {make_label(f"{run[0]} to {run[-1]}", taken): run for run in runs if len(run) > 1}
-
-
-def merge_rarest(named: Sequence[str], records: Integers, left: int, taken: Sequence[str] = ()) -> Groups:
-    """The rarest values become one, so that ``left`` values are left; of two as rare, the earlier one is kept.
-
-    >>> merge_rarest(["a", "b", "c"], np.array([5, 1, 5]), left=2)
-    {'(other)': ['b', 'c']}
-    """
-    commonest_first = np.argsort(-records, kind="stable")
-    rarest = sorted(commonest_first[left - 1 :].tolist())
-    return {make_label(OTHER_LABEL, taken): [named[place] for place in rarest]}

@@ -12,19 +12,18 @@ import numpy as np
 from cellrisk.counts.cells import Cells
 from cellrisk.counts.profiles import Block, Profiles
 from cellrisk.noise.channel import CountChannel
-from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.noise.perturbations import Perturbation
 from cellrisk.risk.measures import Local, Measure
 from cellrisk.system.arrays import Floats, Integers, find_distinct
 from cellrisk.system.results import NOT_KEPT, LeavesKeys
 
 SIZES: tuple[tuple[int, int | None], ...] = ((1, 1), (2, 2), (3, 5), (6, 10), (11, None))
-"""The sizes of cells by which people are told apart."""
+"""First and last size of the cells that are counted together; None where there is no last."""
 
 
 @dataclass(frozen=True)
 class _KeyedCell(LeavesKeys):
-    """One cell, told by its key, which is left behind when it is pickled."""
+    """One cell with its key, which is left behind when it is pickled."""
 
     key: dict[str, str]
     """The values of the quasi-identifiers. Raw data."""
@@ -35,27 +34,16 @@ class _KeyedCell(LeavesKeys):
 
 @dataclass(frozen=True)
 class RiskyCell(_KeyedCell):
-    """One cell: who is in it, and how likely its sensitive value is given away."""
+    """One cell: how many people are in it, and how likely its sensitive value is revealed."""
 
     records: int
     levels: int
     """How many levels of the sensitive attribute occur in it."""
     risk: float
-    people: float
-    """Expected number of its people whose value is read off the release correctly: records * tight risk."""
-
-
-@dataclass(frozen=True)
-class CausedCell(_KeyedCell):
-    """One cell of those in which most people are given away only because of their own record."""
-
-    records: int
-    levels: int
-    """How many levels of the sensitive attribute occur in it."""
     caused: float
-    """Expected number of its people who are read off correctly, and would not be had their record been left out."""
+    """Expected number of its people revealed because of their own record."""
     people: float
-    """Expected number of its people who are read off correctly, for whatever reason."""
+    """Expected number of its people whose value is revealed: records * tight risk."""
 
 
 @dataclass(frozen=True)
@@ -66,14 +54,14 @@ class LabelStep(LeavesKeys):
     """The sensitive value. Raw data."""
     count: int
     published: tuple[tuple[int, float], ...]
-    """What it may be published as, and how likely; 0 also where it is not published at all."""
+    """What it may be published as, and how likely; 0 also if it is not published at all."""
     vanishes: float
     alone: float
     """P(this value is shown, and no other of the cell)."""
     people: float
-    """Expected number of its people whose value is read off correctly: count * alone."""
+    """Expected number of its people whose value is revealed: count * alone."""
     alone_without: float
-    """The same chance for a cell with one record of this value less."""
+    """The same probability for a cell with one record of this value less."""
 
     def without_keys(self) -> dict[str, Any]:
         return {"label": NOT_KEPT}
@@ -84,7 +72,7 @@ class CellSteps(_KeyedCell):
     """One cell step by step: what each of its counts becomes."""
 
     labels: tuple[LabelStep, ...]
-    """The values that somebody in the cell has; a perturbation may let others appear, which are not told here."""
+    """The values that occur in the cell; a perturbation may let others appear, which are not listed."""
 
 
 @dataclass(frozen=True)
@@ -97,9 +85,9 @@ class CausedBySize:
     cells: int
     records: int
     caused: float
-    """Expected number of them who are given away only because of their own record."""
+    """Expected number of them revealed because of their own record."""
     people: float
-    """Expected number of them who are exposed, for whatever reason."""
+    """Expected number of them revealed, for any reason."""
 
     @property
     def size(self) -> str:
@@ -124,11 +112,11 @@ class LevelRisk(LeavesKeys):
     risk: float
     """Averaged over their cells, with the weights that were chosen."""
     people: float
-    """Expected number of them whose value is read off correctly: the sum of records * tight risk."""
+    """Expected number of them whose value is revealed: the sum of records * tight risk."""
     raw_share: float
-    """The share of them whose value the raw table reveals: those in homogeneous cells."""
+    """The share of them whose value is revealed without noise: those in homogeneous cells."""
     caused: float
-    """Expected number of them who are given away only because of their own record."""
+    """Expected number of them revealed because of their own record."""
 
     def without_keys(self) -> dict[str, Any]:
         return {"label": NOT_KEPT}
@@ -136,15 +124,15 @@ class LevelRisk(LeavesKeys):
 
 @dataclass(frozen=True, eq=False)
 class CellRisks:
-    """Every cell with its local risk in one form, exact, and with the people whom it is expected to expose.
+    """Every cell with its local risk in one form, exact, and with the people whom it is expected to reveal.
 
     >>> from cellrisk import Laplace
     >>> from cellrisk.counts.cells import Domain
     >>> codes, cell, level = np.array([[0], [1]]), np.array([0, 0, 1]), np.array([0, 1, 1])
     >>> cells = Cells("job", ("cook", "smith"), (Domain("sex", ("f", "m")),), codes, cell, level, np.array([1, 2, 3]))
-    >>> CellRisks.at(Laplace(epsilon=1.0), cells, "exact").risk.round(4).tolist()
+    >>> CellRisks(cells, Laplace(epsilon=1.0).channel, "exact").risk.round(4).tolist()
     [0.3472, 0.6681]
-    >>> risks = CellRisks.at(Laplace(epsilon=1.0), cells, "tight")
+    >>> risks = CellRisks(cells, Laplace(epsilon=1.0).channel, "tight")
     >>> [(found.key, found.records, round(found.people, 4)) for found in risks.riskiest(1)]
     [({'sex': 'm'}, 3, 2.0044)]
     """
@@ -152,11 +140,6 @@ class CellRisks:
     cells: Cells
     channel: CountChannel
     form: str
-
-    @classmethod
-    def at(cls, mechanism: Mechanism | Perturbation, cells: Cells, form: str) -> CellRisks:
-        """The risks of these cells where this mechanism releases them, or this perturbation."""
-        return cls(cells, mechanism.channel, form)
 
     @cached_property
     def _profiled(self) -> ProfiledCells:
@@ -167,20 +150,19 @@ class CellRisks:
 
     @cached_property
     def risk(self) -> Floats:
-        """How likely each released cell gives away its label, in the chosen form."""
+        """How likely each released cell reveals its label, in the chosen form."""
         return self._find(self.channel, self.form)
 
     @cached_property
     def people(self) -> Floats:
-        """Expected number in each cell whose value is read off the release correctly."""
+        """Expected number in each cell whose value is revealed."""
         tight = self.risk if self.form == "tight" else self._find(self.channel, "tight")
         return np.asarray(self.cells.sizes * tight)
 
     @cached_property
     def caused(self) -> Floats:
-        """Expected number in each cell who are given away only because of their own record."""
-        pivots = self.channel.pivotal
-        return np.asarray(self.cells.sizes * self._find(pivots, "tight"))
+        """Expected number in each cell revealed because of their own record."""
+        return np.asarray(self.cells.sizes * self._find(self.channel.pivotal, "tight"))
 
     @cached_property
     def levels(self) -> Integers:
@@ -189,61 +171,49 @@ class CellRisks:
 
     @cached_property
     def exposed(self) -> Integers:
-        """Records in each cell whose value the raw table reveals: all where it is homogeneous, else none."""
+        """Records in each cell revealed without noise: all if it is homogeneous, else none."""
         return np.asarray(np.where(self.levels == 1, self.cells.sizes, 0))
 
     def riskiest(self, top: int) -> Iterator[RiskyCell]:
         """The riskiest cells: by risk, then by records, both descending, then in the order of their keys."""
-        sizes = self.cells.sizes
-        for cell in np.lexsort((-sizes, -self.risk))[:top].tolist():
-            yield RiskyCell(
-                self.cells.key(cell),
-                int(sizes[cell]),
-                int(self.levels[cell]),
-                float(self.risk[cell]),
-                float(self.people[cell]),
-            )
+        return map(self._cell, np.lexsort((-self.cells.sizes, -self.risk))[:top].tolist())
+
+    def most_caused(self, top: int) -> Iterator[RiskyCell]:
+        """The cells with most people revealed because of their own record; then the smaller first."""
+        return map(self._cell, np.lexsort((self.cells.sizes, -self.caused))[:top].tolist())
+
+    def _cell(self, cell: int) -> RiskyCell:
+        counts = int(self.cells.sizes[cell]), int(self.levels[cell])
+        return RiskyCell(
+            self.cells.key(cell),
+            *counts,
+            risk=float(self.risk[cell]),
+            caused=float(self.caused[cell]),
+            people=float(self.people[cell]),
+        )
 
     def walk_through(self, perturbation: Perturbation) -> CellSteps:
-        """The cell with most people given away because of their own record, count by count."""
-        cells = self.cells
+        """The cell with most people revealed because of their own record, count by count."""
+        cells, channel = self.cells, perturbation.channel
         cell = int(np.lexsort((cells.sizes, -self.caused))[0])
         inside = slice(*cells.offsets[cell : cell + 2].tolist())
         counts, places = cells.count[inside], cells.level[inside]
-        vanish = perturbation.channel.p_zero(counts)[..., 0]
-        empty = float(perturbation.channel.q0[0]) ** (len(cells.levels) - len(counts))
+        vanish = channel.p_zero(counts)[..., 0]
+        empty = float(channel.q0[0]) ** (len(cells.levels) - len(counts))
         steps = []
         for place, (count, level) in enumerate(zip(counts.tolist(), places.tolist(), strict=True)):
             others = empty * float(np.prod(np.delete(vanish, place)))
             values, chances = perturbation.row(count)
-            alone = float(perturbation.channel.p_positive(count)[0]) * others
+            alone, alone_without = (float(channel.p_positive(each)[0]) * others for each in (count, count - 1))
+            published = tuple(zip(values.tolist(), chances.tolist(), strict=True))
+            vanishes = float(vanish[place])
             steps.append(
-                LabelStep(
-                    cells.levels[level],
-                    count,
-                    tuple(zip(values.tolist(), chances.tolist(), strict=True)),
-                    float(vanish[place]),
-                    alone,
-                    count * alone,
-                    float(perturbation.channel.p_positive(count - 1)[0]) * others,
-                )
+                LabelStep(cells.levels[level], count, published, vanishes, alone, count * alone, alone_without)
             )
         return CellSteps(cells.key(cell), tuple(steps))
 
-    def most_caused(self, top: int) -> Iterator[CausedCell]:
-        """The cells in which most people are given away only because of their own record; then the smaller first."""
-        sizes = self.cells.sizes
-        for cell in np.lexsort((sizes, -self.caused))[:top].tolist():
-            yield CausedCell(
-                self.cells.key(cell),
-                int(sizes[cell]),
-                int(self.levels[cell]),
-                float(self.caused[cell]),
-                float(self.people[cell]),
-            )
-
     def caused_by_size(self) -> Iterator[CausedBySize]:
-        """Who is given away only because of their own record, by the size of their cell."""
+        """The people revealed because of their own record, by the size of their cell."""
         sizes = self.cells.sizes
         for least, most in SIZES:
             inside = (sizes >= least) & (sizes <= (most or sizes.max()))
@@ -255,8 +225,7 @@ class CellRisks:
         """The people who share a value, for each value of each quasi-identifier that occurs."""
         sizes = self.cells.sizes
         weight = sizes if weights == "records" else np.ones(len(sizes))
-        for place, domain in enumerate(self.cells.domains):
-            code = self.cells.codes[:, place]
+        for domain, code in zip(self.cells.domains, self.cells.codes.T, strict=True):
             cells = np.bincount(code, minlength=len(domain))
             records, exposed, people, caused, total, weighted = (
                 np.bincount(code, amounts, minlength=len(domain))
@@ -268,10 +237,10 @@ class CellRisks:
                     domain.labels[level],
                     int(cells[level]),
                     int(records[level]),
-                    float(weighted[level] / total[level]),
-                    float(people[level]),
-                    float(exposed[level] / records[level]),
-                    float(caused[level]),
+                    risk=float(weighted[level] / total[level]),
+                    people=float(people[level]),
+                    raw_share=float(exposed[level] / records[level]),
+                    caused=float(caused[level]),
                 )
 
 

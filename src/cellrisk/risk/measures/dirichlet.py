@@ -15,7 +15,7 @@ from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.risk.measures.pmf import stirling_error
 from cellrisk.risk.measures.rising import falling_root, log_excess, sums_of_inverses
 from cellrisk.system.arrays import Floats, Integers
-from cellrisk.system.words import AlphaEstimate, list_words, require_word
+from cellrisk.system.choices import AlphaEstimate, list_words, require_word
 
 ESTIMATES: tuple[AlphaEstimate, ...] = list_words(AlphaEstimate)
 _SOURCES = {"given": "given", "mle": "by maximum likelihood", "moments": "by moments"}
@@ -71,10 +71,13 @@ class Dirichlet:
         try:
             values = [float(value) for value in alpha]
         except (TypeError, ValueError):
-            raise InvalidInput("alpha must be a list of numbers", allowed="mle, moments, or numbers above 0") from None
+            raise InvalidInput(
+                "must be a list of numbers", option="alpha", allowed="mle, moments, or numbers above 0"
+            ) from None
         if len(values) != n_levels:
             raise InvalidInput(
-                "alpha must have one value for each level of the sensitive attribute",
+                "must have one value for each level of the sensitive attribute",
+                option="alpha",
                 got=f"{len(values)} values",
                 allowed=f"{n_levels} values",
                 fix="give them in the order of the levels, or use mle or moments",
@@ -154,8 +157,8 @@ def all_same(prior: Dirichlet, sizes: ArrayLike) -> Floats:
     if share[-1] > 0.5:
         rest[-1] = math.fsum(other for other in prior.mean if other != share[-1])
     total = np.empty(len(distinct))
-    for rows, chance in _one_label(prior.concentration, share, rest, distinct):
-        total[rows] = chance @ times
+    for rows, pmf in _one_label(prior.concentration, share, rest, distinct):
+        total[rows] = pmf @ times
     return np.asarray(total[where.ravel()].reshape(np.shape(sizes)))
 
 
@@ -172,8 +175,8 @@ def labels_drawn(prior: Dirichlet, sizes: Integers) -> Floats:
         return np.ones(len(sizes))
     distinct, where = np.unique(sizes, return_inverse=True)
     total = np.empty(len(distinct))
-    for rows, chance in _one_label(prior.concentration, 1.0 - share, share, distinct):
-        total[rows] = (1.0 - chance) @ times
+    for rows, pmf in _one_label(prior.concentration, 1.0 - share, share, distinct):
+        total[rows] = (1.0 - pmf) @ times
     return np.asarray(total[where])
 
 
@@ -193,12 +196,12 @@ def _one_label(concentration: float, share: Floats, rest: Floats, sizes: Integer
     step = max(1, _CHUNK // len(share))
     for start in range(0, len(first), step):
         few, runs = first[start : start + step], length[start : start + step]
-        chance = np.exp(_log_one_label(concentration, share, rest, sizes[few, None].astype(np.float64)))
-        yield few, chance
+        pmf = np.exp(_log_one_label(concentration, share, rest, sizes[few, None].astype(np.float64)))
+        yield few, pmf
         for row in np.flatnonzero(runs > 1).tolist():
             n = sizes[few[row]] + np.arange(runs[row] - 1, dtype=np.float64)[:, None]
             more = (concentration * share + n) / (concentration + n)
-            yield few[row] + np.arange(1, runs[row]), chance[row] * np.cumprod(more, axis=0)
+            yield few[row] + np.arange(1, runs[row]), pmf[row] * np.cumprod(more, axis=0)
 
 
 def _log_one_label(concentration: float, share: Floats, rest: Floats, n: Floats) -> Floats:

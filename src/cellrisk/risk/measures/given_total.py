@@ -26,10 +26,10 @@ from cellrisk.counts.profiles import Block, Profiles
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.channel import CountChannel
 from cellrisk.risk.measures.dirichlet import Dirichlet, all_same, labels_drawn
-from cellrisk.risk.measures.measure import Measure, RisksByForm, published_risk
+from cellrisk.risk.measures.measure import Measure, RisksByForm, join_blocks, published_risk
 from cellrisk.risk.measures.pmf import negative_binomial_log_pmf, poisson_log_pmf
 from cellrisk.risk.measures.sizes import SizeDistribution
-from cellrisk.system.arrays import Floats, Integers
+from cellrisk.system.arrays import NUMBERS_AT_ONCE, Floats, Integers
 
 Complexes = NDArray[np.complex128]
 
@@ -37,8 +37,6 @@ OUTSIDE = 42.0
 """exp(-42), about 1e-18: the probability of counts and totals that are left out, on either side."""
 MOST_COUNTS = 1 << 25
 """Counts of one category: more would take minutes and gigabytes."""
-NUMBERS_AT_ONCE = 1 << 19
-"""Complex numbers in a working array: eight megabytes."""
 FALL = 1e3
 """Sizes whose P(n) is at most so many times smaller than the largest are computed together."""
 LONGEST = 5
@@ -69,7 +67,7 @@ class Expected(Measure):
     name: ClassVar[str] = "expected"
 
     def pieces(self, profiles: Profiles, channel: CountChannel) -> Iterator[Block]:
-        yield from profiles.blocks
+        return join_blocks(profiles)
 
     def labels_present(self, block: Block) -> tuple[Floats, Floats]:
         """Category k is drawn at least once with probability 1 - (1 - p_k)^n."""
@@ -81,11 +79,12 @@ class Expected(Measure):
     def risk(self, block: Block, n_levels: int, channel: CountChannel, forms: Sequence[str]) -> RisksByForm:
         risks: RisksByForm = {}
         if "published" in forms:
-            same = np.exp(block.sizes[:, None] * np.log(block.counts / block.sizes[:, None])).sum(axis=1)
+            with np.errstate(divide="ignore"):
+                same = np.exp(block.sizes[:, None] * np.log(block.counts / block.sizes[:, None])).sum(axis=1)
             risks["published"] = published_risk(same, block.sizes, n_levels, channel)
         if "exact" in forms or "tight" in forms:
-            absent = channel.q0 ** (n_levels - block.counts.shape[1])
-            found = multinomial_risk(block.counts, block.sizes, channel) * absent
+            absent = n_levels - np.count_nonzero(block.counts, axis=1)
+            found = multinomial_risk(block.counts, block.sizes, channel) * channel.q0 ** absent[:, None]
             risks |= {form: risk for form, risk in zip(("exact", "tight"), found, strict=True) if form in forms}
         return risks
 
@@ -128,14 +127,14 @@ class MarginalShrinkage(Measure):
         return Profiles(profiles.n_levels, (whole,))
 
     def labels_present(self, block: Block) -> tuple[Floats, Floats]:
-        sizes, chance = self.sizes.likely(len(self.prior.mean))
+        sizes, pmf = self.sizes.likely(len(self.prior.mean))
         some = 1.0 if self.sizes.truncated else self.sizes.not_empty
-        return np.full(len(block), chance @ labels_drawn(self.prior, sizes)), np.full(len(block), some)
+        return np.full(len(block), pmf @ labels_drawn(self.prior, sizes)), np.full(len(block), some)
 
     def risk(self, block: Block, n_levels: int, channel: CountChannel, forms: Sequence[str]) -> RisksByForm:
-        sizes, chance = self.sizes.likely(n_levels)
+        sizes, pmf = self.sizes.likely(n_levels)
         risks = risk_by_size(self.prior, sizes, channel, forms)
-        return {form: np.repeat((chance @ risk)[None], len(block), axis=0) for form, risk in risks.items()}
+        return {form: np.repeat((pmf @ risk)[None], len(block), axis=0) for form, risk in risks.items()}
 
 
 def risk_by_size(prior: Dirichlet, sizes: Integers, channel: CountChannel, forms: Sequence[str]) -> RisksByForm:
@@ -161,23 +160,27 @@ def multinomial_risk(counts: Integers, sizes: Integers, channel: CountChannel) -
     Categories with the same count have the same law, in whichever cell they are, and cells whose transforms have about
     the same length share them.
     """
+    found = np.repeat(channel.p_positive(sizes)[None], 2, axis=0)
     if counts.shape[1] == 1:
-        return np.repeat(channel.p_positive(sizes)[None], 2, axis=0)
-    found = np.zeros((2, len(sizes), len(channel)))
+        return found
+    found[:, counts[:, 1] > 0] = 0.0
     radius = int(channel.zero_radius.max())
     first, last = window(np.ones(len(sizes)), math.inf, sizes)
     lengths = np.maximum(sizes - first, last - sizes) + 1
     steps = np.ceil(2.0 * np.log2(np.maximum(lengths, 16)))
-    steps[window(np.ones(len(sizes)), math.inf, counts[:, 1])[0] > radius] = -1  # two that are certain to be shown
+    second = np.maximum(counts[:, 1], 1)
+    steps[window(np.ones(len(sizes)), math.inf, second)[0] > radius] = -1  # two that are certain to be shown
+    steps[counts[:, 1] == 0] = -1
     for step in np.unique(steps[steps >= 0]).tolist():
         rows = np.flatnonzero(steps == step)
         length = fft.next_fast_len(math.ceil(2.0 ** (step / 2.0)), real=True)
-        at_once = max(1, 8 * NUMBERS_AT_ONCE // (length * counts.shape[1]))
+        at_once = max(1, 16 * NUMBERS_AT_ONCE // (length * counts.shape[1]))
         for start in range(0, len(rows), at_once):
             few = rows[start : start + at_once]
-            means, where = np.unique(counts[few], return_inverse=True)
+            cell, place = np.nonzero(counts[few])
+            means, where = np.unique(counts[few][cell, place], return_inverse=True)
             times = np.zeros((len(few), len(means)))
-            np.add.at(times, (np.arange(len(few))[:, None], where.reshape(counts[few].shape)), 1.0)
+            np.add.at(times, (cell, where.reshape(-1)), 1.0)
             kinds = _Kinds.of(means.astype(np.float64), math.inf, 1.0, 0, int(sizes[few].max()))
             log_total = poisson_log_pmf(sizes[few], sizes[few])
             found[:, few] = _exactly_one_at(kinds, times, sizes[few], log_total, length, channel)
@@ -251,7 +254,7 @@ class _Kinds:
         while start < len(order):
             narrow = int(max(widths[order[start]], 1))
             stop = int(np.searchsorted(widths[order], 1.5 * narrow + 64, side="right"))
-            few = order[start : min(stop, start + max(1, 2 * NUMBERS_AT_ONCE // (settings * (3 * narrow // 2 + 64))))]
+            few = order[start : min(stop, start + max(1, 4 * NUMBERS_AT_ONCE // (settings * (3 * narrow // 2 + 64))))]
             start += len(few)
             yield few
 
@@ -280,7 +283,7 @@ def _exactly_one_at(
     """
     found = np.empty((2, len(sizes), len(channel)))
     numbers = (length // 2 + 1) * max(len(kinds.shares), len(times))
-    step = max(1, 4 * NUMBERS_AT_ONCE // numbers)
+    step = max(1, 8 * NUMBERS_AT_ONCE // numbers)
     for start in range(0, len(channel), step):
         few = slice(start, start + step)
         found[:, :, few] = _transform_back(kinds, times.astype(np.float64), sizes, log_total, length, channel[few])
@@ -333,7 +336,7 @@ def _count_frequencies(kinds: _Kinds, times: Floats, length: int, channel: Count
     with a probability below 1e-30, whatever their total.
     """
     every = length // 2 + 1
-    if every <= FEW_FREQUENCIES and (len(times) > 1 or len(kinds.shares) < NUMBERS_AT_ONCE / length):
+    if every <= FEW_FREQUENCIES and (len(times) > 1 or len(kinds.shares) < 2 * NUMBERS_AT_ONCE / length):
         return every
     logs, masses = np.empty((len(kinds.shares), len(ANGLES))), np.empty(len(kinds.shares))
     for few in kinds.split(len(channel)):
@@ -387,7 +390,7 @@ def _inverse(spectrum: Complexes, places: Integers, length: int) -> Floats:
         return np.asarray(fft.irfft(padded, length, axis=1)[:, places])
     spectrum = spectrum * (twice / length)[:, None]
     found = np.empty((2, len(places), settings))
-    step = max(1, NUMBERS_AT_ONCE // (kept * settings))
+    step = max(1, 2 * NUMBERS_AT_ONCE // (kept * settings))
     for start in range(0, len(places), step):
         few = slice(start, start + step)
         waves = _waves(places[few], kept, length)

@@ -12,10 +12,10 @@ from scipy import special
 from cellrisk.counts.profiles import Block, Profiles
 from cellrisk.noise.channel import CountChannel
 from cellrisk.risk.measures.exactly_one import exactly_one
-from cellrisk.risk.measures.measure import NUMBERS_AT_ONCE, Measure, RisksByForm, published_terms
+from cellrisk.risk.measures.measure import Measure, RisksByForm, join_blocks, published_terms
 from cellrisk.risk.measures.pmf import first_count, last_count, poisson_pmf
 from cellrisk.risk.measures.sizes import SizeDistribution
-from cellrisk.system.arrays import Floats
+from cellrisk.system.arrays import NUMBERS_AT_ONCE, Floats
 
 NEGLIGIBLE_SHARE = 1e-24
 """p^n below this is left out of the published form."""
@@ -43,7 +43,7 @@ class Marginal(Measure):
 
     def pieces(self, profiles: Profiles, channel: CountChannel) -> Iterator[Block]:
         nodes = len(self.sizes.size_biased_mixture()[0])
-        for block in profiles.blocks:
+        for block in join_blocks(profiles):
             step = max(1, 16 * NUMBERS_AT_ONCE // (nodes * len(channel) * block.counts.shape[1]))
             for start in range(0, len(block), step):
                 yield block[start : start + step]
@@ -67,11 +67,12 @@ class Marginal(Measure):
         return risks
 
     def _published(self, block: Block, n_levels: int, channel: CountChannel) -> Floats:
-        sizes, chance = self.sizes.likely(n_levels)
+        sizes, pmf = self.sizes.likely(n_levels)
         same, mixed = published_terms(sizes, n_levels, channel)
-        difference = (same - mixed) * chance[:, None]
-        log_shares = np.log(block.counts / block.sizes[:, None])
-        total = np.repeat((chance @ mixed)[None], len(block), axis=0)
+        difference = (same - mixed) * pmf[:, None]
+        with np.errstate(divide="ignore"):
+            log_shares = np.log(block.counts / block.sizes[:, None])
+        total = np.repeat((pmf @ mixed)[None], len(block), axis=0)
         step = max(1, NUMBERS_AT_ONCE // block.counts.size)
         for start in range(0, len(sizes), step):
             few = slice(start, start + step)
@@ -117,9 +118,9 @@ def poisson_means(means: Floats, channel: CountChannel, aside: int) -> tuple[Flo
         most = start + max(1, 8 * NUMBERS_AT_ONCE // (last - first + 1))
         stop = min(most, int(np.searchsorted(mean, last_count(mean[start]), side="right")))
         counts, few, here = np.arange(first, last + 1), order[start:stop], mean[start:stop, None]
-        chance = np.cumprod(np.concatenate([poisson_pmf(first, here), here / counts[1:]], axis=1), axis=1)
+        pmf = np.cumprod(np.concatenate([poisson_pmf(first, here), here / counts[1:]], axis=1), axis=1)
         shown = channel.p_positive(counts + aside) * ((counts + aside) > 0)[:, None]
-        q[few] = chance @ channel.p_zero(counts)
-        s[few] = chance @ shown + special.pdtrc(last, here) * far
+        q[few] = pmf @ channel.p_zero(counts)
+        s[few] = pmf @ shown + special.pdtrc(last, here) * far
         start = stop
     return q.reshape(*means.shape, -1), s.reshape(*means.shape, -1)

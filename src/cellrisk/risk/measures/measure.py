@@ -11,14 +11,12 @@ import numpy as np
 from cellrisk.counts.profiles import Block, Profiles
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.channel import CountChannel
-from cellrisk.system.arrays import Floats, Integers
-from cellrisk.system.words import Form, Weights, list_words
+from cellrisk.system.arrays import NUMBERS_AT_ONCE, Floats, Integers
+from cellrisk.system.choices import Form, Weights, list_words
 
 FORMS: tuple[Form, ...] = list_words(Form)
 WEIGHTS: tuple[Weights, ...] = list_words(Weights)
 
-NUMBERS_AT_ONCE = 1 << 18
-"""Numbers in a working array: about as many as the processor's cache holds."""
 SETTINGS_AT_ONCE = 64
 NEGLIGIBLE_RISK = 1e-16
 """A risk that is certain to be below this is given as 0."""
@@ -113,6 +111,21 @@ class Measure(ABC):
         closed = tuple(form for form in forms if form == "published")
         groups = [(settings[some], self.risk, forms), (settings[~some], self.risk, closed)]
         return [group for group in groups if len(group[0]) and group[2]]
+
+
+def join_blocks(profiles: Profiles) -> Iterator[Block]:
+    """Yield all profiles in their order; blocks with nearly as many categories as each other are joined, with counts
+    of 0 for the categories that a cell lacks."""
+    waiting: list[Block] = []
+    for block in [*profiles.blocks, None]:
+        if waiting and (block is None or block.counts.shape[1] > 1.5 * waiting[0].counts.shape[1] + 1):
+            width = waiting[-1].counts.shape[1]
+            counts = [np.pad(each.counts, ((0, 0), (0, width - each.counts.shape[1]))) for each in waiting]
+            cells, records = ([getattr(each, name) for each in waiting] for name in ("cells", "records"))
+            yield Block(*(np.concatenate(parts) for parts in (counts, cells, records)))
+            waiting = []
+        if block is not None:
+            waiting.append(block)
 
 
 def published_risk(all_same: Floats, sizes: Integers, n_levels: int, channel: CountChannel) -> Floats:

@@ -16,9 +16,9 @@ from cellrisk.counts.profiles import Profiles
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.risk.measures import size_fits
 from cellrisk.risk.measures.mixtures import gamma_mixture, gamma_size_biased, poisson_size_biased
-from cellrisk.risk.measures.pmf import negative_binomial_pmf, poisson_pmf
+from cellrisk.risk.measures.pmf import negative_binomial_pmf
 from cellrisk.system.arrays import Floats, Integers
-from cellrisk.system.words import SizesFamily, SizesFit, list_words, require_word
+from cellrisk.system.choices import SizesFamily, SizesFit, list_words, require_word
 
 FAMILIES: tuple[SizesFamily, ...] = list_words(SizesFamily)
 METHODS: tuple[SizesFit, ...] = list_words(SizesFit)
@@ -37,10 +37,9 @@ _NEARLY_ZERO = 1e-15
 
 
 class SizeDistribution(ABC):
-    """f(n; beta): how likely a cell has n records. Only non-empty cells are seen, so f is usually truncated at 0.
+    """f(n; beta): the probability that a cell has n records. Only non-empty cells are seen, so f is usually truncated.
 
-    A new distribution implements ``parameters``, ``boundary``, ``untruncated``, ``tail``, ``not_empty``, ``_mean``,
-    ``_narrow`` and the two mixtures; the rest follows.
+    N ~ Poisson(L), L ~ Gamma(shape, scale = mean / shape); an infinite shape is the Poisson law of that mean.
     """
 
     name: ClassVar[str]
@@ -48,6 +47,9 @@ class SizeDistribution(ABC):
     """The name as people write it."""
     prior: ClassVar[str]
     """What the Bayes fit assumes."""
+    shape: float
+    mean: float
+    """The mean before truncation."""
     truncated: bool
     """Given that the cell is not empty?"""
     source: str
@@ -59,33 +61,54 @@ class SizeDistribution(ABC):
         """beta, by name."""
 
     @property
-    @abstractmethod
     def boundary(self) -> str | None:
         """The limit at which the distribution lies; else None."""
+        return "rate zero" if self.mean == 0 else None
 
     @property
-    @abstractmethod
     def not_empty(self) -> float:
         """1 - P(0) before truncation, to full relative accuracy."""
+        exponent = self.mean if math.isinf(self.shape) else self.shape * math.log1p(self.mean / self.shape)
+        return -math.expm1(-exponent)
 
-    @abstractmethod
     def untruncated(self, n: ArrayLike) -> Floats:
-        """P(n) before truncation, n from 0."""
+        """Return P(n) before truncation, n from 0."""
+        return negative_binomial_pmf(n, self.shape, self.mean)
 
-    @abstractmethod
     def tail(self, n: int) -> float:
-        """P(N > n) before truncation."""
+        """Return P(N > n) before truncation."""
+        if math.isinf(self.shape):
+            return float(pdtrc(n, self.mean))
+        return float(betainc(n + 1.0, self.shape, self.mean / (self.shape + self.mean)))
 
-    @abstractmethod
+    @cached_property
+    def _mixture(self) -> tuple[Floats, Floats]:
+        if math.isinf(self.shape) or self.mean == 0:  # the Gamma law is a point
+            rate = max(self.mean, _NEARLY_ZERO)
+            return np.array([rate]), np.array([1 / -math.expm1(-rate) if self.truncated else 1.0])
+        return _scaled(gamma_mixture(self.shape, self.mean), self._factor)
+
     def mixture(self) -> tuple[Floats, Floats]:
-        """Rates and weights with sum w g(rate) = E g(L), over 1 - P(0) if truncated, N ~ Poisson(L).
+        """Return rates and weights with sum w g(rate) = E g(L), over 1 - P(0) if truncated, N ~ Poisson(L).
 
         For g(L) = E h(N_1, ..., N_K), N_j ~ Poisson(L p_j), |h| <= 1, h = 0 where all counts are 0.
-        """
 
-    @abstractmethod
+        >>> PoissonSizes(2.0, truncated=False, source="given").mixture()
+        (array([2.]), array([1.]))
+        """
+        return self._mixture
+
+    @cached_property
+    def _size_biased(self) -> tuple[Floats, Floats]:
+        if self._point:
+            return np.zeros(1), np.ones(1)
+        if math.isinf(self.shape) or self.mean == 0:
+            return _scaled(poisson_size_biased(self.mean), self._factor)
+        return _scaled(gamma_size_biased(self.shape, self.mean), self._factor)
+
     def size_biased_mixture(self) -> tuple[Floats, Floats]:
-        """Rates t and weights h with sum h Poisson(m; t) = f(m + 1) for every m >= 0: one record is set aside."""
+        """Return rates t and weights h with sum h Poisson(m; t) = f(m + 1), m >= 0: one record is set aside."""
+        return self._size_biased
 
     @property
     def _point(self) -> bool:
@@ -105,8 +128,8 @@ class SizeDistribution(ABC):
         size = np.asarray(n)
         if self._point:
             return np.asarray(size == 1, dtype=np.float64)
-        chance = self.untruncated(size) * self._factor
-        return np.asarray(np.where(size == 0, 0.0, chance)) if self.truncated else chance
+        pmf = self.untruncated(size) * self._factor
+        return np.asarray(np.where(size == 0, 0.0, pmf)) if self.truncated else pmf
 
     def last(self, tail: float = 1e-15) -> int:
         """The smallest n >= 1 with P(N > n) below ``tail``: where a sum over n may stop.
@@ -133,16 +156,16 @@ class SizeDistribution(ABC):
         stands for h of them, h = 0.6 sqrt(rate/labels). What is summed is smooth, because a cell of n records has at
         least n/labels of one label: by Poisson's summation formula the error is about exp(-2 pi^2/0.36), below 1e-23.
 
-        >>> sizes, chance = PoissonSizes(1e6, truncated=True, source="given").likely()
-        >>> int(sizes[0]), len(sizes), round(float(chance.sum()), 12)
+        >>> sizes, pmf = PoissonSizes(1e6, truncated=True, source="given").likely()
+        >>> int(sizes[0]), len(sizes), round(float(pmf.sum()), 12)
         (990276, 17677, 1.0)
-        >>> sizes, chance = PoissonSizes(1e12, truncated=True, source="given").likely(labels=7)
-        >>> int(sizes[0]), len(sizes), round(float(chance.sum()), 12)
+        >>> sizes, pmf = PoissonSizes(1e12, truncated=True, source="given").likely(labels=7)
+        >>> int(sizes[0]), len(sizes), round(float(pmf.sum()), 12)
         (999990996948, 73, 1.0)
         """
         first, last = self._first_likely(), self.last()
         step = 1
-        if last - first >= SIZES_ONE_BY_ONE and self._narrow:
+        if last - first >= SIZES_ONE_BY_ONE and math.isinf(self.shape):
             step = max(1, int(0.6 * math.sqrt(last / labels)))
         if (last - first) // step >= MOST_SIZES:
             raise InvalidInput(
@@ -152,26 +175,16 @@ class SizeDistribution(ABC):
                 fix="fit Poisson sizes, or ask for the other measures",
             )
         sizes = np.arange(first, last + 1, step)
-        chance = self.pmf(sizes) * step
-        return sizes[chance > UNLIKELY], chance[chance > UNLIKELY]
-
-    @property
-    @abstractmethod
-    def _narrow(self) -> bool:
-        """Whether sizes vary as Poisson ones do, about one mean."""
+        pmf = self.pmf(sizes) * step
+        return sizes[pmf > UNLIKELY], pmf[pmf > UNLIKELY]
 
     def _first_likely(self) -> int:
         """The first size n >= 1 that is not unlikely, by bisection: f has one peak, and its mean is likely."""
-        low, high = 1, max(1, int(self._mean))
+        low, high = 1, max(1, int(self.mean))
         while low < high:
             middle = (low + high) // 2
             low, high = (low, middle) if float(self.pmf(middle)) > UNLIKELY else (middle + 1, high)
         return low
-
-    @property
-    @abstractmethod
-    def _mean(self) -> float:
-        """The mean before truncation."""
 
     def describe(self) -> str:
         """One line for people: the parameters, how they came about, and at which limit they lie."""
@@ -219,46 +232,16 @@ class PoissonSizes(SizeDistribution):
         _check_mean("the rate of Poisson cell sizes", self.rate, self.truncated)
 
     @property
-    def parameters(self) -> dict[str, float]:
-        return {"rate": self.rate}
+    def shape(self) -> float:  # type: ignore[override]
+        return math.inf
 
     @property
-    def boundary(self) -> str | None:
-        return "rate zero" if self.rate == 0 else None
-
-    @property
-    def _mean(self) -> float:
+    def mean(self) -> float:  # type: ignore[override]
         return self.rate
 
     @property
-    def _narrow(self) -> bool:
-        return True
-
-    @property
-    def not_empty(self) -> float:
-        return -math.expm1(-self.rate)
-
-    def untruncated(self, n: ArrayLike) -> Floats:
-        return poisson_pmf(n, self.rate)
-
-    def tail(self, n: int) -> float:
-        return float(pdtrc(n, self.rate))
-
-    def mixture(self) -> tuple[Floats, Floats]:
-        """One node.
-
-        >>> PoissonSizes(2.0, truncated=False, source="given").mixture()
-        (array([2.]), array([1.]))
-        """
-        rate = max(self.rate, _NEARLY_ZERO)
-        return np.array([rate]), np.array([1 / -math.expm1(-rate) if self.truncated else 1.0])
-
-    @cached_property
-    def _size_biased(self) -> tuple[Floats, Floats]:
-        return _one_record() if self._point else _scaled(poisson_size_biased(self.rate), self._factor)
-
-    def size_biased_mixture(self) -> tuple[Floats, Floats]:
-        return self._size_biased
+    def parameters(self) -> dict[str, float]:
+        return {"rate": self.rate}
 
 
 @dataclass(frozen=True)
@@ -297,61 +280,15 @@ class NegativeBinomialSizes(SizeDistribution):
 
     @property
     def boundary(self) -> str | None:
-        if self.mean == 0:
-            return "rate zero"
-        if math.isinf(self.shape):
+        if self.mean > 0 and math.isinf(self.shape):
             return "shape infinite"
-        return "shape zero" if self.shape == size_fits.SMALLEST_SHAPE else None
-
-    @property
-    def _poisson(self) -> PoissonSizes | None:
-        """What it comes down to at the limits where the Gamma law is a point."""
-        limit = math.isinf(self.shape) or self.mean == 0
-        return PoissonSizes(self.mean, self.truncated, self.source) if limit else None
-
-    @property
-    def _mean(self) -> float:
-        return self.mean
-
-    @property
-    def _narrow(self) -> bool:
-        return math.isinf(self.shape)
-
-    @property
-    def not_empty(self) -> float:
-        if math.isinf(self.shape):
-            return -math.expm1(-self.mean)
-        return -math.expm1(-self.shape * math.log1p(self.mean / self.shape))
-
-    def untruncated(self, n: ArrayLike) -> Floats:
-        return negative_binomial_pmf(n, self.shape, self.mean)
-
-    def tail(self, n: int) -> float:
-        if math.isinf(self.shape):
-            return float(pdtrc(n, self.mean))
-        return float(betainc(n + 1.0, self.shape, self.mean / (self.shape + self.mean)))
-
-    @cached_property
-    def _mixture(self) -> tuple[Floats, Floats]:
-        limit = self._poisson
-        return limit.mixture() if limit else _scaled(gamma_mixture(self.shape, self.mean), self._factor)
-
-    def mixture(self) -> tuple[Floats, Floats]:
-        return self._mixture
-
-    @cached_property
-    def _size_biased(self) -> tuple[Floats, Floats]:
-        limit = self._poisson
-        return limit._size_biased if limit else _scaled(gamma_size_biased(self.shape, self.mean), self._factor)
-
-    def size_biased_mixture(self) -> tuple[Floats, Floats]:
-        return self._size_biased
+        return "shape zero" if self.mean > 0 and self.shape == size_fits.SMALLEST_SHAPE else super().boundary
 
 
 def fit_sizes(
     profiles: Profiles, family: str = "poisson", method: str = "mle", truncated: bool = True
 ) -> SizeDistribution:
-    """Answers: from which distribution might the sizes of the non-empty cells come?
+    """Fit a distribution to the sizes of the non-empty cells.
 
     Poisson: ``mle`` and ``moments`` coincide, as the mean is sufficient: rate = mean size, or, truncated, the rate with
     rate / (1 - e^-rate) = mean size. ``bayes``: the posterior mean under the prior density rate^(-1/2).
@@ -392,10 +329,6 @@ def _check_mean(what: str, mean: float, truncated: bool) -> None:
     if not (math.isfinite(mean) and (mean > 0 or (truncated and mean == 0))):
         allowed = "numbers from 0" if truncated else "numbers above 0"
         raise InvalidInput(f"{what} must be finite and positive", got=mean, allowed=allowed)
-
-
-def _one_record() -> tuple[Floats, Floats]:
-    return np.zeros(1), np.ones(1)
 
 
 def _scaled(nodes: tuple[Floats, Floats], factor: float) -> tuple[Floats, Floats]:

@@ -12,8 +12,7 @@ from cellrisk.counts.profiles import Profiles
 from cellrisk.counts.table import FrequencyTable, Summary, require_table
 from cellrisk.noise.perturbations import Perturbation, read_perturbation
 from cellrisk.risk.explanation.risky_cells import CausedBySize
-from cellrisk.system.results import Result
-from cellrisk.system.text import CURATOR_NOTE, aligned
+from cellrisk.system.results import Result, find_words
 
 CLASSES: tuple[tuple[int, int | None], ...] = ((0, 0), (1, 1), (2, 2), (3, 5), (6, 10), (11, None))
 """The counts that are told apart."""
@@ -49,31 +48,16 @@ class PerturbedAttribute:
     sensitive: str
     classes: tuple[PerturbedClass, ...]
 
-    def sentence(self, name: str) -> str:
-        """What becomes of the counts that hold people, and of those that do not."""
-        some = [each for each in self.classes if each.least > 0]
-        total = sum(each.counts for each in some)
-        same, hidden, moved = (sum(getattr(each, word) for each in some) for word in ("unchanged", "hidden", "moved"))
-        told = (
-            f"Of {total:,} counts of {self.sensitive} that hold people, {name} publishes {round(same):,} as they are "
-            f"on average, {round(hidden):,} as 0 or not at all, and {round(moved):,} as another count"
-        )
-        empty = sum(each.moved for each in self.classes if each.least == 0)
-        return f"{told}; it shows {round(empty):,} counts where nobody is." if empty >= 0.5 else f"{told}."
-
 
 @dataclass(frozen=True, repr=False)
 class PerturbedCountsSummary(Result):
     """The answer of `inspect_perturbation`: the summary of the table, and what becomes of its counts."""
 
+    wording = "perturbed_counts"
+
     summary: Summary
     perturbation: Perturbation
     attributes: tuple[PerturbedAttribute, ...]
-
-    @property
-    def headline(self) -> str:
-        told = [each.sentence(self.perturbation.name) for each in self.attributes]
-        return "\n".join([self.summary.headline, *told])
 
     def to_dict(self) -> dict[str, Any]:
         """What ``cellrisk inspect --perturbation --json`` prints."""
@@ -81,7 +65,7 @@ class PerturbedCountsSummary(Result):
             {
                 "sensitive": each.sensitive,
                 "classes": [asdict(row) for row in each.classes],
-                "sentence": each.sentence(self.perturbation.name),
+                "sentence": find_words(self.wording).sentence(each, self.perturbation.name),
             }
             for each in self.attributes
         ]
@@ -89,22 +73,6 @@ class PerturbedCountsSummary(Result):
 
     def _numbers(self) -> list[dict[str, Any]]:
         return [{"sensitive": each.sensitive, **asdict(row)} for each in self.attributes for row in each.classes]
-
-    def _paragraphs(self) -> list[str]:
-        header = ["counts of", "there are", "unchanged", "as 0 or not at all", "as another", "published"]
-        parts = [part for part in self.summary._paragraphs() if part != CURATOR_NOTE]
-        parts.append(f"{self.perturbation.describe()}.")
-        for each in self.attributes:
-            rows = [
-                [
-                    row.size,
-                    f"{row.counts:,}",
-                    *(f"{number:,.1f}" for number in (row.unchanged, row.hidden, row.moved, row.after)),
-                ]
-                for row in each.classes
-            ]
-            parts.append(f"What becomes of counts of {each.sensitive}, on average\n{aligned(header, rows)}")
-        return [*parts, CURATOR_NOTE]
 
 
 def inspect_perturbation(table: FrequencyTable, perturbation: str | Perturbation) -> PerturbedCountsSummary:

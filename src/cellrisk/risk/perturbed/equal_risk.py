@@ -9,20 +9,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cellrisk.counts.profiles import Profiles
-from cellrisk.noise.channel import AdditiveChannel
-from cellrisk.noise.mechanisms import MECHANISMS, Mechanism
+from cellrisk.noise.channel import AdditiveChannel, CountChannel
+from cellrisk.noise.mechanisms import MECHANISMS
 from cellrisk.noise.perturbations import Perturbation
 from cellrisk.risk.caused import caused_shares
-from cellrisk.risk.certainty import Belief, NamedPeople, find_certainty
+from cellrisk.risk.certainty import ConfidentInferences, CountPrior, find_certainty
 from cellrisk.system.arrays import Floats
-from cellrisk.system.text import number_of, percent, round_down, round_up
-from cellrisk.system.words import require_word
+from cellrisk.system.choices import require_word
+from cellrisk.system.formatting import round_down, round_up
+from cellrisk.system.results import find_words
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import Attribute
 
 LEAST_EPSILON, LARGEST_EPSILON, POINTS = 1e-3, 100.0, 401
 CERTAINTY_POINTS = 33
+ROUNDING = 1e-16
+"""A smaller distance is given as 0."""
 EQUAL = 1e-9
 """Figures within this relative distance, or so much of a person, are equal."""
 
@@ -50,70 +53,28 @@ class EqualRisk:
         """The largest of these epsilons, which has the least noise; None if there is none."""
         return self.ranges[-1][1] if self.ranges else None
 
-    @property
-    def comparison(self) -> str:
-        """At which epsilons the mechanism gives away no more."""
-        noise = f"{self.mechanism.capitalize()} noise gives away"
-        if not self.ranges:
-            return f"{noise} more people at every epsilon searched"
-        ends = (f"{low:g}" if low == high else f"{low:g} to {high:g}" for low, high in self.ranges)
-        return f"{noise} no more people at epsilon {', '.join(ends)}"
-
-    def sentence(self) -> str:
-        """What an office gains or loses by moving to differential privacy."""
-        what = "because of their own record" if self.by == "caused" else "to an attacker who is sure of them"
-        searched = f"searched: {len(self.scanned)} epsilons from {self.scanned[0][0]:g} to {self.scanned[-1][0]:g}"
-        compared = (
-            f"The perturbation gives away {number_of(self.figure, 'person')} {what}, and lies {percent(self.distance)} "
-            f"of the records away from the true table. {self.comparison} ({searched})"
-        )
-        if self.epsilon is None or self.mechanism_distance is None:
-            return f"{compared}."
-        return f"{compared}; at epsilon {self.epsilon:g} it lies {percent(self.mechanism_distance)} away."
-
     def to_dict(self) -> dict[str, Any]:
         named = {name: value for name, value in vars(self).items() if name != "scanned"}
-        return {**named, "epsilon": self.epsilon, "sentence": self.sentence()}
+        sentence = find_words("perturbed_assessment").say_equal(self)
+        return {**named, "epsilon": self.epsilon, "sentence": sentence}
 
 
-def find_distance(profiles: Profiles, perturbation: Perturbation) -> float:
-    """Half the expected sum of |published - true| over cells that hold people, all labels, as a share of the records.
+def find_distance(profiles: Profiles, channel: CountChannel) -> float:
+    """Return half the expected sum of |published - true| over groups that hold people, as a share of the records.
 
     The total variation distance of the two tables, but for the change of their total. Exact.
     """
-    return _distance(profiles, lambda count: _moved(*perturbation.row(count), count))
-
-
-def find_mechanism_distance(profiles: Profiles, mechanism: Mechanism) -> float:
-    """How far a mechanism moves the table, on the same cells."""
-    from cellrisk.risk.certainty.channel import Channel
-
-    channel = Channel(mechanism.noise, mechanism.threshold)
-
-    def expect(count: int) -> float:
-        first, last = channel.window(count)
-        values = np.arange(min(first, channel.zero), last + 1)
-        chances = channel.chance(np.array([count]), values)[0]
-        return _moved(np.where(values == channel.zero, 0, values), chances, count)
-
-    return _distance(profiles, expect)
-
-
-def _moved(values: Any, chances: Floats, count: int) -> float:
-    return float(chances @ np.abs(values - count))
-
-
-def _distance(profiles: Profiles, expect: Any) -> float:
-    known: dict[int, float] = {0: expect(0)}
+    counts = np.unique(np.concatenate([[0], *(block.counts.ravel() for block in profiles.blocks)]))
+    moved = np.empty(len(counts))
+    for place, count in enumerate(counts.tolist()):
+        values = channel.support(np.array([count]))
+        moved[place] = channel.pmf(np.array([count]), values)[:, 0] @ np.abs(values - count)
     total = 0.0
     for block in profiles.blocks:
-        for counts, cells in zip(block.counts.tolist(), block.cells.tolist(), strict=True):
-            for count in counts:
-                if count not in known:
-                    known[count] = expect(count)
-                total += cells * known[count]
-            total += cells * (profiles.n_levels - len(counts)) * known[0]
-    return total / (2.0 * profiles.n_records)
+        present = moved[np.searchsorted(counts, block.counts)].sum(axis=1)
+        total += float(block.cells @ (present + (profiles.n_levels - block.counts.shape[1]) * moved[0]))
+    share = total / (2.0 * profiles.n_records)
+    return share if share > ROUNDING else 0.0
 
 
 def find_equal_caused(
@@ -130,7 +91,12 @@ def find_equal_caused(
 
 
 def find_equal_certainty(
-    attribute: Attribute, perturbation: Perturbation, sure: NamedPeople, belief: Belief, compare: str, delta: Any
+    attribute: Attribute,
+    perturbation: Perturbation,
+    sure: ConfidentInferences,
+    belief: CountPrior,
+    compare: str,
+    delta: Any,
 ) -> EqualRisk:
     make = _maker(compare, delta)
     epsilons = np.geomspace(0.01, LARGEST_EPSILON, CERTAINTY_POINTS)
@@ -180,6 +146,6 @@ def _equal(
         if last < len(epsilons) - 1:
             high = max(round_down(find_end(high, float(epsilons[last + 1]))), low)
         ranges.append((low, high))
-    moved = find_mechanism_distance(profiles, make(ranges[-1][1])) if ranges else None
+    moved = find_distance(profiles, make(ranges[-1][1]).channel) if ranges else None
     scanned = tuple(zip(epsilons.tolist(), found.tolist(), strict=True))
-    return EqualRisk(compare, by, figure, tuple(ranges), find_distance(profiles, perturbation), moved, scanned)
+    return EqualRisk(compare, by, figure, tuple(ranges), find_distance(profiles, perturbation.channel), moved, scanned)

@@ -13,14 +13,11 @@ from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.noise.mechanisms import mechanism as read_mechanism
 from cellrisk.noise.perturbations import FULLEST, Perturbation, read_perturbation
 from cellrisk.risk.caused import caused_shares
-from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, Belief, find_certainty, why_unknown
+from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, CountPrior, find_certainty, why_unknown
 from cellrisk.risk.figures import Attacker
-from cellrisk.risk.perturbed.certainty import find_perturbed_certainty, why_unsure
-from cellrisk.risk.perturbed.equal_risk import find_distance, find_mechanism_distance
-from cellrisk.risk.perturbed.figures import sum_caused
-from cellrisk.system.results import Result
-from cellrisk.system.text import CURATOR_NOTE, aligned, claim, number_of, percent, whole_people
-from cellrisk.system.words import MechanismName, Neighbours
+from cellrisk.risk.perturbed.equal_risk import find_distance
+from cellrisk.system.choices import MechanismName, Neighbours
+from cellrisk.system.results import Result, find_words
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import Attribute, FrequencyTable
@@ -85,66 +82,29 @@ class EqualNumber:
     distance: float | None
     """How far it lies from the true table: half the expected differences of counts, as a share of the records."""
 
-    def sentence(self, family: Family, mechanism: Mechanism) -> str:
-        what = "because of their own record" if self.by == "caused" else "to an attacker who is sure of them"
-        noise = f"{mechanism.name.capitalize()} noise at epsilon {claim(mechanism.epsilon)}"
-        given = (
-            f"{noise} gives away the {self.sensitive} of {number_of(self.figure, 'person')} {what}, and lies "
-            f"{percent(self.mechanism_distance)} of the records away from the true table"
-        )
-        if self.perturbation is None or self.people is None or self.distance is None:
-            last = family.rule(family.numbers[-1])
-            return f"{given}; no {family.name} up to {last} gives away as few."
-        return (
-            f"{given}; {self.perturbation} is the mildest {family.name} that gives away no more "
-            f"({whole_people(self.people)}), and lies {percent(self.distance)} away."
-        )
-
 
 @dataclass(frozen=True, repr=False)
 class EqualPerturbation(Result):
     """The answer of `find_equal_perturbation`."""
 
+    wording = "equal_perturbation"
+
     family: Family
     mechanism: Mechanism
     numbers: tuple[EqualNumber, ...]
-
-    @property
-    def headline(self) -> str:
-        return "\n".join(each.sentence(self.family, self.mechanism) for each in self.numbers)
 
     def to_dict(self) -> dict[str, Any]:
         return {
             "family": self.family.name,
             "mechanism": self.mechanism.to_dict(),
             "equal_risk": [
-                {**vars(each), "sentence": each.sentence(self.family, self.mechanism)} for each in self.numbers
+                {**vars(number), "sentence": find_words(self.wording).sentence(number, self)} for number in self.numbers
             ],
             "headline": self.headline,
         }
 
     def _numbers(self) -> list[dict[str, Any]]:
         return [vars(each) for each in self.numbers]
-
-    def _paragraphs(self) -> list[str]:
-        header = ["sensitive", "by", "perturbation", "people", "noise gives away", "lies away", "noise lies away"]
-        rows = [
-            [
-                each.sensitive,
-                each.by,
-                each.perturbation or "none",
-                "-" if each.people is None else f"{each.people:,.1f}",
-                f"{each.figure:,.1f}",
-                "-" if each.distance is None else percent(each.distance),
-                percent(each.mechanism_distance),
-            ]
-            for each in self.numbers
-        ]
-        how = (
-            f"Looked for was {self.family.what}, from {self.family.numbers[0]:g} to {self.family.numbers[-1]:g}, the "
-            "smallest first. A larger one may give away more again."
-        )
-        return [aligned(header, rows, left=3), how, CURATOR_NOTE]
 
 
 def find_equal_perturbation(
@@ -157,7 +117,7 @@ def find_equal_perturbation(
     neighbours: Neighbours | None = None,
     threshold: float | None = None,
     certainty: float = USUAL_CERTAINTY,
-    belief: str | Belief | Mapping[str, str | Belief] = USUAL_BELIEF,
+    belief: str | CountPrior | Mapping[str, str | CountPrior] = USUAL_BELIEF,
 ) -> EqualPerturbation:
     """Which perturbation of a family gives away no more people than a mechanism at this epsilon?
 
@@ -199,25 +159,26 @@ def _find_numbers(
     attribute: Attribute, family: Family, mechanism: Mechanism, attacker: Attacker
 ) -> Iterator[EqualNumber]:
     profiles = attribute.profiles
-    moved = find_mechanism_distance(profiles, mechanism)
-    shares = caused_shares(profiles, mechanism.channel)
+    moved = find_distance(profiles, mechanism.channel)
+
+    def count_caused(method: Mechanism | Perturbation) -> float:
+        return profiles.n_records * float(caused_shares(profiles, method.channel)[0])
+
     figures: list[tuple[str, float, Callable[[Perturbation], float]]] = [
-        ("caused", profiles.n_records * float(shares[0]), lambda made: sum_caused(profiles, made))
+        ("caused", count_caused(mechanism), count_caused)
     ]
     if why_unknown(attribute) is None:
         belief, sure = attacker.believe(attribute), attacker.certainties[-1:]
         named = find_certainty(attribute, mechanism.channel, sure, belief)[0]
 
         def count_sure(made: Perturbation) -> float:
-            if why_unsure(attribute, made, belief) is not None:
-                return math.inf
-            return find_perturbed_certainty(attribute, made, sure, belief)[0].right
+            return find_certainty(attribute, made.channel, sure, belief)[0].right
 
         figures.append(("certainty", named.right_high, count_sure))
     for by, figure, count in figures:
         rule, people = find_mildest(family, figure, count)
         made = None if rule is None else read_perturbation(rule)
-        distance = None if made is None else find_distance(profiles, made)
+        distance = None if made is None else find_distance(profiles, made.channel)
         yield EqualNumber(attribute.name, by, figure, moved, rule, people, distance)
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cellrisk.show.pictures.own_axes import add_key, check_axes, dressed
+from cellrisk.show.pictures.canvas import Panel, Picture, drawn
 from cellrisk.show.pictures.style import (
     ALARM,
     COLOURS,
@@ -16,22 +17,18 @@ from cellrisk.show.pictures.style import (
     SAFE,
     area_sample,
     epsilon_axis,
-    finish,
-    house_style,
     level_sample,
     mark_sample,
     plain,
     risk_axis,
     sample,
-    start_figure,
     write_beside,
 )
 from cellrisk.system.arrays import Floats
-from cellrisk.system.text import as_given, make_sentence, percent, show_down
+from cellrisk.system.formatting import as_given, make_sentence, percent, show_down
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
     from cellrisk.decide.choosing import Choice
     from cellrisk.decide.tradeoff import TradeOff
@@ -40,73 +37,94 @@ LINE = COLOURS[0]
 MARKS = (0.01, 0.1, 1.0, 10.0)
 """Epsilons that are marked along the map."""
 
+Levels = list[tuple[float, str]]
 
-def draw_choice(choice: Choice) -> Figure:
-    """The map of risk and usefulness where usefulness was asked for, else the risk along epsilon.
+
+@drawn
+def draw_choice(choice: Choice, inside: bool) -> Picture:
+    """The map of risk and usefulness if usefulness was asked for, else the risk along epsilon.
 
     Shaded is what the limits admit; the filled mark is the recommended epsilon, open ones are half and twice it.
     """
-    with house_style():
-        strips = len(choice.options) > 1 and choice.trade_off is None
-        panel = 3.0 if choice.trade_off is None else 3.5
-        figure = start_figure(panel + (0.45 + 0.2 * len(choice.options) if strips else 0.0))
-        ratios = [3.0, 0.2 * len(choice.options)] if strips else [1.0]
-        grid = figure.subplots(len(ratios), 1, sharex=True, squeeze=False, height_ratios=ratios)[:, 0]
-        key = _draw_panel(choice, grid[0], grid[-1])
-        if strips:
-            _draw_strips(grid[1], choice)
-        note = f"{NOTE} {choice.choice_note}"
-        finish(figure, title=_title(choice), subtitle=_subtitle(choice), key=key, caption=choice.headline, note=note)
-        return figure
+    trade_off, options, levels = choice.trade_off, choice.options, _levels(choice)
+    strips = len(options) > 1 and trade_off is None and not inside
+    first: Panel = partial(_draw_risk, choice=choice, levels=levels, label="" if strips else _epsilon_label(inside))
+    if trade_off is not None:
+        first = partial(_draw_map, choice=choice, trade_off=trade_off, levels=levels)
+    worst = ", the worst attribute at each epsilon" if len(choice.measured.attributes) > 1 else ""
+    return Picture(
+        [first, partial(_draw_strips, choice=choice)] if strips else [first],
+        [3.0, 0.2 * len(options)] if strips else [1.0],
+        total=(3.0 if trade_off is None else 3.5) + (0.45 + 0.2 * len(options) if strips else 0.0),
+        share="x",
+        title=_title(choice),
+        subtitle=f"Required: {choice.wanted}. Shown: {choice.measured.name}{worst}",
+        key=_key(choice, levels),
+        caption="" if inside else choice.headline,
+        note=f"{NOTE} {choice.choice_note}",
+    )
 
 
-def draw_choice_into(ax: Axes, choice: Choice) -> None:
-    """Draws the first panel of that picture into the reader's own axes."""
-    check_axes(ax)
-    with dressed(ax):
-        key = _draw_panel(choice, ax, ax)
-        if choice.trade_off is None:
-            ax.set_xlabel("epsilon")
-        add_key(ax, key)
+def _epsilon_label(inside: bool) -> str:
+    return "epsilon" if inside else "epsilon (smaller: more noise, more private)"
 
 
-def _draw_panel(choice: Choice, axes: Axes, lowest: Axes) -> list[Any]:
-    """Draws the panel, and returns the entries of its key. ``lowest`` are the axes that show epsilon."""
-    if choice.trade_off is not None:
-        return [*_draw_map(choice, choice.trade_off, axes), *_draw_levels(choice, axes)]
+def _draw_risk(axes: Axes, choice: Choice, levels: Levels, label: str) -> None:
+    """The risk along epsilon."""
     epsilon, risk = choice.scan
     for low, high in choice.admissible:
         axes.axvspan(low, high, color=SAFE, alpha=0.13, linewidth=0)
     axes.plot(epsilon, risk, color=LINE, linewidth=1.4)
     _draw_inside(axes, choice, epsilon, epsilon, risk)
-    key = [area_sample("admissible", SAFE, 0.3)] if choice.admissible else []
-    key += _mark(axes, choice, [each.epsilon for each in choice.alternatives])
+    _mark(axes, choice, [each.epsilon for each in choice.alternatives])
     first, limits = choice.options[0], choice.limits
-    if first.epsilon is None and not first.open_ended:
-        x, y = first.lowest_epsilon, first.lowest_risk
-        axes.plot(x, y, "X", color=ALARM, markersize=7, zorder=5, clip_on=False, label="nearest")
-        key.append(mark_sample(f"nearest: {percent(y)} at epsilon {plain(x)}", ALARM, "X"))
+    if not first.admissible:
+        at = first.lowest_epsilon, first.lowest_risk
+        axes.plot(*at, "X", color=ALARM, markersize=7, zorder=5, clip_on=False, label="nearest")
     across = [*first.searched, *(each.epsilon for each in choice.alternatives)]
     heights = [float(risk.max()), limits.raw, limits.chance, *(each.risk for each in choice.alternatives)]
-    risk_axis(axes, max([*heights, *(level for level, _ in _levels(choice))]))
-    epsilon_axis(lowest, min(across), max(across))
+    risk_axis(axes, max([*heights, *(level for level, _ in levels)]))
+    epsilon_axis(axes, min(across), max(across), label)
     axes.axhline(limits.chance, color=GREY, linewidth=0.9, linestyle=DASHES[2], zorder=1.5)
-    chance = level_sample(f"{first.mechanism.lower_end} {percent(limits.chance)}", DASHES[2])
-    return [*key, *_draw_levels(choice, axes), chance]
+    _draw_levels(axes, choice, levels)
 
 
-def _draw_levels(choice: Choice, axes: Axes) -> list[Any]:
+def _draw_map(axes: Axes, choice: Choice, trade_off: TradeOff, levels: Levels) -> None:
+    """Risk and TVD along epsilon, with the alternatives among the points."""
+    low, high = float(trade_off.epsilon[0]), float(trade_off.epsilon[-1])
+    more = [each for each in choice.alternatives if low < each.epsilon < high]
+    epsilon = np.concatenate([trade_off.epsilon, [each.epsilon for each in more]])
+    order = np.argsort(epsilon, kind="stable")
+    epsilon = epsilon[order]
+    tvd = np.concatenate([trade_off.tvd, [each.tvd or 0.0 for each in more]])[order]
+    risk = np.concatenate([trade_off.risk, [each.risk for each in more]])[order]
+    heights, most = [level for level, _ in levels], trade_off.limit.max_tvd
+    risk_axis(axes, max([float(risk.max()), choice.limits.raw, *heights, *(each.risk for each in choice.alternatives)]))
+    axes.set_xlim(0.0, 1.06 * max([float(tvd.max()), most]) or 0.01)
+    axes.set_xlabel(f"mean TVD of {trade_off.limit.way}-way marginals (lower: more useful)")
+    if len(levels) == len(choice.kept_limits):  # else what keeps every limit is not a rectangle
+        axes.fill_between([0.0, most], 0.0, min([axes.get_ylim()[1], *heights]), color=SAFE, alpha=0.13, linewidth=0)
+    axes.axvline(most, color=ALARM, linewidth=1.0, linestyle=DASHES[2], zorder=1.6)
+    axes.plot(tvd, risk, color=LINE, linewidth=1.4)
+    _draw_inside(axes, choice, epsilon, tvd, risk)
+    for mark in MARKS:
+        if low <= mark <= high:
+            x, y = (float(np.interp(np.log(mark), np.log(epsilon), along)) for along in (tvd, risk))
+            axes.plot(x, y, "o", color=LINE, markersize=3.2, zorder=3)
+            write_beside(axes, plain(mark), (x, y), (2, 5), color=GREY)
+    _mark(axes, choice, [each.tvd or 0.0 for each in choice.alternatives])
+    _draw_levels(axes, choice, levels)
+
+
+def _draw_levels(axes: Axes, choice: Choice, levels: Levels) -> None:
     """The raw table's own risk, and the limits that are levels of the risk."""
     axes.axhline(choice.limits.raw, color=GREY, linewidth=0.9, zorder=1.5)
-    key = []
-    for level, words in _levels(choice):
+    for level, _ in levels:
         axes.axhline(level, color=ALARM, linewidth=1.0, linestyle=DASHES[1], zorder=1.6)
-        key.append(sample(words, ALARM, DASHES[1], 1.0))
-    return [*key, level_sample(f"raw table {percent(choice.limits.raw)}")]
 
 
 def _draw_inside(axes: Axes, choice: Choice, epsilon: Floats, x: Floats, y: Floats) -> None:
-    """Draws the admissible parts of a line in bold, up to the ends of each interval."""
+    """Draw the admissible parts of a line in bold, up to the ends of each interval."""
     logs = np.log(epsilon)
     for low, high in choice.admissible:
         inner = (epsilon > low) & (epsilon < high)
@@ -122,60 +140,50 @@ def _draw_strips(axes: Axes, choice: Choice) -> None:
         for low, high in option.admissible:
             axes.barh(place, high - low, left=low, height=0.5, color=SAFE, alpha=0.55)
         end = option.searched[1] if option.epsilon is None else option.epsilon
-        words = option.why.partition(":")[0] if option.open_ended else "none"
+        words = option.without_epsilon if option.open_ended else "none"
         words = words if option.shown is None else f"up to {as_given(option.shown)}"
         write_beside(axes, words, (end, place), (3, 0), va="center", annotation_clip=False)
     axes.set_yticks(range(len(choice.options)), [option.mechanism.describe() for option in choice.options])
     axes.set_ylim(len(choice.options) - 0.4, -0.6)
     axes.tick_params(axis="y", length=0)
+    axes.set_xlabel(_epsilon_label(inside=False))
     axes.set_title("Admissible epsilons")
 
 
-def _draw_map(choice: Choice, trade_off: TradeOff, axes: Axes) -> list[Any]:
-    """Risk and TVD along epsilon, with the alternatives among the points."""
-    points = [each for each in choice.alternatives if each.tvd is not None]
-    more = [each for each in points if trade_off.epsilon[0] < each.epsilon < trade_off.epsilon[-1]]
-    epsilon = np.concatenate([trade_off.epsilon, [each.epsilon for each in more]])
-    order = np.argsort(epsilon, kind="stable")
-    epsilon = epsilon[order]
-    tvd = np.concatenate([trade_off.tvd, [each.tvd or 0.0 for each in more]])[order]
-    risk = np.concatenate([trade_off.risk, [each.risk for each in more]])[order]
-    levels, most = [level for level, _ in _levels(choice)], trade_off.limit.max_tvd
-    risk_axis(axes, max([float(risk.max()), choice.limits.raw, *levels, *(each.risk for each in points)]))
-    widest = max([float(tvd.max()), most])
-    axes.set_xlim(0.0, 1.06 * widest if widest > 0 else 0.01)
-    axes.set_xlabel(f"mean TVD of {trade_off.limit.way}-way marginals (lower: more useful)")
-    key = []
-    if len(levels) == len(choice.kept_limits):  # else what keeps every limit is no rectangle
-        axes.fill_between([0.0, most], 0.0, min([axes.get_ylim()[1], *levels]), color=SAFE, alpha=0.13, linewidth=0)
-        key.append(area_sample("within both limits", SAFE, 0.3))
-    axes.axvline(most, color=ALARM, linewidth=1.0, linestyle=DASHES[2], zorder=1.6)
-    axes.plot(tvd, risk, color=LINE, linewidth=1.4)
-    _draw_inside(axes, choice, epsilon, tvd, risk)
-    for mark in MARKS:
-        if epsilon[0] <= mark <= epsilon[-1]:
-            at = tuple(float(np.interp(np.log(mark), np.log(epsilon), along)) for along in (tvd, risk))
-            axes.plot(*at, "o", color=LINE, markersize=3.2, zorder=3)
-            write_beside(axes, plain(mark), (at[0], at[1]), (2, 5), color=GREY)
-    bold = [sample("bold: within every limit", LINE, "-", 3.0)] if choice.admissible and not key else []
-    marked = [mark_sample("numbers: epsilon", LINE), sample(f"TVD limit {as_given(most)}", ALARM, DASHES[2], 1.0)]
-    return [*key, *bold, *_mark(axes, choice, [each.tvd or 0.0 for each in points]), *marked]
-
-
-def _mark(axes: Axes, choice: Choice, across: list[float]) -> list[Any]:
+def _mark(axes: Axes, choice: Choice, across: list[float]) -> None:
     """The recommended point filled, the stricter and the looser one open."""
-    key = []
     for each, x in zip(choice.alternatives, across, strict=True):
         chosen = each.role == "recommended"
         look: dict[str, Any] = {"markerfacecolor": LINE if chosen else "white", "markersize": 8 if chosen else 5.5}
         axes.plot(x, each.risk, "o", color=LINE, zorder=5, clip_on=False, label=each.role, **look)
-        key.append(mark_sample(f"{each.role} {show_down(each.epsilon)}: {percent(each.risk)}", LINE, filled=chosen))
-    return sorted(key, key=lambda entry: not str(entry.get_label()).startswith("recommended"))
 
 
-def _levels(choice: Choice) -> list[tuple[float, str]]:
+def _key(choice: Choice, levels: Levels) -> list[Any]:
+    trade_off, first = choice.trade_off, choice.options[0]
+    recommended_first = sorted(choice.alternatives, key=lambda each: each.role != "recommended")
+    marks = [
+        mark_sample(f"{each.role} {show_down(each.epsilon)}: {percent(each.risk)}", LINE, filled=place == 0)
+        for place, each in enumerate(recommended_first)
+    ]
+    lines = [sample(words, ALARM, DASHES[1], 1.0) for _, words in levels]
+    lines.append(level_sample(f"raw table {percent(choice.limits.raw)}"))
+    if trade_off is not None:
+        area = [sample("bold: within every limit", LINE, "-", 3.0)] if choice.admissible else []
+        if len(levels) == len(choice.kept_limits):
+            area = [area_sample("within both limits", SAFE, 0.3)]
+        limit = sample(f"TVD limit {as_given(trade_off.limit.max_tvd)}", ALARM, DASHES[2], 1.0)
+        return [*area, *marks, mark_sample("numbers: epsilon", LINE), limit, *lines]
+    area = [area_sample("admissible", SAFE, 0.3)] if choice.admissible else []
+    if not first.admissible:
+        nearest = f"nearest: {percent(first.lowest_risk)} at epsilon {plain(first.lowest_epsilon)}"
+        marks.append(mark_sample(nearest, ALARM, "X"))
+    chance = level_sample(f"{first.mechanism.lower_end} {percent(choice.limits.chance)}", DASHES[2])
+    return [*area, *marks, *lines, chance]
+
+
+def _levels(choice: Choice) -> Levels:
     """The limits that are levels of the risk shown, each in words."""
-    levels: list[tuple[float, str]] = []
+    levels: Levels = []
     measured = choice.measured
     counted = (measured.measures[0].name, measured.form, measured.weights) == ("local", "tight", "records")
     for limit in choice.on_first_risk:
@@ -190,15 +198,12 @@ def _levels(choice: Choice) -> list[tuple[float, str]]:
 
 
 def _title(choice: Choice) -> str:
-    name = choice.options[0].mechanism.describe()
-    shown = choice.options[0].shown
-    if shown is None or choice.risk is None:
-        return f"{make_sentence(choice.options[0].without_epsilon, end='')} ({name})"
-    recommended = next(each for each in choice.alternatives if each.role == "recommended")
-    tvd = "" if recommended.tvd is None else f", TVD {recommended.tvd:.2g}"
-    return f"Choose epsilon {as_given(shown)} ({name}): risk {percent(choice.risk)}{tvd}"
-
-
-def _subtitle(choice: Choice) -> str:
-    worst = ", the worst attribute at each epsilon" if len(choice.measured.attributes) > 1 else ""
-    return f"Required: {choice.wanted}. Shown: {choice.measured.name}{worst}"
+    first = choice.options[0]
+    name = first.mechanism.describe()
+    if first.shown is None or choice.risk is None:
+        return f"{make_sentence(first.without_epsilon, end='')} ({name})"
+    tvd = choice.alternatives[1].tvd
+    return (
+        f"Choose epsilon {as_given(first.shown)} ({name}): risk {percent(choice.risk)}"
+        f"{'' if tvd is None else f', TVD {tvd:.2g}'}"
+    )

@@ -2,57 +2,45 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cellrisk.show.pictures.canvas import Panel, Picture, drawn
 from cellrisk.show.pictures.figure_panels import CHANCE, RAW, draw_figure_panel, list_kinds, make_key, title_of_figures
-from cellrisk.show.pictures.own_axes import add_key, check_axes, dressed
 from cellrisk.show.pictures.style import (
     COLOURS,
     DASHES,
     GREY,
     INK,
     TINY,
+    WEIGHT_COLOURS,
+    WEIGHT_WORDS,
     area_sample,
     brief,
     epsilon_axis,
-    finish,
-    house_style,
     level_sample,
     risk_axis,
     sample,
     show_values,
-    start_figure,
 )
-from cellrisk.system.text import claim, number_of, percent
+from cellrisk.system.formatting import claim, number_of, percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
     from cellrisk.risk.curves import Line, RiskCurve
-    from cellrisk.risk.figure_lines import FigureLines
     from cellrisk.risk.sweep import Limits
 
 MOST_IN_A_PANEL = 6
 FORM_DASHES = {"tight": DASHES[0], "exact": DASHES[1], "published": DASHES[2]}
 """The preferred form first."""
-FORM_WORDS = {
-    "tight": "tight: a person's own\nvalue is read off",
-    "exact": "exact: a cell shows\none value alone",
-    "published": "published: the paper's\nclosed form",
-}
-WEIGHT_COLOURS = {"records": COLOURS[0], "uniform": COLOURS[1], None: COLOURS[2]}
-WEIGHT_WORDS = {"records": "by records", "uniform": "each cell alike", None: "whole table"}
+ONE_PANEL = "ask for the curve of one sensitive attribute, one measure and one mechanism"
 
 Part = Callable[["Line"], Any]
-Groups = dict[Any, dict[str, "Line"]]
-"""Lines that share a colour, by their form."""
 
 
 @dataclass(frozen=True)
@@ -76,32 +64,42 @@ SPLITS = (
 """The first of these that puts no more than six lines into a panel is taken."""
 
 
-def draw_curve(curve: RiskCurve, at: float = 1.0) -> Figure:
+@drawn
+def draw_curve(curve: RiskCurve, at: float = 1.0, *, inside: bool) -> Picture:
     """The risk along epsilon between its two ends: chance on the left, the raw table's own on the right.
 
-    The title tells the risk at the epsilon that is nearest to ``at``.
-
-    One panel a sensitive attribute; where that would hold more than six lines, one a measure too, and a mechanism or
-    a setting. Line style is the form; colour is what else varies within a panel. The figures to decide by are above
-    them, in a column for each mechanism and attribute.
+    The title has the risk at the epsilon that is nearest to ``at``. One panel for each sensitive attribute; if that
+    would hold more than six lines, one for each measure, and for each mechanism or setting. Line style is the form;
+    colour is what else varies within a panel. The figures to decide by are above them, in a column for each mechanism
+    and attribute.
     """
-    with house_style():
-        return CurveDrawing(curve, at=at).draw()
-
-
-def draw_curve_into(ax: Axes, curve: RiskCurve) -> None:
-    """Draws a curve that has one panel into the reader's own axes."""
-    drawing = CurveDrawing(curve, inside=True)
-    panels = sum(len(each) for each in drawing.panels.values()) + sum(len(list_kinds(each)) for each in curve.figures)
-    check_axes(ax, panels, "ask for the curve of one sensitive attribute, one measure and one mechanism")
-    with dressed(ax):
-        if curve.figures:
-            (lines,) = curve.figures
-            (kind,) = list_kinds(lines)
-            draw_figure_panel(ax, kind, lines, curve.figures, small=True, left=True, bottom=True)
-            add_key(ax, make_key(curve.figures))
-        else:
-            drawing.draw_into(ax)
+    drawing, figures = CurveDrawing(curve, inside), curve.figures
+    rows: list[tuple[float, list[Panel | None]]] = []
+    for start in range(0, len(figures), 3):
+        several = figures[start : start + 3]
+        for kind in list_kinds(figures[0]):
+            draws = [
+                partial(
+                    draw_figure_panel, kind=kind, lines=lines, every=figures, inside=inside, left=lines is several[0]
+                )
+                for lines in several
+            ]
+            rows.append((1.5 if kind == "ceiling" else 2.1, [*draws]))
+    across = max((len(panels) for _, panels in rows), default=0)
+    rows = [(height, panels + [None] * (across - len(panels))) for height, panels in rows]
+    rows += drawing.rows()
+    key = [*(make_key(figures) if figures else ()), *drawing.key()]
+    few = not drawing.split.small and len(curve.leading) <= MOST_IN_A_PANEL and len(figures) <= 1
+    return Picture(
+        [panel for _, panels in rows for panel in panels],
+        [height for height, _ in rows],
+        columns=[len(panels) for _, panels in rows],
+        title=title_of_figures(curve) if figures else _title(curve, at),
+        subtitle=_subtitle(curve),
+        key=key,
+        caption=curve.words.split("\n")[0] if few else "",
+        alone=ONE_PANEL,
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,10 +107,8 @@ class CurveDrawing:
     """Draws the lines of one curve. A line has the same colour and style in every panel."""
 
     curve: RiskCurve
-    inside: bool = False
-    """Whether every word is written within the axes, as in a figure of the reader's own."""
-    at: float = 1.0
-    """The epsilon that the title is about, or the nearest to it."""
+    inside: bool
+    """Whether it is drawn into the reader's axes."""
 
     @cached_property
     def split(self) -> PanelLayout:
@@ -121,14 +117,6 @@ class CurveDrawing:
             if max((lines.count(key) for key in lines), default=0) <= MOST_IN_A_PANEL:
                 return split
         return SPLITS[-1]
-
-    @cached_property
-    def panels(self) -> dict[str, list[list[Line]]]:
-        """For each sensitive attribute, its panels: the lines of each."""
-        found: dict[str, dict[Any, list[Line]]] = {}
-        for line in self.curve.lines:
-            found.setdefault(line.sensitive, {}).setdefault(self.split.panel(line), []).append(line)
-        return {name: list(panels.values()) for name, panels in found.items()}
 
     @cached_property
     def colours(self) -> dict[Any, str]:
@@ -141,226 +129,168 @@ class CurveDrawing:
     def forms(self) -> list[str]:
         return [form for form in FORM_DASHES if any(line.form == form for line in self.curve.lines)]
 
-    def varies(self, part: Part) -> bool:
-        return len({part(line) for line in self.curve.lines}) > 1
-
-    def draw(self) -> Figure:
-        small, attributes = self.split.small, list(self.panels.values())
-        groups = attributes if small else [[panels[0] for panels in attributes]]
-        columns = min(3 if small else 2, max(1, *(len(panels) for panels in groups)))
+    def rows(self) -> list[tuple[float, list[Panel | None]]]:
+        """The rows of panels with their heights: those of an attribute begin a row of their own if they are small."""
+        found: dict[str, dict[Any, list[Line]]] = {}
+        for line in self.curve.lines:
+            found.setdefault(line.sensitive, {}).setdefault(self.split.panel(line), []).append(line)
+        small, groups = self.split.small, [list(panels.values()) for panels in found.values()]
+        groups = groups if small else [[panels[0] for panels in groups]] if groups else []
+        columns = min(3 if small else 2, max((len(panels) for panels in groups), default=1))
         rows = [panels[start : start + columns] for panels in groups for start in range(0, len(panels), columns)]
         height = 3.0 if len(rows) == columns == 1 else 2.3 if len(rows) == 1 or not small else 1.75
-        above = self._figure_rows()
-        heights = [1.5 if kind == "ceiling" else 2.1 for kind, _ in above] + [height] * len(rows)
-        across = max((len(row) for _, row in above), default=1)
-        parts = math.lcm(columns if rows else 1, across)
-        figure = start_figure(sum(heights))
-        grid = figure.add_gridspec(len(heights), parts, height_ratios=heights)
-        self._draw_figures(figure, grid, above, across)
-        empty = []
+        made: list[tuple[float, list[Panel | None]]] = []
         for number, row in enumerate(rows):
-            for column in range(columns):
-                wide = parts // columns
-                axes = figure.add_subplot(grid[len(above) + number, column * wide : (column + 1) * wide])
-                if column >= len(row):
-                    axes.set_axis_off()
-                    empty.append(axes)
-                    continue
-                self._draw(axes, row[column])
-                below = number + 1 < len(rows) and column < len(rows[number + 1])
-                self._dress(axes, row[column], left=column == 0, bottom=not below, wide=columns == 1)
-        key = self._key(long=bool(empty))
-        if empty and key:
-            empty[-1].legend(handles=key, loc="upper left", fontsize=TINY, labelspacing=0.7).set_in_layout(False)
-            key = []
-        if self.curve.figures:
-            key = [*make_key(self.curve.figures), *key]
-        few = not small and len(self.curve.leading) <= MOST_IN_A_PANEL and len(self.curve.figures) <= 1
-        caption = self.curve.words.split("\n")[0] if few else ""
-        finish(figure, title=self._title(), subtitle=self._subtitle(), key=key, caption=caption)
-        return figure
+            below = len(rows[number + 1]) if number + 1 < len(rows) else 0
+            panels: list[Panel | None] = [
+                partial(self.draw, lines=lines, left=place == 0, bottom=place >= below, wide=columns == 1)
+                for place, lines in enumerate(row)
+            ]
+            made.append((height, panels + [None] * (columns - len(row))))
+        return made
 
-    def _figure_rows(self) -> list[tuple[str, list[FigureLines]]]:
-        """Rows of panels for the figures to decide by: three columns at most, one kind a row."""
-        figures = self.curve.figures
-        return [
-            (kind, list(figures[start : start + 3]))
-            for start in range(0, len(figures), 3)
-            for kind in list_kinds(figures[0])
-        ]
-
-    def _draw_figures(
-        self, figure: Figure, grid: Any, rows: Sequence[tuple[str, list[FigureLines]]], across: int
-    ) -> None:
-        wide = grid.ncols // across
-        for number, (kind, row) in enumerate(rows):
-            for column, lines in enumerate(row):
-                axes = figure.add_subplot(grid[number, column * wide : (column + 1) * wide])
-                kinds = list_kinds(lines)
-                last = kind == kinds[-1]
-                sides = {"left": column == 0, "bottom": last}
-                draw_figure_panel(axes, kind, lines, self.curve.figures, small=across > 1, **sides)
-                parts = [brief(lines.sensitive, 18)] if self._several(lambda each: each.sensitive) else []
-                parts += [lines.setting.describe()] if self._several(lambda each: each.setting) else []
-                if kind == kinds[0]:
-                    axes.set_title(", ".join(parts).replace(", delta", ",\ndelta"))
-
-    def _several(self, part: Callable[[FigureLines], Any]) -> bool:
-        return len({part(each) for each in self.curve.figures}) > 1
-
-    def draw_into(self, axes: Axes) -> None:
-        """The only panel there is, into axes that are there."""
-        self._draw(axes, self.curve.lines)
-        self._dress(axes, self.curve.lines, left=True, bottom=True, wide=False)
-        axes.set_ylabel(f"risk for {brief(self.curve.lines[0].sensitive)}")
-        add_key(axes, self._key(long=False))
-
-    def _draw(self, axes: Axes, lines: Sequence[Line]) -> None:
+    def draw(self, axes: Axes, lines: Sequence[Line], left: bool, bottom: bool, wide: bool) -> None:
         """The lines, bands and levels of one panel."""
-        groups: Groups = {}
+        groups: dict[Any, dict[str, Line]] = {}
         for line in lines:
             groups.setdefault(self.split.colour(line), {})[line.form] = line
         for key, forms in groups.items():
-            colour = self.colours[key]
-            if "tight" in forms and "exact" in forms:
-                tight, exact = forms["tight"], forms["exact"]
+            colour, tight, exact = self.colours[key], forms.get("tight"), forms.get("exact")
+            if tight is not None and exact is not None:
                 axes.fill_between(tight.epsilon, tight.risk, exact.risk, color=colour, alpha=0.13, linewidth=0)
             for form, line in forms.items():
-                dashes = FORM_DASHES[form]
-                if len(self.forms) == 1:
-                    dashes = DASHES[list(self.colours).index(key) % len(DASHES)]
-                marker = "o" if len(line.epsilon) <= 12 else ""
-                (artist,) = axes.plot(line.epsilon, line.risk, color=colour, linestyle=dashes, marker=marker)
-                artist.set(
-                    linewidth=1.1 if self.split.small else 1.6, markersize=3, label=line.name, clip_on=not marker
-                )
+                look: dict[str, Any] = {"linestyle": self._dashes(key, form), "marker": "o", "markersize": 3}
+                look |= {"clip_on": False} if len(line.epsilon) <= 12 else {"marker": ""}
+                width = 1.1 if self.split.small else 1.6
+                axes.plot(line.epsilon, line.risk, color=colour, linewidth=width, label=line.name, **look)
         leading = {key: forms[min(forms, key=list(FORM_DASHES).index)] for key, forms in groups.items()}
-        for level in {round(line.limits.raw, 6): line.limits.raw for line in lines}.values():
-            axes.axhline(level, color=GREY, linewidth=0.7, linestyle=RAW, zorder=1.5)
-        for level in {round(line.limits.chance, 6): line.limits.chance for line in leading.values()}.values():
-            axes.axhline(level, color=GREY, linewidth=0.7, linestyle=CHANCE, zorder=1.5)
+        raws = {round(line.limits.raw, 6): line.limits.raw for line in lines}
+        chances = {round(line.limits.chance, 6): line.limits.chance for line in leading.values()}
+        for dashes, levels in ((RAW, raws), (CHANCE, chances)):
+            for level in levels.values():
+                axes.axhline(level, color=GREY, linewidth=0.7, linestyle=dashes, zorder=1.5)
         if len(groups) == 1 and not self.split.small:
             ((key, line),) = leading.items()
             show_values(axes, line.epsilon, line.risk, self.colours[key])
+        self._dress(axes, lines, left, bottom, wide)
 
-    def _name(self, key: Any, among: Sequence[Any]) -> str:
-        """What the lines of one colour have that those of the other colours in the panel have not, in words."""
+    def _dashes(self, key: Any, form: str) -> Any:
+        """The form is shown by dashes; if there is one alone, dashes distinguish colours in black and white."""
+        return FORM_DASHES[form] if len(self.forms) > 1 else DASHES[list(self.colours).index(key) % len(DASHES)]
+
+    def _dress(self, axes: Axes, lines: Sequence[Line], left: bool, bottom: bool, wide: bool) -> None:
+        """Axes and title of a panel; those of one attribute share their scale."""
+        every, small, first = self.curve.lines, self.split.small, lines[0]
+        same = [line for line in every if line.sensitive == first.sensitive]
+        largest = max(max(float(line.risk.max()), line.limits.raw, line.limits.chance) for line in same)
+        ends = min(float(line.epsilon[0]) for line in every), max(float(line.epsilon[-1]) for line in every)
+        risk_axis(axes, largest, f"risk for {brief(first.sensitive)}" if self.inside else "risk" if left else "")
+        words = "epsilon (smaller: more noise, more private)" if wide and not small and not self.inside else "epsilon"
+        epsilon_axis(axes, *ends, words if bottom else "")
+        axes.tick_params(labelbottom=bottom, labelleft=left or not small)
+        if self.inside:
+            return
+        parts = [brief(first.sensitive, 18 if small else 36)] if _varies(every, lambda line: line.sensitive) else []
+        if small:
+            axes.tick_params(labelsize=TINY)
+            axes.minorticks_off()
+            panels = [self.split.panel(line) for line in same]
+            if len(panels[0]) > 1 and len({panel[0] for panel in panels}) > 1:
+                one = len({line.setting for line in lines}) == 1
+                parts.append(first.setting.describe() if one else first.setting.name)
+            parts += [first.measure.replace("_", " ")] if _varies(every, lambda line: line.measure) else []
+        axes.set_title(", ".join(parts))
+
+    def key(self) -> list[Any]:
+        """What colours and line styles mean, and the two ends of the risk."""
+        if not self.curve.lines:
+            return []
+        handles = []
+        if len(self.colours) > 1:
+            one = len(self.forms) == 1
+            for key, colour in self.colours.items():
+                handles.append(sample(self._name(key), colour, self._dashes(key, "") if one else "-", 1.8))
+        if len(self.forms) > 1:
+            handles += [sample(form, INK, FORM_DASHES[form]) for form in self.forms]
+        if {"tight", "exact"} <= set(self.forms):
+            handles.append(area_sample("between tight and exact", "#CFCFCF"))
+        limits = [line.limits for line in self.curve.leading]
+        chances, raws = (_span([getattr(each, end) for each in limits]) for end in ("chance", "raw"))
+        return [*handles, level_sample(f"chance {chances}", CHANCE), level_sample(f"raw table {raws}", RAW)]
+
+    def _name(self, key: Any) -> str:
+        """What distinguishes the lines of one colour from those of the others, in words."""
         words = []
         for place, part in enumerate(key):
-            if len({each[place] for each in among if each[place] is not None}) < 2:
+            if len({each[place] for each in self.colours if each[place] is not None}) < 2:
                 continue
             if place == len(key) - 1:
                 words.append(WEIGHT_WORDS[part])
             elif isinstance(part, float):
                 words.append(f"delta {part:g}" if part else "no delta")
             else:
-                words.append(part.replace("_", " ") if isinstance(part, str) else part.describe().replace(", ", "\n"))
+                words.append(part.replace("_", " ") if isinstance(part, str) else part.describe())
         return ", ".join(words)
 
-    def _dress(self, axes: Axes, lines: Sequence[Line], *, left: bool, bottom: bool, wide: bool) -> None:
-        """Axes and title of a panel; those of one attribute share their scale."""
-        same = [line for line in self.curve.lines if line.sensitive == lines[0].sensitive]
-        largest = max(max(float(line.risk.max()), line.limits.raw, line.limits.chance) for line in same)
-        risk_axis(axes, largest, "risk" if left else "")
-        words = "epsilon (smaller: more noise, more private)" if wide and not self.split.small else "epsilon"
-        epsilon_axis(axes, *_ends(self.curve.lines), words if bottom else "")
-        axes.tick_params(labelbottom=bottom, labelleft=left or not self.split.small)
-        if self.split.small:
-            axes.tick_params(labelsize=TINY)
-            axes.minorticks_off()
-        parts = (
-            [brief(lines[0].sensitive, 18 if self.split.small else 36)]
-            if self.varies(lambda line: line.sensitive)
-            else []
-        )
-        if self.split.small:
-            if len({self.split.panel(line)[0] for line in same}) > 1 and len(self.split.panel(lines[0])) > 1:
-                settings = {line.setting for line in lines}
-                parts.append(lines[0].setting.describe() if len(settings) == 1 else lines[0].setting.name)
-            if self.varies(lambda line: line.measure):
-                parts.append(lines[0].measure.replace("_", " "))
-        if not self.inside:
-            axes.set_title(", ".join(parts))
 
-    def _key(self, long: bool) -> list[Any]:
-        """The entries of the key: what colours and line styles mean, and the two ends of the risk."""
-        if not self.curve.lines:
-            return []
-        handles = []
-        if len(self.colours) > 1:
-            dashes = DASHES if len(self.forms) == 1 else ("-",) * len(DASHES)
-            for place, (key, colour) in enumerate(self.colours.items()):
-                words = self._name(key, list(self.colours)).replace("\n", ", ")
-                handles.append(sample(words, colour, dashes[place % len(dashes)], 1.8))
-        if len(self.forms) > 1:
-            handles += [sample(FORM_WORDS[form] if long else form, INK, FORM_DASHES[form]) for form in self.forms]
-        if {"tight", "exact"} <= set(self.forms) and not long:
-            handles.append(area_sample("between tight and exact", "#CFCFCF"))
-        chances = sorted({line.limits.chance for line in self.curve.leading})
-        raws = sorted({line.limits.raw for line in self.curve.leading})
-        handles.append(level_sample(f"chance {_span(chances)}", CHANCE))
-        return [*handles, level_sample(f"raw table {_span(raws)}", RAW)]
-
-    def _title(self) -> str:
-        """The message: the risk at an epsilon that every setting has, the nearest to the one that is asked for."""
-        if self.curve.figures:
-            return title_of_figures(self.curve)
-        leading = self.curve.leading
-        common = set(leading[0].epsilon.tolist()).intersection(*(line.epsilon.tolist() for line in leading))
-        if not common:
-            return "Risk along epsilon"
-        epsilon = min(common, key=lambda each: abs(float(np.log(each / self.at))))
-        short = len({line.setting.name for line in leading}) == len({line.setting for line in leading})
-        told = []
-        for line in leading:
-            who = [line.sensitive] if len(leading) == 1 or self.varies(lambda line: line.sensitive) else []
-            if len(leading) > 1 and self.varies(lambda line: line.setting):
-                who.append(line.setting.name if short else line.setting.describe())
-            told.append((", ".join(who), line.at(epsilon), line.limits))
-        return title_of_risks(epsilon, told, most=4)
-
-    def _subtitle(self) -> str:
-        """What all lines have in common, and the table."""
-        table = self.curve.table
-        if not self.curve.lines:
-            settings = {each.setting.describe() for each in self.curve.figures}
-            noise = f"{settings.pop()} noise; " if len(settings) == 1 else ""
-            return f"{noise}{number_of(table.n_records, 'person')} in {number_of(table.n_cells, 'cell')}"
-        first = self.curve.lines[0]
-        parts: list[tuple[Part, str]] = [
-            (lambda line: line.measure, f"{first.measure.replace('_', ' ')} risk"),
-            (lambda line: line.form, first.form),
-            (lambda line: line.weights, WEIGHT_WORDS[first.weights]),
-        ]
-        mixed = any(self.varies(part) for part, _ in parts)
-        parts.append((lambda line: line.setting, first.setting.describe()))
-        words = [word for part, word in parts if not self.varies(part)]
-        if self.varies(lambda line: line.measure):
-            words.insert(0, "risk")
-        about = f"{', '.join(words)}; {number_of(table.n_records, 'record')} in {number_of(table.n_cells, 'cell')}"
-        mixed = mixed and not self.curve.figures
-        return f"{about}. In the title: {self.curve.leading[0].name}" if mixed else about
+def _varies(lines: Sequence[Line], part: Part) -> bool:
+    return len({part(line) for line in lines}) > 1
 
 
-def title_of_risks(epsilon: float, told: Sequence[tuple[str, float, Limits]], most: int) -> str:
+def _title(curve: RiskCurve, at: float) -> str:
+    """The message: the risk at an epsilon that every setting has, the nearest to the one that is asked for."""
+    leading = curve.leading
+    common = set(leading[0].epsilon.tolist()).intersection(*(line.epsilon.tolist() for line in leading))
+    if not common:
+        return "Risk along epsilon"
+    epsilon = min(common, key=lambda each: abs(float(np.log(each / at))))
+    short = len({line.setting.name for line in leading}) == len({line.setting for line in leading})
+    several, mixed = (_varies(leading, part) for part in (lambda line: line.sensitive, lambda line: line.setting))
+    found = []
+    for line in leading:
+        who = [line.sensitive] if len(leading) == 1 or several else []
+        who += [line.setting.name if short else line.setting.describe()] if mixed else []
+        found.append((", ".join(who), line.at(epsilon), line.limits))
+    return title_of_risks(epsilon, found, most=4)
+
+
+def title_of_risks(epsilon: float, found: Sequence[tuple[str, float, Limits]], most: int) -> str:
     """The risk at an epsilon, of whom and between which ends; of several each, or from the least to the greatest."""
-    if len(told) == 1:
-        ((who, risk, ends),) = told
+    if len(found) == 1:
+        ((who, risk, ends),) = found
         return (
             f"At epsilon {claim(epsilon)} the risk for {who} is {percent(risk)} "
             f"(chance {percent(ends.chance)}, raw table {percent(ends.raw)})"
         )
-    if len(told) > most:
-        least, greatest = (percent(choose(risk for _, risk, _ in told)) for choose in (min, max))
+    if len(found) > most:
+        least, greatest = (percent(choose(risk for _, risk, _ in found)) for choose in (min, max))
         return f"At epsilon {claim(epsilon)} the risk lies between {least} and {greatest}"
-    return f"Risk at epsilon {claim(epsilon)}: {'; '.join(f'{who} {percent(risk)}' for who, risk, _ in told)}"
+    return f"Risk at epsilon {claim(epsilon)}: {'; '.join(f'{who} {percent(risk)}' for who, risk, _ in found)}"
 
 
-def _ends(lines: Sequence[Line]) -> tuple[float, float]:
-    return min(float(line.epsilon[0]) for line in lines), max(float(line.epsilon[-1]) for line in lines)
+def _subtitle(curve: RiskCurve) -> str:
+    """What all lines have in common, and the table."""
+    table, lines = curve.table, curve.lines
+    cells = number_of(table.n_cells, "cell")
+    if not lines:
+        settings = {each.setting.describe() for each in curve.figures}
+        noise = f"{settings.pop()} noise; " if len(settings) == 1 else ""
+        return f"{noise}{number_of(table.n_records, 'person')} in {cells}"
+    first = lines[0]
+    parts: list[tuple[Part, str]] = [
+        (lambda line: line.measure, f"{first.measure.replace('_', ' ')} risk"),
+        (lambda line: line.form, first.form),
+        (lambda line: line.weights, WEIGHT_WORDS[first.weights]),
+    ]
+    mixed = any(_varies(lines, part) for part, _ in parts) and not curve.figures
+    parts.append((lambda line: line.setting, first.setting.describe()))
+    words = ["risk"] if _varies(lines, parts[0][0]) else []
+    words += [word for part, word in parts if not _varies(lines, part)]
+    about = f"{', '.join(words)}; {number_of(table.n_records, 'record')} in {cells}"
+    return f"{about}. In the title: {curve.leading[0].name}" if mixed else about
 
 
 def _span(levels: Sequence[float]) -> str:
     """One level, or the lowest and the highest of several."""
-    low, high = percent(levels[0]), percent(levels[-1])
+    low, high = percent(min(levels)), percent(max(levels))
     return low if low == high else f"{low} to {high}"

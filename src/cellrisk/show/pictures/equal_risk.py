@@ -1,64 +1,53 @@
-"""What a perturbation gives away beside the epsilons of a mechanism, and where the mechanism gives away no more."""
+"""What a perturbation reveals beside the epsilons of a mechanism, and where the mechanism reveals no more."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from cellrisk.errors import InvalidInput
-from cellrisk.show.pictures.own_axes import add_key, check_axes, dressed
-from cellrisk.show.pictures.style import (
-    ALARM,
-    CALM,
-    TEXT,
-    epsilon_axis,
-    finish,
-    house_style,
-    sample,
-    start_figure,
-    write_beside,
-)
-from cellrisk.system.text import percent
+from cellrisk.show.pictures.canvas import Picture, drawn
+from cellrisk.show.pictures.style import ALARM, CALM, TEXT, epsilon_axis, sample, write_beside
+from cellrisk.show.wording.perturbed_assessment import compare
+from cellrisk.system.formatting import percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
     from cellrisk.risk.perturbed import EqualRisk, PerturbedAssessment
 
-
-def draw_equal_risk(found: PerturbedAssessment) -> Figure:
-    """People given away because of their own record: the mechanism along epsilon, the perturbation as a level line."""
-    equal = _first(found)
-    with house_style():
-        figure = start_figure(2.8)
-        axes = figure.subplots(1, 1)
-        _draw(axes, equal)
-        finish(figure, title=equal.comparison, subtitle=_subtitle(found, equal), key=_key(found, equal))
-        return figure
+DASHED = (0, (4, 2))
 
 
-def draw_equal_risk_into(ax: Axes, found: PerturbedAssessment) -> None:
-    """The panel alone."""
-    check_axes(ax, len(found.figures), "assess a table with one sensitive attribute")
-    equal = _first(found)
-    with dressed(ax):
-        _draw(ax, equal)
-        add_key(ax, _key(found, equal))
-
-
-def _first(found: PerturbedAssessment) -> EqualRisk:
+@drawn
+def draw_equal_risk(found: PerturbedAssessment, inside: bool) -> Picture:
+    """People revealed because of their own record: the mechanism along epsilon, the perturbation as a level line."""
     every = [each for figures in found.figures for each in figures.equal]
     if not every:
         raise InvalidInput("there is no comparison to draw", fix="assess with compare='geometric'")
-    return every[0]
+    equal, name = every[0], found.perturbation.name
+    subtitle = f"{name} lies {percent(equal.distance)} of the records away from the true table"
+    if equal.mechanism_distance is not None:
+        subtitle += f", {equal.mechanism} noise at epsilon {equal.epsilon:g} {percent(equal.mechanism_distance)}"
+    return Picture(
+        [partial(_draw, equal=equal)] * (len(found.figures) if inside else 1),
+        [2.8],
+        title=compare(equal),
+        subtitle=subtitle,
+        key=[
+            sample(f"{equal.mechanism}: people given away because of their own record", CALM, "-"),
+            sample(name, ALARM, DASHED),
+        ],
+        alone="assess a table with one sensitive attribute",
+    )
 
 
 def _draw(axes: Axes, equal: EqualRisk) -> None:
     epsilons, people = zip(*equal.scanned, strict=True)
     axes.plot(epsilons, people, color=CALM)
-    axes.axhline(equal.figure, color=ALARM, linestyle=(0, (4, 2)))
+    axes.axhline(equal.figure, color=ALARM, linestyle=DASHED)
     for low, high in equal.ranges:
         axes.axvspan(low, high, color=CALM, alpha=0.1, linewidth=0)
     if equal.epsilon is not None:
@@ -70,17 +59,3 @@ def _draw(axes: Axes, equal: EqualRisk) -> None:
     axes.yaxis.set_major_formatter("{x:,.0f}")
     epsilon_axis(axes, epsilons[0], epsilons[-1])
     axes.grid(axis="y")
-
-
-def _subtitle(found: PerturbedAssessment, equal: EqualRisk) -> str:
-    moved = f"{found.perturbation.name} lies {percent(equal.distance)} of the records away from the true table"
-    if equal.mechanism_distance is None:
-        return moved
-    return f"{moved}, {equal.mechanism} noise at epsilon {equal.epsilon:g} {percent(equal.mechanism_distance)}"
-
-
-def _key(found: PerturbedAssessment, equal: EqualRisk) -> list[Any]:
-    return [
-        sample(f"{equal.mechanism}: people given away because of their own record", CALM, "-"),
-        sample(found.perturbation.name, ALARM, (0, (4, 2))),
-    ]

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from cellrisk.risk.ceilings import say_most
+from cellrisk.show.pictures.canvas import Picture, drawn
 from cellrisk.show.pictures.style import (
     ALARM,
     COLOURS,
@@ -21,17 +21,15 @@ from cellrisk.show.pictures.style import (
     brief,
     darker,
     epsilon_axis,
-    finish,
     house_style,
     level_sample,
     percent_axis,
     risk_axis,
     sample,
     show_values,
-    start_figure,
     write_beside,
 )
-from cellrisk.system.text import claim, percent
+from cellrisk.system.formatting import claim, percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -57,11 +55,14 @@ def list_kinds(lines: FigureLines) -> list[str]:
 
 
 def draw_figure_panel(
-    axes: Axes, kind: str, lines: FigureLines, every: Sequence[FigureLines], *, small: bool, left: bool, bottom: bool
+    axes: Axes, kind: str, lines: FigureLines, every: Sequence[FigureLines], inside: bool, left: bool
 ) -> None:
     """One panel. Panels of one kind share the scale of ``every`` attribute and mechanism in the picture."""
+    kinds, small = list_kinds(lines), inside or len(every) > 1
+    several, mixed = (len({getattr(each, part) for each in every}) > 1 for part in ("sensitive", "setting"))
     ends = min(float(each.epsilon[0]) for each in every), max(float(each.epsilon[-1]) for each in every)
     words = "epsilon" if small else "epsilon (smaller: more noise, more private)"
+    bottom = kind == kinds[-1]
     epsilon_axis(axes, *ends, words if bottom else "")
     axes.tick_params(labelbottom=bottom)
     if small:
@@ -69,7 +70,6 @@ def draw_figure_panel(
         axes.minorticks_off()
     if kind == "caused" and lines.caused is not None:
         largest = max(_largest_exposed(each.caused) for each in every if each.caused is not None)
-        several = len({each.sensitive for each in every}) > 1
         what = "value" if several else brief(lines.sensitive, 22)
         risk_axis(axes, largest, f"people whose\n{what} is read off" if left else "")
         _draw_caused(axes, lines, lines.caused, small)
@@ -84,6 +84,10 @@ def draw_figure_panel(
         axes.set_ylabel("guesses right,\nat most" if left else "")
         axes.grid(axis="y")
         _draw_ceiling(axes, lines, lines.ceiling, small)
+    if kind == kinds[0] and not inside:
+        parts = [brief(lines.sensitive, 18)] if several else []
+        parts += [lines.setting.describe()] if mixed else []
+        axes.set_title(", ".join(parts).replace(", delta", ",\ndelta"))
 
 
 def _largest_exposed(line: CausedLine) -> float:
@@ -136,7 +140,7 @@ def _draw_ceiling(axes: Axes, lines: FigureLines, line: CeilingLine, small: bool
         _draw_line(axes, x, line.even, COLOURS[2], small, DASHES[1])
     axes.fill_between(x, 0.5, line.even_two, color=COLOURS[2], alpha=0.13, linewidth=0)
     if not small:
-        show_values(axes, x, line.even_two, COLOURS[2], lambda place: f"{line.times(place)}%")
+        show_values(axes, x, line.even_two, COLOURS[2], lambda place: f"{say_most(float(line.even_two[place]))}%")
 
 
 def _shades(many: int) -> list[str]:
@@ -170,58 +174,38 @@ def make_key(figures: Sequence[FigureLines]) -> list[Any]:
 
 
 def title_of_figures(curve: RiskCurve) -> str:
-    """The message: the figures at an epsilon near 1 that every mechanism has."""
-    figures = curve.figures
-    common = set(figures[0].epsilon.tolist()).intersection(*(each.epsilon.tolist() for each in figures))
-    if not common or len(figures) > 4:
+    """The message: of one attribute and mechanism, its first figure at the epsilon nearest to 1."""
+    if len(curve.figures) > 1:
         return "The figures to decide by, along epsilon"
-    epsilon = min(common, key=lambda each: abs(float(np.log(each))))
-    if len(figures) == 1:
-        return f"At epsilon {claim(epsilon)}, {_tell(figures[0], figures[0].place(epsilon), short=False)}"
-    several, mixed = (len({getattr(each, part) for each in figures}) > 1 for part in ("sensitive", "setting"))
-    told = []
-    for each in figures:
-        who = [*([each.sensitive] if several else []), *([each.setting.describe()] if mixed else [])]
-        told.append(f"{', '.join(who)} {_tell(each, each.place(epsilon), short=True)}")
-    return f"{_subject(figures[0])} at epsilon {claim(epsilon)}: {'; '.join(told)}"
-
-
-def _subject(lines: FigureLines) -> str:
-    if lines.caused is not None:
-        return "Given away because of their own record"
-    return "Named rightly, and surely" if lines.certainty else "Ceiling"
-
-
-def _tell(lines: FigureLines, place: int, short: bool) -> str:
+    (lines,) = curve.figures
+    place = lines.place(1.0)
+    at = f"At epsilon {claim(float(lines.epsilon[place]))}, "
     if lines.caused is not None:
         point = lines.caused.points[place]
-        if short:
-            return percent(point.share)
         exposed = percent(point.exposed / point.records)
-        return f"{percent(point.share)} are given away because of their own record, of {exposed} exposed"
+        return f"{at}{percent(point.share)} are given away because of their own record, of {exposed} exposed"
     if lines.certainty:
         line = lines.certainty[-1]
         share = percent(line.points[place].right / lines.records)
-        return share if short else f"{share} of people are named rightly with {100 * line.certainty:g}% certainty"
-    if lines.ceiling is None:
-        raise ValueError("no figure")
-    level = f"{lines.ceiling.times(place)}%"
-    return level if short else f"worst case {level}: knows every other record, finds two values equally likely"
+        return f"{at}{share} of people are named rightly with {100 * line.certainty:g}% certainty"
+    level = "" if lines.ceiling is None else say_most(float(lines.ceiling.even_two[place]))
+    return f"{at}worst case {level}%: knows every other record, finds two values equally likely"
 
 
-def draw_asked(lines: FigureLines, epsilon: float) -> Figure:
+@drawn
+def draw_asked(lines: FigureLines, epsilon: float, inside: bool) -> Picture:
     """Two areas and a line, and a mark where the release is asked for."""
     if lines.caused is None:
         raise ValueError("the line of caused people was not asked for")
-    x, caused, exposed = lines.epsilon, lines.caused.share, lines.caused.exposed_share
+    caused, exposed = lines.caused.share, lines.caused.exposed_share
     shown = {"exposed": (exposed, COLOURS[0]), "because of own record": (caused, darker(ALARM))}
     if lines.certainty:
         level = lines.certainty[-1]
         shown[f"named, {100 * level.certainty:g}% sure"] = (level.right / lines.records, SURE)
-    place = lines.place(epsilon)
-    with house_style():
-        figure = start_figure(ASKED_HEIGHT, ASKED_WIDTH)
-        axes = figure.subplots()
+    place, chance = lines.place(epsilon), lines.caused.exposed_limits.chance
+
+    def draw(axes: Axes) -> None:
+        x = lines.epsilon
         axes.fill_between(x, caused, exposed, color=REST, linewidth=0)
         axes.fill_between(x, 0.0, caused, color=ALARM, linewidth=0, alpha=0.85)
         for name, (share, colour) in shown.items():
@@ -229,19 +213,19 @@ def draw_asked(lines: FigureLines, epsilon: float) -> Figure:
             artist.set_gid(name.split()[0].strip(","))
             axes.plot(x[place], share[place], "o", color=colour, markersize=5, markeredgecolor="white", zorder=4)
         axes.axvline(epsilon, color=INK, linewidth=0.8, linestyle=(0, (3, 2)), zorder=1.9)
-        chance = lines.caused.exposed_limits.chance
         axes.axhline(chance, color=GREY, linewidth=0.7, linestyle=CHANCE, zorder=1.8)
         risk_axis(axes, max(float(share.max()) for share, _ in shown.values()), "share of people")
         epsilon_axis(axes, float(x[0]), float(x[-1]))
-        key = [sample(f"{name} {percent(float(share[place]))}", colour, "-") for name, (share, colour) in shown.items()]
-        finish(
-            figure,
-            title=f"What {lines.setting.name} noise leaves of {brief(lines.sensitive, 30)} to be given away",
-            subtitle=f"At epsilon {claim(epsilon)}, marked. Exposed by chance alone: {percent(chance)}",
-            key=key,
-            note="",
-        )
-        return figure
+
+    return Picture(
+        [draw],
+        [ASKED_HEIGHT],
+        width=ASKED_WIDTH,
+        title=f"What {lines.setting.name} noise leaves of {brief(lines.sensitive, 30)} to be given away",
+        subtitle=f"At epsilon {claim(epsilon)}, marked. Exposed by chance alone: {percent(chance)}",
+        key=[sample(f"{name} {percent(float(share[place]))}", colour, "-") for name, (share, colour) in shown.items()],
+        note="",
+    )
 
 
 def mark_asked(figure: Figure, epsilon: float) -> None:

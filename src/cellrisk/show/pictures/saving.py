@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from cellrisk.errors import InvalidInput
 from cellrisk.show.pictures.style import house_style
-from cellrisk.system.writing import check_ending, write_whole
+from cellrisk.system.atomic import check_ending, write_whole
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -3,29 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from cellrisk.counts.profiles import SIZE_CLASSES, Profiles
-from cellrisk.show.pictures.own_axes import add_key, check_axes, dressed
-from cellrisk.show.pictures.style import (
-    ALARM,
-    CALM,
-    SMALL,
-    TINY,
-    brief,
-    finish,
-    house_style,
-    start_figure,
-    write_beside,
-)
+from cellrisk.show.pictures.canvas import Picture, drawn
+from cellrisk.show.pictures.style import ALARM, CALM, SMALL, TINY, area_sample, brief, write_beside
 from cellrisk.system.arrays import Integers
-from cellrisk.system.text import number_of, percent
+from cellrisk.system.formatting import number_of, percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
     from cellrisk.counts.table import Attribute, FrequencyTable
 
@@ -33,35 +23,50 @@ Bins = Sequence[tuple[int, int | None]]
 """First and last size of each bar; None where a bar has no end."""
 
 
-def draw_sizes(table: FrequencyTable) -> Figure:
+@drawn
+def draw_sizes(table: FrequencyTable, inside: bool) -> Picture:
     """How many cells hold one person, two, three and so on, and in how many of them all share one value.
 
-    A panel a sensitive attribute; sizes are put together as in the text of `inspect`. Bars carry their numbers, so that
-    small ones can be read too.
+    A panel for each sensitive attribute; sizes are put together as in the text of `inspect`.
     """
-    with house_style():
-        bins = _choose_bins(table)
-        figure = start_figure(2.6 if len(table.attributes) == 1 else 1.9 * len(table.attributes))
-        grid = figure.subplots(len(table.attributes), 1, squeeze=False)[:, 0]
-        for axes, attribute in zip(grid, table.attributes, strict=True):
-            draw_attribute(axes, attribute, bins, many=len(table.attributes) > 1)
-            axes.set_xlabel("people in the cell" if axes is grid[-1] else "")
-        finish(figure, title=_title(table), subtitle=_subtitle(table), key=_key(table))
-        return figure
+    attributes = table.attributes
+    bins = [each for each in SIZE_CLASSES if each[0] <= int(attributes[0].profiles.sizes[0][-1])]
+    of = f" of {brief(table.sensitive[0])}" if len(attributes) == 1 else ""
+    unique = attributes[0].profiles.n_unique
+    last = attributes[-1].name
+    return Picture(
+        [partial(_draw, attribute=each, bins=bins, many=bool(attributes[1:]), last=last) for each in attributes],
+        [2.6] if len(attributes) == 1 else [1.9] * len(attributes),
+        title=f"{unique:,} of {number_of(table.n_cells, 'cell')} {'hold' if unique != 1 else 'holds'} one person",
+        subtitle=_subtitle(table),
+        key=[
+            area_sample(f"homogeneous: one value{of}", ALARM),
+            area_sample(f"heterogeneous: several values{of}", CALM),
+        ],
+        alone="tabulate with one sensitive attribute",
+    )
 
 
-def draw_sizes_into(ax: Axes, table: FrequencyTable) -> None:
-    """The panel of the only sensitive attribute."""
-    check_axes(ax, len(table.attributes), "tabulate with one sensitive attribute")
-    with dressed(ax):
-        draw_attribute(ax, table.attributes[0], _choose_bins(table), many=False)
-        ax.set_xlabel("people in the cell")
-        add_key(ax, _key(table))
-
-
-def _choose_bins(table: FrequencyTable) -> Bins:
-    largest = int(table.attributes[0].profiles.sizes[0][-1])
-    return [each for each in SIZE_CLASSES if each[0] <= largest]
+def _draw(axes: Axes, attribute: Attribute, bins: Bins, many: bool, last: str) -> None:
+    """The bars of one attribute, with their numbers."""
+    alike, mixed = (_count(attribute.profiles, bins, homogeneous) for homogeneous in (True, False))
+    places, size = np.arange(len(bins)), TINY if len(bins) > 12 else SMALL
+    axes.bar(places, alike, color=ALARM, width=0.78, label="homogeneous")
+    axes.bar(places, mixed, bottom=alike, color=CALM, width=0.78, label="heterogeneous")
+    for place, total in zip(places.tolist(), (alike + mixed).tolist(), strict=True):
+        if total:
+            write_beside(axes, f"{total:,}", (place, total), (0, 2), ha="center", size=size)
+    axes.set_xticks(places, [_name(low, high) for low, high in bins], size=TINY if len(bins) > 12 else None)
+    axes.tick_params(axis="x", length=0)
+    axes.set_ylabel("cells")
+    axes.set_xlabel("people in the cell" if attribute.name == last else "")
+    axes.set_ylim(0, 1.13 * max(1, int((alike + mixed).max())))
+    axes.yaxis.set_major_formatter("{x:,.0f}")
+    axes.locator_params(axis="y", integer=True, nbins=5)
+    axes.grid(axis="y")
+    if many:
+        exposed = f"{percent(attribute.exposed_share)} of people are in homogeneous cells"
+        axes.set_title(f"{brief(attribute.name)}: {exposed}")
 
 
 def _count(profiles: Profiles, bins: Bins, homogeneous: bool) -> Integers:
@@ -74,65 +79,19 @@ def _count(profiles: Profiles, bins: Bins, homogeneous: bool) -> Integers:
     return total
 
 
-def draw_attribute(axes: Axes, attribute: Attribute, bins: Bins, many: bool) -> None:
-    """The bars of one attribute, with their numbers; its name too, where there are many."""
-    alike, mixed = (_count(attribute.profiles, bins, homogeneous) for homogeneous in (True, False))
-    places = np.arange(len(bins))
-    axes.bar(places, alike, color=ALARM, width=0.78, label="homogeneous")
-    axes.bar(places, mixed, bottom=alike, color=CALM, width=0.78, label="heterogeneous")
-    for place, total in zip(places.tolist(), (alike + mixed).tolist(), strict=True):
-        if total:
-            size = TINY if len(bins) > 12 else SMALL
-            write_beside(axes, f"{total:,}", (place, total), (0, 2), ha="center", size=size)
-    names = [_name(low, high) for low, high in bins]
-    axes.set_xticks(places, names, size=TINY if len(bins) > 12 else None)
-    axes.tick_params(axis="x", length=0)
-    axes.set_ylabel("cells")
-    axes.set_ylim(0, 1.13 * max(1, int((alike + mixed).max())))
-    axes.yaxis.set_major_formatter("{x:,.0f}")
-    axes.locator_params(axis="y", integer=True, nbins=5)
-    axes.grid(axis="y")
-    if many:
-        exposed = f"{percent(attribute.exposed_share)} of people are in homogeneous cells"
-        axes.set_title(f"{brief(attribute.name)}: {exposed}")
-
-
 def _name(low: int, high: int | None) -> str:
+    short = [f"{number:,}" if number < 10_000 else f"{number:.0e}".replace("e+0", "e") for number in (low, high or 0)]
     if high is None:
-        return f"{_short(low)}\nor more"
-    return f"{low:,}" if low == high else f"{_short(low)}\u2013\n{_short(high)}"
-
-
-def _short(number: int) -> str:
-    return f"{number:,}" if number < 10_000 else f"{number:.0e}".replace("e+0", "e")
-
-
-def _title(table: FrequencyTable) -> str:
-    unique, cells = table.attributes[0].profiles.n_unique, table.n_cells
-    return f"{unique:,} of {number_of(cells, 'cell')} {'hold' if unique != 1 else 'holds'} one person"
+        return f"{short[0]}\nor more"
+    return short[0] if low == high else f"{short[0]}\u2013\n{short[1]}"
 
 
 def _subtitle(table: FrequencyTable) -> str:
+    people = number_of(table.n_records, "person")
     if len(table.attributes) > 1:
-        return f"{number_of(table.n_records, 'person')} in {number_of(table.n_cells, 'cell')}"
+        return f"{people} in {number_of(table.n_cells, 'cell')}"
     profiles = table.attributes[0].profiles
     return (
         f"In {number_of(profiles.n_homogeneous, 'cell')} all people share one value of {table.sensitive[0]}: they hold "
-        f"{profiles.n_exposed:,} of {number_of(table.n_records, 'person')} ("
-        f"{percent(table.attributes[0].exposed_share)})"
+        f"{profiles.n_exposed:,} of {people} ({percent(table.attributes[0].exposed_share)})"
     )
-
-
-def _key(table: FrequencyTable) -> list[Any]:
-    of = f" of {brief(table.sensitive[0])}" if len(table.attributes) == 1 else ""
-    return make_key(f"one value{of}", f"several values{of}")
-
-
-def make_key(homogeneous: str, heterogeneous: str) -> list[Any]:
-    """What the two colours of bars mean."""
-    from matplotlib.patches import Patch
-
-    return [
-        Patch(facecolor=ALARM, label=f"homogeneous: {homogeneous}"),
-        Patch(facecolor=CALM, label=f"heterogeneous: {heterogeneous}"),
-    ]

@@ -12,11 +12,13 @@ import numpy as np
 
 from cellrisk.errors import visible
 from cellrisk.system.arrays import Floats
-from cellrisk.system.text import percent
+from cellrisk.system.formatting import claim, percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from cellrisk.noise.mechanisms import Mechanism
 
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#000000")
 """Okabe and Ito's palette, which colour-blind people can tell apart; neighbours here differ in lightness too."""
@@ -31,6 +33,9 @@ DASHES: tuple[Any, ...] = (
     (0, (8, 2)),
     (0, (3, 1, 1, 1, 1, 1)),
 )
+
+WEIGHT_COLOURS = {"records": COLOURS[0], "uniform": COLOURS[1], None: COLOURS[2]}
+WEIGHT_WORDS = {"records": "by records", "uniform": "each cell alike", None: "whole table"}
 
 WIDTH = 7.0
 """Inches: two columns of a journal."""
@@ -310,18 +315,33 @@ def area_sample(words: str, colour: str, alpha: float = 1.0) -> Any:
     return Patch(facecolor=colour, alpha=alpha, edgecolor=GREY, linewidth=0.4, label=words)
 
 
-def mark_sample(words: str, colour: str, marker: str = "o", filled: bool = True) -> Any:
+def mark_sample(words: str, colour: str, marker: str = "o", filled: bool = True, size: float = 6) -> Any:
     """A point for a key."""
     from matplotlib.lines import Line2D
 
     face = colour if filled else "white"
-    look: dict[str, Any] = {"color": colour, "marker": marker, "markerfacecolor": face, "markersize": 6}
+    look: dict[str, Any] = {"color": colour, "marker": marker, "markerfacecolor": face, "markersize": size}
     return Line2D([], [], linestyle="none", label=words, **look)
 
 
 def write_beside(axes: Axes, words: str, at: tuple[float, float], offset: tuple[float, float], **look: Any) -> None:
     """Writes words so many points right of a place and above it."""
     axes.annotate(words, at, offset, textcoords="offset points", **{"size": SMALL, "color": INK, **look})
+
+
+def write_on_bar(
+    axes: Axes, words: str, end: float, place: float, inside: bool, *, dark: bool = True, apart: int = 3
+) -> None:
+    """Write words at the end of a horizontal bar, or of a line with a dot: inside it or beyond it."""
+    side, offset = ("right", -apart) if inside else ("left", apart)
+    colour = "white" if inside and dark else INK
+    write_beside(axes, words, (end, place), (offset, 0), ha=side, va="center", color=colour)
+
+
+def describe_setting(mechanism: Mechanism, epsilon: bool = False) -> str:
+    """A mechanism with its delta, and its epsilon if wanted."""
+    delta = "" if mechanism.pure else f", delta {claim(mechanism.delta)}"
+    return f"{mechanism.name}{f', epsilon {claim(mechanism.epsilon)}' if epsilon else ''}{delta}"
 
 
 def show_values(axes: Axes, x: Floats, y: Floats, colour: Any, tell: Callable[[int], str] | None = None) -> None:

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from cellrisk.errors import InvalidInput
+from cellrisk.errors import InvalidInput, argument
 from cellrisk.noise.mechanisms import MECHANISMS, USUAL_MECHANISM, Described, Mechanism, describe_mechanism
 from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY
 from cellrisk.risk.priors import USUAL_PRIORS, Priors, takes_priors
 from cellrisk.show.reporting.document import Letterhead, Report, check_record_path, check_report_path
 from cellrisk.system.checks import read_texts, require_kind
-from cellrisk.system.progress import Progress, share_of
-from cellrisk.system.words import (
+from cellrisk.system.choices import (
     Form,
     MeasureName,
     MechanismName,
@@ -24,17 +22,18 @@ from cellrisk.system.words import (
     list_words,
     require_word,
 )
+from cellrisk.system.progress import Progress, share_of
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
     from cellrisk.decide.policies import Policies
     from cellrisk.decide.policy import Policy
     from cellrisk.noise.perturbations import Perturbation
-    from cellrisk.publish.noisy_risk import PublishedRisk
+    from cellrisk.publish.dp_risk import PublishedRisk
     from cellrisk.repeat.ledger import Ledger
     from cellrisk.repeat.together import TogetherAssessment
     from cellrisk.repeat.together.splitting import Split
-    from cellrisk.risk.certainty import Belief
+    from cellrisk.risk.certainty import CountPrior
 
 __all__ = ["Report", "check_public_delta", "check_record_path", "check_report_path", "report"]
 
@@ -55,7 +54,7 @@ def report(
     margin: float | None = None,
     max_tvd: float | None = None,
     certainty: float = USUAL_CERTAINTY,
-    belief: str | Belief | Mapping[str, str | Belief] = USUAL_BELIEF,
+    belief: str | CountPrior | Mapping[str, str | CountPrior] = USUAL_BELIEF,
     measure: MeasureName = "local",
     form: Form = "tight",
     weights: Weights = "records",
@@ -88,62 +87,39 @@ def report(
 ) -> Report:
     """What does a disclosure review board need to see to decide whether this table may be published?
 
-    With ``epsilon``, or a mechanism that is an object and brings its own, that one is put to the board, and checked
-    where limits are given too; without it, the limits choose it as `choose` does.
-
-    Of a set of tables that are to be released together, the board approves all of them: what each costs, what the set
-    gives away beside each table alone, and whether the set keeps the limits.
+    With ``epsilon``, or a mechanism that is an object, that one is put to the board, and checked against the limits;
+    without it, the limits choose it as `choose` does. Of a set of tables, the board approves all of them together.
 
     Parameters
     ----------
     table
         Made by `tabulate`; or a set of tables, as `assess_together` has assessed it, which brings its own noise.
-    mechanism
-        An object, such as `Geometric`, or its name, with ``epsilon`` beside it.
-    epsilon
-        The loss that is put to the board; without it, the limits choose it.
-    delta, neighbours, threshold
-        Those of a mechanism that is named.
-    max_caused, max_certain, max_ceiling, max_epsilon, max_risk, max_people, margin, max_tvd
-        The limits, as in `choose`; where none of them binds, the report says so and recommends nothing.
-    certainty, belief
-        Of the attacker whom ``max_certain`` is about, as in `assess`.
-    measure, form, weights
-        The words of the risk, as in `assess`.
-    priors
-        How the priors of the measures that need any are found.
+    mechanism, epsilon, delta, neighbours, threshold
+        A mechanism such as `Geometric`, or its name with its parameters.
+    max_caused, max_certain, max_ceiling, max_epsilon, max_risk, max_people, margin, max_tvd, policy
+        The limits, as in `choose`, beside those of policies in force.
+    certainty, belief, measure, form, weights, priors
+        Those of the informed attacker and of the risk, as in `assess`.
     public
-        Leaves out every figure that was computed from the raw data, and takes no delta from the number of records.
-    title, organisation
-        What the document is called, and who publishes the table.
-    source, preparation
-        The name of the data, and what was done to them beforehand, a line each; printed as they are.
-    disclosures
-        Sentences on what else was taken from the raw data, for the public.
-    published
-        The answer of `publish_risk` for the same release: the one figure that a report for the public may show.
+        Make a statement for the public: no figure in it was computed from the raw data.
+    title, organisation, source, preparation, audience, date, command
+        Printed as they are: preparation a line each; the same inputs give the same bytes.
+    disclosures, published
+        For the public: sentences on what else was taken from the raw data, and the answer of `publish_risk` for the
+        same release.
     perturbation
-        In the place of a mechanism and its epsilon, as in `assess_perturbation`; ``mechanism`` is then the name of the
-        noise that it is compared with at equal risk. There is no curve, no ledger and no statement for the public.
+        Instead of a mechanism and its epsilon, as in `assess_perturbation`; ``mechanism`` is then the name of the
+        noise that it is compared with. There is no curve, no ledger and no statement for the public.
     split
         The answer of `split_budget` for the same set: other ways to share what it costs.
-    top
-        How many of the riskiest cells are shown, as in `explain`.
-    cells, releases, seed
-        As in `utility`, which tells the usefulness at the epsilon that is put to the board.
-    audience
-        Who gets the table, in free words.
+    top, cells, releases, seed
+        How many of the riskiest cells are shown, as in `explain`; the others as in `utility`.
     ledger, cohort
-        Where releases about the same people are recorded: the report says what was published before, and what is spent
-        before and after this one.
-    date, command
-        When and how the report was made, printed as they are; the same inputs then give the same bytes.
+        Where releases about the same people are recorded: what was published and spent before, and after this one.
     inputs
         Files that were read, by what they are ("the data", "the policy"); their SHA-256 is printed.
     template, logo
-        A Jinja template of your own in the place of the package's ``page.html.j2``, and a PNG or JPEG for the head.
-    policy
-        One to obey beside those that are in force; the report says which were obeyed.
+        A Jinja template of your own instead of the package's, and a PNG or JPEG for the head.
     progress
         Called now and then with the share that is done.
 
@@ -159,20 +135,19 @@ def report(
     from cellrisk.decide.tradeoff import TvdLimit
     from cellrisk.risk.figures import Attacker
     from cellrisk.risk.sweep import read_settings
-    from cellrisk.show.reporting.contents import board_page, find
+    from cellrisk.show.reporting.board import collect_board
     from cellrisk.show.reporting.decision import ReportRequest, decide
-    from cellrisk.show.reporting.particulars import describe_budget, list_digests
-    from cellrisk.show.reporting.public import public_page
-    from cellrisk.show.reporting.records import list_fields
-    from cellrisk.show.reporting.registry import write_record
+    from cellrisk.show.reporting.metadata import collect_metadata, describe_budget
+    from cellrisk.show.reporting.public import collect_public
+    from cellrisk.show.reporting.registry import describe_decided, write_record
 
     limits: dict[str, Any] = {"max_caused": max_caused, "max_certain": max_certain, "max_ceiling": max_ceiling}
     limits |= {"max_epsilon": max_epsilon, "max_risk": max_risk, "max_people": max_people, "margin": margin}
-    told: dict[str, Any] = {"title": title, "organisation": organisation, "source": source, "audience": audience}
-    told |= {"preparation": preparation, "date": date, "command": command}
-    for name, text in (("title", title), ("organisation", organisation), ("source", source), ("audience", audience)):
+    printed: dict[str, Any] = {"title": title, "organisation": organisation, "source": source, "audience": audience}
+    for name, text in printed.items():
         if text is not None:
             require_kind(name, text, str)
+    printed |= {"preparation": preparation, "date": date, "command": command}
     disclosures = read_texts("disclosures", disclosures, "sentences")
     require_word("cells", cells, list_words(NoisyCells))
     if not isinstance(table, FrequencyTable):
@@ -182,22 +157,22 @@ def report(
 
         if not isinstance(table, TogetherAssessment):
             require_table(table)
-        given = {
-            "mechanism": mechanism != USUAL_MECHANISM,
-            "epsilon": epsilon is not None,
-            "delta": delta is not None,
-            "neighbours": neighbours is not None,
-            "threshold": threshold is not None,
-            "measure": measure != "local",
-            "form": form != "tight",
-            "weights": weights != "records",
-            "priors": priors != USUAL_PRIORS,
-            "belief": belief != USUAL_BELIEF,
-            "max_tvd": max_tvd is not None,
-            "perturbation": perturbation is not None,
-            "risk_epsilon": published is not None,
+        given: dict[str, tuple[object, object]] = {
+            "mechanism": (mechanism, USUAL_MECHANISM),
+            "epsilon": (epsilon, None),
+            "delta": (delta, None),
+            "neighbours": (neighbours, None),
+            "threshold": (threshold, None),
+            "priors": (priors, USUAL_PRIORS),
+            "measure": (measure, "local"),
+            "form": (form, "tight"),
+            "weights": (weights, "records"),
+            "belief": (belief, USUAL_BELIEF),
+            "max_tvd": (max_tvd, None),
+            "perturbation": (perturbation, None),
+            "risk_epsilon": (published, None),
         }
-        check_set(given)
+        check_set({name: value != usual for name, (value, usual) in given.items()})
         return report_set(
             [each.table for each in table.tables],
             table.sensitive,
@@ -213,7 +188,7 @@ def report(
             logo=logo,
             policy=policy,
             progress=progress,
-            **told,
+            **printed,
         )
     if split is not None:
         raise InvalidInput("a split is of a set of tables", fix="leave split out, or report the set")
@@ -229,10 +204,11 @@ def report(
         refused: dict[str, Any] = {"public": public, "risk_epsilon": published, "ledger": ledger}
         refused |= {"max_epsilon": max_epsilon, "margin": margin, "max_tvd": max_tvd}
         check_perturbed({name: given is not None and given is not False for name, given in refused.items()})
-        found = report_perturbation(
+        document = report_perturbation(
             table,
             perturbation,
             letterhead,
+            collect_metadata(printed, policies, inputs, None, False),
             risk,
             policies,
             compare=str(mechanism),
@@ -240,32 +216,30 @@ def report(
             limits=limits,
             attacker={"certainty": certainty, "belief": belief},
             top=top,
-            digests=tuple(list_digests(inputs or {}, policies, None)),
-            **told,
         )
         if progress is not None:
             progress(1.0)
-        return found
-    said = describe_mechanism(mechanism, epsilon=epsilon, delta=delta, neighbours=neighbours, threshold=threshold)
+        return document
+    noise = describe_mechanism(mechanism, epsilon=epsilon, delta=delta, neighbours=neighbours, threshold=threshold)
     if public:
-        check_public_delta(said.name, said.delta)
+        check_public_delta(noise.name, noise.delta)
     if published is not None:
-        check_published(published, public, said)
+        check_published(published, public, noise)
     joined = policies.join(read_limits(**limits, certainty=certainty, belief=belief, risk=risk), risk)
-    if said.epsilon is None and not joined:
+    if noise.epsilon is None and not joined:
         raise InvalidInput(
             "a report needs a decision to ask for",
             allowed="an epsilon, or a limit to choose one by, as in choose",
             fix="give --epsilon 1 or --max-caused 0.01",
         )
-    chosen_delta = policies.choose_delta(said.name, said.delta, table.n_records)
-    (setting,) = read_settings(said.name, chosen_delta, said.neighbours, said.threshold, table.n_records)
-    if said.epsilon is not None:
-        setting.with_epsilon(said.epsilon)  # refuses what the mechanism does not take, before any work
+    chosen_delta = policies.choose_delta(noise.name, noise.delta, table.n_records)
+    (setting,) = read_settings(noise.name, chosen_delta, noise.neighbours, noise.threshold, table.n_records)
+    if noise.epsilon is not None:
+        setting.with_epsilon(noise.epsilon)  # refuses what the mechanism does not take, before any work
     request = ReportRequest(
         table=table,
         setting=setting,
-        epsilon=said.epsilon,
+        epsilon=noise.epsilon,
         risk=risk,
         limits=joined,
         attacker=Attacker.of(certainty, belief),
@@ -273,24 +247,27 @@ def report(
         cells=cells,
         policies=policies,
         public=public,
-        delta_from_data=said.delta is None and not setting.pure,
-        disclosures=(*disclosures, *policies.disclosures),
-        published=published,
+        delta_from_data=noise.delta is None and not setting.pure,
         releases=releases,
         seed=seed,
-        **told,
-        digests=() if public else tuple(list_digests(inputs or {}, policies, ledger)),
+        disclosures=(*disclosures, *policies.disclosures),
     )
+    metadata = collect_metadata(printed, policies, inputs, ledger, public)
     decision = decide(request, share_of(progress, 0.0, 0.8))
     if ledger is not None and not public and decision.epsilon is not None:
         from cellrisk.repeat.accounting.loss import Loss
 
-        spent = describe_budget(ledger, cohort, Loss.of(setting.with_epsilon(decision.epsilon)))
-        decision = replace(decision, request=replace(request, **spent))
-    page = public_page(decision) if public else board_page(find(decision, top, share_of(progress, 0.8, 0.95)))
+        metadata |= describe_budget(ledger, cohort, Loss.of(setting.with_epsilon(decision.epsilon)))
+    record = write_record("release", describe_decided(decision, metadata))
+    if public:
+        name, data = "public.html.j2", collect_public(decision, metadata, published)
+    else:
+        shown = collect_board(decision, metadata, top, share_of(progress, 0.8, 0.95))
+        name, data = "board.html.j2", {**shown, "registry": record}
     document = letterhead.make_report(
-        page,
-        record=write_record(list_fields(decision), "release"),
+        name,
+        data,
+        record=record,
         setting=setting,
         epsilon=decision.epsilon,
         public=public,
@@ -303,11 +280,13 @@ def report(
 
 def check_published(published: PublishedRisk, public: bool, said: Described) -> None:
     """Refuses a published figure where it does not belong: in a report for the board, or beside another release."""
-    from cellrisk.publish.noisy_risk import PublishedRisk
+    from cellrisk.publish.dp_risk import PublishedRisk
 
     require_kind("published", published, PublishedRisk, "make one with publish_risk")
     if not public:
-        raise InvalidInput("a published figure goes with a report for the public", fix="add public=True (--public)")
+        raise InvalidInput(
+            "a published figure goes with a report for the public", fix=f"add {argument('public', True)}"
+        )
     made = published.mechanism
     delta = None if made.pure else made.delta
     if (made.name, made.epsilon, delta, made.neighbours, made.threshold) != tuple(said):
@@ -323,5 +302,5 @@ def check_public_delta(mechanism: str, delta: object) -> None:
     if delta is None and mechanism in MECHANISMS and not MECHANISMS[mechanism].pure:
         raise InvalidInput(
             "a report for the public needs a delta: one that is set from the number of records would tell of it",
-            fix="give delta= (--delta)",
+            fix=f"give {argument('delta')}",
         )

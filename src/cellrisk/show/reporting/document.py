@@ -7,7 +7,9 @@ import contextlib
 import html
 import io
 import os
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
 from importlib import import_module, resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,14 +18,15 @@ from cellrisk.decide.policies import Policies
 from cellrisk.errors import InvalidInput, visible
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.noise.perturbations import Perturbation
-from cellrisk.show.reporting.blocks import Page
+from cellrisk.system.atomic import check_ending, check_writable, write_whole
 from cellrisk.system.checks import require_path
+from cellrisk.system.formatting import CURATOR_NOTE, paragraphs
 from cellrisk.system.results import Result
-from cellrisk.system.templates import as_is, fill_apart, make_environment
-from cellrisk.system.text import CURATOR_NOTE, paragraphs
-from cellrisk.system.writing import check_ending, check_writable, write_whole
+from cellrisk.system.templates import fill_apart, make_environment, to_plain
 
 if TYPE_CHECKING:
+    from jinja2 import Environment
+
     from cellrisk.repeat.together.sets import SetTable
 
 LARGEST_TEMPLATE, LARGEST_LOGO = 1_000_000, 500_000
@@ -166,16 +169,17 @@ class Letterhead:
             own = _read_small(Path(template), "template", LARGEST_TEMPLATE).decode("utf-8", "replace")
         return Letterhead(own, "" if logo is None else read_logo(logo))
 
-    def make_report(self, page: Page, more: str = "", **told: Any) -> Report:
-        """The document of a page; ``more`` is said after the verdict."""
-        page = replace(page, logo=self.logo)
+    def make_report(self, name: str, data: Mapping[str, Any], more: str = "", **known: Any) -> Report:
+        """The document that a template makes of its data; ``more`` follows the verdict in the headline."""
+        data = to_plain({**data, "logo": self.logo})
+        verdict = data["verdict"]
         return Report(
-            html=render(page, self.template),
-            title=page.title,
-            decision=page.decision,
-            verdict=page.verdict.kind,
-            sentence=" ".join(filter(None, [f"{page.verdict.title}.", *page.verdict.texts, more])),
-            **told,
+            html=render(name, data, self.template),
+            title=data["title"],
+            decision=data["decision"],
+            verdict=verdict["kind"],
+            sentence=" ".join(filter(None, [f"{verdict['title']}.", *verdict["texts"], more])),
+            **known,
         )
 
 
@@ -195,13 +199,21 @@ def check_record_path(path: str | os.PathLike[str]) -> Path:
     return check_writable(target)
 
 
-def render(page: Page, template: str | None = None) -> str:
-    """The page as one HTML document, with its style inside; through a house's own template where one is given."""
-    files = resources.files(__package__)
-    own, style = (files.joinpath(name).read_text("utf-8") for name in ("page.html.j2", "style.css"))
-    if template is not None:
-        return fill_apart(template, page=page, style=style)
-    return make_environment().from_string(own).render(page=page, style=as_is(style))
+def render(name: str, data: Mapping[str, Any], template: str | None = None) -> str:
+    """The HTML document that a template of the package makes of data; through a house's own template if one is given.
+
+    A house's own template may extend or include those of the package.
+    """
+    files, environment = _load_templates()
+    return environment.get_template(name).render(data) if template is None else fill_apart(template, files, data)
+
+
+@cache
+def _load_templates() -> tuple[dict[str, str], Environment]:
+    """The package's templates by their names, and an environment that keeps those that it has compiled."""
+    folder = resources.files(__package__).joinpath("templates")
+    files = {file.name: file.read_text("utf-8") for file in folder.iterdir()}
+    return files, make_environment(files)
 
 
 def read_logo(path: str | os.PathLike[str]) -> str:

@@ -12,25 +12,21 @@ from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.noise.mechanisms import DiscreteGaussian
 from cellrisk.publish.releasing.saving import sidecar_of
 from cellrisk.repeat.ledger.entry import Entry, show_on_one_line
-from cellrisk.show.reporting.basis import FORMULAS, NEIGHBOURS, describe_scale, describe_threshold
-from cellrisk.show.reporting.registry import NOT_APPLICABLE, Field, fill_fields, write_record
+from cellrisk.show.reporting.metadata import pick
+from cellrisk.show.reporting.noise import FORMULAS, NEIGHBOURS, describe_scale, describe_threshold
+from cellrisk.show.reporting.registry import write_record
+from cellrisk.system.atomic import refuse_inputs, write_whole
 from cellrisk.system.spreadsheets import write_rows
-from cellrisk.system.writing import refuse_inputs, write_whole
 
 COLUMNS = (
-    *("number", "time", "kind", "cohort", "part_of", "quasi_identifiers", "attribute", "flavour", "epsilon", "delta"),
-    *("rho", "neighbours", "mechanism", "scale", "threshold", "operator", "purpose", "file", "sha256", "bytes"),
+    *("number", "time", "kind", "cohort", "part_of", "quasi_identifiers", "attribute", "dp_definition", "epsilon"),
+    *("delta", "rho", "neighbours", "mechanism", "scale", "threshold", "method", "purpose", "file", "sha256", "bytes"),
     *("clock_behind", "cellrisk", "previous", "digest"),
 )
 VARIANTS = {
     "pure": "Pure DP",
     "approximate": "Approximate DP",
     "concentrated": "Zero-concentrated DP",
-}
-REMARKS = {
-    "basic.publication_date": "the day of the entry; change it where it was another",
-    "dp_variant.unprotected_quantities": "such as labels and cells that were only observed",
-    "implementation.composition": "add the total",
 }
 
 
@@ -74,7 +70,7 @@ def write_registry(entries: Sequence[Entry]) -> str:
     """
     releases = [entry for entry in entries if entry.kind == "release"]
     return "".join(
-        f"---\n{write_record(list_fields(entry, len(releases)), f'release-{entry.number}')}" for entry in releases
+        f"---\n{write_record(f'release-{entry.number}', describe_entry(entry, len(releases)))}" for entry in releases
     )
 
 
@@ -112,35 +108,32 @@ def export_entries(
     return write_whole(target, write_csv(entries, spreadsheet_safe) if chosen == "csv" else FORMS[chosen](entries))
 
 
-def list_fields(entry: Entry, n_releases: int) -> tuple[Field, ...]:
-    """Every field of the registry's template, as far as the ledger knows it."""
+def describe_entry(entry: Entry, n_releases: int) -> dict[str, Any]:
+    """What the ledger knows of the record of a release."""
     loss = entry.loss
     if loss is None:
         raise InvalidInput("only a release has a record in the registry")
     mechanism, by = loss.mechanism, ", ".join(entry.quasi_identifiers)
     what = f"{entry.attribute} by {by}" if entry.attribute and by else entry.attribute or by
-    columns = [*entry.quasi_identifiers, *([entry.attribute] if entry.attribute else [])]
-    rho = mechanism.rho if isinstance(mechanism, DiscreteGaussian) else loss.rho
-    known = {
-        "basic.name": show_on_one_line(f"{what} ({entry.cohort})"),
-        "basic.description": f"Frequency table of {show_on_one_line(what)}",
-        "basic.intended_use": entry.purpose or None,
-        "basic.publication_date": entry.time[:10],
-        "dp_variant.variant_name": VARIANTS[loss.flavour],
-        "dp_variant.data_domain": f"Records with {', '.join(columns)}",
-        "privacy_loss.privacy_unit_details": NEIGHBOURS[loss.neighbours],
-        "privacy_loss.privacy_parameters_details": f"The loss of this release alone: {loss.describe()}",
-        "deployment_model.release_type": "One release" if n_releases == 1 else "Many releases",
-        "implementation.composition": (
+    known: dict[str, Any] = {
+        "name": show_on_one_line(f"{what} ({entry.cohort})"),
+        "description": f"Frequency table of {show_on_one_line(what)}",
+        "intended_use": entry.purpose,
+        "publication_date": entry.time[:10],
+        "variant": VARIANTS[loss.dp_definition],
+        "data_domain": f"Records with {', '.join(filter(None, [by, entry.attribute]))}",
+        "unit_details": NEIGHBOURS[loss.neighbours],
+        **pick(loss, "epsilon delta"),
+        "rho": mechanism.rho if isinstance(mechanism, DiscreteGaussian) else loss.rho,
+        "parameters_details": f"The loss of this release alone: {loss.describe()}",
+        "release_type": "One release" if n_releases == 1 else "Many releases",
+        "composition": (
             f"Release {entry.number} in a ledger; releases on the same people compose sequentially, cohorts that "
             "share nobody in parallel"
         ),
+        "additional": entry.file and f"SHA-256 {entry.file.sha256}",
     }
-    for name, value in (("epsilon", loss.epsilon), ("delta", loss.delta or None), ("rho", rho)):
-        known[f"privacy_loss.privacy_parameters.{name}"] = NOT_APPLICABLE if value is None else repr(value)
     if mechanism is not None:
-        known["implementation.mechanisms"] = f"{FORMULAS[mechanism.name]}; {describe_scale(mechanism)}"
-        known["implementation.post_processing"] = describe_threshold(mechanism.threshold)
-    if entry.file is not None:
-        known["implementation.additional_information"] = f"SHA-256 {entry.file.sha256}"
-    return fill_fields(known, REMARKS)
+        known["mechanisms"] = f"{FORMULAS[mechanism.name]}; {describe_scale(mechanism)}, in counts"
+        known["post_processing"] = describe_threshold(mechanism.threshold)
+    return known

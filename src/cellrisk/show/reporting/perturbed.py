@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
 from cellrisk.counts.table import FrequencyTable
-from cellrisk.decide.limits import NO_CHANCE, NO_EPSILON, Limit, RiskDefinition, describe_limits, read_limits
+from cellrisk.decide.limits import NO_CHANCE, NO_EPSILON, RiskDefinition, read_limits
 from cellrisk.decide.policies import Policies
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.perturbations import Perturbation, read_perturbation
-from cellrisk.risk.explanation import Explanation, explain
-from cellrisk.risk.perturbed import NOT_TOLD, PerturbedAssessment, PerturbedFigures, assess_perturbation
-from cellrisk.risk.perturbed.counts import PerturbedCountsSummary, inspect_perturbation
-from cellrisk.show.reporting import basis, contents, particulars
-from cellrisk.show.reporting.blocks import Bullets, Facts, Page, Section, TableBlock, Verdict, Words, make_table
-from cellrisk.show.reporting.checklist import checklist_section
+from cellrisk.risk.ceilings import say_most
+from cellrisk.risk.perturbed import PerturbedAssessment, PerturbedFigures, assess_perturbation
+from cellrisk.risk.perturbed.counts import inspect_perturbation
 from cellrisk.show.reporting.document import Letterhead, Report
-from cellrisk.show.reporting.phrases import join_names, name_table
-from cellrisk.system.text import CURATOR_NOTE, number_of, of_people, percent, whole_people
+from cellrisk.show.reporting.metadata import (
+    describe_table,
+    draw_table_sizes,
+    explain_cells,
+    make_picture,
+    name_table,
+    pick,
+)
+from cellrisk.show.wording import perturbed_counts
+from cellrisk.show.wording.explanation import KEYS_NOTE
+from cellrisk.show.wording.limits import describe_limits
+from cellrisk.show.wording.perturbed_assessment import NOT_TOLD, say_equal
+from cellrisk.system.formatting import percent
 
 REFUSED = {
     "public": "a statement for the public says which guarantee holds, and a perturbation has none",
@@ -34,8 +41,7 @@ REFUSED = {
 }
 """What a report on a perturbation does not take, and why."""
 ROWS_SHOWN = 13
-"""Counts whose rows are printed."""
-HOLD = "This table alone: overlapping tables can be compared with each other."
+"""Counts whose probabilities are printed, and values of each."""
 
 
 def check_perturbed(given: Mapping[str, bool]) -> None:
@@ -45,33 +51,11 @@ def check_perturbed(given: Mapping[str, bool]) -> None:
             raise InvalidInput(f"a report on a perturbation takes no {name}: {REFUSED[name]}", fix="leave it out")
 
 
-@dataclass(frozen=True, eq=False)
-class PerturbationRequest(particulars.Particulars):
-    """What the caller of a report wants to know, and what is to be printed as it is."""
-
-    table: FrequencyTable
-    perturbation: Perturbation
-    kept_limits: tuple[Limit, ...]
-
-    @property
-    def limits(self) -> str:
-        """The limits in words; empty where none was set."""
-        return " and ".join(describe_limits(self.kept_limits))
-
-    @property
-    def table_name(self) -> str:
-        return name_table(self.table)
-
-    def find_breaches(self) -> tuple[str, ...]:
-        """The limits that are not kept, and those that cannot be judged."""
-        breaches = [limit.breach(self.table.attributes, self.perturbation) for limit in self.kept_limits]
-        return tuple(breach for breach in breaches if breach is not None)
-
-
 def report_perturbation(
     table: FrequencyTable,
     given: str | Perturbation,
     letterhead: Letterhead,
+    metadata: Mapping[str, Any],
     risk: RiskDefinition,
     policies: Policies,
     *,
@@ -80,17 +64,12 @@ def report_perturbation(
     limits: Mapping[str, Any],
     attacker: Mapping[str, Any],
     top: int,
-    **told: Any,
 ) -> Report:
-    """The report on a table that is published with a perturbation; ``told`` is printed as it is."""
+    """The report on a table that is published with a perturbation."""
     made = read_perturbation(given)
-    request = PerturbationRequest(
-        table=table,
-        perturbation=made,
-        kept_limits=policies.join(read_limits(**limits, **attacker, risk=risk), risk),
-        policies=policies,
-        **told,
-    )
+    joined = policies.join(read_limits(**limits, **attacker, risk=risk), risk)
+    breaches = [limit.breach(table.attributes, made) for limit in joined]
+    broken = tuple(breach for breach in breaches if breach is not None)
     assessed = assess_perturbation(
         table,
         made,
@@ -102,12 +81,22 @@ def report_perturbation(
         delta=delta,
         **attacker,
     )
-    words: dict[str, Any] = {"form": risk.form, "weights": risk.weights, "top": top}
-    named = table.sensitive if table.read_cells is not None else ()
-    explanations = [explain(table, perturbation=made, sensitive=name, **words) for name in named]
-    broken = request.find_breaches()
+    required = " and ".join(describe_limits(joined))
+    name = name_table(table)
+    document = {
+        **metadata,
+        "title": metadata["title"] or f"Disclosure review of {name}",
+        "decision": f"Approve publication of the frequency table of {name} with the perturbation {made.name}.",
+        "verdict": _describe_verdict(made.name, required, broken),
+        "limits": required,
+        **_collect(table, assessed, made),
+        "explanations": explain_cells(table, risk, top, perturbation=made),
+        "risk": {"measure": "local"},
+        "keys_note": KEYS_NOTE,
+    }
     return letterhead.make_report(
-        perturbed_page(request, assessed, inspect_perturbation(table, made), explanations, broken),
+        "perturbation.html.j2",
+        document,
         assessed.headline,
         setting=None,
         epsilon=None,
@@ -118,175 +107,67 @@ def report_perturbation(
     )
 
 
-def perturbed_page(
-    request: PerturbationRequest,
-    found: PerturbedAssessment,
-    counts: PerturbedCountsSummary,
-    explanations: Sequence[Explanation],
-    broken: Sequence[str],
-) -> Page:
-    """The document for the review board."""
+def _describe_verdict(name: str, required: str, broken: tuple[str, ...]) -> dict[str, Any]:
+    if broken:
+        texts = [f"Required: {each}." for each in broken]
+        return {"kind": "broken", "title": f"Limits broken: {name}", "texts": texts}
+    if required:
+        title = f"Limits kept: {name} is within every limit"
+        return {"kind": "kept", "title": title, "texts": [f"Required: {required}."]}
+    title = f"For the board to judge: no limit was set for {name}"
+    texts = ["Whether the figures below are acceptable is for the board to decide."]
+    return {"kind": "open", "title": title, "texts": texts}
+
+
+def _collect(table: FrequencyTable, assessed: PerturbedAssessment, made: Perturbation) -> dict[str, Any]:
     from cellrisk.show.pictures import draw_equal_risk
 
-    table = request.table
-    size = f"{number_of(table.n_records, 'record')} in {number_of(table.n_cells, 'cell')}"
-    known = join_names(table.quasi_identifiers)
-    first = found.figures[0]
-    return Page(
-        title=request.title or f"Disclosure review of {request.table_name}",
-        about=(*request.about, ("Table", size)),
-        banner=contents.FOR_THE_BOARD,
-        decision=(
-            f"Approve publication of the frequency table of {request.table_name} with the perturbation "
-            f"{request.perturbation.name}."
-        ),
-        verdict=_verdict(request, broken),
-        front=(
-            Words(tuple(found.headline.split("\n"))),
-            contents.three_figures(
-                (_figures_row(each) for each in found.figures), "Worst case for one record, at most"
-            ),
-            contents.make_picture(draw_equal_risk(found), " ".join(each.sentence() for each in first.equal)),
-            particulars.limit_facts(request.limits, request.policies),
-            particulars.threat_facts(
-                request,
-                f"A person's {known}, that the person is in the table, and the table of probabilities, but no key.",
-                HOLD,
-                "One publication. Several can be averaged, unless each repeats the same perturbation, as cell keys do.",
-                ledger=False,
-            ),
-        ),
-        sections=(
-            _risk_section(found),
-            _counts_section(counts),
-            _equal_section(found),
-            contents.sizes_section(table),
-            contents.people_at_risk_section(explanations, "local"),
-            _basis_section(request),
-            _method_section(request.perturbation),
-            checklist_section(budget=False),
-            particulars.provenance_section(request),
-            Section("notes", "Notes for the curator", (), (Bullets((CURATOR_NOTE, NOT_TOLD)),)),
-        ),
-        sign_off=contents.SIGN_OFF,
-    )
-
-
-def _figures_row(figures: PerturbedFigures) -> Iterator[str]:
-    """The ceiling is one over known counts, and caused may be negative."""
-    a, b = figures.worst_counts
-    yield figures.sensitive
-    yield contents.say_number(figures.caused, figures.caused / figures.records)
-    yield contents.say_number(figures.people.mean, figures.people.mean / figures.records)
-    yield contents.say_sure(figures.certainty)
-    yield f"{figures.worst_case} (coin toss: 50%), at worst if {a:,} and {b:,} others have them"
-
-
-def _verdict(request: PerturbationRequest, broken: Sequence[str]) -> Verdict:
-    name = request.perturbation.name
-    if broken:
-        return Verdict("broken", f"Limits broken: {name}", tuple(f"Required: {each}." for each in broken))
-    if request.limits:
-        return Verdict("kept", f"Limits kept: {name} is within every limit", (f"Required: {request.limits}.",))
-    title = f"For the board to judge: no limit was set for {name}"
-    return Verdict("open", title, ("Whether the figures below are acceptable is for the board to decide.",))
-
-
-def _risk_section(found: PerturbedAssessment) -> Section:
-    people = make_table(
-        "Share of people whose value is read off the table correctly",
-        found.figures,
-        {
-            "Sensitive attribute": lambda each: each.sensitive,
-            "Before: raw table": lambda each: percent(each.raw_share),
-            "After": lambda each: percent(each.people.mean / each.records),
-            "People exposed on average": lambda each: of_people(each.people.mean, each.records),
-            "95% interval": lambda each: f"{each.people.low:,} to {each.people.high:,}",
+    first = [say_equal(each) for each in assessed.figures[0].equal]
+    return {
+        "table": describe_table(table),
+        "headline": assessed.headline.split("\n"),
+        "figures": [_describe_figures(each) for each in assessed.figures],
+        "risks": assessed.risks,
+        "counts": [
+            {**pick(each, "sensitive classes"), "sentence": perturbed_counts.sentence(each, made.name)}
+            for each in inspect_perturbation(table, made).attributes
+        ],
+        "equal": [
+            {**pick(each, "by figure distance mechanism_distance"), "sensitive": figures.sensitive}
+            | {"sentence": say_equal(each), "epsilons": ", ".join(f"{low:g} to {high:g}" for low, high in each.ranges)}
+            for figures in assessed.figures
+            for each in figures.equal
+        ],
+        "perturbation": {"description": made.describe(), "probabilities": _list_probabilities(made)},
+        "pictures": {
+            "equal": make_picture(draw_equal_risk(assessed), " ".join(first)),
+            "sizes": draw_table_sizes(table),
         },
-    )
-    rows = tuple(
-        (row.sensitive, row.measure.replace("_", " "), row.form, row.weights or "-", percent(row.risk))
-        for row in found.risks
-    )
-    header = ("Sensitive attribute", "Measure", "Form", "Weights", "Risk")
-    risks = TableBlock("Risks by the homogeneity attack", header, rows, texts=(0, 1, 2, 3))
-    return Section("risk", "Risk before and after", (), (people, risks))
+        "not_told": NOT_TOLD,
+    }
 
 
-def _counts_section(counts: PerturbedCountsSummary) -> Section:
-    blocks = tuple(
-        make_table(
-            f"What becomes of counts of {each.sensitive}, on average",
-            each.classes,
-            {
-                "Counts of": lambda row: row.size,
-                "There are": lambda row: f"{row.counts:,}",
-                "Unchanged": lambda row: f"{row.unchanged:,.1f}",
-                "As 0, or not at all": lambda row: f"{row.hidden:,.1f}",
-                "As another": lambda row: f"{row.moved:,.1f}",
-                "Published": lambda row: f"{row.after:,.1f}",
-            },
-            texts=(),
-        )
-        for each in counts.attributes
-    )
-    lead = tuple(each.sentence(counts.perturbation.name) for each in counts.attributes)
-    return Section("counts", "What becomes of the counts", lead, blocks)
+def _describe_figures(figures: PerturbedFigures) -> dict[str, Any]:
+    """The worst case is one over known counts, and ``people``, those because of their own record, may be negative."""
+    a, b = figures.worst_counts
+    return {
+        **pick(figures, "sensitive records raw_share"),
+        "people": figures.caused,
+        "low": None,
+        "high": None,
+        "exposed": figures.people.mean,
+        "exposed_interval": (figures.people.low, figures.people.high),
+        "sure": figures.certainty[-1:],
+        "worst_case": f"{say_most(figures.ceiling)}% (coin toss: 50%), at worst if {a:,} and {b:,} others have them",
+    }
 
 
-def _equal_section(found: PerturbedAssessment) -> Section:
-    every = [(figures.sensitive, each) for figures in found.figures for each in figures.equal]
-    rows = tuple(
-        (
-            name,
-            "because of their own record" if each.by == "caused" else "to an attacker who is sure",
-            whole_people(each.figure),
-            ", ".join(f"{low:g} to {high:g}" for low, high in each.ranges) or "none",
-            percent(each.distance),
-            "-" if each.mechanism_distance is None else percent(each.mechanism_distance),
-        )
-        for name, each in every
-    )
-    distances = ("Distance of the perturbation", "Distance of the noise at the largest")
-    header = ("Sensitive attribute", "People given away", "Number", "Epsilons with no more risk", *distances)
-    table = TableBlock("At equal risk", header, rows, texts=(0, 1, 3))
-    how = (
-        "How far a published table lies from the true one: half the expected sum of the differences of counts, over "
-        "the cells that hold people, as a share of the records."
-    )
-    lead = tuple(each.sentence() for _, each in every)
-    return Section("equal", "At equal risk: what differential privacy would cost", lead, (table, Words((how,))))
-
-
-def _basis_section(request: PerturbationRequest) -> Section:
-    table = request.table
-    facts = (
-        ("Guarantee", "None: a perturbation states no epsilon. The figures hold for this table."),
-        ("Perturbation", "What each count is published as does not depend on any other count."),
-        ("Missing values", basis.describe_missing(table, False)),
-        ("Other values", basis.describe_outside(table, False)),
-    )
-    untold = [line for line in basis.NOT_COVERED if "noise" not in line and "privacy loss" not in line]
-    untold.append("Several tables about the same people, which can undo a perturbation.")
-    blocks = (
-        Facts(facts),
-        *basis.describe_domains(table, False),
-        particulars.preparation_block(request.preparation),
-        Bullets(tuple(untold), "Not covered by the figures"),
-    )
-    return Section("assumptions", "Assumptions", (basis.ATTACK,), blocks)
-
-
-def _method_section(perturbation: Perturbation) -> Section:
-    counts = range(min(perturbation.last + perturbation.period + 1, ROWS_SHOWN))
+def _list_probabilities(made: Perturbation) -> list[dict[str, Any]]:
+    """What the smallest counts are published as, and how often."""
     rows = []
-    for count in counts:
-        row = zip(*(part.tolist() for part in perturbation.row(count)), strict=True)
-        told = [f"{value:,} ({percent(chance)})" for value, chance in row]
-        rows.append((f"{count:,}", ", ".join(told[:ROWS_SHOWN]) + (", ..." if len(told) > ROWS_SHOWN else "")))
-    header = ("Count", "Published as, and how often")
-    blocks = (
-        TableBlock("What counts are published as", header, tuple(rows), texts=(1,)),
-        basis.versions_table(),
-    )
-    return Section("mechanism", "Perturbation and versions", (f"{perturbation.describe()}.",), blocks)
+    for count in range(min(made.last + made.period + 1, ROWS_SHOWN)):
+        outcomes = zip(*(part.tolist() for part in made.row(count)), strict=True)
+        texts = [f"{value:,} ({percent(probability)})" for value, probability in outcomes]
+        more = ", ..." if len(texts) > ROWS_SHOWN else ""
+        rows.append({"count": count, "outcomes": ", ".join(texts[:ROWS_SHOWN]) + more})
+    return rows

@@ -1,31 +1,45 @@
-"""The report on a set of tables, for a board or for the public."""
+"""The report on a set of tables: the data of set.html.j2 for a board, and of set_public.html.j2 for the public."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from cellrisk.decide.limits import Limit
 from cellrisk.decide.policies import Policies
 from cellrisk.decide.policy import Policy
 from cellrisk.errors import InvalidInput
+from cellrisk.noise.precision import find_precision
 from cellrisk.repeat.together.costs import find_cost, try_ceiling
-from cellrisk.repeat.together.releasing import plan_entry
+from cellrisk.repeat.together.releasing import plan_loss
 from cellrisk.repeat.together.sets import SetTable, find_together
 from cellrisk.repeat.together.split_result import Split
 from cellrisk.repeat.together.together_result import TogetherAssessment
+from cellrisk.risk.ceilings import Ceiling
 from cellrisk.show.reporting.document import Letterhead, Report
-from cellrisk.show.reporting.particulars import describe_budget, list_digests
+from cellrisk.show.reporting.metadata import collect_metadata, describe_budget, make_picture, pick
+from cellrisk.show.reporting.noise import (
+    FORMULAS,
+    NEIGHBOURS,
+    RELEASABLE,
+    describe_guarantee,
+    describe_scale,
+    describe_threshold,
+    describe_use,
+)
 from cellrisk.show.reporting.registry import write_record
-from cellrisk.show.reporting.set_page import list_set_fields, set_page
-from cellrisk.show.reporting.set_request import SetRequest
-from cellrisk.show.reporting.set_statement import set_statement
+from cellrisk.show.reporting.set_request import KEPT, NOT_JUDGED, SetRequest, name_set_table
+from cellrisk.show.wording.limits import CHECKED
+from cellrisk.show.wording.together import SAYS
+from cellrisk.system.formatting import claim, join_names
 from cellrisk.system.progress import Progress
 
 if TYPE_CHECKING:
     from cellrisk.repeat.ledger import Ledger
+
+MOST_ON_FRONT = 7
+"""Tables that the first page shows one by one, and draws; of more, those that give away most by themselves."""
 
 
 def report_set(
@@ -45,12 +59,12 @@ def report_set(
     logo: str | os.PathLike[str] | None = None,
     policy: Policy | Policies | None = None,
     progress: Progress | None = None,
-    **told: Any,
+    **given: Any,
 ) -> Report:
-    """What a board needs to see of a set, or what the public may be told of it.
+    """What a board needs to see of a set, or what the public may know of it.
 
-    ``found`` is what was assessed; the public needs none where no limit is set, and then no record is read. ``told``
-    is printed as it is.
+    ``found`` is what was assessed; the public needs none if no limit is set, and then no record is read. ``given`` is
+    printed as it is: title, organisation, source, preparation, audience, date and command.
     """
     policies = Policies.in_force(policy)
     if found is None and not public:
@@ -62,23 +76,29 @@ def report_set(
         sensitive=sensitive,
         tables=tuple(tables),
         cost=find_cost(mechanisms, together),
-        ceiling=ceiling,
         found=found,
         limits=limits,
+        policies=policies,
         split=split,
         declared=None if declared is None else frozenset(declared),
-        disclosures=(*disclosures, *policies.disclosures),
-        policies=policies,
-        digests=() if public else tuple(list_digests(inputs or {}, policies, ledger)),
-        **told,
     )
+    printed = dict.fromkeys(("title", "organisation", "source", "audience", "date", "command"))
+    printed |= {**given, "preparation": [*request.bins, *given.get("preparation", ())]}
+    data = collect_metadata(printed, policies, inputs, ledger, public)
     if ledger is not None and not public:
-        request = replace(request, **describe_budget(ledger, cohort, _find_loss(request)))
-    page = set_statement(request) if public or found is None else set_page(request, found)
+        data |= describe_budget(ledger, cohort, _find_loss(request))
+    record = write_record("release", _describe_record(request, data))
+    data |= _collect(request, data)
+    if public or found is None:
+        data |= _collect_public(request, ceiling, [*disclosures, *policies.disclosures])
+    else:
+        data |= _collect_board(request, found, ceiling)
+        data["registry"] = record
     document = letterhead.make_report(
-        page,
+        "set_public.html.j2" if public or found is None else "set.html.j2",
+        data,
         "" if public or found is None else found.headline,
-        record=write_record(list_set_fields(request, public), "release"),
+        record=record,
         setting=None,
         epsilon=request.cost.epsilon,
         public=public,
@@ -92,8 +112,177 @@ def report_set(
 
 
 def _find_loss(request: SetRequest) -> Any:
-    """What a ledger would book for the set, or why it would not."""
+    """What a ledger would record for the set, or why it would not."""
     try:
-        return plan_entry(request.tables, request.sensitive)["loss"]
+        return plan_loss(request.tables, request.sensitive)
     except InvalidInput as refusal:
         return str(refusal)
+
+
+def _collect(request: SetRequest, metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """What follows from the tables that were asked for and from their noise: anybody may see it."""
+    mechanisms = dict.fromkeys(table.mechanism.name for table in request.tables)
+    document = "Privacy statement for" if metadata["public"] else "Disclosure review of"
+    return {
+        "title": metadata["title"] or f"{document} {request.set_name}",
+        "sensitive": request.sensitive,
+        "quasi_identifiers": request.quasi_identifiers,
+        "tables": [_describe_table(table) for table in request.tables],
+        "formulas": [(name, FORMULAS[name]) for name in mechanisms],
+        "releasable": all(name in RELEASABLE for name in mechanisms),
+        "neighbours_meaning": NEIGHBOURS[request.tables[0].mechanism.neighbours],
+        "rounding": _list_rounding(request),
+        "observed": None if request.declared is None else request.observed,
+        "cost": pick(request.cost, "epsilon delta apart headline method"),
+        "limits": request.describe_limits(),
+    }
+
+
+def _describe_table(table: SetTable) -> dict[str, Any]:
+    mechanism = table.mechanism
+    return {
+        "name": name_set_table(table),
+        "number": table.number,
+        "mechanism": mechanism.name,
+        **pick(mechanism, "epsilon delta pure"),
+        "scale": describe_scale(mechanism),
+        **pick(find_precision(mechanism), "sd within at_zero"),
+    }
+
+
+def _list_rounding(request: SetRequest) -> list[str]:
+    return list(dict.fromkeys(describe_threshold(table.mechanism.threshold) for table in request.tables))
+
+
+def _describe_decision(request: SetRequest, verb: str) -> str:
+    """What is asked: which tables, with which noise, at which epsilon in all."""
+    mechanisms = {table.mechanism.name for table in request.tables}
+    noise = f"{next(iter(mechanisms))} noise" if len(mechanisms) == 1 else "noise of their own"
+    if len(request.tables) == 1:
+        return f"{verb} {request.set_name}, with {noise}, at {request.epsilon}."
+    return f"{verb} {request.set_name} about the same people, each with {noise}, at {request.epsilon} in all."
+
+
+def _collect_public(request: SetRequest, ceiling: Ceiling | None, disclosures: list[str]) -> dict[str, Any]:
+    """What the public sees beside the tables and their noise."""
+    limits, mechanisms = request.describe_limits(), [table.mechanism for table in request.tables]
+    required = f"Required was {limits}." if limits else "No limit on a risk was set."
+    verdict = {"kind": "kept" if request.limited else "open", "texts": [required]}
+    verdict |= {"title": f"Published at {request.epsilon} in all"}
+    verb = "Published:"
+    if request.find_breaches():
+        verdict = {"kind": "broken", "title": "Not published: a limit is not kept", "texts": [required]}
+        verb = "Not published, because a limit is not kept:"
+    covered = not (request.limited or disclosures or request.observed)
+    return {
+        "decision": _describe_decision(request, verb),
+        "verdict": verdict,
+        "guarantee": describe_guarantee(
+            request.cost, len(mechanisms), mechanisms[0].neighbours, ceiling, covered=covered
+        ),
+        "use": describe_use(max(mechanisms, key=lambda each: each.scale)),
+        "notes": [*([CHECKED] if request.limited else []), *disclosures],
+    }
+
+
+def _collect_board(request: SetRequest, found: TogetherAssessment, ceiling: Ceiling | None) -> dict[str, Any]:
+    """What the board sees: the figures of the whole beside each table, and what each table adds."""
+    from cellrisk.show.pictures import draw_together
+
+    count, most, largest = len(found.tables), found.adds_most, found.largest
+    by_caused = sorted(found.tables, key=lambda each: -each.alone.caused)
+    on_front = by_caused[: MOST_ON_FRONT if count <= MOST_ON_FRONT else MOST_ON_FRONT - 1] if count > 1 else []
+    growth = f"How what is given away grows as tables are added. {found.headline}"
+    tables = [
+        {
+            **_describe_table(each.table),
+            **pick(each, "records cells alone without"),
+            "worst_case": _describe_worst_case(each.ceiling),
+            "shown": each in on_front,
+            **_describe_growth(found, place),
+        }
+        for place, each in enumerate(found.tables)
+    ]
+    return {
+        "decision": _describe_decision(request, "Approve publication of"),
+        "verdict": _describe_verdict(request),
+        **pick(found, "records headline rules certain certain_unknown statements"),
+        "meanings": SAYS,
+        "worst_case": _describe_worst_case(ceiling),
+        "tables": tables,
+        "n_not_shown": count - len(on_front) if count > 1 else 0,
+        "growth": make_picture(draw_together(found), growth) if count > 1 else None,
+        "judged": request.judge(),
+        "adds_most": most and {**pick(most.table, "number title"), "without": most.without},
+        "largest": [f"{number}" for number in largest] if len(largest) < count else [],
+        "largest_caused": found.collections[largest].caused,
+        "coarser": [{"table": each.table.title, **pick(each, "column caused right")} for each in found.coarser],
+        "differences": [
+            {"outer": each.outer.number, "inner": each.inner.number}
+            | pick(each, "headline people in_outer in_difference caused either")
+            for each in found.differences
+        ],
+        "refinement": found.refinement and pick(found.refinement, "headline rules"),
+        "split": request.split
+        and {
+            **pick(request.split, "headline unit total slack ways"),
+            "columns": [f"Table {table.number}" for table in request.split.tables],
+        },
+    }
+
+
+def _describe_verdict(request: SetRequest) -> dict[str, Any]:
+    judged, required = request.judge(), request.describe_limits()
+    if request.find_breaches():
+        lost = [each for each in judged if each["state"] != KEPT]
+        count = "the limit" if len(judged) == 1 else f"{len(lost)} of {len(judged)} limits"
+        unknown = "; of these, some cannot be judged" if any(each["state"] == NOT_JUDGED for each in lost) else ""
+        text = f"Not kept{unknown}: {'; '.join(dict.fromkeys(each['limit'] for each in lost))}."
+        return {"kind": "broken", "title": f"Limits broken: the set does not keep {count}", "texts": [text]}
+    if request.limited:
+        text = f"Required: {required}." if required else "The policy sets no limit that a set could break."
+        return {"kind": "kept", "title": "Limits kept: the set is within every limit", "texts": [text]}
+    text = "Whether the figures below are acceptable is for the board to decide."
+    return {"kind": "open", "title": "For the board to judge: no limit was set for the set", "texts": [text]}
+
+
+def _describe_worst_case(found: Ceiling | None) -> str:
+    return "not known" if found is None else found.points
+
+
+def _describe_growth(found: TogetherAssessment, place: int) -> dict[str, Any]:
+    """The set up to a table, and what this table adds to those above it; None if that was not computed."""
+    so_far = found.collections.get(tuple(range(1, place + 2)))
+    before = found.collections.get(tuple(range(1, place + 1)))
+    if so_far is None or (place and before is None):
+        return {"so_far": so_far, "adds": None}
+    adds = {
+        name: getattr(so_far, name) - (0.0 if before is None else getattr(before, name)) for name in ("caused", "right")
+    }
+    return {"so_far": so_far, "adds": adds}
+
+
+def _describe_record(request: SetRequest, metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """What a report on a set knows of its record in the registry."""
+    cost, tables, found = request.cost, request.tables, request.found
+    formulas = "; ".join(FORMULAS[name] for name in dict.fromkeys(table.mechanism.name for table in tables))
+    scales = "; ".join(f"table {name_set_table(each)}: {describe_scale(each.mechanism)}, in counts" for each in tables)
+    limits, prepared = request.describe_limits(), "; ".join(metadata["preparation"])
+    steps = [f"Preparation: {prepared}"] if prepared else []
+    steps += ["Risks were assessed on the raw data before the release"] if found is not None else []
+    return {
+        "name": metadata["title"] or f"{request.set_name} about the same people",
+        "curator": metadata["organisation"],
+        "description": "; ".join(f"Table {name_set_table(each)}" for each in tables),
+        "variant": "Approximate DP" if cost.delta else "Pure DP",
+        "data_domain": f"Records with {join_names(request.quasi_identifiers)}, {request.sensitive}",
+        "unit_details": NEIGHBOURS[tables[0].mechanism.neighbours],
+        "n_units": None if metadata["public"] or found is None else f"{found.records:,}",
+        "epsilon": float(f"{cost.epsilon:.12g}"),
+        "delta": float(claim(cost.delta)),
+        "parameters_details": f"Given beforehand; checked for {limits}" if limits else "Given beforehand",
+        "preparation": ". ".join(steps),
+        "mechanisms": f"{formulas}. Scales: {scales}",
+        "composition": cost.headline,
+        "post_processing": " ".join(_list_rounding(request)),
+    }

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from cellrisk.decide.limits import CausedMetric, Limit
-from cellrisk.decide.policies import Obeyed
+from cellrisk.decide.limits import Limit
+from cellrisk.decide.policies import Policies
+from cellrisk.decide.policy import Policy
 from cellrisk.errors import InvalidInput
 from cellrisk.repeat.together.costs import Cost
 from cellrisk.repeat.together.judging import (
@@ -20,10 +21,7 @@ from cellrisk.repeat.together.judging import (
 from cellrisk.repeat.together.sets import SetTable
 from cellrisk.repeat.together.split_result import Split
 from cellrisk.repeat.together.together_result import TogetherAssessment
-from cellrisk.risk.ceilings import Ceiling
-from cellrisk.show.reporting.particulars import Particulars
-from cellrisk.show.reporting.phrases import join_names
-from cellrisk.system.text import claim, number_of
+from cellrisk.system.formatting import claim, join_names, number_of
 
 OWN_NOISE, BY_ELIMINATION = "each table of a set brings its own", "a set is judged by elimination"
 ONE_TABLE = "a figure that may be published is about one table"
@@ -49,35 +47,22 @@ def check_set(given: Mapping[str, bool]) -> None:
             raise InvalidInput(f"a report on a set of tables takes no {name}: {reason}", fix="leave it out")
 
 
-@dataclass(frozen=True)
-class JudgedLimit:
-    """One limit, who set it, what the set has, and whether it is kept."""
-
-    limit: str
-    by: str
-    figure: str
-    state: str
-    """kept, broken, or cannot be judged."""
-
-
 @dataclass(frozen=True, eq=False)
-class SetRequest(Particulars):
-    """What the caller of a report on a set wants to know, and what is to be printed as it is."""
+class SetRequest:
+    """What a report on a set is about, and the limits that it has to keep."""
 
     sensitive: str
     tables: tuple[SetTable, ...]
     cost: Cost
-    ceiling: Ceiling | None
     found: TogetherAssessment | None
-    """None where the public is told of a set that no limit is on: no record is read then."""
-    limits: tuple[Limit, ...] = ()
+    """None if the public is told of a set that no limit is on: no record is read then."""
+    limits: tuple[Limit, ...]
     """Those that were asked for, beside the policies'."""
-    split: Split | None = None
-    """Other ways to share the total among the tables, where they were asked for."""
-    declared: frozenset[str] | None = None
-    """Columns whose values were declared; None where that is not known."""
-    disclosures: tuple[str, ...] = ()
-    """What else was taken from the raw data, a sentence each, for the public."""
+    policies: Policies
+    split: Split | None
+    """Other ways to share the total among the tables, if they were asked for."""
+    declared: frozenset[str] | None
+    """Columns whose values were declared; None if that is not known."""
 
     def __post_init__(self) -> None:
         found = self.found
@@ -107,9 +92,15 @@ class SetRequest(Particulars):
         return f"{number_of(len(self.tables), 'table')} of {self.sensitive}"
 
     @property
-    def columns(self) -> str:
-        """The quasi-identifiers of all tables, as a sentence has them."""
-        return join_names(list(dict.fromkeys(name for table in self.tables for name in table.quasi_identifiers)))
+    def quasi_identifiers(self) -> list[str]:
+        """Those of all tables, each once."""
+        return list(dict.fromkeys(name for table in self.tables for name in table.quasi_identifiers))
+
+    @property
+    def observed(self) -> list[str]:
+        """The columns whose values were not declared; all of them if that is not known."""
+        declared = self.declared or ()
+        return [name for name in dict.fromkeys((self.sensitive, *self.quasi_identifiers)) if name not in declared]
 
     @property
     def epsilon(self) -> str:
@@ -118,14 +109,14 @@ class SetRequest(Particulars):
         return f"epsilon {self.cost.epsilon:.12g}{delta}"
 
     @property
-    def steps(self) -> tuple[str, ...]:
-        """What was done to the data beforehand: the bins of the tables, and what was stated."""
+    def bins(self) -> list[str]:
+        """The bins of the tables, as preparation of the data."""
         told: dict[str, None] = {}
         for table in self.tables:
             for column, given in table.bins.items():
                 edges = given if isinstance(given, list | tuple) else (given,)
                 told[f"{column} in bins: {'/'.join(f'{edge:.15g}' for edge in edges)}"] = None
-        return (*told, *self.preparation)
+        return list(told)
 
     def find_breaches(self) -> tuple[str, ...]:
         """The limits that the set breaks, and those that cannot be judged."""
@@ -134,47 +125,49 @@ class SetRequest(Particulars):
         own = find_breaches(self.found, self.limits)
         return (*own, *find_policy_breaches(self.found, self.policies))
 
-    def judge(self) -> tuple[JudgedLimit, ...]:
-        """Every limit, with what the set has: those that were asked for, then the policies'."""
+    def judge(self) -> list[dict[str, str]]:
+        """Every limit, who set it, what the set has, and whether it is kept: those asked for, then the policies'."""
         if self.found is None:
-            return ()
+            return []
         judged = [*_judge_all(self.found, self.limits, ASKED)]
-        for each in self.policies.obeyed:
-            judged += _judge_policy(self.found, each)
-        return tuple(judged)
+        for policy in self.policies.obeyed:
+            judged += _judge_policy(self.found, policy)
+        return judged
 
     def describe_limits(self) -> str:
-        """The limits in words, once each; empty where none was set."""
-        return " and ".join(dict.fromkeys(each.limit for each in self.judge()))
+        """The limits in words, once each; empty if none was set."""
+        return " and ".join(dict.fromkeys(each["limit"] for each in self.judge()))
 
 
 def name_set_table(table: SetTable) -> str:
-    """A table by its number, its name where it has one, its columns and its people."""
-    told = table.describe()
-    return f"{table.number}: {told}" if table.name is None else f"{table.number}: {table.name} ({told})"
+    """A table by its number, its name if it has one, its columns and its people."""
+    described = table.describe()
+    return f"{table.number}: {described}" if table.name is None else f"{table.number}: {table.name} ({described})"
 
 
-def _judge_policy(found: TogetherAssessment, each: Obeyed) -> Iterator[JudgedLimit]:
-    policy = each.policy
-    file = "a policy given in Python" if each.file is None else each.file
+def _judge(limit: str, by: str, figure: str, state: str) -> dict[str, str]:
+    return {"limit": limit, "by": by, "figure": figure, "state": state}
+
+
+def _judge_policy(found: TogetherAssessment, policy: Policy) -> Iterator[dict[str, str]]:
+    file = "a policy given in Python" if policy.file is None else policy.file.name
     named = ", ".join(filter(None, (file, policy.origin)))
     for limit in policy.limits:
         if not is_of_sets(limit):
-            risk = f"a set of tables has no {policy.measure} risk"
-            yield JudgedLimit(limit.describe(), named, risk, NOT_JUDGED)
+            yield _judge(limit.describe(), named, f"a set of tables has no {policy.measure} risk", NOT_JUDGED)
     yield from _judge_all(found, [limit for limit in policy.limits if is_of_sets(limit)], named)
     most = policy.largest_delta(found.records)
     if most is not None:
         state = BROKEN if found.cost.delta > most else KEPT
-        yield JudgedLimit(f"a delta of at most {most:g}", named, f"delta is {claim(found.cost.delta)}", state)
+        yield _judge(f"a delta of at most {most:g}", named, f"delta is {claim(found.cost.delta)}", state)
 
 
-def _judge_all(found: TogetherAssessment, limits: Sequence[Limit], by: str) -> Iterator[JudgedLimit]:
+def _judge_all(found: TogetherAssessment, limits: Sequence[Limit], by: str) -> Iterator[dict[str, str]]:
     for limit in limits:
         broken, figure = [*find_breaches(found, [limit])], find_figure(found, limit)
         if figure is None:
-            yield JudgedLimit(limit.describe(), by, broken[0].partition("; ")[2], NOT_JUDGED)
+            yield _judge(limit.describe(), by, broken[0].partition("; ")[2], NOT_JUDGED)
             continue
         some = f" (by tables {join_names([f'{number}' for number in found.largest])} alone)"
-        more = some if isinstance(limit.metric, CausedMetric) and len(found.largest) < len(found.tables) else ""
-        yield JudgedLimit(name_limit(limit), by, f"{limit.say(figure)}{more}", BROKEN if broken else KEPT)
+        more = some if limit.name == "max_caused" and len(found.largest) < len(found.tables) else ""
+        yield _judge(name_limit(limit), by, f"{limit.say(figure)}{more}", BROKEN if broken else KEPT)

@@ -8,19 +8,13 @@ from dataclasses import replace
 from itertools import pairwise
 
 from cellrisk.decide.choosing import Choice, Option
-from cellrisk.decide.limits import (
-    SMALLEST_EPSILON,
-    EpsilonMetric,
-    Limit,
-    RiskMetric,
-    describe_limits,
-    say_again,
-    say_largest,
-)
+from cellrisk.decide.limits import SMALLEST_EPSILON, Limit
 from cellrisk.decide.search import Intervals
+from cellrisk.decide.tradeoff import TradeOff, TvdLimit
 from cellrisk.noise.mechanisms import Mechanism
-from cellrisk.risk.figures import say_tables
-from cellrisk.system.text import (
+from cellrisk.show.wording.figures import say_tables, sentence
+from cellrisk.show.wording.limits import ABOUT, aim, describe, describe_limits, say, say_again, say_largest
+from cellrisk.system.formatting import (
     CURATOR_NOTE,
     aligned,
     as_given,
@@ -38,6 +32,10 @@ INSTEAD = (
     "limit the people given away because of their own record instead (max-caused), which leaves chance out and allows "
     "every smaller epsilon too"
 )
+CHOICE_NOTE = (
+    "Choosing epsilon from the data is itself a disclosure: account for it, or choose on public data of the same kind."
+)
+WITHOUT_DATA = "The epsilon follows from limits on the guarantee alone: that choice discloses nothing about the data."
 BIND = (
     "to choose an epsilon, set a limit that binds, such as a ceiling of 0.75 or an epsilon of at most 1, or choose it "
     "by other standards"
@@ -54,10 +52,10 @@ def headline(choice: Choice) -> str:
         return f"For {choice.wanted} with {noise}, {first.why}."
     largest = name_largest(choice, f"keeps {_aim(choice)}")
     if first.given:
-        kept = "; ".join(list_limits(choice, [each for each in choice.kept_limits if not _on_epsilon(each)]))
+        kept = "; ".join(list_limits(choice, [each for each in choice.kept_limits if each.name != "max_epsilon"]))
         largest = f"the largest epsilon allowed{f', and it keeps the other limits: {kept}' if kept else ''}"
     answer = f"With {noise}, {as_given(first.shown)} is {largest}."
-    if not choice.on_risks:
+    if not choice.on_first_risk:
         return answer
     people = "; ".join(
         f"{attribute.name}: {exposed.describe()} of {number_of(choice.table.n_records, 'person')} exposed"
@@ -72,7 +70,7 @@ def paragraphs(choice: Choice) -> list[str]:
     parts = [] if choice.epsilon is None and not choice.options[1:] else [make_sentence(choice.why)]
     for figures, limits in zip(choice.figures, choice.measured.people.limits(first.mechanism), strict=False):
         shown = first.mechanism.with_epsilon(first.shown or 0.0)  # as in the headline
-        parts.append(replace(figures, mechanism=shown).sentence(limits.chance))
+        parts.append(sentence(replace(figures, mechanism=shown), limits.chance))
     if len(choice.options) > 1:
         rows = [[option.mechanism.describe(), *_show_numbers(option)] for option in choice.options]
         parts.append(aligned(["mechanism", "largest epsilon", "risk"], rows))
@@ -99,14 +97,25 @@ def paragraphs(choice: Choice) -> list[str]:
 
 def list_limits(choice: Choice, limits: Sequence[Limit] | None = None) -> list[str]:
     """The limits in words, or some of them, and that on the TVD."""
-    tvd = [] if choice.trade_off is None else [choice.trade_off.limit.describe()]
+    tvd = [] if choice.trade_off is None else [say_tvd_limit(choice.trade_off.limit)]
     return describe_limits(choice.kept_limits if limits is None else limits) + tvd
+
+
+def say_tvd_limit(limit: TvdLimit) -> str:
+    return f"a TVD of at most {as_given(limit.max_tvd)}"
+
+
+def say_least(trade_off: TradeOff) -> str:
+    """The smallest epsilon whose TVD is within its limit, after "epsilon"."""
+    if trade_off.least_epsilon is None:
+        return f"more than {trade_off.epsilon[-1]:g} (its TVD is still {trade_off.tvd[-1]:.3g})"
+    return f"at least {show_up(trade_off.least_epsilon)}"
 
 
 def name_largest(choice: Choice, keeps: str) -> str:
     """What the epsilon is; ``keeps`` is the limits with a verb."""
-    wavy = [each.about for each in choice.kept_limits if each.uses_data and each.metric.every_smaller]
-    others = bool(choice.on_risks) or choice.trade_off is not None
+    wavy = [ABOUT[each.name] for each in choice.kept_limits if each.uses_data and each.metric.kind.every_smaller]
+    others = bool(choice.on_first_risk) or choice.trade_off is not None
     return say_largest(wavy, keeps, others, choice.options[0].searched[0])
 
 
@@ -114,12 +123,8 @@ def _aim(choice: Choice) -> str:
     """The limits in words, after "keeps"."""
     limits = choice.kept_limits
     if choice.trade_off is None and (len(limits) == 1 or limits == choice.on_first_risk):
-        return " and ".join(each.aim() for each in limits)
+        return " and ".join(map(aim, limits))
     return f"every limit ({'; '.join(list_limits(choice))})"
-
-
-def _on_epsilon(limit: Limit) -> bool:
-    return isinstance(limit.metric, EpsilonMetric)
 
 
 def _show_numbers(option: Option) -> list[str]:
@@ -146,7 +151,9 @@ def why(option: Option) -> str:
 def _explain_largest(option: Option) -> str:
     reason = f"the limits allow epsilon {show_spans(option.admissible)}"
     end = option.admissible[-1][1]
-    binding = [each.limit.about for each in option.kept if each.limit.metric.every_smaller and each.largest == end]
+    binding = [
+        ABOUT[each.limit.name] for each in option.kept if each.limit.metric.kind.every_smaller and each.largest == end
+    ]
     if binding and len(option.kept) > 1:
         reason += f", where the limit on {' and '.join(binding)} binds"
     return "; ".join([reason, *_explain_gaps(option)])
@@ -161,13 +168,13 @@ def _explain_open(option: Option) -> str:
     kept = " and ".join(describe_limits([each.limit for each in option.kept]))
     reasons = [f"{start} {show_down(high)}, the end of {ends}, gives {kept}{raw}", *gaps]
     if option.trade_off is not None and option.admissible[0][0] > option.searched[0]:
-        reasons.append(f"the limit on the TVD asks for {option.trade_off.describe_least()}")
+        reasons.append(f"the limit on the TVD asks for {say_least(option.trade_off)}")
     return "; ".join([*reasons, BIND])
 
 
 def _on_risks(option: Option) -> list[Intervals]:
     """Where each limit on a risk is kept."""
-    return [each.intervals for each in option.kept if isinstance(each.limit.metric, RiskMetric)]
+    return [each.intervals for each in option.kept if each.limit.risk is not None]
 
 
 def _explain_gaps(option: Option) -> list[str]:
@@ -193,24 +200,25 @@ def _explain_none(option: Option) -> str:
     if option.within_limits and option.trade_off is not None:
         return (
             f"the other limits allow epsilon up to {show_down(option.within_limits[-1][1])}, the limit on the TVD asks "
-            f"for {option.trade_off.describe_least()}"
+            f"for {say_least(option.trade_off)}"
         )
     for each in option.kept:
-        if each.limit.metric.every_smaller and each.largest is None:
+        if each.limit.metric.kind.every_smaller and each.largest is None:
             least = min(low, SMALLEST_EPSILON)
             value = each.limit.value(option.measured.attributes, option.mechanism.with_epsilon(least))
-            return f"already at epsilon {least:g}, {each.limit.say(value)}"
-        if each.limit.metric.every_smaller and each.largest is not None and each.largest < low:
-            return f"every epsilon keeps the limit on {each.limit.about} only up to {show_down(each.largest)}"
+            return f"already at epsilon {least:g}, {say(each.limit, value)}"
+        if each.limit.metric.kind.every_smaller and each.largest is not None and each.largest < low:
+            return f"every epsilon keeps the limit on {ABOUT[each.limit.name]} only up to {show_down(each.largest)}"
     if all(_on_risks(option)) and len(option.kept) > 1:
         asking = max(option.kept, key=lambda each: each.allowed[0][0])
         allowing = min(option.kept, key=lambda each: each.allowed[-1][1])
         if asking.allowed[0][0] > allowing.allowed[-1][1]:
             return (
-                f"the limit on {asking.limit.about} asks for epsilon {show_up(asking.allowed[0][0])} or more, the "
-                f"limit on {allowing.limit.about} allows up to {show_down(allowing.allowed[-1][1])}; {INSTEAD}"
+                f"the limit on {ABOUT[asking.limit.name]} asks for epsilon {show_up(asking.allowed[0][0])} or more, "
+                f"the limit on {ABOUT[allowing.limit.name]} allows up to {show_down(allowing.allowed[-1][1])}; "
+                f"{INSTEAD}"
             )
-        spans = [f"{each.limit.describe()} epsilon {show_spans(each.allowed)}" for each in option.kept]
+        spans = [f"{describe(each.limit)} epsilon {show_spans(each.allowed)}" for each in option.kept]
         return f"the limits exclude each other: {'; '.join(spans)}"
     return (
         f"epsilon {option.lowest_epsilon:.4g} comes nearest, with a risk of {percent(option.lowest_risk)}; "

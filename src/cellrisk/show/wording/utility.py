@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from cellrisk.decide.usefulness.utility_result import Utility
-from cellrisk.system.text import CURATOR_NOTE, aligned, claim, percent
+from cellrisk.decide.usefulness import Utility
+from cellrisk.system.formatting import CURATOR_NOTE, aligned, claim, percent
 
 
 def headline(utility: Utility) -> str:

@@ -18,17 +18,17 @@ export function showSetting() {
   const [kept, words] = judge();
   const exposed = `${presentRow()[form].texts[place]} exposed (${titleOf("form", form).toLowerCase()}; ${titleOf("measure", page.shown.measure)}; averaged ${titleOf("weights", at("weights").value).toLowerCase()})`;
   setVerdict(at("setting"), kept === null ? "" : kept ? "good" : "bad", `To sign off: ${settingWords()}`,
-    [`${presentFigures().caused.texts[place]} of people given away because of their own record; ${exposed}. ${words}`],
+    [`${presentFigures().caused.texts[place]} of people revealed because of their own record; ${exposed}. ${words}`],
     page.server.policy ?? "No policy is in force.");
   tell("act", `${settingWords()}. ${words}`);
 }
 
 export async function showCommands() {
   const answer = await work(at("commands-status"), null, () => askTable("commands", presentSetting()));
-  if (answer && !isPerturbed()) [at("shell").textContent, at("python").textContent] = [answer.shell, answer.python];
+  if (answer && !isPerturbed()) at("shell").textContent = answer.shell;
 }
 
-export const download = (kind, place, words, more = {}) => fetchFile(place, words,
+const download = (kind, place, words, more = {}) => fetchFile(place, words,
   () => askTable("downloads", { kind, ...presentSetting(), spreadsheet_safe: at("spreadsheet-safe").checked, ...more }));
 
 export const downloadReport = () => download("report", at("download-status"), "Writing the report",
@@ -82,8 +82,8 @@ export async function showLedger() {
   }
   const answer = await work(at("ledger-status"), null, () => ask("GET", "/api/ledger"));
   if (!answer) return;
-  const rows = answer.entries.map(({ when, digest, cells, numbers }) => [makeTime(when), ...cells, makeDigest(digest), ...numbers]);
-  const table = makeTable("Entries of the ledger", ["when", "cohort", "purpose", "mechanism", "digest"], ["epsilon", "delta"], rows);
+  const rows = answer.entries.map(({ when, digest, words }) => [makeTime(when), ...words, makeDigest(digest)]);
+  const table = makeTable("Entries of the ledger", ["when", "release", "purpose", "digest"], [], rows);
   const scroll = make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Entries of the ledger" }, table);
   at("ledger-area").replaceChildren(make("p", { class: "sentence" }, answer.sentence),
     make("p", { class: answer.verified ? "note" : "error" }, answer.chain), ...answer.cohorts.map(makeCohort), rows.length ? scroll : "");

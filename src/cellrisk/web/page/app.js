@@ -1,13 +1,13 @@
 // The page of cellrisk: it asks the server, shows what comes back, and computes no risk itself. It starts here.
-import { askForRelease, download, downloadReport, release, showLedger } from "./act.js";
+import { askForRelease, downloadReport, release, showLedger } from "./act.js";
 import { copyCode, openers, showFiles, watchDrops, watchElements, watchTheme } from "./both.js";
-import { showGlimpse, showRiskiest } from "./cells.js";
+import { showRiskiest } from "./cells.js";
 import { redrawCharts } from "./charts.js";
-import { changeLimits, loadMap, makeHandles, showLocks } from "./decide.js";
+import { changeLimits, loadMap, showLocks } from "./decide.js";
 import { at, later, setOptions } from "./elements.js";
 import { countTable, loadSource, restore, takeFile } from "./load.js";
 import { changePerturbedLimits, loadShown, takeKeys } from "./perturbed.js";
-import { dragMarker, showPosition, showRow, useAdmissible } from "./see.js";
+import { showPosition, showRow, useAdmissible } from "./see.js";
 import { ask, work } from "./server.js";
 import { LIMITS, isPerturbed, page, writeAddress } from "./state.js";
 import { openStep, watchSteps } from "./steps.js";
@@ -19,18 +19,15 @@ function watchControls() {
     change: { ...each(["protection", "perturbation", "rule", "suppress-below", "sensitive", "mechanism", "measure", "neighbours"], loadShown),
       ...each(["weights", "delta", "form"], () => (isPerturbed() ? loadShown() : showRow())), top: showRiskiest,
       file: (event) => takeFile(event.target.files[0]), "keys-file": (event) => takeKeys(event.target.files[0]) },
-    click: { ...openers(loadSource), "count-table": () => countTable(), "draw-again": () => { page.seed += 1; showGlimpse(); }, "use-epsilon": useAdmissible,
-      "draw-map": loadMap, report: downloadReport, print: () => window.print(),
-      "curve-csv": () => download("curve.csv", at("download-status"), "Writing the curve"),
-      "curve-svg": () => download("curve.svg", at("download-status"), "Writing the curve"), "copy-shell": copyCode, "copy-python": copyCode },
+    click: { ...openers(loadSource), "count-table": () => countTable(), "use-epsilon": useAdmissible,
+      "draw-map": loadMap, report: downloadReport, "copy-shell": copyCode },
     input: { epsilon: showPosition, ...each(LIMITS.map(({ id }) => id), () => (isPerturbed() ? changePerturbedLimits() : changeLimits())) },
-    pointerdown: { curve: dragMarker, limits: dragMarker },
-    pointermove: { curve: dragMarker, limits: dragMarker },
     submit: { "release-form": askForRelease },
     close: { confirm: release },
   });
   const note = () => { if (page.source && !page.counting) writeAddress(); };
   at("main").addEventListener("change", note);
+  at("columns-area").addEventListener("input", note); // at once: a reload keeps what was typed
   at("main").addEventListener("input", () => later("address", 200, note));
   for (const details of document.querySelectorAll("details")) details.addEventListener("toggle", redrawCharts);
   addEventListener("resize", () => later("resize", 60, redrawCharts));
@@ -46,7 +43,6 @@ function showServer() {
 
 async function start() {
   watchTheme();
-  makeHandles();
   watchControls();
   watchDrops(takeFile);
   watchSteps();

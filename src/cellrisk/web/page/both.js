@@ -81,5 +81,3 @@ export async function fetchFile(place, words, begin) {
   link.click();
   return true;
 }
-
-export const printedLine = (source) => `${source?.name ?? ""}, ${new Date().toLocaleString([], { dateStyle: "long", timeStyle: "short" })}`;

@@ -1,14 +1,13 @@
 // The charts, and the marks that move over them.
 import { at, make, makeTable } from "./elements.js";
 import { LIMITS, limitOf, page, presentFigures, presentIndex, presentRow } from "./state.js";
-import { bar, dot, frame, labelRight, level, line, niceTicks, offerValues, shape, widthOf } from "./picture.js";
+import { bar, frame, labelRight, level, line, niceTicks, offerValues, shape, widthOf } from "./picture.js";
 
 const drawn = new Map();
 const frames = new Map();
 export const redrawCharts = () => drawn.forEach((again) => again());
 export const forgetCharts = () => drawn.clear();
-export const isWide = (id) => at(id).clientWidth > 560;
-export const frameOf = (id) => frames.get(id);
+const isWide = (id) => at(id).clientWidth > 560;
 
 // The labels of axes, and of limits as they were typed, are the only numbers that the page writes itself.
 const shareText = (share) => `${Number((100 * share).toPrecision(12))}%`;
@@ -38,7 +37,9 @@ function drawFigures(id, again, intervals) {
   const [{ epsilons, epsilon_texts: epsilonTexts }, { raw, chance }, lines, wide] = [page.positions, presentRow(), presentLines(), isWide(id)];
   const labels = [...lines.map(({ kind, values, words }) => ({ kind, value: values.at(-1), words: words[Number(wide)] })),
     { kind: "raw", value: raw.value, words: `raw ${wide ? "table, no noise " : ""}${raw.text}` },
-    { kind: "chance", value: chance.value, words: `${wide ? "as epsilon falls to 0" : "at 0"} ${chance.text}` }];
+    { kind: "chance", value: chance.value, words: `${wide ? "as epsilon falls to 0" : "at 0"} ${chance.text}` },
+    ...(id === "limits" ? LIMITS.filter(({ line: isLine }) => isLine).map(limitOf) : []).filter((most) => most !== null)
+      .map((most) => ({ kind: "limit", value: most, words: `limit ${shareText(most)}` }))];
   const made = frame(at(id), { x: epsilonAxis(epsilons, wide), y: shareAxis(lines.flatMap(({ values }) => values)),
     right: widthOf(labels.map(({ words, value }) => words + (value ? "  " : ""))) });
   if (!made) return;
@@ -47,22 +48,12 @@ function drawFigures(id, again, intervals) {
     const [left, right] = [low, high].map((edge) => made.x.to(Math.min(Math.max(edge, epsilons[0]), epsilons.at(-1))));
     made.svg.append(shape("rect", { class: "admissible", x: left, width: right - left, y: made.top, height: made.bottom - made.top }));
   }
-  for (const { kind, value } of labels.slice(-2)) if (made.y.to(value) >= made.top - 2) level(made, value, kind);
+  for (const { kind, value } of labels.slice(lines.length)) if (made.y.to(value) >= made.top - 2) level(made, value, kind);
   for (const { kind, values } of lines) line(made, epsilons, values, kind);
   offerValues(made, epsilons.map((epsilon, place) => [made.x.to(epsilon), [`epsilon ${epsilonTexts[place]}`,
     ...lines.map(({ words, texts }) => `${words[1]} ${texts[place]}`)]]));
   labelRight(made, labels);
-  if (document.body.classList.contains("printing")) printMarks(made, id === "limits");
   placeOverlays();
-}
-
-// What moves on the screen is a part of the picture on paper.
-function printMarks(made, withLimits) {
-  const x = made.x.to(page.epsilon);
-  made.svg.append(shape("line", { class: "axis", x1: x, x2: x, y1: made.top, y2: made.bottom }));
-  for (const most of withLimits ? LIMITS.filter((each) => each.line).map(limitOf) : []) {
-    if (most !== null && made.y.to(most) >= made.top) level(made, most, "limit");
-  }
 }
 
 export const drawCurve = () => drawFigures("curve", drawCurve, []);
@@ -107,35 +98,11 @@ export function drawMap() {
   }
 }
 
-// What noise gives away along epsilon, and the perturbation as a level line; the dot is the largest epsilon with no more risk.
-export function drawEqual() {
-  if (!page.perturbed) return;
-  drawn.set("equal", drawEqual);
-  const { epsilons, values, readouts, figure, at: found, labels: [noise, perturbation], epsilon_text: words } = page.perturbed.equal;
-  const wide = isWide("equal");
-  const labels = [{ kind: "side-A", value: values.at(-1), words: wide ? noise : "noise" },
-    { kind: "side-B", value: figure, words: wide ? perturbation : perturbation.split(" ").at(-1) }];
-  const made = frame(at("equal"), { x: epsilonAxis(epsilons, wide), y: { range: [0, 1.1 * Math.max(...values, figure, 1)], text: countText, title: "people" },
-    right: widthOf(labels.map((label) => label.words)) });
-  if (!made) return;
-  line(made, epsilons, values, "side-A");
-  if (figure >= 0) level(made, figure, "side-B");
-  if (found) {
-    const [x, y] = [made.x.to(found[0]), made.y.to(found[1])];
-    const fits = x - made.left > widthOf([words]);
-    dot(made, ...found, "side-B");
-    made.svg.append(shape("text", { class: "label side-B", x: x + (fits ? -9 : 12), y: Math.max(y - 9, made.top + 8), "text-anchor": fits ? "end" : "start" }, words));
-  }
-  offerValues(made, epsilons.map((epsilon, place) => [made.x.to(epsilon), readouts[place]]));
-  labelRight(made, labels);
-}
-
 // The marks that move are elements over the charts, so that moving them draws nothing anew.
 export function placeOverlays() {
   if (!page.positions) return;
   for (const id of ["curve", "limits"]) placeMarker(id);
   placeSlider();
-  placeHandles();
 }
 
 function placeMarker(id) {
@@ -161,24 +128,4 @@ function placeSlider() {
   if (!made?.place.clientWidth) return;
   at("slider").style.marginLeft = `${made.left - THUMB / 2}px`;
   at("slider").style.width = `${made.right - made.left + THUMB}px`;
-}
-
-// The handles of those limits that are a share of people: lines that can be dragged.
-export function placeHandles() {
-  const made = frames.get("limits");
-  if (!made?.place.clientWidth) return;
-  const taken = [];
-  for (const limit of LIMITS.filter((each) => each.line)) {
-    const [handle, most] = [at(`${limit.id}-handle`), limitOf(limit)];
-    handle.hidden = most === null;
-    if (most === null) continue;
-    const height = Math.min(Math.max(made.y.to(most), made.top), made.bottom);
-    handle.setAttribute("aria-valuenow", (100 * most).toFixed(1));
-    handle.setAttribute("aria-valuetext", shareText(most));
-    handle.firstElementChild.textContent = `${made.y.to(most) < made.top - 1 ? "↑ " : ""}limit ${shareText(most)}`;
-    [handle.style.left, handle.style.width] = [`${made.left}px`, `${made.right - made.left}px`];
-    handle.style.transform = `translateY(${height}px)`;
-    handle.firstElementChild.style.left = `${8 + 110 * taken.filter((other) => Math.abs(other - height) < 26).length}px`;
-    taken.push(height);
-  }
 }

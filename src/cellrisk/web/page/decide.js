@@ -1,9 +1,9 @@
 // Step 3: the largest figures accepted, the epsilons that keep them, and the map of risk and usefulness.
 import { showCommands, showSetting } from "./act.js";
-import { drawLimits, drawMap, frameOf, placeHandles } from "./charts.js";
+import { drawLimits, drawMap } from "./charts.js";
 import { announce, at, later, make, makeTable, setVerdict, write } from "./elements.js";
 import { askTable, work } from "./server.js";
-import { LIMITS, hasLimit, isPerturbed, limitOf, page, presentSetting, whyUnused } from "./state.js";
+import { LIMITS, hasLimit, isPerturbed, page, presentSetting, whyUnused } from "./state.js";
 import { tell } from "./steps.js";
 
 const NO_EPSILON = { max_epsilon: "A perturbation has no epsilon.", margin: "A perturbation has no chance level." };
@@ -28,21 +28,13 @@ export function showLocks() {
   write("policy-lock", policy ?? "");
 }
 
-export function makeHandles() {
-  const names = { "max-caused": "because of their own record", "max-certain": "named with certainty", "max-risk": "exposed" };
-  at("limits").append(...LIMITS.filter((limit) => limit.line).map((limit) => make("div", { class: `handle ${limit.line}`, id: `${limit.id}-handle`,
-    role: "slider", tabindex: 0, "aria-orientation": "vertical", "aria-label": `Limit: ${names[limit.id]}`, "aria-valuemin": 0, "aria-valuemax": 100,
-    "aria-valuenow": 0, hidden: true, pointerdown: (event) => event.currentTarget.setPointerCapture(event.pointerId),
-    pointermove: (event) => dragLimit(event, limit), keydown: (event) => moveByKey(event, limit) }, make("b"))));
-}
-
 export function checkBoxes() {
   for (const limit of LIMITS.filter(({ id }) => !at(id).disabled)) write(`${limit.id}-lock`, whyUnused(limit));
 }
 
 export function changeLimits() {
   checkBoxes();
-  placeHandles();
+  drawLimits();
   waitForVerdict(true);
   later("limit", 150, checkLimits);
 }
@@ -80,7 +72,7 @@ function showNoLimit() {
   at("limit-status").replaceChildren();
   at("use-epsilon").hidden = true;
   setVerdict(at("verdict"), "", "No limit is set: nothing is recommended.",
-    ["Write one into a box under “Limits”. A board usually limits the people given away because of their own record."]);
+    ["Write one into a box under “Limits”. A board usually limits the people revealed because of their own record."]);
   tell("decide", "no limit is set");
   drawLimits();
   showSetting();
@@ -90,26 +82,6 @@ function showNoLimit() {
 export function admissiblePlace() {
   const isAdmissible = (epsilon) => page.admissible.intervals.some(([low, high]) => epsilon >= low && epsilon <= high);
   return page.positions.epsilons.findLastIndex(isAdmissible);
-}
-
-function setLimit({ id }, share) {
-  if (at(id).disabled) return;
-  at(id).value = (100 * Math.min(Math.max(share, 0), 1)).toFixed(1);
-  changeLimits();
-  at(id).dispatchEvent(new Event("change", { bubbles: true }));
-}
-
-function dragLimit(event, limit) {
-  if (!event.currentTarget.hasPointerCapture(event.pointerId)) return;
-  setLimit(limit, frameOf("limits").y.back(event.clientY - at("limits").getBoundingClientRect().top));
-}
-
-const KEY_STEPS = { ArrowUp: 0.001, ArrowRight: 0.001, ArrowDown: -0.001, ArrowLeft: -0.001, PageUp: 0.01, PageDown: -0.01, Home: -1, End: 1 };
-
-function moveByKey(event, limit) {
-  if (!(event.key in KEY_STEPS)) return;
-  setLimit(limit, limitOf(limit) + KEY_STEPS[event.key]);
-  event.preventDefault();
 }
 
 export async function loadMap() {

@@ -21,7 +21,7 @@ export function make(tag, attributes = {}, ...children) {
 }
 
 export function setOptions(select, options, chosen) {
-  select.replaceChildren(...options.map(([value, words, title]) => make("option", { value, title }, words)));
+  select.replaceChildren(...options.map(([value, words]) => make("option", { value }, words)));
   if (chosen !== undefined) select.value = chosen;
 }
 

@@ -1,7 +1,7 @@
-// A perturbation instead of a mechanism: what it gives away, without an epsilon.
+// A perturbation instead of a mechanism: what it reveals, without an epsilon.
 import { GONE, upload } from "./both.js";
 import { showRiskiest } from "./cells.js";
-import { drawEqual, drawHistogram } from "./charts.js";
+import { drawHistogram } from "./charts.js";
 import { checkBoxes, showLocks } from "./decide.js";
 import { announce, at, later, makeTable, setFigures, setVerdict, showNote, write } from "./elements.js";
 import { loadPositions } from "./see.js";
@@ -40,7 +40,7 @@ async function loadPerturbed() {
     showNote(at("see-status"), unsaid);
     return showNothing(unsaid);
   }
-  const found = await work(at("see-status"), "Computing what it gives away", () => askTable("perturbed", asked).catch((error) => {
+  const found = await work(at("see-status"), "Computing what it reveals", () => askTable("perturbed", asked).catch((error) => {
     throw error.status === GONE ? new Error(`The server no longer has ${at("keys-told").textContent}, which was uploaded. Choose the table again.`) : error;
   }));
   if (!found) return at("see-status").querySelector(".error, .note") ? showNothing("This perturbation cannot be assessed: step 2 says why.") : null;
@@ -57,20 +57,18 @@ function showNothing(words) {
   page.perturbed = null;
   at("see-area").hidden = true;
   for (const id of ["verdict", "setting"]) setVerdict(at(id), "", words);
-  for (const id of ["shell", "python"]) at(id).textContent = "";
+  at("shell").textContent = "";
   for (const step of ["see", "decide", "act"]) tell(step, words);
   writeAddress();
 }
 
-function showPerturbed({ name, sentence, described, figures, rows, equal, summary, kind, verdict, broken, policy, commands }) {
+function showPerturbed({ name, sentence, described, figures, rows, summary, kind, verdict, broken, policy, commands }) {
   at("see-area").hidden = false;
   write("advanced-told", `${name}, a perturbation without an epsilon`);
   write("perturbed-sentence", sentence);
   write("not-told", described);
-  write("equal-lead", equal.lead);
   setFigures(at("perturbed-figures"), figures);
   at("perturbed-numbers").replaceChildren(makeTable("Every measure", ["measure", "averaged", "revealed"], ["risk"], rows));
-  drawEqual();
   drawHistogram();
   tell("see", `${name}: ${summary}`);
   at("use-epsilon").hidden = true;
@@ -80,7 +78,7 @@ function showPerturbed({ name, sentence, described, figures, rows, equal, summar
   setVerdict(at("setting"), kind, `To sign off: ${name}`, [`${summary}. ${verdict}`], policy);
   tell("decide", verdict);
   tell("act", `${name}. ${verdict}`);
-  [at("shell").textContent, at("python").textContent] = [commands.shell, commands.python];
+  at("shell").textContent = commands.shell;
 }
 
 export function changePerturbedLimits() {

@@ -16,8 +16,7 @@ export function shape(tag, attributes = {}, ...children) {
 const scaled = (axis, low, high) => {
   const of = axis.log ? Math.log10 : (value) => value;
   const [from, to] = axis.range.map(of);
-  return { to: (value) => low + ((of(value) - from) / (to - from)) * (high - low),
-    back: (pixel) => { const value = from + ((pixel - low) / (high - low)) * (to - from); return axis.log ? 10 ** value : value; } };
+  return { to: (value) => low + ((of(value) - from) / (to - from)) * (high - low) };
 };
 
 // An empty picture that fills a place: margins, axes and grid. Gives null where the place is not on the screen.
@@ -76,10 +75,6 @@ export function bar(made, from, to, y, kind) {
 
 export function level(made, y, kind) {
   made.svg.append(shape("line", { class: `level ${kind}`, x1: made.left, x2: made.right, y1: made.y.to(y), y2: made.y.to(y) }));
-}
-
-export function dot(made, x, y, kind) {
-  made.svg.append(shape("circle", { class: `dot ${kind}`, cx: made.x.to(x), cy: made.y.to(y), r: 6 }));
 }
 
 // Labels to the right of the picture, each as near as it can be to its height: none lies over another. What is off the scale

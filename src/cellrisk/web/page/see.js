@@ -1,7 +1,7 @@
 // Step 2: the figures along epsilon, and the slider.
 import { showCommands, showRelease, showSetting } from "./act.js";
-import { showGlimpse, showRiskiest } from "./cells.js";
-import { drawCurve, drawHistogram, drawLimits, frameOf, placeOverlays } from "./charts.js";
+import { showRiskiest } from "./cells.js";
+import { drawCurve, drawHistogram, drawLimits, placeOverlays } from "./charts.js";
 import { admissiblePlace, findAdmissible } from "./decide.js";
 import { announce, at, later, makeTable, setFigures, setOptions, showNote, write } from "./elements.js";
 import { askTable, work } from "./server.js";
@@ -66,7 +66,6 @@ export function showRow() {
   const place = Number(at("delta").value);
   const delta = page.positions.deltas[0] === null ? "" : `, delta ${page.positions.delta_texts[place]}`;
   write("advanced-told", `${titleOf("mechanism", page.shown.mechanism)}${delta}; ${titleOf("form", at("form").value).toLowerCase()}`);
-  for (const id of ["form", "measure"]) at(id).title = at(id).selectedOptions[0]?.title ?? "";
   loadCertainty();
   showLines();
   findAdmissible();
@@ -108,7 +107,7 @@ function showNumbers() {
     ["Exposed by the raw table", row.raw.text, "published without noise"],
   ]);
   at("epsilon").setAttribute("aria-valuetext", `epsilon ${epsilonText()}, ${caused} because of their own record, ${exposed} exposed`);
-  tell("see", `epsilon ${epsilonText()}: ${caused} of people given away because of their own record, ${exposed} exposed`);
+  tell("see", `epsilon ${epsilonText()}: ${caused} of people revealed because of their own record, ${exposed} exposed`);
 }
 
 async function fillIn() {
@@ -124,7 +123,6 @@ function settle() {
   if (isPerturbed()) return;
   writeAddress();
   fillIn();
-  showGlimpse();
   showRiskiest();
   showSetting();
   showCommands();
@@ -134,15 +132,4 @@ export function useAdmissible() {
   at("epsilon").value = admissiblePlace();
   showPosition();
   showNote(at("limit-status"), `Epsilon is ${epsilonText()} now, here and in every step.`);
-}
-
-// The marker can be dragged too: the slider follows.
-export function dragMarker(event) {
-  const made = frameOf(event.currentTarget.id);
-  if (event.buttons !== 1 || !made || event.target.closest(".handle")) return;
-  const x = event.clientX - event.currentTarget.getBoundingClientRect().left;
-  if (event.type === "pointerdown" && (x < made.left - 8 || x > made.right + 8)) return;
-  at("epsilon").value = nearest(page.positions.epsilons, made.x.back(Math.min(Math.max(x, made.left), made.right)));
-  showPosition();
-  event.preventDefault();
 }

@@ -1,5 +1,5 @@
 // The page of sets: it loads records and a set file, asks the server, and shows what comes back. It starts here.
-import { copyCode, fetchFile, openers, printedLine, readAgain, readSource, showFiles, upload, watchDrops, watchElements, watchTheme } from "./both.js";
+import { copyCode, fetchFile, openers, readAgain, readSource, showFiles, upload, watchDrops, watchElements, watchTheme } from "./both.js";
 import { announce, at, later, make, setItems, setVerdict, showError, write } from "./elements.js";
 import { ask, work } from "./server.js";
 
@@ -99,7 +99,7 @@ function showAnswer(answer) {
   for (const name of ["caused", "right"]) at(`growth-${name}`).replaceChildren(...growth[name].flatMap(({ title, bars }) => [make("dt", {}, title), ...bars.map(makeBar)]));
   write("cost", answer.cost);
   setItems(at("statements"), answer.statements);
-  write("shell", `cellrisk together ${known.name}\ncellrisk report --set ${known.name} --output report.html\n`);
+  write("shell", `cellrisk together ${known.name}\ncellrisk together report ${known.name} --output report.html\n`);
   announce(answer.sentence);
 }
 
@@ -115,12 +115,11 @@ async function start() {
   watchElements({
     change: { file: (event) => takeRecords(event.target.files[0]), "set-toml": (event) => loadSetFile(event.target.files[0]) },
     input: { "set-text": () => later("address", 200, noteText) },
-    click: { ...openers(loadSource), "count-set": () => countSet(), print: () => window.print(), "copy-shell": copyCode,
+    click: { ...openers(loadSource), "count-set": () => countSet(), "copy-shell": copyCode,
       report: () => fetchFile(at("download-status"), "Writing the report", () => ask("POST", `${path()}/report`, asked())) },
   });
   watchDrops((file) => (file?.name.endsWith(".toml") ? loadSetFile(file) : takeRecords(file)));
   addEventListener("popstate", restore);
-  addEventListener("beforeprint", () => write("printed", printedLine(known.source)));
   known.server = await work(at("load-status"), null, () => ask("GET", "/api/state"));
   if (!known.server) return;
   if (known.server.folder) showFiles();

@@ -11,10 +11,8 @@ export const page = {
   certainty: null, // what an attacker can be sure of along epsilon, once it is known
   epsilon: 1, // what the slider shows; kept when the mechanism changes
   admissible: null, // what the server says of the limits
-  perturbed: null, // what a perturbation gives away, if one is shown instead of a mechanism
-  ...{ map: null, riskiest: null }, // the last answers to these
-  order: { column: "risk", descending: true },
-  seed: 1,
+  perturbed: null, // what a perturbation reveals, if one is shown instead of a mechanism
+  map: null, // the last map of risk and usefulness
 };
 
 export const titleOf = (field, name) => page.server.choices[field].find(([value]) => value === name)?.[1] ?? name;

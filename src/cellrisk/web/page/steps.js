@@ -1,5 +1,4 @@
 // The five steps: one is open, and the others are a line each that can be opened.
-import { printedLine } from "./both.js";
 import { redrawCharts } from "./charts.js";
 import { at, write } from "./elements.js";
 import { page, writeAddress } from "./state.js";
@@ -39,13 +38,4 @@ export function watchSteps() {
       if (!isEarly(link.dataset.step)) openStep(link.dataset.step);
     });
   }
-  addEventListener("beforeprint", () => preparePrint(true));
-  addEventListener("afterprint", () => preparePrint(false));
-}
-
-// On paper every step is open, with what it has come to.
-function preparePrint(begins) {
-  document.body.classList.toggle("printing", begins);
-  write("printed", printedLine(page.source));
-  redrawCharts();
 }

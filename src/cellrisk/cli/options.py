@@ -1,0 +1,398 @@
+"""Options in groups, each a dataclass, so every command has the same ones."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, fields
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+import cellrisk as cr
+from cellrisk.cli import parsing
+from cellrisk.cli.output import progress_bar
+from cellrisk.errors import InvalidInput
+from cellrisk.system import choices
+from cellrisk.system.checks import read_number, require_whole_number
+from cellrisk.system.choices import list_words, say_words
+
+if TYPE_CHECKING:
+    from cellrisk.decide.limits import Limit
+    from cellrisk.decide.policies import Policies
+Text = str | None
+Texts = list[str] | None
+Number = float | None
+Whole = int | None
+Numbers = Any
+"""A list in one text; Typer would take list[float] for an option that is repeated."""
+Parsed = list[Any] | None
+"""What was read in each text of an option that is repeated."""
+STANDARD_INPUT = "standard input"
+
+
+def option(
+    help: str,
+    metavar: str,
+    parse: Callable[[Any], Any] | None = None,
+    default: bool | str = True,
+    offered: Sequence[str] = (),
+) -> Any:
+    """An option whose text is read by a function of `parsing`.
+
+    ``default`` describes in words what holds if nothing is given; a shell completes the words ``offered``.
+    """
+    complete = (lambda: list(offered)) if offered else None
+    return typer.Option(metavar=metavar, help=help, parser=parse, show_default=default, autocompletion=complete)
+
+
+def word(help: str, kind: Any, default: bool | str = True) -> Any:
+    """An option that takes one word of a list."""
+    return option(f"{help}: {say_words(kind)}.", "NAME", parsing.word_parser(kind), default, list_words(kind))
+
+
+def several_words(help: str, *kinds: Any, default: bool | str = True) -> Any:
+    """A comma-separated option that takes words of lists."""
+    offered = [name for kind in kinds for name in list_words(kind)]
+    return option(f"{help}: {', '.join(offered)}.", "NAMES", default=default, offered=offered)
+
+
+def number(help: str, metavar: str = "NUMBER", default: bool | str = True) -> Any:
+    """An option that takes a number."""
+    return option(help, metavar, read_number, default)
+
+
+def share(help: str) -> Any:
+    """An option that takes a share, such as 0.005 or 0.5%."""
+    return option(help, "SHARE", parsing.parse_share)
+
+
+def whole(help: str) -> Any:
+    """An option that takes a whole number."""
+    return option(help, "NUMBER", parsing.parse_whole)
+
+
+def switch(name: str, help: str) -> Any:
+    """An option that takes no value."""
+    return typer.Option(name, help=help)
+
+
+SpreadsheetSafe = Annotated[bool, switch("--spreadsheet-safe", "In CSV, mark texts that look like formulas by a '.")]
+RULES = "cell-key, random-rounding:3, suppress-below:10,round:5, or a CSV file of P(m -> r)"
+PerturbationText = Annotated[Text, option(f"A perturbation instead of noise: {RULES}.", "RULE")]
+OneMeasure = Annotated[Text, word("Measure of risk", choices.MeasureName, "local")]
+OneForm = Annotated[Text, word("Form of the measure", choices.Form, "tight")]
+OneWeights = Annotated[Text, word("Average over groups or over people", choices.Weights, "records")]
+Measures = Annotated[Texts, several_words("Measures of risk", choices.MeasureName, default="all")]
+Forms = Annotated[Texts, several_words("Forms of the measures", choices.Form, default="all")]
+SeveralWeights = Annotated[Texts, several_words("Average over groups or over people", choices.Weights, default="both")]
+AttackName = Annotated[choices.Attack, word("Attack", choices.Attack)]
+Parents = Annotated[Text, option("A published coarser table that these counts must add up to.", "FILE")]
+ParentCount = Annotated[Text, option("Column of counts in --parents, if it has no description.", "COLUMN")]
+IMPOSSIBLE = "Combination that cannot occur: 'sex=m;pregnant=yes|maybe'."
+Exclude = Annotated[Parsed, option(IMPOSSIBLE, "RULE", parsing.parse_rule)]
+SOURCES = (
+    "CSV, Parquet, Excel, SPSS, SAS, Stata or DuckDB file, a pattern in quotes such as 'people-*.csv', an address such "
+    "as sqlite://people.db, or - for CSV or Parquet on standard input."
+)
+OUTSIDE_DEFAULT = "error; drop in release, publish-risk, choose-private and report --public"
+DECLARES = "File that declares levels and bounds: CSVW or Table Schema (.json), SmartNoise (.yaml)."
+Qid = Annotated[Texts, option("Quasi-identifiers: columns that others may know; comma-separated.", "COLUMNS")]
+
+
+@dataclass(frozen=True)
+class TableOptions:
+    """Where the records are, and what the columns mean."""
+
+    source: Annotated[str, typer.Argument(metavar="FILE", help=SOURCES)]
+    qid: Qid = None
+    sensitive: Annotated[Texts, option("Sensitive attributes: columns to protect; comma-separated.", "COLUMNS")] = None
+    count: Annotated[Text, option("Column of counts, if a row is not a person; none: it is.", "COLUMN")] = None
+    wide: Annotated[Texts, option("Columns of counts, one for each sensitive value.", "COLUMNS")] = None
+    bin: Annotated[Parsed, option("Group numbers: age=5, or age=0/18/65.", "COLUMN=BINS", parsing.parse_bins)] = None
+    levels: Annotated[
+        Parsed, option("All values that can occur: income='<=50K|>50K'.", "COLUMN=LEVELS", parsing.parse_levels)
+    ] = None
+    missing: Annotated[choices.MissingRule, word("Missing values", choices.MissingRule)] = "category"
+    outside: Annotated[Text, word("Records outside the declared levels", choices.OutsideRule, OUTSIDE_DEFAULT)] = None
+    engine: Annotated[Text, word("Engine that counts", choices.EngineName, "duckdb, or the database itself")] = None
+    table: Annotated[Text, option("Table of a database, or sheet of a workbook.", "NAME")] = None
+    encoding: Annotated[Text, option("Encoding of a text file, for example latin-1.", "NAME", default="UTF-8")] = None
+    metadata: Annotated[Text, option(DECLARES, "FILE")] = None
+    memory_limit: Annotated[Text, option("Memory for counting, for example 4GB; the rest goes to disk.", "SIZE")] = None
+
+    def tabulate(
+        self, outside: str = "error", qid: Sequence[str] | None = None, sensitive: Sequence[str] | None = None
+    ) -> cr.FrequencyTable:
+        """Count the table, of these columns or else of those that the options name.
+
+        ``outside`` is the rule if no other is given.
+        """
+        quasi = qid or parsing.split_names(self.qid)
+        attributes = sensitive or parsing.split_names(self.sensitive)
+        if not quasi:
+            raise InvalidInput("no quasi-identifiers were given", fix="name them: --qid age,sex")
+        if not attributes:
+            raise InvalidInput("no sensitive attribute was given", fix="name it: --sensitive income")
+        names = ("count", "missing", "table", "engine", "memory_limit", "encoding", "metadata")
+        given: Any = {name: getattr(self, name) for name in names}
+        given |= {"bins": self.bins, "levels": dict(self.levels or ()), "wide": parsing.split_names(self.wide)}
+        given["outside"] = self.outside or outside
+        return cr.tabulate(self.source, quasi, attributes, **given, progress=progress_bar("counting"))
+
+    @property
+    def is_file(self) -> bool:
+        """Whether the source is a file of records, and not a database."""
+        from cellrisk.counts.files import is_address
+        from cellrisk.counts.sqlite import find_stored
+
+        return not is_address(self.source) and find_stored(self.source) is None
+
+    @property
+    def bins(self) -> dict[str, float | list[float]]:
+        """The width or the edges of each column's bins."""
+        return dict(self.bin or ())
+
+
+@dataclass(frozen=True)
+class DeclaredOptions:
+    """What is declared about columns, so the data need not tell it."""
+
+    may_be_missing: Annotated[Texts, option("Columns that can hold missing values.", "COLUMNS")] = None
+    observed_levels: Annotated[Texts, option("Columns with levels from the data, not covered.", "COLUMNS")] = None
+
+    def arguments(self) -> dict[str, Any]:
+        return {name: parsing.split_names(getattr(self, name)) for name in ("may_be_missing", "observed_levels")}
+
+
+@dataclass(frozen=True)
+class NamedMechanismOptions:
+    """How the noise is made, at any epsilon."""
+
+    mechanism: Annotated[choices.MechanismName, word("Mechanism", choices.MechanismName)] = "geometric"
+    delta: Annotated[Number, number("Delta of the Gaussian mechanisms.")] = None
+    neighbours: Annotated[choices.Neighbours, word("Neighbouring tables differ in one record", choices.Neighbours)] = (
+        "add-remove"
+    )
+    threshold: Annotated[float, number("Noisy counts below this half-integer become 0.")] = 0.5
+
+
+@dataclass(frozen=True)
+class MechanismOptions(NamedMechanismOptions):
+    """How the noise is made."""
+
+    epsilon: Annotated[Number, number("Privacy loss: smaller is more private.")] = None
+
+    def one(self) -> cr.Mechanism:
+        """The mechanism that these options describe."""
+        if self.epsilon is None:
+            raise InvalidInput("no epsilon was given", fix="choose one: --epsilon 1")
+        given: Any = {name: getattr(self, name) for name in ("epsilon", "delta", "neighbours", "threshold")}
+        return cr.mechanism(self.mechanism, **given)
+
+
+@dataclass(frozen=True)
+class NoiseOptions(MechanismOptions):
+    """How the noise is made, or the perturbation instead of it."""
+
+    perturbation: PerturbationText = None
+
+    def read_perturbation(self, *compared: str) -> cr.Perturbation | None:
+        """Return the perturbation, if one was given; options of noise beside it are refused, except those compared."""
+        if self.perturbation is None:
+            return None
+        usual = {field.name: (field.default, None) for field in fields(MechanismOptions) if field.name not in compared}
+        named = [name for name, values in usual.items() if getattr(self, name) not in values]
+        refuse_beside("a perturbation has no epsilon, neighbours or noise", named)
+        return cr.read_perturbation(self.perturbation)
+
+
+def refuse_beside(why: str, names: Sequence[str]) -> None:
+    """Refuse options that would have no effect, by their names."""
+    if names:
+        options = ", ".join(f"--{name.replace('_', '-')}" for name in names)
+        raise InvalidInput(why, got=options, fix=f"leave {options} out")
+
+
+POINTS = "Privacy losses, comma-separated, or low:high:points."
+
+
+@dataclass(frozen=True)
+class SeveralEpsilonOptions(MechanismOptions):
+    """How the noise is made, at several epsilons and deltas."""
+
+    epsilon: Annotated[Numbers, option(POINTS, "NUMBERS", parsing.parse_points)] = None
+    delta: Annotated[Numbers, option("Deltas of the Gaussian mechanisms.", "NUMBERS", parsing.parse_numbers)] = None
+
+    def all(self) -> list[cr.Mechanism]:
+        """A mechanism for each delta and epsilon."""
+        if self.epsilon is None:
+            raise InvalidInput("no epsilon was given", fix="choose some: --epsilon 0.1,1,10")
+        return [
+            MechanismOptions(self.mechanism, delta, self.neighbours, self.threshold, epsilon).one()
+            for delta in self.delta or [None]
+            for epsilon in self.epsilon
+        ]
+
+
+@dataclass(frozen=True)
+class SeveralMechanismOptions(SeveralEpsilonOptions):
+    """Several mechanisms, at several epsilons and deltas."""
+
+    mechanism: Annotated[Any, several_words("Mechanisms", choices.MechanismName)] = "geometric"
+
+    def arguments(self) -> dict[str, Any]:
+        """Arguments for what takes several mechanisms by their names."""
+        return {**asdict(self), "mechanism": parsing.split_names([self.mechanism])}
+
+
+@dataclass(frozen=True)
+class PriorOptions:
+    """The priors of the measures that need them."""
+
+    alpha: Annotated[
+        Parsed, option("Dirichlet prior: mle, moments, or 1,1,1 by level.", "ALPHA", parsing.parse_alpha, "mle")
+    ] = None
+    sizes: Annotated[choices.SizesFamily, word("Distribution of group sizes", choices.SizesFamily)] = "poisson"
+    sizes_fit: Annotated[choices.SizesFit, word("Fit of the group sizes", choices.SizesFit)] = "mle"
+    zero_truncation: Annotated[bool, typer.Option(help="Fit sizes from 1 on, as empty groups are not seen.")] = True
+
+    @property
+    def priors(self) -> cr.Priors:
+        """One prior for all attributes, or one for each that is named."""
+        given = self.alpha or [("", "mle")]
+        named = dict(given)
+        if len(given) > 1 and "" in named:
+            raise InvalidInput("--alpha is given more than once", fix="name the attributes: --alpha income=1,1")
+        return cr.Priors(named.get("", named), self.sizes, self.sizes_fit, self.zero_truncation)
+
+
+@dataclass(frozen=True)
+class OneRiskOptions(PriorOptions):
+    """Which risk, and the priors of its measure."""
+
+    measure: OneMeasure = None
+    form: OneForm = None
+    weights: OneWeights = None
+    attack: AttackName = "homogeneity"
+
+    def within(self, policies: Policies) -> dict[str, Any]:
+        """The words of the risk that are named; a policy sets them, and others are refused."""
+        named = {name: getattr(self, name) for name in ("measure", "form", "weights")}
+        given = {name: value for name, value in named.items() if value is not None}
+        return policies.fix_words(given) if policies else given
+
+
+@dataclass(frozen=True)
+class SeveralRiskOptions(PriorOptions):
+    """Which risks, and the priors of their measures."""
+
+    measure: Measures = None
+    form: Forms = None
+    weights: SeveralWeights = None
+    attack: AttackName = "homogeneity"
+
+    def many(self) -> dict[str, Any]:
+        """Arguments for what takes several measures; all if none is named."""
+        named = {"measures": self.measure, "forms": self.form, "weights": self.weights}
+        chosen = {name: parsing.split_names(given) or None for name, given in named.items()}
+        return {**chosen, "attack": self.attack, "priors": self.priors}
+
+
+CERTAINTY = "How sure the attacker must be: shares above 0.5 and below 1."
+BELIEF = "What the attacker expects: negbin, table, or shapes/theta: 0.4,0.15/0.9."
+
+
+@dataclass(frozen=True)
+class AttackerOptions:
+    """The informed attacker, who knows the mechanism and has a prior."""
+
+    certainty: Annotated[Numbers, option(CERTAINTY, "SHARES", parsing.parse_shares, "0.95")] = None
+    belief: Annotated[Text, option(BELIEF, "BELIEF", default="negbin", offered=list_words(choices.BeliefName))] = None
+
+    def arguments(self) -> dict[str, Any]:
+        """Arguments for what takes certainties and a belief."""
+        return {"belief": self.belief or "negbin", **({} if self.certainty is None else {"certainty": self.certainty})}
+
+    def single(self) -> dict[str, Any]:
+        """Arguments for what takes one certainty."""
+        if self.certainty is not None and len(self.certainty) > 1:
+            raise InvalidInput("--certainty takes one number here", got=f"{len(self.certainty)} numbers")
+        return {name: value[0] if name == "certainty" else value for name, value in self.arguments().items()}
+
+
+@dataclass(frozen=True)
+class GateOptions:
+    """Limits on the figures to decide by; a command ends with exit code 3 if one is broken."""
+
+    max_caused: Annotated[Number, share("Largest share of people revealed because of their own record.")] = None
+    max_certain: Annotated[Number, share("Largest share of people inferred with --certainty.")] = None
+    max_ceiling: Annotated[Number, share("Largest worst case for one record, above 0.5 and below 1.")] = None
+    max_risk: Annotated[Number, share("Largest risk by --measure, or share of people revealed.")] = None
+
+
+@dataclass(frozen=True)
+class LimitOptions(GateOptions):
+    """What must not be exceeded."""
+
+    max_epsilon: Annotated[Number, number("Largest epsilon.")] = None
+    max_people: Annotated[Number, number("Largest number of people revealed on average.")] = None
+    margin: Annotated[Number, share("Largest risk above that of a blind attacker.")] = None
+
+    def within(
+        self, policies: Policies, question: dict[str, Any], attack: choices.Attack = "homogeneity", **attacker: Any
+    ) -> tuple[Limit, ...]:
+        """Return the limits; any that is looser than a policy's on the same metric is refused."""
+        from cellrisk.decide.limits import RiskDefinition, read_limits
+
+        limits = read_limits(**asdict(self), **attacker, risk=RiskDefinition(**question, attack=attack))
+        policies.check_tighter(limits)
+        return limits
+
+
+@dataclass(frozen=True)
+class SimulationOptions:
+    """How releases are simulated."""
+
+    releases: Annotated[int, whole("Releases that are simulated.")] = 20
+    seed: Annotated[int, whole("Seed of the simulation.")] = 0
+    cells: Annotated[choices.NoisyCells, word("Noise on all groups or on observed ones", choices.NoisyCells)] = "domain"
+
+    def arguments(self) -> dict[str, Any]:
+        """Arguments for what simulates releases."""
+        require_whole_number("--seed", self.seed, 0)
+        require_whole_number("--releases", self.releases, 1)
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class ErrorOptions(SimulationOptions):
+    """The largest error of marginals, and how releases are simulated to find it."""
+
+    max_tvd: Annotated[Number, share("Largest error of marginals: a total variation distance.")] = None
+
+
+COMMON = (TableOptions, NoiseOptions, OneRiskOptions, AttackerOptions, LimitOptions, ErrorOptions)
+"""Options that a settings file may give for every command, also for those that do not have them."""
+
+
+@contextmanager
+def standard_input_as_file(given: dict[str, Any]) -> Iterator[None]:
+    """If the source is "-", copy standard input to a private file, which the command then reads."""
+    from cellrisk.system.scratch import private_folder
+
+    if given.get("source") != "-":
+        yield
+        return
+    if sys.stdin is None or sys.stdin.isatty():
+        raise InvalidInput("standard input is empty", fix="send a table to it: cat people.csv | cellrisk assess -")
+    with private_folder("input") as folder:
+        path = folder / f"{STANDARD_INPUT}.csv"
+        with path.open("xb") as copy:
+            shutil.copyfileobj(sys.stdin.buffer, copy, 2**20)
+        with path.open("rb") as stream:
+            parquet = stream.read(4) == b"PAR1"
+        given["source"] = str(path.rename(path.with_suffix(".parquet")) if parquet else path)
+        yield

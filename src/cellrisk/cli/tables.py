@@ -1,0 +1,346 @@
+"""The commands that look at a table: inspect, assess, explain, curve, choose, utility, simulate, demo."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import cellrisk as cr
+from cellrisk.cli import options, parsing
+from cellrisk.cli.config import NumbersOptions, OutputOptions, PictureOptions, list_typed, policies_of
+from cellrisk.cli.options import (
+    Numbers,
+    Parsed,
+    Text,
+    Texts,
+    number,
+    option,
+    refuse_beside,
+    several_words,
+    switch,
+    whole,
+)
+from cellrisk.cli.output import progress_bar, say, stop_if_broken
+from cellrisk.errors import InvalidInput
+from cellrisk.system.atomic import check_ending, give_up_input, write_whole
+from cellrisk.system.choices import FigureName, MeasureName
+from cellrisk.system.formatting import as_given
+
+Ranged = Annotated[Numbers, option("Range of epsilons to search.", "LOW:HIGH", parsing.parse_range, "0.001:100")]
+Ways = Annotated[Numbers, option("Columns of the marginals.", "NUMBERS", parsing.parse_whole_numbers, "1,2,3")]
+
+
+def inspect_command(
+    context: typer.Context,
+    table: options.TableOptions,
+    output: PictureOptions,
+    perturbation: options.PerturbationText = None,
+    write: Annotated[Text, option("Draft a settings file: roles, levels, bins to fill in.", "FILE")] = None,
+    force: Annotated[bool, switch("--force", "Replace the file that --write names.")] = False,
+) -> None:
+    """What the table reveals without noise.
+
+    Counts the groups, those in which everybody has the same value, and the people in these. Without --qid and
+    --sensitive it lists the columns and suggests their roles. With --perturbation it shows what happens to counts.
+    """
+    if write is not None or (not (table.qid or table.sensitive or perturbation) and table.is_file):
+        of_a_table = {*asdict(table), "plot"} - {"source", "table", "encoding", "qid", "sensitive"}
+        refuse_beside("these options require --qid and --sensitive", list_typed(context, *sorted(of_a_table)))
+        _list_columns(table, output, write, force)
+        return
+    made = options.NoiseOptions(perturbation=perturbation).read_perturbation()
+    frequencies = table.tabulate()
+    shown = frequencies.summary() if made is None else cr.inspect_perturbation(frequencies, made)
+    output.answer(shown, drawn=frequencies)
+
+
+def _list_columns(table: options.TableOptions, output: OutputOptions, write: str | None, force: bool) -> None:
+    """List the columns of a file, or draft a settings file for it."""
+    from cellrisk.counts.preview import preview_file
+    from cellrisk.counts.roles import Columns
+    from cellrisk.counts.settings_draft import SettingsDraft, draft_settings
+
+    if not table.is_file:
+        raise InvalidInput("a settings file is drafted for a file", got="a database", fix="export a sample of it")
+    if write is not None:
+        if force:
+            give_up_input(write, "what --config names")
+        elif os.path.lexists(write):
+            raise InvalidInput("the file exists", got=write, fix="replace it with --force", code="file-exists")
+        check_ending(write, (".toml",), "settings file", "cellrisk.toml")
+    preview = preview_file(table.source, progress_bar("reading"), table.table, table.encoding)
+    columns = Columns("-" if Path(table.source).stem == options.STANDARD_INPUT else table.source, preview)
+    if write is None:
+        output.answer(columns)
+        return
+    roles = parsing.split_names(table.qid), parsing.split_names(table.sensitive)
+    text, facts = draft_settings(columns, table.source, *roles, table.table, table.encoding)
+    write_whole(write, text)
+    output.answer(SettingsDraft(write, *(facts[name] for name in ("qid", "sensitive", "declared", "unfinished"))))
+
+
+def assess_command(
+    context: typer.Context,
+    table: options.TableOptions,
+    noise: options.NoiseOptions,
+    risk: options.SeveralRiskOptions,
+    attacker: options.AttackerOptions,
+    output: PictureOptions,
+    gates: options.GateOptions,
+    everything: Annotated[
+        bool, switch("--all", "Also print every measure of the paper, its forms and weights.")
+    ] = False,
+    domain: Annotated[bool, switch("--domain", "Include the empty groups of the domain.")] = False,
+    check: Annotated[bool, switch("--check", "Compare with simulated releases; print z-scores.")] = False,
+    releases: Annotated[int, whole("Releases that --check simulates.")] = 1000,
+    seed: Annotated[int, whole("Seed of --check.")] = 0,
+) -> None:
+    """What a table would reveal if it were published at this epsilon, or with a perturbation.
+
+    Prints how many people are revealed because of their own record, how many an informed attacker infers, and the
+    worst case for one record; then every measure of the homogeneity attack. Ends with exit code 3 if a limit is broken.
+    """
+    from cellrisk.decide.limits import RiskDefinition, read_limits
+
+    policies, limits, asked = policies_of(context), asdict(gates), risk.many()
+    max_risk = limits.pop("max_risk")
+    if max_risk is not None and not 0 <= max_risk <= 1:
+        raise InvalidInput("must be a share of people", option="max_risk", got=max_risk, allowed="from 0 to 1")
+    judged = read_limits(**limits, risk=RiskDefinition(attack=risk.attack), **attacker.arguments())
+    if noise.perturbation is not None:
+        from cellrisk.risk.perturbed.families import Family
+
+        beside = {"attack": risk.attack != "homogeneity", "check": check, "domain": domain}
+        unused = [name for name, is_given in beside.items() if is_given]
+        refuse_beside("a perturbation is assessed by the homogeneity attack alone", unused)
+        if noise.epsilon is not None and Family.of(noise.perturbation) is not None:
+            _find_equal(context, table, noise, attacker, output)
+            return
+    used: Any = noise.read_perturbation("mechanism", "delta") or noise.one()
+    frequencies = table.tabulate()
+    narrowed = any(asked[name] for name in ("measures", "forms", "weights"))
+    checks: dict[str, Any] = {}
+    if noise.perturbation is None:
+        found: Any = cr.assess(frequencies, used, domain=domain, **asked, **attacker.arguments())
+        checks = _check(found, releases, seed) if check else {}
+        shares = [(row.share, f"expected share for {row.sensitive}") for row in found.exposures]
+        largest = max([(row.risk, f"{row.measure} {row.form}") for row in found.risks] if narrowed else shares)
+    else:
+        del asked["attack"]
+        compared: Any = {"compare": noise.mechanism, "delta": noise.delta}
+        found = cr.assess_perturbation(frequencies, used, **compared, **asked, **attacker.arguments())
+        largest = found.largest_risk(narrowed)
+    everything = everything or narrowed or domain or risk.attack != "homogeneity"
+    output.answer(found, checks=checks, policies=policies, everything=everything)
+    breaches = [limit.breach(frequencies.attributes, used) for limit in judged]
+    broken = [f"asked for was {breach}" for breach in breaches if breach is not None]
+    if max_risk is not None and largest[0] > max_risk:
+        broken.append(f"risk {largest[0]:.6g} ({largest[1]}) is above the limit {as_given(max_risk)}")
+    stop_if_broken([*broken, *policies.breaches(frequencies, used)])
+
+
+def _find_equal(
+    context: typer.Context,
+    table: options.TableOptions,
+    noise: options.NoiseOptions,
+    attacker: options.AttackerOptions,
+    output: OutputOptions,
+) -> None:
+    """For a perturbation without its number, print the mildest that reveals no more than this noise."""
+    others = (*asdict(options.SeveralRiskOptions()), *asdict(options.GateOptions()), "plot")
+    why = f"{noise.perturbation} without its number asks for the number at equal risk only"
+    refuse_beside(why, list_typed(context, *others))
+    found = cr.find_equal_perturbation(table.tabulate(), str(noise.perturbation), noise.one(), **attacker.single())
+    output.answer(found, policies=policies_of(context))
+
+
+def _check(assessment: Any, releases: int, seed: int) -> dict[str, Any]:
+    """Simulate each sensitive attribute, and compare with what was assessed."""
+    attacker = {"certainty": assessment.attacker.certainties, "belief": assessment.attacker.belief}
+    drawn: Any = {**attacker, "releases": releases, "seed": seed, "progress": progress_bar("simulating")}
+    table, mechanism = assessment.table, assessment.mechanism
+    return {
+        name: cr.simulate(table, mechanism, sensitive=name, **drawn).compare(assessment) for name in table.sensitive
+    }
+
+
+def explain_command(
+    table: options.TableOptions,
+    noise: options.NoiseOptions,
+    output: PictureOptions,
+    form: options.OneForm = None,
+    weights: options.OneWeights = None,
+    top: Annotated[int, whole("Riskiest groups to list.")] = 20,
+    merge: Annotated[Parsed, option("Merge values: education:school=9th|10th.", "MERGE", parsing.parse_merge)] = None,
+) -> None:
+    """Who is at risk, and what would help.
+
+    Lists the riskiest groups, and the local risk if a quasi-identifier were left out or made coarser. With
+    --perturbation it also shows one group step by step.
+    """
+    merges: dict[str, dict[str, list[str]]] = {}
+    for column, new, old in merge or ():
+        merges.setdefault(column, {})[new] = old
+    how: dict[str, Any] = {name: value for name, value in {"form": form, "weights": weights}.items() if value}
+    made = noise.read_perturbation()
+    how |= {"mechanism": noise.one()} if made is None else {"perturbation": made}
+    found = cr.explain(table.tabulate(), top=top, merge=merges, **how)
+    output.answer(found)
+
+
+@dataclass(frozen=True)
+class CurveRiskOptions(options.SeveralRiskOptions):
+    """Which risks, or figures to decide by."""
+
+    measure: Annotated[
+        Texts, several_words("Figures or measures", FigureName, MeasureName, default="all five measures")
+    ] = None
+
+
+@dataclass(frozen=True)
+class CurveMechanismOptions(options.SeveralMechanismOptions):
+    """Mechanisms, and the epsilons at which the curve has points."""
+
+    epsilon: Annotated[Numbers, option(options.POINTS, "NUMBERS", parsing.parse_points, "0.001:100:201")] = None
+
+
+def curve_command(
+    context: typer.Context,
+    table: options.TableOptions,
+    mechanism: CurveMechanismOptions,
+    risk: CurveRiskOptions,
+    attacker: options.AttackerOptions,
+    output: NumbersOptions,
+) -> None:
+    """The risk along epsilon, as numbers and as a picture.
+
+    --measure caused,certainty,ceiling shows the figures to decide by.
+    """
+    asked = {**mechanism.arguments(), **risk.many(), **attacker.arguments()}
+    found = cr.curve(table.tabulate(), **asked, progress=progress_bar("computing"))
+    output.answer(found, policies=policies_of(context))
+
+
+@dataclass(frozen=True)
+class SearchedMechanismOptions(options.SeveralMechanismOptions):
+    """Mechanisms, and the range in which the largest epsilon is searched."""
+
+    epsilon: Ranged = None
+
+
+def choose_command(
+    context: typer.Context,
+    table: options.TableOptions,
+    mechanism: SearchedMechanismOptions,
+    risk: options.OneRiskOptions,
+    limits: options.LimitOptions,
+    attacker: options.AttackerOptions,
+    error: options.ErrorOptions,
+    output: PictureOptions,
+    way: Annotated[int, whole("Columns of the marginals of --max-tvd: 1, 2 or 3.")] = 2,
+) -> None:
+    """The largest epsilon within limits.
+
+    All limits must hold. Within --max-caused, --max-certain, --max-ceiling and --max-epsilon a smaller epsilon is
+    always allowed; within the others, which limit the paper's measure, it may not be. If no limit binds, no epsilon is
+    recommended. Ends with exit code 3 if no epsilon keeps the limits.
+    """
+    policies = policies_of(context)
+    question = risk.within(policies)
+    limits.within(policies, question, **attacker.single(), attack=risk.attack)
+    named = mechanism.arguments()
+    low, high = named.pop("epsilon") or (None, None)
+    asked = {**named, **asdict(limits), **attacker.single(), **question, **error.arguments()}
+    asked |= {} if low is None else {"least_epsilon": low, "largest_epsilon": high}
+    asked |= {"attack": risk.attack, "priors": risk.priors, "way": way, "policy": policies}
+    choice = cr.choose(table.tabulate(), progress=progress_bar("searching"), **asked)
+    output.answer(choice)
+    stop_if_broken([] if choice.admissible else ["no epsilon keeps every limit"])
+
+
+@dataclass(frozen=True)
+class UtilitySimulationOptions(options.SimulationOptions):
+    """How releases are simulated."""
+
+    releases: Annotated[int, whole("Releases that are simulated.")] = 100
+
+
+def utility_command(
+    table: options.TableOptions,
+    mechanism: options.SeveralEpsilonOptions,
+    output: NumbersOptions,
+    simulation: UtilitySimulationOptions,
+    ways: Ways = None,
+) -> None:
+    """How accurate the table stays with noise.
+
+    Simulates releases, and prints how far their marginals are from the true ones.
+    """
+    noises, progress = mechanism.all(), progress_bar("simulating")
+    found = cr.utility(table.tabulate(), noises, ways=ways, progress=progress, **simulation.arguments())
+    output.answer(found)
+
+
+def simulate_command(
+    context: typer.Context,
+    table: options.TableOptions,
+    noise: options.NoiseOptions,
+    attacker: options.AttackerOptions,
+    output: OutputOptions,
+    releases: Annotated[int, whole("Releases that are simulated.")] = 1000,
+    seed: Annotated[int, whole("Seed of the simulation.")] = 0,
+    parents: options.Parents = None,
+    parent_count: options.ParentCount = None,
+    exclude: options.Exclude = None,
+    may_be_missing: Annotated[Texts, option("Columns that can hold missing values.", "COLUMNS")] = None,
+) -> None:
+    """What attackers find in simulated releases.
+
+    With --parents, the simulated counts add up to a coarser table that is published; --parent-count, --exclude and
+    --may-be-missing describe that table.
+    """
+    made = noise.read_perturbation()
+    if made is not None:
+        beside = list_typed(context, "certainty", "belief", "parents", "parent_count", "exclude", "may_be_missing")
+        refuse_beside("an informed attacker and --parents require noise", beside)
+    elif parents is not None:
+        why = "an informed attacker is simulated without --parents"
+        refuse_beside(why, list_typed(context, "certainty", "belief"))
+    else:
+        refuse_beside("these require --parents", list_typed(context, "parent_count", "exclude", "may_be_missing"))
+    drawn: dict[str, Any] = {"releases": releases, "seed": seed}
+    if made is not None:
+        output.answer(cr.simulate_perturbation(table.tabulate(), made, **drawn))
+        return
+    if parents is not None:
+        columns = parsing.split_names(may_be_missing)
+        drawn |= {"parents": parents, "parent_count": parent_count, "exclude": exclude or (), "may_be_missing": columns}
+    mechanism, progress = noise.one(), progress_bar("simulating")
+    output.answer(cr.simulate(table.tabulate(), mechanism, progress=progress, **drawn, **attacker.arguments()))
+
+
+def demo_command(
+    output: OutputOptions,
+    epsilon: Annotated[float, number("Privacy loss: smaller is more private.")] = 1,
+    save: Annotated[Text, option("Write the data to this Parquet file, to try other commands.", "FILE")] = None,
+) -> None:
+    """Assess UCI Adult, which comes with the package."""
+    if save is not None:
+        write_whole(save, cr.datasets.adult_path().read_bytes(), public=True)
+    noise = options.MechanismOptions(epsilon=epsilon).one()
+    qids = ["age", "relationship", "education", "race", "sex", "hours-per-week"]
+    table = cr.tabulate(cr.datasets.adult_as_published(), qids, "income", bins={"age": 5, "hours-per-week": 10})
+    output.answer(cr.assess(table, noise))
+    if not output.as_json:
+        say(
+            "\nThe data: UCI Adult (CC BY 4.0), people born in the United States, no missing values; six\n"
+            "quasi-identifiers, age in steps of 5 years and hours per week in steps of 10.\n"
+            "For the whole file, or for your own:\n\n"
+            f"  cellrisk assess {save or cr.datasets.adult_path()} \\\n"
+            f"    --qid {','.join(qids)} \\\n"
+            f"    --bin age=5 --bin hours-per-week=10 --sensitive income --epsilon {noise.epsilon:g}"
+        )

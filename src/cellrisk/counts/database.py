@@ -1,0 +1,388 @@
+"""Tables in a database: one query groups and counts there, and its rows come here as Arrow batches.
+
+The query is made by SQLAlchemy. Values come over in forms that lose nothing: whole numbers, floating-point numbers and
+truth values as they are, text by its bytes, and everything else as text. The transaction only reads, and no message
+carries more of an address than its host and database: a driver's exception may quote the password or the data.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from decimal import Decimal
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import SplitResult, unquote, urlsplit
+
+from cellrisk.counts.schema import locate, unknown_table
+from cellrisk.errors import CellriskError, InvalidInput, argument
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+DRIVERS = {"postgres": "postgresql+psycopg", "postgresql": "postgresql+psycopg"}
+"""Drivers that are chosen if an address names none; for other databases the choice is SQLAlchemy's."""
+CONNECT_SECONDS = 30
+ROWS = 50_000
+"""Rows that are fetched at a time."""
+SETTINGS = ("DateStyle = 'ISO'", "IntervalStyle = 'postgres'", "TimeZone = 'UTC'", "extra_float_digits = 3")
+"""Texts of dates and numbers must not depend on how a PostgreSQL server is set up."""
+ALLOWED = "text, numbers, truth values, dates and times"
+INSTALL = "run: pip install 'cellrisk[postgres]'"
+EXPORT = "export the table to Parquet or CSV and read that"
+TRY_AGAIN = "try again"
+
+
+@dataclass(frozen=True)
+class DatabaseName:
+    """Where a database is, as far as a message may say."""
+
+    engine: str
+    """The kind of database: postgres, or SQLAlchemy's name of the dialect."""
+    host: str
+    database: str
+
+    def __str__(self) -> str:
+        named = f"database '{self.database}'" if self.database else f"{self.engine} database"
+        return f"{named} on {self.host}" if self.host else named
+
+
+@contextmanager
+def open_database(address: str, table: str | None, columns: Sequence[str]) -> Iterator[tuple[Any, dict[str, str]]]:
+    """Group a table by the columns in use inside its database. Gives an Arrow stream of the columns c0, c1, ... and n,
+    how often each combination occurs, and how texts become labels that are no texts in the database.
+
+    address: postgresql://user:password@host:port/database, or another that SQLAlchemy knows, if its driver is
+    installed. table: the name of a table or view, with its schema and a full stop in front if it has one.
+    """
+    name = read_address(address)
+    if not isinstance(table, str) or not table:
+        raise InvalidInput(
+            "a database's address needs the name of a table",
+            got=name,
+            fix=f"name one with {argument('table')}",
+            code="no-table",
+        )
+    with plain_refusals_of_drivers(name, table), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # SQLAlchemy tells of types that it does not know
+        with open_connection(address, name) as connection:
+            found = find_table(connection, table, columns, name)
+            forms = [read_form(connection, found.c[column]) for column in columns]
+            check_collations(connection, found, columns)
+            with open_batches(connection, found, forms) as batches:
+                yield batches, {f"c{place}": form.kind for place, form in enumerate(forms) if form.kind}
+
+
+@contextmanager
+def open_connection(address: str, name: DatabaseName) -> Iterator[Any]:
+    """A connection in a transaction that only reads and, in PostgreSQL, sees one moment; it is rolled back."""
+    import sqlalchemy as sa
+
+    url = sa.make_url(address)
+    url = url.set(drivername=DRIVERS.get(url.drivername, url.drivername))
+    options: dict[str, Any] = {}
+    if url.drivername == "postgresql+psycopg":
+        options = {"connect_timeout": CONNECT_SECONDS, "client_encoding": "utf8"}
+        options |= {"fallback_application_name": "cellrisk"}
+    try:
+        engine = sa.create_engine(
+            url,
+            poolclass=sa.NullPool,
+            hide_parameters=True,
+            connect_args={key: value for key, value in options.items() if key not in url.query},
+        )
+    except ImportError as error:
+        raise InvalidInput(
+            f"reading {name.engine} databases needs a driver that is not installed",
+            fix=INSTALL if name.engine == "postgres" else f"install the package that brings {error.name}",
+            code="no-driver",
+        ) from None
+    try:
+        connection = engine.connect()
+    except Exception as error:
+        original = getattr(error, "orig", None) or error
+        if getattr(original, "sqlstate", None):  # the server answered, and refused the first query
+            raise
+        raise explain_connection(original, name) from None
+    with connection:
+        if engine.dialect.name == "postgresql":
+            connection = connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+            for setting in SETTINGS:
+                connection.exec_driver_sql(f"SET LOCAL {setting}")
+        yield connection
+        with suppress(Exception):
+            connection.rollback()
+
+
+def find_table(connection: Any, table: str, columns: Sequence[str], where: DatabaseName) -> Any:
+    """Find a table or view by its bare name, or else as schema.table, with the types of the columns in use."""
+    import sqlalchemy as sa
+
+    inspector = sa.inspect(connection)
+    dots = [place for place, letter in enumerate(table) if letter == "."]
+    candidates = [(None, table), *((table[:dot], table[dot + 1 :]) for dot in dots)]
+    for schema, name in candidates:
+        if name and inspector.has_table(name, schema=schema):
+            described = {column["name"]: column["type"] for column in inspector.get_columns(name, schema=schema)}
+            locate(columns, list(described), f"table '{table}'")
+            quoted = [sa.column(sa.quoted_name(column, True), described[column]) for column in columns]
+            return sa.table(sa.quoted_name(name, True), *quoted, schema=schema and sa.quoted_name(schema, True))
+    names: list[str] = []
+    for schema in (None, *inspector.get_schema_names()):
+        if schema not in (inspector.default_schema_name, "information_schema"):
+            own = [*inspector.get_table_names(schema=schema), *inspector.get_view_names(schema=schema)]
+            names += own if schema is None else [f"{schema}.{name}" for name in own]
+    raise unknown_table(table, names, str(where))
+
+
+@dataclass(frozen=True)
+class Form:
+    """How the values of a column come over."""
+
+    expression: Any
+    """What the database groups by."""
+    type: pa.DataType
+    kind: str = ""
+    """How a text becomes a label, if it is not a text in the database."""
+
+    def array(self, values: Sequence[Any]) -> pa.Array:
+        import pyarrow as pa
+
+        return pa.array(map(as_text, values) if pa.types.is_string(self.type) else values, self.type)
+
+
+def as_text(value: Any) -> str | None:
+    """Write a value as DuckDB writes one of its kind; the NaN of a decimal number is missing.
+
+    >>> as_text(Decimal("1.50")), as_text(dt.datetime(2020, 1, 2, 3, 4, 5, 500000)), as_text(Decimal("NaN"))
+    ('1.50', '2020-01-02 03:04:05.5', None)
+    """
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, Decimal):
+        return None if value.is_nan() else str(value)
+    text = str(value)
+    return re.sub(r"(\.\d*?)0+(?=$|[-+Z])", r"\1", text) if isinstance(value, dt.datetime | dt.time) else text
+
+
+def read_form(connection: Any, column: Any) -> Form:
+    """Choose the form in which a column comes over, by its declared type; refuse types that have no plain values.
+
+    PostgreSQL compares text by its bytes here, whatever the collation, and a char(n) loses the blanks that pad it. It
+    writes times, network addresses and enumerations as text itself, because Python has no date before the year 1 and
+    a month is as long as 30 days to the database.
+    """
+    import pyarrow as pa
+    import sqlalchemy as sa
+    from sqlalchemy.dialects import postgresql
+
+    kind, postgres = column.type, connection.dialect.name == "postgresql"
+    while isinstance(kind, postgresql.DOMAIN):
+        kind = kind.data_type
+    instant = getattr(kind, "timezone", False) and isinstance(kind, sa.DateTime)
+    if isinstance(kind, sa.Boolean):
+        return Form(column, pa.bool_())
+    if isinstance(kind, sa.Integer) and not getattr(kind, "unsigned", False):
+        return Form(column, pa.int64())
+    if isinstance(kind, sa.Float):
+        return Form(column, pa.float32() if postgres and isinstance(kind, sa.REAL) else pa.float64())
+    if isinstance(kind, postgresql.OID):
+        return Form(sa.cast(column, sa.BigInteger), pa.int64())
+    if isinstance(kind, sa.Numeric | sa.Integer | postgresql.MONEY):
+        money = isinstance(kind, postgresql.MONEY)
+        return Form(sa.cast(column, sa.Numeric) if money else sa.type_coerce(column, kind), pa.string(), "number")
+    times = (sa.Date, sa.Time, sa.DateTime, sa.Interval, postgresql.INTERVAL)
+    others = (sa.Uuid, postgresql.INET, postgresql.CIDR, postgresql.MACADDR, postgresql.MACADDR8, postgresql.BIT)
+    if isinstance(kind, (sa.String, *times, *others)):
+        form = sa.cast(column, sa.Text).collate("C") if postgres else sa.type_coerce(column, kind)
+        return Form(form, pa.string(), "instant" if instant else "")
+    array = isinstance(kind, sa.ARRAY)
+    named = kind.item_type if array else kind
+    shown = "unknown" if isinstance(named, sa.types.NullType) else named.compile(connection.dialect).lower()
+    raise InvalidInput(
+        f"column '{column.name}' holds {shown}{' array' if array else ''} values", allowed=ALLOWED, code="column-type"
+    )
+
+
+def check_collations(connection: Any, table: Any, columns: Sequence[str]) -> None:
+    """Refuse columns in which a database takes texts of different bytes for equal: it would merge groups or values."""
+    import sqlalchemy as sa
+
+    if connection.dialect.name == "postgresql":
+        return  # `read_form` chooses the collation
+    for name in columns:
+        if isinstance(table.c[name].type, sa.String):
+            column = table.c[name]
+            exact = sa.func.count(sa.distinct(sa.cast(column, sa.LargeBinary)))
+            texts, different = connection.execute(sa.select(sa.func.count(sa.distinct(column)), exact)).one()
+            if texts != different:
+                raise InvalidInput(
+                    f"column '{name}' has a collation under which different texts are equal",
+                    fix=f"give it a binary collation, or {EXPORT}",
+                    code="collation",
+                )
+
+
+@contextmanager
+def open_batches(connection: Any, table: Any, forms: Sequence[Form]) -> Iterator[pa.RecordBatchReader]:
+    """Run the query and stream its rows. The first batch is fetched at once: that is when the database counts, and
+    when a signal must end it."""
+    import pyarrow as pa
+    import sqlalchemy as sa
+
+    grouped = [form.expression for form in forms]
+    query = sa.select(*(each.label(f"c{place}") for place, each in enumerate(grouped)), sa.func.count().label("n"))
+    query = query.select_from(table).group_by(*grouped)
+    cursors: list[Any] = []
+    sa.event.listen(connection, "before_cursor_execute", lambda _, cursor, *rest: cursors.append(cursor))
+    types = {**{f"c{place}": form.type for place, form in enumerate(forms)}, "n": pa.int64()}
+    schema = pa.schema(list(types.items()))
+
+    def make(rows: Sequence[Any]) -> pa.RecordBatch:
+        *values, numbers = zip(*rows, strict=True)
+        arrays = [form.array(column) for form, column in zip(forms, values, strict=True)]
+        return pa.record_batch([*arrays, pa.array(numbers, pa.int64())], schema=schema)
+
+    try:
+        result = connection.execute(query, execution_options={"stream_results": True, "max_row_buffer": ROWS})
+        parts = result.partitions(ROWS)
+        first: Sequence[Any] = next(parts, [])
+        yield pa.RecordBatchReader.from_batches(schema, (make(rows) for rows in chain([first], parts) if rows))
+    finally:
+        for cursor in cursors:
+            with suppress(Exception):  # SQLAlchemy leaves it open if the connection was lost
+                cursor.close()
+
+
+def read_address(address: str) -> DatabaseName:
+    """Dialect, host and database of an address; a refusal quotes nothing of it but the dialect.
+
+    >>> print(read_address("postgresql://me:secret@localhost:5432/census"))
+    database 'census' on localhost
+    """
+    try:
+        import sqlalchemy as sa
+    except ModuleNotFoundError:
+        raise InvalidInput(
+            "reading databases needs SQLAlchemy, which is not installed", fix=INSTALL, code="no-driver"
+        ) from None
+    try:
+        parts = urlsplit(address)
+        scheme, host, port = parts.scheme, parts.hostname or "", parts.port
+    except ValueError:
+        scheme, host, port, parts = "", "", None, SplitResult("", "", "", "", "")
+    # A '/', '#' or '?' in a password ends the host too early: then an '@' is left over, and so are parts of it.
+    rest = f"{parts.path}{parts.query}{parts.fragment}"
+    if not scheme or (parts.netloc and "@" in rest) or (port is None and parts.netloc.endswith(":")):
+        raise InvalidInput(
+            "the database's address cannot be read",
+            allowed="for instance postgresql://user:password@host:5432/database",
+            fix="write /, #, ?, @, : and % in a user name or password as %2F, %23, %3F, %40, %3A and %25",
+            code="address",
+        )
+    dialect = None
+    with suppress(sa.exc.ArgumentError, sa.exc.NoSuchModuleError):
+        dialect = sa.URL.create(DRIVERS.get(scheme, scheme)).get_dialect().name
+    if dialect is None:
+        raise InvalidInput(
+            "addresses of that kind are not read",
+            got=f"an address that starts with {scheme}://",
+            allowed="postgresql://, sqlite://, duckdb://, or another dialect of SQLAlchemy that is installed",
+            code="address",
+        )
+    if dialect == "sqlite":
+        return DatabaseName(dialect, "", Path(unquote(f"{parts.netloc}{parts.path}")).name)
+    dialect = "postgres" if dialect == "postgresql" else dialect
+    return DatabaseName(dialect, host, unquote(parts.path.strip("/").partition("/")[0]))
+
+
+@contextmanager
+def plain_refusals_of_drivers(name: DatabaseName, table: str) -> Iterator[None]:
+    """Turn a driver's exception into one line without credentials or data, also further back in its chain."""
+    try:
+        yield
+    except CellriskError as refusal:
+        forget(refusal.__context__)
+        raise
+    except Exception as error:
+        if type(error).__module__ == "builtins" and not isinstance(error, OSError | UnicodeError):
+            raise
+        explained = explain_failure(error, name, table)
+        forget(error)
+        raise explained from None
+
+
+def forget(error: BaseException | None) -> None:
+    """Empty an exception and those before it: a message, a connection and the variables on its way may tell."""
+    while error is not None:
+        if not isinstance(error, CellriskError):
+            error.args = (type(error).__name__,)
+            error.__traceback__ = None
+            for name, value in list(vars(error).items()):
+                with suppress(AttributeError):
+                    setattr(error, name, [] if isinstance(value, list) else None)
+        error = error.__cause__ or error.__context__
+
+
+def explain_connection(error: BaseException, name: DatabaseName) -> InvalidInput:
+    """Why there is no connection, from the driver's words but not in them."""
+    text = re.sub(r'"[^"]*"', "", str(error).lower())  # without the names in it, which may be any word
+    for words, reason, fix in CONNECTION_FAILURES:
+        if re.search(words, text):
+            return InvalidInput(f"no connection to {name}: {reason}", fix=fix, code="no-connection")
+    return InvalidInput(
+        f"no connection to {name} ({type(error).__name__})", fix="check the address", code="no-connection"
+    )
+
+
+CONNECTION_FAILURES = (
+    (
+        "password|authentication|access denied|login failed|role ",
+        "the server refused this user or password",
+        "check them",
+    ),
+    ("resolve|translate host|name or service|unknown host|getaddrinfo", "there is no host of that name", "check it"),
+    ("refused|no such file", "nothing answers at that host and port", "check them, and that the server runs"),
+    ("timeout|timed out|unreachable", "the server did not answer in time", "check host, port and firewall"),
+    ("does not exist|unknown database|cannot open database", "the server has no such database", "check its name"),
+    ("too many|slots|starting up|shutting down", "the server takes no connection now", TRY_AGAIN),
+    ("ssl|certificate", "no secure connection could be agreed", "check sslmode and the certificates"),
+    ("pg_hba", "the server admits no such connection from here", "ask its administrator"),
+    ("connection option|unexpected keyword|sslmode", "an option is not known", "check what follows ? in the address"),
+)
+
+
+def explain_failure(error: BaseException, name: DatabaseName, table: str) -> BaseException:
+    """Return what can be said of a failure in the middle, without the driver's words: the kind of its exception, such
+    as DivisionByZero, and an SQLSTATE name the reason, and hold no data."""
+    if isinstance(error, CellriskError | KeyboardInterrupt | MemoryError):
+        return error
+    if isinstance(error, UnicodeDecodeError):
+        return InvalidInput(f"the {name} holds text that is not UTF-8", fix=EXPORT, code="encoding")
+    original = getattr(error, "orig", None) or error
+    state, kind = str(getattr(original, "sqlstate", None) or ""), type(original).__name__
+    lost = not state and (isinstance(original, OSError) or kind in ("OperationalError", "InterfaceError"))
+    if lost or state.startswith(("08", "57P")) or kind == "AdminShutdown":
+        return InvalidInput(f"{name}: the connection was lost", fix=TRY_AGAIN, code="connection-lost")
+    reason = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", kind).lower() + (f", {state}" if state else "")
+    known = [(code, fix) for start, code, fix in FAILURES if state.startswith(start)]
+    code, fix = known[0] if known else ("query-failed", EXPORT)
+    what = "computes something that fails on a record" if code == "failing-view" else "cannot be read"
+    return InvalidInput(f"{name}: table '{table}' {what} ({reason})", fix=fix, code=code)
+
+
+CORRECT_VIEW = "let the view give NULL for such a record, or leave it out"
+FAILURES = (
+    ("42501", "no-right", "ask its owner for SELECT"),
+    ("25006", "failing-view", "give a table that can be read alone"),
+    *((start, "failing-view", CORRECT_VIEW) for start in ("22", "2F", "P0")),
+    ("57014", "stopped", "raise the server's statement_timeout, or use fewer columns"),
+    *((start, "changed", TRY_AGAIN) for start in ("40", "55", "42P01")),
+    *((start, "resources", "use fewer or coarser quasi-identifiers") for start in ("53", "54")),
+)
+"""The start of an SQLSTATE, a code, and what to do."""

@@ -1,1 +1,0 @@
-"""Tables in a database: counting happens there."""

@@ -1,0 +1,279 @@
+"""`publish_risk`: how risky a release is, as a figure that may itself be published."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+import numpy as np
+
+from cellrisk.counts.table import require_table
+from cellrisk.decide.policies import Policies
+from cellrisk.errors import InvalidInput, argument
+from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
+from cellrisk.noise.mechanisms import mechanism as read_mechanism
+from cellrisk.publish.dp_risk.sensitivity import (
+    UNIT,
+    Sensitivity,
+    check_figure,
+    count_units,
+    find_sensitivity,
+    sum_cells,
+)
+from cellrisk.publish.releasing.domain import ReleasedDomain, read_domain
+from cellrisk.publish.releasing.measurement import Measurement, calibrate_sum
+from cellrisk.system.checks import require_within
+from cellrisk.system.choices import MechanismName, Neighbours
+from cellrisk.system.results import Result, find_words
+from cellrisk.system.version import __version__
+
+if TYPE_CHECKING:
+    from cellrisk.counts.table import FrequencyTable
+    from cellrisk.decide.policy import Policy
+
+__all__ = ["Book", "PublishedRisk", "publish_risk"]
+
+MEANINGS = {
+    "caused": "people whose value a release gives away because of their own record",
+    "local": "cells of which a release shows one value alone that is there",
+}
+CONFIDENCE = 0.95
+LEAST_EPSILON, LARGEST_EPSILON = 1e-9, 100.0
+NOTHING_NOTED = {"cohort": None, "purpose": "", "new_cohort": False, "part_of": None}
+
+
+def check_epsilon(name: str, epsilon: object) -> float:
+    """Refuses a number that cannot be the epsilon of a figure."""
+    value = require_within(name, epsilon, above=0, most=LARGEST_EPSILON)
+    if value < LEAST_EPSILON:
+        raise InvalidInput(f"{name} is too small for a figure that says anything", got=value, allowed="1e-9 or more")
+    return value
+
+
+class Book(Protocol):
+    """A ledger, as far as a figure needs one."""
+
+    def add_figure(self, *args: Any, **entry: Any) -> Any:
+        """Records the loss of a figure, or refuses it where a limit would be broken; `Ledger.add_figure` is one."""
+
+
+def read_entry(ledger: Book | None, **noted: Any) -> dict[str, Any]:
+    """What a ledger is to note of a figure; refused where there is no ledger to note it."""
+    if ledger is not None and not hasattr(ledger, "add_figure"):
+        raise InvalidInput(
+            "must be a Ledger", option="ledger", got=type(ledger).__name__, fix="open one with Ledger.open"
+        )
+    if ledger is None and noted != NOTHING_NOTED:
+        raise InvalidInput("a cohort and a purpose are recorded in a ledger", fix=f"name one with {argument('ledger')}")
+    return noted
+
+
+def read_declared(
+    table: FrequencyTable,
+    sensitive: str | None,
+    may_be_missing: str | Sequence[str],
+    observed_levels: bool | str | Sequence[str],
+) -> tuple[ReleasedDomain, tuple[str, ...]]:
+    """The domain of a figure, and what a reader has to know of it: undeclared labels, records left out, refusals.
+
+    How one column is read must not hang on one record, or that record could move every cell: so the labels of all
+    columns are declared, as for a release, or those of quasi-identifiers accepted as they occur. The labels of the
+    sensitive attribute are always declared, because their number stands in the figure.
+    """
+    attribute = table.attribute(sensitive)
+    if not attribute.declared:
+        raise InvalidInput(
+            "a figure that may be published needs the declared labels of the sensitive attribute",
+            got=f"the labels of '{attribute.name}' are those that occur",
+            fix=f"declare them with {argument('levels')}",
+        )
+    domain = read_domain(table, sensitive, may_be_missing=may_be_missing, observed_levels=observed_levels)
+    words = find_words("release")
+    said = words.say_left_out(table.missing, table.outside, "or with a missing value where none was declared")
+    said += words.say_gates("figure", table.missing, table.outside)
+    if domain.undeclared:
+        occur = f"The labels of {', '.join(domain.undeclared)} are those that occur in the records"
+        said.insert(0, f"{occur}: the guarantee does not cover how these columns are read.")
+    return domain, tuple(said)
+
+
+def record_figure(
+    ledger: Book | None,
+    domain: ReleasedDomain,
+    epsilon: float,
+    neighbours: Neighbours,
+    noted: dict[str, Any],
+    purpose: str,
+) -> None:
+    """Records the loss of a figure, where there is a ledger; ``purpose`` is noted where none was given."""
+    if ledger is not None:
+        entry = {**noted, "cohort": noted["cohort"] or "everyone", "purpose": noted["purpose"] or purpose}
+        columns = {"attribute": domain.sensitive, "quasi_identifiers": domain.quasi_identifiers}
+        ledger.add_figure(**columns, epsilon=epsilon, neighbours=neighbours, **entry)
+
+
+@dataclass(frozen=True, repr=False)
+class PublishedRisk(Result):
+    """A figure with noise, made by `publish_risk`. It and everything printed with it may be published."""
+
+    wording: ClassVar[str] = "published_risk"
+
+    figure: str
+    value: float
+    """The figure with noise; below 0 where the noise is."""
+    low: float
+    high: float
+    """The figure without noise lies between them with 95% confidence; a figure is never below 0."""
+    epsilon: float
+    """What this figure costs, beside the release that it speaks of."""
+    mechanism: Mechanism
+    """The mechanism of the release."""
+    sensitive: str
+    quasi_identifiers: tuple[str, ...]
+    n_levels: int
+    """The declared number of labels."""
+    sensitivity: Sensitivity
+    noise: Measurement
+    notes: tuple[str, ...] = ()
+    """What a reader has to know about the records."""
+    policies: Policies = field(default_factory=Policies)
+    """The policies that were obeyed."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.low <= self.high:
+            raise InvalidInput("a published figure needs an interval in order, from 0 on")
+
+    @property
+    def scale(self) -> float:
+        """The scale of the noise in people, or in cells; its standard deviation is 1.41 times that."""
+        return self.noise.scale * UNIT
+
+    @property
+    def statements(self) -> tuple[str, ...]:
+        """What a reader of the figure has to know."""
+        return tuple(find_words(self.wording).statements(self))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The figure and how it was made, as JSON-ready values that may be published."""
+        return {
+            "cellrisk": __version__,
+            "opendp": version("opendp"),
+            "sentence": self.headline,
+            "statements": list(self.statements),
+            "figure": self.figure,
+            "meaning": MEANINGS[self.figure],
+            "value": self.value,
+            "interval": {"low": self.low, "high": self.high, "confidence": CONFIDENCE},
+            "epsilon": self.epsilon,
+            "sensitivity": {
+                "value": self.sensitivity.value,
+                "exact": self.sensitivity.exact,
+                "condition": self.sensitivity.condition,
+            },
+            "noise": {
+                "distribution": "discrete Laplace",
+                "scale": self.scale,
+                "unit": UNIT,
+                "privacy_loss": {"epsilon": self.noise.loss},
+            },
+            "mechanism": {**self.mechanism.to_dict(), "threshold": self.mechanism.threshold},
+            "quasi_identifiers": list(self.quasi_identifiers),
+            "sensitive": self.sensitive,
+            "levels": self.n_levels,
+            "policy": self.policies.to_dict(),
+            "policy_not_judged": self.policies.not_judged,
+        }
+
+    def _numbers(self) -> list[dict[str, Any]]:
+        return [{"figure": self.figure, "value": self.value, "low": self.low, "high": self.high}]
+
+
+def publish_risk(
+    table: FrequencyTable,
+    mechanism: Mechanism | MechanismName = USUAL_MECHANISM,
+    *,
+    risk_epsilon: float,
+    figure: str = "caused",
+    epsilon: float | None = None,
+    delta: float | None = None,
+    neighbours: Neighbours | None = None,
+    threshold: float | None = None,
+    sensitive: str | None = None,
+    may_be_missing: str | Sequence[str] = (),
+    observed_levels: bool | str | Sequence[str] = (),
+    ledger: Book | None = None,
+    cohort: str | None = None,
+    purpose: str = "",
+    new_cohort: bool = False,
+    part_of: str | None = None,
+    policy: Policy | Policies | None = None,
+) -> PublishedRisk:
+    """How risky would a release be, in a figure that may be published?
+
+    Every figure of `assess` is computed from the raw data and is confidential. This one has noise, as much as one
+    record can move it at ``risk_epsilon``, and is a function of what was declared, and of noise. Neighbouring tables
+    are those of the mechanism.
+
+    Parameters
+    ----------
+    table
+        Made with declared labels and ``outside="drop"``, as for `release`.
+    mechanism, epsilon, delta, neighbours, threshold
+        How the release would be made.
+    risk_epsilon
+        What the figure may cost, beside the release.
+    figure
+        ``"caused"``, the people revealed because of their own record; or ``"local"``, the sum over cells of the exact
+        local risk. The number of people exposed is refused: one record can move it by any number.
+    sensitive, may_be_missing, observed_levels
+        As in `release`.
+    ledger
+        A `Ledger` in which the loss is recorded before noise is drawn; where no budget is left, nothing is shown.
+    cohort, purpose, new_cohort, part_of
+        What the ledger notes, as in `Ledger.add`.
+    policy
+        One to obey beside those that are in force. Their limits on epsilon hold for the release and for the figure, and
+        that on the ceiling for the release; limits that look at the records are not judged, and the answer says so.
+
+    >>> import pandas as pd
+    >>> import cellrisk as cr
+    >>> records = pd.DataFrame({"sex": ["f", "f", "m"], "job": ["cook", "smith", "cook"]})
+    >>> levels = {"sex": ["f", "m"], "job": ["cook", "smith"]}
+    >>> table = cr.tabulate(records, "sex", "job", levels=levels, outside="drop")
+    >>> found = publish_risk(table, epsilon=1.0, risk_epsilon=0.5)
+    >>> round(found.sensitivity.value, 6), round(found.scale, 4), found.noise.loss
+    (0.337835, 0.6757, 0.5)
+    """
+    require_table(table)
+    made = read_mechanism(mechanism, epsilon=epsilon, delta=delta, neighbours=neighbours, threshold=threshold)
+    loss = check_epsilon("risk_epsilon", risk_epsilon)
+    check_figure(figure)
+    noted = read_entry(ledger, cohort=cohort, purpose=purpose, new_cohort=new_cohort, part_of=part_of)
+    policies = Policies.in_force(policy)
+    breaches = policies.breaches_of_figure(made, loss)
+    if breaches:
+        raise InvalidInput(f"the policy forbids this figure: {'; '.join(breaches)}")
+    domain, notes = read_declared(table, sensitive, may_be_missing, observed_levels)
+    sensitivity = find_sensitivity(figure, made, domain.n_levels)
+    noise = calibrate_sum(count_units(sensitivity), loss)
+    units = sum_cells(figure, domain.cells.profiles(), made)
+    record_figure(ledger, domain, loss, made.neighbours, noted, f"a published figure: {MEANINGS[figure]}")
+    noisy = int(noise.add_noise(np.array([units]))[0])
+    radius = noise.radius(1.0 - CONFIDENCE)
+    return PublishedRisk(
+        figure=figure,
+        value=noisy * UNIT,
+        low=max(noisy - radius, 0) * UNIT,
+        high=max(noisy + radius, 0) * UNIT,
+        epsilon=loss,
+        mechanism=made,
+        sensitive=domain.sensitive,
+        quasi_identifiers=domain.quasi_identifiers,
+        n_levels=domain.n_levels,
+        sensitivity=sensitivity,
+        noise=noise,
+        notes=notes,
+        policies=policies,
+    )

@@ -1,0 +1,227 @@
+"""Totals that are published already, and the counts of a release that must add up to them.
+
+Users call them parents.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cellrisk.errors import InvalidInput, UnknownName, argument
+from cellrisk.noise.distributions import USUAL_THRESHOLD
+from cellrisk.noise.mechanisms import Mechanism
+from cellrisk.publish.matching import LabelledColumn, match_column
+from cellrisk.publish.releasing.consistency import MOST_TOTAL, Keys, project_whole
+from cellrisk.publish.releasing.count_grid import LARGEST_COUNT, CountGrid
+from cellrisk.system.arrays import Floats, Integers, number_keys
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MOST_GROUPS = 100_000_000
+COUNT = "count"
+"""The usual name of the column of counts."""
+
+
+@dataclass(frozen=True, eq=False)
+class PublishedTotals:
+    """A published table of counts: some of the columns of a release, and one row a combination."""
+
+    columns: tuple[LabelledColumn, ...]
+    counts: Integers
+    """Whole numbers from 0 to `MOST_TOTAL`."""
+    complete: bool
+    """Whether every combination is listed; else those that are not are zero."""
+    name: str
+    """The name of the file, or what was given instead of one."""
+    sha256: str | None = None
+    """The digest of the file; None if no file was given."""
+    path: Path | None = field(default=None, repr=False)
+    guarantee: Mechanism | None = None
+    """A mechanism with the epsilon, the delta and the neighbours of their guarantee; None if it is not known."""
+    exceptions: tuple[str, ...] = ()
+    """What their guarantee does not cover, a sentence each."""
+
+    def compose(self, mechanism: Mechanism) -> Mechanism | None:
+        """A mechanism with the guarantee of a release that adds up to these counts: epsilons and deltas add up.
+
+        If both are pure, its noise hides no more than both noises do: each count of a release and of its parents is
+        randomised response, and two of these show less than one with the sum of their epsilons (Kairouz, Oh, Viswanath
+        2015). None if the guarantee of these counts is not known.
+        """
+        if self.guarantee is None:
+            return None
+        if self.guarantee.neighbours != mechanism.neighbours:
+            raise InvalidInput(
+                "the parents and this release have guarantees for different neighbours, which do not add up",
+                got=f"{self.guarantee.neighbours} and {mechanism.neighbours}",
+                fix=f"release with {argument('neighbours', self.guarantee.neighbours)}",
+            )
+        weaker = mechanism if self.guarantee.pure else self.guarantee
+        loss = {name: getattr(self.guarantee, name) + getattr(mechanism, name) for name in ("epsilon", "delta")}
+        return replace(weaker, **loss)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready values."""
+        return {"name": self.name, "sha256": self.sha256, "columns": [column.name for column in self.columns]}
+
+
+def read_frame(frame: pd.DataFrame, count: str | None, name: str, complete: bool = True) -> PublishedTotals:
+    """The totals of a frame, whose column of counts is ``count``, or else called "count".
+
+    >>> import pandas
+    >>> totals = read_frame(pandas.DataFrame({"sex": ["f", "m"], "count": [3, 5]}), None, "totals.csv")
+    >>> totals.counts.tolist(), [column.name for column in totals.columns]
+    ([3, 5], ['sex'])
+    """
+    import pandas as pd
+
+    count = COUNT if count is None else count
+    names = [str(column) for column in frame.columns]
+    if count not in names:
+        raise UnknownName(
+            "the parent table has no such column of counts",
+            got=repr(count),
+            allowed=", ".join(names),
+            fix=f"name it with {argument('parent_count')}",
+        )
+    if len(set(names)) != len(names):
+        raise InvalidInput("the columns of the parent table must differ", got=", ".join(names))
+    columns = []
+    for place, column in enumerate(names):
+        if column != count:
+            codes, values = pd.factorize(frame.iloc[:, place], use_na_sentinel=False)
+            labels = tuple(None if pd.isna(value) else str(value) for value in values)
+            columns.append(LabelledColumn(column, labels, codes.astype(np.int64)))
+    return PublishedTotals(tuple(columns), _read_counts(frame.iloc[:, names.index(count)]), complete, name)
+
+
+def _read_counts(given: pd.Series) -> Integers:
+    """Counts as whole numbers from 0 on."""
+    import pandas as pd
+
+    number: Floats = pd.to_numeric(given, errors="coerce").to_numpy(np.float64, na_value=np.nan)
+    with np.errstate(invalid="ignore"):
+        flaws = (
+            (~np.isfinite(number), "holds parent counts that are missing or no numbers", None),
+            (number < 0, "holds negative parent counts", "use a parent release with clamp, which has none"),
+            (number != np.rint(number), "holds parent counts that are no whole numbers", "round them first"),
+            (number > MOST_TOTAL, "holds parent counts that are too large", None),
+        )
+    for wrong, what, fix in flaws:
+        rows = int(np.count_nonzero(wrong))
+        if rows:
+            raise InvalidInput(f"the count column '{given.name}' {what}", got=f"{rows:,} of {len(number):,}", fix=fix)
+    return number.astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class TotalGroups:
+    """Which total each count of a release belongs to, and what the counts of each group must add up to."""
+
+    groups: Integers
+    totals: Integers
+
+    def make_consistent(self, noisy: Integers, keys: Keys) -> Integers:
+        """Counts with noise, in the order of the release, as the nearest whole numbers that add up to the totals.
+
+        >>> from cellrisk.publish.releasing.consistency import secure_keys
+        >>> both = TotalGroups(groups=np.array([0, 0, 1]), totals=np.array([4, 0]))
+        >>> both.make_consistent(np.array([6, -3, 2]), secure_keys).tolist()
+        [4, 0, 0]
+        """
+        return project_whole(np.clip(noisy, -LARGEST_COUNT, LARGEST_COUNT), self.groups, self.totals, keys)
+
+
+def check_constrained(mechanism: Mechanism, clamp: bool, dense: bool | None, observed_cells_only: bool) -> None:
+    """Refuses settings of a release that cannot be combined with published totals."""
+    if not clamp:
+        raise InvalidInput(
+            "counts that are consistent with parents are not negative", fix=f"leave {argument('clamp', False)} out"
+        )
+    if dense is False or observed_cells_only:
+        raise InvalidInput(
+            "parents are shared among every count of the domain, the empty ones too",
+            fix=f"leave {argument('dense', False)} and {argument('observed_cells_only')} out",
+        )
+    if mechanism.threshold != USUAL_THRESHOLD:
+        raise InvalidInput(
+            "a threshold would take counts away from their parents",
+            got=mechanism.threshold,
+            allowed=f"{USUAL_THRESHOLD}",
+        )
+
+
+def find_groups(totals: PublishedTotals, grid: CountGrid) -> TotalGroups:
+    """The total of each count that gets noise; refuses labels and combinations that are not those of the grid."""
+    axes = {axis.name: place for place, axis in enumerate(grid.axes)}
+    unknown = [column.name for column in totals.columns if column.name not in axes]
+    if unknown:
+        raise UnknownName(
+            "the parent table has columns that the release has not", got=", ".join(unknown), allowed=", ".join(axes)
+        )
+    if len(totals.columns) == len(axes):
+        raise InvalidInput(
+            "the parent table has all columns of the release, so that nothing is left to release",
+            fix="give a table with fewer of them",
+        )
+    chosen = [axes[column.name] for column in totals.columns]
+    widths = [1, *(len(grid.axes[place]) for place in chosen)]  # without a column, all counts are one group
+    if math.prod(widths) > MOST_GROUPS:
+        raise InvalidInput(
+            "the parent table's domain is too large", got=f"{math.prod(widths):,}", allowed=f"up to {MOST_GROUPS:,}"
+        )
+    places = grid.every_place()
+    matched = [_match(column, grid, place) for column, place in zip(totals.columns, chosen, strict=True)]
+    codes = grid.codes(places)
+    listed = number_keys([np.zeros_like(totals.counts), *matched], widths)
+    groups = number_keys([np.zeros_like(places), *(codes[place] for place in chosen)], widths)
+    amounts = np.zeros(math.prod(widths), np.int64)
+    np.add.at(amounts, listed, totals.counts)
+    _check_listed(
+        totals, amounts, np.bincount(listed, minlength=len(amounts)), np.bincount(groups, minlength=len(amounts))
+    )
+    return TotalGroups(groups, amounts)
+
+
+def _match(column: LabelledColumn, grid: CountGrid, place: int) -> Integers:
+    """The place of each label of a column of totals on the axis with the same name."""
+    axis = grid.axes[place]
+    matched = match_column(column, axis.labels, axis.missing)
+    unknown = len(matched.labels) - matched.known
+    if unknown:
+        raise InvalidInput(
+            f"the parent table has labels of '{column.name}' that the release has not",
+            got=f"{unknown:,} of them",
+            allowed=f"the {matched.known:,} labels of the release",
+            fix="declare the same levels or bins for both",
+        )
+    return matched.codes
+
+
+def _check_listed(totals: PublishedTotals, amounts: Integers, times: Integers, children: Integers) -> None:
+    """Refuses totals that are listed twice, or not listed though counts belong to them, or positive without counts."""
+    twice = int(np.count_nonzero(times > 1))
+    if twice:
+        raise InvalidInput(
+            "the parent table lists combinations more than once", got=f"{twice:,} of them", allowed="one row each"
+        )
+    absent = int(np.count_nonzero((children > 0) & (times == 0))) if totals.complete else 0
+    if absent:
+        raise InvalidInput(
+            "the parent table does not list every combination that the release has counts for",
+            got=f"{absent:,} missing of {int(np.count_nonzero(children)):,}",
+            fix="list them with their counts, 0 where there is none, or exclude them from the release too",
+        )
+    childless = int(np.count_nonzero((amounts > 0) & (children == 0)))
+    if childless:
+        raise InvalidInput(
+            "parent counts are positive where the release excludes every count",
+            got=f"{childless:,} of {len(amounts):,}",
+            fix="exclude only what the parent table shows as zero",
+        )

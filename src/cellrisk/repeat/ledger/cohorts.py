@@ -1,0 +1,188 @@
+"""Cohorts: what each person has lost so far, and the limits that the next release must keep.
+
+A person of a cohort is covered by the releases about it and about every cohort that contains it. Cohorts of which none
+is part of the other share nobody, so their losses do not add up (parallel composition).
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from cellrisk.errors import InvalidInput, UnknownName, argument
+from cellrisk.repeat.accounting.loss import Loss
+from cellrisk.repeat.ledger.chain import Problem
+from cellrisk.repeat.ledger.entry import Cohort, Entry, Limit, check_cohort, fold
+from cellrisk.system.choices import CompositionMethod
+from cellrisk.system.formatting import claim, number_of
+
+if TYPE_CHECKING:
+    from cellrisk.repeat.accounting.composition import Composition
+
+MOST_LISTED = 20
+
+
+@dataclass(frozen=True)
+class LedgerState:
+    """The state of a ledger at one moment."""
+
+    entries: tuple[Entry, ...]
+
+    def __post_init__(self) -> None:
+        """Refuse cohorts that were not declared in order: following them could lead in a circle."""
+        for problem in find_undeclared(self.entries):
+            raise InvalidInput(
+                f"the ledger is damaged: entry {problem.entry} {problem.text}", fix="ledger verify shows more"
+            )
+
+    @cached_property
+    def declared(self) -> dict[str, str | None]:
+        """The cohorts, and what each is part of."""
+        return {entry.cohort: entry.part_of for entry in self.entries if entry.kind == "cohort"}
+
+    @cached_property
+    def limits(self) -> dict[str, Limit]:
+        """The limit of each cohort that has one: the last that was set."""
+        return {entry.cohort: entry.limit for entry in self.entries if entry.limit is not None}
+
+    @property
+    def cohorts(self) -> tuple[Cohort, ...]:
+        return tuple(Cohort(name, part_of) for name, part_of in self.declared.items())
+
+    def choose_cohort(self, named: str | None, new: bool = False) -> str:
+        """The cohort that is named; if none is, the only one, or ``everyone`` if there is none."""
+        if named is not None:
+            return named
+        known = list(self.declared)
+        if len(known) > 1 or (new and known):
+            raise InvalidInput(
+                "no cohort was named", allowed=", ".join(known), fix=f"name it: {argument('cohort', known[0])}"
+            )
+        return known[0] if known else "everyone"
+
+    def require(self, cohort: str) -> str:
+        """Refuse a cohort that is not declared, and name those that are."""
+        name = check_cohort(cohort)
+        if name in self.declared:
+            return name
+        known = list(self.declared)
+        near = [other for other in known if fold(other) == fold(name)] or difflib.get_close_matches(name, known)
+        more = f" and {len(known) - MOST_LISTED:,} more" if len(known) > MOST_LISTED else ""
+        hint = f"did you mean '{near[0]}'? " if near else ""
+        raise UnknownName(
+            f"the ledger has no cohort '{name}'",
+            allowed=", ".join(known[:MOST_LISTED]) + more if known else None,
+            fix=f"{hint}{argument('new_cohort', True)} declares it: people that no other cohort covers",
+            code="unknown-cohort",
+        )
+
+    def find_declaration(self, cohort: str, new: bool, part_of: str | None) -> Cohort | None:
+        """The cohort that has to be declared before something is written about it; None if it is known."""
+        name = check_cohort(cohort)
+        if not new and part_of is not None:
+            raise InvalidInput(
+                f"{argument('part_of')} needs a new cohort", fix=f"also give {argument('new_cohort', True)}"
+            )
+        first = not self.declared
+        if not new and not first:
+            self.require(name)
+            return None
+        for known in self.declared:
+            if new and fold(known) == fold(name):
+                raise InvalidInput(f"cohort '{known}' is known already", fix=f"leave {argument('new_cohort')} out")
+        if part_of is not None:
+            self.require(part_of)
+        return Cohort(name, part_of)
+
+    def path(self, cohort: str) -> Iterator[str]:
+        """A cohort and those that contain it, from the inside out."""
+        at: str | None = cohort
+        while at is not None:
+            yield at
+            at = self.declared.get(at)
+
+    def losses(self, cohort: str) -> tuple[Loss, ...]:
+        """What a person of a cohort has lost, who is in no cohort inside it."""
+        covering = set(self.path(cohort))
+        return tuple(entry.loss for entry in self.entries if entry.loss is not None and entry.cohort in covering)
+
+    def _cases(self, cohort: str) -> Iterable[tuple[Loss, ...]]:
+        """What people of a cohort have lost, each different case once."""
+        return dict.fromkeys(self.losses(name) for name in self.innermost(cohort))
+
+    def innermost(self, cohort: str) -> list[str]:
+        """The cohorts inside one, or itself, that contain no other: their people have lost most."""
+        parents = set(self.declared.values())
+        return [name for name in self.declared if name not in parents and cohort in self.path(name)]
+
+    def spend(self, cohort: str, method: CompositionMethod = "tightest", delta: float | None = None) -> Composition:
+        """The most that a person of a cohort has lost: the worst over it and the cohorts inside it."""
+        found = [_compose(losses, method, delta) for losses in self._cases(cohort)]
+        return max(found, key=lambda composition: (composition.epsilon, composition.delta))
+
+    def check_release(self, cohort: Cohort, loss: Loss) -> None:
+        """Refuse a release past a limit: of its cohort, of one that contains it, or of one inside it."""
+        if not self.limits:
+            return
+        done: set[tuple[str, tuple[Loss, ...]]] = set()
+        known = cohort.name in self.declared
+        for name in self.innermost(cohort.name) if known else [cohort.part_of]:
+            losses = (*(self.losses(name) if name is not None else ()), loss)
+            path = self.path(name) if name is not None else ()
+            for limit in (self.limits[other] for other in path if other in self.limits):
+                if (limit.cohort, losses) not in done:
+                    done.add((limit.cohort, losses))
+                    _check(losses, limit, f"the release would exceed the limit of cohort '{limit.cohort}'")
+
+    def check_limit(self, limit: Limit) -> None:
+        """Refuse a limit that is below what is spent, or that what is spent can never keep."""
+        for losses in self._cases(limit.cohort):
+            _check(losses, limit, f"cohort '{limit.cohort}' has spent more than that limit")
+
+
+def find_undeclared(entries: Sequence[Entry]) -> Iterator[Problem]:
+    """Entries about cohorts that were not declared before them, or that are declared again."""
+    declared: set[str | None] = {None}
+    for entry in entries:
+        if entry.kind == "cohort":
+            if entry.part_of not in declared:
+                yield Problem(entry.number, "is about a cohort that is part of one never declared")
+            if entry.cohort in declared:
+                yield Problem(entry.number, "declares a cohort that was declared before it")
+            declared.add(entry.cohort)
+        elif entry.cohort not in declared:
+            yield Problem(entry.number, "is about a cohort that was not declared before it")
+
+
+def _compose(losses: Sequence[Loss], method: CompositionMethod, delta: float | None) -> Composition:
+    """Loaded late: of a cohort without a limit, nothing is added up."""
+    from cellrisk.repeat.accounting.composition import compose
+
+    return compose(losses, method=method, delta=delta)
+
+
+def _check(losses: Sequence[Loss], limit: Limit, exceeded: str) -> None:
+    weaker = sum(loss.dp_definition != "pure" for loss in losses)
+    if weaker and not limit.delta:
+        have = "has" if weaker == 1 else "have"
+        raise InvalidInput(
+            f"the limit of cohort '{limit.cohort}' cannot be kept: {weaker} of {number_of(len(losses), 'release')} "
+            f"{have} a delta, and the limit has none",
+            fix=f"set a limit with {argument('delta', 1e-6)}",
+            code="no-delta",
+        )
+    if limit.method == "tightest":
+        with suppress(InvalidInput, UnknownName):
+            if _compose(losses, "basic", limit.delta).epsilon <= limit.epsilon:
+                return  # the tightest is not above any other, and this one costs nothing
+    try:
+        epsilon = _compose(losses, limit.method, limit.delta).epsilon
+    except (InvalidInput, UnknownName) as refusal:
+        reason = refusal.message
+        raise InvalidInput(f"the limit of cohort '{limit.cohort}' cannot be kept: {reason}") from None
+    if epsilon > limit.epsilon:
+        raise InvalidInput(exceeded, got=f"epsilon {claim(epsilon)} in all", allowed=limit.describe(), code="limit")

@@ -1,0 +1,189 @@
+"""What every document states beside its figures: who asks, the data, what was published before, how it was made."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from importlib import metadata
+from typing import TYPE_CHECKING, Any
+
+from cellrisk.counts.table import list_assumptions
+from cellrisk.decide.limits import RiskDefinition
+from cellrisk.decide.policies import Policies
+from cellrisk.errors import CellriskError, InvalidInput
+from cellrisk.risk.explanation import explain
+from cellrisk.system.formatting import CURATOR_NOTE, claim, join_names, number_of
+from cellrisk.system.version import __version__
+
+if TYPE_CHECKING:
+    from cellrisk.counts.cells import Domain
+    from cellrisk.counts.table import FrequencyTable
+    from cellrisk.repeat.accounting.composition import Composition
+    from cellrisk.repeat.accounting.loss import Loss
+    from cellrisk.repeat.ledger import Ledger
+
+CHUNK = 1 << 20
+LIBRARIES = ("numpy", "scipy", "duckdb")
+
+
+def collect_metadata(
+    given: Mapping[str, Any], policies: Policies, inputs: Mapping[str, Any] | None, ledger: Ledger | None, public: bool
+) -> dict[str, Any]:
+    """What is printed as it was given, the policies, and the versions of what computed the figures."""
+    python = f"{sys.version_info.major}.{sys.version_info.minor}"
+    return {
+        **given,
+        "preparation": list(given["preparation"]),
+        "public": public,
+        "policies": [{"name": each.describe(), "origin": each.origin} for each in policies.obeyed],
+        "earlier": None,
+        "budget": [],
+        "digests": [] if public else [*list_digests(inputs or {}, policies, ledger)],
+        "versions": [
+            ["cellrisk", __version__],
+            *([name, metadata.version(name)] for name in LIBRARIES),
+            ["Python", python],
+        ],
+        "curator_note": CURATOR_NOTE,
+    }
+
+
+def list_digests(
+    inputs: Mapping[str, str | os.PathLike[str]], policies: Policies, ledger: Ledger | None = None
+) -> Iterator[tuple[str, str]]:
+    """The SHA-256 of each file, by what it is, and of the policies' files; of a ledger, that of its last entry."""
+    for name, path in inputs.items():
+        digest = hashlib.sha256()
+        try:
+            with open(path, "rb") as stream:
+                while part := stream.read(CHUNK):
+                    digest.update(part)
+        except OSError as error:
+            raise InvalidInput(f"{name} cannot be read: {error.strerror}", got=os.fspath(path)) from None
+        yield name, digest.hexdigest()
+    for each in policies.obeyed:
+        if each.file is not None:
+            yield f"the policy in {each.file.name}", each.file.digest
+    if ledger is not None:
+        yield "the ledger's last entry", ledger.head.digest
+
+
+def describe_budget(ledger: Ledger, cohort: str, loss: Loss | str) -> dict[str, Any]:
+    """What was published before about a cohort, and what is spent before and after one more release.
+
+    ``loss``: what the release costs, or why that is not known.
+    """
+    from cellrisk.repeat.accounting.composition import compose
+
+    known = bool(ledger.cohorts())  # a ledger without any is about to get its first; another name is refused
+    losses, limit = (ledger.losses(cohort), ledger.limit(cohort)) if known else ((), None)
+    many = number_of(len(losses), "release") if losses else "Nothing"
+    before = _describe_spent(ledger.spent(cohort)) if losses else "nothing"
+    after = f"cannot be told ({loss})" if isinstance(loss, str) else _describe_spent(compose([*losses, loss]))
+    allowed = "no limit is set" if limit is None else limit.describe()
+    return {
+        "earlier": f"{many} about the same people, by the ledger (cohort {cohort}).",
+        "budget": [
+            ("Budget", f"Spent before: {before}. Spent after this release: {after}. Limit: {allowed}."),
+            ("Does it fit?", _describe_fit(ledger, cohort, loss, new=not known)),
+        ],
+    }
+
+
+def _describe_fit(ledger: Ledger, cohort: str, loss: Loss | str, new: bool) -> str:
+    if isinstance(loss, str):
+        return "No: a ledger takes what can be released."
+    try:
+        ledger.check(loss, cohort, new_cohort=new)
+    except CellriskError as refusal:
+        return f"No: {refusal}."
+    return "Yes, within every limit of the ledger."
+
+
+def _describe_spent(spent: Composition) -> str:
+    delta = f", delta {claim(spent.delta)}" if spent.delta else ""
+    return f"epsilon {claim(spent.epsilon)}{delta}"
+
+
+def name_table(table: FrequencyTable) -> str:
+    """What a table is of: trade by town and age."""
+    return f"{join_names(table.sensitive)} by {join_names(table.quasi_identifiers)}"
+
+
+def read_domains(table: FrequencyTable) -> tuple[Domain, ...]:
+    """The domains of the quasi-identifiers; none if the table has no source to read them from."""
+    return () if table.read_cells is None else table.cells(table.sensitive[0]).domains
+
+
+def list_observed(table: FrequencyTable) -> list[str]:
+    """The columns whose values were read from the data and not declared, as far as is known."""
+    columns: tuple[Any, ...] = (*read_domains(table), *table.attributes)
+    return [column.name for column in columns if not column.declared]
+
+
+def describe_table_for_public(table: FrequencyTable) -> dict[str, Any]:
+    """What the public may know of a table: its columns, and the rules by which its records were counted."""
+    return {
+        "name": name_table(table),
+        "sensitive": list(table.sensitive),
+        "quasi_identifiers": list(table.quasi_identifiers),
+        "missing": table.missing,
+        "outside": table.outside,
+        "observed": list_observed(table),
+    }
+
+
+def describe_table(table: FrequencyTable) -> dict[str, Any]:
+    """What the board sees of a table: also its numbers of records and cells, and its domain."""
+    domains = {domain.name: domain for domain in read_domains(table)}
+    origin = {True: "declared", False: "observed in the data"}
+    columns: list[tuple[str, str, int | None, str]] = []
+    for name in table.quasi_identifiers:
+        domain = domains.get(name)
+        known = (None, "not known") if domain is None else (len(domain), origin[domain.declared])
+        columns.append((name, "quasi-identifier", *known))
+    columns += [(each.name, "sensitive", each.n_levels, origin[each.declared]) for each in table.attributes]
+    return {
+        **describe_table_for_public(table),
+        **pick(table, "missing_records dropped_records outside_records"),
+        "records": table.n_records,
+        "cells": table.n_cells,
+        "domain": columns,
+        "observed_identifiers": [name for name, domain in domains.items() if not domain.declared],
+        "assumptions": list(list_assumptions(table)),
+        "unique_cells": table.attributes[0].profiles.n_unique,
+        "sizes": table.summary().cell_sizes,
+        "homogeneous": [
+            {"sensitive": each.name, "cells": each.profiles.n_homogeneous, "people": each.profiles.n_exposed}
+            for each in table.attributes
+        ],
+    }
+
+
+def draw_table_sizes(table: FrequencyTable) -> dict[str, str]:
+    """The picture of the sizes of cells."""
+    from cellrisk.show.pictures import draw_sizes
+
+    return make_picture(draw_sizes(table), "Histogram of the sizes of cells.")
+
+
+def explain_cells(table: FrequencyTable, risk: RiskDefinition, top: int, **method: Any) -> list[dict[str, Any]]:
+    """What `explain` finds of each sensitive attribute; nothing if the table has no source to read its cells from."""
+    names = table.sensitive if table.read_cells is not None else ()
+    words: dict[str, Any] = {"form": risk.form, "weights": risk.weights, "top": top, **method}
+    found = [explain(table, sensitive=name, **words) for name in names]
+    return [pick(each, "sensitive headline baseline riskiest by_level without coarser") for each in found]
+
+
+def make_picture(figure: Any, label: str) -> dict[str, str]:
+    """A figure of matplotlib as SVG, and what it shows in words, for readers who do not see it."""
+    from cellrisk.show.pictures import to_svg
+
+    return {"svg": to_svg(figure), "label": " ".join(label.split())}
+
+
+def pick(thing: object, names: str) -> dict[str, Any]:
+    """Some attributes of a thing, by their names between spaces."""
+    return {name: getattr(thing, name) for name in names.split()}

@@ -1,0 +1,208 @@
+"""The words of the table of attackers: the first screen of `assess`, and the same rows elsewhere."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from cellrisk.errors import visible
+from cellrisk.noise.mechanisms import Mechanism
+from cellrisk.noise.precision import find_precision
+from cellrisk.risk.attackers.figures import AttackTable
+from cellrisk.system.arrays import Floats
+from cellrisk.system.formatting import claim, number_of, whole_people
+
+ATTACK_NAMES = {
+    "homogeneity": "Homogeneity attack (DR-HA)",
+    "plurality": "Largest count",
+    "best-guess": "Best guess",
+    "informed": "Informed attacker, {sure:g}% sure",
+}
+NOISE_NAMES = {
+    "laplace": "Laplace noise",
+    "gaussian": "Gaussian noise",
+    "gaussian-pdp": "Gaussian noise (probabilistic)",
+    "gaussian-analytic": "Gaussian noise (analytic)",
+    "geometric": "Geometric noise",
+    "discrete-gaussian": "Discrete Gaussian noise",
+}
+ROUNDING = 1e-9
+"""Smaller differences, in people or as a probability, are rounding."""
+LESS_SURE = 0.8
+"""The certainty at which the people who are learnt are also counted."""
+GAIN_SHOWN = 0.1
+"""The gain above which people are counted on the first screen."""
+
+
+def share(number: float) -> str:
+    """Return a share in percent with one decimal; a small one is "under 0.1%".
+
+    >>> share(0.30737), share(0.0), share(1.0), share(0.0002), share(-0.0002), share(0.99999)
+    ('30.7%', '0%', '100%', 'under 0.1%', 'under 0.1%', 'over 99.9%')
+    """
+    if number in (0.0, 1.0):
+        return f"{100 * number:.0f}%"
+    if abs(number) < 0.0005:
+        return "under 0.1%"
+    return "over 99.9%" if 0.9995 <= number < 1.0 else f"{100 * number:.1f}%"
+
+
+def whole_share(number: float) -> str:
+    """Return a share in whole percent; one that would be 0 or 100 keeps a decimal.
+
+    >>> whole_share(0.527), whole_share(0.004), whole_share(0.999)
+    ('53%', '0.4%', '99.9%')
+    """
+    return f"{100 * number:.0f}%" if 0.005 <= number < 0.995 else share(number)
+
+
+def share_at_most(number: float) -> str:
+    """Return an upper bound in percent with one decimal, rounded up.
+
+    >>> share_at_most(0.4621172), share_at_most(1.0)
+    ('46.3%', '100%')
+    """
+    return f"{math.ceil(1000 * number - 1e-9) / 10:g}%"
+
+
+def accuracy(mechanism: Mechanism) -> str:
+    """Return how far a published count is from the true one, in one sentence.
+
+    >>> import cellrisk as cr
+    >>> accuracy(cr.Geometric(1.0))
+    'Geometric noise, epsilon 1: a published count is within 3 of the true one in 97 of 100 cases.'
+    """
+    precision = find_precision(mechanism)
+    within = precision.within
+    cases = math.floor(100 * precision.share_within + 1e-9)
+    delta = "" if mechanism.pure else f", delta {claim(mechanism.delta)}"
+    first = f"{NOISE_NAMES[mechanism.name]}, epsilon {claim(mechanism.epsilon)}{delta}"
+    if mechanism.threshold < 1:
+        return f"{first}: a published count is within {within:,} of the true one in {cases} of 100 cases."
+    least = math.ceil(mechanism.threshold)
+    return f"{first}: noise moves a count by at most {within:,} in {cases} of 100 cases; below {least:,} it becomes 0."
+
+
+def shown_attacks(table: AttackTable) -> list[str]:
+    """Return the attacks of the first screen: best guess only if it reveals most because of the own record."""
+    own = {name: float(table.figures(name).own.sum()) for name in table.names}
+    return [name for name in table.names if name != "best-guess" or own[name] == max(own.values())]
+
+
+def attack_rows(table: AttackTable, names: Sequence[str], advantage: float | None) -> list[list[str]]:
+    """Return the rows of the table: blind, with noise, without; then because of the own record."""
+    everybody = float(table.people.sum())
+    rows = []
+    for name in names:
+        found = table.figures(name)
+        own = _without_rounding(float(found.own.sum()), everybody)
+        rows.append(
+            [
+                ATTACK_NAMES[name].format(sure=100 * table.certainty),
+                *(share(float(part.sum()) / everybody) for part in (found.baseline, found.revealed, found.no_noise[0])),
+                "under 1" if 0 < own < 0.5 else whole_people(own),
+                share(own / everybody),
+                share(float(found.no_noise[1].sum()) / everybody),
+                share(_without_rounding(found.most, 0.0)),
+            ]
+        )
+    if advantage is None:
+        return rows
+    bound = share_at_most(advantage)
+    return [*rows, ["Any attack, at most", "", "", "", "", bound, "100%", bound]]
+
+
+def attack_table(table: AttackTable, names: Sequence[str], advantage: float | None, setting: str) -> str:
+    """Return the table of attackers, aligned, under two lines of headings."""
+    header = ["", "blind", setting, "no noise", setting, "", "no noise", "most for one person"]
+    rows = [[visible(cell, "") for cell in row] for row in [header, *attack_rows(table, names, advantage)]]
+    widths = [max(len(row[place]) for row in rows[1:]) for place in range(len(header))]
+    for place in (1, 2, 3, 6, 7):
+        widths[place] = max(widths[place], len(header[place]))
+    gap = max(0, len(setting) - widths[4] - 1 - widths[5])
+    widths[5] += gap
+    lines = []
+    for row in rows:
+        left = row[0].ljust(widths[0])
+        named = "  ".join(cell.rjust(width) for cell, width in zip(row[1:4], widths[1:4], strict=True))
+        if row is rows[0]:
+            own = setting.rjust(widths[4] + 1 + widths[5])
+        else:
+            own = f"{row[4].rjust(widths[4])} {row[5].rjust(widths[5])}"
+        rest = "  ".join(cell.rjust(width) for cell, width in zip(row[6:], widths[6:], strict=True))
+        lines.append(f"{left}  {named}    {own}  {rest}".rstrip())
+    span = len(f"{'':{widths[0]}}  "), sum(widths[1:4]) + 4
+    right = len(lines[0]) - span[0] - span[1] - 4
+    titles = "value named correctly".rjust(span[1]) + "    " + "because of their own record, at least".rjust(right)
+    return "\n".join([" " * span[0] + titles, *lines])
+
+
+def strongest(table: AttackTable, sensitive: str, setting: str) -> str:
+    """Return in one sentence how many people are revealed because of their own record, by the strongest attack."""
+    own = max(float(table.figures(name).own.sum()) for name in table.names)
+    return revealed_by_own_record(own, int(table.people.sum()), sensitive, setting)
+
+
+def revealed_by_own_record(own: float, people: int, sensitive: str, setting: str) -> str:
+    """Return in one sentence how many people are revealed because of their own record.
+
+    >>> revealed_by_own_record(1904.4, 27504, "income", "epsilon 1")
+    "At epsilon 1, the 'income' of at least 1,904 of 27,504 people (6.9%) is revealed because of their own record."
+    """
+    number = "fewer than 1" if 0 < own < 0.5 else f"at least {round(own):,}"
+    if people == 1:
+        number = f"about {own:.1g}"
+    return (
+        f"At {setting}, the '{sensitive}' of {number} of {number_of(people, 'person')} ({share(own / people)}) is "
+        "revealed because of their own record."
+    )
+
+
+def people_above(table: AttackTable) -> str:
+    """Return how many people gain notably, in one sentence."""
+    number = table.people_above(GAIN_SHOWN)
+    verb = "is" if number == 1 else "are"
+    return (
+        f"{number_of(number, 'person')} {verb} named more than {100 * GAIN_SHOWN:g} points more often because of their "
+        "own record (homogeneity or largest count)."
+    )
+
+
+def learnt(table: AttackTable, sensitive: str, categories: Sequence[str]) -> str:
+    """Return in one sentence what the informed attacker learns, the category that is learnt most first."""
+    found = table.figures("informed")
+    total, own = _sum(found.learnt), _sum(found.learnt_own)
+    if total < 0.5:
+        return f"The informed attacker learns nobody's '{sensitive}' beyond the overall shares."
+    parts = [
+        (number / people, name)
+        for number, people, name in zip(_each(found.learnt), table.people.tolist(), categories, strict=True)
+        if number > 0
+    ]
+    largest = ", ".join(f"{visible(name, '')} {whole_share(part)}" for part, name in sorted(parts, reverse=True)[:3])
+    return (
+        f"The informed attacker learns {number_of(total, 'value')} of '{sensitive}' ({largest}), "
+        f"{whole_people(total - own)} from other people's records alone{_less_sure(table, total)}."
+    )
+
+
+def _less_sure(table: AttackTable, total: float) -> str:
+    """Return how many are learnt by an attacker who is 80% sure, if that is more than twice as many."""
+    if table.certainty <= LESS_SURE:
+        return ""
+    number = _sum(replace(table, certainty=LESS_SURE).figures("informed").learnt)
+    return f" (at {100 * LESS_SURE:g}%: {whole_people(number)})" if number > 2.0 * total else ""
+
+
+def _without_rounding(number: float, people: float) -> float:
+    """Return 0 for what is left of 0 by rounding, in a sum over so many people."""
+    return 0.0 if abs(number) < ROUNDING + 1e-15 * people else number
+
+
+def _each(numbers: Floats | None) -> list[float]:
+    return [] if numbers is None else [float(number) for number in numbers]
+
+
+def _sum(numbers: Floats | None) -> float:
+    return sum(_each(numbers))

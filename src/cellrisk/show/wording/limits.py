@@ -1,0 +1,159 @@
+"""The words of limits and policies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from cellrisk.decide.limits import Limit, RiskDefinition
+from cellrisk.decide.search import Intervals
+from cellrisk.risk.ceilings import WORST_CASE
+from cellrisk.risk.sweep import LEAST_EPSILON
+from cellrisk.system.formatting import as_given, show_spans
+
+if TYPE_CHECKING:
+    from cellrisk.decide.policies import Policies
+    from cellrisk.decide.policy import Policy
+
+ABOUT = {
+    "max_caused": "caused",
+    "max_certain": "certainty",
+    "max_ceiling": "the ceiling",
+    "max_epsilon": "epsilon",
+    "max_risk": "the risk",
+    "margin": "the risk",
+    "max_people": "the risk",
+}
+"""What is limited, after "the limit on"."""
+ASKED = {
+    "max_caused": "at most {}% of people given away because of their own record",
+    "max_certain": "at most {}% of people named rightly with {sure} certainty",
+    "max_ceiling": f"a worst case of at most {{}}% ({WORST_CASE})",
+    "max_epsilon": "an epsilon of at most {}",
+    "max_risk": "a risk of at most {}%",
+    "margin": "a risk at most {}% above chance",
+    "max_people": "at most {} {people} exposed on average",
+}
+"""A limit, after "asks for" or "gives"."""
+AIMED = {
+    "max_caused": "the share of people given away because of their own record at or below {}%",
+    "max_certain": "the share of people named rightly with {sure} certainty at or below {}%",
+    "max_ceiling": f"the worst case ({WORST_CASE}) at or below {{}}%",
+    "max_epsilon": "epsilon at or below {}",
+    "max_risk": "the risk at or below {}%",
+    "margin": "the risk at most {}% above chance",
+    "max_people": "the number of people exposed on average at or below {}",
+}
+"""A limit, after "keeps"."""
+STATED = {
+    "max_caused": "{}% of people are given away because of their own record",
+    "max_certain": "{}% of people can be named rightly with {sure} certainty",
+    "max_ceiling": "the worst case is {}%",
+    "max_epsilon": "epsilon is {}",
+    "max_risk": "it is {}%",
+    "margin": "it is {}% above",
+    "max_people": "it is {}",
+}
+"""What a metric is somewhere, as a clause."""
+WITHIN = "within every limit"
+NO_POLICY = "No policy was in force."
+CHECKED = "Whether the limits are kept was found from the data, which the guarantee does not cover."
+
+
+def describe(limit: Limit) -> str:
+    """The limit in words, after "asks for" or "gives"."""
+    return _fill(ASKED, limit, limit.maximum)
+
+
+def aim(limit: Limit) -> str:
+    """The limit in words, after "keeps"."""
+    return _fill(AIMED, limit, limit.maximum)
+
+
+def say(limit: Limit, value: float) -> str:
+    """What the metric is somewhere, as a clause: to four digits, or as many as distinguish it from the limit."""
+    rounded = (float(f"{value:.{digits}g}") for digits in range(4, 18))
+    shown = next((each for each in rounded if (each > limit.maximum) == (value > limit.maximum)), value)
+    return _fill(STATED, limit, shown)
+
+
+def say_breach(limit: Limit, value: float) -> str:
+    """The limit, and the value that breaks it."""
+    risk = "" if limit.risk is None else f" ({name_risk(limit.risk)})"
+    return f"{describe(limit)}{risk}; {say(limit, value)}"
+
+
+def _fill(words: dict[str, str], limit: Limit, number: float) -> str:
+    text, certainty = words[limit.name], limit.metric.certainty
+    sure = "" if certainty is None else f"{as_given(certainty, 2)}%"
+    people = "person" if limit.maximum == 1 else "people"
+    return text.format(as_given(number, 2 if "{}%" in text else 0), sure=sure, people=people)
+
+
+def describe_limits(limits: Sequence[Limit]) -> list[str]:
+    """The limits in words; one on another risk than the first is followed by the name of that risk."""
+    first = next((limit.risk for limit in limits if limit.risk is not None), None)
+    return [
+        describe(limit) if limit.risk is None or limit.risk == first else f"{describe(limit)} ({name_risk(limit.risk)})"
+        for limit in limits
+    ]
+
+
+def name_risk(risk: RiskDefinition) -> str:
+    weights = {"uniform": ", each cell alike", "records": ", by records"}[risk.weights]
+    attack = "" if risk.attack == "homogeneity" else f"{risk.attack} attack, "
+    weighting = "" if risk.measure == "marginal_shrinkage" else weights
+    return f"{attack}{risk.measure.replace('_', ' ')} risk, {risk.form}{weighting}"
+
+
+def say_largest(wavy: Sequence[str], keeps: str, others: bool, least: float = LEAST_EPSILON) -> str:
+    """What the epsilon is that was found: of limits on these metrics, every smaller one keeps those also."""
+    every = f"up to which every smaller one, from {min(least, LEAST_EPSILON):g} on,"
+    if wavy and not others:
+        return f"the largest epsilon {every} {keeps}"
+    also = f", and {every} keeps the limit on {' and '.join(wavy)}" if wavy else ""
+    return f"the largest epsilon that {keeps}{also}"
+
+
+def say_again(again: Intervals, end: float | None) -> str:
+    """Which epsilons keep every limit without being admissible."""
+    if not again:
+        return ""
+    larger = "larger epsilons" if end else "epsilons"
+    return f"; {larger} {show_spans(again)} keep every limit, but some smaller ones do not"
+
+
+def verdict(broken: Sequence[str] | None) -> str:
+    """The verdict on an epsilon that breaks the limits of these names; None where no limit was set."""
+    if broken is None:
+        return "no limit was set"
+    about = dict.fromkeys(ABOUT.get(name, name) for name in broken)
+    return f"breaks the limit on {' and '.join(about)}" if about else WITHIN
+
+
+def describe_policies(policies: Policies) -> str:
+    """Which policies were obeyed, in a sentence."""
+    if not policies:
+        return NO_POLICY
+    plural = "Policy" if len(policies.obeyed) == 1 else "Policies"
+    return f"{plural} obeyed: {', '.join(policy.describe() for policy in policies.obeyed)}."
+
+
+def disclose(policy: Policy) -> list[str]:
+    """Sentences on what the public learns about the raw data from the fact that this policy is kept."""
+    rules = [describe(limit) for limit in policy.limits if limit.uses_data]
+    if policy.delta_from_records:
+        rules.append(f"a delta of at most {str(policy.delta).strip()}, n being the number of records")
+    return [f"{CHECKED.removesuffix('.')}: the policy asks for {' and '.join(rules)}."] if rules else []
+
+
+def say_not_judged(policies: Policies) -> str | None:
+    """Which limits use the records, in a sentence for those who publish a figure; None if none does."""
+    names = [describe(limit) for limit in policies.limits if limit.uses_data]
+    names += ["a delta by the number of records" for policy in policies.obeyed if isinstance(policy.delta, str)][:1]
+    if not names:
+        return None
+    return (
+        f"Not judged here, because whether it is kept would tell of the records: {'; '.join(names)}. release and "
+        "assess judge it, for the curator."
+    )

@@ -1,0 +1,90 @@
+"""The words of `PerturbedAssessment`: what a table with cell keys, rounding or suppression reveals."""
+
+from __future__ import annotations
+
+from cellrisk.risk.ceilings import say_most, say_worst_case
+from cellrisk.risk.certainty.inferences import say_named
+from cellrisk.risk.perturbed import EqualRisk, PerturbedAssessment, PerturbedFigures
+from cellrisk.system.formatting import CURATOR_NOTE, about_people, aligned, number_of, of_people, percent
+
+NOT_TOLD = (
+    "It has no epsilon, so there is no curve, no entry in a ledger and no bound by a guarantee. One publication is "
+    "assessed: repeated ones can be averaged unless they repeat the same perturbation, and overlapping ones compared."
+)
+
+
+def headline(assessment: PerturbedAssessment) -> str:
+    """What to decide by, for each sensitive attribute."""
+    return "\n".join(sentence(figures, assessment.perturbation.name) for figures in assessment.figures)
+
+
+def sentence(figures: PerturbedFigures, name: str) -> str:
+    """The figures for somebody who reads nothing else."""
+    own = of_people(abs(figures.caused), figures.records)
+    read = f"have their {figures.sensitive} read off the table correctly"
+    if figures.caused >= 0:
+        because = f"With {name}, {own} would {read} only because their own record is in it; "
+    else:
+        because = f"With {name}, {own} more would {read} were their own record left out; "
+    parts = [
+        f"{because}{about_people(figures.people.mean)} ({percent(figures.people.mean / figures.records)}) would at "
+        f"all, and the raw table exposes {percent(figures.raw_share)}."
+    ]
+    if figures.certainty:
+        parts.append(say_named(figures.sensitive, figures.certainty[-1].people, figures.certainty[-1].certainty))
+    parts.append(say_ceiling(figures.ceiling, figures.worst_counts))
+    return " ".join([*parts, *(say_equal(equal) for equal in figures.equal)])
+
+
+def say_ceiling(limit: float, counts: tuple[int, int]) -> str:
+    """The ceiling in a sentence, with the counts at which it is reached.
+
+    >>> say_ceiling(7 / 9, (0, 2)).partition("is right ")[2]
+    'at most 77.8% of the time, at worst if 0 and 2 others have them (coin toss: 50%).'
+    """
+    known = " and ".join(f"{count:,}" for count in counts)
+    return say_worst_case(f"{say_most(limit)}% of the time, at worst if {known} others have them")
+
+
+def compare(equal: EqualRisk) -> str:
+    """At which epsilons the mechanism reveals no more people."""
+    noise = f"{equal.mechanism.capitalize()} noise gives away"
+    if not equal.ranges:
+        return f"{noise} more people at every epsilon searched"
+    ends = (f"{low:g}" if low == high else f"{low:g} to {high:g}" for low, high in equal.ranges)
+    return f"{noise} no more people at epsilon {', '.join(ends)}"
+
+
+def say_equal(equal: EqualRisk) -> str:
+    """What an office gains or loses by moving to differential privacy."""
+    what = "because of their own record" if equal.by == "caused" else "to an attacker who is sure of them"
+    searched = f"searched: {len(equal.scanned)} epsilons from {equal.scanned[0][0]:g} to {equal.scanned[-1][0]:g}"
+    compared = (
+        f"The perturbation gives away {number_of(equal.figure, 'person')} {what}, and lies {percent(equal.distance)} "
+        f"of the records away from the true table. {compare(equal)} ({searched})"
+    )
+    if equal.epsilon is None or equal.mechanism_distance is None:
+        return f"{compared}."
+    return f"{compared}; at epsilon {equal.epsilon:g} it lies {percent(equal.mechanism_distance)} away."
+
+
+def paragraphs(assessment: PerturbedAssessment) -> list[str]:
+    """What is printed below the headline."""
+    parts = [f"{assessment.perturbation.describe()}. {NOT_TOLD}"]
+    for figures in assessment.figures:
+        lines = [
+            f"{figures.sensitive}: with {100 * row.certainty:g}% certainty or more {row.people} named rightly, "
+            f"of {round(row.named):,} named."
+            for row in figures.certainty
+        ]
+        if figures.unknown is not None:
+            lines.append(f"What an attacker could be sure of is not computed: {figures.unknown}.")
+        lines.append(f"People exposed: {figures.people.describe()}.")
+        rows = [
+            [row.measure, row.weights or "-", row.form, f"{row.risk:.4f}"]
+            for row in assessment.risks
+            if row.sensitive == figures.sensitive
+        ]
+        lines.append(aligned(["measure", "weights", "form", "risk"], rows, left=3))
+        parts.append("\n".join(lines))
+    return [*parts, CURATOR_NOTE]

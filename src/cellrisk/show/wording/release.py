@@ -1,0 +1,138 @@
+"""The words of `Release`: what was released, with which guarantee, and what the guarantee does not cover.
+
+They depend on what was declared and on the noise alone: whether there are records that a sentence is about or not, the
+sentence is the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cellrisk.publish.releasing.published_totals import PublishedTotals
+from cellrisk.publish.releasing.release_result import Release
+from cellrisk.system.formatting import aligned, claim
+from cellrisk.system.spreadsheets import SAFE_WORDS
+
+
+def headline(release: Release) -> str:
+    """What was released, and with which guarantee."""
+    if release.description is not None:
+        return str(release.description["sentence"])
+    size, columns = f"{release.domain_size:,}", ", ".join(release.quasi_identifiers)
+    listed = f"All {size}" if release.dense else f"{len(release.frame):,} positive ones of {size}"
+    counts = f"{listed} counts of {release.sensitive} by {columns}, with noise"
+    if release.composed is None:
+        shown = "they add up to parent counts, and show them, whose guarantee is not known"
+        return f"{counts} ({release.mechanism.guarantee}). No guarantee is known for them: {shown}."
+    shown = "" if release.parents is None else ", that of the parent counts included"
+    covers = ", with exceptions that its description names" if release.exceptions else ""
+    return f"{counts}: differentially private with {release.composed.guarantee}{shown}{covers}."
+
+
+def paragraphs(release: Release) -> list[str]:
+    """What is printed below the headline."""
+    rows = [
+        ["mechanism", release.mechanism.name],
+        ["neighbours", release.mechanism.neighbours],
+        [f"loss by OpenDP ({release.measurement.unit})", claim(release.measurement.loss)],
+        ["counts in the domain", f"{release.domain_size:,}"],
+        ["counts listed", f"{len(release.frame):,}"],
+    ]
+    obeyed = [release.policies.describe()] if release.policies else []
+    return [aligned(rows[0], rows[1:]), "\n".join(release.statements), *obeyed]
+
+
+def statements(release: Release) -> list[str]:
+    """What a reader of the counts has to know."""
+    if release.description is not None:
+        return list(release.description["statements"])
+    mechanism, noise = release.mechanism, release.measurement
+    holds = "The guarantee" if release.composed else f"The noise alone has {mechanism.guarantee}, which"
+    said = [
+        f"{holds} holds for one record {mechanism.change}; it is weaker for a person with several "
+        "records, and another release from the same records adds its loss to this one.",
+        f"Each count got {noise.distribution} noise of scale {noise.scale:.6g}, sampled exactly from secure random "
+        "bits.",
+    ]
+    said += [say_ceiling(release)] if release.ceiling else []
+    said += say_observed(release.observed_levels, release.observed_cells_only)
+    reasons = "with a missing value where none was declared, or in a combination that was declared impossible"
+    said += say_left_out(release.missing, release.outside, reasons)
+    said += not_covered(release)
+    if release.parents is not None:
+        said.append(_say_parents(release.parents))
+    elif release.clamp:
+        said.append(
+            f"Counts below {mechanism.threshold:g} after noise are released as zero, so counts near it, and sums over "
+            "many cells, are biased."
+        )
+    else:
+        said.append("Counts are unbiased; some are negative because of the noise.")
+    if not release.dense:
+        said.append("Counts of the domain that are not listed are zero.")
+    if release.excluded:
+        said.append(f"{release.excluded:,} combinations were declared impossible and are no part of the domain.")
+    return [*said, *say_formulas(release)]
+
+
+def say_ceiling(release: Release) -> str:
+    """The worst case for one record, for which release it holds, and what is not in it."""
+    if release.ceiling is None:
+        return ""
+    alone = "and the parent counts that it shows" if release.adjusted else "alone"
+    beside = " What the guarantee does not cover is not in this figure." if release.exceptions else ""
+    return f"{release.ceiling.of_two} That is for this release {alone}.{beside}"
+
+
+def not_covered(release: Release) -> list[str]:
+    """What was taken from the raw data without noise, beside labels and cells that are the observed ones."""
+    if release.description is not None:
+        return list(release.description["not_covered"])
+    said = [*say_gates("release", release.missing, release.outside), *release.disclosures]
+    if release.parents is None:
+        return said
+    name = release.parents.name
+    if release.parents.guarantee is None:
+        return [*said, f"The guarantee of the parent counts in {name} is not known, and these counts show them."]
+    return [*said, *(f"In the parent counts of {name}: {sentence}" for sentence in release.parents.exceptions)]
+
+
+def _say_parents(parents: PublishedTotals) -> str:
+    digest = "" if parents.sha256 is None else f" (sha256 {parents.sha256})"
+    return (
+        f"Counts were made consistent with the parent counts published in {parents.name}{digest}, by least squares "
+        "under non-negativity. This uses no further records, but these counts show the parent counts: the loss of "
+        "the parent release adds to this one."
+    )
+
+
+def say_formulas(release: Release) -> list[str]:
+    """What has to be said of columns that a spreadsheet would take for formulas, if there are any."""
+    if not release.formula_columns:
+        return []
+    what = f"texts of {', '.join(release.formula_columns)} that a spreadsheet would take for formulas"
+    if release.spreadsheet_safe:
+        return [f"In a CSV file of these counts an apostrophe stands before {what}."]
+    return [f"A CSV file of these counts holds {what}: {SAFE_WORDS}."]
+
+
+def say_observed(levels: Sequence[str], cells_only: bool) -> list[str]:
+    """What the guarantee does not cover, if cells or labels are those that occur."""
+    uncovered = "the guarantee does not cover which"
+    cells = f"Only combinations of quasi-identifiers that occur in the records got noise: {uncovered} cells exist."
+    labels = f"The labels of {', '.join(levels)} are those that occur in the records: {uncovered} values exist."
+    return [cells] * bool(cells_only) + [labels] * bool(levels)
+
+
+def say_left_out(missing: str, outside: str, reasons: str) -> list[str]:
+    """Which records are left out, by the rules for missing values and for records outside the declared labels."""
+    dropped = "Records with a missing value in one of the columns are left out."
+    strangers = "Records outside the declared labels are left out: with a value that is not among them,"
+    return [dropped] * (missing == "drop") + [f"{strangers} {reasons}."] * (outside == "drop")
+
+
+def say_gates(what: str, missing: str, outside: str) -> list[str]:
+    """Which rules had to be kept by every record, so that they decided whether there is a release, or a figure."""
+    gate = f"Whether there is a {what} was found from the data, which the guarantee does not cover"
+    rules = (("records with a missing value", missing), ("records outside the declared labels", outside))
+    return [f"{gate}: {records} were not allowed." for records, rule in rules if rule == "error"]

@@ -1,0 +1,219 @@
+"""The words of `TogetherAssessment`: what several tables about the same people reveal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cellrisk.repeat.together.after_consistency import MOST_CELLS, Refinement
+from cellrisk.repeat.together.linkage_attacks import MOST_SUBSETS
+from cellrisk.repeat.together.together_result import TogetherAssessment
+from cellrisk.system.formatting import (
+    CURATOR_NOTE,
+    about_people,
+    aligned,
+    change,
+    claim,
+    make_sentence,
+    number_of,
+    of_people,
+    percent,
+    say_people,
+)
+
+SAYS = {
+    "elimination": "the one value that is zero in none of the person's cells",
+    "any": "a value that some table shows alone; there may be several",
+}
+INFORMED = (
+    "The informed attacker applies Bayes' rule to all tables. Tempering 1 takes the tables as independent given a "
+    "person's value, and is overconfident if they are not; a fitted one is that of an attacker who is helped by the "
+    "true values. The figures are those of these tables, given the tempering."
+)
+RELATIONS = {
+    "margin": "{} is a margin of {}.",
+    "nested": "The people of {} and {} are nested: what their difference shows on common columns is left out.",
+    "overlap": "The people of {} and {} overlap: what their differences show is left out.",
+}
+
+
+def headline(found: TogetherAssessment) -> str:
+    """What a member of a board can repeat."""
+    lead, several = found.rule(), len(found.tables) > 1
+    tables = f"Together the {len(found.tables)} tables reveal" if several else "The table reveals"
+    answer = (
+        f"{tables} the {found.sensitive} of {of_people(lead.caused, found.records)} only because their own records are "
+        f"in {'them' if several else 'it'}, and of {about_people(lead.right)} ({percent(lead.right / found.records)}) "
+        f"at all, against {percent(lead.chance / found.records)} by chance alone."
+    )
+    if not several:
+        return answer
+    worst = max(found.tables, key=lambda each: each.alone.caused)
+    alone = sum(each.alone.caused for each in found.tables)
+    return (
+        f"{answer} By itself, {worst.table.title} reveals {say_people(worst.alone.caused)}, more than any other; one "
+        f"by one the tables reveal {say_people(alone)} in all."
+    )
+
+
+def paragraphs(found: TogetherAssessment) -> list[str]:
+    """What is printed below the headline."""
+    refined, ceiling = found.refinement, f"No ceiling is stated: {found.ceiling_unknown}."
+    blocks = [_rules_table(found) if len(found.tables) > 1 else "", _tables_table(found), " ".join(_say_parts(found))]
+    blocks.append("\n".join(each.headline for each in found.differences))
+    blocks += [] if refined is None else [refinement_headline(refined), *_refined_tables(refined)]
+    blocks.append(f"{found.cost.headline} {ceiling if found.ceiling is None else found.ceiling.headline}")
+    blocks += ["\n".join(f"- {each}" for each in statements(found)), _say_certain(found), CURATOR_NOTE]
+    return [block for block in blocks if block]
+
+
+def _rules_table(found: TogetherAssessment) -> str:
+    rows = [
+        [
+            *(rule.rule, say_people(rule.right), say_people(rule.named), _share(rule.precision), rule.deviation),
+            *(say_people(rule.caused), say_people(rule.chance), f"{rule.raw:,}"),
+        ]
+        for rule in found.rules
+    ]
+    head = ["all tables together", "right", "named", "precision", "sd", "caused", "chance", "raw"]
+    meant = "\n".join(f"{rule.rule}: {SAYS[rule.rule]}." for rule in found.rules)
+    lead = found.rule()
+    between = f"{lead.low:,} to {number_of(lead.high, 'person')}"
+    return f"{aligned(head, rows)}\n\n{meant}\nElimination is right for {between} in 95% of releases (simulated)."
+
+
+def _share(precision: float | None) -> str:
+    return "-" if precision is None else percent(precision)
+
+
+def _tables_table(found: TogetherAssessment) -> str:
+    rows = []
+    for each in found.tables:
+        alone, rest = each.alone, each.without
+        name = f"{each.table.number}: {each.table.name or each.table.describe()}"
+        numbers = [say_people(alone.right), say_people(alone.named), alone.deviation, say_people(alone.caused)]
+        without = ["-", "-"] if rest is None else [say_people(rest.right), say_people(rest.caused)]
+        rows.append(
+            [name, claim(each.table.mechanism.epsilon), f"{each.cells:,}", *numbers, f"{alone.raw:,}", *without]
+        )
+    head = ["each table alone", "epsilon", "cells", "right", "named", "sd", "caused", "raw"]
+    return aligned([*head, "set without it: right", "caused"], rows)
+
+
+def _say_parts(found: TogetherAssessment) -> Iterator[str]:
+    """Which table adds most, what less of it would do, and which tables do more than all; nothing for one table."""
+    lead, most, largest = found.rule(), found.adds_most, found.largest
+    if most is None:
+        return
+    if most.without is not None and most.without.caused < lead.caused:
+        yield (
+            f"{make_sentence(most.table.title, '')} adds most: without it, the people revealed because of their own "
+            f"records would go {change(say_people(lead.caused), say_people(most.without.caused))}, and those revealed "
+            f"at all {change(say_people(lead.right), say_people(most.without.right))}."
+        )
+    if found.coarser and found.coarser[0].caused < lead.caused:
+        listed = ", ".join(f"{say_people(each.caused)} without {each.column}" for each in found.coarser)
+        yield f"With fewer columns of it, those revealed because of their own records would be {listed}."
+    if len(largest) < len(found.tables):
+        yield (
+            f"{number_of(len(largest), 'table')} of them ({', '.join(map(str, largest))}) would reveal more people "
+            f"because of their own records than all: {say_people(found.collections[largest].caused)}. The noise of the "
+            "others hinders the attacker, who may ignore them."
+        )
+    if len(found.tables) > MOST_SUBSETS:
+        yield f"Of more than {MOST_SUBSETS} tables, only all, all but one and each by itself were compared."
+
+
+def refinement_headline(refined: Refinement) -> str:
+    """What least squares leaves of the noise, and what the attacks then reveal."""
+    answer = (
+        "Least squares over the margins that the tables have in common, if every combination of values is "
+        f"published, leaves {_list_shares(refined)} of the variance of their noise"
+    )
+    if not refined.rows:
+        return f"{answer}. What that reveals is not computed: {refined.why}."
+    occur = f"What is left if only combinations that occur are published is computed up to {MOST_CELLS:,} cells."
+    if refined.observed is not None:
+        occur = (
+            f"If only the combinations that occur are published, {_list_shares(refined.observed)} of it is left to "
+            f"people on average (exact), and the attacker names {_list_revealed(refined.observed)}."
+        )
+    return f"{answer}; the attacker then names {_list_revealed(refined)}. {occur}"
+
+
+def _list_shares(refined: Refinement) -> str:
+    return ", ".join(f"{100 * share:.1f}%" for share in refined.shares)
+
+
+def _list_revealed(refined: Refinement) -> str:
+    return " and ".join(
+        f"{number_of(row.right, 'person')} correctly, {row.caused:,.3g} because of their own record, by {rule} "
+        f"({row.how})"
+        for rule, row in refined.rules.items()
+    )
+
+
+def _refined_tables(refined: Refinement) -> Iterator[str]:
+    """A row for each way of attack after least squares, and the error of the simulation."""
+    head = ["right", "as published", "caused", "as published", "how (right and caused)"]
+    for title, each in (("every combination published", refined), ("those that occur published", refined.observed)):
+        if each is not None and each.rows:
+            rows = [
+                [row.what, *map(say_people, (row.right, row.plain.right, row.caused, row.plain.caused)), row.how]
+                for row in each.rows
+            ]
+            yield aligned([f"least squares, {title}", *head], rows)
+
+
+def _say_certain(found: TogetherAssessment) -> str:
+    """The informed attacker."""
+    if found.certain_unknown is not None:
+        return f"The informed attacker is not computed: {found.certain_unknown}."
+    if not found.certain:
+        return ""
+    rows = [
+        [
+            *(f"{each.certainty:g}", f"{each.tempering:.3g}{' (fitted)' if each.fitted else ''}"),
+            *(say_people(each.right), say_people(each.named), _share(each.precision), each.how),
+        ]
+        for each in found.certain
+    ]
+    return f"{aligned(['certain to', 'tempering', 'right', 'named', 'precision', 'how'], rows)}\n\n{INFORMED}"
+
+
+def statements(found: TogetherAssessment) -> Iterator[str]:
+    """What the figures assume, and what they leave out."""
+    structure, labels = found.structure, found.labels
+    yield (
+        "Noise is independent in every count of every table. The attacker knows the cells of a person in all tables, "
+        "and uses nothing else."
+    )
+    yield "Means are exact. The deviations of the rules (with their standard errors) and the intervals are simulated."
+    if any(each.table.mechanism.name == "laplace" for each in found.tables):
+        yield (
+            "Ceilings are those of rounded counts, as they are released. For Laplace noise, cellrisk assess states the "
+            "ceiling of counts before rounding, which is larger."
+        )
+    if not structure.declared:
+        yield (
+            f"The levels of {found.sensitive} are the {labels:,} observed ones, not declared: a level that exists but "
+            "does not occur is not counted."
+        )
+    if structure.missing == "drop":
+        yield (
+            "Records were left out of the tables for whose columns a value is missing; in no table at all are "
+            f"{number_of(found.dropped, 'record')}."
+        )
+    elif found.dropped:
+        yield f"{number_of(found.dropped, 'record')} are in no table."
+    if structure.outside:
+        yield (
+            f"{number_of(structure.outside, 'record')} with a value that is not among the declared labels of its "
+            f"column {'was' if structure.outside == 1 else 'were'} left out of the tables that have the column."
+        )
+    for relation, first, second in structure.relations:
+        yield make_sentence(RELATIONS[relation].format(first.title, second.title), "")
+    if structure.common:
+        yield (
+            "Tables that share columns have margins in common, and least squares would make them more precise; these "
+            "figures leave that out."
+        )

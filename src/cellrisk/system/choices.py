@@ -1,0 +1,106 @@
+"""The closed lists of words that Python, the command line and the page take: each is a type, written down once.
+
+Arguments that had other names before keep their old words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any, Literal, TypeVar, get_args
+
+from cellrisk.errors import InvalidInput, UnknownName
+from cellrisk.system.checks import read_list
+
+MechanismName = Literal["laplace", "gaussian", "gaussian-pdp", "gaussian-analytic", "geometric", "discrete-gaussian"]
+Neighbours = Literal["add-remove", "replace"]
+
+MeasureName = Literal["local", "expected", "shrinkage", "marginal", "marginal_shrinkage"]
+FigureName = Literal["caused", "certainty", "ceiling"]
+"""The figures to decide by."""
+Form = Literal["published", "exact", "tight"]
+Weights = Literal["uniform", "records"]
+Attack = Literal["homogeneity", "plurality", "proportional"]
+
+AlphaEstimate = Literal["mle", "moments"]
+SizesFamily = Literal["poisson", "negbin"]
+SizesFit = Literal["mle", "moments", "bayes"]
+BeliefName = Literal["negbin", "table"]
+
+MissingRule = Literal["category", "drop", "error"]
+OutsideRule = Literal["error", "drop"]
+EngineName = Literal["duckdb", "spark"]
+NoisyCells = Literal["domain", "observed"]
+"""Where noise is added: to the whole domain, or to the cells that hold somebody."""
+
+CompositionMethod = Literal["tightest", "basic", "rdp", "pld"]
+OverallKind = Literal["max", "sum"]
+
+Word = TypeVar("Word", bound=str)
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def list_words(kind: Any) -> tuple[Any, ...]:
+    """The words of a list, in its order.
+
+    >>> list_words(Weights)
+    ('uniform', 'records')
+    """
+    return get_args(kind)
+
+
+def say_words(kind: Any) -> str:
+    """The words of a list, in a sentence.
+
+    >>> say_words(MissingRule)
+    'category, drop or error'
+    """
+    *words, end = list_words(kind)
+    return f"{', '.join(words)} or {end}"
+
+
+def choose_words(what: str, chosen: Word | Sequence[Word] | None, known: Sequence[Word]) -> tuple[Word, ...]:
+    """The words a user chose among the known ones, in the known order; all of them where none was chosen.
+
+    >>> choose_words("form", ["tight", "exact"], list_words(Form))
+    ('exact', 'tight')
+    """
+    if chosen is None:
+        return tuple(known)
+    words = [chosen] if isinstance(chosen, str) else read_list(what, chosen, "words")
+    for word in words:
+        require_word(what, word, known)
+    if not words:
+        raise InvalidInput(f"no {what} was chosen", allowed=", ".join(known))
+    return tuple(word for word in known if word in words)
+
+
+def require_word(what: str, given: object, known: Sequence[str]) -> None:
+    """Refuses a word that is not in the list, and whatever is no word."""
+    if not isinstance(given, str) or given not in known:
+        raise UnknownName(f"unknown {what}", got=repr(given)[:60], allowed=", ".join(known))
+
+
+def takes_old_words(new: str, make: Callable[..., Any], *old: str) -> Callable[[Function], Function]:
+    """Makes a function take old keywords too: ``make`` turns those that are given into the argument ``new``.
+
+    >>> @takes_old_words("size", lambda width: 2 * width, "width")
+    ... def double(size):
+    ...     return size
+    >>> double(size=4), double(width=2)
+    (4, 4)
+    """
+
+    def change(function: Function) -> Function:
+        @wraps(function)
+        def call(*arguments: Any, **given: Any) -> Any:
+            words = {name: given.pop(name) for name in old if name in given}
+            if new in given and isinstance(make, type) and not isinstance(given[new], make):
+                raise InvalidInput(f"{new} must be made by {make.__name__}", got=type(given[new]).__name__)
+            if words and new in given:
+                raise InvalidInput(f"{new} and {', '.join(words)} say the same", fix=f"give {new}= alone")
+            return function(*arguments, **given, **({new: make(**words)} if words else {}))
+
+        return call  # type: ignore[return-value]
+
+    return change

@@ -1,0 +1,411 @@
+"""The commands around repeated releases, run as a person would."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import cellrisk as cr
+from cellrisk.cli import main
+from cellrisk.repeat.accounting.ceilings import compose_ceiling
+from tests.near import near_epsilon, same
+
+pytest.importorskip("sqlalchemy", reason="SQLAlchemy is not installed: pip install 'cellrisk[ledger]'")
+SECRET = "Zanzibar-7"
+Run = Callable[..., tuple[int, str, str]]
+LEDGER = "releases.db"
+LEVELS = ("--levels", "sex=f|m", "--levels", "illness=flu|cold|other")
+RELEASE = ("release", "people.csv", "--qid", "sex", "--sensitive", "illness", *LEVELS)
+
+
+@pytest.fixture(autouse=True)
+def people(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> pd.DataFrame:
+    generator = np.random.default_rng(11)
+    frame = pd.DataFrame(
+        {
+            "sex": generator.choice(["f", "m"], 200),
+            "ward": generator.choice(["w1", "w2", "w3", SECRET], 200),
+            "age": generator.integers(20, 90, 200),
+            "illness": generator.choice(["flu", "cold", "other"], 200, p=[0.7, 0.2, 0.1]),
+            "job": generator.choice(["cook", SECRET], 200, p=[0.9, 0.1]),
+        }
+    )
+    frame.to_csv(tmp_path / "people.csv", index=False)
+    monkeypatch.chdir(tmp_path)
+    return frame
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    def call(*arguments: str) -> tuple[int, str, str]:
+        code = main(list(arguments))
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return call
+
+
+@pytest.fixture
+def answered(run: Run) -> Callable[..., Any]:
+    def call(*arguments: str) -> Any:
+        code, out, err = run(*arguments, "--json")
+        assert (code, err) == (0, "")
+        return json.loads(out)
+
+    return call
+
+
+@pytest.fixture
+def refused(run: Run) -> Callable[..., str]:
+    def call(*arguments: str) -> str:
+        code, out, err = run(*arguments)
+        assert (code, out) == (2, "")
+        assert err.startswith("cellrisk: ")
+        assert len(err.splitlines()) == 1
+        assert SECRET not in err
+        return err
+
+    return call
+
+
+@pytest.fixture
+def ledger(run: Run) -> str:
+    """Two releases by Laplace noise, of job and of illness, and a limit."""
+    assert run("ledger", "create", LEDGER)[0] == 0
+    assert run("ledger", "limit", LEDGER, "--epsilon", "2")[0] == 0
+    for attribute, quasi in (("job", "sex"), ("illness", "sex,ward")):
+        arguments = ("--attribute", attribute, "--qid", quasi, "--mechanism", "laplace", "--epsilon", "0.5")
+        assert run("ledger", "add", LEDGER, *arguments, "--purpose", "yearly")[0] == 0
+    return LEDGER
+
+
+def steps() -> list[cr.Step]:
+    return [
+        cr.Step(cr.Laplace(epsilon=0.5), "job", ["sex"]),
+        cr.Step(cr.Laplace(epsilon=0.5), "illness", ["sex", "ward"]),
+    ]
+
+
+def test_what_was_added_is_listed_and_shown(ledger: str, run: Run, answered: Callable[..., Any]) -> None:
+    entries = answered("ledger", "list", ledger)["entries"]
+    assert [entry["kind"] for entry in entries] == ["cohort", "limit", "release", "release"]
+    assert answered("ledger", "show", ledger, "4") == entries[3]
+    assert entries[3]["quasi_identifiers"] == ["sex", "ward"]
+    [cohort] = answered("ledger", "show", ledger)["cohorts"]
+    assert (cohort["cohort"], cohort["spent"]["epsilon"], cohort["limit"]["epsilon"]) == ("everyone", 1.0, 2.0)
+    [at_delta] = answered("ledger", "show", ledger, "--delta", "1e-6")["cohorts"]
+    assert {each["method"] for each in at_delta["spent"]["methods"] if each["epsilon"] is not None} > {"pld", "rdp"}
+    assert "illness by sex, ward" in run("ledger", "list", ledger)[1]
+    assert "together cost epsilon 1" in run("ledger", "show", ledger)[1]
+
+
+def test_losses_of_other_tools(run: Run, answered: Callable[..., Any]) -> None:
+    for number, given in enumerate((("--epsilon", "1"), ("--epsilon", "1", "--delta", "1e-6"), ("--rho", "0.1"))):
+        new = () if number else ("--new-ledger",)
+        entry = answered("ledger", "add", LEDGER, "--attribute", f"a{number}", "--qid", "sex", *given, *new)
+        assert entry["loss"]["dp_definition"] == ("pure", "approximate", "concentrated")[number]
+
+
+def test_release_and_entry_are_written_together(run: Run, answered: Callable[..., Any]) -> None:
+    recorded = ("--ledger", LEDGER, "--new-ledger", "--cohort", "2021")
+    found = run(*RELEASE, "--epsilon", "0.5", "--output", "r.csv", *recorded)
+    assert found[0] == 0
+    assert "Recorded in releases.db as entry 2." in found[1]
+    entry = answered("ledger", "show", LEDGER, "2")
+    assert f" 2 {entry['digest']}\n" in found[1]
+    assert answered("ledger", "checkpoint", LEDGER)["head"] in found[1]
+    described = json.loads(Path("r.csv.json").read_text(encoding="utf-8"))
+    assert entry["file"]["sha256"] == described["sha256"]
+    assert described["ledger"]["digest"] == entry["digest"]
+    assert (entry["cohort"], entry["attribute"], entry["loss"]["events"][0]["mechanism"]) == (
+        "2021",
+        "illness",
+        "geometric",
+    )
+    assert answered("ledger", "verify", LEDGER)["ok"]
+    assert sorted(path.name for path in Path().iterdir()) == ["people.csv", "r.csv", "r.csv.json", LEDGER]
+
+
+def test_a_release_reads_its_source_once_and_connects_no_oftener_than_it_must(
+    ledger: str, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Connections: to see that the ledger is there, to check the budget, to write.
+
+    A new ledger is made in a file elsewhere, by a connection of its own, and need not be looked at.
+    """
+    from cellrisk.counts import sources
+    from cellrisk.repeat.ledger.sqlite_file import SqliteFile
+
+    connections: list[bool] = []
+    openings: list[object] = []
+    connect, open_embedded = SqliteFile.connect, sources.open_embedded
+
+    def counted(place: SqliteFile, reading: bool) -> sqlite3.Connection:
+        connections.append(reading)
+        return connect(place, reading)
+
+    def opened(*given: Any) -> Any:
+        openings.append(given)
+        return open_embedded(*given)
+
+    monkeypatch.setattr(SqliteFile, "connect", counted)
+    monkeypatch.setattr(sources, "open_embedded", opened)
+    found = run(*RELEASE, "--epsilon", "0.5", "--output", "r.csv", "--ledger", ledger)
+    assert found[0] == 0
+    assert connections == [True, True, False]
+    assert len(openings) == 1
+    connections.clear()
+    assert run(*RELEASE, "--epsilon", "0.5", "--output", "s.csv", "--ledger", "new.db", "--new-ledger")[0] == 0
+    assert connections == [False]
+
+
+def test_past_the_limit_no_noise_is_drawn(
+    ledger: str, refused: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def draw(*_: Any, **__: Any) -> None:
+        pytest.fail("noise was drawn")
+
+    monkeypatch.setattr("cellrisk.publish.releasing.measurement.Measurement.add_noise", draw)
+    line = refused(*RELEASE, "--epsilon", "1.5", "--output", "r.csv", "--ledger", ledger)
+    assert "exceed the limit" in line
+    assert "2.5" in line
+    assert not Path("r.csv").exists()
+
+
+def test_a_release_that_fails_leaves_no_entry(ledger: str, refused: Callable[..., str]) -> None:
+    refused("release", "people.csv", "--qid", "ward", "--sensitive", "job", "--epsilon", "0.1", "--output", "r.csv",
+            "--ledger", ledger)  # fmt: skip
+    assert not Path("r.csv").exists()
+    with cr.Ledger(ledger) as opened:
+        assert len(opened.entries()) == 4
+        assert opened.spent("everyone").epsilon == 1.0
+
+
+def test_risk_along_the_ledger(ledger: str, people: pd.DataFrame, answered: Callable[..., Any], run: Run) -> None:
+    table = cr.tabulate(people, ["sex", "ward"], ["job", "illness"])
+    told = answered("ledger", "risk", ledger, "people.csv")
+    told.pop("note")
+    assert told.pop("policy") is None
+    assert same(told, json.loads(json.dumps(cr.assess_sequence(table, steps()).to_dict())))
+    assert run("ledger", "risk", ledger, "people.csv", "--plot", "risk.svg", "--by", "release")[0] == 0
+    assert Path("risk.svg").read_text(encoding="utf-8").startswith("<?xml")
+
+
+def test_plan_says_what_would_be(ledger: str, people: pd.DataFrame, answered: Callable[..., Any], run: Run) -> None:
+    next_one = ("--attribute", "illness", "--qid", "age", "--bin", "age=20", "--mechanism", "laplace")
+    told = answered("ledger", "plan", ledger, "people.csv", *next_one, "--epsilon", "0.5")
+    table = cr.tabulate(people, ["sex", "ward", "age"], ["job", "illness"], bins={"age": 20})
+    expected = cr.plan(table, steps(), cr.Step(cr.Laplace(epsilon=0.5), "illness", ["age"]))
+    assert same(told["after"], expected.to_dict()["after"])
+    assert told["after"]["cumulative"]["epsilon"] == 1.5
+    code, out, err = run("ledger", "plan", ledger, "people.csv", *next_one, "--epsilon", "1.5")
+    assert code == 3
+    assert out.startswith("Releasing illness")
+    assert "exceed the limit" in err
+    bare = answered("ledger", "plan", ledger, "--mechanism", "laplace", "--epsilon", "0.5")
+    assert (bare["before"]["epsilon"], bare["after"]["epsilon"], bare["refused"]) == (1.0, 1.5, None)
+
+
+@pytest.mark.parametrize(("named", "mechanism"), [(("--mechanism", "laplace"), "laplace"), ((), "geometric")])
+def test_plan_finds_the_largest_epsilon(
+    ledger: str, people: pd.DataFrame, answered: Callable[..., Any], named: tuple[str, ...], mechanism: str
+) -> None:
+    given = ("--attribute", "illness", "--qid", "sex,age", "--bin", "age=20", *named)
+    told = answered("ledger", "plan", ledger, "people.csv", *given, "--max-risk", "0.42")
+    table = cr.tabulate(people, ["sex", "ward", "age"], ["job", "illness"], bins={"age": 20})
+    expected = cr.largest_epsilon(
+        table, steps(), mechanism=mechanism, attribute="illness", quasi_identifiers=["sex", "age"], max_risk=0.42
+    )
+    assert told["epsilon"] == near_epsilon(expected.epsilon)
+    assert 0.001 < told["epsilon"] < 100
+
+
+def test_plan_keeps_a_limit_on_who_is_given_away(
+    ledger: str, people: pd.DataFrame, answered: Callable[..., Any]
+) -> None:
+    """The limit binds: at the epsilon that is found the share is within it, and a little above no longer."""
+    given = ("--attribute", "illness", "--qid", "sex,age", "--bin", "age=5", "--mechanism", "laplace")
+    told = answered("ledger", "plan", ledger, "people.csv", *given, "--max-caused", "0.13")
+    assert told["binding"] == ["caused"]
+    assert 0.3 < told["epsilon"] < 1
+    table = cr.tabulate(people, ["sex", "ward", "age"], ["job", "illness"], bins={"age": 5})
+    shares = []
+    for epsilon in (told["epsilon"], 1.001 * told["epsilon"]):
+        planned = cr.plan(table, steps(), cr.Step(cr.Laplace(epsilon=epsilon), "illness", ["sex", "age"]))
+        shares.append(planned.to_dict()["after"]["caused"]["max"])  # type: ignore[index,call-overload]
+    assert shares[0] <= 0.13 < shares[1]
+    assert told["caused"] == near_epsilon(shares[0])
+
+
+@pytest.mark.full
+def test_plan_keeps_a_limit_on_the_ceiling_without_records(ledger: str, answered: Callable[..., Any]) -> None:
+    given = ("--attribute", "illness", "--qid", "sex,ward", "--mechanism", "laplace")
+    told = answered("ledger", "plan", ledger, *given, "--max-ceiling", "0.8")
+    assert told["binding"] == ["ceiling"]
+    assert "note" not in told
+    for epsilon, kept in ((told["epsilon"], True), (1.01 * told["epsilon"], False)):
+        noises = [cr.Laplace(epsilon=0.5), cr.Laplace(epsilon=0.5), cr.Laplace(epsilon=epsilon)]
+        assert (compose_ceiling([cr.Loss.of(noise) for noise in noises]).even_two <= 0.8 + 1e-6) == kept
+
+
+def test_average(people: pd.DataFrame, answered: Callable[..., Any]) -> None:
+    told = answered("average", "people.csv", "--qid", "sex,ward", "--sensitive", "job", "--epsilon", "0.1",
+                    "--releases", "10", "--measure", "local")  # fmt: skip
+    table = cr.tabulate(people, ["sex", "ward"], "job")
+    expected = cr.average(table, cr.Geometric(epsilon=0.1), releases=10, measures="local").to_dict()
+    assert same(told["risks"], expected["risks"])
+    assert same(told["decision"], expected["decision"])
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "csv", "yaml"])
+def test_export(ending: str, ledger: str, answered: Callable[..., Any]) -> None:
+    told = answered("ledger", "export", ledger, "--output", f"out.{ending}")
+    assert told == {"file": f"out.{ending}", "entries": 4}
+    text = Path(f"out.{ending}").read_text(encoding="utf-8")
+    assert "yearly" in text
+    if ending == "jsonl":
+        assert [json.loads(line)["number"] for line in text.splitlines()] == [1, 2, 3, 4]
+
+
+def test_verify_tells_of_an_edit(ledger: str, run: Run) -> None:
+    connection = sqlite3.connect(ledger)
+    connection.execute("DROP TRIGGER entries_are_not_updated")
+    connection.execute("UPDATE entries SET body = replace(body, 'yearly', 'hourly') WHERE number = 3")
+    connection.commit()
+    connection.close()
+    code, out, err = run("ledger", "verify", ledger)
+    assert code == 3
+    assert "3      does not match its digest" in out
+    assert err == "cellrisk: the ledger is not as it was written\n"
+
+
+def test_settings_from_a_file(answered: Callable[..., Any]) -> None:
+    Path("cellrisk.toml").write_text(
+        'mechanism = "laplace"\nqid = ["sex"]\n[ledger]\ncohort = "2021"\n[ledger.add]\npurpose = "by file"\n',
+        encoding="utf-8",
+    )
+    entry = answered("ledger", "add", LEDGER, "--attribute", "job", "--epsilon", "1", "--new-ledger")
+    assert (entry["cohort"], entry["purpose"], entry["quasi_identifiers"]) == ("2021", "by file", ["sex"])
+
+
+@pytest.mark.parametrize(
+    ("words", "arguments"),
+    [
+        ("no cohort '2022'", ("add", LEDGER, "--attribute", "a", "--qid", "sex", "--epsilon", "1", "--cohort", "2022")),
+        ("no cohort '2022'", ("list", LEDGER, "--cohort", "2022")),
+        ("no column 'tax'", ("plan", LEDGER, "people.csv", "--attribute", "tax", "--mechanism", "laplace",
+                             "--epsilon", "1")),
+        ("has a delta, and the limit has none", ("add", LEDGER, "--qid", "sex", "--epsilon", "0.1", "--delta", "1e-6")),
+        ("spent more than that limit", ("limit", LEDGER, "--epsilon", "0.9")),
+        ("not a ledger", ("list", "people.csv")),
+        ("no ledger", ("verify", "nothing.db")),
+        ("Missing option '--epsilon'", ("limit", LEDGER)),
+        ("epsilon", ("add", LEDGER, "--qid", "sex")),
+        ("either --epsilon", ("plan", LEDGER)),
+        ("without the cohort's records", ("plan", LEDGER, "--mechanism", "laplace", "--max-risk", "0.3")),
+        ("without the cohort's records", ("plan", LEDGER, "--max-caused", "0.1", "--max-ceiling", "0.8")),
+        ("either --epsilon", ("plan", LEDGER, "--epsilon", "1", "--max-ceiling", "0.8")),
+        ("above 0.5, which is a coin toss", ("plan", LEDGER, "--max-ceiling", "0.5")),
+        ("above 0.5, which is a coin toss", ("plan", LEDGER, "--max-ceiling", "1")),
+        ("--max-caused must be a number above 0", ("plan", LEDGER, "people.csv", "--attribute", "illness",
+                                                   "--max-caused", "0")),
+        ("no records", ("risk", LEDGER)),
+        ("told by its ending", ("export", LEDGER, "--output", "x.txt")),
+        ("Missing option '--output'", ("export", LEDGER)),
+        ("no such entry", ("show", LEDGER, "99")),
+        ("whole number", ("show", LEDGER, "four")),
+        ("--rho and --mechanism", ("add", LEDGER, "--qid", "sex", "--mechanism", "laplace", "--epsilon", "1",
+                                 "--rho", "1")),
+        ("No such option: --attack", ("risk", LEDGER, "people.csv", "--attack", "plurality")),
+    ],
+)  # fmt: skip
+def test_refusals(words: str, arguments: tuple[str, ...], ledger: str, refused: Callable[..., str]) -> None:
+    with cr.Ledger(ledger) as opened:
+        before = opened.head
+    assert words in refused("ledger", *arguments)
+    with cr.Ledger(ledger) as opened:
+        assert opened.head == before
+
+
+def test_a_cohort_without_a_ledger_is_refused(refused: Callable[..., str]) -> None:
+    assert "--ledger" in refused(*RELEASE, "--epsilon", "1", "--output", "r.csv", "--cohort", "2021")
+    assert not Path("r.csv").exists()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("ledger", "add", "new.db", "--attribute", "job", "--qid", "sex", "--epsilon", "1"),
+        ("ledger", "limit", "new.db", "--epsilon", "1"),
+        ("ledger", "list", "new.db"),
+        ("ledger", "verify", "new.db"),
+        ("ledger", "recover", "new.db", "."),
+        (*RELEASE, "--epsilon", "1", "--output", "r.csv", "--ledger", "new.db"),
+        ("serve", "--ledger", "new.db", "--no-browser"),
+    ],
+)
+@pytest.mark.parametrize("empty", [False, True])
+def test_a_ledger_that_is_missing_or_empty_is_refused(
+    arguments: tuple[str, ...], empty: bool, refused: Callable[..., str]
+) -> None:
+    if empty:
+        Path("new.db").touch()
+    assert ("the file is empty" if empty else "there is no ledger") in refused(*arguments)
+    assert sorted(os.listdir()) == ["new.db", "people.csv"] if empty else ["people.csv"]
+    assert not empty or Path("new.db").stat().st_size == 0
+
+
+def test_a_new_ledger_is_asked_for_once(run: Run, refused: Callable[..., str]) -> None:
+    release = (*RELEASE, "--epsilon", "1", "--output", "r.csv", "--ledger", LEDGER, "--new-ledger")
+    assert run("ledger", "create", LEDGER)[0] == 0
+    for arguments in (
+        ("ledger", "create", LEDGER),
+        ("ledger", "limit", LEDGER, "--epsilon", "1", "--new-ledger"),
+        release,
+    ):
+        assert "there is something already" in refused(*arguments)
+    Path(LEDGER).unlink()
+    assert run(*release)[0] == 0
+    assert "--ledger" in refused(*RELEASE, "--epsilon", "1", "--output", "s.csv", "--new-ledger")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("release", "people.csv", "--qid", "sex", "--sensitive", "illness", "--epsilon", "1", "--output", "r.csv"),
+        (*RELEASE, "--epsilon", "1", "--output", "r.csv", "--cohort", "a\nb"),
+        (*RELEASE, "--epsilon", "1", "--output", "r.csv", "--part-of", "nobody"),
+        (*RELEASE, "--epsilon", "1", "--output", "r.csv", "--parents", "nothing.csv"),
+        (*RELEASE, "--epsilon", "1", "--output", "nowhere/r.csv"),
+    ],
+)
+def test_a_first_release_that_is_refused_leaves_nothing(
+    arguments: tuple[str, ...], refused: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CELLRISK_STATE", str(tmp_path / "state"))
+    refused(*arguments, "--ledger", LEDGER, "--new-ledger")
+    left = [path.name for path in tmp_path.rglob("*") if path.name not in ("people.csv", "state")]
+    assert left == []
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("add", "new.db", "--attribute", "job", "--qid", "sex", "--epsilon", "1", "--cohort", ""),
+        ("add", "new.db", "--attribute", "job", "--qid", "job", "--epsilon", "1"),
+        ("add", "new.db", "--qid", "sex", "--epsilon", "-1"),
+        ("limit", "new.db", "--epsilon", "0"),
+        ("limit", "new.db", "--epsilon", "1", "--method", "best"),
+    ],
+)
+def test_what_is_refused_makes_no_ledger(arguments: tuple[str, ...], refused: Callable[..., str]) -> None:
+    refused("ledger", *arguments, "--new-ledger")
+    assert os.listdir() == ["people.csv"]

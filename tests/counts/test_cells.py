@@ -1,0 +1,238 @@
+"""Cells with their keys: against counting by hand, for every kind of source, and regrouped."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import cellrisk as cr
+from cellrisk.counts import counting
+from cellrisk.counts.cells import Cells, Domain, group_cells
+from cellrisk.counts.profiles import LabelledCounts
+from cellrisk.errors import InvalidInput, UnknownName
+from cellrisk.system.arrays import find_distinct, number_keys
+
+
+def by_key(cells: Cells) -> dict[tuple[str, ...], dict[str, int]]:
+    found: dict[tuple[str, ...], dict[str, int]] = {}
+    for cell, level, count in zip(cells.cell, cells.level, cells.count, strict=True):
+        found.setdefault(tuple(cells.key(int(cell)).values()), {})[cells.levels[level]] = int(count)
+    return found
+
+
+def by_hand(records: list[dict[str, Any]], quasi: list[str], sensitive: str) -> dict[tuple[str, ...], dict[str, int]]:
+    def text(value: Any) -> str:
+        return "(missing)" if value is None else str(value)
+
+    found: dict[tuple[str, ...], Counter[str]] = {}
+    for record in records:
+        found.setdefault(tuple(text(record[name]) for name in quasi), Counter())[text(record[sensitive])] += 1
+    return {key: dict(counts) for key, counts in found.items()}
+
+
+def test_every_source_gives_the_same_cells(people: list[dict[str, Any]], tmp_path: Path) -> None:
+    frame = pd.DataFrame(people)
+    frame.to_csv(tmp_path / "people.csv", index=False)
+    frame.to_parquet(tmp_path / "people.parquet")
+    sources = [frame, pl.from_pandas(frame), tmp_path / "people.csv", tmp_path / "people.parquet", frame[::-1]]
+    quasi = ["sex", "city"]
+    for source in sources:
+        cells = cr.tabulate(source, quasi, "job").cells()
+        assert by_key(cells) == by_hand(people, quasi, "job")
+        assert cells.domains[1].labels == ("Köln", "Ulm", "(missing)")
+        assert cells.domains[1].missing
+        assert cells.profiles().equals(cr.tabulate(source, quasi, "job").profiles())
+        assert cells.sizes.sum() == len(people)
+
+
+def test_cells_of_each_attribute(people: list[dict[str, Any]]) -> None:
+    table = cr.tabulate(pd.DataFrame(people), ["age"], ["job", "ill"])
+    for name in ("job", "ill"):
+        assert by_key(table.cells(name)) == by_hand(people, ["age"], name)
+    with pytest.raises(InvalidInput, match="several sensitive"):
+        table.cells()
+    with pytest.raises(UnknownName, match="no sensitive attribute 'x'"):
+        table.cells("x")
+
+
+def test_kinds_of_keys() -> None:
+    frame = pd.DataFrame(
+        {
+            "whole": [2, 10, 2, 10],
+            "real": [0.5, -0.0, 0.5, 0.0],
+            "truth": [True, False, True, False],
+            "day": pd.to_datetime(["2020-01-02", "2020-01-01"] * 2).date,
+            "y": ["a", "b", "a", "a"],
+        }
+    )
+    cells = cr.tabulate(frame, ["whole", "real", "truth", "day"], "y").cells()
+    assert [domain.labels for domain in cells.domains] == [
+        ("2", "10"),
+        ("0", "0.5"),
+        ("False", "True"),
+        ("2020-01-01", "2020-01-02"),
+    ]
+    assert [domain.ordered for domain in cells.domains] == [True, True, False, False]
+    assert cells.n_cells == 2
+
+
+def test_bins_are_ordered_and_edges_declare_the_domain(people: list[dict[str, Any]]) -> None:
+    frame = pd.DataFrame(people)
+    (age,) = cr.tabulate(frame, "age", "job", bins={"age": [0, 30, 40, 50]}).cells().domains
+    assert age == Domain("age", ("up to 0", "(0, 30]", "(30, 40]", "(40, 50]", "above 50"), ordered=True, declared=True)
+    (age,) = cr.tabulate(frame, "age", "job", bins={"age": 10}).cells().domains
+    assert age == Domain("age", ("(30, 40]", "(40, 50]", "(60, 70]"), ordered=True)
+
+
+def test_declared_quasi_identifiers(people: list[dict[str, Any]]) -> None:
+    frame = pd.DataFrame(people)
+    table = cr.tabulate(frame, ["sex", "city"], "job", levels={"city": ["Ulm", "Köln", "Bonn"], "sex": ["m", "f"]})
+    sex, city = table.cells().domains
+    assert (sex.labels, sex.declared) == (("m", "f"), True)
+    assert city.labels == ("Ulm", "Köln", "Bonn", "(missing)")
+    assert table.cells().domain_size == 2 * 4 * len(table.attribute().levels.labels)
+    with pytest.raises(InvalidInput, match="'city' holds values that are not among its declared levels") as refusal:
+        cr.tabulate(frame, ["sex", "city"], "job", levels={"city": ["Ulm"]})
+    assert "Köln" not in str(refusal.value)
+    with pytest.raises(InvalidInput, match="'age' holds values"):
+        cr.tabulate(frame.assign(n=2), "age", "job", levels={"age": [31, 45]}, count="n")
+
+
+def test_counts_and_dropped_records(people: list[dict[str, Any]]) -> None:
+    frame = pd.DataFrame(people).assign(n=range(12))
+    cells = cr.tabulate(frame, ["sex", "city"], "job", count="n", missing="drop").cells()
+    weighted = [record for number, record in enumerate(people) for _ in range(number)]
+    kept = [record for record in weighted if None not in (record["city"], record["job"])]
+    assert by_key(cells) == by_hand(kept, ["sex", "city"], "job")
+
+
+def test_a_source_is_read_once(people: list[dict[str, Any]], tmp_path: Path) -> None:
+    path = tmp_path / "people.csv"
+    pd.DataFrame(people).to_csv(path, index=False)
+    table = cr.tabulate(path, "sex", "job")
+    path.unlink()
+    assert int(table.cells().count.sum()) == len(people)
+
+
+def test_too_many_cells_are_refused(people: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are counted, without their keys, and what needs keys is refused."""
+    expected = cr.tabulate(pd.DataFrame(people), ["sex", "city", "age"], "job")
+    monkeypatch.setattr(counting, "MOST_CELLS", 5)
+    table = cr.tabulate(pd.DataFrame(people), ["sex", "city", "age"], "job")
+    assert table.profiles().equals(expected.profiles())
+    with pytest.raises(InvalidInput, match="allowed: up to 5") as refusal:
+        table.cells()
+    assert refusal.value.code == "too-many-cells"
+
+
+def test_a_table_without_a_source_has_no_cells(people: list[dict[str, Any]]) -> None:
+    from dataclasses import replace
+
+    with pytest.raises(InvalidInput, match="cells of this table are not at hand"):
+        replace(cr.tabulate(pd.DataFrame(people), "sex", "job"), read_cells=None).cells()
+
+
+def test_drop_is_tabulating_without(adult: cr.FrequencyTable) -> None:
+    frame = cr.datasets.adult_as_published()
+    bins = {"age": 5, "hours-per-week": 10}
+    for name in adult.quasi_identifiers:
+        rest = [other for other in adult.quasi_identifiers if other != name]
+        without = cr.tabulate(frame, rest, "income", bins={key: bins[key] for key in bins if key in rest})
+        assert adult.cells().drop(name).profiles().equals(without.profiles())
+        assert adult.cells().drop(name).n_cells == without.n_cells
+
+
+def test_drop_down_to_nothing() -> None:
+    cells = cr.tabulate(pd.DataFrame({"q": ["a", "b", "b"], "y": ["s", "s", "t"]}), "q", "y").cells().drop("q")
+    assert (cells.n_cells, cells.domain_size, list(cells.profiles().rows())) == (1, 2, [((2, 1), 1)])
+
+
+def test_merge_is_tabulating_recoded(people: list[dict[str, Any]]) -> None:
+    frame = pd.DataFrame(people)
+    cells = cr.tabulate(frame, ["age", "city"], "job").cells()
+    merged = cells.merge("city", {"south": ["Ulm"], "other": ["Köln", "(missing)"]})
+    recoded = frame.assign(city=frame.city.map({"Ulm": "south", "Köln": "other"}).fillna("other"))
+    assert merged.profiles().equals(cr.tabulate(recoded, ["age", "city"], "job").profiles())
+    assert merged.domains[1].labels == ("other", "south")
+    assert not merged.domains[1].missing
+    with pytest.raises(UnknownName, match="no such value"):
+        cells.merge("city", {"x": ["Paris"]})
+    with pytest.raises(InvalidInput, match="merged twice"):
+        cells.merge("city", {"x": ["Ulm"], "z": ["Ulm"]})
+    with pytest.raises(UnknownName, match="no quasi-identifier 'job'"):
+        cells.merge("job", {})
+
+
+def test_profiles_of_chosen_cells(adult: cr.FrequencyTable) -> None:
+    cells = adult.cells()
+    rows = np.flatnonzero(cells.codes[:, 4] == 1)
+    chosen = cells.profiles(rows)
+    assert chosen.n_cells == len(rows)
+    assert chosen.n_records == cells.sizes[rows].sum()
+    assert cells.profiles(np.arange(cells.n_cells)).equals(cells.profiles())
+
+
+def test_validation() -> None:
+    sex = Domain("sex", ("f", "m"))
+    one = np.array([1])
+    with pytest.raises(InvalidInput, match="a key for each"):
+        Cells("y", ("a", "b"), (sex,), np.zeros((1, 2), np.int64), one - 1, one, one)
+    with pytest.raises(InvalidInput, match="same length"):
+        Cells("y", ("a", "b"), (sex,), np.zeros((1, 1), np.int64), one - 1, one, np.array([1, 2]))
+    with pytest.raises(InvalidInput, match="positive"):
+        Cells("y", ("a", "b"), (sex,), np.zeros((1, 1), np.int64), one - 1, one, one - 1)
+    with pytest.raises(InvalidInput, match="no values"):
+        Domain("sex", ())
+    with pytest.raises(InvalidInput, match="must differ"):
+        Domain("sex", ("f", "f"))
+    grouped = group_cells("y", ("a", "b"), (sex,), np.array([[1], [0], [1]]), np.array([0, 1, 0]), np.array([2, 3, 4]))
+    assert by_key(grouped) == {("f",): {"b": 3}, ("m",): {"a": 6}}
+
+
+@pytest.mark.parametrize("largest", [1, 7, 2**40, 2**61], ids=["ones", "small", "wide", "wider than a key"])
+@pytest.mark.parametrize("rows", [0, 1, 300])
+def test_rows_of_codes_are_numbered_in_their_order(rows: int, largest: int) -> None:
+    draw = np.random.default_rng(rows)
+    few = draw.integers(0, largest, (4, 5), endpoint=True)
+    codes = few[draw.integers(0, 4, rows)] if rows else np.zeros((0, 5), np.int64)
+    listed = [tuple(row) for row in codes.tolist()]
+    ranks = {row: place for place, row in enumerate(sorted(set(listed)))}
+    first, number = find_distinct(codes.T, [largest + 1] * 5)
+    assert number.tolist() == [ranks[row] for row in listed]
+    assert first.tolist() == [listed.index(row) for row in ranks]
+    key = number_keys(codes.T, [largest + 1] * 5)
+    assert np.unique(key, return_inverse=True)[1].tolist() == number.tolist()
+
+
+@pytest.mark.parametrize("same", [0, 1, 7, 11, 12])
+def test_rows_are_numbered_in_their_order_however_late_they_differ(same: int) -> None:
+    codes = np.random.default_rng(same).integers(0, 2**40, (20, 12))
+    codes[1::2, :same] = codes[::2, :same]
+    listed = [tuple(row) for row in codes.tolist()]
+    ranks = {row: place for place, row in enumerate(sorted(set(listed)))}
+    key = number_keys(codes.T, [2**40] * 12)
+    assert np.unique(key, return_inverse=True)[1].tolist() == [ranks[row] for row in listed]
+
+
+@pytest.mark.parametrize("largest", [1, 2**52])
+def test_equal_vectors_of_counts_become_one_however_large_they_are(largest: int) -> None:
+    draw = np.random.default_rng(largest)
+    counts = draw.integers(0, largest, (3, 3), endpoint=True)[draw.integers(0, 3, 50)]
+    expected = sorted(Counter(tuple(row) for row in counts.tolist() if any(row)).items())
+    found = LabelledCounts.from_cells(counts)
+    assert list(zip(map(tuple, found.counts.tolist()), found.cells.tolist(), strict=True)) == expected
+
+
+@pytest.mark.parametrize("widths", [(3, 4, 5), (7,), (2**20, 2**20, 2**20), (2, 2**58, 2)])
+def test_a_row_of_codes_has_its_address_for_its_number(widths: tuple[int, ...]) -> None:
+    """A release counts by it: `count_grid` allows a domain of 2^60 places."""
+    draw = np.random.default_rng(3)
+    codes = np.array([[0 for _ in widths], *([draw.integers(width) for width in widths] for _ in range(50))])
+    codes = np.concatenate([codes, [[width - 1 for width in widths]]])
+    assert number_keys(codes.T, widths).tolist() == np.ravel_multi_index(tuple(codes.T), widths).tolist()

@@ -1,0 +1,109 @@
+"""Every engine against a plain counter, on random awkward records."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from cellrisk.counts import counting, without_keys
+from cellrisk.counts.spark import counting as spark_counting
+from cellrisk.counts.spark import reading
+from cellrisk.counts.tabulation import tabulate
+from cellrisk.errors import InvalidInput
+from tests.counts import counter
+from tests.counts.postgres_server import Server, running_server
+
+NOT_ON_SPARK = ("hour", "span")
+"""Kinds that Spark's reader of Parquet has no type for, and that are refused there."""
+SEEDS = range(int(os.environ.get("CELLRISK_COUNTER_SEEDS", "4")))
+"""More of them with CELLRISK_COUNTER_SEEDS=300."""
+
+
+def check(case: counter.Case, source: Any, view: Any = counter.plain, vectors: bool = True, **where: Any) -> None:
+    expected = counter.count(case, view)
+    if expected is None:
+        with pytest.raises(InvalidInput, match=r"one level only|no record is left|every count"):
+            tabulate(source, **case.asked, **where)
+        return
+    found = tabulate(source, **case.asked, **where)
+    assert counter.tally(found, vectors) == (expected if vectors else replace(expected, pairs={}))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_frames_and_files(seed: int, tmp_path: Path) -> None:
+    case = counter.draw_case(seed)
+    table = case.table
+    check(case, table)
+    check(case, table.to_reader(max_chunksize=7))
+    check(case, pl.DataFrame(table))
+    check(case, counter.to_pandas(table, arrow=bool(seed % 2)))
+    check(case, counter.write_csv(table, tmp_path / "a.csv"), counter.as_written)
+    check(case, counter.write_duckdb(table, tmp_path / "a.duckdb"), table="t")
+    check(case, counter.write_sqlite(table, tmp_path / "a.db"), table="t")
+    check(case, counter.write_parquet(table, tmp_path / "a.parquet"))
+    check(case, counter.write_polars(table, tmp_path / "b.parquet"))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_without_keys(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables with more cells than memory holds: distinct vectors, and lists of counts if levels are many."""
+    case = counter.draw_case(seed)
+    monkeypatch.setattr(counting, "MOST_CELLS", 0)
+    check(case, case.table)
+    monkeypatch.setattr(without_keys, "DENSE_LEVELS", 0)
+    check(case, case.table, vectors=False)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with running_server() as found:
+        yield found
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_postgresql(seed: int, server: Server) -> None:
+    case = counter.draw_case(seed)
+    with server.connect() as connection:
+        counter.write_postgres(case.table, connection, f"case{seed}")
+    check(case, server.address(), table=f"case{seed}")
+
+
+FEW_ON_SPARK = (2, 7)
+"""Bins, counts, many levels, many vectors."""
+QUIET = pytest.mark.filterwarnings("ignore::ResourceWarning")
+"""Spark leaves the closing of sockets to Python."""
+
+
+def check_on_spark(seed: int, session: Any, folder: Path, vectors: bool = True) -> None:
+    case = counter.draw_case(seed, NOT_ON_SPARK)
+    path = counter.write_parquet(case.table, folder / "a.parquet")
+    source = session.read.parquet(str(path)).repartition(3) if seed % 2 else path
+    check(case, source, vectors=vectors, engine="spark")
+
+
+@QUIET
+@pytest.mark.parametrize("seed", FEW_ON_SPARK)
+def test_spark(seed: int, session: Any, tmp_path: Path) -> None:
+    check_on_spark(seed, session, tmp_path)
+
+
+@QUIET
+@pytest.mark.parametrize("seed", [seed for seed in range(max(14, len(SEEDS))) if seed not in FEW_ON_SPARK])
+def test_spark_more(seed: int, session: Any, tmp_path: Path) -> None:
+    check_on_spark(seed, session, tmp_path)
+
+
+@QUIET
+@pytest.mark.parametrize("seed", FEW_ON_SPARK)
+def test_spark_of_large_tables(seed: int, session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables with more combinations than one machine takes: distinct vectors, or profiles if those are many."""
+    monkeypatch.setattr(reading, "MOST_CELLS", 0)
+    check_on_spark(seed, session, tmp_path)
+    monkeypatch.setattr(spark_counting, "MOST_VECTORS", 0)
+    check_on_spark(seed, session, tmp_path, vectors=False)

@@ -1,0 +1,212 @@
+"""Counts against plain Python: dense and sparse, weighted or not, with everything that a column can hold."""
+
+from __future__ import annotations
+
+import datetime
+import random
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from cellrisk.counts import counting, without_keys
+from cellrisk.counts.tabulation import tabulate
+from tests.examples import examples
+
+QUASI = ["a", "b"]
+
+
+@pytest.fixture(params=["with keys", "vectors", "lists"])
+def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """With keys, or without: by vectors of counts, or by lists of them."""
+    if request.param != "with keys":
+        monkeypatch.setattr(counting, "MOST_CELLS", 0)
+    if request.param == "lists":
+        monkeypatch.setattr(without_keys, "DENSE_LEVELS", 0)
+    return str(request.param)
+
+
+def columns(kind: str) -> st.SearchStrategy[Any]:
+    return {
+        "text": st.sampled_from(
+            ["", " ", "x", "X", "é", "e\u0301", "\0", "a\0b", "it's", 'q"', "\\", "NULL", "(missing)", "1"]
+        ),
+        "integers": st.integers(-3, 3),
+        "large": st.sampled_from([2**63 - 1, -(2**63), 2**62, 0]),
+        "truth": st.booleans(),
+        "dates": st.sampled_from([datetime.date(2020, 1, 1), datetime.date(1900, 2, 28), datetime.date(2020, 1, 2)]),
+        "any text": st.text(st.characters(exclude_categories=["Cs"]), max_size=3),
+    }[kind]
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> list[dict[str, Any]]:
+    kinds = [draw(st.sampled_from(["text", "integers", "large", "truth", "dates", "any text"])) for _ in range(4)]
+    row = st.tuples(*(st.none() | columns(kind) for kind in kinds), st.integers(0, 3))
+    rows = draw(st.lists(row, min_size=2, max_size=25))
+    return [dict(zip(["a", "b", "y", "z", "n"], values, strict=True)) for values in rows]
+
+
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(records=tables(), weighted=st.booleans())
+def test_any_table(records: list[dict[str, Any]], weighted: bool, form: str, by_hand: Any, as_counted: Any) -> None:
+    used = [record for record in records if record["n"] or not weighted]
+    for name in ("y", "z"):
+        values = {record[name] for record in used}
+        if len(values) < 2:
+            return
+    table = tabulate(pa.Table.from_pylist(records), QUASI, ["y", "z"], count="n" if weighted else False)
+    for name in ("y", "z"):
+        assert as_counted(table, name) == by_hand(records, QUASI, name, "n" if weighted else "")
+    cells: dict[Any, Any] = {}
+    for record in used:
+        first, second = cells.setdefault((record["a"], record["b"]), (set(), set()))
+        first.add(record["y"])
+        second.add(record["z"])
+    single = [(len(first) == 1) + (len(second) == 1) for first, second in cells.values()]
+    kinds = table.homogeneity
+    assert (kinds.complete, kinds.partial, kinds.none) == (single.count(2), single.count(1), single.count(0))
+
+
+def test_floats_and_their_missing_values(form: str) -> None:
+    frame = pd.DataFrame({"a": [0.0, -0.0, np.nan, None, 0.1, 0.1], "y": [1.0, 2.5, np.nan, 1.0, -0.0, 0.0]})
+    table = tabulate(frame, "a", "y")
+    assert table.attribute("y").levels.labels == ("0", "1", "2.5", "(missing)")
+    assert dict(table.profiles().rows()) == {(1, 1): 2, (2,): 1}
+    arrow = pa.table({"a": pa.array(frame["a"].to_numpy()), "y": pa.array(frame["y"].to_numpy())})
+    assert dict(tabulate(arrow, "a", "y").profiles().rows()) == {(1, 1): 2, (2,): 1}
+
+
+def test_a_missing_value_is_neither_a_text_nor_an_absent_level(form: str) -> None:
+    frame = pd.DataFrame({"a": ["x"] * 4, "y": ["(missing)", "", None, None]})
+    levels = tabulate(frame, "a", "y").attribute("y").levels
+    assert levels.labels == ("", "(missing)", "((missing))")
+    assert levels.totals.tolist() == [1, 1, 2]
+    declared = tabulate(frame[2:], "a", "y", levels={"y": ["p", "q"]}).attribute("y")
+    assert declared.levels.labels == ("p", "q", "(missing)")
+    assert declared.levels.totals.tolist() == [0, 0, 2]
+    assert (declared.missing_level, declared.declared) == (True, True)
+
+
+def test_a_cell_where_every_value_is_missing(form: str) -> None:
+    frame = pd.DataFrame({"a": ["x", "x", "z", "z"], "y": [None, None, "u", None]})
+    table = tabulate(frame, "a", "y")
+    assert dict(table.profiles().rows()) == {(2,): 1, (1, 1): 1}
+    assert table.homogeneity.complete == 1
+
+
+def test_count_table_equals_its_records(form: str, by_hand: Any, as_counted: Any) -> None:
+    rng = np.random.default_rng(5)
+    rows = [
+        {"a": f"a{i % 4}", "b": int(rng.integers(3)), "y": "uvw"[i % 3], "n": int(rng.integers(4))} for i in range(40)
+    ]
+    expanded = [row for row in rows for _ in range(row["n"])]
+    short = tabulate(pd.DataFrame(rows), QUASI, "y", count="n")
+    long = tabulate(pd.DataFrame(expanded), QUASI, "y", count=False)
+    assert as_counted(short) == as_counted(long) == by_hand(expanded, QUASI, "y")
+    assert short.n_records == len(expanded)
+
+
+def test_zero_counts_list_levels_but_no_cells(form: str) -> None:
+    frame = pd.DataFrame({"a": ["p", "p", "r"], "y": ["u", "v", "u"], "n": [3, 0, 0]})
+    table = tabulate(frame, "a", "y", count="n")
+    assert (table.n_cells, table.n_records) == (1, 3)
+    assert table.attribute("y").levels.labels == ("u", "v")
+    assert table.homogeneity.complete == 1
+
+
+def test_order_of_rows_does_not_matter(people: list[dict[str, Any]], form: str, as_counted: Any) -> None:
+    first = tabulate(pd.DataFrame(people), ["age", "sex", "city"], ["job", "ill"])
+    random.Random(3).shuffle(people)
+    second = tabulate(pd.DataFrame(people), ["age", "sex", "city"], ["job", "ill"])
+    for name in first.sensitive:
+        assert as_counted(first, name) == as_counted(second, name)
+        assert first.attribute(name).levels.labels == second.attribute(name).levels.labels
+
+
+def test_many_levels_take_the_sparse_form(by_hand: Any, as_counted: Any) -> None:
+    rng = np.random.default_rng(11)
+    frame = pd.DataFrame(
+        {"a": rng.integers(0, 40, 3000), "b": rng.integers(0, 3, 3000), "y": rng.integers(0, 500, 3000)}
+    )
+    frame["z"] = rng.choice(["u", "v"], 3000)
+    table = tabulate(frame, QUASI, ["y", "z"])
+    records = frame.to_dict("records")
+    assert as_counted(table, "y") == by_hand(records, QUASI, "y")
+    assert as_counted(table, "z") == by_hand(records, QUASI, "z")
+    assert table.attribute("y").levels.labels == tuple(str(value) for value in sorted(set(frame["y"])))
+
+
+def test_thirty_quasi_identifiers(by_hand: Any, as_counted: Any) -> None:
+    rng = np.random.default_rng(2)
+    names = [f"q{place}" for place in range(30)]
+    frame = pd.DataFrame(rng.integers(0, 2, (200, 30)), columns=names).assign(y=rng.choice(["u", "v", "w"], 200))
+    frame = pd.concat([frame, frame[:50]])
+    assert as_counted(tabulate(frame, names, "y")) == by_hand(frame.to_dict("records"), names, "y")
+
+
+def test_both_forms_agree_on_the_largest_counts(form: str) -> None:
+    frame = pd.DataFrame({"a": ["p", "p", "r"], "y": ["u", "v", "u"], "n": [2**52, 2**51, 1]})
+    table = tabulate(frame, "a", "y", count="n")
+    assert table.n_records == 2**52 + 2**51 + 1
+    assert table.attribute("y").levels.size_products.tolist() == [
+        float(2**52 * (2**52 + 2**51) + 1),
+        float(2**51 * (2**52 + 2**51)),
+    ]
+
+
+def test_authors_bankruptcy_subset(shared_frame: Any, form: str) -> None:
+    table = tabulate(shared_frame("FFcount.csv"), ["IR", "MR", "OR", "CR", "CO"], "FF", count="n")
+    profiles = table.profiles("FF")
+    assert (table.n_records, table.n_cells, profiles.n_levels) == (250, 78, 3)
+    assert (profiles.n_homogeneous, profiles.n_heterogeneous, profiles.n_unique) == (54, 24, 18)
+    assert dict(profiles.rows()) == {
+        (1,): 18, (2,): 20, (3,): 1, (4,): 9, (5,): 2, (7,): 1, (8,): 1, (9,): 1, (11,): 1,
+        (1, 1): 3, (2, 1): 4, (2, 2): 11, (3, 2): 1, (4, 2): 2, (4, 4): 1, (10, 4): 1, (4, 2, 1): 1,
+    }  # fmt: skip
+
+
+def test_authors_bankruptcy(shared_frame: Any) -> None:
+    table = tabulate(shared_frame("bankcount.csv"), ["IR", "MR", "FF", "CR", "CO", "OR"], "class", count="n")
+    sizes = {1: 29, 2: 50, 3: 2, 4: 15, 5: 2, 7: 1, 8: 1, 9: 1, 10: 1, 11: 1}
+    assert dict(table.profiles().rows()) == {(size,): cells for size, cells in sizes.items()}
+    assert (table.n_records, table.n_cells, table.homogeneity.complete) == (250, 103, 103)
+
+
+def test_authors_adult(shared_frame: Any) -> None:
+    frame = shared_frame("adultcount.csv")
+    table = tabulate(frame, list(frame.columns[:6]), "income", count="n")
+    profiles = table.profiles()
+    assert (table.n_records, table.n_cells, profiles.n_profiles) == (27504, 5009, 310)
+    assert (profiles.n_homogeneous, profiles.n_heterogeneous) == (4044, 965)
+
+
+def test_dropping_is_the_same_as_leaving_out(
+    people: list[dict[str, Any]], form: str, by_hand: Any, as_counted: Any
+) -> None:
+    people.append({"age": None, "sex": "f", "city": "Ulm", "job": "only here", "ill": 1})
+    whole = [record for record in people if None not in record.values()]
+    names = ["age", "sex", "city"]
+    table = tabulate(pd.DataFrame(people), names, ["job", "ill"], missing="drop")
+    assert as_counted(table, "job") == by_hand(whole, names, "job")
+    assert as_counted(table, "ill") == by_hand(whole, names, "ill")
+    assert table.attribute("job").levels.labels == ("clerk", "cook", "smith")
+    assert (table.n_records, table.dropped_records) == (len(whole), len(people) - len(whole))
+
+
+def test_more_records_than_are_looked_at_first() -> None:
+    """Many that are alike, beside a plain counter; the last ones hold a cell and a level that no others have."""
+    draw = random.Random(3)
+    rows = [(draw.choice("abc"), draw.choice("mn"), draw.choice("xy")) for _ in range(24_995)] + [("d", "n", "z")] * 5
+    table = tabulate(pd.DataFrame(rows, columns=["q", "r", "y"]), ["q", "r"], "y")
+    cells: dict[tuple[str, str], Counter[str]] = {}
+    for q, r, y in rows:
+        cells.setdefault((q, r), Counter())[y] += 1
+    assert (table.n_records, table.n_cells) == (len(rows), len(cells))
+    expected = Counter(tuple(sorted(count.values(), reverse=True)) for count in cells.values())
+    assert dict(table.profiles("y").rows()) == dict(expected)

@@ -1,0 +1,500 @@
+"""Databases: the same table as from the embedded engine, counted on the server, and no word of who logs in."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import pickle
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+from cellrisk.counts import database
+from cellrisk.counts.database import open_database, read_address
+from cellrisk.counts.engine import load_stream
+from cellrisk.counts.filters import read_part
+from cellrisk.counts.joint import Asked, count_together
+from cellrisk.counts.table import FrequencyTable
+from cellrisk.counts.tabulation import tabulate
+from cellrisk.errors import CellriskError, InvalidInput, UnknownName
+from tests.counts.postgres_server import ENCODED, PASSWORD, RECORDS, SOURCE, Server, running_server
+from tests.repeat.together.conditions import check_exclusive, draw_columns, draw_parts
+from tests.repeat.together.test_counting import read as read_sets
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with running_server() as found:
+        yield found
+
+
+def numbers(table: FrequencyTable) -> dict[str, Any]:
+    """Everything that a frequency table holds, in plain Python."""
+    found: dict[str, Any] = {
+        "homogeneity": table.homogeneity,
+        "missing": table.missing_records,
+        "dropped": table.dropped_records,
+        "summary": str(table.summary()),
+    }
+    for each in table.attributes:
+        levels = each.levels
+        arrays = [array.tolist() for array in (levels.level, levels.count, levels.cells, levels.size_products)]
+        found[each.name] = (list(each.profiles.rows()), levels.labels, arrays, each.declared, each.missing_level)
+    return found
+
+
+CASES: dict[str, tuple[list[str], str | list[str], dict[str, Any]]] = {
+    "text": (["place"], "job", {}),
+    "text and numbers": (["place", "Age"], "job", {}),
+    "floating point": (["height", "size"], "job", {}),
+    "truth, dates, decimals": (["flag", "born", "pay"], "job", {}),
+    "moments and padded text": (["seen", "code"], "job", {}),
+    "whole numbers as levels": (["place"], "rank", {}),
+    "floating point as levels": (["place"], "height", {}),
+    "single precision as levels": (["flag"], "size", {}),
+    "decimals as levels": (["flag", "rank"], "pay", {}),
+    "dates as levels": (["flag"], "born", {}),
+    "truth as levels": (["rank", "born"], "flag", {}),
+    "padded text as levels": (["rank"], "code", {"levels": {"code": ["", "a", "ab", "ab c", "absent"]}}),
+    "bins": (["Age", "height"], "job", {"bins": {"Age": 5, "height": [-1, 0, 1, 2]}}),
+    "bins of single precision": (["size"], "job", {"bins": {"size": 0.1}}),
+    "bins of text": (["text of number", "flag"], "job", {"bins": {"text of number": 2}}),
+    "bins of decimals": (["flag"], "pay", {"bins": {"pay": [0, 1, 2]}}),
+    "counts": (["place", "Age"], "job", {"count": "weight"}),
+    "counts with bins": (["place", "Age"], ["job", "rank"], {"count": "weight", "bins": {"Age": 10}}),
+    "declared levels": (["place"], "rank", {"levels": {"rank": range(7)}}),
+    "several": (["place", "flag"], ["job", "rank", "pay"], {}),
+    "many levels": (["place"], "many", {}),
+    "many and few": (["place", "flag"], ["many", "job"], {"count": "weight"}),
+    "drop": (["place", "Age", "height"], ["job", "many"], {"missing": "drop"}),
+    "outside": (
+        ["place", "height", "text of number"],
+        ["job", "rank", "pay"],
+        {
+            "outside": "drop",
+            "levels": {"place": ["Ulm", "nowhere"], "height": [0, 1.5, -0.5, 2], "rank": [1, 2.0, 9, 0]},
+            "bins": {"text of number": [1, 3], "pay": [0, 1]},
+        },
+    ),
+    "outside with counts": (
+        ["flag", "Age"],
+        "job",
+        {"outside": "drop", "count": "weight", "missing": "drop", "levels": {"flag": [True], "Age": range(10, 40)}},
+    ),
+    "drop with counts": (["place", "Age", "size"], ["job", "pay"], {"missing": "drop", "count": "weight"}),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_postgresql_gives_what_the_embedded_engine_gives(server: Server, name: str) -> None:
+    """An account that may only read the table is enough."""
+    quasi, sensitive, options = CASES[name]
+    here = tabulate(SOURCE, quasi, sensitive, **options)
+    there = tabulate(server.address("reader"), quasi, sensitive, table="people", **options)
+    assert numbers(there) == numbers(here)
+
+
+def test_several_tables_are_counted_as_the_embedded_engine_counts_them(server: Server) -> None:
+    tables = [
+        Asked(("place", "Age"), {"Age": 10}),
+        Asked(("Age", "flag"), {"Age": 20}, read_part({"height": {"from": 0}, "flag": True})),
+        Asked(("code", "pay"), {}, read_part({"place": {"not": "Ulm"}, "pay": [1, 1.5, -0.1], "rank": {"below": 4}})),
+    ]
+    there = count_together(server.address(), tables, "job", table="people", missing="drop")
+    assert read_sets(there) == read_sets(count_together(SOURCE, tables, "job", missing="drop"))
+
+
+@pytest.mark.parametrize("table", ["people", "public.people", "Other.place.People", "seen_people", "kept_people"])
+def test_tables_by_name_and_schema_and_views(server: Server, table: str) -> None:
+    here = tabulate(SOURCE, ["place", "Age"], "job")
+    assert numbers(tabulate(server.address(), ["place", "Age"], "job", table=table)) == numbers(here)
+
+
+def test_a_read_only_session_will_do(server: Server) -> None:
+    rest = "?options=-c%20default_transaction_read_only%3Don%20-c%20DateStyle%3DGerman"
+    here = tabulate(SOURCE, ["place"], ["born", "many"])
+    assert numbers(tabulate(server.address(rest=rest), ["place"], ["born", "many"], table="people")) == numbers(here)
+
+
+LABELS = {
+    "mood": ("merry", "sad"),
+    "whole": ("0", "1", "2", "3"),
+    "net": ("10.0.0.0/32", "10.0.0.1/32"),
+    "span": ("00:00:00", "1 day"),
+    "money": ("0", "1"),
+    "free": ("0.001", "1", "(missing)"),
+}
+
+
+@pytest.mark.parametrize("column", LABELS)
+def test_types_of_postgresql_alone(server: Server, column: str) -> None:
+    assert tabulate(server.address(), "q", column, table="kinds").attribute().levels.labels == LABELS[column]
+
+
+@pytest.mark.parametrize(("column", "kind"), [("list", "integer array"), ("document", "jsonb"), ("bytes", "bytea")])
+def test_types_without_plain_values_are_refused(server: Server, column: str, kind: str) -> None:
+    with pytest.raises(InvalidInput, match=f"column '{column}' holds {kind} values"):
+        tabulate(server.address(), "q", column, table="kinds")
+
+
+def test_texts_that_only_some_take_for_numbers(server: Server) -> None:
+    taken = ["1", " 2 ", "+4", ".5", "5.", "1_000", "\t7\n", "1E+05", "1e005", "-0", "nan", "-.5e-3", "0" * 150 + "1"]
+    refused = [
+        "",
+        " ",
+        "0x10",
+        "1d",
+        "1f",
+        "1__0",
+        "_1",
+        "1_",
+        "1,5",
+        "e5",
+        "1e",
+        "--1",
+        "1 2",
+        "\u00a05",
+        "٣",
+        "infinit",
+    ]
+    with server.connect() as connection:
+        connection.execute("DROP TABLE IF EXISTS texts; CREATE TABLE texts (text text, job text)")
+        rows = [(text, job) for text in taken for job in "ab"]
+        connection.cursor().executemany("INSERT INTO texts VALUES (%s, %s)", rows)
+        here = tabulate(
+            pa.table({"text": [text for text, _ in rows], "job": [job for _, job in rows]}),
+            "text",
+            "job",
+            bins={"text": 0.5},
+        )
+        assert numbers(tabulate(server.address(), "text", "job", table="texts", bins={"text": 0.5})) == numbers(here)
+        for source in refused:
+            connection.execute("TRUNCATE texts")
+            connection.execute("INSERT INTO texts VALUES (%s, 'a'), ('1', 'b')", [source])
+            with pytest.raises(InvalidInput, match="text that is not a number; got 1 such row of 2"):
+                tabulate(server.address(), "text", "job", table="texts", bins={"text": 0.5})
+
+
+def test_text_that_is_no_number(server: Server) -> None:
+    with pytest.raises(InvalidInput, match="column 'place' is to be binned but holds text that is not a number"):
+        tabulate(server.address(), "place", "job", table="people", bins={"place": 5})
+
+
+def test_nothing_is_left_on_the_server(server: Server) -> None:
+    with server.connect() as connection:
+        query = "SELECT oid, relname, relfilenode FROM pg_class WHERE oid >= 16384 AND relname !~ '^pg_' ORDER BY oid"
+        before = connection.execute(query).fetchall()
+        tabulate(server.address(), ["place", "Age"], ["job", "many"], table="people")
+        assert connection.execute(query).fetchall() == before
+        wait_for_no_session(connection)
+
+
+def wait_for_no_session(connection: Any) -> None:
+    query = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'cellrisk'"
+    deadline = time.monotonic() + 60
+    while connection.execute(query).fetchone() != (0,):
+        assert time.monotonic() < deadline, "a session is still open"
+        time.sleep(0.02)
+
+
+def after_the_first_statement(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
+    find_table = database.find_table
+
+    def found_table(*given: Any) -> Any:
+        found = find_table(*given)
+        act()
+        return found
+
+    monkeypatch.setattr(database, "find_table", found_table)
+
+
+def test_one_moment_for_every_query(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    with server.connect() as connection:
+        connection.execute("DROP TABLE IF EXISTS moving; CREATE TABLE moving AS SELECT place, job FROM people")
+        insert = "INSERT INTO moving VALUES ('Ulm', 'cook'), ('new', 'new')"
+        here = tabulate(SOURCE, "place", "job")
+        after_the_first_statement(monkeypatch, lambda: connection.execute(insert))
+        assert numbers(tabulate(server.address(), "place", "job", table="moving")) == numbers(here)
+        assert connection.execute("SELECT count(*) FROM moving").fetchone() == (len(RECORDS) + 2,)
+
+
+def kill_sessions(server: Server) -> None:
+    with server.connect() as connection:
+        connection.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'cellrisk'")
+        wait_for_no_session(connection)
+
+
+Act = Callable[[Server], object]
+
+
+def plain(server: Server, table: str | None = "people", **parts: str) -> object:
+    return tabulate(server.address(**parts), "place", "job", table=table)
+
+
+REFUSALS: dict[str, tuple[type[CellriskError], str, Act]] = {
+    "wrong password": (InvalidInput, "refused this user or password", lambda s: plain(s, password=ENCODED + "x")),
+    "wrong user": (InvalidInput, "refused this user or password", lambda s: plain(s, user="nobody%40home")),
+    "no password": (InvalidInput, "refused this user or password", lambda s: plain(s, password="")),
+    "unknown database": (InvalidInput, "no such database", lambda s: plain(s, database="password")),
+    "unknown host": (InvalidInput, "no host of that name", lambda s: at("nowhere.invalid")),
+    "refused port": (InvalidInput, "nothing answers", lambda s: at("127.0.0.1:1")),
+    "unknown option": (InvalidInput, "option", lambda s: plain(s, rest=f"?secret={ENCODED}")),
+    "no table": (InvalidInput, "needs the name of a table", lambda s: plain(s, None)),
+    "unknown table": (UnknownName, "did you mean 'people'?", lambda s: plain(s, "peeple")),
+    "table of another case": (UnknownName, "did you mean 'people'?", lambda s: plain(s, "PEOPLE")),
+    "table elsewhere": (UnknownName, "did you mean 'people'?", lambda s: plain(s, "elsewhere.people")),
+    "injected table": (UnknownName, "no table", lambda s: plain(s, 'people"; DROP TABLE people; --')),
+    "unreadable table": (InvalidInput, "insufficient privilege", lambda s: plain(s, "hidden", user="reader")),
+    "unknown column": (
+        UnknownName,
+        "did you mean 'place'?",
+        lambda s: tabulate(s.address(), "Place", "job", table="people"),
+    ),
+    "time limit": (InvalidInput, "query canceled", lambda s: plain(s, rest="?options=-c%20statement_timeout%3D1ms")),
+    "slash in password": (InvalidInput, "%2F", lambda s: plain(s, password="12/s3kret")),
+    "hash in password": (InvalidInput, "%2F", lambda s: plain(s, password="12#s3kret")),
+    "question in password": (InvalidInput, "%2F", lambda s: plain(s, password="12?s3kret")),
+    "letters before a slash": (InvalidInput, "%2F", lambda s: plain(s, password="s3kret/12")),
+    "bracket in password": (InvalidInput, "%2F", lambda s: plain(s, password="s3kret[1")),
+    "other engine": (InvalidInput, "allowed: ", lambda s: tabulate("s3kret2://me:s3kret@h/d", "a", "b", table="t")),
+}
+
+
+def at(host: str) -> object:
+    return tabulate(f"postgresql://owner:{ENCODED}@{host}/census", "place", "job", table="people")
+
+
+def everything_said(error: BaseException) -> str:
+    said = "".join(traceback.format_exception(error))
+    link: BaseException | None = error
+    while link is not None:
+        said += f"{link!r} {link} {link.args!r} {vars(link)!r}"
+        link = link.__cause__ or link.__context__
+    return said
+
+
+def check_refusal(kind: type[CellriskError], words: str, act: Callable[[], object], watch: Any, output: Any) -> None:
+    watch.set_level(logging.DEBUG)
+    with pytest.raises(CellriskError) as caught:
+        act()
+    assert type(caught.value) is kind, str(caught.value)
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)
+    captured = output.readouterr()
+    lines = [
+        line for line in everything_said(caught.value).splitlines() if "lambda" not in line and "plain(s" not in line
+    ]
+    said = "\n".join(lines) + watch.text + captured.out + captured.err
+    for secret in ("s3kret", PASSWORD, ENCODED):
+        assert secret not in said.replace("s3kret2://", "")
+
+
+@pytest.mark.parametrize("name", REFUSALS)
+def test_refusals_are_one_line_without_secrets(server: Server, name: str, caplog: Any, capsys: Any) -> None:
+    kind, words, act = REFUSALS[name]
+    check_refusal(kind, words, lambda: act(server), caplog, capsys)
+
+
+def test_a_connection_that_ends_before_the_count(
+    server: Server, monkeypatch: pytest.MonkeyPatch, caplog: Any, capsys: Any
+) -> None:
+    after_the_first_statement(monkeypatch, lambda: kill_sessions(server))
+    check_refusal(InvalidInput, "connection", lambda: plain(server), caplog, capsys)
+    gc.collect()  # a cursor that was left open would warn now
+
+
+def test_a_connection_that_ends_while_rows_come(
+    server: Server, monkeypatch: pytest.MonkeyPatch, caplog: Any, capsys: Any
+) -> None:
+    """DuckDB and Arrow hide why a stream ended; the refusal says it."""
+    monkeypatch.setattr(database, "ROWS", 7)
+
+    def read() -> None:
+        with open_database(server.address(), "people", ["place", "Age"]) as (batches, _):
+            batches.read_next_batch()
+            kill_sessions(server)
+            with duckdb.connect() as connection:
+                load_stream(connection, batches)
+
+    check_refusal(InvalidInput, "connection", read, caplog, capsys)
+
+
+FAILING_VIEWS = {
+    "division by zero": "1 / (length(job) - 2)",
+    "numeric value out of range": "2147483647 + length(job)",
+    "invalid text representation": "job::integer",
+    "substring error": "substring(job from 1 for length(job) - 9)",
+}
+
+
+@pytest.mark.parametrize("words", FAILING_VIEWS)
+def test_a_view_that_fails_on_a_record_is_refused_with_the_reason(
+    server: Server, words: str, caplog: Any, capsys: Any
+) -> None:
+    with server.connect() as connection:
+        rows = "(VALUES ('s3kret'), ('ab')) AS t(job)"
+        connection.execute(
+            "DROP VIEW IF EXISTS failing; "
+            f"CREATE VIEW failing AS SELECT {FAILING_VIEWS[words]} AS place, job FROM {rows}"
+        )
+    check_refusal(InvalidInput, words, lambda: plain(server, "failing"), caplog, capsys)
+
+
+HARD_NUMBERS = ["1e400", "1e-400", "NaN", "Infinity", "-Infinity", "9" * 60, f"0.{'0' * 50}1", "9007199254740993", "5"]
+
+
+def test_decimals_of_any_size(server: Server) -> None:
+    """Each is a level of its own and NaN is missing; in bins, what is no finite number is outside."""
+    with server.connect() as connection:
+        connection.execute("DROP TABLE IF EXISTS hard; CREATE TABLE hard (number numeric, job text)")
+        rows = [(number, job) for number in HARD_NUMBERS for job in "ab"]
+        connection.cursor().executemany("INSERT INTO hard VALUES (%s::numeric, %s)", rows)
+    found = tabulate(server.address(), "number", "job", table="hard")
+    assert (found.n_cells, found.missing_records) == (len(HARD_NUMBERS), (("number", 2),))
+    binned = tabulate(server.address(), "number", "job", table="hard", bins={"number": [0, 10]}, outside="drop")
+    kept = ["1e-400", "NaN", "9" * 60, f"0.{'0' * 50}1", "9007199254740993", "5"]
+    assert (binned.n_records, binned.outside_records) == (2 * len(kept), 2 * (len(HARD_NUMBERS) - len(kept)))
+    assert binned.cells().domains[0].labels[:4] == ("up to 0", "(0, 10]", "above 10", "(missing)")
+
+
+def test_dates_that_python_does_not_know(server: Server) -> None:
+    with server.connect() as connection:
+        connection.execute(
+            "DROP TABLE IF EXISTS far; CREATE TABLE far AS SELECT day::date, moment::timestamptz, job FROM (VALUES "
+            "('infinity', '-infinity', 'a'), ('0044-03-15 BC', '12026-01-01 12:00+02', 'b'), (NULL, NULL, 'a')) "
+            "AS t(day, moment, job)"
+        )
+    assert tabulate(server.address(), ["day", "moment"], "job", table="far").n_cells == 3
+
+
+def test_an_interrupt_stops_the_query_on_the_server(server: Server) -> None:
+    with server.connect() as connection:
+        connection.execute(
+            "CREATE OR REPLACE VIEW slow AS SELECT pg_sleep(1)::text AS place, i AS job FROM generate_series(1, 600) i"
+        )
+        code = "import sys, cellrisk; cellrisk.tabulate(sys.argv[1], 'place', 'job', table='slow')"
+        child = subprocess.Popen([sys.executable, "-c", code, server.address()], stderr=subprocess.PIPE, text=True)
+        try:
+            query = (
+                "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'cellrisk' AND wait_event = 'PgSleep'"
+            )
+            deadline = time.monotonic() + 60
+            while connection.execute(query).fetchone() == (0,):
+                assert time.monotonic() < deadline, "the query did not start"
+                time.sleep(0.05)
+            child.send_signal(signal.SIGINT)
+            _, err = child.communicate(timeout=60)
+        finally:
+            child.kill()
+        assert "KeyboardInterrupt" in err
+        wait_for_no_session(connection)
+
+
+def test_addresses_say_host_and_database_at_most() -> None:
+    place = read_address(f"postgresql+psycopg://me:{ENCODED}@Host:1/my%20db/schema?password=s3kret")
+    assert str(place) == "database 'my db' on host"
+    assert "s3kret" not in repr(place)
+
+
+def test_a_pickled_table_has_forgotten_its_address(server: Server) -> None:
+    table = tabulate(server.address(), "place", "job", table="people")
+    assert table.cells().n_cells == table.n_cells
+    for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1):
+        pickled = pickle.dumps(table, protocol)
+        assert not [secret for secret in (PASSWORD, ENCODED, "127.0.0.1") if secret.encode() in pickled]
+    assert not [secret for secret in (PASSWORD, ENCODED) if secret in f"{table!r} {table} {vars(table)}"]
+    with pytest.raises(InvalidInput, match="tabulate the source again"):
+        pickle.loads(pickled).cells()
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "a%20b.db"
+    with sqlite3.connect(path) as connection:
+        connection.execute(
+            "CREATE TABLE people (place TEXT, Age INTEGER, job TEXT, many TEXT, height REAL, weight INTEGER)"
+        )
+        rows = [[record[name] for name in ("place", "Age", "job", "many", "height", "weight")] for record in RECORDS]
+        connection.executemany("INSERT INTO people VALUES (?, ?, ?, ?, ?, ?)", rows)
+    connection.close()
+    return path
+
+
+@pytest.mark.parametrize("options", [{}, {"count": "weight"}, {"bins": {"Age": 10}}, {"missing": "drop"}], ids=str)
+@pytest.mark.parametrize("quasi", [["place", "Age"], ["Age", "height"]], ids=str)
+def test_a_sqlite_file_gives_the_same(file: Path, quasi: list[str], options: dict[str, Any]) -> None:
+    here = tabulate(SOURCE, quasi, "job", **options)
+    before = file.read_bytes()
+    assert numbers(tabulate(f"sqlite://{quote(str(file))}", quasi, "job", table="people", **options)) == numbers(here)
+    assert (file.read_bytes(), [path.name for path in file.parent.iterdir()]) == (before, [file.name])
+
+
+def test_refusals_of_a_sqlite_file(file: Path) -> None:
+    address = f"sqlite://{quote(str(file))}"
+    with pytest.raises(UnknownName, match="did you mean 'people'"):
+        tabulate(address, "place", "job", table="peopel")
+    with pytest.raises(InvalidInput, match="no such file"):
+        tabulate(f"{address}x", "place", "job", table="people")
+    assert not Path(f"{file}x").exists()
+
+
+def test_any_dialect_of_sqlalchemy_is_read(file: Path) -> None:
+    """SQLAlchemy's own driver for SQLite stands for databases that are not tested here."""
+    here = tabulate(SOURCE, ["place", "Age"], "job", count="weight", bins={"Age": 10})
+    there = tabulate(
+        f"sqlite+pysqlite:///{quote(str(file))}",
+        ["place", "Age"],
+        "job",
+        table="people",
+        count="weight",
+        bins={"Age": 10},
+    )
+    assert numbers(there) == numbers(here)
+
+
+def test_a_collation_that_merges_texts_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE people (place TEXT COLLATE NOCASE, job TEXT)")
+        connection.executemany("INSERT INTO people VALUES (?, ?)", [("Ulm", "a"), ("ULM", "b")])
+    connection.close()
+    with pytest.raises(InvalidInput, match="column 'place' has a collation") as caught:
+        tabulate(f"sqlite+pysqlite:///{path}", "place", "job", table="people")
+    assert caught.value.code == "collation"
+
+
+def test_a_missing_driver_is_named() -> None:
+    try:
+        import MySQLdb  # noqa: F401
+    except ImportError:
+        with pytest.raises(InvalidInput, match="needs a driver that is not installed") as caught:
+            tabulate("mysql://me:s3kret@host/db", "place", "job", table="people")
+        assert (caught.value.code, "s3kret" in str(caught.value)) == ("no-driver", False)
+    else:
+        pytest.skip("the driver for MySQL is installed here")
+
+
+def test_no_record_is_in_two_parts_that_exclude_each_other(server: Server) -> None:
+    kinds = {"text": "text", "small": "int4", "whole": "bigint", "double": "float8", "single": "float4"}
+    kinds |= {"decimal": "numeric", "truth": "boolean", "day": "date", "instant": "timestamptz"}
+    others = {"padded": "char(20)", "counted": "whole", "paid": "money"}
+    declared = [f"{name} {kind}" for name, kind in {**kinds, **others}.items()]
+    rows = [tuple(record[name] for name in kinds) for record in draw_columns(3).to_pylist()]
+    with server.connect() as connection:
+        connection.execute(f"DROP TABLE IF EXISTS alike; CREATE TABLE alike ({', '.join(declared)})")
+        with connection.cursor() as cursor:
+            cursor.executemany(f"INSERT INTO alike VALUES ({', '.join(['%s'] * len(kinds))})", rows)
+        connection.execute("UPDATE alike SET padded = left(text, 20), counted = small, paid = small::numeric::money")
+    excluded, shared = check_exclusive(server.address(), [*kinds, *others], draw_parts(4, 30), table="alike")
+    assert min(excluded, shared) > 50

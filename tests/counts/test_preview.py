@@ -1,0 +1,143 @@
+"""A first look at a file: kinds, distinct values and missing ones, counted by hand or with pandas."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from cellrisk.counts import datasets
+from cellrisk.counts import preview as module
+from cellrisk.counts.preview import Preview, preview_file
+from cellrisk.errors import InvalidInput
+
+CSV = """text,number,truth,date,mixed,none,spaced
+a,1,true,2020-01-01,1,,x y
+b,2.50,False,2020-01-02,x,,x y
+a,,TRUE,2020-01-01,,, x y
+"""
+
+
+def told(found: Preview) -> dict[str, tuple[str, int | None, int]]:
+    return {each.name: (each.kind, each.levels, each.missing) for each in found.columns}
+
+
+@pytest.fixture(params=["csv", "csv.gz", "semicolons"])
+def text_file(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    path = tmp_path / ("data.csv.gz" if request.param == "csv.gz" else "data.csv")
+    text = CSV.replace(",", ";") if request.param == "semicolons" else CSV
+    path.write_bytes(gzip.compress(text.encode()) if request.param == "csv.gz" else text.encode())
+    return path
+
+
+def test_text_is_read_as_what_all_of_it_is(text_file: Path) -> None:
+    found = preview_file(text_file)
+    assert found.rows == 3
+    assert told(found) == {
+        "text": ("text", 2, 0),
+        "number": ("number", 2, 1),
+        "truth": ("truth", 3, 0),
+        "date": ("date", 2, 0),
+        "mixed": ("text", 2, 1),
+        "none": ("text", 0, 3),
+        "spaced": ("text", 2, 0),
+    }
+
+
+def test_what_a_sample_looks_like_is_checked_on_all_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "SAMPLE", 2)
+    rows = [
+        ("1", "true", "", ""),
+        ("2", "false", "", ""),
+        *[("3", "true", "2020-01-01", "5")] * 2,
+        ("x", "maybe", "", ""),
+    ]
+    text = "number,truth,late-date,late-number\n" + "".join(",".join(row) + "\n" for row in rows)
+    (tmp_path / "data.csv").write_text(text, encoding="utf-8")
+    found = told(preview_file(tmp_path / "data.csv"))
+    assert [kind for kind, _, _ in found.values()] == ["text", "text", "date", "number"]
+
+
+def test_parquet_has_its_own_types(tmp_path: Path) -> None:
+    frame = pd.DataFrame(
+        {
+            "whole": [1, 2, 2],
+            "fraction": [0.0, -0.0, np.nan],
+            "truth": [True, None, False],
+            "date": pd.to_datetime(["2020-01-01", None, "2020-01-02"]),
+            "category": pd.Categorical(["x", "y", "x"]),
+            "list": [[1], [2], None],
+        }
+    )
+    frame.to_parquet(tmp_path / "data.parquet")
+    assert told(preview_file(tmp_path / "data.parquet")) == {
+        "whole": ("number", 2, 0),
+        "fraction": ("number", 1, 1),  # -0 is 0, and NaN is missing
+        "truth": ("truth", 2, 1),
+        "date": ("date", 2, 1),
+        "category": ("text", 2, 0),
+        "list": ("other", None, 1),
+    }
+
+
+def test_numbers_are_those_of_pandas() -> None:
+    frame = pd.read_parquet(datasets.adult_path())
+    found = preview_file(str(datasets.adult_path()))
+    assert found.rows == len(frame)
+    assert {each.name: (each.levels, each.missing) for each in found.columns} == {
+        name: (column.nunique(), column.isna().sum()) for name, column in frame.items()
+    }
+
+
+@pytest.mark.parametrize("distinct", [module.COUNTED - 1, module.COUNTED, module.COUNTED + 1, 3 * module.COUNTED])
+def test_levels_are_exact_up_to_a_bound_and_then_left_out(tmp_path: Path, distinct: int) -> None:
+    path = tmp_path / "data.csv"
+    path.write_text("id\n" + "".join(f"v{row}\nv{row}\n" for row in range(distinct)), encoding="utf-8")
+    (column,) = preview_file(path).columns
+    assert column.levels == (distinct if distinct <= 10_001 else None)
+    assert column.unique_share == pytest.approx(0.5, rel=0.1, abs=0)
+
+
+def test_progress_is_told_from_none_to_all(tmp_path: Path) -> None:
+    shares: list[float] = []
+    preview_file(datasets.adult_path(), progress=shares.append)
+    assert (shares[0], shares[-1]) == (0.0, 1.0)
+    assert all(0 <= share <= 1 for share in shares)
+
+
+class TestRefusals:
+    def test_more_than_one_file(self, tmp_path: Path) -> None:
+        for name in "ab":
+            (tmp_path / f"{name}.csv").write_text("x\n1\n", encoding="utf-8")
+        with pytest.raises(InvalidInput, match="one file"):
+            preview_file(tmp_path / "*.csv")
+
+    def test_columns_of_one_name(self, tmp_path: Path) -> None:
+        (tmp_path / "a.csv").write_text("secret,secret\n1,2\n", encoding="utf-8")
+        with pytest.raises(InvalidInput, match="named the same") as refusal:
+            preview_file(tmp_path / "a.csv")
+        assert "secret" not in str(refusal.value)
+
+    def test_too_many_columns(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(module, "MOST_COLUMNS", 2)
+        (tmp_path / "a.csv").write_text("a,b,c\n1,2,3\n", encoding="utf-8")
+        with pytest.raises(InvalidInput, match="too many columns"):
+            preview_file(tmp_path / "a.csv")
+
+    @pytest.mark.parametrize(
+        ("name", "content", "match"),
+        [
+            ("a.csv", b"", "empty"),
+            ("a.csv", b"x,y\n1,2,zanzibar\n", "line 2 has 3 fields"),
+            ("a.parquet", b"PAR1zanzibarzanzibarPAR1", "cannot be read|could not read|not Parquet"),
+            ("a.exe", b"zanzibar", "kind of the file"),
+        ],
+    )
+    def test_a_broken_file(self, tmp_path: Path, name: str, content: bytes, match: str) -> None:
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(InvalidInput, match=match) as refusal:
+            preview_file(tmp_path / name)
+        assert "zanzibar" not in str(refusal.value)

@@ -1,0 +1,486 @@
+"""A real Spark on this machine gives what DuckDB gives, number by number, and refuses what would be counted wrong."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import cellrisk
+from cellrisk.cli import main
+from cellrisk.counts.binning import make_binning
+from cellrisk.counts.joint import Asked, count_together
+from cellrisk.counts.spark import counting as spark_counting
+from cellrisk.counts.spark import reading as spark
+from cellrisk.counts.spark import session as spark_session
+from cellrisk.counts.tabulation import tabulate
+from cellrisk.errors import CellriskError, InvalidInput, UnknownName
+from tests.counts.awkward import facts, make_table, write_csv
+from tests.counts.spark_cluster import FAST, need_spark
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),  # Spark leaves the closing of sockets to Python
+]
+SECRET = "Xyzzy7391"
+
+
+@pytest.fixture(scope="module")
+def awkward(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder, table = tmp_path_factory.mktemp("awkward"), make_table()
+    pq.write_table(table, folder / "a.parquet", row_group_size=100)
+    return {"parquet": folder / "a.parquet", "csv": write_csv(table, folder / "a.csv")}
+
+
+CASES: dict[str, dict[str, Any]] = {
+    "text": {"quasi_identifiers": ["text", "job"], "sensitive": ["code", "truth"]},
+    "numbers": {"quasi_identifiers": ["whole", "real", "single", "price"], "sensitive": ["job", "small"]},
+    "every kind of level": {
+        "quasi_identifiers": ["truth", "age", "small"],
+        "sensitive": ["day", "real", "single", "moment", "instant", "price", "whole", "unsigned", "text"],
+    },
+    "times": {"quasi_identifiers": ["day", "moment", "instant", "unsigned"], "sensitive": ["job", "truth"]},
+    "many levels": {"quasi_identifiers": ["text"], "sensitive": ["code", "job"], "missing": "drop"},
+    "many levels, counts": {"quasi_identifiers": ["age", "truth"], "sensitive": ["code"], "count": "weight"},
+    "bins": {
+        "quasi_identifiers": ["age", "size", "width"],
+        "sensitive": ["price", "job"],
+        "bins": {"age": [0, 18, 65], "size": 0.1, "width": 0.1, "price": 5},
+    },
+    "counts": {
+        "quasi_identifiers": ["text", "truth"],
+        "sensitive": ["job", "small"],
+        "count": "weight",
+        "missing": "drop",
+    },
+    "declared": {
+        "quasi_identifiers": ["age"],
+        "sensitive": ["small", "truth"],
+        "levels": {"small": [0, 1, -128, 127, 5], "truth": [True, False]},
+        "count": "weight",
+    },
+    "outside": {
+        "quasi_identifiers": ["text", "real", "whole", "age"],
+        "sensitive": ["job", "price"],
+        "levels": {
+            "text": ["x", 1, "it's", "(missing)", ""],
+            "real": [0, 0.1, 1.5, 1e23],
+            "whole": [0, 1, -1],
+            "job": ["cook", "smith", "", "none"],
+        },
+        "bins": {"age": [0, 18, 65], "price": [0, 5]},
+        "outside": "drop",
+    },
+}
+OF_TEXT = ("text", "bins", "counts")
+
+
+def same(source: Any, embedded: Any, **request: Any) -> None:
+    assert facts(tabulate(source, engine="spark", **request)) == facts(tabulate(embedded, **request))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_parquet_gives_what_duckdb_gives(case: str, session: Any, awkward: dict[str, Path]) -> None:
+    same(awkward["parquet"], awkward["parquet"], **CASES[case])
+
+
+LARGE: dict[str, dict[str, Any]] = {
+    "outside": CASES["outside"],
+    "bins and counts": {**CASES["bins"], "count": "weight", "missing": "drop"},
+    "a part": {**CASES["bins"], "where": {"age": {"above": 0}, "text": {"not": "x"}, "truth": True}},
+}
+
+
+@pytest.mark.parametrize("case", LARGE)
+def test_large_tables_are_counted_on_the_cluster(
+    case: str, session: Any, awkward: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = tabulate(awkward["parquet"], **LARGE[case])
+    monkeypatch.setattr(spark, "MOST_CELLS", 0)
+    found = tabulate(awkward["parquet"], engine="spark", **LARGE[case])
+    assert facts(found) == facts(expected)
+    with pytest.raises(InvalidInput) as caught:
+        found.cells("job")
+    assert caught.value.code == "too-many-cells"
+    assert not session.sparkContext._jsc.getPersistentRDDs()
+
+
+def test_refusals_of_large_tables(session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spark, "MOST_CELLS", 0)
+    frame = session.createDataFrame([(1, "u", 2), (2, "v", 1), (None, "u", -1)], "a int, y string, times int")
+    refused("outside the declared levels and bins; got 1 such record", frame, levels={"a": [1]})
+    refused("2 records in 'a'", frame.unionAll(frame), missing="error")
+    refused("negative counts", frame, count="times")
+    refused("one level only", frame.where("y = 'u'"))
+    monkeypatch.setattr(spark_counting, "MOST_VALUES", 1)
+    refused("more than 1 values", frame)
+    with pytest.raises(InvalidInput) as caught:
+        count_together(frame, [Asked(("a",), {})], "y")
+    assert caught.value.code == "too-many-cells"
+
+
+def test_folders_that_name_columns_give_what_duckdb_gives(session: Any, tmp_path: Path) -> None:
+    """Leading zeros are kept, escaped letters are read, and the name that stands for a missing value is one."""
+    for month, city in product(("01", "1", "10"), ("K%C3%B6ln", "a b", "__HIVE_DEFAULT_PARTITION__")):
+        folder = tmp_path / "with space" / f"month={month}" / f"city={city}"
+        folder.mkdir(parents=True)
+        counts = pa.table({"sex": ["f", "m", "f", None], "job": ["a", "b", "a", month]})
+        pq.write_table(counts, folder / "part.parquet")
+    source = str(tmp_path / "with space" / "*" / "*" / "*.parquet")
+    for names in (["month", "sex"], ["sex", "city", "month"], ["sex"]):
+        same(source, source, quasi_identifiers=names, sensitive=["job"])
+    assert tabulate(source, ["month", "city"], "job", engine="spark").n_cells == 9
+    with pytest.raises(UnknownName, match="no column 'year'"):
+        tabulate(source, ["year"], "job", engine="spark")
+
+
+@pytest.mark.parametrize("case", OF_TEXT)
+def test_csv_gives_what_duckdb_gives(case: str, session: Any, awkward: dict[str, Path]) -> None:
+    same(awkward["csv"], awkward["csv"], **CASES[case])
+
+
+def test_frames_and_tables_however_they_are_cut(session: Any, awkward: dict[str, Path]) -> None:
+    request: dict[str, Any] = {"quasi_identifiers": ["text", "real"], "sensitive": ["job"]}
+    expected = facts(tabulate(awkward["parquet"], **request))
+    frame = session.read.parquet(str(awkward["parquet"]))
+    frame.repartition(7).createTempView("people")
+    session.conf.set("spark.sql.ansi.enabled", "false")
+    session.sparkContext.setLogLevel("FATAL")
+    root = session.sparkContext._jvm.org.apache.logging.log4j.LogManager.getRootLogger()
+    session.conf.set("spark.sql.codegen.wholeStage", "true")
+    session.conf.set("spark.sql.codegen.factoryMode", "FALLBACK")
+    try:
+        assert facts(tabulate(frame, **request)) == expected
+        assert facts(tabulate(frame.orderBy("text").coalesce(1), **request)) == expected
+        assert facts(tabulate("people", engine="spark", **request)) == expected
+        assert session.conf.get("spark.sql.ansi.enabled") == "false"
+        assert root.getLevel().toString() == "FATAL"
+        assert session.conf.get("spark.sql.session.timeZone") == "Asia/Kolkata"
+        assert [row.tableName for row in session.sql("SHOW TABLES").collect()] == ["people"]
+        assert not session.sparkContext._jsc.getPersistentRDDs()
+    finally:
+        session.sparkContext.setLogLevel("OFF")
+        session.conf.unset("spark.sql.ansi.enabled")
+        for name, value in FAST.items():
+            session.conf.set(name, value)
+        session.catalog.dropTempView("people")
+
+
+PARTS = "spark.sql.shuffle.partitions"
+
+
+def count_tasks(session: Any) -> int:
+    tracker = session.sparkContext.statusTracker()
+    group = f"cellrisk {threading.get_ident()}"
+    stages = {stage for job in tracker.getJobIdsForGroup(group) for stage in tracker.getJobInfo(job).stageIds}
+    return sum(info.numCompletedTasks for info in map(tracker.getStageInfo, stages) if info is not None)
+
+
+def test_a_small_table_takes_few_tasks(session: Any, awkward: dict[str, Path]) -> None:
+    """Spark's own setting is 200 parts for each shuffle; adaptive execution joins small ones."""
+    session.conf.unset(PARTS)
+    try:
+        before = count_tasks(session)
+        tabulate(awkward["parquet"], "truth", "job", engine="spark")
+        assert 0 < count_tasks(session) - before < 30
+        assert session.conf.get(PARTS, None) is None
+    finally:
+        session.conf.set(PARTS, FAST[PARTS])
+
+
+TEXTS = [
+    "1",
+    " 2 ",
+    "\t3\n",
+    "+4",
+    "5.",
+    ".5",
+    "6e2",
+    "1_000",
+    "-0",
+    "1e400",
+    "nan",
+    "inf",
+    "-inf",
+    "1d",
+    "0x1p3",
+    "1__0",
+]
+TEXTS += ["", "٣", "x"]
+NUMBERS = [*(0.1 * step for step in range(-40, 40)), *(step / 7 for step in range(-20, 20)), 1e15, -1e16, 1e300, 5e-324]
+
+
+@pytest.mark.parametrize("bins", [0.1, 5, 0.7, 1e-3, [0, 1, 2.5], [-1.1, 3]], ids=str)
+def test_one_value_for_each_bin(session: Any, bins: Any) -> None:
+    """A value and the edge that stands for it on the cluster are in the same bin of the embedded engine."""
+    cells = {}
+    for kind, values in {"string": TEXTS, "double": [*NUMBERS, float("nan"), float("inf"), None]}.items():
+        frame = session.createDataFrame([(value,) for value in values], f"c0 {kind}")
+        coarse = spark.coarsen(frame, "c0", make_binning("a", bins)).toArrow()["c0"]
+        for name, column in (("raw", frame.toArrow()["c0"]), ("coarse", coarse)):
+            table = pa.table(
+                {
+                    "row": range(len(values)),
+                    "a": column,
+                    "y": ["u", "v"] * (len(values) // 2) + ["u"] * (len(values) % 2),
+                }
+            )
+            found = tabulate(table, ["row", "a"], "y", bins={"a": bins}, outside="drop", count=False).cells()
+            cells[kind, name] = {
+                tuple(domain.labels[code] for domain, code in zip(found.domains, row, strict=True))
+                for row in found.codes
+            }
+        assert len(cells[kind, "raw"]) > 5
+        assert cells[kind, "raw"] == cells[kind, "coarse"]
+        assert len(set(coarse.to_pylist())) < len(values)
+
+
+def test_several_files_and_shapes(session: Any, tmp_path: Path) -> None:
+    table = make_table(60).select(["text", "age", "job", "small"])
+    write_csv(table[:30], tmp_path / "p[1].csv")
+    write_csv(table[30:].select(["job", "small", "age", "text"]), tmp_path / "p{2}.csv")
+    same(tmp_path / "p*.csv", tmp_path / "p*.csv", quasi_identifiers=["text", "age"], sensitive="job")
+    pq.write_table(table[:30], tmp_path / "p1.parquet")
+    narrow = table[30:].set_column(1, "age", table[30:]["age"].cast(pa.int64())).select(["job", "age", "text"])
+    pq.write_table(narrow, tmp_path / "p 2.parquet")
+    same(tmp_path / "*.parquet", tmp_path / "*.parquet", quasi_identifiers=["text", "age"], sensitive="job")
+
+
+def test_addresses_and_names(session: Any, tmp_path: Path) -> None:
+    pq.write_table(make_table(60).select(["text", "small"]), tmp_path / "p1.parquet")
+    same(f"file://{tmp_path}/p1.parquet", tmp_path / "p1.parquet", quasi_identifiers="text", sensitive="small")
+    (tmp_path / "plain.csv").write_text("a;y\np;u\np;v\n;u\n", encoding="utf-8")
+    same(f"file://{tmp_path}/plain.csv", tmp_path / "plain.csv", quasi_identifiers="a", sensitive="y")
+    names = pa.table(
+        [["p", "p", "r"], ["u", "v", "u"], ["1", "2", "3"], ["4", "5", "6"]], names=["A", "a", "b.c", "x`y"]
+    )
+    pq.write_table(names, tmp_path / "names.parquet")
+    same(tmp_path / "names.parquet", tmp_path / "names.parquet", quasi_identifiers=["A", "b.c"], sensitive=["a", "x`y"])
+
+
+def test_text_that_is_hard_to_cut(session: Any, tmp_path: Path) -> None:
+    for content in (
+        b"a\ty\n\t\nx\tu\nx\tv\n\n\t\n",
+        b'"a\r\n,",y\r\n"p\r\nq",u\r\n"p\r\nq",v\r\n"",u\r\n,u\r\n',
+        b'\xef\xbb\xbfa,y\n#1,u\n"q""q",v\n\\,u\n 1,v\n',
+    ):
+        path = tmp_path / ("a.tsv" if b"\t" in content else "a.csv")
+        path.write_bytes(content)
+        same(path, path, quasi_identifiers=("a" if b"\r\n" not in content else "a\r\n,"), sensitive="y")
+
+
+def refused(words: str, source: Any, *roles: Any, kind: type[CellriskError] = InvalidInput, **options: Any) -> None:
+    quasi, sensitive = roles or ("a", "y")
+    with pytest.raises(CellriskError) as caught:
+        tabulate(source, quasi, sensitive, engine="spark", **options)
+    text = str(caught.value)
+    assert type(caught.value) is kind, text
+    assert words in text, text
+    assert "\n" not in text, text
+    assert SECRET not in text, text
+    assert caught.value.__suppress_context__ or caught.value.__context__ is None
+
+
+def put(path: Path, content: str | bytes) -> Path:
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+BAD_TEXT: dict[str, tuple[str, str | bytes]] = {
+    "long line": ("more or fewer fields", f"a,y,z\n1,u,1\n2,v,{SECRET},3\n"),
+    "short line": ("more or fewer fields", f"a,y,z\n1,u,1\n2,{SECRET}\n"),
+    "line of blanks": ("more or fewer fields", f"a,y\n{SECRET},u\n   \n2,v\n"),
+    "open quote": ("never closed", f'a,y\n1,u\n2,"{SECRET}\n3,v\n'),
+    "quote inside": ("quotation marks out of place", f'a,y\n1,u\n"{SECRET}"x,v\n"p",u\n'),
+    "blank before a quote": ("blanks before a quotation mark", f'a,y\n1,u\n "{SECRET}" ,v\n'),
+    "late latin": ("it is not UTF-8", b"a,y\n" + b"1,u\n" * 20000 + SECRET.encode() + b",\xe9\n"),
+    "no records": ("no records", "a,y\n"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_TEXT)
+def test_bad_text(case: str, session: Any, tmp_path: Path) -> None:
+    words, content = BAD_TEXT[case]
+    refused(words, put(tmp_path / "a.csv", content))
+
+
+def test_damaged_and_vanished_files(session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = pa.table({"a": [f"{SECRET}{place}" for place in range(5000)], "y": ["u", "v"] * 2500})
+    pq.write_table(table, tmp_path / "a.parquet")
+    data = bytearray((tmp_path / "a.parquet").read_bytes())
+    data[100:3000] = b"\xff" * 2900
+    refused("damaged", put(tmp_path / "b.parquet", bytes(data)))
+    pq.write_table(table.append_column("t", pa.array([1] * 5000, pa.timestamp("ns"))), tmp_path / "c.parquet")
+    refused("nanoseconds", tmp_path / "c.parquet", "a", "t")
+    assert tabulate(tmp_path / "c.parquet", "a", "y", engine="spark").n_cells == 5000
+    read = spark.take_columns
+
+    def vanish(*given: Any) -> Any:
+        (tmp_path / "a.parquet").unlink()
+        return read(*given)
+
+    monkeypatch.setattr(spark, "take_columns", vanish)
+    refused("vanished", tmp_path / "a.parquet")
+
+
+def test_requests(session: Any, tmp_path: Path) -> None:
+    frame = session.createDataFrame([(1, [2], "u", None)], "a int, b array<int>, y string, v void")
+    refused("did you mean 'a'?", frame, "A", "y", kind=UnknownName)
+    refused("column 'b' holds array values", frame, "b", "y")
+    refused("every value is missing", frame, "a", "v")
+    refused("more than one column named 'a'", frame.select("a", "a", "y"))
+    refused("is a stream", session.readStream.format("rate").load())
+    refused("no such Spark table", "nowhere.people")
+    refused("not of a kind that Spark reads", pa.table({"a": [1], "y": ["u"]}))
+    refused("vanished", f"file://{tmp_path}/none.parquet")
+    put(tmp_path / "a.csv", "a,y\n1,u\n")
+    put(tmp_path / "b.csv", "y,a\nu,1\n")
+    refused("different headers", f"file://{tmp_path}/*.csv")
+    refused("not known from their address", "hdfs://host/folder")
+    refused("has no column 'a'", put(tmp_path / "c.csv", f"{SECRET},w\n1,u\n"), kind=UnknownName)
+    refused("of such a name", put(tmp_path / "_c.csv", "a,y\n1,u\n"))
+    pq.write_table(pa.table({"a": [b"1"], "y": ["u"]}), tmp_path / "a.parquet")
+    refused("column 'a' holds binary values", tmp_path / "a.parquet")
+    refused("not whole gzip", put(tmp_path / "d.csv.gz", "a,y\n1,u\n"))
+
+
+def test_a_spark_of_our_own_is_silent_and_leaves_nothing(tmp_path: Path) -> None:
+    need_spark()
+    for name in ("work", "scratch"):
+        (tmp_path / name).mkdir()
+    put(tmp_path / "work" / "a.csv", "a,y\n1,u\n1,v\n2,u\n")
+    code = (
+        "import cellrisk, signal, os; table = cellrisk.tabulate('a.csv', 'a', 'y', engine='spark');"
+        "print(table.n_cells, signal.getsignal(signal.SIGINT) is signal.default_int_handler)"
+    )
+    home = str(Path(cellrisk.__file__).parents[1])
+    environment = {**os.environ, "PYTHONPATH": home, "TMPDIR": str(tmp_path / "scratch"), "SPARK_MASTER": "local[1]"}
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(
+        command, cwd=tmp_path / "work", env=environment, capture_output=True, text=True, check=True, timeout=300
+    )
+    assert (done.stdout, done.stderr) == ("2 True\n", "")
+    assert [path.name for path in (tmp_path / "work").iterdir()] == ["a.csv"]
+    assert list((tmp_path / "scratch").iterdir()) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["interrupt", "terminate"])
+@pytest.mark.parametrize("started", ["java", "a job"])
+def test_a_signal_ends_spark_in_one_line(number: int, started: str, tmp_path: Path) -> None:
+    """While Java starts, and while Spark counts; no Java and no file is left."""
+    need_spark()
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    rows = "".join(f"{place},{place % 7}\n" for place in range(300_000))
+    put(tmp_path / "a.csv", "a,y\n" + rows)
+    code = "import sys; from cellrisk.cli import main; sys.exit(main())"
+    arguments = ["inspect", str(tmp_path / "a.csv"), "--qid", "a", "--sensitive", "y", "--engine", "spark"]
+    home = str(Path(cellrisk.__file__).parents[1])
+    child = subprocess.Popen(
+        [sys.executable, "-c", code, *arguments],
+        env={**os.environ, "PYTHONPATH": home, "TMPDIR": str(scratch), "SPARK_MASTER": "local[1]"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 120
+    wanted = "cellrisk-spark-*" if started == "java" else "cellrisk-spark-*/spark-*"
+    while not list(scratch.glob(wanted)) and child.poll() is None:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    time.sleep(0.5)
+    child.send_signal(number)
+    assert child.communicate(timeout=60) == ("", "cellrisk: interrupted\n")
+    assert list(scratch.iterdir()) == []
+    programs = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if is_readable(path)]
+    assert not [line for line in programs if str(scratch).encode() in line]
+
+
+def is_readable(path: Path) -> bool:
+    try:
+        return bool(path.read_bytes())
+    except OSError:
+        return False
+
+
+@pytest.fixture
+def nothing_running(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    monkeypatch.setattr(spark_session, "find_session", lambda: None)
+    for name in ("SPARK_REMOTE", "SPARK_MASTER", "JAVA_HOME", "PYSPARK_SUBMIT_ARGS"):
+        monkeypatch.delenv(name, raising=False)
+    return put(tmp_path / "a.csv", f"a,y\n1,u\n{SECRET},v\n")
+
+
+def test_java_is_missing(nothing_running: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(nothing_running.parent))
+    refused("openjdk-17-jre-headless", nothing_running)
+    monkeypatch.setenv("JAVA_HOME", str(nothing_running.parent))
+    refused("JAVA_HOME", nothing_running)
+
+
+def test_pyspark_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    refused("pip install 'cellrisk[spark]'", put(tmp_path / "a.csv", "a,y\n1,u\n"))
+
+
+def test_a_failure_below_spark_is_spark_s_whatever_its_kind() -> None:
+    """Spark's client hands work to a thread pool that may have gone with the server: a RuntimeError of no package."""
+    pytest.importorskip("pyspark", reason="pyspark is not installed")
+    from pyspark.sql.connect.client.reattach import ExecutePlanResponseReattachableIterator
+
+    from cellrisk.counts.spark.refusals import spark_refusals
+
+    pool = ExecutePlanResponseReattachableIterator._get_or_create_release_thread_pool()
+    pool.shutdown()
+    iterator = object.__new__(ExecutePlanResponseReattachableIterator)
+    iterator._result_complete = False
+    iterator._create_release_execute_request = lambda _: None  # type: ignore[method-assign,assignment,return-value]
+    try:
+        with pytest.raises(InvalidInput, match="connection to Spark was lost"), spark_refusals():
+            iterator._release_all()
+    finally:
+        ExecutePlanResponseReattachableIterator.shutdown()
+    with pytest.raises(InvalidInput, match="connection to Spark failed"), spark_refusals():
+        ExecutePlanResponseReattachableIterator._has_next(None)  # type: ignore[arg-type]
+    with pytest.raises(RuntimeError, match="of our own"), spark_refusals():
+        raise RuntimeError("of our own")
+
+
+@pytest.mark.parametrize("variable", ["SPARK_REMOTE", "SPARK_MASTER"])
+def test_spark_cannot_be_reached(variable: str, nothing_running: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    address = {"SPARK_REMOTE": f"sc://127.0.0.1:1/;token={SECRET}", "SPARK_MASTER": f"spark://me:{SECRET}@127.0.0.1:1"}
+    monkeypatch.setenv(variable, address[variable])
+    refused("cannot be reached; got 127.0.0.1:1", nothing_running)
+
+
+def test_the_master_of_the_environment(nothing_running: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert spark_session.find_master() == "local[*]"
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "--conf spark.master=yarn pyspark-shell")
+    assert spark_session.find_master() == "yarn"
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "--master local[3] pyspark-shell")
+    assert spark_session.find_master() == "local[3]"
+    monkeypatch.setenv("SPARK_MASTER", "local[1]")
+    assert spark_session.find_master() == "local[1]"
+
+
+def test_the_command_line(session: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The same JSON from both engines, and one line with exit code 2 for what Spark cannot read."""
+    path = tmp_path / "people.csv"
+    path.write_text("q,y\n1,a\n1,b\n2,a\n,a\n", encoding="utf-8")
+    arguments = ["inspect", str(path), "--qid", "q", "--sensitive", "y", "--json"]
+    assert main(arguments) == 0
+    embedded = capsys.readouterr().out
+    assert main([*arguments, "--engine", "spark"]) == 0
+    assert capsys.readouterr().out == embedded
+    assert main(["inspect", str(path), "--qid", "nope", "--sensitive", "y", "--engine", "spark"]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1

@@ -1,0 +1,258 @@
+"""`audit`: every figure against plain dictionaries, the attackers against those of the simulation, and its answers."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import cellrisk as cr
+from cellrisk.errors import InvalidInput, UnknownName
+from cellrisk.publish.auditing import FIGURES, Audit, audit
+from cellrisk.publish.auditing.comparison import TableComparison
+from cellrisk.publish.simulation.attacks import CellAttacks, Chunk
+from cellrisk.system.arrays import find_distinct
+from cellrisk.system.formatting import CURATOR_NOTE
+from tests.near import near, same
+from tests.publish.auditing import oracle
+
+KEYS = ["sex", "town"]
+
+
+def draw_people(rng: np.random.Generator, records: int, towns: int = 6, levels: int = 3) -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "sex": rng.choice(["f", "m"], records),
+            "town": rng.choice([f"t{town}" for town in range(towns)], records),
+            "job": rng.choice([f"j{level}" for level in range(levels)], records, p=_skewed(levels)),
+        }
+    )
+
+
+def _skewed(levels: int) -> np.ndarray:
+    weight = 0.5 ** np.arange(levels)
+    return weight / weight.sum()
+
+
+def count(frame: pd.DataFrame) -> oracle.Counts:
+    amounts = frame["n"] if "n" in frame else [1] * len(frame)
+    found: oracle.Counts = {}
+    for sex, town, job, amount in zip(frame.sex, frame.town, frame.job, amounts, strict=True):
+        found[(sex, town), job] = found.get(((sex, town), job), 0) + amount
+    return found
+
+
+def tabulated(people: pd.DataFrame) -> cr.FrequencyTable:
+    return cr.tabulate(people, KEYS, "job", levels={"job": ["j0", "j1", "j2"]})
+
+
+def noisy(people: pd.DataFrame, rng: np.random.Generator, *, whole: bool, signed: bool) -> pd.DataFrame:
+    """Counts with noise on every combination, and on a town that nobody lives in."""
+    frame = pd.MultiIndex.from_product(
+        [["f", "m"], [*(f"t{town}" for town in range(6)), "nowhere"], ["j0", "j1", "j2"]], names=[*KEYS, "job"]
+    ).to_frame(index=False)
+    true = count(people)
+    cells = zip(frame.sex, frame.town, frame.job, strict=True)
+    amounts = np.array([true.get(((sex, town), job), 0) for sex, town, job in cells]) + rng.laplace(size=len(frame))
+    amounts = np.rint(amounts) if whole else amounts
+    frame["n"] = amounts if signed else np.maximum(amounts, 0)
+    return frame
+
+
+def agree(found: Audit, original: pd.DataFrame, released: pd.DataFrame) -> None:
+    for of, other in (("released", released), ("original", original)):
+        expected = oracle.figures(count(original), count(other))
+        assert expected.keys() == FIGURES.keys()
+        for name, number in expected.items():
+            assert found.value(name, of) == pytest.approx(number, rel=1e-12, abs=1e-12, nan_ok=True), (name, of)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("records", [12, 60])
+def test_synthetic_records_give_what_dictionaries_give(seed: int, records: int) -> None:
+    rng = np.random.default_rng(seed)
+    people, synthetic = draw_people(rng, records), draw_people(rng, records // 2, towns=8)
+    agree(audit(tabulated(people), synthetic), people, synthetic)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("whole", [True, False])
+@pytest.mark.parametrize("signed", [True, False])
+def test_counts_with_noise_give_what_dictionaries_give(seed: int, whole: bool, signed: bool) -> None:
+    rng = np.random.default_rng(seed)
+    people = draw_people(rng, 40)
+    released = noisy(people, rng, whole=whole, signed=signed)
+    agree(audit(tabulated(people), released, count="n"), people, released)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_attackers_are_those_of_the_simulation(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    people = draw_people(rng, 50)
+    released = noisy(people, rng, whole=True, signed=False)
+    found = audit(tabulated(people), released, count="n")
+    true, shown = count(people), count(released)
+    keys = sorted({key for key, _ in true})
+    dense = np.array(
+        [[[float(of.get((key, f"j{level}"), 0)) for key in keys] for level in range(3)] for of in (true, shown)]
+    )
+    outcomes = CellAttacks(1)
+    outcomes.read(Chunk(slice(0, 1), dense[0][:, None, :], dense[1][:, None, :], None))
+    for attack, name in (
+        (("homogeneity", "tight", "records"), "homogeneity_tight_records"),
+        (("homogeneity", "exact", "records"), "homogeneity_exact_records"),
+        (("plurality", "tight", "records"), "plurality"),
+        (("proportional", "tight", "records"), "proportional"),
+    ):
+        assert found.value(name) == near(outcomes.shares[attack][0] / len(people))
+    assert found.n_exposed == outcomes.exposed[0]
+    assert [found.value(f"scenario_{number}") for number in range(1, 9)] == outcomes.scenarios[:, 0].tolist()
+
+
+def test_the_original_released_as_it_is() -> None:
+    people = draw_people(np.random.default_rng(9), 60)
+    table = tabulated(people)
+    for release in (people, table, people.sample(frac=1, random_state=1)):
+        found = audit(table, release)
+        assert same(
+            {name: found.value(name) for name in FIGURES}, {name: found.value(name, "original") for name in FIGURES}
+        )
+        assert found.value() == near(table.attribute().exposed_share)
+        assert found.value("marketer") == near(table.n_cells / table.n_records)
+        assert found.notes == ()
+
+
+def test_identities_between_the_figures() -> None:
+    rng = np.random.default_rng(3)
+    people = draw_people(rng, 15)
+    released = noisy(people, rng, whole=True, signed=True)
+    found = audit(tabulated(people), released, count="n")
+    assert found.value("disco") == near(found.value())
+    assert found.value() > 0
+    assert found.value("tcap") == near(found.value("disco") / found.value("dis"))
+    assert found.value("zero_cap") == near(1 - found.value("proportional"))
+    assert sum(found.value(f"scenario_{number}") for number in range(1, 9)) == found.original.n_cells
+    assert found.value("scenario_1") + found.value("scenario_8") == near(found.value("tells_truth"))
+    assert found.value("entropy_l") <= found.value("distinct_l")
+
+
+def test_nothing_is_given_away_where_nothing_is_shown() -> None:
+    people = draw_people(np.random.default_rng(1), 20)
+    released = noisy(people, np.random.default_rng(1), whole=True, signed=False).assign(n=0)
+    for release in (released, released[:0]):
+        found = audit(tabulated(people), release, count="n")
+        assert found.value() == found.value("plurality") == found.value("dis") == 0
+        assert found.value("zero_cap") == 1
+        assert all(math.isnan(found.value(name)) for name in ("tcap", "cap", "k", "entropy_l", "homogeneity_precision"))
+        assert "The release shows no positive count." in found.notes
+        assert found.to_dict()["figures"]["released"]["tcap"] is None
+        assert found.exposed() == ()
+        assert "no cell with people in it" in str(found)
+
+
+def test_notes_say_what_is_unusual() -> None:
+    rng = np.random.default_rng(2)
+    people = draw_people(rng, 40)
+    found = audit(tabulated(people), noisy(people, rng, whole=False, signed=True), count="n")
+    for words in ("Negative counts", "Fractional counts", "nobody in the original is in"):
+        assert any(words in note for note in found.notes)
+    assert "name their column" in audit(tabulated(people), people.drop_duplicates()).notes[-1]
+
+
+def test_the_sentence_and_the_table() -> None:
+    people = pd.DataFrame({"sex": [*"fffmmmmx"], "job": ["cook"] * 4 + ["smith"] * 4})
+    rows = [("f", "cook", 2), ("m", "smith", 4), ("x", "cook", 1), ("x", "smith", 1)]
+    found = audit(cr.tabulate(people, "sex", "job"), pd.DataFrame(rows, columns=["sex", "job", "n"]), count="n")
+    assert found.headline == (
+        "The release gives away the job of 6 of 8 people (75.0%), whose cells show their value alone; an attacker who "
+        "believes such cells is right about 85.7% of the people in them. The original as it is would give away 50.0%, "
+        "guessing from the overall proportions gets 50.0%. None of those given away stand behind a count of 1 that is "
+        "shown alone."
+    )
+    lines = str(found).splitlines()
+    assert lines[0] == found.headline
+    assert lines[-1] == CURATOR_NOTE
+    assert {line.split()[0] for line in lines if line} >= set(FIGURES)
+    exposed = found.exposed(top=1)
+    assert [(cell.key, cell.shown, cell.records, cell.exposed, cell.released) for cell in exposed] == [
+        ({"sex": "f"}, "cook", 3, 3, 2.0)
+    ]
+    assert [cell.exposed for cell in found.exposed()] == [3, 3]
+
+
+def test_frame_and_document() -> None:
+    people = draw_people(np.random.default_rng(5), 30)
+    found = audit(tabulated(people), people)
+    frame = found.to_frame()
+    assert list(frame.columns) == ["sensitive", "figure", "source", "of", "value"]
+    assert len(frame) == 2 * len(FIGURES) + 1
+    document = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert document["figures"]["released"]["disco"] == found.value("disco")
+    assert document["people"] == {"exposed": found.n_exposed, "records": 30}
+
+
+def test_one_of_several_sensitive_attributes() -> None:
+    people = draw_people(np.random.default_rng(6), 30).assign(home=lambda frame: frame.town.str[-1])
+    table = cr.tabulate(people, "sex", ["job", "home"])
+    assert audit(table, people, sensitive="home").sensitive == "home"
+    with pytest.raises(InvalidInput, match="several sensitive"):
+        audit(table, people)
+
+
+def test_our_own_release_needs_no_count() -> None:
+    pytest.importorskip("opendp")
+    from cellrisk.publish.releasing import release
+
+    levels = {"sex": ["f", "m"], "town": [f"t{town}" for town in range(6)], "job": ["j0", "j1", "j2"]}
+    people = draw_people(np.random.default_rng(7), 50)
+    table = cr.tabulate(people, KEYS, "job", levels=levels)
+    released = release(table, cr.Geometric(epsilon=1.0))
+    found = audit(table, released)
+    agree(
+        found, people, released.to_frame().rename(columns={"count": "n"}).astype({"sex": str, "town": str, "job": str})
+    )
+    exact = release(table, cr.Geometric(epsilon=60.0), dense=False)
+    assert audit(table, exact).value() == near(table.attribute().exposed_share)
+
+
+def test_wrong_names_are_refused() -> None:
+    people = draw_people(np.random.default_rng(8), 20)
+    found = audit(tabulated(people), people)
+    with pytest.raises(UnknownName, match="no such figure"):
+        found.value("risk")
+    with pytest.raises(UnknownName, match="released or of the original"):
+        found.value("disco", of="synthetic")
+    with pytest.raises(InvalidInput, match="top"):
+        found.exposed(top=0)
+
+
+def test_comparisons_are_checked() -> None:
+    place = np.zeros(1, np.int64)
+    parts: dict[str, Any] = {"names": ("sex",), "labels": (("f",),), "levels": ("a",), "codes": place[:, None]}
+    with pytest.raises(InvalidInput, match="no records"):
+        TableComparison(**parts, cell=place, level=place, original=np.zeros(1), released=np.ones(1))
+
+
+def test_keys_too_wide_for_one_number_keep_their_order() -> None:
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 3, (200, 12))
+    first, number = find_distinct(codes.T, [10**6] * 12)
+    plain_first, plain_number = find_distinct(codes.T, [3] * 12)
+    assert np.array_equal(first, plain_first)
+    assert np.array_equal(number, plain_number)
+
+
+def test_hundreds_of_thousands_of_cells_take_seconds() -> None:
+    rng = np.random.default_rng(1)
+    people = pd.DataFrame({f"q{place}": rng.integers(0, 70, 400_000) for place in range(3)})
+    people["job"] = rng.integers(0, 4, len(people))
+    table = cr.tabulate(people, ["q0", "q1", "q2"], "job")
+    start = time.process_time()
+    found = audit(table, people.sample(frac=1, replace=True, random_state=2))
+    assert time.process_time() - start < 60
+    assert 0 < found.value() < found.value(of="original")

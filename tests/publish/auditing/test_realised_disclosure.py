@@ -1,0 +1,201 @@
+"""Figures to decide by of a release in hand: by enumeration, and over many releases those of `assess`."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import cellrisk as cr
+from cellrisk.errors import InvalidInput
+from cellrisk.publish.auditing import audit
+from cellrisk.risk.certainty.count_priors import EmpiricalPrior, NegativeBinomial
+from cellrisk.risk.certainty.given_release import infer_given_release
+from tests.near import near
+
+TWO = [[3, 0], [1, 1], [0, 2], [5, 1], [1, 0], [0, 1]] * 6
+THREE = [[3, 0, 0], [1, 1, 0], [0, 2, 1], [4, 1, 1], [1, 0, 0], [0, 0, 1]] * 6
+MECHANISMS = {
+    "geometric": cr.Geometric(epsilon=1.0),
+    "laplace, threshold": cr.Laplace(epsilon=1.2, threshold=1.5),
+    "discrete-gaussian": cr.DiscreteGaussian(epsilon=1.5, delta=0.05),
+}
+CERTAINTIES = (0.7, 0.9)
+
+
+def make(cells: list[list[int]]) -> cr.FrequencyTable:
+    labels = "abc"[: len(cells[0])]
+    rows = [
+        {"cell": f"{place:03}", "y": label, "n": count}
+        for place, counts in enumerate(cells)
+        for label, count in zip(labels, counts, strict=True)
+    ]
+    return cr.tabulate(pd.DataFrame(rows), "cell", "y", levels={"y": list(labels)}, count="n")
+
+
+def frame_of(released: np.ndarray) -> pd.DataFrame:
+    """A release that lists every count."""
+    return pd.DataFrame(
+        [
+            (f"{place:03}", "abc"[label], count)
+            for place, row in enumerate(released.tolist())
+            for label, count in enumerate(row)
+        ],
+        columns=["cell", "y", "n"],
+    )
+
+
+def draw(cells: list[list[int]], mechanism: cr.Mechanism, generator: np.random.Generator) -> np.ndarray:
+    true = np.array(cells)
+    noisy = true + np.rint(mechanism.noise.sample(generator, true.shape)).astype(np.int64)
+    return np.where(noisy < mechanism.threshold, 0, noisy)
+
+
+def share(belief: NegativeBinomial, mechanism: cr.Mechanism, released: tuple[int, ...]) -> list[float]:
+    """P(label | released cell), from a sum over all counts up to 80 of every label."""
+    first, counts = int(mechanism.threshold + 0.5), np.arange(81)
+    behind = []
+    for shape, value in zip(belief.shapes, released, strict=True):
+        logs = [math.lgamma(shape + n) - math.lgamma(shape) - math.lgamma(n + 1) for n in counts]
+        prior = np.exp(logs) * belief.theta**counts
+        if value < first:
+            chance = mechanism.noise.p_zero(counts, mechanism.threshold)
+        else:
+            chance = mechanism.noise.cdf(value - counts + 0.5) - mechanism.noise.cdf(value - counts - 0.5)
+        behind.append(float((counts * prior * chance).sum() / (prior * chance).sum()))
+    return [each / sum(behind) for each in behind]
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS.values(), ids=MECHANISMS.keys())
+def test_every_cell_is_named_as_by_a_sum_over_all_counts(mechanism: cr.Mechanism) -> None:
+    belief = NegativeBinomial((0.4, 0.3, 0.2), 0.6)
+    released = draw(THREE, mechanism, np.random.default_rng(4))
+    expected = {certainty: [0, 0] for certainty in CERTAINTIES}
+    lone = 0
+    for counts, row in zip(THREE, released.tolist(), strict=True):
+        shares = share(belief, mechanism, tuple(row))
+        for certainty in CERTAINTIES:
+            if max(shares) >= certainty:
+                expected[certainty][0] += counts[shares.index(max(shares))]
+                expected[certainty][1] += sum(counts)
+        if sorted(row)[:2] == [0, 0] and max(row) == mechanism.threshold + 0.5:
+            lone += counts[row.index(max(row))]
+    found = audit(make(THREE), frame_of(released), count="n", mechanism=mechanism, certainty=CERTAINTIES, belief=belief)
+    assert {row.certainty: [row.right, row.named] for row in found.decision.certainty} == expected
+    assert found.decision.caused == lone
+    assert sum(named for _, named in expected.values()) > 0
+
+
+@pytest.mark.parametrize("belief", ["negbin", "table"])
+@pytest.mark.parametrize("mechanism", MECHANISMS.values(), ids=MECHANISMS.keys())
+def test_over_many_releases_it_is_what_assess_expects(mechanism: cr.Mechanism, belief: str) -> None:
+    """600 releases: named, rightly named and lone people, within 4.5 standard errors of their mean."""
+    table, generator = make(TWO), np.random.default_rng(8)
+    attribute = table.attribute("y")
+    assessed = cr.assess(table, mechanism, certainty=CERTAINTIES, belief=belief).to_dict()["decision"][0]
+    believed: Any = (
+        EmpiricalPrior()
+        if belief == "table"
+        else NegativeBinomial(tuple(assessed["belief"]["shapes"]), assessed["belief"]["theta"])
+    )
+    true, found = np.array(TWO), []
+    for _ in range(600):
+        released = draw(TWO, mechanism, generator)
+        rows = infer_given_release(true, released, mechanism.channel, CERTAINTIES, believed, attribute.vectors)
+        alone = ((released > 0).sum(axis=1) == 1) & (released.sum(axis=1) == mechanism.threshold + 0.5)
+        lone = (true * (released > 0))[alone].sum()
+        found.append([*(row.right for row in rows), *(row.named for row in rows), lone])
+    numbers = np.array(found, np.float64)
+    error = np.maximum(numbers.std(axis=0, ddof=1), 0.05) / math.sqrt(len(numbers))
+    expected = [row[name] for name in ("right", "named") for row in assessed["certainty"]]
+    assert (np.abs(numbers.mean(axis=0) - [*expected, assessed["caused"]["people"]]) < 4.5 * error).all()
+
+
+def test_counts_that_keep_their_sign_tell_more() -> None:
+    """Below zero, geometric noise says what zero says, as it forgets; the discrete Gaussian's says more."""
+    belief = NegativeBinomial((0.4, 0.3), 0.6)
+    counts = np.arange(81)
+    logs = [math.lgamma(0.3 + n) - math.lgamma(0.3) - math.lgamma(n + 1) for n in counts]
+    prior = np.exp(logs) * 0.6**counts
+    for mechanism in (cr.Geometric(epsilon=1.0), cr.DiscreteGaussian(epsilon=1.5, delta=0.05)):
+        noise = mechanism.noise
+        shares = {}
+        for value in (0, -1, -3):
+            chance = noise.cdf(value - counts + 0.5) - noise.cdf(value - counts - 0.5)
+            behind = float((counts * prior * chance).sum() / (prior * chance).sum())
+            own = share(belief, mechanism, (3, 1))
+            first = own[0] / own[1] * share_behind(belief, mechanism, 1)
+            shares[value] = first / (first + behind)
+        for value, expected in shares.items():
+            for certainty, named in ((expected - 1e-9, 2.0), (expected + 1e-9, 0.0)):
+                [row] = infer_given_release(
+                    np.array([[2, 0]]), np.array([[3, value]]), mechanism.channel, [certainty], belief, clamped=False
+                )
+                assert row.right == named
+        assert (shares[-3] > shares[-1] + 1e-6) == (mechanism.name == "discrete-gaussian")
+
+
+def share_behind(belief: NegativeBinomial, mechanism: cr.Mechanism, value: int) -> float:
+    """People expected behind a value of the second label."""
+    counts = np.arange(81)
+    logs = [math.lgamma(belief.shapes[1] + n) - math.lgamma(n + 1) for n in counts]
+    prior = np.exp(logs) * belief.theta**counts
+    chance = mechanism.noise.cdf(value - counts + 0.5) - mechanism.noise.cdf(value - counts - 0.5)
+    return float((counts * prior * chance).sum() / (prior * chance).sum())
+
+
+def test_the_answer_of_release_says_its_mechanism() -> None:
+    pytest.importorskip("opendp", reason="OpenDP is not installed; run: pip install 'cellrisk[release]'")
+    table = make(TWO)
+    for clamp in (True, False):
+        released = cr.release(table, cr.Geometric(epsilon=1.0), observed_levels=True, clamp=clamp)
+        found = audit(table, released)
+        document = json.loads(json.dumps(found.to_dict()))["decision"]
+        assert document["mechanism"]["epsilon"] == 1.0
+        assert document["caused"]["shown_as"] == 1
+        assert document["ceiling"]["even_two"] == near(cr.ceiling("geometric", epsilon=1.0).even_two)
+        assert len(document["certainty"]) == 1
+        assert "each would have been safe from that" in found.headline
+        frame = found.to_frame().set_index("figure").value
+        assert frame["right_0.95"] == document["certainty"][0]["right"]
+        assert frame["caused"] == document["caused"]["people"]
+
+
+def test_what_cannot_be_told_has_a_reason() -> None:
+    table = make(TWO)
+    seen = frame_of(draw(TWO, cr.Geometric(epsilon=1.0), np.random.default_rng(1)))
+    for released, given, words in (
+        (seen, {}, "the mechanism of the release is not known"),
+        (seen.assign(n=seen.n + 0.25), {"epsilon": 1.0}, "not whole numbers"),
+    ):
+        found = audit(table, released, count="n", **given)  # type: ignore[arg-type]
+        assert found.decision.certainty == ()
+        assert words in found.to_dict()["decision"]["certainty_unknown"]
+        assert f"is not computed: {found.to_dict()['decision']['certainty_unknown']}." in str(found)
+    records = pd.DataFrame({"cell": ["000", "001", "001"], "y": ["a", "a", "b"]})
+    assert audit(table, records, count=False, epsilon=1.0).decision.made.mechanism is None
+
+
+def test_what_would_mislead_is_refused() -> None:
+    table, mechanism = make(TWO), cr.Geometric(epsilon=1.0)
+    seen = frame_of(draw(TWO, mechanism, np.random.default_rng(1)))
+    for changed, words in (
+        ({"certainty": 0.9}, "depends on the mechanism"),
+        ({"belief": "table"}, "depends on the mechanism"),
+        ({"epsilon": 1.0, "certainty": 0.5}, "above 0.5 and below 1"),
+        ({"epsilon": 1.0, "belief": "0.1,0.2,0.3/0.9"}, "one shape for each label"),
+        ({"epsilon": 1.0, "threshold": 4.5}, "below the smallest that this mechanism releases"),
+        ({"mechanism": mechanism, "epsilon": 2.0}, "epsilon"),
+        ({"epsilon": 1e-7}, "drowned"),
+    ):
+        with pytest.raises(InvalidInput, match=words):
+            audit(table, seen, count="n", **changed)  # type: ignore[arg-type]
+    far = seen.assign(n=seen.n + 100)
+    with pytest.raises(InvalidInput, match="impossible under this belief"):
+        audit(table, far, count="n", epsilon=20.0, belief="table")
+    with pytest.raises(InvalidInput, match="shape 0 to a label that is shown"):
+        audit(table, far, count="n", epsilon=200.0, belief="0,0.2/0.9")

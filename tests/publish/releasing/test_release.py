@@ -1,0 +1,384 @@
+"""`release`: its domain, what it says, what it refuses, what it costs, and how it is saved."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import json
+import os
+import time
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import cellrisk as cr
+from cellrisk.counts.cells import Domain
+from cellrisk.errors import CellriskError, InvalidInput, UnknownName
+from cellrisk.publish.releasing import Release, count_grid, release
+from cellrisk.publish.releasing.domain import Exclusions, read_rules
+from cellrisk.publish.releasing.measurement import Measurement
+from tests.near import near
+
+pytest.importorskip("opendp")
+
+LEVELS = {"sex": ["secret-f", "secret-m"], "age": ["secret-1", "secret-2", "secret-3"], "job": ["secret-a", "secret-b"]}
+GEOMETRIC = cr.Geometric(epsilon=1.0)
+SURE = cr.Geometric(epsilon=60.0)
+"""No noise to speak of: any of six counts changes with probability 1e-25."""
+
+
+@pytest.fixture(scope="module")
+def frame() -> pd.DataFrame:
+    rows = [
+        ("secret-f", "secret-1", "secret-a"),
+        ("secret-f", "secret-1", "secret-b"),
+        ("secret-m", "secret-3", "secret-a"),
+    ]
+    return pd.DataFrame(rows * 4, columns=["sex", "age", "job"])
+
+
+@pytest.fixture(scope="module")
+def table(frame: pd.DataFrame) -> cr.FrequencyTable:
+    return cr.tabulate(frame, ["sex", "age"], "job", levels=LEVELS)
+
+
+def rows_of(released: Release) -> dict[tuple[str, ...], int]:
+    return {tuple(row[:-1]): row[-1] for row in released.to_frame().itertuples(index=False, name=None)}
+
+
+@pytest.mark.parametrize("dense", [True, False])
+def test_every_combination_has_its_count(table: cr.FrequencyTable, frame: pd.DataFrame, dense: bool) -> None:
+    true = dict.fromkeys(product(*LEVELS.values()), 0) | frame.value_counts(["sex", "age", "job"]).to_dict()
+    released = release(table, SURE, dense=dense)
+    assert rows_of(released) == (true if dense else {key: count for key, count in true.items() if count})
+    assert (released.domain_size, released.excluded, released.dense) == (12, 0, dense)
+
+
+@pytest.mark.parametrize("dense", [True, False])
+def test_a_threshold_suppresses(table: cr.FrequencyTable, dense: bool) -> None:
+    counts = release(table, cr.Geometric(epsilon=60.0, threshold=4.5), dense=dense).frame["count"]
+    assert counts.tolist() == [0] * 12 * dense
+
+
+def test_excluded_combinations_get_no_count(table: cr.FrequencyTable) -> None:
+    rules = [{"sex": "secret-m", "age": ["secret-1", "secret-2"]}, {"age": ["secret-2"], "job": "secret-b"}]
+    wide = cr.Geometric(epsilon=0.001)
+    for dense in (True, False):
+        released = release(table, wide, exclude=rules, dense=dense)
+        assert (released.domain_size, released.excluded) == (7, 5)
+        for sex, age, job in rows_of(released):
+            assert not (sex == "secret-m" and age != "secret-3")
+            assert not (age == "secret-2" and job == "secret-b")
+    assert "5 combinations were declared impossible" in str(released)
+    assert len(release(table, wide, exclude=rules).frame) == 7
+    seen = release(table, SURE, exclude=[{"sex": "secret-m", "job": "secret-b"}], observed_cells_only=True)
+    assert (seen.domain_size, seen.excluded, len(seen.frame)) == (3, 1, 3)
+
+
+def test_excluded_combinations_are_counted_as_they_are() -> None:
+    generator = np.random.default_rng(4)
+    axes = [Domain(name, tuple(map(str, range(width)))) for name, width in (("a", 4), ("b", 3), ("c", 5))]
+    codes = [column.ravel() for column in np.indices((4, 3, 5))]
+    for _ in range(40):
+        rules = [
+            {
+                axis.name: list(generator.choice(axis.labels, generator.integers(1, len(axis) + 1), replace=False))
+                for axis in axes
+                if generator.random() < 0.6
+            }
+            or {"a": "0"}
+            for _ in range(generator.integers(0, 6))
+        ]
+        found = read_rules(rules, axes)
+        assert found.size == found.cover(codes).sum()
+
+
+def test_observed_cells_alone_are_released_when_asked_for(frame: pd.DataFrame) -> None:
+    table = cr.tabulate(frame, ["sex", "age"], "job", levels={"job": LEVELS["job"]})
+    for dense in (True, False):
+        released = release(table, SURE, observed_cells_only=True, dense=dense)
+        assert set(rows_of(released).values()) == ({0, 4} if dense else {4})
+    assert released.domain_size == 4
+    assert released.observed_levels == ()
+    assert "the guarantee does not cover which cells exist" in str(released)
+    assert released.to_dict()["observed_cells_only"] is True
+    assert list(released.to_dict()["labels"]) == ["job"]
+
+
+def test_labels_of_suppressed_observed_cells_do_not_show(frame: pd.DataFrame, tmp_path: Path) -> None:
+    rare = pd.concat([frame, frame.assign(age="rare")[:1]])
+    table = cr.tabulate(rare, ["sex", "age"], "job", levels={"job": LEVELS["job"]})
+    mechanism = cr.Geometric(epsilon=60.0, threshold=2.5)
+    path = release(table, mechanism, observed_cells_only=True, dense=False).save(tmp_path / "seen.parquet")
+    assert b"rare" not in path.read_bytes()
+    assert b"rare" not in Path(f"{path}.json").read_bytes()
+
+
+def test_observed_levels_are_released_when_asked_for(frame: pd.DataFrame) -> None:
+    table = cr.tabulate(frame, ["sex", "age"], "job", levels={"sex": LEVELS["sex"]})
+    with pytest.raises(InvalidInput, match=r"got age, job; declare the labels with levels,"):
+        release(table, GEOMETRIC)
+    released = release(table, GEOMETRIC, observed_levels=True)
+    assert released.observed_levels == ("age", "job")
+    assert "The labels of age, job are those that occur" in str(released)
+    assert "does not cover which values exist" in json.dumps(released.to_dict())
+    assert "with exceptions that its description names" in released.headline
+
+
+def test_missing_values_are_part_of_the_domain_only_when_declared(frame: pd.DataFrame) -> None:
+    gaps = frame.assign(age=frame.age.where(frame.age != "secret-3"))
+    table = cr.tabulate(gaps, ["sex", "age"], "job", levels=LEVELS)
+    with pytest.raises(InvalidInput, match=r"missing values.*got 4 records in 'age'; .*may_be_missing,"):
+        release(table, GEOMETRIC)
+    released = release(table, SURE, may_be_missing=["age", "job"])
+    assert released.domain_size == 2 * 4 * 3
+    assert rows_of(released)["secret-m", "(missing)", "secret-a"] == 4
+    assert rows_of(released)["secret-m", "(missing)", "(missing)"] == 0
+    assert released.observed_levels == ()
+    whole = cr.tabulate(frame, ["sex", "age"], "job", levels=LEVELS)
+    assert release(whole, SURE, may_be_missing="age").domain_size == 2 * 4 * 2  # whether any is missing or not
+
+
+def test_bins_by_edges_are_declared(frame: pd.DataFrame) -> None:
+    levels = {name: LEVELS[name] for name in ("sex", "job")}
+    table = cr.tabulate(frame.assign(age=7), ["sex", "age"], "job", levels=levels, bins={"age": [0, 5, 10, 20]})
+    assert release(table, SURE).domain_size == 2 * 5 * 2  # "up to 0" and "above 20" belong to it
+
+
+def test_a_column_named_count_keeps_its_name(frame: pd.DataFrame) -> None:
+    levels = {"sex": LEVELS["sex"], "count": LEVELS["age"], "job": LEVELS["job"]}
+    table = cr.tabulate(frame.rename(columns={"age": "count"}), ["sex", "count"], "job", levels=levels)
+    released = release(table, GEOMETRIC)
+    assert list(released.frame.columns) == ["sex", "count", "job", "count_"]
+    assert released.to_dict()["count"] == "count_"
+
+
+def test_the_printout_says_what_was_done(table: cr.FrequencyTable) -> None:
+    text = str(release(table, cr.DiscreteGaussian(epsilon=1.0, delta=1e-6, threshold=1.5)))
+    assert text.startswith(
+        "All 12 counts of job by sex, age, with noise: differentially private with epsilon 1 and delta"
+    )
+    assert "Counts below 1.5 after noise are released as zero" in text
+    assert "biased" in text
+    assert "not listed" not in text
+    unbiased = str(release(table, GEOMETRIC, clamp=False))
+    assert "Counts are unbiased; some are negative" in unbiased
+    assert "Counts of the domain that are not listed are zero." in str(release(table, GEOMETRIC, dense=False))
+
+
+def test_the_description_is_complete_and_has_no_seed(table: cr.FrequencyTable) -> None:
+    described = release(table, GEOMETRIC).to_dict()
+    assert json.loads(json.dumps(described)) == described
+    assert described["noise"] == {
+        "distribution": "discrete Laplace",
+        "scale": 1.0,
+        "privacy_loss": {"epsilon": 1.0},
+        "delta_of_approximation": 0.0,
+    }
+    assert described["mechanism"]["threshold"] == 0.5
+    assert described["domain_size"] == described["released"] == 12
+    assert {"cellrisk", "opendp", "clamp", "statements"} <= described.keys()
+    assert "seed" not in json.dumps(described)
+    assert "records" not in described
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "options", "message"),
+    [
+        (cr.Laplace(epsilon=1.0), {}, "laplace noise is continuous .* use geometric"),
+        (cr.Gaussian(epsilon=0.5, delta=0.01), {}, "gaussian noise is continuous .* use discrete-gaussian"),
+        (cr.AnalyticGaussian(epsilon=0.5, delta=0.01), {}, "use discrete-gaussian"),
+        ("geometric", {}, "no epsilon was given for geometric"),
+        (1.0, {}, "a mechanism is an object or a name; got float"),
+        (GEOMETRIC, {"sensitive": "age"}, "no sensitive attribute 'age'"),
+        (cr.Geometric(epsilon=1.0, threshold=1.5), {"clamp": False}, "threshold sets counts to zero and needs clamp"),
+        (GEOMETRIC, {"clamp": False, "dense": False}, "counts that keep their sign are all listed"),
+        (GEOMETRIC, {"may_be_missing": ["town"]}, "may_be_missing names a column that is not released; got 'town'"),
+        (GEOMETRIC, {"exclude": {"sex": "secret-f"}}, "exclude must be a list of rules"),
+        (GEOMETRIC, {"exclude": [{}]}, "each rule of exclude names labels by column"),
+        (GEOMETRIC, {"exclude": [{"town": "x"}]}, "exclude names a column that is not released"),
+        (GEOMETRIC, {"exclude": [{"age": ["secret-1", "secret-9"]}]}, "'age' does not have; got 1 unknown of 2"),
+        (GEOMETRIC, {"exclude": [{"age": []}]}, "'age' does not have; got 0 unknown of 0"),
+        (GEOMETRIC, {"exclude": [{"age": "secret-1", "sex": "secret-f"}]}, "of age, sex that do occur; got 8 records"),
+    ],
+)
+def test_what_would_mislead_is_refused(
+    table: cr.FrequencyTable, mechanism: Any, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises((InvalidInput, UnknownName), match=message) as caught:
+        release(table, mechanism, **options)
+    assert "secret" not in str(caught.value)
+
+
+def test_nothing_left_to_release_is_refused(table: cr.FrequencyTable, frame: pd.DataFrame) -> None:
+    with pytest.raises(InvalidInput, match="needs a table that keeps missing values; got missing='drop'"):
+        release(cr.tabulate(frame, ["sex"], "job", missing="drop"), GEOMETRIC, may_be_missing="sex")
+    axes = (Domain("a", ("x",)),)
+    with pytest.raises(InvalidInput, match="everything is excluded"):
+        count_grid.CountGrid(axes, np.zeros(0, int), np.zeros(0, int), read_rules([{"a": "x"}], axes))
+    with pytest.raises(InvalidInput, match="some labels of some columns"):
+        Exclusions((2,), ({0: np.zeros(2, bool)},))
+
+
+def test_opendp_is_asked_for_where_it_is_missing(table: cr.FrequencyTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(name: str) -> None:
+        raise ImportError(name)
+
+    monkeypatch.setattr(importlib, "import_module", fail)
+    with pytest.raises(InvalidInput, match=r"a release needs OpenDP; pip install 'cellrisk\[release\]'"):
+        release(table, GEOMETRIC)
+
+
+def wide_table(records: int, n_columns: int = 4) -> cr.FrequencyTable:
+    """A domain of 10 * 100^n_columns counts, with so many records in cells of their own, all but a few."""
+    generator = np.random.default_rng(1)
+    levels = {f"q{place}": [str(value) for value in range(100)] for place in range(n_columns)}
+    levels |= {"p": list("abcde"), "y": ["no", "yes"]}
+    frame = pd.DataFrame({name: generator.choice(labels, records) for name, labels in levels.items()})
+    return cr.tabulate(frame.assign(n=15), [*levels][:-1], "y", levels=levels, count="n")
+
+
+def test_a_domain_of_a_billion_takes_seconds() -> None:
+    table = wide_table(100_000)
+    table.cells()
+    start = time.perf_counter()
+    released = release(table, cr.Geometric(epsilon=1.0, threshold=20.5))
+    seconds = time.perf_counter() - start
+    assert (released.domain_size, released.dense) == (10**9, False)
+    assert 100 < len(released.frame) < 1_000  # P(noise >= 6) = 0.0018 of 10^5
+    assert seconds < 60  # about 2, and a billion draws would take hours
+
+
+def test_a_release_that_would_be_too_large_is_refused() -> None:
+    table = wide_table(1_000)
+    with pytest.raises(
+        InvalidInput, match=r"got about 2\.7e\+08 rows of 1,000,000,000; .* threshold 2\.5 or above"
+    ) as caught:
+        release(table, GEOMETRIC)
+    with pytest.raises(InvalidInput, match=r"too large to list every count; got 1,000,000,000 counts.*dense=False"):
+        release(table, GEOMETRIC, dense=True)
+    with pytest.raises(InvalidInput, match="clamp, and list positive counts alone"):
+        release(table, GEOMETRIC, clamp=False)
+    with pytest.raises(InvalidInput, match=r"too large to release; got about 10\^19 counts"):
+        release(wide_table(1_000, n_columns=9), GEOMETRIC)
+    assert isinstance(caught.value, CellriskError)
+
+
+@pytest.mark.parametrize("name", ["released.parquet", "released.csv"])
+def test_saved_counts_are_read_back(table: cr.FrequencyTable, tmp_path: Path, name: str) -> None:
+    released = release(table, GEOMETRIC)
+    path = released.save(tmp_path / name)
+    read = pd.read_csv(path) if name.endswith("csv") else pd.read_parquet(path)
+    expected = released.to_frame().astype(dict.fromkeys(("sex", "age", "job"), object))
+    pd.testing.assert_frame_equal(read.astype(expected.dtypes.to_dict()), expected)
+    described = json.loads((tmp_path / f"{name}.json").read_text(encoding="utf-8"))
+    assert described["sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
+    assert {key: described[key] for key in released.to_dict()} == released.to_dict()
+    assert sorted(os.listdir(tmp_path)) == [name, f"{name}.json"]
+
+
+def test_a_path_that_is_taken_is_refused(table: cr.FrequencyTable, tmp_path: Path) -> None:
+    released, path = release(table, GEOMETRIC), tmp_path / "released.csv"
+    released.save(path)
+    path.unlink()
+    with pytest.raises(InvalidInput, match=r"the output path exists; got .*released.csv.json"):
+        released.save(path)
+    released.save(path, force=True)
+    with pytest.raises(InvalidInput, match="force=True"):
+        released.save(path)
+    with pytest.raises(InvalidInput, match=r"saved by its ending; got released.xlsx; allowed: .parquet, .csv"):
+        released.save(tmp_path / "released.xlsx")
+    with pytest.raises(InvalidInput, match="does not exist"):
+        released.save(tmp_path / "nowhere" / "released.csv")
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize("failing", range(6))
+@pytest.mark.parametrize("before", [(), ("released.csv",), ("released.csv", "released.csv.json")])
+def test_a_failure_leaves_what_was_there(
+    table: cr.FrequencyTable, tmp_path: Path, before: tuple[str, ...], failing: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every move fails in turn: those of what is put aside, and the two that end it."""
+    for name in before:
+        (tmp_path / name).write_text("old")
+    was, move, moves = contents(tmp_path), os.replace, []
+
+    def fail(source: Any, target: Any) -> None:
+        moves.append(target)
+        if len(moves) == failing + 1:
+            raise OSError(28, "No space left on device")
+        move(source, target)
+
+    released = release(table, GEOMETRIC)
+    monkeypatch.setattr(os, "replace", fail)
+    if failing < 2 + len(before):
+        with pytest.raises(InvalidInput, match="No space left"):
+            released.save(tmp_path / "released.csv", force=True)
+        assert contents(tmp_path) == was
+    else:
+        released.save(tmp_path / "released.csv", force=True)
+        assert sorted(contents(tmp_path)) == ["released.csv", "released.csv.json"]
+
+
+def test_an_interruption_between_the_moves_leaves_nothing(
+    table: cr.FrequencyTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    move = os.replace
+
+    def interrupt(source: Any, target: Any) -> None:
+        if Path(target).name == "released.csv":
+            raise KeyboardInterrupt
+        move(source, target)
+
+    monkeypatch.setattr(os, "replace", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        release(table, GEOMETRIC).save(tmp_path / "released.csv")
+    assert contents(tmp_path) == {}
+
+
+def test_a_release_that_contradicts_itself_is_refused(table: cr.FrequencyTable) -> None:
+    whole = release(table, GEOMETRIC)
+    with pytest.raises(InvalidInput, match="lists every count; got 11 of 12"):
+        replace(whole, frame=whole.frame[:11])
+    with pytest.raises(InvalidInput, match="keeps negative counts lists every count"):
+        replace(whole, clamp=False, dense=False)
+    with pytest.raises(InvalidInput, match="a column for each attribute"):
+        replace(whole, frame=whole.frame[["sex", "count"]])
+
+
+def test_the_ceiling_is_that_of_the_mechanism_and_the_declared_labels(frame: pd.DataFrame) -> None:
+    declared = {**LEVELS, "job": ["secret-a", "secret-b", "secret-c"]}
+    released = release(cr.tabulate(frame, ["sex", "age"], "job", levels=declared, outside="drop"), GEOMETRIC)
+    expected = cr.ceiling(GEOMETRIC, labels=3)
+    told = released.to_dict()["ceiling"]
+    assert (told["even_two"], told["even"], told["labels"]) == (near(expected.even_two), near(expected.even), 3)
+    assert "is right at most 73.2% of the time (coin toss: 50%)" in told["sentence"]
+    assert any(told["sentence"] in said and "not in this figure" not in said for said in released.statements)
+
+
+def test_observed_labels_do_not_move_the_ceiling(frame: pd.DataFrame) -> None:
+    told = []
+    for more in (frame, pd.concat([frame, frame.assign(job="secret-c")])):
+        table = cr.tabulate(more, ["sex", "age"], "job", levels={name: LEVELS[name] for name in ("sex", "age")})
+        released = release(table, GEOMETRIC, observed_levels=["job"])
+        told.append(released.to_dict()["ceiling"])
+        assert "does not cover is not in this figure" in told[-1]["sentence"]
+        assert told[-1]["sentence"] in released.statements
+    assert told[0] == told[1]
+    assert (told[0]["even"], told[0]["labels"]) == (None, None)
+
+
+def test_nothing_is_drawn_where_the_disclosures_are_no_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = cr.tabulate(pd.DataFrame({"q": ["a"], "y": ["b"]}), "q", "y", levels={"q": ["a"], "y": ["b", "c"]})
+    monkeypatch.setattr(Measurement, "add_noise", lambda *_: pytest.fail("noise was drawn"))
+    for given in ("a sentence", [1]):
+        with pytest.raises(InvalidInput, match="disclosures must be a list of sentences"):
+            release(table, cr.Geometric(epsilon=1.0), disclosures=given)

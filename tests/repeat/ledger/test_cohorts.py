@@ -1,0 +1,290 @@
+"""What a person has lost, and which release a limit lets through: against a count person by person."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from decimal import Decimal
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cellrisk.errors import CellriskError, InvalidInput, UnknownName
+from cellrisk.noise.mechanisms import Mechanism, mechanism
+from cellrisk.repeat.accounting.composition import compose
+from cellrisk.repeat.accounting.loss import Loss
+from cellrisk.repeat.ledger import Ledger, Limit
+from cellrisk.repeat.together.releasing import plan_loss
+from tests.near import near
+from tests.repeat.ledger.conftest import LAPLACE, Where
+
+GAUSSIAN = mechanism("gaussian-analytic", epsilon=0.5, delta=1e-6)
+
+
+def add(ledger: Ledger, loss: Mechanism | Loss = LAPLACE, cohort: str = "everyone", **options: Any) -> None:
+    ledger.add(attribute="y", quasi_identifiers=["age"], loss=loss, cohort=cohort, **options)
+
+
+def test_a_release_past_the_limit_is_refused_and_not_written(where: Where) -> None:
+    with where.open() as ledger:
+        ledger.set_limit("everyone", epsilon=0.3)
+        for _ in range(3):  # 0.1 + 0.1 + 0.1 is above 0.3 in binary
+            add(ledger)
+        for attempt in (lambda: add(ledger), lambda: ledger.check(LAPLACE)):
+            with pytest.raises(
+                InvalidInput,
+                match=r"^the release would exceed the limit of cohort 'everyone'; got epsilon 0\.4 in all; "
+                r"allowed: at most epsilon 0\.3 for each person of 'everyone'$",
+            ):
+                attempt()
+        assert len(ledger.entries(kind="release")) == 3
+        assert ledger.limit("everyone") == Limit(cohort="everyone", epsilon=0.3)
+        ledger.set_limit("everyone", epsilon=0.4)
+        ledger.check(LAPLACE)
+        add(ledger)
+        assert ledger.spent("everyone").epsilon == 0.4
+        assert [entry.kind for entry in ledger.entries()] == ["cohort", "limit", *["release"] * 3, "limit", "release"]
+
+
+class People:
+    """One person for each cohort who is in no cohort inside it, and what each has lost, by plain addition."""
+
+    def __init__(self) -> None:
+        self.covering: dict[str, set[str]] = {}
+        self.lost: dict[str, Decimal] = {}
+        self.limits: dict[str, Decimal] = {}
+
+    def declare(self, name: str, part_of: str | None) -> None:
+        self.covering[name] = {name} | (self.covering[part_of] if part_of else set())
+        self.lost[name] = self.lost[part_of] if part_of else Decimal(0)
+
+    def worst(self, cohort: str) -> Decimal:
+        return max(self.lost[person] for person, covering in self.covering.items() if cohort in covering)
+
+    def release(self, cohort: str, epsilon: Decimal) -> bool:
+        after = {
+            person: lost + (epsilon if cohort in self.covering[person] else 0) for person, lost in self.lost.items()
+        }
+        kept = all(
+            after[person] <= limit
+            for person, covering in self.covering.items()
+            for name, limit in self.limits.items()
+            if name in covering
+        )
+        if kept:
+            self.lost = after
+        return kept
+
+    def limit(self, cohort: str, epsilon: Decimal) -> bool:
+        kept = self.worst(cohort) <= epsilon
+        if kept:
+            self.limits[cohort] = epsilon
+        return kept
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_limits_of_cohorts_inside_cohorts(tmp_path: Path, seed: int) -> None:
+    draw, people, answers = random.Random(seed), People(), []
+    with Ledger(tmp_path / "a.ledger", create=True) as ledger:
+        for number in range(60):
+            names = list(people.covering)
+            epsilon = Decimal(draw.randint(1, 12)) / 10
+            cohort = draw.choice(names) if names else ""
+            kind = draw.choice(["declare", "limit", "limit", "release", "release", "release"]) if names else "declare"
+            if kind == "declare" and len(names) < 8:
+                part_of = draw.choice([None, *names])
+                ledger.declare(f"c{number}", part_of=part_of)
+                people.declare(f"c{number}", part_of)
+                continue
+            attempt: Callable[[], object]
+            if kind == "limit":
+                expected = people.limit(cohort, epsilon * 3)
+                attempt = partial(ledger.set_limit, cohort, epsilon=float(epsilon * 3))
+            else:
+                expected = people.release(cohort, epsilon / 4)
+                attempt = partial(add, ledger, Loss.pure(float(epsilon / 4)), cohort)
+            answers.append(("limit" if kind == "limit" else "release", expected))
+            if expected:
+                attempt()
+            else:
+                with pytest.raises(InvalidInput, match=r"exceed the limit|spent more than that limit"):
+                    attempt()
+        for name in people.covering:
+            assert ledger.spent(name).epsilon == float(people.worst(name))
+            assert sum(Decimal(str(loss.epsilon)) for loss in ledger.losses(name)) == people.lost[name]
+    assert set(answers) == {(kind, answer) for kind in ("limit", "release") for answer in (True, False)}
+
+
+def test_cohorts_that_share_nobody_do_not_add_up(in_file: Where) -> None:
+    with in_file.open() as ledger:
+        ledger.set_limit("2020", epsilon=0.1)
+        add(ledger, cohort="2020")
+        add(ledger, cohort="2021", new_cohort=True)
+        assert ledger.spent("2021").epsilon == 0.1
+        with pytest.raises(InvalidInput, match="limit of cohort '2020'"):
+            add(ledger, cohort="2020")
+        add(ledger, cohort="2021")
+        assert ledger.spent("2021").epsilon == 0.2
+
+
+def test_a_part_carries_the_releases_on_the_whole(in_file: Where) -> None:
+    with in_file.open() as ledger:
+        add(ledger, cohort="all")
+        add(ledger, cohort="students", new_cohort=True, part_of="all")
+        assert ledger.losses("students") == (Loss.of(LAPLACE),) * 2
+        assert ledger.losses("all") == (Loss.of(LAPLACE),)
+        assert ledger.spent("all").epsilon == ledger.spent("students").epsilon == 0.2
+        with pytest.raises(InvalidInput, match=r"cohort 'all' has spent more than that limit; got epsilon 0.2"):
+            ledger.set_limit("all", epsilon=0.1)
+        ledger.set_limit("all", epsilon=0.25)
+        with pytest.raises(InvalidInput, match=r"exceed the limit of cohort 'all'; got epsilon 0.3 in all"):
+            add(ledger, cohort="new", new_cohort=True, part_of="students")
+        assert [cohort.name for cohort in ledger.cohorts()] == ["all", "students"]
+
+
+def test_a_limit_with_delta_is_kept_by_the_tightest_composition(in_file: Where) -> None:
+    """Forty releases of 0.1: 4 by addition, far less at delta 1e-6."""
+    total = compose([Loss.of(LAPLACE)] * 41, delta=1e-6).epsilon
+    assert total < 4
+    with in_file.open() as ledger:
+        ledger.set_limit("everyone", epsilon=total * (1 - 1e-9), delta=1e-6)
+        for _ in range(40):
+            add(ledger)
+        with pytest.raises(InvalidInput, match="exceed the limit"):
+            add(ledger)
+        ledger.set_limit("everyone", epsilon=total, delta=1e-6)
+        add(ledger)
+        assert ledger.spent("everyone", delta=1e-6).epsilon == total
+        assert ledger.spent("everyone", method="basic").epsilon == 4.1
+        with pytest.raises(InvalidInput, match="spent more than that limit"):
+            ledger.set_limit("everyone", epsilon=total, delta=1e-6, method="basic")
+
+
+def test_a_limit_by_addition_is_kept_to_its_last_digit(in_file: Where) -> None:
+    with in_file.open() as ledger:
+        ledger.set_limit("everyone", epsilon=0.2, method="basic")
+        add(ledger)
+        add(ledger)
+        with pytest.raises(InvalidInput, match=r"allowed: at most epsilon 0\.2 by basic composition for each person"):
+            add(ledger)
+
+
+@pytest.mark.parametrize(
+    ("limit", "loss", "reason"),
+    [
+        ({"epsilon": 5}, GAUSSIAN, "1 of 2 releases has a delta, and the limit has none"),
+        ({"epsilon": 5}, Loss.zcdp(0.1), "1 of 2 releases has a delta, and the limit has none"),
+        ({"epsilon": 5}, mechanism("laplace", epsilon=0.1, neighbours="replace"), "different neighbours"),
+        ({"epsilon": 5, "delta": 1e-9}, Loss.approximate(0.1, 1e-6), "no method"),
+    ],
+)
+def test_a_loss_that_can_never_keep_the_limit_is_refused_with_its_reason(
+    in_file: Where, limit: dict[str, Any], loss: Mechanism | Loss, reason: str
+) -> None:
+    with in_file.open() as ledger:
+        add(ledger, LAPLACE)
+        ledger.set_limit("everyone", **limit)
+        for attempt in (lambda: add(ledger, loss), lambda: ledger.check(loss)):
+            with pytest.raises(InvalidInput, match=f"limit of cohort 'everyone' cannot be kept: .*{reason}"):
+                attempt()
+        assert len(ledger.entries()) == 3
+
+
+def test_a_limit_that_what_is_spent_can_never_keep_is_refused(in_file: Where) -> None:
+    with in_file.open() as ledger:
+        add(ledger, GAUSSIAN)
+        with pytest.raises(InvalidInput, match="cannot be kept: 1 of 1 release has a delta, and the limit has none"):
+            ledger.set_limit("everyone", epsilon=100)
+        ledger.set_limit("everyone", epsilon=100, delta=1e-5)
+        assert len(ledger.entries()) == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"epsilon": 0}, "epsilon must be a number above 0; got 0"),
+        ({"epsilon": -1}, "above 0; got -1"),
+        ({"epsilon": float("nan")}, "got nan"),
+        ({"epsilon": float("inf")}, "got inf"),
+        ({"epsilon": True}, "got bool"),
+        ({"epsilon": "1"}, "got str"),
+        ({"epsilon": 1, "delta": 1}, "delta must be a number from 0 to below 1; got 1"),
+        ({"epsilon": 1, "delta": -0.1}, "got -0.1"),
+        ({"epsilon": 1, "method": "simple"}, "unknown method; got 'simple'; allowed: tightest, basic"),
+    ],
+)
+def test_limits_that_make_no_sense(in_file: Where, options: dict[str, Any], message: str) -> None:
+    with in_file.open() as ledger:
+        with pytest.raises(CellriskError, match=message):
+            ledger.set_limit("everyone", **options)
+        assert ledger.entries() == ()
+
+
+def test_an_unknown_cohort_is_refused_with_those_that_are_known(where: Where) -> None:
+    with where.open() as ledger:
+        add(ledger, cohort="employees")
+        for attempt in (
+            lambda: add(ledger, cohort="Employes"),
+            lambda: ledger.set_limit("Employes", epsilon=1),
+            lambda: ledger.check(LAPLACE, "Employes"),
+            lambda: ledger.spent("Employes"),
+            lambda: ledger.losses("Employes"),
+            lambda: ledger.limit("Employes"),
+            lambda: ledger.entries("Employes"),
+            lambda: ledger.declare("students", part_of="Employes"),
+        ):
+            with pytest.raises(
+                UnknownName,
+                match=r"^the ledger has no cohort 'Employes'; allowed: employees; did you mean 'employees'\?",
+            ):
+                attempt()
+        for name in ("employees", "EMPLOYEES", "employees"):
+            with pytest.raises(InvalidInput, match="cohort 'employees' is known already"):
+                add(ledger, cohort=name, new_cohort=True)
+            with pytest.raises(InvalidInput, match="cohort 'employees' is known already"):
+                ledger.declare(name)
+        with pytest.raises(InvalidInput, match="part_of needs a new cohort"):
+            add(ledger, part_of="employees")
+        assert len(ledger.entries()) == 2
+
+
+def test_many_cohorts_are_not_all_listed(in_file: Where) -> None:
+    with in_file.open() as ledger:
+        for number in range(25):
+            ledger.declare(f"c{number:02}")
+        with pytest.raises(UnknownName, match=r"allowed: c00, .*c19 and 5 more; new_cohort=True"):
+            ledger.spent("nobody of them")
+
+
+def test_nothing_is_spent_where_nothing_is_released(in_file: Where) -> None:
+    with in_file.open() as ledger:
+        with pytest.raises(UnknownName, match="has no cohort 'everyone'; new_cohort"):
+            ledger.spent("everyone")
+        ledger.declare("everyone")
+        assert ledger.spent("everyone").epsilon == 0
+        assert ledger.losses("everyone") == ()
+        assert ledger.limit("everyone") is None
+
+
+def test_check_writes_nothing(where: Where) -> None:
+    with where.open() as ledger:
+        ledger.check(LAPLACE)
+        ledger.check(LAPLACE, "first")
+        assert ledger.cohorts() == ()
+        ledger.declare("first")
+        ledger.check(LAPLACE, "second", new_cohort=True, part_of="first")
+        assert len(ledger.entries()) == 1
+
+
+def test_one_number_written_in_twenty_ways_spends_twenty_times(where: Where) -> None:
+    tables = [{"qid": "sex", "where": {"region": "0" * zeros + "1"}, "epsilon": 1.0} for zeros in range(20)]
+    loss = plan_loss(tables, "job")
+    with where.open() as ledger:
+        ledger.set_limit("everyone", epsilon=19.9)
+        with pytest.raises(InvalidInput, match=r"exceed the limit.*epsilon 20 in all"):
+            ledger.check(loss)
+        ledger.set_limit("everyone", epsilon=20)
+        ledger.check(loss)
+        assert loss.epsilon == near(20.0)

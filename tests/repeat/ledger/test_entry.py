@@ -1,0 +1,249 @@
+"""What an entry may hold, and how it is told: each part at its edge, and each that cannot be in a ledger refused."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+import pytest
+
+from cellrisk.errors import InvalidInput
+from cellrisk.noise.mechanisms import mechanism
+from cellrisk.repeat.accounting.loss import Loss
+from cellrisk.repeat.ledger.chain import Row
+from cellrisk.repeat.ledger.entry import (
+    BookedTable,
+    Entry,
+    Limit,
+    ReleasedFile,
+    WrittenPath,
+    check_cohort,
+    check_text,
+    describe_release,
+    read_json,
+    read_loss,
+)
+
+PURE = Loss.pure(0.5)
+TIME = "2024-03-31T12:00:00.000000+00:00"
+COMMON = {"cohort": "everyone", "time": TIME, "cellrisk": "0.2.0"}
+FILE = {"name": "a.csv", "sha256": "ab" * 32, "bytes": 12, "path_commitment": "cd" * 32, "description": "ef" * 32}
+TABLE = {"quasi_identifiers": ["age"], "loss": PURE.to_dict(), "name": "old", "where": None}
+BODIES: dict[str, dict[str, Any]] = {
+    "cohort": {**COMMON, "kind": "cohort", "part_of": "all"},
+    "limit": {
+        **COMMON,
+        "kind": "limit",
+        "limit": {"epsilon": 2.0, "delta": 0.0, "method": "tightest"},
+    },
+    "release": {
+        **COMMON,
+        "kind": "release",
+        "attribute": "job",
+        "quasi_identifiers": ["age", "sex"],
+        "loss": PURE.to_dict(),
+        "scale": 2.0,
+        "purpose": "yearly\nreport",
+        "tables": [TABLE],
+        "file": FILE,
+        "clock_behind": 1.5,
+    },
+}
+
+
+def read(body: Any, path: str | None = None) -> Entry:
+    return Entry.read(Row(3, "12" * 32, "34" * 32, json.dumps(body)), path)
+
+
+def test_every_part_of_an_entry_is_read() -> None:
+    release = read(BODIES["release"], "/out/a.csv")
+    assert release == Entry(
+        number=3,
+        time=TIME,
+        kind="release",
+        cohort="everyone",
+        quasi_identifiers=("age", "sex"),
+        attribute="job",
+        loss=PURE,
+        scale=2.0,
+        purpose="yearly\nreport",
+        tables=(BookedTable(("age",), PURE, "old", None),),
+        file=ReleasedFile("a.csv", "/out/a.csv", "ab" * 32, 12, "cd" * 32, "ef" * 32),
+        clock_behind=1.5,
+        version="0.2.0",
+        previous="12" * 32,
+        digest="34" * 32,
+        body=json.dumps(BODIES["release"]),
+    )
+    assert release.to_dict() == {"number": 3, "previous": "12" * 32, "digest": "34" * 32, **BODIES["release"]}
+    assert release.file is not None
+    assert release.file.to_dict() == FILE
+    assert ReleasedFile("a", "/a", "ab" * 32, 0).to_dict() == {"name": "a", "sha256": "ab" * 32, "bytes": 0}
+    assert read(BODIES["limit"]).limit == Limit(cohort="everyone", epsilon=2.0)
+    cohort = read(BODIES["cohort"])
+    assert (cohort.part_of, cohort.loss, cohort.scale, cohort.file, cohort.tables) == ("all", None, None, None, ())
+
+
+WRONG: list[tuple[str, str, Any]] = [
+    *[("release", name, value) for name in ("scale", "clock_behind") for value in ("2", True, [2.0], 10**400)],
+    *[(kind, "time", value) for kind in BODIES for value in (None, 5, "", "today", TIME[:-6], TIME.replace("T", " "))],
+    *[(kind, "kind", value) for kind in BODIES for value in (None, 5, "", "releases", "x" * 201)],
+    *[(kind, "cohort", value) for kind in BODIES for value in (None, 5, "", " a", "a\nb", "x" * 201)],
+    *[(kind, "cellrisk", value) for kind in BODIES for value in (None, 5, "", "x" * 201)],
+    *[("cohort", "part_of", value) for value in (5, "", " a", "x" * 201)],
+    *[("release", "quasi_identifiers", value) for value in (None, "age", {"age": 1}, [5], [""], ["x" * 201])],
+    *[("release", "attribute", value) for value in (5, "", "x" * 201)],
+    *[("release", "loss", value) for value in (None, 5, {}, {"dp_definition": "pure"})],
+    *[("release", "purpose", value) for value in (None, 5, "x" * 10_001, "a\0b")],
+    *[("release", "tables", value) for value in (5, [5], [{}], [{**TABLE, "name": 5}], [{**TABLE, "where": ""}])],
+    *[("release", "tables", [{**TABLE, "name": "x" * 10_001}]), ("release", "tables", [{**TABLE, "loss": {}}])],
+    *[("release", "tables", [{**TABLE, "quasi_identifiers": "age"}])],
+    *[("release", "file", value) for value in (5, {}, {**FILE, "bytes": -1}, {**FILE, "more": 1}, {"name": "a"})],
+    *[("limit", "limit", value) for value in (None, 5, {}, {"epsilon": 0}, {"epsilon": 1, "method": "loosest"})],
+]
+
+
+@pytest.mark.parametrize("kind", BODIES)
+def test_a_body_of_which_one_part_cannot_be_is_refused(kind: str) -> None:
+    for _, name, value in (wrong for wrong in WRONG if wrong[0] == kind):
+        with pytest.raises(InvalidInput, match=r"^entry 3 of the ledger (cannot be read|has an unknown kind)"):
+            read({**BODIES[kind], name: value})
+    for name in ("time", "kind", "cohort", "cellrisk", *{"limit", "loss"}.intersection(BODIES[kind])):
+        with pytest.raises(InvalidInput, match=r"^entry 3 of the ledger (cannot be read|has an unknown kind)"):
+            read({key: value for key, value in BODIES[kind].items() if key != name})
+
+
+def test_numbers_that_are_not_finite_are_refused() -> None:
+    for text in ("1e999", "-1e999", "NaN", "Infinity"):
+        body = json.dumps(BODIES["release"]).replace('"scale": 2.0', f'"scale": {text}')
+        with pytest.raises(InvalidInput, match="entry 3 of the ledger cannot be read as an entry"):
+            Entry.read(Row(3, "", "", body))
+    with pytest.raises(InvalidInput, match=r"^the numbers in a ledger must be finite; got NaN"):
+        read_json("NaN")
+
+
+def test_a_text_of_json_that_could_not_be_kept_is_refused() -> None:
+    assert read_json('{"a": "K\\u00f6ln"}') == {"a": "Köln"}
+    with pytest.raises(InvalidInput, match=r"^the text holds half characters$"):
+        read_json('{"a": "\\ud800"}')
+    with pytest.raises(InvalidInput, match=r"^the text is nested too deeply$"):
+        read_json("[" * 100_000)
+    with pytest.raises(ValueError, match="Expecting value"):
+        read_json("")
+
+
+def test_an_entry_is_printed_in_full() -> None:
+    assert str(read(BODIES["release"], "/out/a.csv")) == (
+        "Release of 1 tables of job by age, sex about cohort 'everyone' at 0.5-DP.\n\n"
+        "entry               3\n"
+        f"time                {TIME}\n"
+        "cohort              everyone\n"
+        "loss                0.5-DP\n"
+        "neighbours          add-remove\n"
+        "mechanism           not known\n"
+        "scale of the noise  2\n"
+        'table 1             "old": age, at 0.5-DP\n'
+        "purpose             yearly report\n"
+        "file                /out/a.csv\n"
+        f"SHA-256             {'ab' * 32}\n"
+        "clock               1.5 s behind the entry before\n"
+        "written by          cellrisk 0.2.0\n"
+        f"previous            {'12' * 32}\n"
+        f"digest              {'34' * 32}"
+    )
+    plain = {**BODIES["release"], "tables": [], "purpose": "", "clock_behind": None, "scale": None}
+    told = str(read({**plain, "loss": Loss.of(mechanism("laplace", epsilon=0.5)).to_dict()}))
+    assert [line.split("  ")[0] for line in told.splitlines()[2:]] == [
+        *("entry", "time", "cohort", "loss", "neighbours", "mechanism", "file", "SHA-256"),
+        *("written by", "previous", "digest"),
+    ]
+    assert "\nmechanism   laplace\n" in told
+    assert "\nfile        a.csv\n" in told
+    assert str(read(BODIES["cohort"])) == (
+        f"Cohort 'everyone', part of 'all'.\n\nentry       3\ntime        {TIME}\ncohort      everyone\n"
+        f"written by  cellrisk 0.2.0\nprevious    {'12' * 32}\ndigest      {'34' * 32}"
+    )
+
+
+def test_headlines() -> None:
+    release = {**BODIES["release"], "tables": []}
+    for change, told in (
+        ({}, "Release of job by age, sex about cohort 'everyone' at 0.5-DP."),
+        ({"attribute": None}, "Release of age, sex about cohort 'everyone' at 0.5-DP."),
+        ({"quasi_identifiers": []}, "Release of job about cohort 'everyone' at 0.5-DP."),
+        (
+            {"attribute": "j\nob", "quasi_identifiers": ["a\tge"]},
+            "Release of j ob by a ge about cohort 'everyone' at 0.5-DP.",
+        ),
+        ({"tables": [TABLE, TABLE]}, "Release of 2 tables of job by age, sex about cohort 'everyone' at 0.5-DP."),
+    ):
+        assert read({**release, **change}).headline == told
+    assert read(BODIES["limit"]).headline == "Limit: at most epsilon 2 for each person of 'everyone'."
+    assert read({**BODIES["cohort"], "part_of": None}).headline == "Cohort 'everyone'."
+
+
+def test_names_of_cohorts() -> None:
+    assert check_cohort("north and south") == "north and south"
+    for name in (" a", "a ", "a\tb", "a\u200bb", "a\nb"):
+        with pytest.raises(InvalidInput, match="must be printable, on one line, without spaces around it; got '"):
+            check_cohort(name)
+
+
+def test_texts_that_are_none() -> None:
+    assert check_text("it", "", 5, empty=True) == ""
+    assert check_text("it", "\ud7ff\ue000", 5) == "\ud7ff\ue000"
+    for text, message in (
+        (None, "^it must be text; got NoneType$"),
+        (b"a", "^it must be text; got bytes$"),
+        ("", "^it is empty; give one$"),
+        (" \n", "^it is empty; give one$"),
+        ("\ud800", "^it holds a character that no database keeps; leave out NUL and half characters$"),
+        ("\udfff", "^it holds a character that no database keeps"),
+        ("a\0", "^it holds a character that no database keeps"),
+        ("abcdef", "^it is too long; got 6 characters; allowed: up to 5$"),
+    ):
+        with pytest.raises(InvalidInput, match=message):
+            check_text("it", text, 5)
+
+
+def test_what_is_described_of_a_release() -> None:
+    told = describe_release("job", ("age", "sex"), PURE, "for all")
+    assert told == {
+        "attribute": "job",
+        "quasi_identifiers": ["age", "sex"],
+        "loss": PURE.to_dict(),
+        "scale": None,
+        "purpose": "for all",
+    }
+    laplace = mechanism("laplace", epsilon=0.5)
+    told = describe_release(None, "age", read_loss(laplace), "", [TABLE])
+    assert (told["attribute"], told["quasi_identifiers"], told["tables"]) == (None, ["age"], [TABLE])
+    assert told["scale"] == float(laplace.scale)
+    for attribute, columns, message in (
+        (None, [], "a release has an attribute or quasi-identifiers; name its columns"),
+        ("age", ["age"], "a column is named twice; got age, age"),
+        (None, ["sex", "sex"], "a column is named twice; got sex, sex"),
+        ("x" * 201, [], "the attribute is too long; got 201 characters; allowed: up to 200"),
+        (None, ["x" * 201], "a quasi-identifier is too long; got 201 characters; allowed: up to 200"),
+        (None, [""], "a quasi-identifier is empty"),
+    ):
+        with pytest.raises(InvalidInput, match=f"^{message}"):
+            describe_release(attribute, columns, PURE, "")
+    with pytest.raises(InvalidInput, match=r"^the purpose is too long; got 10,001 characters; allowed: up to 10,000"):
+        describe_release("job", [], PURE, "x" * 10_001)
+    with pytest.raises(InvalidInput, match=r"^columns are a list$"):
+        describe_release("job", [], PURE, "", [{**TABLE, "quasi_identifiers": "age"}])
+    assert describe_release("x" * 200, ["y" * 200], PURE, "z" * 10_000)["purpose"] == "z" * 10_000
+
+
+def test_losses_that_could_not_be_read_back() -> None:
+    assert read_loss(PURE) == PURE
+    nothing: Any = None
+    with pytest.raises(InvalidInput, match="a release needs its privacy loss; got NoneType; allowed: a mechanism, or"):
+        read_loss(nothing)
+
+
+def test_a_path_is_bound_by_its_salt() -> None:
+    assert WrittenPath("/a", "5a").commitment == hashlib.sha256(b"5a\n/a").hexdigest()
+    assert WrittenPath("/\udcff", "5a").commitment == hashlib.sha256(b"5a\n/\xed\xb3\xbf").hexdigest()

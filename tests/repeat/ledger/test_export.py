@@ -1,0 +1,204 @@
+"""Exports: the chain can be checked from JSON lines alone, CSV keeps every number, YAML is what the registry asks."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import html
+import io
+import json
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import cellrisk as cr
+from cellrisk.cli import main
+from cellrisk.errors import CellriskError
+from cellrisk.noise.mechanisms import mechanism
+from cellrisk.repeat.accounting.loss import Loss
+from cellrisk.repeat.ledger import Entry, Ledger
+from cellrisk.show.reporting.ledger_export import (
+    export_entries,
+    write_csv,
+    write_json_lines,
+    write_registry,
+)
+from tests.repeat.ledger.conftest import LAPLACE
+from tests.repeat.ledger.deaths import make_release
+
+PURPOSE = 'for "them": it\'s\n- a # list, {really}; 100% 🏯 \u2028 yes\ttab'
+SECTIONS = ["basic", "dp_variant", "privacy_loss", "deployment_model", "implementation", "administrative"]
+
+
+@pytest.fixture(scope="module")
+def entries(tmp_path_factory: pytest.TempPathFactory) -> tuple[Entry, ...]:
+    folder = tmp_path_factory.mktemp("export")
+    (folder / "released.csv").write_text("n\n1\n")
+    with Ledger(folder / "releases.ledger", create=True) as ledger:
+        ledger.set_limit("everyone", epsilon=7.25, delta=1e-5)
+        ledger.add(
+            attribute="income",
+            quasi_identifiers=["age", "sex, or so"],
+            loss=LAPLACE,
+            purpose=PURPOSE,
+            file=folder / "released.csv",
+        )
+        ledger.add(attribute=None, quasi_identifiers=["age"], loss=Loss.zcdp(1 / 3))
+        ledger.add(attribute="job", quasi_identifiers=[], loss=mechanism("discrete-gaussian", epsilon=1.5, delta=1e-7))
+        ledger.add(attribute="ill", quasi_identifiers=[], loss=mechanism("gaussian-pdp", epsilon=0.1, delta=1e-7))
+        return ledger.entries()
+
+
+def test_json_lines_can_be_verified_without_the_ledger(entries: tuple[Entry, ...]) -> None:
+    lines = write_json_lines(entries).splitlines()
+    previous = None
+    for line, entry in zip(write_json_lines(entries).split("\n")[:-1], entries, strict=True):
+        told = json.loads(line)
+        number, before, digest = (told.pop(name) for name in ("number", "previous", "digest"))
+        body = json.dumps(told, sort_keys=True, separators=(",", ":"))
+        assert digest == hashlib.sha256(f"{number}\n{before}\n{body}".encode()).hexdigest() == entry.digest
+        assert previous in (None, before)
+        previous = digest
+    assert len(lines) >= len(entries)
+
+
+def test_csv_keeps_every_number(entries: tuple[Entry, ...]) -> None:
+    rows = list(csv.DictReader(io.StringIO(write_csv(entries))))
+    assert [row["kind"] for row in rows] == [entry.kind for entry in entries]
+    for row, entry in zip(rows, entries, strict=True):
+        assert (int(row["number"]), row["digest"], row["cohort"]) == (entry.number, entry.digest, entry.cohort)
+        if entry.loss is not None:
+            assert json.loads(row["quasi_identifiers"]) == list(entry.quasi_identifiers)
+            assert row["purpose"] == entry.purpose
+            for name in ("epsilon", "delta", "rho"):
+                kept = entry.loss.to_dict().get(name)
+                assert (float(row[name]) if row[name] else None) == kept
+            assert row["mechanism"] == (entry.loss.mechanism.name if entry.loss.mechanism else "")
+            assert row["sha256"] == (entry.file.sha256 if entry.file else "")
+    assert (rows[1]["epsilon"], rows[1]["method"]) == ("7.25", "tightest")
+
+
+def read_yaml(text: str) -> list[Any]:
+    """The documents of a YAML file: by PyYAML where it is installed, else by the few forms that are written here."""
+    try:
+        import yaml
+    except ImportError:
+        return [read_document(document) for document in text.split("---\n")[1:]]
+    return list(yaml.safe_load_all(text))
+
+
+def read_document(text: str) -> Any:
+    """Mappings by indentation, lists of one level, scalars in JSON; everything else is an error."""
+    root: dict[str, Any] = {}
+    stack: list[tuple[int, Any]] = [(-1, root)]
+    for line in text.splitlines():
+        found = re.fullmatch(r"( *)(- )?(?:(\w+):)?(?: ?(\".*?(?<!\\)\"|[-+0-9.e]+))?(  # .*)?", line)
+        assert found, line
+        indent, item, key, value = len(found[1]), found[2], found[3], found[4]
+        while stack[-1][0] >= indent:
+            stack.pop()
+        holder = stack[-1][1]
+        if item:
+            holder.setdefault("", []).append({} if key else json.loads(value))
+            if key:
+                stack.append((indent, holder[""][-1]))
+                holder, indent = holder[""][-1], indent + 2
+        if key:
+            holder[key] = json.loads(value) if value else {}
+            if not value:
+                stack.append((indent, holder[key]))
+    return unwrap(root)
+
+
+def unwrap(node: Any) -> Any:
+    if isinstance(node, dict):
+        return unwrap(node[""]) if set(node) == {""} else {key: unwrap(value) for key, value in node.items()}
+    return [unwrap(each) for each in node] if isinstance(node, list) else node
+
+
+def test_the_registry_gets_one_record_a_release(entries: tuple[Entry, ...]) -> None:
+    documents = read_yaml(write_registry(entries))
+    assert len(documents) == 4
+    first, second, third, fourth = (document["deployment"] for document in documents)
+    assert [document["url_slug"] for document in documents] == ["release-3", "release-4", "release-5", "release-6"]
+    for deployment in (first, second, third, fourth):
+        assert list(deployment) == SECTIONS
+        assert deployment["administrative"]["status"] == "Draft"
+        assert deployment["administrative"]["registry_authors"] == ["to fill"]
+        assert deployment["basic"]["data_curators"] == [
+            {"data_curator_name": "to fill", "data_curator_type": "to fill"}
+        ]
+        assert deployment["deployment_model"]["release_type"] == "Many releases"
+    assert first["basic"]["name"] == "income by age, sex, or so (everyone)"
+    assert first["basic"]["intended_use"] == PURPOSE
+    assert first["basic"]["publication_date"] == entries[2].time[:10]
+    assert first["privacy_loss"]["privacy_parameters"] == {"epsilon": 0.1}
+    assert "b = 10, in counts" in first["implementation"]["mechanisms"]
+    assert second["basic"]["intended_use"] == "to fill"
+    assert second["dp_variant"]["variant_name"] == "Zero-concentrated DP"
+    assert second["privacy_loss"]["privacy_parameters"] == {"rho": 1 / 3}
+    assert second["implementation"]["mechanisms"] == "to fill"
+    parameters = third["privacy_loss"]["privacy_parameters"]
+    loss = entries[4].loss
+    assert loss is not None
+    assert parameters == {"epsilon": 1.5, "delta": 1e-7, "rho": getattr(loss.mechanism, "rho", None)}
+    assert fourth["dp_variant"]["variant_name"] == "Approximate DP"
+    assert "1.0e-07" in write_registry(entries)  # without the full stop, YAML 1.1 would read a text
+
+
+def test_the_fields_are_those_of_the_report_in_its_order(entries: tuple[Entry, ...], adult: cr.FrequencyTable) -> None:
+    from cellrisk.show.reporting import report
+
+    made = report(adult, "laplace", epsilon=1.0)
+    assert re.findall(r"^ +[\w -]+:", made.record, re.M) == re.findall(
+        r"^ +[\w -]+:", write_registry(entries[2:3]), re.M
+    )
+    assert made.record in html.unescape(made.html)
+
+
+@pytest.mark.parametrize(("name", "form"), [("a.jsonl", None), ("a.csv", None), ("a.yaml", None), ("a.txt", "csv")])
+def test_exports_are_written_whole(
+    entries: tuple[Entry, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, form: str | None
+) -> None:
+    target = tmp_path / name
+    target.write_text("old")
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "replace", lambda source, end: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+        with pytest.raises(CellriskError, match="No space left"):
+            export_entries(entries, target, form)
+    assert (os.listdir(tmp_path), target.read_text()) == ([name], "old")
+    assert export_entries(entries, target, form) == target
+    assert "income" in target.read_text(encoding="utf-8")
+
+
+def test_exports_of_another_form_are_refused(entries: tuple[Entry, ...], tmp_path: Path) -> None:
+    with pytest.raises(CellriskError, match=r"told by its ending; got a.xlsx; allowed: .jsonl, .csv, .yaml"):
+        export_entries(entries, tmp_path / "a.xlsx")
+    with pytest.raises(CellriskError, match="unknown form of export; got 'xml'; allowed: json-lines, csv, registry"):
+        export_entries(entries, tmp_path / "a.csv", "xml")
+    assert os.listdir(tmp_path) == []
+
+
+def test_an_empty_ledger_is_exported_as_one(tmp_path: Path) -> None:
+    assert write_json_lines(()) == write_registry(()) == ""
+    assert write_csv(()).splitlines()[1:] == []
+
+
+def test_an_export_replaces_nothing_that_was_released(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    place, output = tmp_path / "l.db", tmp_path / "released.csv"
+    with Ledger(place, create=True) as ledger:
+        ledger.save(make_release(), output)
+        ledger.declare("others")
+    (tmp_path / "link.csv").symlink_to(output)
+    (tmp_path / "hard.csv").hardlink_to(output)
+    kept = output.read_bytes()
+    for name in ("released.csv", "link.csv", "hard.csv", "released.csv.json"):
+        for cohort in ([], ["--cohort", "others"]):
+            command = ["ledger", "export", str(place), "--output", str(tmp_path / name), "--form", "csv", *cohort]
+            assert main(command) == 2, name
+            assert "would replace what entry 2 has released" in capsys.readouterr().err
+    assert output.read_bytes() == kept
+    assert main(["ledger", "export", str(place), "--output", str(tmp_path / "entries.csv")]) == 0

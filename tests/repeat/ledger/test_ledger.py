@@ -1,0 +1,269 @@
+"""What is written is what is read, on both engines: entries, cohorts, clocks, and the one file that is left."""
+
+from __future__ import annotations
+
+import gc
+import hashlib
+import json
+import os
+import re
+import threading
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import cellrisk as cr
+from cellrisk.errors import CellriskError, InvalidInput, UnknownName
+from cellrisk.noise.mechanisms import MECHANISMS, Mechanism, mechanism
+from cellrisk.repeat.accounting.loss import Loss
+from cellrisk.repeat.ledger import Cohort, Ledger
+from tests.repeat.ledger.conftest import LAPLACE, Where, fill
+
+PURPOSE = 'Überblick 2021\nfor the board; it\'s "final" \\ 100% 🏯 \x1b[31m'
+
+
+def test_a_release_is_read_back_as_it_was_written(where: Where, tmp_path: Path) -> None:
+    released = tmp_path / "released.csv"
+    released.write_bytes(b"age,n\n31,4\n")
+    with where.open() as ledger:
+        written = ledger.add(
+            attribute="income", quasi_identifiers=["age", "Größe\n(cm)"], loss=LAPLACE, purpose=PURPOSE, file=released
+        )
+    with where.open(create=False) as ledger:
+        cohort, read = ledger.entries()
+        assert read == written == ledger.entry(2)
+        assert (cohort.kind, cohort.cohort, cohort.part_of) == ("cohort", "everyone", None)
+        assert (read.number, read.kind, read.attribute, read.purpose) == (2, "release", "income", PURPOSE)
+        assert read.quasi_identifiers == ("age", "Größe\n(cm)")
+        assert read.loss == Loss.of(LAPLACE)
+        assert (read.scale, read.version, read.clock_behind) == (10.0, cr.__version__, None)
+        assert read.file is not None
+        assert read.file.sha256 == hashlib.sha256(b"age,n\n31,4\n").hexdigest()
+        assert (read.file.name, read.file.path, read.file.bytes) == ("released.csv", str(released), 11)
+        assert (read.previous, ledger.head.digest) == (cohort.digest, read.digest)
+        assert cohort.previous == ledger.id == ledger.head.id
+    assert "Überblick 2021 for the board" in str(read)
+    assert "\x1b" not in str(read)
+    assert read.headline == "Release of income by age, Größe (cm) about cohort 'everyone' at 0.1-DP."
+
+
+def test_the_digest_is_what_anybody_can_compute(where: Where) -> None:
+    with where.open() as ledger:
+        fill(ledger)
+        entries = ledger.entries()
+    previous = where.execute("SELECT id FROM ledger")[0][0]
+    rows = where.execute("SELECT number, previous, digest, body FROM entries ORDER BY number")
+    for (number, before, digest, body), entry in zip(rows, entries, strict=True):
+        assert before == previous
+        assert digest == hashlib.sha256(f"{number}\n{before}\n{body}".encode()).hexdigest() == entry.digest
+        assert body == json.dumps(json.loads(body), sort_keys=True, separators=(",", ":"))
+        previous = digest
+
+
+def test_an_entry_is_shown_row_by_row(in_file: Where, tmp_path: Path) -> None:
+    noon = datetime(2024, 3, 31, 12, tzinfo=timezone.utc)
+    times = iter([noon, noon, noon - timedelta(hours=1)])
+    (tmp_path / "a.csv").write_text("1\n")
+    with in_file.open(clock=lambda: next(times)) as ledger:
+        entry = ledger.add(attribute="y", quasi_identifiers="age", loss=LAPLACE, purpose="why", file=tmp_path / "a.csv")
+    assert entry.file is not None
+    first, empty, *rows = str(entry).splitlines()
+    assert (first, empty) == (entry.headline, "")
+    assert [re.split("  +", row) for row in rows] == [
+        ["entry", "2"],
+        ["time", "2024-03-31T11:00:00.000000+00:00"],
+        ["cohort", "everyone"],
+        ["loss", "0.1-DP"],
+        ["neighbours", "add-remove"],
+        ["mechanism", "laplace"],
+        ["scale of the noise", "10"],
+        ["purpose", "why"],
+        ["file", str(tmp_path / "a.csv")],
+        ["SHA-256", hashlib.sha256(b"1\n").hexdigest()],
+        ["clock", "3600 s behind the entry before"],
+        ["written by", f"cellrisk {cr.__version__}"],
+        ["previous", entry.previous],
+        ["digest", entry.digest],
+    ]
+
+
+LOSSES: dict[str, Mechanism | Loss] = {
+    **{
+        name: mechanism(name, epsilon=0.1, delta=None if kind.pure else 1e-6, threshold=2.5, neighbours="replace")
+        for name, kind in MECHANISMS.items()
+    },
+    "pure": Loss.pure(1 / 3),
+    "whole number": Loss.pure(2),
+    "small delta": Loss.approximate(0.1 + 0.2, 1e-300),
+    "approximate": Loss.approximate(5e-324, 0.9999999999999999),
+    "concentrated": Loss.zcdp(1.7976931348623157e308),
+}
+
+
+def test_losses_are_kept_to_the_last_digit(where: Where) -> None:
+    with where.open() as ledger:
+        for name, loss in LOSSES.items():
+            ledger.add(attribute=name, quasi_identifiers=[], loss=loss)
+        kept = [entry.loss for entry in ledger.entries(kind="release")]
+    with where.open() as ledger:
+        assert [entry.loss for entry in ledger.entries(kind="release")] == kept
+        assert ledger.losses("everyone") == tuple(kept)
+    assert kept == [Loss.of(loss) if isinstance(loss, Mechanism) else loss for loss in LOSSES.values()]
+
+
+def test_cohorts_are_declared_and_entries_found_by_them(where: Where) -> None:
+    with where.open() as ledger:
+        ledger.add(attribute="y", quasi_identifiers="age", loss=LAPLACE, cohort="2020")
+        ledger.add(attribute="y", quasi_identifiers="age", loss=LAPLACE, cohort="2021", new_cohort=True)
+        ledger.declare("2021 students", part_of="2021")
+        ledger.add(attribute=None, quasi_identifiers="age", loss=LAPLACE, cohort="2021 students")
+        assert ledger.cohorts() == (Cohort("2020"), Cohort("2021"), Cohort("2021 students", "2021"))
+        assert [entry.number for entry in ledger.entries("2021")] == [3, 4]
+        assert [entry.number for entry in ledger.entries("2021", kind="release")] == [4]
+        assert ledger.entries(kind="limit") == ()
+        assert "6 entries, 3 of them releases, about 3 cohorts" in str(ledger)
+        assert ledger.entry(5).headline == "Cohort '2021 students', part of '2021'."
+        assert ledger.entry(6).headline == "Release of age about cohort '2021 students' at 0.1-DP."
+
+
+def test_a_clock_that_goes_backwards_is_remarked_and_changes_no_order(where: Where) -> None:
+    noon = datetime(2024, 3, 31, 12, tzinfo=timezone.utc)
+    times = iter([noon, noon, noon, noon - timedelta(hours=1, microseconds=1), noon - timedelta(minutes=30), noon])
+    with where.open(clock=lambda: next(times)) as ledger:
+        for name in ("a", "b", "c", "d"):
+            ledger.add(attribute=name, quasi_identifiers=[], loss=LAPLACE)
+        assert [entry.attribute for entry in ledger.entries(kind="release")] == ["a", "b", "c", "d"]
+        assert [entry.clock_behind for entry in ledger.entries()] == [None, None, 3600.000001, None, None]
+        assert ledger.entry(3).time == "2024-03-31T10:59:59.999999+00:00"
+        found = ledger.verify()
+        assert found.ok
+        assert [tuple(remark) for remark in found.remarks] == [(3, "the clock was 3600 s behind the entry before")]
+
+
+def test_other_zones_are_told_in_utc(in_file: Where) -> None:
+    zone = timezone(timedelta(hours=5, minutes=30))
+    with in_file.open(clock=lambda: datetime(2024, 1, 1, 2, tzinfo=zone)) as ledger:
+        assert ledger.declare("a").time == "2023-12-31T20:30:00.000000+00:00"
+
+
+def test_a_clock_without_zone_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="the clock must return a time with its zone"):
+        Ledger(tmp_path / "a.ledger", create=True, clock=lambda: datetime(2024, 1, 1))
+    with Ledger(tmp_path / "a.ledger", create=True) as ledger:
+        assert ledger.entries() == ()
+
+
+def test_one_file_is_left(in_file: Where, tmp_path: Path) -> None:
+    with in_file.open() as first, in_file.open() as second:
+        fill(first)
+        fill_more = second.add(attribute="z", quasi_identifiers=["age"], loss=LAPLACE)
+        assert first.entries()[-1] == fill_more
+        assert first.verify().ok
+    assert os.listdir(tmp_path) == ["releases.ledger"]
+    assert in_file.execute("PRAGMA journal_mode") == [("wal",)]
+
+
+def test_nothing_stays_open(in_file: Where) -> None:
+    ledger = in_file.open()
+    fill(ledger)
+    del ledger  # not closed: there is nothing to close
+    gc.collect()
+    assert not [name for name in os.listdir("/proc/self/fd") if in_file.address in _target(name)]
+
+
+def _target(name: str) -> str:
+    try:
+        return os.readlink(f"/proc/self/fd/{name}")
+    except OSError:
+        return ""
+
+
+def test_a_closed_ledger_says_so(where: Where) -> None:
+    ledger = where.open()
+    ledger.close()
+    ledger.close()
+    for use in (ledger.entries, ledger.verify, lambda: ledger.declare("a")):
+        with pytest.raises(InvalidInput, match="the ledger is closed; open it again"):
+            use()
+
+
+def test_two_who_hold_it_open_see_each_other(where: Where) -> None:
+    with where.open() as first, where.open() as second:
+        for number in range(3):
+            for ledger in (first, second):
+                ledger.add(attribute=f"y{number}", quasi_identifiers=[], loss=LAPLACE)
+        assert first.entries() == second.entries()
+        assert first.verify().ok
+        assert first.spent("everyone").epsilon == 0.6
+
+
+def test_threads_share_a_ledger(where: Where) -> None:
+    failures: list[BaseException] = []
+
+    def add(ledger: Ledger, name: str) -> None:
+        try:
+            for _ in range(5):
+                ledger.add(attribute=name, quasi_identifiers=[], loss=LAPLACE)
+                ledger.entries()
+                with where.open() as other:
+                    assert other.verify(files=False).ok
+        except BaseException as error:
+            failures.append(error)
+
+    with where.open() as ledger:
+        ledger.declare("everyone")
+        threads = [threading.Thread(target=add, args=(ledger, name)) for name in "abcd"]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert failures == []
+        assert len(ledger.entries(kind="release")) == 20
+        assert ledger.verify().ok
+
+
+def test_a_ledger_that_was_put_back_from_a_copy_is_read_anew(in_file: Where) -> None:
+    assert in_file.file is not None
+    with in_file.open() as ledger:
+        fill(ledger, releases=1)
+        copy = in_file.file.read_bytes()
+        fill_again = ledger.add(attribute="lost", quasi_identifiers=[], loss=LAPLACE)
+        assert ledger.entries()[-1] == fill_again
+        in_file.file.write_bytes(copy)
+        assert [entry.attribute for entry in ledger.entries(kind="release")] == ["y0"]
+        assert ledger.verify(head=fill_again.digest).ok is False
+
+
+def test_entries_of_other_numbers(where: Where) -> None:
+    with where.open() as ledger:
+        fill(ledger)
+        with pytest.raises(UnknownName, match="no such entry; got 6; allowed: up to 5"):
+            ledger.entry(6)
+        bad: Any
+        for bad in (0, -1, "1", True, 1.0):
+            with pytest.raises(CellriskError, match="the number of an entry must be a whole number"):
+                ledger.entry(bad)
+        with pytest.raises(UnknownName, match="unknown kind of entry"):
+            ledger.entries(kind="releases")
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE entries SET body = '{}' WHERE number = 3",
+        "DELETE FROM entries WHERE number = 5",
+        "INSERT OR REPLACE INTO entries SELECT 3, previous, digest, body FROM entries WHERE number = 4",
+        "TRUNCATE entries",
+        "INSERT INTO entries SELECT * FROM entries WHERE number = 3 ON CONFLICT (number) DO UPDATE SET body = '{}'",
+    ],
+)
+def test_the_database_itself_refuses_changes(where: Where, statement: str) -> None:
+    if (where.file is None and "REPLACE" in statement) or (where.file and "TRUNCATE" in statement):
+        statement = "DELETE FROM entries"  # the other engine's word
+    with where.open() as ledger:
+        fill(ledger)
+        with pytest.raises(Exception, match=r"are never (changed|deleted|replaced)"):
+            where.execute(statement)
+        assert ledger.verify().ok

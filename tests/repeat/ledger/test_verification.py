@@ -1,0 +1,257 @@
+"""Every way to change a ledger behind its back is found and named, on both engines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cellrisk.errors import InvalidInput
+from cellrisk.repeat.ledger import Ledger
+from cellrisk.repeat.ledger.chain import compute_digest, write_canonically
+from tests.repeat.ledger.conftest import LAPLACE, Where, fill
+
+INSERT = "INSERT INTO entries (number, previous, digest, body) "
+
+
+def put(where: Where, number: int, **changed: Any) -> None:
+    """Writes columns of an entry anew."""
+    for name, value in changed.items():
+        where.execute(f"UPDATE entries SET {name} = '{value}' WHERE number = {number}")
+
+
+def body_of(where: Where, number: int) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(where.execute(f"SELECT body FROM entries WHERE number = {number}")[0][0])
+    return found
+
+
+def edit(where: Where, number: int) -> None:
+    put(where, number, body=write_canonically({**body_of(where, number), "purpose": "something else"}))
+
+
+def swap(where: Where, one: int, other: int) -> None:
+    for number, new in ((one, 99), (other, one), (99, other)):
+        where.execute(f"UPDATE entries SET number = {new} WHERE number = {number}")
+
+
+def rewrite(where: Where, start: int, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+    """A careful forger: every digest from there on is computed anew, and the head too."""
+    rows = where.execute("SELECT number, previous, digest, body FROM entries ORDER BY number")
+    previous = rows[start - 2][2] if start > 1 else where.execute("SELECT id FROM ledger")[0][0]
+    for number, _, _, text in rows[start - 1 :]:
+        body = write_canonically(change(json.loads(text)) if number == start else json.loads(text))
+        digest = compute_digest(number, previous, body)
+        put(where, number, previous=previous, body=body, digest=digest)
+        previous = digest
+    where.execute(f"UPDATE ledger SET digest = '{previous}'")
+
+
+def delete(where: Where, *numbers: int) -> None:
+    where.execute(f"DELETE FROM entries WHERE number IN ({', '.join(map(str, numbers))})")
+
+
+def delete_and_close_up(where: Where, number: int) -> None:
+    delete(where, number)
+    where.execute(f"UPDATE entries SET number = number - 1 WHERE number > {number}")
+    where.execute("UPDATE ledger SET number = number - 1")
+
+
+def insert_between(where: Where, number: int) -> None:
+    for old in range(5, number - 1, -1):
+        where.execute(f"UPDATE entries SET number = {old + 1} WHERE number = {old}")
+    where.execute(f"{INSERT} SELECT {number}, previous, digest, body FROM entries WHERE number = {number + 1}")
+    where.execute("UPDATE ledger SET number = 6")
+
+
+def insert_well_made(where: Where) -> None:
+    """An entry with a digest of its own after the last, that the head does not know."""
+    previous, body = where.execute("SELECT digest, body FROM entries WHERE number = 5")[0]
+    digest = compute_digest(6, previous, body)
+    where.execute(f"{INSERT} VALUES (6, '{previous}', '{digest}', '{body}')")
+
+
+LAST = "SELECT body FROM entries WHERE number = 5"
+
+
+def forge(where: Where, number: int, body: str) -> str:
+    """The digest of another body at that place."""
+    return compute_digest(number, where.execute(f"SELECT previous FROM entries WHERE number = {number}")[0][0], body)
+
+
+def cut_off(where: Where) -> None:
+    """The last entry gone, and the head's number changed, but not its digest."""
+    delete(where, 5)
+    where.execute("UPDATE ledger SET number = 4")
+
+
+TAMPERINGS: dict[str, tuple[Callable[[Where], None], list[tuple[int | None, str]]]] = {
+    "edited first": (lambda where: edit(where, 1), 1),
+    "edited middle": (lambda where: edit(where, 3), 3),
+    "edited last": (lambda where: edit(where, 5), 5),
+    "edited two": (lambda where: (edit(where, 2), edit(where, 4))[0], 2),
+    "no JSON": (lambda where: put(where, 3, body="{"), 3),
+    "empty body": (lambda where: put(where, 3, body=""), 3),
+    "digest changed": (lambda where: put(where, 3, digest="0" * 64), 3),
+    "last digest changed": (lambda where: put(where, 5, digest="0" * 64), 5),
+    "previous changed": (lambda where: put(where, 3, previous="0" * 64), 3),
+    "deleted first": (lambda where: delete(where, 1), 1),
+    "deleted middle": (lambda where: delete(where, 3), 3),
+    "deleted several": (lambda where: delete(where, 3, 4), 3),
+    "deleted last": (lambda where: delete(where, 5), 5),
+    "deleted all": (lambda where: delete(where, *range(1, 6)), 1),
+    "deleted last, head cut": (cut_off, None),
+    "deleted and closed up": (
+        lambda where: delete_and_close_up(where, 3),
+        3,
+    ),
+    "swapped": (
+        lambda where: swap(where, 3, 4),
+        3,
+    ),
+    "inserted": (
+        lambda where: insert_between(where, 4),
+        5,
+    ),
+    "a well-made entry in place of another": (
+        lambda where: put(where, 3, body=(body := where.execute(LAST)[0][0]), digest=forge(where, 3, body)),
+        4,
+    ),
+    "appended": (insert_well_made, 6),
+    "before the first, well made": (
+        lambda where: where.execute(f"{INSERT} VALUES (0, 'x', '{compute_digest(0, 'x', '{}')}', '{{}}')"),
+        0,
+    ),
+    "head digest": (lambda where: where.execute(f"UPDATE ledger SET digest = '{'0' * 64}'"), None),
+    "head number up": (
+        lambda where: where.execute("UPDATE ledger SET number = 2000000000"),
+        6,
+    ),
+    "head number down": (
+        lambda where: where.execute("UPDATE ledger SET number = 4"),
+        5,
+    ),
+    "another id": (lambda where: where.execute(f"UPDATE ledger SET id = '{'0' * 32}'"), 1),
+    "invalid, well made": (
+        lambda where: rewrite(where, 3, lambda body: {**body, "loss": {**body["loss"], "epsilon": -1}}),
+        3,
+    ),
+    "unknown kind, well made": (
+        lambda where: rewrite(where, 3, lambda body: {**body, "kind": "other"}),
+        3,
+    ),
+    "unknown cohort, well made": (
+        lambda where: rewrite(where, 4, lambda body: {**body, "cohort": "nobody"}),
+        4,
+    ),
+    "part of nothing, well made": (
+        lambda where: rewrite(where, 1, lambda body: {**body, "part_of": "nobody"}),
+        1,
+    ),
+}
+
+
+CASES = [("in_file", name) for name in TAMPERINGS]
+CASES += [("in_database", name) for name in ("edited middle", "deleted last", "swapped", "appended", "head digest")]
+
+
+@pytest.mark.parametrize(("place", "name"), CASES)
+def test_what_was_changed_is_found_and_named(request: pytest.FixtureRequest, place: str, name: str) -> None:
+    where: Where = request.getfixturevalue(place)
+    tamper, entry = TAMPERINGS[name]
+    with where.open() as ledger:
+        fill(ledger)
+        assert ledger.verify().ok
+    where.disarm()
+    tamper(where)
+    where.arm()
+    with where.open() as ledger:
+        found = ledger.verify()
+        assert not found.ok
+        assert entry in {problem.entry for problem in found.problems}, found.problems
+        assert found.problems[0].text in str(found)
+        if not name.endswith("well made"):
+            with pytest.raises(InvalidInput, match="the ledger is damaged or was changed at"):
+                ledger.entries()
+            with pytest.raises(InvalidInput, match="the ledger is damaged or was changed at"):
+                ledger.add(attribute="z", quasi_identifiers=[], loss=LAPLACE)
+
+
+def test_a_rewritten_chain_is_found_by_a_digest_noted_elsewhere(where: Where) -> None:
+    with where.open() as ledger:
+        fill(ledger)
+        noted = ledger.verify().head
+        assert noted == ledger.head.digest == ledger.entry(5).digest
+        assert ledger.verify(head=noted.upper()).remarks == ()
+        assert ledger.verify(head=ledger.id).ok
+        ledger.add(attribute="z", quasi_identifiers=[], loss=LAPLACE)
+        grown = ledger.verify(head=noted)
+        assert grown.ok
+        assert [tuple(remark) for remark in grown.remarks] == [
+            (5, "has the digest that was noted elsewhere; 1 came after it")
+        ]
+    where.disarm()
+    rewrite(where, 3, lambda body: {**body, "purpose": "something else"})
+    where.arm()
+    with where.open() as ledger:
+        assert ledger.verify().ok  # whole in itself
+        assert ledger.entry(3).purpose == "something else"
+        assert [tuple(problem) for problem in ledger.verify(head=noted).problems] == [
+            (None, "no entry has the digest that was noted elsewhere: the ledger was rewritten")
+        ]
+
+
+@pytest.mark.parametrize("head", ["", "abc", "g" * 64, 5, "0" * 63])
+def test_a_digest_that_is_none_is_refused(in_file: Where, head: Any) -> None:
+    with in_file.open() as ledger, pytest.raises(InvalidInput, match="a digest is 64 hexadecimal digits"):
+        ledger.verify(head=head)
+
+
+def test_released_files_are_compared(in_file: Where, tmp_path: Path) -> None:
+    files = [tmp_path / f"released{number}.csv" for number in range(4)]
+    with in_file.open() as ledger:
+        for number, file in enumerate(files):
+            file.write_text(f"{number}\n")
+            ledger.add(attribute=f"y{number}", quasi_identifiers=[], loss=LAPLACE, file=file)
+        assert ledger.verify().remarks == ledger.verify().problems == ()
+        files[0].write_text("changed\n")
+        files[1].unlink()
+        files[3].unlink()
+        files[3].mkdir()
+        ledger.add(attribute="again", quasi_identifiers=[], loss=LAPLACE, file=files[2])
+        found = ledger.verify()
+        assert [tuple(problem) for problem in found.problems] == [
+            (2, "its file released0.csv is not what was released: it was changed")
+        ]
+        assert [tuple(remark) for remark in found.remarks] == [
+            (3, "its file released1.csv is not where it was written"),
+            (4, "its file released2.csv was replaced by entry 6"),
+            (5, "its file released3.csv cannot be read"),
+        ]
+        assert ledger.verify(files=False).ok
+
+
+def test_a_verification_prints_and_converts(in_file: Where) -> None:
+    with in_file.open() as ledger:
+        empty = ledger.verify()
+        assert empty.headline.startswith("The ledger is whole: 0 entries")
+        fill(ledger)
+        whole = ledger.verify()
+    assert whole.to_dict() == {
+        "ok": True,
+        "sentence": f"The ledger is whole: 5 entries, each as it was written, the last digest {whole.head}.",
+        "ledger": whole.id,
+        "n_entries": 5,
+        "head": whole.head,
+        "problems": [],
+        "remarks": [],
+    }
+    assert len(whole.to_frame()) == 0
+    in_file.disarm()
+    edit(in_file, 3)
+    in_file.arm()
+    with Ledger(in_file.address) as ledger:
+        frame = ledger.verify().to_frame()
+    assert frame[["kind", "entry"]].to_dict("records") == [{"kind": "problem", "entry": 3}]

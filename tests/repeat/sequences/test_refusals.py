@@ -1,0 +1,287 @@
+"""What cannot be answered along a sequence is refused in one line with the fix; and how results look."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cellrisk as cr
+from cellrisk.errors import InvalidInput, UnknownName
+from cellrisk.repeat.accounting.loss import Loss
+from cellrisk.repeat.sequences import RiskSequence, Step, assess_sequence, largest_epsilon, plan
+from cellrisk.show.pictures import draw_sequence
+from tests.repeat.sequences.people import make_people, make_steps, tabulate, tell
+
+LAPLACE = cr.Laplace(epsilon=0.5)
+ANALYTIC = cr.AnalyticGaussian(epsilon=0.5, delta=1e-3)
+CLASSICAL = cr.Gaussian(epsilon=0.6, delta=1e-3)
+PROBABILISTIC = cr.ProbabilisticGaussian(epsilon=0.5, delta=1e-3)
+DISCRETE = cr.DiscreteGaussian(epsilon=0.5, delta=1e-3)
+UNKNOWN = Loss.approximate(0.5, 1e-3)
+PURE_UNKNOWN = Loss.pure(0.5)
+CONCENTRATED = Loss.zcdp(0.1)
+
+
+@pytest.fixture(scope="module")
+def table() -> cr.FrequencyTable:
+    return tabulate(make_people())
+
+
+@pytest.fixture(scope="module")
+def found(table: cr.FrequencyTable) -> RiskSequence:
+    return assess_sequence(table, make_steps(tell("0.1 - sex; 0.4 job sex; 0.3 pay; 0.2 job")))
+
+
+BAD_STEPS: dict[str, tuple[dict[str, Any], str]] = {
+    "no loss": ({"loss": 0.5}, "a mechanism or a loss; got float"),
+    "an attribute that is no name": ({"loss": LAPLACE, "attribute": 3}, "must be a name; got int"),
+    "no quasi-identifier": ({"loss": LAPLACE, "quasi_identifiers": []}, "one at least; got 0 names"),
+    "one named twice": ({"loss": LAPLACE, "quasi_identifiers": ["a", "a"]}, "named once each"),
+}
+
+
+@pytest.mark.parametrize(("fields", "words"), BAD_STEPS.values(), ids=BAD_STEPS.keys())
+def test_steps_are_checked_when_made(fields: dict[str, Any], words: str) -> None:
+    with pytest.raises(InvalidInput, match=words):
+        Step(**fields)
+
+
+def test_a_step_keeps_its_loss() -> None:
+    step = Step(LAPLACE, "job", "sex")
+    assert (step.loss, step.attribute, step.quasi_identifiers) == (Loss.of(LAPLACE), "job", ("sex",))
+    assert Step(Loss.of(LAPLACE), "job", ["sex"]) == step
+    assert Step(LAPLACE).describe() == "counts of the cells at 0.5-DP"
+
+
+REFUSED: dict[str, tuple[list[Step], dict[str, Any], str]] = {
+    "pure noise after a delta": (
+        [Step(ANALYTIC, "job"), Step(LAPLACE, "pay")],
+        {},
+        "after 2 releases has a delta, and laplace noise has none.*got delta 0.001.*assess_as=.gaussian-analytic.$",
+    ),
+    "pure noise before and after a delta": (
+        [Step(LAPLACE, "job"), Step(ANALYTIC, "ill"), Step(LAPLACE, "pay")],
+        {"method": "basic"},
+        "assess_as=.gaussian-analytic., with total_delta$",
+    ),
+    "pure noise at a given delta": (
+        [Step(LAPLACE, "job")],
+        {"total_delta": 1e-3, "method": "basic"},
+        "after 1 release has a delta.*leave total_delta out, or",
+    ),
+    "noise that needs a delta": (
+        [Step(LAPLACE, "job")],
+        {"assess_as": "gaussian-analytic"},
+        "has no delta, and gaussian-analytic noise needs one.*give total_delta=.*or assess_as=.laplace.",
+    ),
+    "classical gaussian from 1 on": (
+        [Step(CLASSICAL, "job"), Step(CLASSICAL, "pay")],
+        {},
+        "past the classical gaussian mechanism, which ends below epsilon 1; got epsilon 1.2.*gaussian-analytic",
+    ),
+    "classical gaussian at a delta that is too small": (
+        [Step(CLASSICAL, "job"), Step(CLASSICAL, "pay")],
+        {"total_delta": 1e-3},
+        "cannot be assessed by gaussian: basic composition has no answer.*gaussian-analytic",
+    ),
+    "discrete gaussian after a loss that is not concentrated": (
+        [Step(UNKNOWN), Step(DISCRETE, "pay")],
+        {"method": "basic"},
+        "cannot be assessed by discrete-gaussian: a loss with a delta and no known mechanism.*gaussian-analytic",
+    ),
+    "an unknown mechanism": (
+        [Step(UNKNOWN, "job")],
+        {},
+        "release 1 has no known mechanism.*name one for the total loss: assess_as=.gaussian-analytic.$",
+    ),
+    "an unknown pure mechanism": ([Step(PURE_UNKNOWN, "job")], {}, "name one for the total loss: assess_as=.laplace.$"),
+    "a concentrated loss without a delta": ([Step(CONCENTRATED)], {}, "have none of their own"),
+    "losses under different neighbours": (
+        [Step(LAPLACE), Step(cr.Laplace(epsilon=1.0, neighbours="replace"), "job")],
+        {},
+        "different neighbours",
+    ),
+    "no release": ([], {}, "one release at least"),
+    "no step": ([LAPLACE], {}, "release 1 is not a Step; got Laplace"),  # type: ignore[list-item]
+}
+
+
+@pytest.mark.parametrize(("steps", "how", "words"), REFUSED.values(), ids=REFUSED.keys())
+def test_what_cannot_be_is_refused_in_one_line(
+    table: cr.FrequencyTable, steps: list[Step], how: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(InvalidInput, match=words) as refusal:
+        assess_sequence(table, steps, **how)
+    assert "\n" not in str(refusal.value)
+
+
+FIXED: dict[str, tuple[list[Step], dict[str, Any]]] = {
+    "pure noise after a delta": ([Step(ANALYTIC, "job"), Step(LAPLACE, "pay")], {}),
+    "pure noise before and after a delta": (
+        [Step(LAPLACE, "job"), Step(ANALYTIC), Step(LAPLACE, "pay")],
+        {"total_delta": 2e-3},
+    ),
+    "classical gaussian from 1 on": ([Step(CLASSICAL, "job"), Step(CLASSICAL, "pay")], {}),
+    "probabilistic after approximate": ([Step(ANALYTIC, "job"), Step(PROBABILISTIC, "pay")], {}),
+    "an unknown mechanism": ([Step(UNKNOWN, "job")], {}),
+    "a concentrated loss": ([Step(CONCENTRATED, "job")], {"total_delta": 1e-3}),
+}
+
+
+@pytest.mark.parametrize(("steps", "how"), FIXED.values(), ids=FIXED.keys())
+def test_the_fix_that_is_named_helps(table: cr.FrequencyTable, steps: list[Step], how: dict[str, Any]) -> None:
+    found = assess_sequence(table, steps, assess_as="gaussian-analytic", method="tightest", **how)
+    last = found.rows[-1]
+    assert last.mechanism is not None
+    assert (last.mechanism.name, last.mechanism.delta) == ("gaussian-analytic", last.cumulative.delta)
+    assert last.mechanism.epsilon == last.cumulative.epsilon
+    assert 0 < found.overall() < 1
+
+
+def test_a_release_of_cells_alone_needs_no_known_mechanism(table: cr.FrequencyTable) -> None:
+    found = assess_sequence(table, [Step(PURE_UNKNOWN), Step(LAPLACE, "job")])
+    assert found.rows[0].mechanism is None
+    assert found.rows[1].cumulative.epsilon == 1.0
+
+
+def test_noise_too_wide_for_its_delta_is_assessed_close_to_epsilon_zero(table: cr.FrequencyTable) -> None:
+    wide = cr.AnalyticGaussian(epsilon=0.001, delta=1e-6)
+    found = assess_sequence(table, [Step(wide, "job")], total_delta=0.2)
+    assert found.rows[0].cumulative.epsilon == 0.0
+    assert found.rows[0].mechanism is not None
+    assert found.rows[0].mechanism.scale < wide.scale
+
+
+UNKNOWN_NAMES: dict[str, tuple[list[Step], dict[str, Any], str]] = {
+    "attribute": ([Step(LAPLACE, "wealth")], {}, "no sensitive attribute 'wealth'"),
+    "quasi-identifier": ([Step(LAPLACE, "job", "street")], {}, "no quasi-identifier 'street'; allowed: age, town, sex"),
+    "method": ([Step(LAPLACE, "job")], {"method": "best"}, "unknown method"),
+    "mechanism": ([Step(LAPLACE, "job")], {"assess_as": "gauss"}, "unknown mechanism; got 'gauss'"),
+    "measure": ([Step(LAPLACE, "job")], {"measure": "global"}, "unknown measure"),
+    "form": ([Step(LAPLACE, "job")], {"form": "loose"}, "unknown form"),
+}
+
+
+@pytest.mark.parametrize(("steps", "how", "words"), UNKNOWN_NAMES.values(), ids=UNKNOWN_NAMES.keys())
+def test_unknown_names_are_refused(
+    table: cr.FrequencyTable, steps: list[Step], how: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(UnknownName, match=words):
+        assess_sequence(table, steps, **how)
+
+
+BAD_SEARCHES: dict[str, tuple[dict[str, Any], str]] = {
+    "no limit": ({"max_risk": 0.0}, "max_risk must be a number above 0"),
+    "a limit that is no number": ({"max_risk": "low"}, "max_risk must be a number above 0"),
+    "an unknown kind": ({"kind": "mean"}, "unknown kind"),
+    "unknown weights": ({"weights": "people"}, "unknown weights"),
+    "an unknown mechanism": ({"mechanism": "gauss"}, "unknown mechanism"),
+    "a delta that it does not take": ({"delta": 0.1}, "takes no delta"),
+    "pure noise at a given delta": (
+        {"total_delta": 1e-3, "method": "basic"},
+        "has a delta, and laplace noise has none",
+    ),
+    "an unknown attribute": ({"attribute": "wealth"}, "no sensitive attribute"),
+}
+
+
+@pytest.mark.parametrize(("changed", "words"), BAD_SEARCHES.values(), ids=BAD_SEARCHES.keys())
+def test_searches_are_checked(table: cr.FrequencyTable, changed: dict[str, Any], words: str) -> None:
+    asked: dict[str, Any] = {"mechanism": "laplace", "attribute": "job", "max_risk": 0.5}
+    with pytest.raises(cr.CellriskError, match=words):
+        largest_epsilon(table, [], **{**asked, **changed})
+
+
+def test_probabilistic_and_approximate_losses_are_not_added_up(table: cr.FrequencyTable) -> None:
+    """Known Gaussian noise composes exactly; epsilons of different definitions do not add up."""
+    steps = [Step(kind(epsilon=0.5, delta=1e-6), "job") for kind in (cr.AnalyticGaussian, cr.ProbabilisticGaussian)]
+    [*_, row] = assess_sequence(table, steps).rows
+    assert row.mechanism is not None
+    squares = sum(1 / step.loss.mechanism.scale**2 for step in steps if step.loss.mechanism is not None)
+    assert row.mechanism.scale == pytest.approx(squares**-0.5, rel=1e-9, abs=0)
+    with pytest.raises(InvalidInput, match="cannot be assessed by gaussian-pdp: not all of its losses imply"):
+        assess_sequence(table, steps, method="basic")
+    unknown = Step(Loss.approximate(0.5, 1e-6), "job")
+    with pytest.raises(InvalidInput, match="cannot be assessed by gaussian-pdp: not all of its losses imply"):
+        assess_sequence(table, [steps[1], unknown], assess_as="gaussian-pdp")
+
+
+def test_a_plan_names_the_missing_mechanism(table: cr.FrequencyTable) -> None:
+    with pytest.raises(InvalidInput, match="the mechanism of the planned release is missing") as refused:
+        plan(table, [Step(LAPLACE, "job")], Step(Loss.pure(0.5), "job"))
+    assert "mechanism='geometric'" in str(refused.value)
+
+
+def test_plans_and_results_are_checked(table: cr.FrequencyTable, found: RiskSequence) -> None:
+    with pytest.raises(InvalidInput, match="the next release is not a Step"):
+        plan(table, [], LAPLACE)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="one release at least"):
+        RiskSequence(1, "local", "tight", ())
+    for after in (0, 5, True):
+        with pytest.raises(InvalidInput, match=r"no release of that number.*allowed: 1 to 4"):
+            found.overall(after=after)
+    with pytest.raises(UnknownName, match="unknown kind"):
+        found.overall(kind="mean")
+    with pytest.raises(UnknownName, match="unknown view"):
+        found.plot(by="epsilon")
+
+
+def test_a_sequence_prints_and_converts(found: RiskSequence) -> None:
+    text = str(found)
+    assert text.startswith(
+        "After 4 releases the cumulative loss is epsilon 1; about 1 of 60 people (1.2%) would have one of 2 attributes "
+    )
+    assert "The overall risk, of each cell's riskiest" in text
+    assert "neither exact nor a bound" in text
+    assert "not a probability" in text
+    assert "not protected" in text
+    assert [row.assessed for row in found.rows] == [(), ("job",), ("job", "pay"), ("job",)]
+    document = json.loads(json.dumps(found.to_dict()))
+    assert document["releases"][2]["cumulative"] == {
+        "epsilon": 0.8,
+        "delta": 0.0,
+        "dp_definition": "pure",
+        "method": "basic",
+    }
+    assert document["releases"][0]["risk"] is None
+    frame = found.to_frame()
+    assert len(frame) == 4 * 4 + 3 * 2 + 3 + 4 * 3
+    ceilings = frame.query("kind == 'ceiling'").risk.tolist()
+    assert ceilings == [row["ceiling"]["even_two"] for row in document["releases"]] == sorted(ceilings)
+    last = frame.query("release == 4 and kind == 'max' and weights == 'records'").risk.item()
+    assert last == found.overall() == found.overall("records", "max", after=4)
+
+
+def test_a_sentence_speaks_of_what_there_is(table: cr.FrequencyTable) -> None:
+    one = assess_sequence(table, [Step(LAPLACE, "job")])
+    assert one.headline.startswith("After 1 release the cumulative loss is epsilon 0.5; about 1 of 60 people ")
+    assert "revealed only because their own record is in the table." in one.headline
+    assert " The risk of job is " in one.headline
+    cells = assess_sequence(table, [Step(ANALYTIC)])
+    assert cells.headline.endswith("epsilon 0.5, delta 0.001; no sensitive attribute was released, so none is at risk.")
+
+
+@pytest.mark.parametrize("by", ["loss", "release"])
+def test_the_picture_holds_the_numbers(found: RiskSequence, by: str, tmp_path: Path) -> None:
+    figure = draw_sequence(found, by)
+    across = [row.cumulative.epsilon if by == "loss" else row.number for row in found.rows]
+    for axes, kind in zip(figure.axes, ("max", "sum"), strict=True):
+        lines = {line.get_label(): (line.get_xdata(), line.get_ydata()) for line in axes.lines}
+        for weights in ("records", "uniform"):
+            x, y = lines[f"{kind}, {weights}"]
+            assert np.array_equal(x, across)
+            assert y.tolist() == [row.overall.value(kind, weights) for row in found.rows]
+    words = " ".join(text.get_text() for text in figure.texts)
+    assert f"the overall risk is {100 * found.overall():.1f}%" in words
+    path = found.plot(tmp_path / "risk.png", by=by)
+    assert path.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("steps", [[Step(LAPLACE)], [Step(LAPLACE, "job")]], ids=["cells", "one attribute"])
+def test_a_picture_of_one_attribute_or_none_has_one_panel(table: cr.FrequencyTable, steps: list[Step]) -> None:
+    assert len(draw_sequence(assess_sequence(table, steps)).axes) == 1
+    assert len(draw_sequence(assess_sequence(table, steps), "release").axes) == 1

@@ -1,0 +1,324 @@
+"""Set files, what is refused, the command, what a set costs and what nobody exceeds."""
+
+from __future__ import annotations
+
+import json
+import math
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from scipy.special import ndtr
+
+import cellrisk as cr
+from cellrisk.cli import main
+from cellrisk.errors import CellriskError
+from cellrisk.noise.mechanisms import mechanism
+from cellrisk.repeat.together.costs import find_ceiling, find_cost
+from cellrisk.repeat.together.sets import find_together, read_tables
+from tests.near import near, same
+
+HEAD = """
+source = "people.csv"
+sensitive = "job"
+epsilon = 1.0
+"""
+TABLES = """
+[[table]]
+qid = ["sex", "age"]
+[[table]]
+name = "by town"
+qid = ["town"]
+epsilon = 0.5
+mechanism = "laplace"
+where = {age = {from = 30}, sex = ["f", "m"]}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    rows = [("fm"[i % 2], 20 + 7 * i % 50, "abc"[i % 3], "xyz"[i * i % 5 % 3]) for i in range(60)]
+    pd.DataFrame(rows, columns=["sex", "age", "town", "job"]).to_csv(tmp_path / "people.csv", index=False)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(folder: Path, text: str, *options: str) -> int:
+    (folder / "set.toml").write_text(text, encoding="utf-8")
+    return main(["together", "set.toml", *options])
+
+
+def test_the_command_says_what_python_says(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(folder, f'{HEAD}bin = ["age=10"]\n{TABLES}', "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    tables = [
+        {"qid": ["sex", "age"]},
+        {
+            "name": "by town",
+            "quasi_identifiers": "town",
+            "mechanism": "laplace",
+            "epsilon": 0.5,
+            "where": {"age": {"from": 30}, "sex": ["f", "m"]},
+        },
+    ]
+    found = cr.assess_together(folder / "people.csv", tables, "job", bins={"age": 10}, epsilon=1.0)
+    assert same(told["rules"], json.loads(json.dumps(found.to_dict()["rules"])))
+    assert [row["rule"] for row in told["rules"]] == ["elimination", "any"]
+    for row in [*told["rules"], *told["tables"]]:
+        assert {"right", "named", "precision", "sd", "caused", "chance", "raw"} <= set(row)
+    assert set(told["ceiling"]) >= {"even_two", "even", "labels"}
+    alone = [cr.ceiling(name, epsilon=epsilon).rounded for name, epsilon in (("geometric", 1.0), ("laplace", 0.5))]
+    assert [row["ceiling"]["even_two"] for row in told["tables"]] == near(alone)
+    assert told["cost"]["epsilon"] == near(1.5)
+    assert told["tables"][1]["where"] == "age from 30, sex is f or m"
+    assert told["tables"][1]["name"] == "by town"
+
+
+def test_the_command_tells_it_in_words(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(folder, HEAD + TABLES) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("Together the 2 tables reveal the job of about ")
+    for words in ("all tables together", "each table alone", "by town", "The set costs epsilon 1.5", "are nested"):
+        assert words in said
+
+
+def test_bins_and_levels_as_tables_and_a_source_beside_the_file(folder: Path) -> None:
+    inner = folder / "sets"
+    inner.mkdir()
+    (folder / "people.csv").rename(inner / "people.csv")
+    text = f'{HEAD}bin = {{age = [0, 30, 60]}}\nlevels = ["job=x|y|z"]\n{TABLES}'
+    (inner / "set.toml").write_text(text, encoding="utf-8")
+    assert main(["together", "sets/set.toml"]) == 0
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_a_part_by_numbers_of_a_column_that_holds_texts_too(tmp_path: Path, ending: str) -> None:
+    """A text that is no number is between no numbers, whatever else the column is used for."""
+    people = pd.DataFrame({"sex": list("fmfm") * 5, "code": ["A1", "7", "3", None] * 5, "job": list("xyyx") * 5})
+    file = tmp_path / f"people.{ending}"
+    people.to_csv(file, index=False) if ending == "csv" else people.to_parquet(file)
+    found = cr.assess_together(file, [{"qid": "sex", "where": {"code": {"from": 1}}}], "job", epsilon=1.0)
+    assert found.records == 10
+
+
+WRONG = {
+    "unknown key": (HEAD + 'colour = "red"\n' + TABLES, "unknown key in set.toml; got 'colour'"),
+    "unknown key of a table": (HEAD + TABLES + "weight = 3\n", "unknown key in table 2 of the set; got 'weight'"),
+    "no tables": (HEAD, "set.toml has no 'table'"),
+    "no source": ('sensitive = "job"\n' + TABLES, "set.toml has no 'source'"),
+    "no sensitive": ('source = "people.csv"\n' + TABLES, "set.toml has no 'sensitive'"),
+    "one table that is no list": (HEAD + '[table]\nqid = ["sex"]\n', "write [[table]]"),
+    "a table that is a number": (HEAD + "table = [1]\n", "write [[table]]"),
+    "no columns": (HEAD + "[[table]]\nepsilon = 1\n", "table 1 of the set names no quasi-identifiers"),
+    "columns that are numbers": (
+        HEAD + "[[table]]\nqid = [1, 2]\n",
+        "qid of table 1 of the set must hold one column name",
+    ),
+    "no epsilon": (
+        'source = "people.csv"\nsensitive = "job"\n[[table]]\nqid = ["sex"]\n',
+        "no epsilon was given for table 1",
+    ),
+    "epsilon that is a text": (HEAD + '[[table]]\nqid = ["sex"]\nepsilon = "1"\n', "epsilon must be"),
+    "epsilon below 0": (HEAD + '[[table]]\nqid = ["sex"]\nepsilon = -1\n', "epsilon must be a finite number above 0"),
+    "a huge epsilon": (HEAD + f'[[table]]\nqid = ["sex"]\nepsilon = 1{"0" * 400}\n', "the mechanism of table 1"),
+    "unknown mechanism": (HEAD + '[[table]]\nqid = ["sex"]\nmechanism = "magic"\n', "unknown mechanism"),
+    "a delta too much": (HEAD + '[[table]]\nqid = ["sex"]\ndelta = 0.1\n', "takes no delta"),
+    "bins of no column": (HEAD + 'bin = ["height=5"]\n' + TABLES, "bins are given for column 'height', which no table"),
+    "bins of another table": (HEAD + TABLES + 'bin = ["age=5"]\n', "which table 2 of the set does not have"),
+    "bins that are no numbers": (HEAD + 'bin = ["age=x"]\n' + TABLES, "'bin' in set.toml must be a number"),
+    "bins without a column": (HEAD + 'bin = ["5"]\n' + TABLES, "'bin' in set.toml cannot be read"),
+    "bins that are a number": (HEAD + "bin = 5\n" + TABLES, "'bin' in set.toml must map column names"),
+    "bins twice": (HEAD + 'bin = ["age=5", "age=6"]\n' + TABLES, "names column 'age' twice"),
+    "bins that fall": (HEAD + 'bin = ["age=60/30"]\n' + TABLES, "bin edges must increase"),
+    "levels that are a number": (HEAD + "levels = {job = 5}\n" + TABLES, "must be a list"),
+    "levels without a column": (HEAD + 'levels = ["x|y"]\n' + TABLES, "'levels' in set.toml cannot be read"),
+    "a query": (HEAD + '[[table]]\nqid = ["sex"]\nwhere = "1=1; DROP TABLE x"\n', "never a query"),
+    "nobody": (HEAD + '[[table]]\nqid = ["sex"]\nwhere = {age = 999}\n', "no record is in the part of the people"),
+    "the same table twice": (
+        HEAD + '[[table]]\nqid = ["sex", "age"]\n[[table]]\nqid = ["age", "sex"]\nepsilon = 2.0\n',
+        "the same table, released twice: an attacker averages the noise away; leave one out, and ask what repeating it "
+        "reveals: cellrisk average",
+    ),
+    "the same people in other words": (
+        HEAD + '[[table]]\nqid = ["town"]\n[[table]]\nqid = ["town"]\nwhere = {age = {from = 0}}\n',
+        "cellrisk average",
+    ),
+    "other neighbours": (
+        HEAD + '[[table]]\nqid = ["sex"]\n[[table]]\nqid = ["town"]\nneighbours = "replace"\n',
+        "different neighbours, so their guarantees cannot be added up; got add-remove and replace",
+    ),
+    "another attribute": (HEAD + TABLES + 'sensitive = "age"\n', "has a sensitive attribute of its own"),
+    "the sensitive attribute as a column": (HEAD + '[[table]]\nqid = ["job"]\n', "cannot be both"),
+    "shared noise": (HEAD + 'noise = "shared"\n' + TABLES, "the noise of set.toml is not independent"),
+    "another belief": (HEAD + 'belief = "negbin"\n' + TABLES, "is fitted to it; leave it out, and ask for --certainty"),
+    "too many tables": (HEAD + '[[table]]\nqid = ["sex"]\n' * 21, "got 21 tables; allowed: 1 to 20"),
+    "no TOML": ("source = ", "the set file is not valid TOML"),
+    "deep TOML": ("a = " + "[" * 100_000, "the set file is not valid TOML"),
+    "a key twice": (HEAD + HEAD + TABLES, "the set file is not valid TOML"),
+    "a huge file": ("# " + "x" * 2_000_000, "the set file is no plain file of a reasonable size"),
+    "a source that is not there": (HEAD.replace("people", "nobody") + TABLES, "nobody.csv"),
+    "an empty source": (HEAD.replace("people.csv", "") + TABLES, "'source' in set.toml is empty"),
+    "a source that is a list": (HEAD.replace('"people.csv"', '["people.csv"]') + TABLES, "'source' in set.toml must"),
+    "a name that is a number": (
+        HEAD + '[[table]]\nname = 5\nqid = ["sex"]\n',
+        "the name of table 1 of the set must be",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_what_is_refused(folder: Path, capsys: pytest.CaptureFixture[str], case: str) -> None:
+    text, reason = WRONG[case]
+    assert run(folder, text, "--json") == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert reason in told.err
+    assert len(told.err.splitlines()) == 1
+
+
+def test_a_set_file_that_is_not_there(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["together", "nothing.toml"]) == 2
+    assert "the set file does not exist" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("tables", "said"),
+    [
+        ([], "at least one table"),
+        ("sex", "tables must be a list; got a str"),
+        ({"qid": "sex"}, "tables must be a list; got a dict"),
+        ([3], "table 1 of the set must be a mapping"),
+    ],
+)
+def test_tables_that_are_no_list_of_tables(tables: Any, said: str) -> None:
+    with pytest.raises(CellriskError, match=said):
+        cr.assess_together(pd.DataFrame({"sex": ["f", "m"], "job": ["x", "y"]}), tables, "job", epsilon=1.0)
+
+
+def enumerate_ceiling(ratios: list[list[tuple[float, float]]]) -> float:
+    """Two even labels, by hand: half the sum over what both counts show of the likelier label's probability.
+
+    ``ratios``: for each table, the probability of each kind of released count without the person, and with him.
+    """
+    total = 0.0
+    for kinds in product(*(product(range(len(each)), repeat=2) for each in ratios)):
+        first = math.prod(each[one][1] * each[two][0] for each, (one, two) in zip(ratios, kinds, strict=True))
+        second = math.prod(each[one][0] * each[two][1] for each, (one, two) in zip(ratios, kinds, strict=True))
+        total += 0.5 * max(first, second)
+    return total
+
+
+def geometric_kinds(epsilon: float) -> list[tuple[float, float]]:
+    """A count is 1 or more, or 0 and less: all that matters of it."""
+    a = math.exp(-epsilon)
+    high = 1 / (1 + a)
+    return [(high, 1 - high), (1 - high, high)]
+
+
+def laplace_kinds(epsilon: float, reach: int = 12) -> list[tuple[float, float]]:
+    """Every rounded value, as far as it matters."""
+
+    def below(x: float) -> float:
+        return 0.5 * math.exp(x * epsilon) if x < 0 else 1 - 0.5 * math.exp(-x * epsilon)
+
+    inner = [(below(y + 0.5) - below(y - 0.5), below(y - 0.5) - below(y - 1.5)) for y in range(-reach, reach + 1)]
+    lowest, highest = -reach - 0.5, reach + 0.5
+    return [(below(lowest), below(lowest - 1)), *inner, (1 - below(highest), 1 - below(highest - 1))]
+
+
+def test_ceilings_by_hand() -> None:
+    one, two = mechanism("geometric", epsilon=0.7), mechanism("laplace", epsilon=1.3)
+    found = find_ceiling([one, one, two], [(0, 1, 2)], 2)
+    kinds = [geometric_kinds(0.7), geometric_kinds(0.7), laplace_kinds(1.3, reach=3)]
+    assert found.even_two == near(enumerate_ceiling(kinds))
+    advantage = sum(
+        max(math.prod(pair[1] for pair in pairs) - math.prod(pair[0] for pair in pairs), 0.0)
+        for pairs in product(*kinds)
+    )
+    assert found.advantage == near(advantage)
+    assert found.odds == near(math.exp(2 * (0.7 + 0.7 + 1.3)))
+
+
+@pytest.mark.parametrize(
+    ("name", "even", "advantage"), [("geometric", 0.875507, 0.643833), ("laplace", 0.844644, 0.559746)]
+)
+def test_ceilings_of_three_tables(name: str, even: float, advantage: float) -> None:
+    found = find_ceiling([mechanism(name, epsilon=1.0)] * 3, [(0, 1, 2)], 2)
+    assert (found.even_two, found.advantage) == pytest.approx((even, advantage), abs=5e-7)
+
+
+def test_the_ceiling_of_gaussian_tables_is_that_of_one() -> None:
+    made = mechanism("gaussian-analytic", epsilon=1.0, delta=1e-5)
+    found = find_ceiling([made] * 3, [(0, 1, 2)], 2)
+    assert found.even_two == near(float(ndtr(math.sqrt(3) / (math.sqrt(2) * made.scale))))
+    assert ndtr(math.sqrt(3) / math.sqrt(2)) == pytest.approx(0.889664, abs=5e-7)
+
+
+def test_many_tables_have_a_ceiling() -> None:
+    """Twenty different epsilons have too many sums to list: privacy loss distributions take their place."""
+    pytest.importorskip("dp_accounting")
+    some = [mechanism("laplace", epsilon=0.1 + 0.001 * place) for place in range(9)]
+    listed = find_ceiling(some[:8], [tuple(range(8))], 2)
+    more = find_ceiling(some, [tuple(range(9))], 2)
+    assert listed.even_two < more.even_two < listed.even_two + 0.05
+
+
+def test_people_who_exclude_each_other_cost_the_larger() -> None:
+    tables = read_tables(
+        [
+            {"qid": "age", "where": {"sex": "f"}, "epsilon": 0.5},
+            {"qid": "age", "where": {"sex": "m"}, "epsilon": 2.0},
+            {"qid": "town", "epsilon": 1.0},
+        ],
+        "job",
+    )
+    together = find_together(tables)
+    assert together == ((0, 2), (1, 2))
+    mechanisms = [table.mechanism for table in tables]
+    assert find_cost(mechanisms, together).epsilon == near(3.0)
+    expected = enumerate_ceiling([geometric_kinds(2.0), geometric_kinds(1.0)])
+    assert find_ceiling(mechanisms, together, 2).even_two == near(expected)
+
+
+def test_three_parts_of_which_two_exclude_each_other() -> None:
+    parts = [{"age": {"below": 20}}, {"age": {"from": 20, "below": 40}}, {"age": {"from": 30}}, None]
+    tables = [{"qid": "sex", "epsilon": 1.0, **({"where": part} if part else {})} for part in parts]
+    assert find_together(read_tables(tables, "job")) == ((0, 3), (1, 2, 3))
+
+
+def test_structure_is_told(folder: Path) -> None:
+    def say(*tables: dict[str, Any]) -> str:
+        return " ".join(cr.assess_together(folder / "people.csv", tables, "job", epsilon=1.0).statements)
+
+    assert "Table 2 is a margin of table 1" in say({"qid": ["sex", "town"]}, {"qid": "town"})
+    young, old = {"age": {"below": 50}}, {"age": {"from": 30}}
+    assert "overlap" in say({"qid": "sex", "where": young}, {"qid": "town", "where": old})
+    assert "nested" in say({"qid": "sex", "where": young}, {"qid": "town"})
+    apart = say({"qid": "sex", "where": young}, {"qid": "town", "where": {"age": {"from": 50}}})
+    assert "nested" not in apart
+    assert "overlap" not in apart
+    partly = {"qid": ["town", "age"], "where": young}
+    assert "share columns" in say({"qid": ["sex", "town"]}, partly)
+    assert "share columns" not in say({"qid": ["sex", "town"]}, {"qid": ["town", "age"]})
+
+
+def test_a_policy_that_is_broken_is_not_said_to_be_obeyed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "cellrisk.toml").write_text("[policy]\nmax-risk = 0.3\n", encoding="utf-8")
+    assert run(folder, HEAD + TABLES, "--json") == 3
+    told = capsys.readouterr()
+    assert "policy" not in json.loads(told.out)
+    assert "by cellrisk.toml (sha256" in told.err
+    (folder / "cellrisk.toml").write_text("[policy]\nmax-risk = 0.9\n", encoding="utf-8")
+    assert run(folder, HEAD + TABLES, "--json") == 0
+    assert "policy" in json.loads(capsys.readouterr().out)
+
+
+def test_bins_as_texts_in_python(folder: Path) -> None:
+    asked = {"source": folder / "people.csv", "sensitive": "job", "epsilon": 1.0}
+    one = cr.assess_together(tables=[{"qid": ["age", "sex"], "bin": ["age=10"]}], **asked)
+    two = cr.assess_together(tables=[{"qid": ["age", "sex"]}], bins={"age": 10}, **asked)
+    three = cr.assess_together(tables=[{"qid": ["age", "sex"]}], bins=["age=10"], **asked)
+    assert same(one.to_dict(), two.to_dict())
+    assert same(one.to_dict(), three.to_dict())

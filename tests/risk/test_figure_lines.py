@@ -1,0 +1,237 @@
+"""The figures to decide by along epsilon: every point is what `assess` gives, the ends are the limits."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import cellrisk as cr
+from cellrisk.cli import main
+from cellrisk.errors import CellriskError
+from cellrisk.risk.figure_lines import FIGURES, FigureLines
+from cellrisk.show.wording import curve
+from tests.near import near, same
+
+CERTAINTIES = [0.8, 0.95]
+
+
+@pytest.fixture(scope="module")
+def small() -> cr.FrequencyTable:
+    frame = pd.DataFrame({"q": list("aaaaabbbccdeff"), "y": list("ssstusstsuusst"), "z": list("01010101010110")})
+    return cr.tabulate(frame, "q", ["y", "z"])
+
+
+def check_point(lines: FigureLines, place: int, figures: Any) -> None:
+    """The figures at one epsilon are those of an assessment there."""
+    caused, ceiling = lines.caused, lines.ceiling
+    assert caused is not None
+    assert ceiling is not None
+    point = caused.points[place]
+    assert point.people == near(figures.caused.people)
+    assert point.exposed == near(figures.caused.exposed)
+    assert point.deviation == near(figures.caused.deviation)
+    assert (point.bound, point.cap) == (near(figures.caused.bound), near(figures.caused.cap))
+    for line, row in zip(lines.certainty, figures.certainty, strict=True):
+        found = line.points[place]
+        ends = (row.right_low, row.right_high, row.named_low, row.named_high)
+        assert (found.right_low, found.right_high, found.named_low, found.named_high) == near(ends)
+        assert (found.certainty, found.belief) == (row.certainty, row.belief)
+    assert ceiling.even_two[place] == near(figures.ceiling.even_two)
+    assert ceiling.even[place] == near(figures.ceiling.even)
+    assert ceiling.advantage[place] == near(figures.ceiling.advantage)
+    odds = figures.ceiling.odds
+    assert ceiling.odds[place] == (None if odds is None else near(odds))
+
+
+@pytest.mark.parametrize(
+    ("name", "other"),
+    [
+        ("laplace", {}),
+        ("geometric", {"threshold": 1.5}),
+        ("geometric", {"neighbours": "replace"}),
+        ("gaussian-analytic", {"delta": 0.01}),
+        ("discrete-gaussian", {"delta": 0.01}),
+    ],
+)
+@pytest.mark.parametrize("belief", ["negbin", "table"])
+def test_every_point_is_an_assessment(small: cr.FrequencyTable, name: str, other: dict[str, Any], belief: str) -> None:
+    epsilons = [0.3, 1.0, 4.0]
+    asked: dict[str, Any] = {"certainty": CERTAINTIES, "belief": belief}
+    found = cr.curve(small, name, epsilon=epsilons, measures=FIGURES, **asked, **other)
+    assert [lines.sensitive for lines in found.figures] == ["y", "z"]
+    for place, epsilon in enumerate(epsilons):
+        there = cr.assess(small, cr.mechanism(name, epsilon=epsilon, **other), measures="local", **asked)
+        for lines, figures in zip(found.figures, there.figures, strict=True):
+            check_point(lines, place, figures)
+
+
+@pytest.mark.parametrize("attack", ["plurality", "proportional"])
+def test_attacks_that_guess(small: cr.FrequencyTable, attack: str) -> None:
+    (lines, _) = cr.curve(small, epsilon=[0.5, 2.0], measures="caused", attack=attack).figures
+    assert lines.caused is not None
+    for epsilon, point in zip(lines.epsilon, lines.caused.points, strict=True):
+        there = cr.assess(small, epsilon=float(epsilon), attack=attack, measures="local").figures[0].caused
+        assert (point.people, point.exposed) == (near(there.people), near(there.exposed))
+        assert point.deviation is None
+    much, none = (
+        cr.curve(small, epsilon=epsilon, measures="caused", attack=attack).figures[0].caused
+        for epsilon in (1e-9, 500.0)
+    )
+    assert much is not None
+    assert none is not None
+    assert much.share[0] == pytest.approx(lines.caused.limits.chance, abs=1e-6)
+    assert none.share[0] == pytest.approx(lines.caused.limits.raw, abs=1e-9)
+
+
+@pytest.mark.parametrize("threshold", [0.5, 2.5])
+@pytest.mark.parametrize(("name", "other"), [("laplace", {}), ("gaussian-analytic", {"delta": 0.05})])
+def test_the_limits_are_where_the_lines_go(
+    small: cr.FrequencyTable, name: str, other: dict[str, Any], threshold: float
+) -> None:
+    asked: dict[str, Any] = {"measures": FIGURES, "certainty": CERTAINTIES, "threshold": threshold, **other}
+    figures = cr.curve(small, name, epsilon=[1e-9, 1e3], **asked).figures
+    assert figures
+    for lines in figures:
+        assert lines.caused is not None
+        assert lines.ceiling is not None
+        for share, limits in (
+            (lines.caused.share, lines.caused.limits),
+            (lines.caused.exposed_share, lines.caused.exposed_limits),
+            (lines.ceiling.even_two, lines.ceiling.limits),
+        ):
+            assert share == pytest.approx([limits.chance, limits.raw], abs=1e-6)
+        assert [line.certainty for line in lines.certainty] == list(CERTAINTIES)
+        for line in lines.certainty:
+            assert line.points[0].named_low - 1e-6 <= line.chance.named <= line.points[0].named_high + 1e-6
+            assert line.points[1].right == pytest.approx(line.raw.right, abs=1e-6)
+
+
+@pytest.fixture(scope="module")
+def found(adult: cr.FrequencyTable) -> FigureLines:
+    epsilons = [0.1, 1.0, 3.0, 10.0, 100.0]
+    (lines,) = cr.curve(adult, "laplace", epsilon=epsilons, measures=FIGURES, certainty=CERTAINTIES).figures
+    return lines
+
+
+class TestAdult:
+    """decision.md's figures, to the digits printed there."""
+
+    def test_caused(self, found: FigureLines) -> None:
+        assert found.caused is not None
+        assert found.caused.people == pytest.approx([226.758, 997.481, 1964.77, 2622.12, 2644], rel=6e-6, abs=0)
+        assert found.caused.points[1].deviation == pytest.approx(32.4588, rel=6e-6, abs=0)
+        assert found.caused.limits.chance == 0
+        assert found.caused.limits.raw * found.records == near(2644)
+        assert found.caused.exposed_limits.chance == near(0.25)
+
+    def test_certainty(self, found: FigureLines) -> None:
+        lower, upper = found.certainty
+        assert lower.right[:4] == pytest.approx([12097.3, 15910.2, 16787.9, 16994.7], rel=6e-6, abs=0)
+        assert upper.right[:4] == pytest.approx([3384.23, 11136.4, 12505.9, 12862.8], rel=6e-6, abs=0)
+        assert (upper.chance.named, upper.raw.right, upper.raw.named) == (near(0), near(12894), near(12950))
+
+    def test_ceiling(self, found: FigureLines) -> None:
+        assert found.ceiling is not None
+        assert found.ceiling.even_two[:3] == pytest.approx([0.524960, 0.724090, 0.937766], abs=6e-7)
+
+    def test_words(self, found: FigureLines) -> None:
+        sentence = curve.sentence(found)
+        assert "227 (0.8%) at epsilon 0.1, 997 (3.6%) at epsilon 1 and 2,622 (9.5%) at epsilon 10" in sentence
+        assert "11,136 at epsilon 1" in sentence
+        assert "72.5% at epsilon 1" in sentence
+
+    def test_not_monotone(self, adult: cr.FrequencyTable) -> None:
+        (lines,) = cr.curve(
+            adult, "laplace", epsilon=np.linspace(0.5, 20, 40), threshold=1.5, measures="caused"
+        ).figures
+        assert lines.caused is not None
+        assert lines.caused.people.max() == pytest.approx(1483, abs=0.6)
+        assert lines.caused.limits.raw * lines.records == near(1388)
+
+
+def test_outputs_agree(small: cr.FrequencyTable, tmp_path: Path) -> None:
+    found = cr.curve(small, epsilon=[0.1, 1.0], measures=["local", *FIGURES], forms="tight", certainty=CERTAINTIES)
+    frame = found.to_frame()
+    written = pd.read_csv(found.to_csv(tmp_path / "curve.csv"))
+    assert written.risk.tolist() == near(frame.risk.tolist())
+    document = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert [row["risk"] for row in document["risks"]] == near(frame.risk.tolist())
+    kinds = frame.groupby("measure").size()
+    # Two epsilons and two attributes: local by two weights, certainty at two certainties.
+    assert kinds.to_dict() == {"caused": 4, "certainty": 8, "ceiling": 4, "local": 8}
+    for entry in document["decision"]:
+        rows = [
+            row
+            for row in document["risks"]
+            if (row["epsilon"], row["delta"], row["sensitive"])
+            == (entry["epsilon"], entry["delta"], entry["sensitive"])
+        ]
+        (caused,) = (row for row in rows if row["measure"] == "caused")
+        assert caused["risk"] == near(entry["caused"]["share"])
+        assert caused["risk"] == near(caused["people"] / 14)
+        sure = [row for row in rows if row["measure"] == "certainty"]
+        for row, point in zip(sure, entry["certainty"], strict=True):
+            assert same({key: row[key] for key in point}, point)
+        (ceiling,) = (row for row in rows if row["measure"] == "ceiling")
+        assert ceiling["risk"] == near(entry["ceiling"]["even_two"])
+        assert entry["ceiling"]["labels"] == (3 if entry["sensitive"] == "y" else 2)
+    assert "not protected" in str(found)
+    assert "decision" not in cr.curve(small, epsilon=1.0, measures="local").to_dict()
+
+
+def test_progress(small: cr.FrequencyTable) -> None:
+    seen: list[float] = []
+    cr.curve(small, epsilon=[0.5, 1.0], measures=["local", *FIGURES], progress=seen.append)
+    assert seen == sorted(seen)
+    assert seen[-1] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    {
+        "half": ({"certainty": 0.5}, "above 0.5"),
+        "one": ({"certainty": [0.9, 1.0]}, "below 1"),
+        "unknown belief": ({"belief": "none"}, "unknown belief"),
+        "shapes of another table": ({"belief": "0.4,0.1,0.1,0.2/0.9"}, "one shape for each label"),
+        "impossible belief": ({"belief": {"y": "0.4,0,0.2/0.9"}}, "impossible"),
+        "another form": ({"forms": "exact"}, "one form"),
+        "another weighting": ({"weights": "uniform"}, "one weighting"),
+        "unknown": ({"measures": "risky"}, "unknown measure"),
+        "past memory": ({"epsilon": np.geomspace(0.01, 10, 200_000)}, "too many numbers"),
+        "past memory of the paper's": ({"epsilon": np.geomspace(0.01, 10, 50_000), "measures": None}, "too many"),
+    }.values(),
+)
+def test_refusals(small: cr.FrequencyTable, arguments: dict[str, Any], says: str) -> None:
+    with pytest.raises(CellriskError, match=says):
+        cr.curve(small, **{"measures": FIGURES, "epsilon": [1.0], **arguments})
+
+
+def test_one_label_is_refused() -> None:
+    frame = pd.DataFrame({"q": [1, 1, 2], "y": ["a"] * 3})
+    with pytest.raises(CellriskError, match="level"):
+        cr.curve(cr.tabulate(frame, "q", "y"), epsilon=1.0, measures="ceiling")
+
+
+def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(tmp_path)
+    pd.DataFrame({"q": list("aaabbbccd"), "y": list("sstsssttt")}).to_csv("people.csv", index=False)
+    basic = ["curve", "people.csv", "--qid", "q", "--sensitive", "y", "--epsilon", "0.5,1"]
+    many = ["--measure", "caused,certainty", "--measure", "ceiling", "--measure", "local", "--certainty", "0.8,0.9"]
+    assert main([*basic, *many, "--json", "--csv", "curve.csv", "--plot", "curve.png"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert {(row["epsilon"], row["delta"]) for row in document["risks"]} == {(0.5, 0.0), (1.0, 0.0)}
+    assert {row["measure"] for row in document["risks"]} == {*FIGURES, "local"}
+    assert len(pd.read_csv("curve.csv")) == len(document["risks"])
+    assert Path("curve.png").stat().st_size > 10_000
+    assert main([*basic, "--measure", "caused"]) == 0
+    assert "given away only because of their own record" in " ".join(capsys.readouterr().out.split())
+    for bad in (["--certainty", "0.5"], ["--certainty", "1"], ["--belief", "0.4/0.9"], ["--belief", "1,0/0.5"]):
+        assert main([*basic, "--measure", "certainty", *bad]) == 2, bad
+        assert capsys.readouterr().err.count("\n") == 1
+    assert main([*basic[:-1], "0.01:10:100000"]) == 2
+    assert "too many numbers" in capsys.readouterr().err

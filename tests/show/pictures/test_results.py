@@ -1,0 +1,197 @@
+"""Pictures of sizes, usefulness, choices and explanations: they hold the numbers of the result."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import cellrisk as cr
+from cellrisk.counts.profiles import SIZE_CLASSES, name_sizes
+from cellrisk.show.pictures import draw_choice, draw_explanation, draw_sizes, draw_utility, to_svg
+from cellrisk.system.formatting import show_down
+from tests.near import near
+from tests.show.pictures.drawing import drawn_lines, levels_of, words_of
+
+# Sizes
+
+
+@pytest.mark.parametrize("name", ["two", "three", "several"])
+def test_sizes_count_every_cell_once(name: str, request: pytest.FixtureRequest) -> None:
+    table: cr.FrequencyTable = request.getfixturevalue(name)
+    figure = draw_sizes(table)
+    for axes, attribute in zip(figure.axes, table.attributes, strict=True):
+        alike, mixed = ([bar.get_height() for bar in container] for container in axes.containers)
+        assert sum(alike) == attribute.profiles.n_homogeneous
+        assert sum(mixed) == attribute.profiles.n_heterogeneous
+        assert alike[0] + mixed[0] == attribute.profiles.n_unique
+    assert f"{table.attributes[0].profiles.n_unique:,} of {table.n_cells:,} cells hold one person" in words_of(figure)
+
+
+def test_sizes_of_adult(adult: cr.FrequencyTable) -> None:
+    (axes,) = draw_sizes(adult).axes
+    assert sum(bar.get_height() for container in axes.containers for bar in container) == 5009
+
+
+def test_the_picture_of_sizes_has_the_classes_of_the_text(adult: cr.FrequencyTable) -> None:
+    (axes,) = draw_sizes(adult).axes
+    alike, mixed = ([bar.get_height() for bar in container] for container in axes.containers)
+    sizes, cells = adult.attributes[0].profiles.sizes
+    for (low, high), one, other in zip(SIZE_CLASSES, alike, mixed, strict=False):
+        assert one + other == cells[(sizes >= low) & (sizes <= (high or np.inf))].sum()
+    names = [label.get_text().replace("\u2013\n", "-").replace("\nor more", "+") for label in axes.get_xticklabels()]
+    assert names == [name_sizes(*each).replace("1000", "1,000") for each in SIZE_CLASSES[: len(names)]]
+
+
+def test_sizes_are_put_together_without_gaps() -> None:
+    assert SIZE_CLASSES[0][0] == 1
+    assert all(following[0] == before[1] + 1 for before, following in itertools.pairwise(SIZE_CLASSES))  # type: ignore[operator]
+
+
+# Usefulness
+
+
+@pytest.mark.parametrize("cells", ["domain", "observed"])
+def test_utility_has_a_panel_for_each_way(three: cr.FrequencyTable, cells: str) -> None:
+    mechanisms = [cr.Laplace(epsilon=epsilon) for epsilon in (5.0, 0.5, 1.0)]
+    utility = cr.utility(three, mechanisms, releases=5, cells=cells)
+    figure = draw_utility(utility)
+    assert [axes.get_title(loc="left").split()[0] for axes in figure.axes] == ["1-way", "2-way", "3-way"]
+    assert [tick.get_text() for tick in figure.axes[0].get_xticklabels()] == ["0.5", "1", "5"]
+    assert figure.axes[0].get_ylim()[0] == 0
+    words = words_of(figure)
+    assert "5 simulated releases" in words
+    assert ("every cell of the domain" if cells == "domain" else "observed cells alone") in words
+    for axes, way in zip(figure.axes, utility.ways, strict=True):
+        means = [line.get_ydata()[0] for line in axes.lines if line.get_marker() == "D"]
+        assert sorted(means) == near(sorted(utility.mean_tvd(way)))
+        for place in range(3):
+            low, high = np.quantile(utility.values(place, way), (0.05, 0.95))
+            caps = [line.get_ydata()[0] for line in axes.lines if len(set(line.get_ydata())) == 1]
+            assert any(cap == near(low) for cap in caps)
+            assert any(cap == near(high) for cap in caps)
+
+
+@pytest.mark.parametrize("many", [1, 4])
+def test_utility_of_several_mechanisms(two: cr.FrequencyTable, many: int) -> None:
+    mechanisms: list[cr.Mechanism] = [cr.Laplace(epsilon=float(epsilon)) for epsilon in range(1, many + 1)]
+    mechanisms += [cr.AnalyticGaussian(epsilon=float(epsilon), delta=1e-4) for epsilon in range(1, many + 1)]
+    figure = draw_utility(cr.utility(two, mechanisms, releases=2, ways=(1, 2)))
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["laplace", "gaussian-analytic, delta 0.0001"]
+    apart = draw_utility(cr.utility(two, [cr.Laplace(epsilon=1.0), cr.Geometric(epsilon=2.0)], releases=2, ways=2))
+    assert "of records misplaced" in words_of(apart)
+
+
+# Choices
+
+
+@pytest.mark.parametrize("limit", [{"max_risk": 0.3}, {"margin": 0.1}, {"max_people": 100.0}])
+def test_choice_marks_what_it_recommends(two: cr.FrequencyTable, limit: dict[str, float]) -> None:
+    choice = cr.choose(two, **limit)
+    figure = draw_choice(choice)
+    (axes,) = figure.axes
+    assert axes.get_xscale() == "log"
+    marks = {line.get_label(): (line.get_xdata()[0], line.get_ydata()[0]) for line in axes.lines}
+    for each in choice.alternatives:
+        assert marks[each.role] == (each.epsilon, each.risk)
+    assert any(np.array_equal(y, choice.scan[1]) for _, y in drawn_lines(figure))
+    levels = levels_of(figure)
+    assert choice.limits.raw in levels
+    assert choice.limits.chance in levels
+    if "max_risk" in limit:
+        assert 0.3 in levels
+    assert len(levels) == 3
+    assert "Choosing epsilon from the data is itself a disclosure" in words_of(figure)
+
+
+def test_choice_shades_each_admissible_interval(two: cr.FrequencyTable) -> None:
+    choice = cr.choose(two, max_risk=0.3)
+    (axes,) = draw_choice(choice).axes
+    spans = [(patch.get_x(), patch.get_x() + patch.get_width()) for patch in axes.patches]
+    assert spans == [near(interval) for interval in choice.admissible]
+    inside = [line for line in axes.lines if line.get_label() == "admissible"]
+    assert [(line.get_xdata()[0], line.get_xdata()[-1]) for line in inside] == [
+        near(interval) for interval in choice.admissible
+    ]
+
+
+def test_choice_where_nothing_will_do(two: cr.FrequencyTable) -> None:
+    choice = cr.choose(two, max_risk=0.01)
+    figure = draw_choice(choice)
+    assert choice.epsilon is None
+    assert "is admissible" in words_of(figure)
+    (mark,) = (line for line in figure.axes[0].lines if line.get_label() == "nearest")
+    assert (mark.get_xdata()[0], mark.get_ydata()[0]) == (
+        choice.options[0].lowest_epsilon,
+        choice.options[0].lowest_risk,
+    )
+
+
+def test_choice_among_mechanisms_shows_each(several: cr.FrequencyTable) -> None:
+    choice = cr.choose(several, ["laplace", "gaussian", "gaussian-analytic"], delta=1e-4, max_risk=0.35)
+    strips = draw_choice(choice).axes[1]
+    assert [tick.get_text() for tick in strips.get_yticklabels()] == [
+        each.mechanism.describe() for each in choice.options
+    ]
+
+
+@pytest.mark.parametrize(("max_tvd", "found"), [(0.5, True), (0.0, False)])
+def test_map_of_risk_and_usefulness(three: cr.FrequencyTable, max_tvd: float, found: bool) -> None:
+    choice = cr.choose(three, max_risk=0.25, max_tvd=max_tvd, releases=2, largest_epsilon=3.0, max_epsilon=3.0)
+    figure = draw_choice(choice)
+    (axes,) = figure.axes
+    trade_off = choice.trade_off
+    assert trade_off is not None
+    assert (choice.epsilon is not None) == found
+    lines = drawn_lines(figure)
+    assert any(set(trade_off.tvd) <= set(x) and set(trade_off.risk) <= set(y) for x, y in lines)
+    assert 0.25 in levels_of(figure)
+    marks = {line.get_label(): (line.get_xdata()[0], line.get_ydata()[0]) for line in axes.lines}
+    for each in choice.alternatives:
+        assert marks[each.role] == (each.tvd, each.risk)
+    assert not axes.collections  # a limit on epsilon is no level of the risk: no rectangle keeps every limit
+    without = cr.choose(three, max_risk=0.25, max_tvd=max_tvd, releases=2, largest_epsilon=3.0)
+    (box,) = (collection.get_paths()[0].get_extents() for collection in draw_choice(without).axes[0].collections)
+    assert (box.x0, box.y0) == (0, 0)
+    assert (box.x1, box.y1) == near((max_tvd, 0.25))
+
+
+def test_recommended_epsilon_is_never_rounded_up() -> None:
+    for epsilon in np.geomspace(1e-3, 1e2, 500):
+        assert float(show_down(float(epsilon))) <= epsilon * 1.0
+        assert float(show_down(float(epsilon))) == pytest.approx(epsilon, rel=1e-4, abs=0)
+
+
+# Explanations
+
+
+def test_explanation_sorts_what_would_help(three: cr.FrequencyTable) -> None:
+    explanation = cr.explain(three, cr.Laplace(epsilon=1.0))
+    figure = draw_explanation(explanation)
+    bars, dots = figure.axes
+    widths = [bar.get_width() for bar in bars.containers[0]]
+    assert widths == [explanation.baseline, *sorted(each.risk for each in explanation.without)]
+    (risks,) = (line.get_xdata() for line in dots.lines if line.get_marker() == "o")
+    assert list(risks) == sorted(each.risk for each in explanation.coarser)
+    assert bars.get_xlim()[0] == 0
+
+
+def test_explanation_shows_no_value_of_a_cell() -> None:
+    frame = pd.DataFrame(
+        {"town": ["Qxville", "Qxham", "Qxby", "Qxby"], "job": ["Zzcook", "Zzsmith", "Zzcook", "Zzsmith"]}
+    )
+    explanation = cr.explain(cr.tabulate(frame, ["town"], "job"), cr.Laplace(epsilon=1.0))
+    figure = draw_explanation(explanation)
+    ticks = [label.get_text() for axes in figure.axes for label in axes.get_yticklabels()]
+    shown = words_of(figure) + " ".join(ticks) + to_svg(figure)
+    assert "Qx" not in shown
+    assert "Zz" not in shown
+
+
+def test_explanation_without_coarser_values_has_one_panel() -> None:
+    frame = pd.DataFrame({"sex": list("fmfm"), "job": list("abab")})
+    figure = draw_explanation(cr.explain(cr.tabulate(frame, ["sex"], "job"), cr.Laplace(epsilon=1.0)))
+    assert len(figure.axes) == 1

@@ -1,0 +1,202 @@
+"""Private folders: gone after their block, and after a process that was killed outright."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from cellrisk.system import locks, scratch
+from cellrisk.system.scratch import private_folder
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no kill that leaves a folder behind")
+Trap = Callable[[Path, Path], None]
+HOLDER = """
+import sys
+from cellrisk.system.scratch import private_folder
+with private_folder() as folder:
+    (folder / "spilled").write_text("a record")
+    print(folder, flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture(autouse=True)
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return tmp_path
+
+
+def hold(temporary: Path) -> tuple[subprocess.Popen[str], Path]:
+    """Another process in the middle of its work."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLDER],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TMPDIR": str(temporary)},
+    )
+    assert process.stdout is not None
+    return process, Path(process.stdout.readline().strip())
+
+
+def end(process: subprocess.Popen[str], kill: bool) -> None:
+    if kill:
+        process.kill()
+    process.communicate(timeout=300)
+
+
+def test_a_folder_is_private_and_gone_after_its_block() -> None:
+    with private_folder("spark") as folder:
+        assert folder.name.startswith("cellrisk-spark-")
+        assert folder.stat().st_mode & 0o077 == 0
+    assert not folder.exists()
+    with pytest.raises(KeyError), private_folder() as folder:
+        raise KeyError
+    assert not folder.exists()
+
+
+def test_what_a_killed_process_left_is_removed_by_the_next(temporary: Path) -> None:
+    process, left = hold(temporary)
+    end(process, kill=True)
+    assert (left / "spilled").exists()
+    with private_folder():
+        assert not left.exists()
+    assert list(temporary.iterdir()) == []
+
+
+def test_what_a_living_process_holds_is_left_alone(temporary: Path) -> None:
+    process, held = hold(temporary)
+    with private_folder():
+        assert (held / "spilled").read_text() == "a record"
+    end(process, kill=False)
+    assert not held.exists()
+
+
+def test_folders_without_a_lock_are_left_alone(temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (temporary / "cellrisk-mine").mkdir()
+    (temporary / "cellrisk-mine" / "notes").write_text("kept")
+
+    def refuse(handle: int) -> bool:
+        raise OSError("no locks available")
+
+    monkeypatch.setattr(scratch, "try_lock", refuse)
+    with private_folder() as outer:
+        monkeypatch.setattr(scratch, "try_lock", locks.try_lock)
+        with private_folder():
+            assert outer.exists()
+            assert (temporary / "cellrisk-mine" / "notes").read_text() == "kept"
+
+
+def leave(folder: Path) -> Path:
+    """A folder as a killed process leaves it."""
+    folder.mkdir(mode=0o700)
+    (folder / scratch.LOCK).touch(mode=0o600)
+    (folder / "spilled").write_text("a record")
+    return folder
+
+
+def link_to_a_folder(trap: Path, precious: Path) -> None:
+    trap.symlink_to(precious)
+
+
+def link_in_a_circle(trap: Path, precious: Path) -> None:
+    trap.symlink_to(trap)
+
+
+def plain_file(trap: Path, precious: Path) -> None:
+    trap.write_text("kept")
+
+
+def folder_of_somebody_else(trap: Path, precious: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can give a folder away")
+    os.chown(leave(trap), 65534, 65534)
+
+
+def folder_that_others_may_enter(trap: Path, precious: Path) -> None:
+    leave(trap).chmod(0o777)
+
+
+def link_for_a_lock(trap: Path, precious: Path) -> None:
+    (leave(trap) / scratch.LOCK).unlink()
+    (trap / scratch.LOCK).symlink_to(precious / scratch.LOCK)
+
+
+def pipe_for_a_lock(trap: Path, precious: Path) -> None:
+    (leave(trap) / scratch.LOCK).unlink()
+    os.mkfifo(trap / scratch.LOCK)
+
+
+def folder_for_a_lock(trap: Path, precious: Path) -> None:
+    (leave(trap) / scratch.LOCK).unlink()
+    (trap / scratch.LOCK).mkdir()
+
+
+TRAPS = [
+    *(link_to_a_folder, link_in_a_circle, plain_file, folder_of_somebody_else, folder_that_others_may_enter),
+    *(link_for_a_lock, pipe_for_a_lock, folder_for_a_lock),
+]
+
+
+@pytest.mark.parametrize("lay", TRAPS, ids=lambda lay: lay.__name__)
+def test_traps_in_a_shared_folder_are_neither_entered_nor_removed(
+    temporary: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, lay: Trap
+) -> None:
+    precious = leave(tmp_path_factory.mktemp("elsewhere") / "precious")
+    lay(temporary / "cellrisk-trap", precious)
+    left = leave(temporary / "cellrisk-left")
+    looked_at: list[os.stat_result] = []
+
+    def look(handle: int) -> bool:
+        looked_at.append(os.fstat(handle))
+        return locks.try_lock(handle)
+
+    lock = (left / scratch.LOCK).stat()
+    monkeypatch.setattr(scratch, "try_lock", look)
+    scratch.remove_left_behind(temporary)
+    assert not left.exists()
+    assert os.path.lexists(temporary / "cellrisk-trap")
+    assert [(each.st_dev, each.st_ino) for each in looked_at] == [(lock.st_dev, lock.st_ino)]
+    assert {path.name for path in precious.iterdir()} == {scratch.LOCK, "spilled"}
+
+
+def test_links_in_what_was_left_are_removed_and_not_followed(
+    temporary: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    precious = leave(tmp_path_factory.mktemp("elsewhere") / "precious")
+    left = leave(temporary / "cellrisk-left")
+    (left / "deep" / "deeper").mkdir(parents=True)
+    for place in (left, left / "deep", left / "deep" / "deeper"):
+        (place / "folder").symlink_to(precious)
+        (place / "file").symlink_to(precious / "spilled")
+    scratch.remove_left_behind(temporary)
+    assert not left.exists()
+    assert (precious / "spilled").read_text() == "a record"
+
+
+def test_a_folder_that_is_exchanged_for_a_link_meanwhile_leads_nowhere(
+    temporary: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    precious = leave(tmp_path_factory.mktemp("elsewhere") / "precious")
+    left = leave(temporary / "cellrisk-left")
+
+    def exchange(handle: int) -> bool:
+        left.rename(temporary / "moved")
+        left.symlink_to(precious)
+        return locks.try_lock(handle)
+
+    monkeypatch.setattr(scratch, "try_lock", exchange)
+    scratch.remove_left_behind(temporary)
+    assert left.is_symlink()
+    assert (precious / "spilled").read_text() == "a record"
+
+
+def test_a_folder_that_is_not_there_is_no_failure(temporary: Path) -> None:
+    scratch.remove_left_behind(temporary / "nowhere")
+    assert not (temporary / "nowhere").exists()
