@@ -406,6 +406,27 @@ def test_a_signal_ends_spark_in_one_line(number: int, started: str, tmp_path: Pa
     assert not [line for line in programs if str(scratch).encode() in line]
 
 
+WHICH_HANDLERS = """
+import signal
+from cellrisk.counts.spark.session import own_session
+installed, install = [], signal.signal
+signal.signal = lambda number, handler: (installed.append(number), install(number, handler))[1]
+with own_session("local[1]") as session:
+    assert session.range(3).count() == 3
+print([number.name for number in installed])
+"""
+
+
+def test_spark_installs_no_handler_of_signals() -> None:
+    """Spark's own calls Java: a signal while the context starts became "Spark could not be started"."""
+    need_spark()
+    environment = {**os.environ, "PYTHONPATH": str(Path(cellrisk.__file__).parents[1])}
+    ran = subprocess.run(
+        [sys.executable, "-c", WHICH_HANDLERS], env=environment, capture_output=True, text=True, check=False
+    )
+    assert ran.stdout == "[]\n", ran.stderr
+
+
 def is_readable(path: Path) -> bool:
     try:
         return bool(path.read_bytes())

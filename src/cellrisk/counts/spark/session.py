@@ -185,7 +185,6 @@ def own_session(master: str) -> Iterator[Any]:
     from pyspark import SparkConf, SparkContext, java_gateway
     from pyspark.sql import SparkSession
 
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "start_new_session": True}
     started: list[Any] = []
 
@@ -201,15 +200,13 @@ def own_session(master: str) -> Iterator[Any]:
             try:
                 with patch.object(java_gateway, "Popen", start):
                     gateway = java_gateway.launch_gateway(conf, quiet)  # type: ignore[no-untyped-call]
-                session = SparkSession(SparkContext(conf=conf, gateway=gateway))
+                # Spark's own handler of SIGINT calls Java, fails while the context starts, and hides the interrupt.
+                with patch.object(importlib.import_module(SparkContext.__module__), "signal"):
+                    session = SparkSession(SparkContext(conf=conf, gateway=gateway))
             except Exception as error:  # Spark's own text is long and names hosts and paths
                 kind = type(error).__name__
                 local = master.startswith("local")
                 raise no_java(f"Spark could not be started ({kind})") if local else unreachable(master, kind) from None
-            finally:
-                if threading.current_thread() is threading.main_thread():
-                    for number, handler in handlers.items():  # Spark puts a handler of its own in place
-                        signal.signal(number, handler)
             yield session
             with suppress(Exception):
                 session.stop()
