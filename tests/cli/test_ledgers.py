@@ -214,6 +214,12 @@ def test_plan_says_what_would_be(ledger: str, people: pd.DataFrame, answered: Ca
     assert (bare["before"]["epsilon"], bare["after"]["epsilon"], bare["refused"]) == (1.0, 1.5, None)
 
 
+def test_plan_of_the_first_release(answered: Callable[..., Any], run: Run) -> None:
+    assert run("ledger", "create", LEDGER)[0] == 0
+    bare = answered("ledger", "plan", LEDGER, "--epsilon", "0.5")
+    assert (bare["before"]["releases"], bare["after"]["epsilon"], bare["refused"]) == (0, 0.5, None)
+
+
 @pytest.mark.parametrize(("named", "mechanism"), [(("--mechanism", "laplace"), "laplace"), ((), "geometric")])
 def test_plan_finds_the_largest_epsilon(
     ledger: str, people: pd.DataFrame, answered: Callable[..., Any], named: tuple[str, ...], mechanism: str
@@ -301,6 +307,9 @@ def test_settings_from_a_file(answered: Callable[..., Any]) -> None:
     [
         ("no cohort '2022'", ("add", LEDGER, "--attribute", "a", "--qid", "sex", "--epsilon", "1", "--cohort", "2022")),
         ("no cohort '2022'", ("list", LEDGER, "--cohort", "2022")),
+        ("ledger add --new-cohort declares it", ("plan", LEDGER, "--epsilon", "0.5", "--cohort", "2022")),
+        ("planned release is missing, so its risk cannot be assessed; give --mechanism geometric\n",
+         ("plan", LEDGER, "people.csv", "--attribute", "illness", "--epsilon", "0.5")),
         ("no column 'tax'", ("plan", LEDGER, "people.csv", "--attribute", "tax", "--mechanism", "laplace",
                              "--epsilon", "1")),
         ("has a delta, and the limit has none", ("add", LEDGER, "--qid", "sex", "--epsilon", "0.1", "--delta", "1e-6")),

@@ -155,7 +155,7 @@ def plan(
     if planned.attribute is not None and planned.loss.mechanism is None and assess_as is None:
         raise InvalidInput(
             "the mechanism of the planned release is missing, so its risk cannot be assessed",
-            fix=f"give {argument('mechanism', 'geometric')}, or {argument('assess_as', 'laplace')}",
+            fix=f"give {argument('mechanism', 'geometric')}",
             code="no-mechanism",
         )
     return Plan(
