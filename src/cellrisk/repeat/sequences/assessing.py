@@ -13,7 +13,7 @@ from cellrisk.counts.profiles import Profiles
 from cellrisk.counts.table import require_table
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import Mechanism
-from cellrisk.repeat.sequences.cell_risks import Advance, CellRisk, RisksSoFar, SharedCells
+from cellrisk.repeat.sequences.cell_risks import CellRisk, RisksSoFar, SharedCells
 from cellrisk.repeat.sequences.cumulative import Cumulative
 from cellrisk.repeat.sequences.sequence_result import Overall, Released, RiskSequence
 from cellrisk.repeat.sequences.step import Step, check_steps
@@ -28,13 +28,8 @@ if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
 
 
-@dataclass(frozen=True, eq=False)
-class SoFar:
-    """What some releases have revealed in every cell: its risks, and what was caused in it."""
-
-    risks: RisksSoFar
-    caused: RisksSoFar
-    """The share of the people in each cell who were revealed because of their own record, kept like the risks."""
+SoFar = tuple[RisksSoFar, RisksSoFar]
+"""What some releases have revealed in every cell: its risks, and the share of its people caused."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,66 +71,53 @@ class SequenceAssessor:
         """The tight local risk of every cell, which under the pivotal channel is what was caused in it."""
         return replace(self.cell_risk, measure="local", form="tight", pivotal=True)
 
-    def advance(self, before: SoFar | None, steps: Sequence[Step], caused: bool = False) -> Advance:
-        """What the last of these releases does to the risks of the cells, or to the shares that were caused in them."""
-        risk, held = self.cell_risk, None if before is None else before.risks
-        if caused:
-            risk, held = self.caused_risk, None if before is None else before.caused
-        return Advance.of(risk, held, self.grid(steps), steps[-1].attribute)
+    def advance(self, before: SoFar | None, steps: Sequence[Step]) -> SoFar:
+        """What was revealed before the last of these releases, in the cells as they are after it."""
+        grid = self.grid(steps)
+        risks, caused = before or (RisksSoFar(self.cell_risk, grid), RisksSoFar(self.caused_risk, grid))
+        return risks.before(grid, steps[-1].attribute), caused.before(grid, steps[-1].attribute)
 
-    def assess_last(
-        self, before: SoFar | None, steps: Sequence[Step]
-    ) -> tuple[SoFar, Mechanism | None, dict[str, Floats]]:
-        """The cells after the last of these releases; the mechanism that they were assessed in, None where nothing
-        was; and the risks of each attribute that was assessed, as they are now."""
-        risks, caused = self.advance(before, steps), self.advance(before, steps, caused=True)
-        if not risks.anew:
-            return SoFar(risks.before, caused.before), None, {}
-        mechanism = self.cumulative.mechanism(steps)
-        after, now = risks.apply(mechanism.channel)
-        after_caused, _ = caused.apply(mechanism.channel.pivotal)
-        return SoFar(after, after_caused), mechanism, now
-
-    def describe_last(self, before: SoFar | None, steps: Sequence[Step]) -> tuple[SoFar, Released]:
+    def describe_last(self, so_far: SoFar | None, steps: Sequence[Step]) -> tuple[SoFar, Released]:
         """The cells after the last of these releases, and its row."""
         step = steps[-1]
-        after, mechanism, now = self.assess_last(before, steps)
-        uniform, records, caused = None, None, None
+        risks, caused = self.advance(so_far, steps)
+        mechanism, now = None, dict[str, Floats]()
+        if risks.anew:
+            mechanism = self.cumulative.mechanism(steps)
+            risks, now = risks.after(mechanism.channel)
+            caused, _ = caused.after(mechanism.channel)
+        uniform, records, at_once = None, None, None
         if step.attribute is not None and mechanism is not None:
-            grid = after.risks.grid
-            own, sizes = grid.places[step.attribute], grid.cells[step.attribute].sizes
-            risk = now[step.attribute][own]
+            grid = risks.grid
+            risk, sizes = now[step.attribute][grid.places[step.attribute]], grid.cells[step.attribute].sizes
             uniform, records = float(np.mean(risk)), float(sizes @ risk / sizes.sum())
-            caused = self._count_caused(steps, mechanism)
+            at_once = self._count_caused(grid, step.attribute, mechanism)
         row = Released(
             number=len(steps),
             attribute=step.attribute,
             quasi_identifiers=step.quasi_identifiers or self.table.quasi_identifiers,
             loss=step.loss,
             cumulative=self.cumulative.compose(steps),
-            cells=after.risks.grid.n_cells,
+            cells=risks.grid.n_cells,
             assessed=tuple(now),
             mechanism=mechanism,
             uniform=uniform,
             records=records,
-            overall=Overall.of(after.risks),
-            caused_at_once=caused,
-            overall_caused=Overall.of(after.caused),
-            losses=tuple(each.loss for each in steps),
-            attributes=tuple(each.attribute for each in steps),
+            overall=Overall.of(risks),
+            caused_at_once=at_once,
+            overall_caused=Overall.of(caused),
+            steps=tuple(steps),
         )
-        return after, row
+        return (risks, caused), row
 
-    def _count_caused(self, steps: Sequence[Step], mechanism: Mechanism) -> Caused:
+    def _count_caused(self, grid: SharedCells, name: str, mechanism: Mechanism) -> Caused:
         """People revealed because of their own record, of the attribute released, at the cumulative loss."""
-        grid, name = self.grid(steps), str(steps[-1].attribute)
         key = (*grid.names, name)
         if key not in self._profiles:
             self._profiles[key] = grid.cells[name].profiles()
         profiles = self._profiles[key]
-        channel = mechanism.channel
-        exposed = profiles.n_records * float(Local().average(profiles, channel, ("tight",))["tight", "records"][0])
-        return count_caused(profiles, mechanism, exposed)
+        share = Local().average(profiles, mechanism.channel, ("tight",))["tight", "records"][0]
+        return count_caused(profiles, mechanism, profiles.n_records * float(share))
 
     def assess(self, steps: Sequence[Step]) -> tuple[SoFar | None, tuple[Released, ...]]:
         """The cells after all these releases, and a row for each."""

@@ -52,12 +52,7 @@ class Cumulative:
         return _compose(tuple(step.loss for step in steps), self.method, self.delta)
 
     def mechanism(self, steps: Sequence[Step]) -> Mechanism:
-        """The mechanism that the last of these releases is assessed in."""
-        setting, epsilon = self.assess(steps)
-        return setting.with_epsilon(epsilon)
-
-    def assess(self, steps: Sequence[Step]) -> tuple[Mechanism, float]:
-        """The mechanism without its epsilon, and the epsilon; refused if there is no such mechanism.
+        """The mechanism that the last of these releases is assessed in; refused if there is none.
 
         It has the cumulative loss. The classical gaussian and the discrete one are made with more noise than their
         epsilon needs, so a tighter composition would give them more noise than was added: they are assessed at the
@@ -97,7 +92,7 @@ class Cumulative:
             )
         threshold = USUAL_THRESHOLD if known is None else known.threshold
         epsilon = max(epsilon, SMALLEST_EPSILON)
-        return MECHANISMS[kind](epsilon, delta=delta, neighbours=step.loss.neighbours, threshold=threshold), epsilon
+        return MECHANISMS[kind](epsilon, delta=delta, neighbours=step.loss.neighbours, threshold=threshold)
 
     def _reckon(self, steps: Sequence[Step], kind: str, loss: str) -> tuple[float, float]:
         """The epsilon and delta of the composition that a kind of noise is assessed at."""
@@ -133,16 +128,15 @@ def _refuse(loss: str, kind: str, why: str) -> InvalidInput:
     return InvalidInput(f"{loss} cannot be assessed by {kind}: {why}", fix=f"assess it by another: {INSTEAD}")
 
 
-def find_ceiling(
-    losses: Sequence[Loss], attributes: Sequence[str | None], labels: int = 2
-) -> tuple[Ceiling | None, str]:
+def find_ceiling(steps: Sequence[Step], labels: int = 2) -> tuple[Ceiling | None, str]:
     """The ceiling of all these releases; or None, and why it is not known.
 
     Exact if all are of one attribute and their noise is known. A release of another attribute, or of the counts of
     cells alone, may show nothing of a person's value, and is counted as if it did: then it is an upper bound.
     """
-    found, why_not = find_ceiling_of_losses(tuple(losses), labels)
-    alike = None not in attributes and len(set(attributes)) == 1
+    found, why_not = find_ceiling_of_losses(tuple(step.loss for step in steps), labels)
+    attributes = {step.attribute for step in steps}
+    alike = None not in attributes and len(attributes) == 1
     return None if found is None else replace(found, exact=found.exact and alike), why_not
 
 

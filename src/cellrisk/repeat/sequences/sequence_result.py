@@ -13,6 +13,7 @@ from cellrisk.repeat.accounting.composition import Composition
 from cellrisk.repeat.accounting.loss import Loss
 from cellrisk.repeat.sequences.cell_risks import KINDS, RisksSoFar
 from cellrisk.repeat.sequences.cumulative import find_ceiling
+from cellrisk.repeat.sequences.step import Step
 from cellrisk.risk.caused import Caused
 from cellrisk.risk.ceilings import Ceiling
 from cellrisk.risk.measures import WEIGHTS
@@ -75,19 +76,17 @@ class Released:
     cumulative loss; None if none was released."""
     overall_caused: Overall
     """The share caused in each cell, kept and averaged as the overall risk is."""
-    losses: tuple[Loss, ...]
-    """The losses of all releases so far."""
-    attributes: tuple[str | None, ...]
-    """The attributes of all releases so far."""
+    steps: tuple[Step, ...]
+    """All releases so far."""
 
     @property
     def ceiling(self) -> Ceiling | None:
         """The ceiling of all releases so far, of two labels; None if it is not known."""
-        return find_ceiling(self.losses, self.attributes)[0]
+        return find_ceiling(self.steps)[0]
 
     @property
     def why_no_ceiling(self) -> str:
-        return find_ceiling(self.losses, self.attributes)[1]
+        return find_ceiling(self.steps)[1]
 
     @property
     def caused(self) -> Caused | None:
@@ -163,9 +162,7 @@ class RiskSequence(Result):
     @property
     def ceiling(self) -> Ceiling | None:
         """The ceiling of all releases, of as many labels as the attribute released last has."""
-        if self.labels == 2:
-            return self.rows[-1].ceiling
-        return find_ceiling(self.rows[-1].losses, self.rows[-1].attributes, self.labels)[0]
+        return find_ceiling(self.rows[-1].steps, self.labels)[0]
 
     @property
     def attributes(self) -> tuple[str, ...]:
