@@ -21,7 +21,6 @@ from cellrisk.system.choices import require_word
 from cellrisk.system.results import Result, find_words
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.axes import Axes
 
 VIEWS = ("loss", "release")
@@ -174,11 +173,9 @@ class RiskSequence(Result):
         """What is exact, what is a bound, and what is neither."""
         return tuple(find_words("sequence").statements(self))
 
-    def _numbers(self) -> pd.DataFrame:
+    def _numbers(self) -> list[dict[str, Any]]:
         """One row a risk: that of the attribute released, and the overall one of each kind and weighting. Then what was
         caused, likewise, as shares by records, and the ceiling of two labels."""
-        import pandas as pd
-
         found: list[tuple[Any, ...]] = []
         for row in self.rows:
             about = (row.number, row.attribute, row.cumulative.epsilon, row.cumulative.delta)
@@ -193,7 +190,7 @@ class RiskSequence(Result):
             if row.ceiling is not None:
                 found.append((*about, "ceiling", None, row.ceiling.even_two))
         columns = ["release", "attribute", "cumulative_epsilon", "cumulative_delta", "kind", "weights", "risk"]
-        return pd.DataFrame(found, columns=columns)
+        return [dict(zip(columns, row, strict=True)) for row in found]
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready values."""
