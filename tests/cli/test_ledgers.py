@@ -142,21 +142,21 @@ def test_a_release_reads_its_source_once_and_connects_no_oftener_than_it_must(
     A new ledger is made in a file elsewhere, by a connection of its own, and need not be looked at.
     """
     from cellrisk.counts import sources
-    from cellrisk.repeat.ledger.sqlite_file import SqliteFile
+    from cellrisk.repeat.ledger.backends import SqliteFile
 
     connections: list[bool] = []
     openings: list[object] = []
-    connect, open_embedded = SqliteFile.connect, sources.open_embedded
+    begin, open_embedded = SqliteFile.begin, sources.open_embedded
 
-    def counted(place: SqliteFile, reading: bool) -> sqlite3.Connection:
+    def counted(place: SqliteFile, connection: sqlite3.Connection, reading: bool) -> None:
         connections.append(reading)
-        return connect(place, reading)
+        begin(place, connection, reading)
 
     def opened(*given: Any) -> Any:
         openings.append(given)
         return open_embedded(*given)
 
-    monkeypatch.setattr(SqliteFile, "connect", counted)
+    monkeypatch.setattr(SqliteFile, "begin", counted)
     monkeypatch.setattr(sources, "open_embedded", opened)
     found = run(*RELEASE, "--epsilon", "0.5", "--output", "r.csv", "--ledger", ledger)
     assert found[0] == 0
