@@ -3,7 +3,7 @@
 from cellrisk.repeat.sequences.assessing import Plan, assess_sequence, plan
 from cellrisk.repeat.sequences.next_epsilon import NextEpsilon, largest_epsilon
 from cellrisk.repeat.sequences.sequence_result import Overall, Released, RiskSequence
-from cellrisk.repeat.sequences.step import Step
+from cellrisk.repeat.sequences.steps import Step
 
 __all__ = [
     "NextEpsilon",

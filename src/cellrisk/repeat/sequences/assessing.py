@@ -16,7 +16,6 @@ from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.repeat.accounting.ceilings import compose_ceiling
 from cellrisk.repeat.accounting.composition import Composition
 from cellrisk.repeat.sequences.cell_risks import KINDS, CellRisk, RisksSoFar, SharedCells
-from cellrisk.repeat.sequences.cumulative import Cumulative
 from cellrisk.repeat.sequences.sequence_result import (
     NOTHING,
     Overall,
@@ -25,7 +24,7 @@ from cellrisk.repeat.sequences.sequence_result import (
     describe_ceiling,
     describe_composition,
 )
-from cellrisk.repeat.sequences.step import Step, check_steps
+from cellrisk.repeat.sequences.steps import Cumulative, Step, check_steps
 from cellrisk.risk.caused import Caused, count_caused
 from cellrisk.risk.ceilings import Ceiling
 from cellrisk.risk.measures import WEIGHTS, Local

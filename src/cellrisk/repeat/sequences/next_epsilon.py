@@ -29,9 +29,8 @@ from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism, describe_mecha
 from cellrisk.repeat.accounting.composition import Composition
 from cellrisk.repeat.sequences.assessing import SequenceAssessor
 from cellrisk.repeat.sequences.cell_risks import KINDS, CellRisk, RisksSoFar
-from cellrisk.repeat.sequences.cumulative import Cumulative, find_ceiling
 from cellrisk.repeat.sequences.sequence_result import NOTHING, Overall, Released, RiskSequence, describe_ceiling
-from cellrisk.repeat.sequences.step import Step
+from cellrisk.repeat.sequences.steps import Cumulative, Step, find_ceiling
 from cellrisk.risk.ceilings import Ceiling
 from cellrisk.risk.measures import WEIGHTS
 from cellrisk.risk.priors import USUAL_PRIORS, Priors, takes_priors

@@ -12,8 +12,7 @@ from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.repeat.accounting.composition import Composition
 from cellrisk.repeat.accounting.loss import Loss
 from cellrisk.repeat.sequences.cell_risks import KINDS, RisksSoFar
-from cellrisk.repeat.sequences.cumulative import find_ceiling
-from cellrisk.repeat.sequences.step import Step
+from cellrisk.repeat.sequences.steps import Step, find_ceiling
 from cellrisk.risk.caused import Caused
 from cellrisk.risk.ceilings import Ceiling
 from cellrisk.risk.measures import WEIGHTS
