@@ -142,21 +142,21 @@ def test_a_release_reads_its_source_once_and_connects_no_oftener_than_it_must(
     A new ledger is made in a file elsewhere, by a connection of its own, and need not be looked at.
     """
     from cellrisk.counts import sources
-    from cellrisk.repeat.ledger.sqlite_file import SqliteFile
+    from cellrisk.repeat.ledger.backends import SqliteFile
 
     connections: list[bool] = []
     openings: list[object] = []
-    connect, open_embedded = SqliteFile.connect, sources.open_embedded
+    begin, open_embedded = SqliteFile.begin, sources.open_embedded
 
-    def counted(place: SqliteFile, reading: bool) -> sqlite3.Connection:
+    def counted(place: SqliteFile, connection: sqlite3.Connection, reading: bool) -> None:
         connections.append(reading)
-        return connect(place, reading)
+        begin(place, connection, reading)
 
     def opened(*given: Any) -> Any:
         openings.append(given)
         return open_embedded(*given)
 
-    monkeypatch.setattr(SqliteFile, "connect", counted)
+    monkeypatch.setattr(SqliteFile, "begin", counted)
     monkeypatch.setattr(sources, "open_embedded", opened)
     found = run(*RELEASE, "--epsilon", "0.5", "--output", "r.csv", "--ledger", ledger)
     assert found[0] == 0
@@ -212,6 +212,12 @@ def test_plan_says_what_would_be(ledger: str, people: pd.DataFrame, answered: Ca
     assert "exceed the limit" in err
     bare = answered("ledger", "plan", ledger, "--mechanism", "laplace", "--epsilon", "0.5")
     assert (bare["before"]["epsilon"], bare["after"]["epsilon"], bare["refused"]) == (1.0, 1.5, None)
+
+
+def test_plan_of_the_first_release(answered: Callable[..., Any], run: Run) -> None:
+    assert run("ledger", "create", LEDGER)[0] == 0
+    bare = answered("ledger", "plan", LEDGER, "--epsilon", "0.5")
+    assert (bare["before"]["releases"], bare["after"]["epsilon"], bare["refused"]) == (0, 0.5, None)
 
 
 @pytest.mark.parametrize(("named", "mechanism"), [(("--mechanism", "laplace"), "laplace"), ((), "geometric")])
@@ -301,6 +307,9 @@ def test_settings_from_a_file(answered: Callable[..., Any]) -> None:
     [
         ("no cohort '2022'", ("add", LEDGER, "--attribute", "a", "--qid", "sex", "--epsilon", "1", "--cohort", "2022")),
         ("no cohort '2022'", ("list", LEDGER, "--cohort", "2022")),
+        ("ledger add --new-cohort declares it", ("plan", LEDGER, "--epsilon", "0.5", "--cohort", "2022")),
+        ("planned release is missing, so its risk cannot be assessed; give --mechanism geometric\n",
+         ("plan", LEDGER, "people.csv", "--attribute", "illness", "--epsilon", "0.5")),
         ("no column 'tax'", ("plan", LEDGER, "people.csv", "--attribute", "tax", "--mechanism", "laplace",
                              "--epsilon", "1")),
         ("has a delta, and the limit has none", ("add", LEDGER, "--qid", "sex", "--epsilon", "0.1", "--delta", "1e-6")),

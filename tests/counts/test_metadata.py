@@ -120,14 +120,14 @@ def test_the_command(people: Path, tmp_path: Path, capsys: pytest.CaptureFixture
 
 
 REFUSED: dict[str, tuple[str, str, bytes]] = {
-    "no JSON": ("people.json", "no JSON", b"{"),
-    "deep JSON": ("people.json", "no JSON", b"[" * 200_000),
-    "no YAML": ("people.yaml", "no YAML", b"a: [1"),
-    "an object of YAML": ("people.yaml", "no YAML", b"!!python/object/apply:os.system ['true']"),
+    "no JSON": ("people.json", "not JSON", b"{"),
+    "deep JSON": ("people.json", "not JSON", b"[" * 200_000),
+    "no YAML": ("people.yaml", "not YAML", b"a: [1"),
+    "an object of YAML": ("people.yaml", "not YAML", b"!!python/object/apply:os.system ['true']"),
     "a list": ("people.json", "describes no table", b"[]"),
     "nothing": ("people.json", "lists no columns", b"{}"),
     "no levels": ("people.json", "no levels and no bounds", b'{"fields": [{"name": "a"}]}'),
-    "another kind": ("people.xml", "kind of metadata", b"<a/>"),
+    "another kind": ("people.xml", "kind that is not known", b"<a/>"),
     "too large": ("people.json", "too large", b" " * (LARGEST_FILE + 1)),
     "bounds the wrong way round": (
         "people.json",
@@ -141,7 +141,7 @@ REFUSED: dict[str, tuple[str, str, bytes]] = {
     ),
     "levels of another kind": (
         "people.json",
-        "no texts or numbers",
+        "not texts or numbers",
         b'{"fields": [{"name": "a", "constraints": {"enum": [["x"]]}}]}',
     ),
     "several tables": ("people.json", "several tables", b'{"tables": [{"url": "a"}, {"url": "b"}]}'),

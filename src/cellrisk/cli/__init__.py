@@ -29,6 +29,8 @@ OTHER_NAMES = {
     "forms": "form",
     "private": "choice_epsilon",
 }
+ELSEWHERE = {"new_cohort": "ledger add --new-cohort"}
+"""Options that a refusal names although the command itself lacks them."""
 """Arguments in Python whose options have another name."""
 
 
@@ -182,7 +184,7 @@ def name_options(command: Any) -> Naming:
     def name_option(name: str, value: str | None) -> str:
         option = options.get(OTHER_NAMES.get(name, name))
         if option is None:
-            return name_in_python(name, value)
+            return ELSEWHERE.get(name) or name_in_python(name, value)
         on, off = option.opts[0], next(iter(option.secondary_opts), f"no {option.opts[0]}")
         if value in ("True", None):
             return str(on)

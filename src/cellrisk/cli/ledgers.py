@@ -337,7 +337,7 @@ def plan_command(
         planned, refusals = None, []
         if not limited:
             planned = loss.loss()
-            losses = [*opened.losses(name), planned]
+            losses = [*(step.loss for step in steps), planned]
             try:
                 opened.check(planned, name)
             except CellriskError as refusal:
@@ -375,8 +375,7 @@ def plan_command(
 
 def _list_steps(ledger: cr.Ledger, cohort: str) -> list[cr.Step]:
     """Return the releases about the people of a cohort: on it, and on those that contain it, in their order."""
-    known = cohort in {each.name for each in ledger.cohorts()}
-    entries = [entry for entry in ledger.covering(cohort) if entry.kind == "release"] if known else []
+    entries = ledger.covering(cohort) if ledger.cohorts() else ()
     return [cr.Step(entry.loss, entry.attribute, entry.quasi_identifiers or None) for entry in entries if entry.loss]
 
 

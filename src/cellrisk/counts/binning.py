@@ -50,11 +50,8 @@ class WidthBinning:
 
     def __post_init__(self) -> None:
         if not is_number(self.width) or not NARROWEST <= self.width <= WIDEST:
-            raise InvalidInput(
-                "a bin width must be positive",
-                got=show(self.width),
-                allowed=f"numbers from {NARROWEST:g} to {WIDEST:g}",
-            )
+            allowed = f"numbers from {NARROWEST:g} to {WIDEST:g}"
+            raise InvalidInput("a bin width must be positive", got=show(self.width), allowed=allowed, code="bins")
 
     @property
     def fraction(self) -> Fraction:
@@ -93,21 +90,20 @@ class EdgeBinning:
 
     def __post_init__(self) -> None:
         if not 2 <= len(self.edges) <= MOST_EDGES:
-            raise InvalidInput(
-                "bin edges must be a list of numbers",
-                got=f"{len(self.edges)} edges",
-                allowed=f"2 to {MOST_EDGES} edges",
-            )
+            got, allowed = f"{len(self.edges)} edges", f"2 to {MOST_EDGES} edges"
+            raise InvalidInput("bin edges must be a list of numbers", got=got, allowed=allowed, code="bins")
         if not all(is_number(edge) for edge in self.edges):
             raise InvalidInput(
                 "bin edges must be finite numbers",
                 got=", ".join(show(edge) for edge in self.edges if not is_number(edge)),
                 fix="leave infinite edges out: values outside the edges have bins of their own",
+                code="bins",
             )
         pairs = zip(self.edges, self.edges[1:], strict=False)
         wrong = next((pair for pair in pairs if not pair[0] < pair[1]), None)
         if wrong:
-            raise InvalidInput("bin edges must increase", got=f"{show(wrong[0])} before {show(wrong[1])}")
+            got = f"{show(wrong[0])} before {show(wrong[1])}"
+            raise InvalidInput("bin edges must increase", got=got, code="bins")
 
     @property
     def reach(self) -> float:

@@ -103,8 +103,6 @@ class Flaw:
     what: str
     allowed: str | None
     fix: str
-    outside: bool
-    """Whether such a value is outside the column's domain, so that a rule may leave it out."""
 
     def refuse(self, rows: int, of: int) -> InvalidInput:
         such = f"{rows:,} such row{'s' if rows > 1 else ''} of {of:,}"
@@ -119,9 +117,9 @@ def bin_flaws(name: str) -> tuple[Flaw, ...]:
     fix = f"correct these records, or leave them out with {argument('outside', 'drop')}"
     wide = "use a larger width"
     return (
-        Flaw(LEAST_BIN - 1, f"column '{name}' is to be binned but holds text that is not a number", None, fix, True),
-        Flaw(LEAST_BIN - 2, f"column '{name}' is to be binned but is infinite", None, fix, True),
-        Flaw(LEAST_BIN - 3, f"column '{name}' holds numbers too large for bins of that width", None, wide, True),
+        Flaw(LEAST_BIN - 1, f"column '{name}' is to be binned but holds text that is not a number", None, fix),
+        Flaw(LEAST_BIN - 2, f"column '{name}' is to be binned but is infinite", None, fix),
+        Flaw(LEAST_BIN - 3, f"column '{name}' holds numbers too large for bins of that width", None, wide),
     )
 
 
@@ -156,7 +154,6 @@ def count_flaws(name: str) -> tuple[Flaw, ...]:
             f"the count column '{name}' {verb} {what}",
             "whole numbers from 0",
             f"{fix}; {SUPPRESSED}" if verb == "holds" else fix,
-            False,
         )
         for place, (verb, what) in enumerate(zip(verbs, (*texts, "fractional counts"), strict=True))
     )

@@ -84,8 +84,11 @@ class CountedAttribute:
         vectors = LabelledCounts.from_lists(level, count, offsets, n_levels) if n_levels <= MOST_LABELS else None
         if vectors is not None:
             return CountedAttribute.from_vectors(levels, vectors.counts, vectors.cells)
-        profiles = Profiles.from_lists(count, offsets, np.ones(len(offsets) - 1, np.int64), n_levels)
-        return CountedAttribute(levels, profiles, LevelCounts.from_lists(levels.labels, level, count, offsets), None)
+        count, once = count.astype(np.int64), np.ones(len(count), np.int64)
+        profiles = Profiles.from_lists(count, offsets, once[: len(offsets) - 1], n_levels)
+        sizes = np.repeat(np.add.reduceat(count, offsets[:-1]) if len(count) else count, np.diff(offsets))
+        spread = LevelCounts.from_pairs(levels.labels, level, count, once, sizes)
+        return CountedAttribute(levels, profiles, spread, None)
 
     @staticmethod
     def from_spread(

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, unquote, urlsplit
 
+from cellrisk.counts.columns import ALLOWED
 from cellrisk.counts.schema import locate, unknown_table
 from cellrisk.errors import CellriskError, InvalidInput, argument
 
@@ -32,7 +33,6 @@ ROWS = 50_000
 """Rows that are fetched at a time."""
 SETTINGS = ("DateStyle = 'ISO'", "IntervalStyle = 'postgres'", "TimeZone = 'UTC'", "extra_float_digits = 3")
 """Texts of dates and numbers must not depend on how a PostgreSQL server is set up."""
-ALLOWED = "text, numbers, truth values, dates and times"
 INSTALL = "run: pip install 'cellrisk[postgres]'"
 EXPORT = "export the table to Parquet or CSV and read that"
 TRY_AGAIN = "try again"

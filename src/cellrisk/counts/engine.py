@@ -194,14 +194,14 @@ def redacted() -> Iterator[None]:
     except Exception as error:
         if isinstance(error, RuntimeError) and str(error) == "Query interrupted":  # Ctrl-C, as DuckDB says it
             raise KeyboardInterrupt from None
-        if not isinstance(error, MemoryError) and not is_of_an_engine(error):
+        if not isinstance(error, MemoryError) and not comes_from(error, ENGINES):
             raise
         raise redact(error) from None
 
 
-def is_of_an_engine(error: Exception) -> bool:
-    """Whether the exception's class comes from an engine; looks at names, so that no engine is loaded."""
-    return any(kind.__module__.partition(".")[0] in ENGINES for kind in type(error).__mro__)
+def comes_from(error: Exception, libraries: Sequence[str]) -> bool:
+    """Return whether a library defines the exception's class; compares names, so no library is loaded."""
+    return any(kind.__module__.partition(".")[0] in libraries for kind in type(error).__mro__)
 
 
 ENGINES = ("duckdb", "_duckdb", "ibis", "pyarrow", "sqlglot")

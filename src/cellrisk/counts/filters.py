@@ -50,10 +50,8 @@ class ColumnCondition:
             if not (is_numeric(kind) or is_text(kind)):
                 if not strict:
                     return "false"
-                raise InvalidInput(
-                    f"the part of the people asks for numbers of '{self.column}', which holds none",
-                    got=f"type {kind.lower()}",
-                )
+                what = f"the part of the people asks for numbers of '{self.column}', which holds none"
+                raise InvalidInput(what, got=f"type {kind.lower()}", code="column-type")
             number = as_number(value, kind)
             tests = [f"{number} {SIGNS[word]} {quote_double(end)}" for word, end in self.ends]
             found.append(f"coalesce({' AND '.join(tests)} AND NOT isnan({number}), false)")
@@ -128,7 +126,8 @@ class Part:
             if name in self.columns:
                 raise InvalidInput(
                     f"a part of the people is chosen by the sensitive attribute '{name}' itself",
-                    fix="choose it by other columns: whoever is in such a table has given his value away",
+                    fix="choose it by other columns: being in such a table reveals the value",
+                    code="part",
                 )
 
     def describe(self) -> str:
@@ -189,25 +188,27 @@ def read_part(given: Any, whose: str = "the table") -> Part:
             f"'where' of {whose} must map columns to what they hold",
             got="nothing" if given == {} else f"a {type(given).__name__}",
             allowed='for instance {sex = "f", age = {from = 18}}; never a query',
+            code="part",
         )
     return Part(tuple(_read_condition(column, value, whose) for column, value in given.items()))
 
 
 def _read_condition(column: Any, given: Any, whose: str) -> ColumnCondition:
     if not isinstance(column, str) or not column:
-        raise InvalidInput(f"'where' of {whose} must name columns", got=f"a {type(column).__name__}")
+        raise InvalidInput(f"'where' of {whose} must name columns", got=f"a {type(column).__name__}", code="part")
     what = f"'where' of {whose} cannot be read for column '{column}'"
     if not isinstance(given, Mapping):
         return ColumnCondition(column, _read_values(given, what))
     unknown = [str(word) for word in given if word not in (*ENDS, "not")]
     if unknown or not given:
-        raise InvalidInput(what, got=f"the word {unknown[0]!r}" if unknown else "an empty table", allowed=FORMS)
+        got = f"the word {unknown[0]!r}" if unknown else "an empty table"
+        raise InvalidInput(what, got=got, allowed=FORMS, code="part")
     ends = []
     for word in ENDS:
         if word in given:
             end = given[word]
             if isinstance(end, bool) or not isinstance(end, int | float) or not abs(end) < 2.0**53:
-                raise InvalidInput(what, got=f"{word} that is no number below 2^53", allowed=FORMS)
+                raise InvalidInput(what, got=f"{word} that is not a number below 2^53", allowed=FORMS, code="part")
             ends.append((word, float(end)))
     none_of = _read_values(given["not"], what) if "not" in given else ()
     return ColumnCondition(column, None, none_of, tuple(ends))
@@ -216,11 +217,12 @@ def _read_condition(column: Any, given: Any, whose: str) -> ColumnCondition:
 def _read_values(given: Any, what: str) -> tuple[Any, ...]:
     values = tuple(given) if isinstance(given, list | tuple) else (given,)
     if not 1 <= len(values) <= MOST_VALUES:
-        raise InvalidInput(what, got=f"{len(values)} values", allowed=f"1 to {MOST_VALUES} values")
+        raise InvalidInput(what, got=f"{len(values)} values", allowed=f"1 to {MOST_VALUES} values", code="part")
     for value in values:
         odd = isinstance(value, float) and not math.isfinite(value)
         if odd or not isinstance(value, str | int | float | date) or (isinstance(value, str) and "\0" in value):
-            raise InvalidInput(what, got="no plain value" if odd else f"a {type(value).__name__}", allowed=FORMS)
+            got = "no plain value" if odd else f"a {type(value).__name__}"
+            raise InvalidInput(what, got=got, allowed=FORMS, code="part")
     return values
 
 
@@ -234,21 +236,15 @@ def is_among(name: str, column: str, kind: str, values: tuple[Any, ...]) -> str:
     if labelled == "integer":
         spelt = [form for value in values for form in spell(value, labelled)]
         return _holds_one_of(plain_value(column, kind), [form for form in spelt if WHOLE.fullmatch(form)])
-    if labelled in NUMBERS:
-        numbers = [_as_float(value) for value in values]
-        return _holds_one_of(as_number(column, kind), [quote_double(each) for each in numbers if each is not None])
-    numbers = [_as_float(value) for value in values if not isinstance(value, str)]
-    texts = [
-        form
-        for value in values
-        if _as_float(value) is None or isinstance(value, str)
-        for form in spell(value, labelled)
-    ]
-    found = _holds_one_of(plain_value(column, kind), [quote_sql(text) for text in dict.fromkeys(texts)])
-    if not is_text(kind) or not any(number is not None for number in numbers):
-        return found
+    numbers = [_as_float(value) for value in values if labelled in NUMBERS or not isinstance(value, str)]
     listed = [quote_double(number) for number in numbers if number is not None]
-    return f"({found} OR {_holds_one_of(as_number(column, kind), listed)})"
+    is_number = _holds_one_of(as_number(column, kind), listed) if is_numeric(kind) or is_text(kind) else "false"
+    if labelled in NUMBERS:
+        return is_number
+    texts = [value for value in values if isinstance(value, str) or _as_float(value) is None]
+    forms = dict.fromkeys(form for text in texts for form in spell(text, labelled))
+    found = _holds_one_of(plain_value(column, kind), list(map(quote_sql, forms)))
+    return f"({found} OR {is_number})" if is_text(kind) and listed else found
 
 
 def _holds_one_of(value: str, listed: Sequence[str]) -> str:

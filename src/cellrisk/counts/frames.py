@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -58,15 +58,11 @@ def read_frame(source: Any, columns: Sequence[str], by_declaration: bool = False
             where = f"the {'pandas' if of_pandas else 'polars'} frame"
             places = locate(columns, [str(name) for name in source.columns], where)
             series = [source.iloc[:, place] if of_pandas else source.to_series(place) for place in places]
-            to_arrow = pandas_array if of_pandas else polars_array
+            to_arrow = pandas_array if of_pandas else lambda column: simplify(column.to_arrow())
             return assemble(convert(name, each, to_arrow) for name, each in zip(columns, series, strict=True))
         if ("pyarrow", "Table") in kinds or ("pyarrow", "RecordBatch") in kinds:
             return take(source, columns, locate(columns, source.schema.names, "the Arrow table"))
         return open_stream(source, columns, by_declaration)
-
-
-def polars_array(series: Any) -> Any:
-    return simplify(series.to_arrow())
 
 
 def open_stream(source: Any, columns: Sequence[str], by_declaration: bool) -> Any:
@@ -141,27 +137,19 @@ def take(rows: Any, columns: Sequence[str], places: Sequence[int]) -> pa.Table:
     return assemble(convert(name, rows.column(place), simplify) for name, place in zip(columns, places, strict=True))
 
 
-def assemble(arrays: Iterator[Any]) -> pa.Table:
+def assemble(arrays: Iterable[Any]) -> pa.Table:
     """Return the columns as c0, c1, ... in their order."""
     import pyarrow as pa
 
     return pa.table({f"c{place}": array for place, array in enumerate(arrays)})
 
 
-class Inexact(Exception):
-    """Why a column cannot be counted exactly, and what helps."""
-
-    def __init__(self, reason: str, fix: str) -> None:
-        super().__init__(reason)
-        self.fix = fix
-
-
 def convert(name: str, column: Any, to_arrow: Callable[[Any], Any]) -> Any:
     """Return one column as Arrow; a refusal names the column and quotes none of its values."""
     try:
         return to_arrow(column)
-    except Inexact as reason:
-        raise InvalidInput(f"column '{name}' {reason}", fix=reason.fix, code="column-type") from None
+    except InvalidInput as reason:
+        raise InvalidInput(f"column '{name}' {reason.marked}", code="column-type") from None
     except Exception as error:  # the frame libraries quote values in errors of many classes
         raise InvalidInput(
             f"column '{name}' cannot be read, or mixes values of several types ({type(error).__name__})",
@@ -231,4 +219,4 @@ def check_exact(kind: pa.DataType) -> None:
     if fine and kind.unit == "ns" and duckdb.__version__.startswith("1."):
         reason, fix = "holds nanoseconds, which DuckDB rounds before version 2", "convert it to microseconds"
     if reason:
-        raise Inexact(reason, fix)
+        raise InvalidInput(reason, fix=fix)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,6 @@ from cellrisk.counts.count_tables import refuse_counts
 from cellrisk.counts.counting import Rows, fetch_rows, number_columns, read_levels, select_rows
 from cellrisk.counts.engine import Relation
 from cellrisk.counts.filters import EVERYBODY, Part
-from cellrisk.counts.levels import Levels
 from cellrisk.counts.resources import Resources
 from cellrisk.counts.schema import Schema, read_mapping, read_names
 from cellrisk.counts.sources import open_records
@@ -173,8 +172,7 @@ def count_together(
             raise refuse_rows(rows, len(tables), labels, row, resources.memory)
         if not dropping:
             select_rows(found, schema, rows)
-    combinations = read_combinations(rows, len(columns), len(parts))
-    return join_tables(combinations, tables, columns, parts, sensitive, names, opened_as)
+    return join_tables(rows, tables, columns, parts, names, opened_as)
 
 
 def name_variants(names: Sequence[str]) -> list[str]:
@@ -202,46 +200,23 @@ def arrange(
     return records.select({f"c{place}": column for place, column in enumerate(chosen)})
 
 
-@dataclass(frozen=True, eq=False)
-class Combinations:
-    """The combinations of values that occur: codes of the columns, the level, the number of people."""
+class CodedColumn(NamedTuple):
+    """A column of the set in each row."""
 
-    codes: list[Integers]
-    widths: list[int]
-    outside: list[Any]
-    """For each column, whose value is outside its declared labels; None if nobody's can be."""
-    parts: list[Any]
-    """Whether they belong to each part."""
-    level: Integers
-    levels: Levels
-    count: Integers
-    left_out: int
-    """Records whose sensitive value is outside the declared labels."""
+    codes: Integers
+    width: int
+    """Codes are below it."""
+    outside: Any
+    """Whose value is outside the declared labels; None if nobody's can be."""
 
 
-def read_combinations(rows: Rows, n_columns: int, n_parts: int) -> Combinations:
-    """The combinations in an order that does not depend on that of the records."""
-    rows, last = rows.sort(), n_columns + n_parts
-    numbering, total = rows.packing.numberings[last], int(rows.count.sum())
-    if numbering.others:
-        rows = rows.take(rows.places(last) != numbering.other)
-    left_out = total - int(rows.count.sum())
-    levels, level = read_levels(numbering, rows.places(last), rows.count)
-    positive = rows.count > 0
-    rows, level = rows.take(positive), level[positive]
-    found = Combinations([], [], [], [], short(level), levels, rows.count.astype(np.int64), left_out)
-    for place in range(last):
-        numbering, places = rows.packing.numberings[place], rows.places(place)
-        if place >= n_columns:
-            found.parts.append(places + numbering.start > 0)
-            continue
-        occurs = np.bincount(places, minlength=numbering.width)[: numbering.size] > 0
-        code = short([MISSING] * numbering.width)
-        code[: numbering.size][occurs] = np.arange(1, int(occurs.sum()) + 1)
-        found.codes.append(code[places])
-        found.widths.append(int(occurs.sum()) + 1)
-        found.outside.append(places == numbering.other if numbering.others else None)
-    return found
+def code_column(rows: Rows, place: int) -> CodedColumn:
+    """The values of a column that occur, numbered from 1 in the order of their labels."""
+    numbering, places = rows.packing.numberings[place], rows.places(place)
+    occurs = np.bincount(places, minlength=numbering.width)[: numbering.size] > 0
+    code = short([MISSING] * numbering.width)
+    code[: numbering.size][occurs] = np.arange(1, int(occurs.sum()) + 1)
+    return CodedColumn(code[places], int(occurs.sum()) + 1, places == numbering.other if numbering.others else None)
 
 
 def refuse_rows(rows: int, tables: int, labels: int, row: int, memory: int) -> InvalidInput:
@@ -256,17 +231,28 @@ def refuse_rows(rows: int, tables: int, labels: int, row: int, memory: int) -> I
 
 
 def join_tables(
-    rows: Combinations,
+    rows: Rows,
     tables: Sequence[Asked],
     columns: Sequence[tuple[str, Binning | None]],
     parts: Sequence[Part],
-    sensitive: str,
     names: Sequence[str],
     schema: Schema,
 ) -> JointCells:
-    """The cells of every table, and where the rows are in them."""
-    levels = rows.levels
-    level, count, labels = rows.level, rows.count, levels.labels
+    """The cells of every table, and where the rows are in them; the order does not depend on that of the records."""
+    rows, last, (sensitive,) = rows.sort(), len(columns) + len(parts), schema.sensitive
+    numbering, total = rows.packing.numberings[last], int(rows.count.sum())
+    if numbering.others:
+        rows = rows.take(rows.places(last) != numbering.other)
+    outside_level = total - int(rows.count.sum())
+    levels, level = read_levels(numbering, rows.places(last), rows.count)
+    positive = rows.count > 0
+    rows, level = rows.take(positive), short(level[positive])
+    count, labels = rows.count.astype(np.int64), levels.labels
+    coded = [code_column(rows, place) for place in range(len(columns))]
+    belongs = {
+        repr(part): rows.places(place) + rows.packing.numberings[place].start > 0
+        for place, part in enumerate(parts, len(columns))
+    }
     known = np.ones(len(level), bool)
     if schema.missing != "category" and levels.missing:
         known = level < len(labels) - 1
@@ -276,47 +262,43 @@ def join_tables(
     left_out = np.zeros(len(level), bool)
     members = []
     for each in tables:
-        member, places = known.copy(), [columns.index(column) for column in each.columns()]
+        member, mine = known.copy(), {column[0]: coded[columns.index(column)] for column in each.columns()}
         if each.part:
-            member &= rows.parts[[*map(repr, parts)].index(repr(each.part))]
+            member &= belongs[repr(each.part)]
             if not member.any():
                 raise InvalidInput(
                     f"no record is in the part of the people: {each.part.describe()}",
                     fix="correct 'where', or leave the table out",
                     code="no-records",
                 )
-        outside = [rows.outside[place] for place in places if rows.outside[place] is not None]
-        if outside:
-            left_out |= member & np.logical_or.reduce(outside)
-            member &= ~np.logical_or.reduce(outside)
-        if schema.missing == "error" and any(where is not None for where in rows.outside):  # else refused before
-            empty = {columns[place][0]: int(count[member & (rows.codes[place] == MISSING)].sum()) for place in places}
+        for column in mine.values():
+            if column.outside is not None:
+                left_out |= member & column.outside
+                member &= ~column.outside
+        if schema.missing == "error" and any(column.outside is not None for column in coded):  # else refused before
+            empty = {name: int(count[member & (column.codes == MISSING)].sum()) for name, column in mine.items()}
             check_missing({name: number for name, number in empty.items() if number}, schema)
         if schema.missing == "drop":
-            for place in places:
-                member &= rows.codes[place] != MISSING
+            member &= np.logical_and.reduce([column.codes != MISSING for column in mine.values()])
         members.append(member)
     some = np.logical_or.reduce(members)
     if not some.any():
         raise InvalidInput("no record is in any of the tables", got=f"{number_of(int(count.sum()), 'record')} left out")
-    dropped = int(count[~some].sum())
+    dropped, outside = int(count[~some].sum()), outside_level + int(count[left_out].sum())
     kept = slice(None) if some.all() else np.flatnonzero(some)
-    count_all = count
     level, count = level[kept], count[kept]
     if len(labels) < 2:
         raise InvalidInput(f"sensitive column '{sensitive}' has one level only", allowed="two levels or more")
     found, cells = [], []
     for each, member in zip(tables, members, strict=True):
-        mine = tuple(columns.index(column) for column in each.columns())
-        cell, codes = number_cells(
-            [rows.codes[place] for place in mine], [rows.widths[place] for place in mine], member
-        )
+        places = tuple(columns.index(column) for column in each.columns())
+        cell, codes = number_cells([coded[place] for place in places], member)
         cell = cell[kept]
         here: Any = slice(None) if member.all() else cell >= 0
         flat = number_keys([cell[here], level[here]], [len(codes), len(labels)])
         summed = np.bincount(flat, count[here], minlength=len(codes) * len(labels))
         cells.append(cell)
-        found.append(TableCells(mine, codes, narrow(summed).reshape(len(codes), len(labels))))
+        found.append(TableCells(places, codes, narrow(summed).reshape(len(codes), len(labels))))
     finest = sorted(range(len(found)), key=lambda table: -found[table].n_cells)
     order = np.argsort(number_keys([cells[each] + 1 for each in finest], [found[each].n_cells + 1 for each in finest]))
     return JointCells(
@@ -328,9 +310,9 @@ def join_tables(
         level.take(order),
         count.take(order),
         tuple(names),
-        tuple(rows.widths),
+        tuple(column.width for column in coded),
         dropped,
-        rows.left_out + int(count_all[left_out].sum()),
+        outside,
     )
 
 
@@ -345,11 +327,11 @@ def narrow(counts: Any) -> Integers:
     return np.asarray(counts.astype(np.int32 if not len(counts) or counts.max() < 2**31 else np.int64))
 
 
-def number_cells(codes: Sequence[Integers], widths: Sequence[int], member: Any) -> tuple[Integers, Integers]:
+def number_cells(columns: Sequence[CodedColumn], member: Any) -> tuple[Integers, Integers]:
     """The cell of each row, -1 for those who are not in the table, and the codes of each cell, in their order."""
     every = bool(member.all())
-    own = list(codes) if every else [code[member] for code in codes]
-    first, number = find_distinct(own, widths)
+    own = [column.codes if every else column.codes[member] for column in columns]
+    first, number = find_distinct(own, [column.width for column in columns])
     cell, cells = short(number), np.stack([code[first] for code in own], axis=1)
     if every:
         return cell, cells

@@ -9,7 +9,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -62,10 +62,12 @@ def _edges(width: float, low: float, high: float) -> list[float]:
     step = Fraction(exact(width))
     first, last = math.ceil(Fraction(exact(low)) / step) - 1, math.ceil(Fraction(exact(high)) / step)
     if last - first > MOST_CODES:
-        raise InvalidInput(
-            "the declared bounds hold too many bins of this width", got=f"{last - first:,}", allowed=f"{MOST_CODES:,}"
-        )
+        raise _refuse("has bounds with too many bins of this width", got=f"{last - first:,}", allowed=f"{MOST_CODES:,}")
     return [float(place * step) for place in range(first, last + 1)]
+
+
+def _refuse(what: str, got: object = None, allowed: str | None = None) -> InvalidInput:
+    return InvalidInput(what, option="metadata", got=got, allowed=allowed, code="metadata")
 
 
 def read_metadata(path: str | os.PathLike[str], source: Any = None) -> Metadata:
@@ -82,76 +84,67 @@ def read_metadata(path: str | os.PathLike[str], source: Any = None) -> Metadata:
     with refusals_of_the_system(file), file.open("rb") as stream:
         text = stream.read(LARGEST_FILE + 1)
     if len(text) > LARGEST_FILE:
-        raise InvalidInput("the file of metadata is too large", allowed=f"up to {LARGEST_FILE:,} bytes")
+        raise _refuse("is too large", allowed=f"up to {LARGEST_FILE:,} bytes")
     suffix = file.suffix.lower()
     if suffix == ".json":
-        columns = _list_json_columns(_parse_json(text), Path(os.fspath(source)).name if _is_path(source) else "")
+        name = Path(os.fspath(source)).name if isinstance(source, str | os.PathLike) else ""
+        columns = _list_json_columns(_parse(text, "JSON"), name)
     elif suffix in (".yaml", ".yml"):
-        columns = _list_smartnoise_columns(_parse_yaml(text))
+        columns = _list_smartnoise_columns(_parse(text, "YAML"))
     else:
-        raise InvalidInput("the kind of metadata is not known", got=f"a file that ends in {suffix!r}", allowed=KINDS)
+        raise _refuse("is of a kind that is not known", f"a file that ends in {suffix!r}", KINDS)
     levels: dict[str, tuple[Any, ...]] = {}
     bounds: dict[str, tuple[float, float]] = {}
     for name, values, low, high, whole in columns:
         if name in levels or name in bounds:
-            raise InvalidInput("the metadata declares a column twice", got=f"'{name}'")
+            raise _refuse("declares a column twice", f"'{name}'")
         if values is not None:
             levels[name] = values
-        if is_number(low) and is_number(high):
+        if low is not None and high is not None:
             if not low <= high:
-                raise InvalidInput(f"the bounds of column '{name}' are the wrong way round in the metadata")
+                raise _refuse(f"has the bounds of column '{name}' the wrong way round")
             bounds[name] = (float(low), float(high))
             if values is None and whole and high - low < MOST_CODES:
                 levels[name] = tuple(range(math.ceil(low), math.floor(high) + 1))
     if not levels and not bounds:
-        raise InvalidInput("the metadata declares no levels and no bounds", allowed=KINDS)
+        raise _refuse("declares no levels and no bounds", allowed=KINDS)
     return Metadata(levels, bounds)
 
 
-Declared = tuple[str, tuple[Any, ...] | None, Any, Any, bool]
+Declared = tuple[str, tuple[Any, ...] | None, float | None, float | None, bool]
 """Name, levels, least and largest value, and whether the values are whole numbers."""
 
 
-def _is_path(source: Any) -> bool:
-    return isinstance(source, str | os.PathLike)
-
-
-def _parse_json(text: bytes) -> Any:
+def _parse(text: bytes, kind: str) -> Any:
+    failures: tuple[type[Exception], ...] = (ValueError, RecursionError)
+    load: Callable[[bytes], Any] = json.loads
+    if kind == "YAML":
+        with extra_needed():
+            import yaml
+        failures, load = (*failures, yaml.YAMLError), yaml.safe_load
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        raise InvalidInput("the metadata is no JSON that can be read") from None
-
-
-def _parse_yaml(text: bytes) -> Any:
-    with extra_needed():
-        import yaml
-    try:
-        return yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError, RecursionError):
-        raise InvalidInput("the metadata is no YAML that can be read") from None
+        return load(text)
+    except failures:
+        raise _refuse(f"is not {kind} that can be read") from None
 
 
 def _list_json_columns(found: Any, source: str) -> list[Declared]:
     """The columns of a table: of CSVW, of a Table Schema, or of a Data Package."""
     if not isinstance(found, dict):
-        raise InvalidInput("the metadata describes no table", got=type(found).__name__, allowed=KINDS)
+        raise _refuse("describes no table", type(found).__name__, KINDS)
     listed = found.get("tables") or found.get("resources")
     tables = [table for table in listed if isinstance(table, dict)] if isinstance(listed, list) else [found]
     if len(tables) > 1:
         tables = [table for table in tables if Path(str(table.get("url") or table.get("path"))).name == source]
     if len(tables) != 1:
-        raise InvalidInput(
-            "the metadata describes several tables, and the data must have the name of exactly one of them",
-            got=f"{len(tables)} that fit",
-        )
+        what = "describes several tables, and the data must have the name of exactly one of them"
+        raise _refuse(what, f"{len(tables)} that fit")
     (table,) = tables
     schema = next((table[key] for key in ("tableSchema", "schema") if isinstance(table.get(key), dict)), table)
-    if isinstance(schema.get("columns"), list):
-        return [found for column in schema["columns"] if (found := _read_csvw(column)) is not None]
-    if isinstance(schema.get("fields"), list):
-        return [found for column in schema["fields"] if (found := _read_field(column)) is not None]
-    raise InvalidInput("the metadata lists no columns", allowed=KINDS)
+    for key, read in (("columns", _read_csvw), ("fields", _read_field)):
+        if isinstance(schema.get(key), list):
+            return [found for column in schema[key] if (found := read(column)) is not None]
+    raise _refuse("lists no columns", allowed=KINDS)
 
 
 def _read_csvw(column: Any) -> Declared | None:
@@ -192,7 +185,7 @@ def _read_field(column: Any) -> Declared | None:
     if isinstance(values, list) and values:
         plain = [value.get("value") if isinstance(value, dict) else value for value in values]
         if not all(isinstance(value, str | int | float) for value in plain):
-            raise InvalidInput(f"the levels of column '{name}' are no texts or numbers in the metadata")
+            raise _refuse(f"has levels of column '{name}' that are not texts or numbers")
         listed = tuple(plain)
     whole = column.get("type") == "integer"
     return name, listed, _number(limits.get("minimum")), _number(limits.get("maximum")), whole
@@ -208,11 +201,7 @@ def _list_smartnoise_columns(found: Any) -> list[Declared]:
         if any(isinstance(column, dict) and "type" in column for column in table.values())
     ]
     if len(tables) != 1:
-        raise InvalidInput(
-            "the metadata must describe exactly one table",
-            got=f"{len(tables)} tables",
-            allowed="one, as SmartNoise has",
-        )
+        raise _refuse("must describe exactly one table", f"{len(tables)} tables", "one, as SmartNoise has")
     return [
         (str(name), None, _number(column.get("lower")), _number(column.get("upper")), column.get("type") == "int")
         for name, column in tables[0].items()

@@ -28,9 +28,9 @@ from cellrisk.counts.files import (
     check_text,
     refusals_of_the_system,
 )
-from cellrisk.counts.frames import open_stream
+from cellrisk.counts.frames import assemble, open_stream
 from cellrisk.counts.schema import locate
-from cellrisk.counts.statistical_worker import assemble, in_parts, refusals_of_the_reader, text_array, unpack_member
+from cellrisk.counts.statistical_worker import in_parts, refusals_of_the_reader, text_array, unpack_member
 from cellrisk.errors import InvalidInput
 from cellrisk.system.extras import extra_needed
 from cellrisk.system.isolated import send, start_isolated

@@ -333,13 +333,6 @@ class LevelCounts:
         return LevelCounts(tuple(labels), block.counts[:, 0], block.counts[:, 1], block.cells, products)
 
     @staticmethod
-    def from_lists(labels: Sequence[str], level: Integers, count: Integers, offsets: Integers) -> LevelCounts:
-        """From the positive counts of each cell: those of cell i are ``count[offsets[i]:offsets[i + 1]]``."""
-        counts = np.asarray(count, np.int64)
-        sizes = np.repeat(np.add.reduceat(counts, offsets[:-1]) if len(counts) else counts, np.diff(offsets))
-        return LevelCounts.from_pairs(labels, level, counts, np.ones(len(counts), np.int64), sizes)
-
-    @staticmethod
     def from_cells(cells: Any, labels: Sequence[str], multiplicity: Integers | None = None) -> LevelCounts:
         """From a matrix of counts, one row a cell, one column a level; multiplicity: cells of each row."""
         counts = np.asarray(cells, dtype=np.int64)

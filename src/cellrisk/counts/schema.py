@@ -192,7 +192,7 @@ def locate(columns: Sequence[str], available: Sequence[str], where: str, first_l
 
 
 def _unknown(name: str, columns: Sequence[str], available: Sequence[str], where: str, first_line: bool) -> UnknownName:
-    folded = [other for other in available if other.strip().casefold() == name.strip().casefold()]
+    folded = [other for other in available if fold(other) == fold(name)]
     near = [] if len(available) > MOST_COMPARED else difflib.get_close_matches(name, available, n=1, cutoff=0.6)
     hint = next(iter(folded or near), None)
     if not first_line and look_like_names(available):

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from cellrisk.counts.columns import ALLOWED
+from cellrisk.counts.columns import ALLOWED, bare_type
 from cellrisk.counts.engine import Relation, load_stream, make_view, quote_name, quote_sql, read_parquet
 from cellrisk.counts.files import find_files
 from cellrisk.counts.levels import label_number
@@ -114,7 +114,7 @@ def plain_form(name: str, kind: str) -> str:
     >>> plain_form("stay", "INTERVAL"), plain_form("age", "TINYINT")
     ('CAST("stay" AS VARCHAR) COLLATE C', '"age"')
     """
-    bare = kind if kind.endswith("]") else re.sub(r"\(.*", "", kind, flags=re.DOTALL).strip()
+    bare = bare_type(kind)
     if AS_TEXT.fullmatch(bare):
         return f"CAST({quote_name(name)} AS VARCHAR) COLLATE C"
     if AS_THEY_ARE.fullmatch(bare):

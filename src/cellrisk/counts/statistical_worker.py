@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cellrisk.counts.files import CHUNK, SPREADSHEETS, STATISTICAL, refusals_of_the_system
+from cellrisk.counts.frames import assemble
 from cellrisk.counts.resources import free_memory
 from cellrisk.counts.schema import locate
 from cellrisk.errors import CellriskError, InvalidInput, argument
@@ -181,12 +182,6 @@ def in_parts(rows: Iterable[Any]) -> Iterator[list[Any]]:
     rows = iter(rows)
     while part := list(islice(rows, ROWS)):
         yield part
-
-
-def assemble(arrays: Iterable[pa.Array]) -> pa.Table:
-    import pyarrow as pa
-
-    return pa.table({f"c{place}": array for place, array in enumerate(arrays)})
 
 
 def number_array(values: list[Any]) -> pa.Array:

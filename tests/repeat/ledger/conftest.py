@@ -16,7 +16,7 @@ import pytest
 from cellrisk.noise.mechanisms import mechanism
 from cellrisk.publish.releasing import Release
 from cellrisk.repeat.ledger import Ledger
-from cellrisk.repeat.ledger.schema import TRIGGERS
+from cellrisk.repeat.ledger.backends import TRIGGERS
 from tests.counts.postgres_server import Server, running_server
 from tests.repeat.ledger.deaths import make_release
 

@@ -18,10 +18,10 @@ from cellrisk.cli import main
 from cellrisk.errors import CellriskError
 from cellrisk.publish.releasing import Release
 from cellrisk.repeat.ledger import Ledger
+from cellrisk.repeat.ledger.backends import TRIGGERS
 from cellrisk.repeat.ledger.chain import compute_digest
 from cellrisk.repeat.ledger.descriptions import digest_regular, read_regular
 from cellrisk.repeat.ledger.entry import WrittenPath
-from cellrisk.repeat.ledger.schema import TRIGGERS
 from cellrisk.show.reporting.ledger_export import export_entries
 from tests.repeat.ledger.conftest import Where
 from tests.repeat.ledger.deaths import FIELDS

@@ -13,7 +13,7 @@ import pytest
 from cellrisk.cli import main
 from cellrisk.publish.releasing import saving
 from cellrisk.repeat.ledger import Ledger
-from cellrisk.repeat.ledger.sqlite_file import SqliteFile
+from cellrisk.repeat.ledger.backends import SqliteFile
 from cellrisk.repeat.ledger.staging import Draft
 
 if os.name != "posix":

@@ -16,7 +16,7 @@ import pytest
 from cellrisk.errors import CellriskError, InvalidInput
 from cellrisk.noise.mechanisms import Laplace
 from cellrisk.repeat.ledger import Ledger
-from cellrisk.repeat.ledger.sqlite_file import APPLICATION
+from cellrisk.repeat.ledger.backends import APPLICATION
 from cellrisk.system import atomic
 from tests.repeat.ledger.conftest import LAPLACE, Where, fill
 

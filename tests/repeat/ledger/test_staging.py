@@ -22,6 +22,7 @@ from cellrisk.cli import main
 from cellrisk.errors import InvalidInput
 from cellrisk.publish.releasing import Release
 from cellrisk.repeat.ledger import Entry, Ledger, staging
+from cellrisk.repeat.ledger.staging import Draft
 from cellrisk.repeat.ledger.store import Session
 from cellrisk.system import atomic
 from tests.near import near
@@ -118,6 +119,15 @@ def test_one_release_has_one_ceiling_everywhere(
         before = json.loads(capsys.readouterr().out)["before"]
         found += [cohort["ceiling"]["even_two"], before["ceiling"]["even_two"]]
     assert found == [near(found[0])] * 5
+
+
+def test_a_draft_that_is_closed_twice_closes_nothing_else(output: Path) -> None:
+    draft = Draft(output / "r.csv", "7f" * 16)
+    draft.close()
+    with (output / "other").open("w") as other:  # is given the handle that has become free
+        draft.close()
+        other.write("kept")
+    assert (output / "other").read_text() == "kept"
 
 
 def test_eight_writers_at_a_limit(where: Where, released: Release, output: Path) -> None:

@@ -15,7 +15,7 @@ import cellrisk as cr
 from cellrisk.repeat.ledger import Ledger
 from tests.repeat.ledger import deaths
 
-deaths.PLACES = (*deaths.PLACES, "cellrisk/repeat/together/release_result.py")
+deaths.PLACES = (*deaths.PLACES, "cellrisk/repeat/together/releasing.py")
 WHOLE = ["set.json", "table-1.csv", "table-1.csv.json", "table-2.csv", "table-2.csv.json"]
 
 

@@ -7,6 +7,7 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from cellrisk.counts.engine import comes_from
 from cellrisk.errors import CellriskError, InvalidInput
 
 CANNOT_READ_TEXT = "the CSV source cannot be read"
@@ -30,14 +31,10 @@ def spark_refusals() -> Iterator[None]:
 def comes_from_spark(error: Exception) -> bool:
     """Whether an exception is of Spark's kinds, or any kind that was raised below Spark's code, as a RuntimeError is
     when a thread pool of Spark's client has gone together with the server."""
-    return is_of_spark(error) or any(
+    return comes_from(error, SPARK) or any(
         str(frame.f_globals.get("__name__", "")).partition(".")[0] in SPARK
         for frame, _ in traceback.walk_tb(error.__traceback__)
     )
-
-
-def is_of_spark(error: Exception) -> bool:
-    return any(kind.__module__.partition(".")[0] in SPARK for kind in type(error).__mro__)
 
 
 def explain_spark_failure(error: Exception) -> InvalidInput:
@@ -51,7 +48,7 @@ def explain_spark_failure(error: Exception) -> InvalidInput:
     for pattern, message, fix in CAUSES:
         if re.search(pattern, text):
             return InvalidInput(message, fix=fix, code="spark")
-    if not is_of_spark(error):
+    if not comes_from(error, SPARK):
         return InvalidInput(f"the connection to Spark failed ({type(error).__name__})", fix=CHECK_SPARK, code="spark")
     condition = re.match(r"\[([A-Z][A-Z0-9_.]+)\]", str(error))  # further on it may be a value that Spark quotes
     why = condition[1] if condition else type(error).__name__

@@ -55,12 +55,13 @@ def compute_digest(number: int, previous: str, body: str) -> str:
     return hashlib.sha256(f"{number}\n{previous}\n{body}".encode()).hexdigest()
 
 
-def find_breaks(rows: Sequence[Row], head: Head) -> Iterator[Problem]:
+def find_breaks(rows: Sequence[Row], head: Head, number: int = 0, last: str | None = None) -> Iterator[Problem]:
     """What breaks the chain, in the order of the entries; nothing if all is as it was written.
 
-    A chain that was written anew from some entry on is consistent: only a digest noted elsewhere finds that.
+    ``rows``: the entries after a number, whose digest is ``last``; by default all. A chain that was written anew from
+    some entry on is consistent: only a digest noted elsewhere finds that.
     """
-    expected, previous = 1, {head.id}
+    expected, previous = number + 1, {last or head.id}
     for row in rows:
         if row.number > expected:
             more = f", and so are those up to entry {row.number - 1:,}" if row.number > expected + 1 else ""
@@ -82,12 +83,6 @@ def find_breaks(rows: Sequence[Row], head: Head) -> Iterator[Problem]:
 
 def check_links(rows: Sequence[Row], number: int, previous: str, head: Head) -> None:
     """Refuse entries that do not follow each other, from the one after a number to the last."""
-    for row in rows:
-        number += 1
-        if row != Row(number, previous, compute_digest(number, previous, row.body), row.body):
-            raise InvalidInput(
-                f"the ledger is damaged or was changed at entry {number}", fix="ledger verify shows more"
-            )
-        previous = row.digest
-    if (number, previous) != (head.number, head.digest):
-        raise InvalidInput("the ledger is damaged or was changed at its end", fix="ledger verify shows more")
+    for problem in find_breaks(rows, head, number, previous):
+        where = "its end" if problem.entry is None else f"entry {problem.entry}"
+        raise InvalidInput(f"the ledger is damaged or was changed at {where}", fix="ledger verify shows more")

@@ -46,7 +46,7 @@ from cellrisk.system.interrupt import NOT_KNOWN, note_outcome
 if TYPE_CHECKING:
     from cellrisk.publish.releasing.release_result import Release
     from cellrisk.repeat.accounting.composition import Composition
-    from cellrisk.repeat.together.release_result import TogetherRelease
+    from cellrisk.repeat.together.releasing import TogetherRelease
     from cellrisk.risk.ceilings import Ceiling
 
 VERIFICATIONS, PAUSE = 40, 0.05

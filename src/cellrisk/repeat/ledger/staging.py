@@ -91,9 +91,10 @@ class Draft:
         shutil.rmtree(self.path, ignore_errors=True)
 
     def close(self) -> None:
-        """Release the lock."""
-        with suppress(OSError):
-            os.close(self._handle)
+        """Release the lock, once: another thread may have been given the same handle since."""
+        handle, self._handle = self._handle, -1
+        if handle >= 0:
+            os.close(handle)
 
 
 def recover(session: Session, folder: Path) -> Recovered:

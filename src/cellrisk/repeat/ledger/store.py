@@ -11,13 +11,10 @@ from datetime import datetime
 from typing import Any
 
 from cellrisk.errors import CellriskError, InvalidInput
-from cellrisk.repeat.ledger.backends import Backend
+from cellrisk.repeat.ledger.backends import TABLES, TRIGGERS, VERSION, WHAT, Backend, PostgresDatabase, SqliteFile
 from cellrisk.repeat.ledger.chain import Head, Row
 from cellrisk.repeat.ledger.checkpoints import Checkpoint
 from cellrisk.repeat.ledger.entry import LONGEST_BODY, LONGEST_PATH, WrittenPath, write_time
-from cellrisk.repeat.ledger.postgresql import PostgresDatabase
-from cellrisk.repeat.ledger.schema import TABLES, TRIGGERS, VERSION, WHAT
-from cellrisk.repeat.ledger.sqlite_file import SqliteFile
 from cellrisk.system.checks import require_within
 
 LONGEST_WAIT = 86_400.0
@@ -98,13 +95,14 @@ class Session:
 
     def row(self, number: int) -> Row | None:
         """One entry by its number."""
-        found = self.execute(f"{SELECT} WHERE number = ?", number)
-        return _read_row(found[0]) if found else None
+        return self._find("number", number)
 
     def find_digest(self, digest: str) -> Row | None:
         """One entry by its digest."""
-        found = self.execute(f"{SELECT} WHERE digest = ?", digest)
-        return _read_row(found[0]) if found else None
+        return self._find("digest", digest)
+
+    def _find(self, column: str, value: Any) -> Row | None:
+        return next((_read_row(found) for found in self.execute(f"{SELECT} WHERE {column} = ?", value)), None)
 
     def rescue_rows(self) -> tuple[list[Row], str]:
         """All entries that can be read; and what hides the others in a damaged file, empty if nothing does."""

@@ -1,40 +1,49 @@
-"""`assess_sequence`: the risk along a sequence of releases to the same people."""
+"""`assess_sequence`, the risk along a sequence of releases to the same people, and `plan`, one more release."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cellrisk.counts.profiles import Profiles
 from cellrisk.counts.table import require_table
-from cellrisk.errors import InvalidInput
+from cellrisk.errors import InvalidInput, argument
 from cellrisk.noise.mechanisms import Mechanism
-from cellrisk.repeat.sequences.cell_risks import Advance, CellRisk, RisksSoFar, SharedCells
-from cellrisk.repeat.sequences.cumulative import Cumulative
-from cellrisk.repeat.sequences.sequence_result import Overall, Released, RiskSequence
-from cellrisk.repeat.sequences.step import Step, check_steps
+from cellrisk.repeat.accounting.ceilings import compose_ceiling
+from cellrisk.repeat.accounting.composition import Composition
+from cellrisk.repeat.sequences.cell_risks import KINDS, CellRisk, RisksSoFar, SharedCells
+from cellrisk.repeat.sequences.sequence_result import (
+    NOTHING,
+    Overall,
+    Released,
+    RiskSequence,
+    describe_ceiling,
+    describe_composition,
+)
+from cellrisk.repeat.sequences.steps import Cumulative, Step, check_steps
 from cellrisk.risk.caused import Caused, count_caused
-from cellrisk.risk.measures import Local
+from cellrisk.risk.ceilings import Ceiling
+from cellrisk.risk.measures import WEIGHTS, Local
 from cellrisk.risk.priors import USUAL_PRIORS, Priors, takes_priors
 from cellrisk.system.arrays import Floats
 from cellrisk.system.checks import read_list
 from cellrisk.system.choices import CompositionMethod, Form, MeasureName, MechanismName
+from cellrisk.system.results import Result
 
 if TYPE_CHECKING:
+    import os
+
+    from matplotlib.axes import Axes
+
     from cellrisk.counts.table import FrequencyTable
 
 
-@dataclass(frozen=True, eq=False)
-class SoFar:
-    """What some releases have revealed in every cell: its risks, and what was caused in it."""
-
-    risks: RisksSoFar
-    caused: RisksSoFar
-    """The share of the people in each cell who were revealed because of their own record, kept like the risks."""
+SoFar = tuple[RisksSoFar, RisksSoFar]
+"""What some releases have revealed in every cell: its risks, and the share of its people caused."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,66 +85,53 @@ class SequenceAssessor:
         """The tight local risk of every cell, which under the pivotal channel is what was caused in it."""
         return replace(self.cell_risk, measure="local", form="tight", pivotal=True)
 
-    def advance(self, before: SoFar | None, steps: Sequence[Step], caused: bool = False) -> Advance:
-        """What the last of these releases does to the risks of the cells, or to the shares that were caused in them."""
-        risk, held = self.cell_risk, None if before is None else before.risks
-        if caused:
-            risk, held = self.caused_risk, None if before is None else before.caused
-        return Advance.of(risk, held, self.grid(steps), steps[-1].attribute)
+    def advance(self, before: SoFar | None, steps: Sequence[Step]) -> SoFar:
+        """What was revealed before the last of these releases, in the cells as they are after it."""
+        grid = self.grid(steps)
+        risks, caused = before or (RisksSoFar(self.cell_risk, grid), RisksSoFar(self.caused_risk, grid))
+        return risks.before(grid, steps[-1].attribute), caused.before(grid, steps[-1].attribute)
 
-    def assess_last(
-        self, before: SoFar | None, steps: Sequence[Step]
-    ) -> tuple[SoFar, Mechanism | None, dict[str, Floats]]:
-        """The cells after the last of these releases; the mechanism that they were assessed in, None where nothing
-        was; and the risks of each attribute that was assessed, as they are now."""
-        risks, caused = self.advance(before, steps), self.advance(before, steps, caused=True)
-        if not risks.anew:
-            return SoFar(risks.before, caused.before), None, {}
-        mechanism = self.cumulative.mechanism(steps)
-        after, now = risks.apply(mechanism.channel)
-        after_caused, _ = caused.apply(mechanism.channel.pivotal)
-        return SoFar(after, after_caused), mechanism, now
-
-    def describe_last(self, before: SoFar | None, steps: Sequence[Step]) -> tuple[SoFar, Released]:
+    def describe_last(self, so_far: SoFar | None, steps: Sequence[Step]) -> tuple[SoFar, Released]:
         """The cells after the last of these releases, and its row."""
         step = steps[-1]
-        after, mechanism, now = self.assess_last(before, steps)
-        uniform, records, caused = None, None, None
+        risks, caused = self.advance(so_far, steps)
+        mechanism, now = None, dict[str, Floats]()
+        if risks.anew:
+            mechanism = self.cumulative.mechanism(steps)
+            risks, now = risks.after(mechanism.channel)
+            caused, _ = caused.after(mechanism.channel)
+        uniform, records, at_once = None, None, None
         if step.attribute is not None and mechanism is not None:
-            grid = after.risks.grid
-            own, sizes = grid.places[step.attribute], grid.cells[step.attribute].sizes
-            risk = now[step.attribute][own]
+            grid = risks.grid
+            risk, sizes = now[step.attribute][grid.places[step.attribute]], grid.cells[step.attribute].sizes
             uniform, records = float(np.mean(risk)), float(sizes @ risk / sizes.sum())
-            caused = self._count_caused(steps, mechanism)
+            at_once = self._count_caused(grid, step.attribute, mechanism)
         row = Released(
             number=len(steps),
             attribute=step.attribute,
             quasi_identifiers=step.quasi_identifiers or self.table.quasi_identifiers,
             loss=step.loss,
             cumulative=self.cumulative.compose(steps),
-            cells=after.risks.grid.n_cells,
+            cells=risks.grid.n_cells,
             assessed=tuple(now),
             mechanism=mechanism,
             uniform=uniform,
             records=records,
-            overall=Overall.of(after.risks),
-            caused_at_once=caused,
-            overall_caused=Overall.of(after.caused),
-            losses=tuple(each.loss for each in steps),
-            attributes=tuple(each.attribute for each in steps),
+            overall=Overall.of(risks),
+            caused_at_once=at_once,
+            overall_caused=Overall.of(caused),
+            steps=tuple(steps),
         )
-        return after, row
+        return (risks, caused), row
 
-    def _count_caused(self, steps: Sequence[Step], mechanism: Mechanism) -> Caused:
+    def _count_caused(self, grid: SharedCells, name: str, mechanism: Mechanism) -> Caused:
         """People revealed because of their own record, of the attribute released, at the cumulative loss."""
-        grid, name = self.grid(steps), str(steps[-1].attribute)
         key = (*grid.names, name)
         if key not in self._profiles:
             self._profiles[key] = grid.cells[name].profiles()
         profiles = self._profiles[key]
-        channel = mechanism.channel
-        exposed = profiles.n_records * float(Local().average(profiles, channel, ("tight",))["tight", "records"][0])
-        return count_caused(profiles, mechanism, exposed)
+        share = Local().average(profiles, mechanism.channel, ("tight",))["tight", "records"][0]
+        return count_caused(profiles, mechanism, profiles.n_records * float(share))
 
     def assess(self, steps: Sequence[Step]) -> tuple[SoFar | None, tuple[Released, ...]]:
         """The cells after all these releases, and a row for each."""
@@ -219,3 +215,137 @@ def assess_sequence(
     cell_risk = CellRisk(table, measure, form, priors)
     assessor = SequenceAssessor.of(steps, cell_risk, Cumulative(method, total_delta, assess_as))
     return assessor.result(assessor.assess(steps)[1])
+
+
+@dataclass(frozen=True, repr=False)
+class Plan(Result):
+    """The answer of `plan`: the whole sequence, whose last release is the planned one, seen before and after it."""
+
+    wording = "plan"
+
+    sequence: RiskSequence
+
+    @property
+    def before(self) -> Released | None:
+        """The last release so far; None if the planned release is the first."""
+        return self.sequence.rows[-2] if len(self.sequence.rows) > 1 else None
+
+    @property
+    def after(self) -> Released:
+        """The planned release."""
+        return self.sequence.rows[-1]
+
+    @property
+    def overall(self) -> tuple[Overall, Overall]:
+        """The overall risk before and after the planned release."""
+        return (NOTHING if self.before is None else self.before.overall), self.after.overall
+
+    @property
+    def caused(self) -> tuple[Overall, Overall]:
+        """The shares of people revealed because of their own record, before and after."""
+        return (NOTHING if self.before is None else self.before.overall_caused), self.after.overall_caused
+
+    @property
+    def ceilings(self) -> tuple[Ceiling | None, Ceiling | None]:
+        """The ceiling before and after; None if it is not known."""
+        return (compose_ceiling(()) if self.before is None else self.before.ceiling), self.after.ceiling
+
+    @property
+    def _both(self) -> dict[str, tuple[Composition | None, Overall, Overall, Ceiling | None]]:
+        """Loss, overall risk, caused and ceiling, before the planned release and after it."""
+        losses = None if self.before is None else self.before.cumulative, self.after.cumulative
+        rows = zip(losses, self.overall, self.caused, self.ceilings, strict=True)
+        return dict(zip(("before", "after"), rows, strict=True))
+
+    def _numbers(self) -> list[dict[str, Any]]:
+        """One quantity a row, before the planned release and after it."""
+        found: list[tuple[str, str, str | None, float]] = []
+        for when, (cumulative, overall, caused, ceiling) in self._both.items():
+            epsilon, delta = (0.0, 0.0) if cumulative is None else (cumulative.epsilon, cumulative.delta)
+            found += [(when, "epsilon", None, epsilon), (when, "delta", None, delta)]
+            found += [(when, kind, weights, overall.value(kind, weights)) for kind in KINDS for weights in WEIGHTS]
+            found += [(when, f"caused_{kind}", "records", caused.value(kind)) for kind in KINDS]
+            if ceiling is not None:
+                found.append((when, "ceiling", None, ceiling.even_two))
+        return [dict(zip(("when", "quantity", "weights", "value"), row, strict=True)) for row in found]
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready values."""
+        both = {
+            when: {
+                "cumulative": None if cumulative is None else describe_composition(cumulative),
+                "overall": vars(overall),
+                "caused": {"max": caused.max_records, "sum": caused.sum_records},
+                "ceiling": describe_ceiling(ceiling),
+            }
+            for when, (cumulative, overall, caused, ceiling) in self._both.items()
+        }
+        return {**both, "sequence": self.sequence.to_dict(), "sentence": self.headline}
+
+    def plot(self, path: str | os.PathLike[str] | None = None, ax: Axes | None = None, by: str = "loss") -> Any:
+        """The sequence with the planned release.
+
+        Parameters
+        ----------
+        path, ax
+            As for every result.
+        by
+            The horizontal axis: "loss" or "release".
+        """
+        return self.sequence.plot(path, ax, by)
+
+
+@takes_priors
+def plan(
+    table: FrequencyTable,
+    past: Sequence[Step],
+    planned: Step,
+    *,
+    method: CompositionMethod = "tightest",
+    total_delta: float | None = None,
+    assess_as: MechanismName | None = None,
+    measure: MeasureName = "local",
+    form: Form = "tight",
+    priors: Priors = USUAL_PRIORS,
+) -> Plan:
+    """If this were released next, what would be the cumulative loss, the figures to decide by and the risk then?
+
+    `assess_sequence` of the past releases and the planned one, and seen before and after it. Nothing is drawn or spent.
+
+    Parameters
+    ----------
+    table
+        With all quasi-identifiers and sensitive attributes of the sequence.
+    past
+        The releases so far, in their order.
+    planned
+        The release that is planned.
+    method, total_delta, assess_as, measure, form, priors
+        As for `assess_sequence`.
+
+    >>> import cellrisk as cr
+    >>> table = cr.tabulate(cr.datasets.adult_as_published(), ["age", "sex"], ["income", "race"], bins={"age": 5})
+    >>> found = plan(table, [Step(cr.Laplace(epsilon=0.5), "income")], Step(cr.Laplace(epsilon=0.5), "race"))
+    >>> [round(overall.max_records, 4) for overall in found.overall]
+    [0.0351, 0.0353]
+    """
+    if not isinstance(planned, Step):
+        raise InvalidInput("the next release is not a Step", got=type(planned).__name__, fix="write Step(mechanism)")
+    if planned.attribute is not None and planned.loss.mechanism is None and assess_as is None:
+        raise InvalidInput(
+            "the mechanism of the planned release is missing, so its risk cannot be assessed",
+            fix=f"give {argument('mechanism', 'geometric')}",
+            code="no-mechanism",
+        )
+    return Plan(
+        assess_sequence(
+            table,
+            [*read_list("past", past, "steps"), planned],
+            method=method,
+            total_delta=total_delta,
+            assess_as=assess_as,
+            measure=measure,
+            form=form,
+            priors=priors,
+        )
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 KINDS: tuple[OverallKind, ...] = list_words(OverallKind)
 """How the attributes of a cell are taken together: bounded, and unbounded."""
-NUMBERS_AT_ONCE = 1 << 22
-"""Cells times noises that are worked on together."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,11 +88,6 @@ class SharedCells:
         key = number_keys(np.concatenate([coarser.codes, self.codes[:, columns]]).T, coarser.widths)
         return np.searchsorted(key[: coarser.n_cells], key[coarser.n_cells :])
 
-    def average(self, values: Floats, weights: str) -> Floats:
-        """Values of the cells, averaged with each cell alike (``uniform``) or by ``records``."""
-        weight = self.sizes.astype(np.float64) if weights == "records" else np.ones(self.n_cells)
-        return np.asarray(weight @ values / weight.sum())
-
 
 def _recoded(cells: Cells, labels: Sequence[Sequence[str]]) -> Integers:
     """The codes of cells among labels that may be more than their own."""
@@ -115,7 +108,7 @@ class CellRisk:
     form: str
     priors: Priors
     pivotal: bool = False
-    """Whether it is asked under the pivotal channel, where it is the share caused."""
+    """Whether it is asked under the pivotal channel, where the tight local risk is the share caused."""
     _known: dict[tuple[tuple[str, ...], str], tuple[ProfiledCells, Measure]] = field(
         default_factory=dict, init=False, repr=False
     )
@@ -125,17 +118,13 @@ class CellRisk:
         require_word("form", self.form, FORMS)
 
     def at(self, grid: SharedCells, name: str, channel: CountChannel) -> Floats:
-        """(cells, noises): the risk of one attribute in each cell; 0 in a cell that has no record of it."""
+        """The risk of one attribute in each cell under one noise; 0 in a cell that has no record of it."""
         key = grid.names, name
         if key not in self._known:
             self._known[key] = ProfiledCells.of(grid.cells[name]), self._fit(grid, name)
         profiled, measure = self._known[key]
-        risk = profiled.risk(measure, channel, self.form)
-        place = grid.places[name]
-        if len(place) == grid.n_cells:
-            return np.asarray(risk[profiled.place])
-        found = np.zeros((grid.n_cells, len(channel)))
-        found[place] = risk[profiled.place]
+        found = np.zeros(grid.n_cells)
+        found[grid.places[name]] = profiled.risk(measure, channel, self.form)[profiled.place, 0]
         return found
 
     def _fit(self, grid: SharedCells, name: str) -> Measure:
@@ -158,76 +147,40 @@ def describe_cells(attribute: Attribute, cells: Cells) -> Attribute:
 
 @dataclass(frozen=True, eq=False)
 class RisksSoFar:
-    """For each attribute released, its largest risk so far in every cell."""
-
-    grid: SharedCells
-    risks: Mapping[str, Floats]
-
-    def overall(self, kind: str) -> Floats:
-        """The overall risk of each cell: the largest of its attributes' risks (``max``), or their sum (``sum``)."""
-        combine = np.maximum if kind == "max" else np.add
-        return reduce(combine, self.risks.values(), np.zeros(self.grid.n_cells))
-
-    def average(self, kind: str, weights: str) -> float:
-        return float(self.grid.average(self.overall(kind), weights))
-
-
-@dataclass(frozen=True, eq=False)
-class Advance:
-    """One more release: the cells after it, their risks before it, and the attributes that it assesses anew.
-
-    Where the cells are split, a child starts from its parent's risks, and every attribute released so far is assessed
-    anew; else the one that is released, if any.
-    """
+    """For each attribute released, its largest risk so far in every cell, or the largest share caused there."""
 
     cell_risk: CellRisk
-    before: RisksSoFar
-    """The risks before the release, in the cells as they are after it."""
-    anew: tuple[str, ...]
+    grid: SharedCells
+    risks: Mapping[str, Floats] = field(default_factory=dict)
+    anew: tuple[str, ...] = ()
+    """The attributes that the next release assesses."""
 
-    @property
-    def caused(self) -> bool:
-        """Whether the shares caused are followed, not the risks: by the same risk under the pivotal channel."""
-        return self.cell_risk.pivotal
+    def before(self, grid: SharedCells, attribute: str | None) -> RisksSoFar:
+        """The risks before one more release, in the cells as they are after it.
 
-    @staticmethod
-    def of(cell_risk: CellRisk, before: RisksSoFar | None, grid: SharedCells, attribute: str | None) -> Advance:
+        Where the cells are split, a child starts from its parent's risks, and every attribute released so far is
+        assessed anew; else the one that is released, if any.
+        """
         released = () if attribute is None else (attribute,)
-        if before is None:
-            return Advance(cell_risk, RisksSoFar(grid, {}), released)
-        if before.grid.names == grid.names:
-            return Advance(cell_risk, before, released)
-        parents = grid.parents(before.grid)
-        held = RisksSoFar(grid, {name: risk[parents] for name, risk in before.risks.items()})
-        return Advance(cell_risk, held, tuple(dict.fromkeys((*before.risks, *released))))
+        if self.grid.names == grid.names:
+            return replace(self, anew=released)
+        parents = grid.parents(self.grid)
+        held = {name: risk[parents] for name, risk in self.risks.items()}
+        return replace(self, grid=grid, risks=held, anew=tuple(dict.fromkeys((*held, *released))))
 
-    def apply(self, channel: CountChannel) -> tuple[RisksSoFar, dict[str, Floats]]:
-        """The cells after it, under the first noise; and the risks as assessed now, of each attribute.
+    def after(self, channel: CountChannel) -> tuple[RisksSoFar, dict[str, Floats]]:
+        """The cells after the release, under one noise; and the risks as assessed now, of each attribute.
 
         What was revealed stays revealed: an attribute keeps the larger of its old risk and its new one.
         """
-        grid, held = self.before.grid, self.before.risks
-        now = {name: self.cell_risk.at(grid, name, channel)[:, 0] for name in self.anew}
-        kept = {name: np.maximum(held[name], risk) if name in held else risk for name, risk in now.items()}
-        return RisksSoFar(grid, {**held, **kept}), now
+        used = channel.pivotal if self.cell_risk.pivotal else channel
+        now = {name: self.cell_risk.at(self.grid, name, used) for name in self.anew}
+        kept = {name: np.maximum(self.risks.get(name, 0.0), risk) for name, risk in now.items()}
+        return replace(self, risks={**self.risks, **kept}), now
 
-    def overall(self, channel: CountChannel, kind: str, weights: str) -> Floats:
-        """The average overall risk after it, under each noise."""
-        grid = self.before.grid
-        step = max(1, NUMBERS_AT_ONCE // grid.n_cells)
-        parts = []
-        for start in range(0, len(channel), step):
-            few = channel[start : start + step]
-            parts.append(grid.average(self._overall(few, kind), weights))
-        return np.concatenate(parts)
-
-    def _overall(self, few: CountChannel, kind: str) -> Floats:
-        grid, held = self.before.grid, self.before.risks
-        others = RisksSoFar(grid, {name: risk for name, risk in held.items() if name not in self.anew})
-        total = np.repeat(others.overall(kind)[:, None], len(few), axis=1)
-        for name in self.anew:
-            risk = self.cell_risk.at(grid, name, few)
-            if name in held:
-                np.maximum(risk, held[name][:, None], out=risk)
-            (np.maximum if kind == "max" else np.add)(total, risk, out=total)
-        return total
+    def average(self, kind: str, weights: str) -> float:
+        """The overall risk, averaged with each cell alike (``uniform``) or by ``records``: of a cell, the largest of
+        its attributes' risks (``max``), or their sum (``sum``)."""
+        combine = np.maximum if kind == "max" else np.add
+        overall: Floats = reduce(combine, self.risks.values(), np.zeros(self.grid.n_cells))
+        return float(np.average(overall, weights=self.grid.sizes if weights == "records" else None))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -25,14 +25,12 @@ from cellrisk.decide.policies import Policies
 from cellrisk.decide.policy import Policy
 from cellrisk.decide.search import Intervals, intersect
 from cellrisk.errors import InvalidInput, argument
-from cellrisk.noise.channel import CountChannel
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism, describe_mechanism
 from cellrisk.repeat.accounting.composition import Composition
 from cellrisk.repeat.sequences.assessing import SequenceAssessor
-from cellrisk.repeat.sequences.cell_risks import KINDS, Advance, CellRisk
-from cellrisk.repeat.sequences.cumulative import Cumulative, find_ceiling
+from cellrisk.repeat.sequences.cell_risks import KINDS, CellRisk, RisksSoFar
 from cellrisk.repeat.sequences.sequence_result import NOTHING, Overall, Released, RiskSequence, describe_ceiling
-from cellrisk.repeat.sequences.step import Step
+from cellrisk.repeat.sequences.steps import Cumulative, Step, find_ceiling
 from cellrisk.risk.ceilings import Ceiling
 from cellrisk.risk.measures import WEIGHTS
 from cellrisk.risk.priors import USUAL_PRIORS, Priors, takes_priors
@@ -55,27 +53,6 @@ if TYPE_CHECKING:
     from cellrisk.counts.table import Attribute, FrequencyTable
 
 
-@dataclass(frozen=True)
-class NextRelease:
-    """The next release, whatever its epsilon, and those before it."""
-
-    past: tuple[Step, ...]
-    setting: Mechanism
-    attribute: str | None
-    quasi_identifiers: str | Sequence[str] | None
-
-    def at(self, epsilon: float) -> tuple[Step, ...]:
-        """The past releases and the next one at an epsilon."""
-        return *self.past, Step(self.setting.with_epsilon(epsilon), self.attribute, self.quasi_identifiers)
-
-    def ceiling(self, steps: Sequence[Step]) -> Ceiling:
-        """The ceiling after these releases; refused if it is not known."""
-        found, why_not = find_ceiling([step.loss for step in steps], [step.attribute for step in steps])
-        if found is None:
-            raise InvalidInput(f"these releases have no ceiling: {why_not}", fix=f"leave {argument('max_ceiling')} out")
-        return found
-
-
 @dataclass(frozen=True, eq=False)
 class NextMetric(Metric):
     """What a limit limits after the next release, as a function of its mechanism."""
@@ -86,26 +63,12 @@ class NextMetric(Metric):
         return self.values or super().on(attributes)
 
 
-def _find_ceilings(release: NextRelease) -> Values:
-    """The ceiling of all releases, the next one included. It rises with epsilon."""
-    return lambda methods: np.array([release.ceiling(release.at(_epsilon(each))).even_two for each in methods])
-
-
-def _find_shares(cumulative: Cumulative, release: NextRelease, advance: Advance, kind: str, weights: str) -> Values:
-    """The overall risk after the next release, or the share caused, by `assess_sequence`'s rule."""
-
-    def values(methods: Sequence[Any]) -> Floats:
-        if not advance.anew:  # no attribute is released and no cell is split: epsilon does not matter
-            return np.full(len(methods), advance.before.average(kind, weights))
-        settings = [cumulative.assess(release.at(_epsilon(method))) for method in methods]
-        channel: CountChannel = settings[0][0].channel_at([epsilon for _, epsilon in settings])
-        return advance.overall(channel.pivotal if advance.caused else channel, kind, weights)
-
-    return values
-
-
-def _epsilon(method: Any) -> float:
-    return float(method.epsilon)
+def _require_ceiling(steps: Sequence[Step]) -> float:
+    """The ceiling after these releases; refused if it is not known."""
+    found, why_not = find_ceiling(steps)
+    if found is None:
+        raise InvalidInput(f"these releases have no ceiling: {why_not}", fix=f"leave {argument('max_ceiling')} out")
+    return found.even_two
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -126,11 +89,11 @@ class NextEpsilon(Result):
     """The overall risk of the past releases; None without a table."""
     values_before: tuple[float, ...]
     """What each limit limits, before this release."""
-    cumulative: Composition | None
+    cumulative: Composition | None = None
     """The loss of all releases, the next one at ``epsilon``; None if there is none."""
-    ceiling: Ceiling | None
+    ceiling: Ceiling | None = None
     """The ceiling then; None if it is not known."""
-    sequence: RiskSequence | None
+    sequence: RiskSequence | None = None
     """All releases, the next one at ``epsilon``; None if there is none, and without a table."""
 
     @property
@@ -307,27 +270,33 @@ def largest_epsilon(
         policies.check_tighter(read_limits(max_risk=min(max_risk, 1.0), risk=risk))
     given = describe_mechanism(mechanism, delta=delta, neighbours=neighbours, threshold=threshold)
     setting = given.with_epsilon(LEAST_EPSILON)
-    release = NextRelease(past, setting, attribute, quasi_identifiers)
+
+    def release(method: Any) -> tuple[Step, ...]:
+        """The past releases and the next one."""
+        return *past, Step(method, attribute, quasi_identifiers)
+
     end = min(LARGEST_EPSILON, setting.largest_epsilon, policies.largest_epsilon(setting))
     cumulative = Cumulative(method, total_delta, assess_as)
-    values: dict[str, Values] = {"max_ceiling": _find_ceilings(release)}
+    values: dict[str, Values] = {
+        "max_ceiling": lambda methods: np.array([_require_ceiling(release(method)) for method in methods])
+    }
     rows: tuple[Released, ...] = ()
     assessor, so_far, before = None, None, None
     if table is not None:
-        first = release.at(LEAST_EPSILON)
+        first = release(setting)
         assessor = SequenceAssessor.of(first, CellRisk(table, measure, form, priors), cumulative)
         so_far, rows = assessor.assess(past)
         before = rows[-1].overall if rows else NOTHING
-        advances = [assessor.advance(so_far, first, caused) for caused in (False, True)]
-        values["max_risk"] = _find_shares(cumulative, release, advances[0], kind, weights)
-        values["max_caused"] = _find_shares(cumulative, release, advances[1], kind, "records")
-        if advances[0].anew:
-            end = _end_of_noise(cumulative, release, end)
+        advanced = assessor.advance(so_far, first)
+        for name, risks, weighted in zip(("max_risk", "max_caused"), advanced, (weights, "records"), strict=True):
+            values[name] = _follow(cumulative, release, risks, kind, weighted)
+        if advanced[0].anew:
+            end = _end_of_noise(cumulative, first, end)
     limits = [Limit(NextMetric(name, values=values[name]), maximum) for name, maximum in maxima.items()]
     known = {
-        "max_risk": 0.0 if so_far is None else so_far.risks.average(kind, weights),
-        "max_caused": 0.0 if so_far is None else so_far.caused.average(kind, "records"),
-        "max_ceiling": release.ceiling(past).even_two if max_ceiling is not None else 0.5,
+        "max_risk": 0.0 if so_far is None else so_far[0].average(kind, weights),
+        "max_caused": 0.0 if so_far is None else so_far[1].average(kind, "records"),
+        "max_ceiling": _require_ceiling(past) if max_ceiling is not None else 0.5,
     }
     for least in LEAST_EPSILON, SMALLEST_EPSILON:
         searched = least, max(least, end)
@@ -335,16 +304,12 @@ def largest_epsilon(
         if intersect((searched,), *(bound.allowed for bound in kept)):
             break
     values_before = tuple(known[name] for name in maxima)
-    found = NextEpsilon(setting, attribute, kept, kind, weights, searched, before, values_before, None, None, None)
+    found = NextEpsilon(setting, attribute, kept, kind, weights, searched, before, values_before)
     if found.epsilon is None:
         return found
-    steps = release.at(found.epsilon)
+    steps = release(setting.with_epsilon(found.epsilon))
     sequence = None if assessor is None else assessor.result((*rows, assessor.describe_last(so_far, steps)[1]))
-    ceiling = find_ceiling([step.loss for step in steps], [step.attribute for step in steps])[0]
-    spent = cumulative.compose(steps)
-    return NextEpsilon(
-        setting, attribute, kept, kind, weights, searched, before, values_before, spent, ceiling, sequence
-    )
+    return replace(found, cumulative=cumulative.compose(steps), ceiling=find_ceiling(steps)[0], sequence=sequence)
 
 
 def _check_maxima(given: dict[str, float | None]) -> dict[str, float]:
@@ -362,9 +327,27 @@ def _check_maxima(given: dict[str, float | None]) -> dict[str, float]:
     return maxima
 
 
-def _end_of_noise(cumulative: Cumulative, release: NextRelease, end: float) -> float:
+def _follow(
+    cumulative: Cumulative,
+    release: Callable[[Any], tuple[Step, ...]],
+    before: RisksSoFar,
+    kind: str,
+    weights: str,
+) -> Values:
+    """The overall risk after the next release, or the share caused, by `assess_sequence`'s rule."""
+
+    def values(methods: Sequence[Any]) -> Floats:
+        if not before.anew:  # no attribute is released and no cell is split: epsilon does not matter
+            return np.full(len(methods), before.average(kind, weights))
+        channels = [cumulative.mechanism(release(method)).channel for method in methods]
+        return np.array([before.after(channel)[0].average(kind, weights) for channel in channels])
+
+    return values
+
+
+def _end_of_noise(cumulative: Cumulative, first: Sequence[Step], end: float) -> float:
     """The largest epsilon of the next release at which the noise that is assessed exists: classical, a sum below 1."""
-    assessed, total = cumulative.assess(release.at(LEAST_EPSILON))
+    assessed = cumulative.mechanism(first)
     if math.isinf(assessed.largest_epsilon):
         return end
-    return min(end, (assessed.largest_epsilon - (total - LEAST_EPSILON)) * (1 - 1e-12))
+    return min(end, (assessed.largest_epsilon - (assessed.epsilon - LEAST_EPSILON)) * (1 - 1e-12))

@@ -12,7 +12,7 @@ from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.repeat.accounting.composition import Composition
 from cellrisk.repeat.accounting.loss import Loss
 from cellrisk.repeat.sequences.cell_risks import KINDS, RisksSoFar
-from cellrisk.repeat.sequences.cumulative import find_ceiling
+from cellrisk.repeat.sequences.steps import Step, find_ceiling
 from cellrisk.risk.caused import Caused
 from cellrisk.risk.ceilings import Ceiling
 from cellrisk.risk.measures import WEIGHTS
@@ -20,7 +20,6 @@ from cellrisk.system.choices import require_word
 from cellrisk.system.results import Result, find_words
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.axes import Axes
 
 VIEWS = ("loss", "release")
@@ -75,19 +74,17 @@ class Released:
     cumulative loss; None if none was released."""
     overall_caused: Overall
     """The share caused in each cell, kept and averaged as the overall risk is."""
-    losses: tuple[Loss, ...]
-    """The losses of all releases so far."""
-    attributes: tuple[str | None, ...]
-    """The attributes of all releases so far."""
+    steps: tuple[Step, ...]
+    """All releases so far."""
 
     @property
     def ceiling(self) -> Ceiling | None:
         """The ceiling of all releases so far, of two labels; None if it is not known."""
-        return find_ceiling(self.losses, self.attributes)[0]
+        return find_ceiling(self.steps)[0]
 
     @property
     def why_no_ceiling(self) -> str:
-        return find_ceiling(self.losses, self.attributes)[1]
+        return find_ceiling(self.steps)[1]
 
     @property
     def caused(self) -> Caused | None:
@@ -163,9 +160,7 @@ class RiskSequence(Result):
     @property
     def ceiling(self) -> Ceiling | None:
         """The ceiling of all releases, of as many labels as the attribute released last has."""
-        if self.labels == 2:
-            return self.rows[-1].ceiling
-        return find_ceiling(self.rows[-1].losses, self.rows[-1].attributes, self.labels)[0]
+        return find_ceiling(self.rows[-1].steps, self.labels)[0]
 
     @property
     def attributes(self) -> tuple[str, ...]:
@@ -177,11 +172,9 @@ class RiskSequence(Result):
         """What is exact, what is a bound, and what is neither."""
         return tuple(find_words("sequence").statements(self))
 
-    def _numbers(self) -> pd.DataFrame:
+    def _numbers(self) -> list[dict[str, Any]]:
         """One row a risk: that of the attribute released, and the overall one of each kind and weighting. Then what was
         caused, likewise, as shares by records, and the ceiling of two labels."""
-        import pandas as pd
-
         found: list[tuple[Any, ...]] = []
         for row in self.rows:
             about = (row.number, row.attribute, row.cumulative.epsilon, row.cumulative.delta)
@@ -196,7 +189,7 @@ class RiskSequence(Result):
             if row.ceiling is not None:
                 found.append((*about, "ceiling", None, row.ceiling.even_two))
         columns = ["release", "attribute", "cumulative_epsilon", "cumulative_delta", "kind", "weights", "risk"]
-        return pd.DataFrame(found, columns=columns)
+        return [dict(zip(columns, row, strict=True)) for row in found]
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready values."""

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import os
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from cellrisk.counts.schema import read_mapping
@@ -13,18 +19,148 @@ from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.publish.releasing import release
 from cellrisk.publish.releasing.domain import Rule
+from cellrisk.publish.releasing.release_result import Release
+from cellrisk.publish.releasing.saving import MANIFEST, check_folder, sidecar_of, write_files
 from cellrisk.repeat.accounting.loss import Loss
-from cellrisk.repeat.together.costs import book_loss, find_cost, try_ceiling
-from cellrisk.repeat.together.release_result import TogetherRelease
+from cellrisk.repeat.together.costs import Cost, book_loss, find_cost, try_ceiling
 from cellrisk.repeat.together.sets import SetTable, find_together, read_tables
+from cellrisk.risk.ceilings import Ceiling
 from cellrisk.system.checks import read_list, read_texts
 from cellrisk.system.choices import MechanismName, Neighbours, OutsideRule
 from cellrisk.system.progress import Progress
+from cellrisk.system.results import Result
+from cellrisk.system.version import __version__
 
 __all__ = ["TogetherRelease", "release_together"]
 
 READ = ("bins", "mechanism", "epsilon", "delta", "neighbours", "threshold")
 """What is said of the tables, and not of the records."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TogetherRelease(Result):
+    """Several tables with noise, made by `release_together`. They and everything printed with them may be published.
+
+    ``save`` writes them, each with its description, into a new folder: all or none.
+    """
+
+    wording = "set_release"
+
+    tables: tuple[SetTable, ...]
+    releases: tuple[Release, ...]
+    sensitive: str
+    loss: Loss
+    """What all of them cost a person at most."""
+    cost: Cost
+    ceiling: Ceiling | None
+    ending: str = ".parquet"
+
+    @property
+    def quasi_identifiers(self) -> tuple[str, ...]:
+        """Those of all tables."""
+        return tuple(dict.fromkeys(name for table in self.tables for name in table.quasi_identifiers))
+
+    @property
+    def entry(self) -> dict[str, Any]:
+        """What a ledger notes of each table in the one entry of the set."""
+        tables = [
+            {
+                "name": table.name,
+                "quasi_identifiers": list(table.quasi_identifiers),
+                "where": table.where,
+                "loss": Loss.of(table.mechanism).to_dict(),
+            }
+            for table in self.tables
+        ]
+        return {"tables": tables}
+
+    @property
+    def statements(self) -> tuple[str, ...]:
+        """What a reader of the tables has to know of them as a set."""
+        worst_case = () if self.ceiling is None else (self.ceiling.of_two,)
+        return self.cost.headline, *worst_case, "The tables have independent noise, so their common margins differ."
+
+    def name_of(self, table: SetTable) -> str:
+        """The file of a table in the folder."""
+        return f"table-{table.number}{self.ending}"
+
+    @cached_property
+    def contents(self) -> dict[str, bytes]:
+        """The counts of each table as the content of its file."""
+        return {
+            self.name_of(table): made.encode(self.ending)
+            for table, made in zip(self.tables, self.releases, strict=True)
+        }
+
+    def describe_tables(self, **more: Any) -> dict[str, bytes]:
+        """The description that stands beside each table, by its file."""
+        found = {}
+        for table, made in zip(self.tables, self.releases, strict=True):
+            name = self.name_of(table)
+            of_set = {"tables": len(self.tables), "number": table.number, "name": table.name, "where": table.where}
+            described = made.describe_file(name, self.contents[name], set=of_set, **more)
+            found[sidecar_of(name).name] = described.encode("utf-8")
+        return found
+
+    def to_dict(self) -> dict[str, Any]:
+        """What is saved as the list of the tables: how they were made, and nothing of the records."""
+        return {
+            "cellrisk": __version__,
+            "sentence": self.headline,
+            "statements": list(self.statements),
+            "sensitive": self.sensitive,
+            "loss": self.loss.to_dict(),
+            "cost": self.cost.to_dict(),
+            "ceiling": None if self.ceiling is None else self.ceiling.to_dict(),
+            "tables": [
+                {**table.to_dict(), "file": self.name_of(table), "released": len(made.frame)}
+                for table, made in zip(self.tables, self.releases, strict=True)
+            ],
+        }
+
+    def encode(self, ending: str) -> bytes:
+        """The list of the tables, with the digests of their files and of their descriptions, as JSON."""
+        listed, described = self.to_dict(), self.describe_tables()
+        for table in listed["tables"]:
+            table["sha256"] = hashlib.sha256(self.contents[table["file"]]).hexdigest()
+            table["description"] = hashlib.sha256(described[sidecar_of(table["file"]).name]).hexdigest()
+        return f"{json.dumps(listed, indent=2, ensure_ascii=False)}\n".encode()
+
+    def check_place(self, path: str | os.PathLike[str], force: bool) -> Path:
+        """Refuses a folder that cannot be made; returns where the list of the tables will stand.
+
+        Parameters
+        ----------
+        path
+            The folder.
+        force
+            Is refused: a folder is not replaced.
+        """
+        if force:
+            raise InvalidInput("a folder of released tables is never replaced", fix="name one that is not there yet")
+        return check_folder(path)
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Writes every table, its description and the list of all into a new folder: all or none.
+
+        Parameters
+        ----------
+        path
+            A folder that is not there yet.
+        """
+        target = self.check_place(path, force=False)
+        return write_files(target, {**self.contents, **self.describe_tables(), MANIFEST: self.encode(".json")})
+
+    def _numbers(self) -> list[dict[str, Any]]:
+        figures = [
+            {"epsilon": each.mechanism.epsilon, "scale": each.mechanism.scale, "counts": len(each.frame)}
+            for each in self.releases
+        ]
+        return [
+            {"table": table.number, "figure": name, "value": float(value)}
+            for table, named in zip(self.tables, figures, strict=True)
+            for name, value in named.items()
+        ]
 
 
 def release_together(

@@ -14,7 +14,7 @@ from cellrisk.noise.precision import find_precision
 from cellrisk.repeat.together.costs import find_cost, try_ceiling
 from cellrisk.repeat.together.releasing import plan_loss
 from cellrisk.repeat.together.sets import SetTable, find_together
-from cellrisk.repeat.together.split_result import Split
+from cellrisk.repeat.together.splitting import Split
 from cellrisk.repeat.together.together_result import TogetherAssessment
 from cellrisk.risk.ceilings import Ceiling
 from cellrisk.show.reporting.document import Letterhead, Report

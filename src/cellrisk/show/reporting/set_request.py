@@ -19,7 +19,7 @@ from cellrisk.repeat.together.judging import (
     name_limit,
 )
 from cellrisk.repeat.together.sets import SetTable
-from cellrisk.repeat.together.split_result import Split
+from cellrisk.repeat.together.splitting import Split
 from cellrisk.repeat.together.together_result import TogetherAssessment
 from cellrisk.system.formatting import claim, join_names, number_of
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cellrisk.repeat.together.release_result import TogetherRelease
+from cellrisk.repeat.together.releasing import TogetherRelease
 from cellrisk.system.formatting import aligned, claim
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cellrisk.repeat.together.split_result import Split
+from cellrisk.repeat.together.splitting import Split
 from cellrisk.system.formatting import CURATOR_NOTE, aligned, percent, say_people
 
 

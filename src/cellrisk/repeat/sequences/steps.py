@@ -1,4 +1,4 @@
-"""The loss after some releases, and the mechanism in whose noise the risk is assessed at that loss."""
+"""The releases of a sequence, their loss so far, and the mechanism in whose noise the risk is assessed at that loss."""
 
 from __future__ import annotations
 
@@ -6,22 +6,106 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
-from cellrisk.errors import InvalidInput, argument
+from cellrisk.errors import InvalidInput, UnknownName, argument
 from cellrisk.noise.distributions import USUAL_THRESHOLD
 from cellrisk.noise.mechanisms import LARGEST_CLASSICAL, MECHANISMS, Mechanism
+from cellrisk.noise.mechanisms import mechanism as read_mechanism
 from cellrisk.repeat.accounting.ceilings import find_ceiling as find_ceiling_of_losses
 from cellrisk.repeat.accounting.composition import Composition, compose, find_epsilon, find_probabilistic_epsilon
 from cellrisk.repeat.accounting.loss import Loss
-from cellrisk.repeat.sequences.step import Step
 from cellrisk.risk.ceilings import Ceiling
-from cellrisk.system.checks import require_within
-from cellrisk.system.choices import CompositionMethod, MechanismName, list_words, require_word
+from cellrisk.system.checks import read_texts, require_within
+from cellrisk.system.choices import CompositionMethod, MechanismName, Neighbours, list_words, require_word
 from cellrisk.system.formatting import claim
+
+if TYPE_CHECKING:
+    from cellrisk.counts.table import FrequencyTable
 
 INSTEAD, PURE_INSTEAD = argument("assess_as", "gaussian-analytic"), argument("assess_as", "laplace")
 SMALLEST_EPSILON = 1e-9
 """Gaussian noise that is wide for its delta composes to epsilon 0; the noise of this epsilon is a little narrower."""
+
+
+@dataclass(frozen=True, init=False)
+class Step:
+    """A release to the same people as the others of its sequence.
+
+    Parameters
+    ----------
+    loss
+        The mechanism, as an object or as its name with ``epsilon`` beside it; or what is known of its loss.
+    attribute
+        The sensitive attribute that is released; None if only the counts of the cells are, FD(X).
+    quasi_identifiers
+        Those of this release; None for all that the table has.
+    epsilon, delta, neighbours, threshold
+        Those of a mechanism that is named.
+
+    >>> Step("geometric", "job", epsilon=0.5).describe()
+    'job at 0.5-DP'
+    """
+
+    loss: Loss
+    attribute: str | None
+    quasi_identifiers: tuple[str, ...] | None
+
+    def __init__(
+        self,
+        loss: Mechanism | Loss | str,
+        attribute: str | None = None,
+        quasi_identifiers: str | Sequence[str] | None = None,
+        *,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        neighbours: Neighbours | None = None,
+        threshold: float | None = None,
+    ) -> None:
+        if not isinstance(loss, (Mechanism, Loss, str)):
+            raise InvalidInput(
+                "a step needs a mechanism or a loss", got=type(loss).__name__, fix="for example Geometric"
+            )
+        beside = {"epsilon": epsilon, "delta": delta, "neighbours": neighbours, "threshold": threshold}
+        if not isinstance(loss, Loss):
+            loss = Loss.of(read_mechanism(loss, **beside))  # type: ignore[arg-type]
+        elif any(value is not None for value in beside.values()):
+            raise InvalidInput(
+                "a loss says itself what is spent",
+                fix=f"leave {argument('epsilon')} and the other arguments of a mechanism out",
+            )
+        if attribute is not None and not isinstance(attribute, str):
+            raise InvalidInput("the attribute of a step must be a name", got=type(attribute).__name__)
+        if isinstance(quasi_identifiers, str):
+            quasi_identifiers = (quasi_identifiers,)
+        names = None if quasi_identifiers is None else read_texts("quasi_identifiers", quasi_identifiers, "names")
+        if names is not None and (not names or len(set(names)) != len(names)):
+            raise InvalidInput(
+                "the quasi-identifiers of a step must be named once each, and one at least",
+                got=f"{len(names)} names",
+                fix="None stands for all that the table has",
+            )
+        object.__setattr__(self, "loss", loss)
+        object.__setattr__(self, "attribute", attribute)
+        object.__setattr__(self, "quasi_identifiers", names)
+
+    def describe(self) -> str:
+        """The release in a few words."""
+        return f"{self.attribute or 'counts of the cells'} at {self.loss.describe()}"
+
+
+def check_steps(table: FrequencyTable, steps: Sequence[Step]) -> tuple[Step, ...]:
+    """The steps, if the table has every column that they name."""
+    for number, step in enumerate(steps, start=1):
+        if not isinstance(step, Step):
+            raise InvalidInput(f"release {number} is not a Step", got=type(step).__name__, fix="write Step(mechanism)")
+        if step.attribute is not None:
+            table.attribute(step.attribute)
+        for name in step.quasi_identifiers or ():
+            if name not in table.quasi_identifiers:
+                allowed = ", ".join(table.quasi_identifiers)
+                raise UnknownName(f"the table has no quasi-identifier '{name}'", allowed=allowed)
+    return tuple(steps)
 
 
 @dataclass(frozen=True)
@@ -52,12 +136,7 @@ class Cumulative:
         return _compose(tuple(step.loss for step in steps), self.method, self.delta)
 
     def mechanism(self, steps: Sequence[Step]) -> Mechanism:
-        """The mechanism that the last of these releases is assessed in."""
-        setting, epsilon = self.assess(steps)
-        return setting.with_epsilon(epsilon)
-
-    def assess(self, steps: Sequence[Step]) -> tuple[Mechanism, float]:
-        """The mechanism without its epsilon, and the epsilon; refused if there is no such mechanism.
+        """The mechanism that the last of these releases is assessed in; refused if there is none.
 
         It has the cumulative loss. The classical gaussian and the discrete one are made with more noise than their
         epsilon needs, so a tighter composition would give them more noise than was added: they are assessed at the
@@ -97,7 +176,7 @@ class Cumulative:
             )
         threshold = USUAL_THRESHOLD if known is None else known.threshold
         epsilon = max(epsilon, SMALLEST_EPSILON)
-        return MECHANISMS[kind](epsilon, delta=delta, neighbours=step.loss.neighbours, threshold=threshold), epsilon
+        return MECHANISMS[kind](epsilon, delta=delta, neighbours=step.loss.neighbours, threshold=threshold)
 
     def _reckon(self, steps: Sequence[Step], kind: str, loss: str) -> tuple[float, float]:
         """The epsilon and delta of the composition that a kind of noise is assessed at."""
@@ -133,16 +212,15 @@ def _refuse(loss: str, kind: str, why: str) -> InvalidInput:
     return InvalidInput(f"{loss} cannot be assessed by {kind}: {why}", fix=f"assess it by another: {INSTEAD}")
 
 
-def find_ceiling(
-    losses: Sequence[Loss], attributes: Sequence[str | None], labels: int = 2
-) -> tuple[Ceiling | None, str]:
+def find_ceiling(steps: Sequence[Step], labels: int = 2) -> tuple[Ceiling | None, str]:
     """The ceiling of all these releases; or None, and why it is not known.
 
     Exact if all are of one attribute and their noise is known. A release of another attribute, or of the counts of
     cells alone, may show nothing of a person's value, and is counted as if it did: then it is an upper bound.
     """
-    found, why_not = find_ceiling_of_losses(tuple(losses), labels)
-    alike = None not in attributes and len(set(attributes)) == 1
+    found, why_not = find_ceiling_of_losses(tuple(step.loss for step in steps), labels)
+    attributes = {step.attribute for step in steps}
+    alike = None not in attributes and len(attributes) == 1
     return None if found is None else replace(found, exact=found.exact and alike), why_not
 
 
