@@ -137,12 +137,6 @@ def test_the_attacker_gives_up_where_sums_are_too_long(monkeypatch: pytest.Monke
     assert "was not simulated" in str(found.compare(compared))
 
 
-def test_post_processed_releases_have_none() -> None:
-    found = simulate(make(TWO), cr.Geometric(epsilon=1.0), releases=10, post=lambda released: released)
-    assert found.figures == ()
-    assert found.to_dict()["figures"] == []
-
-
 def test_another_attack_has_another_caused() -> None:
     table, mechanism = make(TWO), cr.Geometric(epsilon=1.0)
     compared = simulate(table, mechanism, releases=50).compare(cr.assess(table, mechanism, attack="plurality"))

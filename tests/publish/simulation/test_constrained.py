@@ -73,6 +73,7 @@ def test_agrees_with_enumeration(cell: tuple[int, ...], epsilon: float) -> None:
         assert 0 < estimate.standard_error < 0.004
         assert abs(estimate.mean - risk) < 4.5 * estimate.standard_error + 1e-5
     assert found.post_processed
+    assert found.figures == ()
 
 
 def test_three_levels_and_a_parent_that_is_off_agree_with_enumeration() -> None:

@@ -1,10 +1,9 @@
-"""`simulate`: seeds, post-processing, comparing, output, and what it refuses. No test is left to luck."""
+"""`simulate`: seeds, comparing, output, and what it refuses. No test is left to luck."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,8 +14,6 @@ import cellrisk as cr
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.publish.simulation import Comparison, simulate
 from cellrisk.publish.simulation.comparison import Difference
-from cellrisk.publish.simulation.drawing import apply_post
-from cellrisk.publish.simulation.simulation_result import Exposed
 from cellrisk.system.formatting import CURATOR_NOTE
 from tests.near import near
 from tests.publish.simulation.cases import HOMOGENEOUS, THREE, TWO, make, same
@@ -27,42 +24,6 @@ def test_same_seed_same_numbers() -> None:
     first = simulate(table, mechanism, releases=50, seed=3)
     assert same(first, simulate(make(THREE), mechanism, releases=50, seed=3))
     assert not same(first, simulate(table, mechanism, releases=50, seed=4))
-
-
-def test_post_that_does_nothing() -> None:
-    table, mechanism = make(THREE), cr.Geometric(epsilon=1.0)
-    plain = simulate(table, mechanism, releases=60)
-    processed = simulate(table, mechanism, releases=60, post=lambda counts: counts)
-    assert same(plain, processed)
-    assert processed.post_processed
-    assert "post-processed releases" in processed.headline
-
-
-def test_post_that_leaves_nothing() -> None:
-    found = simulate(make(TWO), cr.Laplace(epsilon=1.0), releases=20, post=np.zeros_like)
-    assert {(each.mean, each.standard_error) for each in found.estimates} == {(0.0, 0.0)}
-    assert found.people == Exposed(0.0, 0.0, 0.0, 0, 0)
-    assert {each.number for each in found.scenarios if each.share > 0} == {4, 6}
-
-
-def test_post_that_suppresses_is_a_threshold() -> None:
-    table = make(THREE)
-    suppressed = simulate(
-        table, cr.Laplace(epsilon=1.0), releases=40, post=lambda counts: np.where(counts > 2.5, counts, 0)
-    )
-    assert same(suppressed, simulate(table, cr.Laplace(epsilon=1.0, threshold=2.5), releases=40))
-
-
-def test_post_sees_cells_and_levels_in_order() -> None:
-    seen = []
-
-    def keep(counts: Any) -> Any:
-        seen.append(counts.copy())
-        return counts
-
-    simulate(make(THREE), cr.Laplace(epsilon=50.0), releases=2, post=keep)
-    assert seen[0].tolist() == [THREE, THREE]
-    assert seen[0].dtype == np.float64
 
 
 def test_compare_finds_a_planted_error(adult: cr.FrequencyTable) -> None:
@@ -202,7 +163,6 @@ def test_one_of_several_attributes() -> None:
         ({"releases": True}, "releases must be a whole number; got bool"),
         ({"seed": -1}, "seed must be a whole number from 0 on; got -1"),
         ({"seed": None}, "seed must be a whole number; got NoneType"),
-        ({"post": 3}, "post must be a function; got int"),
         ({"sensitive": "nothing"}, "no sensitive attribute 'nothing'"),
         ({"mechanism": "laplace"}, "no epsilon was given for laplace"),
         ({"mechanism": 1.0}, "a mechanism is an object or a name; got float"),
@@ -214,27 +174,6 @@ def test_refuses(settings: dict[str, Any], message: str) -> None:
     with pytest.raises((InvalidInput, UnknownName)) as refusal:
         simulate(make(TWO), **given)
     assert message in str(refusal.value)
-
-
-@pytest.mark.parametrize(
-    ("post", "message"),
-    [
-        (lambda counts: counts[:, 1:], r"of the shape it was given.*got \(5, 6, 2\); allowed: \(5, 7, 2\)"),
-        (lambda counts: counts - 1e6, "finite and not negative; got 70 of 70 that are not"),
-        (lambda counts: counts * np.nan, "finite and not negative; got 70 of 70"),
-        (lambda counts: counts + np.inf, "finite and not negative; got 70 of 70"),
-        (lambda counts: None, "post must return numbers; got an array of type object"),
-        (lambda counts: counts.astype(str), "post must return numbers"),
-        (lambda counts: [[1], [1, 2]], "post must return an array; got list"),
-    ],
-)
-def test_refuses_what_post_returns(post: Callable[[Any], Any], message: str) -> None:
-    with pytest.raises(InvalidInput, match=message):
-        simulate(make(TWO), cr.Laplace(epsilon=1.0), releases=5, post=post)
-
-
-def test_whole_numbers_from_post_will_do() -> None:
-    assert apply_post(lambda counts: counts.astype(np.int64), np.array([[[2.0, 1.0]]])).dtype == np.float64
 
 
 def test_values_that_were_not_simulated() -> None:

@@ -14,7 +14,7 @@ from cellrisk.noise.mechanisms import mechanism as read_mechanism
 from cellrisk.publish.scenarios import SCENARIOS, Scenario
 from cellrisk.publish.simulation.attacks import InformedAttacker
 from cellrisk.publish.simulation.comparison import Comparison, Estimate
-from cellrisk.publish.simulation.drawing import NoisyRelease, Post, ReleaseLaw, Releases
+from cellrisk.publish.simulation.drawing import NoisyRelease, ReleaseLaw, Releases
 from cellrisk.publish.simulation.simulation_result import Simulation, summarise_scenarios
 from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, CountPrior, why_unknown
 from cellrisk.risk.figures import Attacker
@@ -40,7 +40,6 @@ def simulate(
     releases: int = 1000,
     seed: int = 0,
     sensitive: str | None = None,
-    post: Post | None = None,
     parents: Any = None,
     parent_count: str | None = None,
     exclude: Sequence[Rule] = (),
@@ -54,7 +53,7 @@ def simulate(
     Noise on each count of the non-empty cells times the levels, rounded, zero below the threshold; then the attackers
     of `cellrisk.publish.simulation.attacks` read the release. Every number is an estimate, the mean over the releases,
     with its standard error. No formula of a risk is used, so this is a check on the local risk, on every attack and on
-    the figures to decide by, and the only answer if ``post`` or ``parents`` change the release.
+    the figures to decide by, and the only answer if ``parents`` change the release.
 
     Parameters
     ----------
@@ -68,15 +67,11 @@ def simulate(
         How many, from 2 on, and where the draws begin. Results do not depend on memory or processors.
     sensitive
         Which sensitive attribute; may be left out if the table has one.
-    post
-        What is done to a release before it is published, such as a consistency step. It is called with an array of
-        shape (some releases, cells, levels), whole numbers as floats, cells in the order of ``table.cells(sensitive)``
-        and levels in theirs, and returns non-negative numbers in the same shape.
     parents, parent_count, exclude, may_be_missing
         As in `release`: simulates counts made consistent with published totals. The totals are taken as they are
         published, so only the noise of this release varies.
     certainty, belief
-        Those of the informed attacker, as in `assess`. If nothing is done to the releases, this attacker reads them
+        Those of the informed attacker, as in `assess`. Without parents, this attacker reads them
         (right, named), and each record is left out in turn under the same noise (caused).
     progress
         Called now and then with the share that is done.
@@ -104,15 +99,11 @@ def simulate(
     require_table(table)
     mechanism = read_mechanism(mechanism, epsilon=epsilon, delta=delta, neighbours=neighbours, threshold=threshold)
     number, first = require_whole_number("releases", releases, 2, MOST_RELEASES), require_whole_number("seed", seed, 0)
-    if post is not None and not callable(post):
-        raise InvalidInput("post must be a function", got=type(post).__name__, allowed="from releases to releases")
     attribute, attacker, informed = table.attribute(sensitive), Attacker.of(certainty, belief), None
     law: ReleaseLaw
     if parents is not None:
         from cellrisk.publish.simulation.constrained import constrain
 
-        if post is not None:
-            raise InvalidInput("counts that add up to parents are simulated without post", fix="leave one of them out")
         declared = {"exclude": exclude, "may_be_missing": may_be_missing}
         cells, law = constrain(table, mechanism, attribute.name, parents, parent_count, **declared)
         generator = np.random.default_rng(first)
@@ -121,11 +112,8 @@ def simulate(
             raise InvalidInput(
                 "parent_count, exclude and may_be_missing are those of a release with parents", fix="name the parents"
             )
-        cells = table.cells(attribute.name)
-        size = None if post is None else cells.n_cells * len(cells.levels)  # post looks at all cells
-        law = NoisyRelease(mechanism, post, size)
+        cells, law = table.cells(attribute.name), NoisyRelease(mechanism)
         generator = np.random.default_rng(np.random.SeedSequence(first, spawn_key=(0,)))
-    if parents is None and post is None:
         unknown = why_unknown(attribute)
         prior = None if unknown else attacker.believe(attribute)
         informed = InformedAttacker(

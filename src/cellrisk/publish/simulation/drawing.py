@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -10,7 +9,6 @@ from typing import Protocol
 import numpy as np
 
 from cellrisk.counts.cells import Cells
-from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.noise.perturbations import Perturbation
 from cellrisk.publish.simulation.attacks import CellAttacks, Chunk, InformedAttacker
@@ -19,8 +17,6 @@ from cellrisk.system.progress import StepCounter
 
 COUNTS_AT_ONCE = 1 << 16
 """Counts that are drawn together: part of the order that a seed stands for, so never to be changed."""
-Post = Callable[[Floats], Floats]
-"""What is done to releases before they are published: (releases, cells, levels) to the same."""
 
 
 class ReleaseLaw(Protocol):
@@ -39,10 +35,9 @@ class ReleaseLaw(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class NoisyRelease:
-    """Counts with the noise of a mechanism, rounded and zero below its threshold; then ``post``, if there is one."""
+    """Counts with the noise of a mechanism, rounded and zero below its threshold."""
 
     mechanism: Mechanism
-    post: Post | None = None
     size: int | None = None
 
     def release(
@@ -50,11 +45,8 @@ class NoisyRelease:
     ) -> tuple[Floats, Floats | None]:
         noisy = self.mechanism.noise.sample(generator, (len(counts), releases, counts.shape[2]))
         noisy += counts
-        if self.post is None:
-            lessened = round_counts(noisy - 1.0, self.mechanism.threshold) if lessen else None
-            return round_counts(noisy, self.mechanism.threshold), lessened
-        released = np.ascontiguousarray(np.moveaxis(round_counts(noisy, self.mechanism.threshold), 0, 2))
-        return np.ascontiguousarray(np.moveaxis(apply_post(self.post, released), 2, 0)), None
+        lessened = round_counts(noisy - 1.0, self.mechanism.threshold) if lessen else None
+        return round_counts(noisy, self.mechanism.threshold), lessened
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,33 +144,3 @@ def round_counts(noisy: Floats, threshold: float) -> Floats:
     np.rint(noisy, out=noisy)
     noisy[vanished] = 0.0
     return noisy
-
-
-def apply_post(post: Post, released: Floats) -> Floats:
-    """Post-processed releases, refused where they are not non-negative numbers in the shape of the releases.
-
-    >>> apply_post(np.sqrt, np.array([[[4.0, 0.0]]])).tolist()
-    [[[2.0, 0.0]]]
-    """
-    shape = released.shape
-    returned = post(released)
-    try:
-        published = np.asarray(returned)
-    except ValueError:  # lists of unequal lengths
-        raise InvalidInput("post must return an array", got=type(returned).__name__) from None
-    if published.dtype.kind not in "biuf":
-        raise InvalidInput("post must return numbers", got=f"an array of type {published.dtype}")
-    if published.shape != shape:
-        raise InvalidInput(
-            "post must return an array of the shape it was given: releases, cells, levels",
-            got=published.shape,
-            allowed=f"{shape}",
-        )
-    wrong = np.count_nonzero(~(np.isfinite(published) & (published >= 0)))
-    if wrong:
-        raise InvalidInput(
-            "post must return counts that are finite and not negative",
-            got=f"{wrong:,} of {published.size:,} that are not",
-            fix="set negative counts to zero in post",
-        )
-    return published.astype(np.float64)

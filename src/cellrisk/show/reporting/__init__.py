@@ -153,26 +153,22 @@ def report(
     if not isinstance(table, FrequencyTable):
         from cellrisk.repeat.together.together_result import TogetherAssessment
         from cellrisk.show.reporting.set_report import report_set
-        from cellrisk.show.reporting.set_request import check_set
 
         if not isinstance(table, TogetherAssessment):
             require_table(table)
-        given: dict[str, tuple[object, object]] = {
-            "mechanism": (mechanism, USUAL_MECHANISM),
-            "epsilon": (epsilon, None),
-            "delta": (delta, None),
-            "neighbours": (neighbours, None),
-            "threshold": (threshold, None),
-            "priors": (priors, USUAL_PRIORS),
-            "measure": (measure, "local"),
-            "form": (form, "tight"),
-            "weights": (weights, "records"),
-            "belief": (belief, USUAL_BELIEF),
-            "max_tvd": (max_tvd, None),
-            "perturbation": (perturbation, None),
-            "risk_epsilon": (published, None),
-        }
-        check_set({name: value != usual for name, (value, usual) in given.items()})
+        given: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "neighbours": neighbours, "threshold": threshold}
+        given |= {"max_tvd": max_tvd, "perturbation": perturbation, "published": published}
+        usual: dict[str, Any] = {"mechanism": (mechanism, USUAL_MECHANISM), "belief": (belief, USUAL_BELIEF)}
+        usual |= {"measure": (measure, "local"), "form": (form, "tight"), "weights": (weights, "records")}
+        usual |= {"priors": (priors, USUAL_PRIORS)}
+        refused = [name for name, value in given.items() if value is not None]
+        refused += [name for name, (value, default) in usual.items() if value != default]
+        if refused:
+            raise InvalidInput(
+                f"a report on a set of tables takes no {refused[0]}: its tables bring their own noise, and the set is "
+                "judged by elimination",
+                fix="leave it out",
+            )
         return report_set(
             [each.table for each in table.tables],
             table.sensitive,
@@ -201,9 +197,9 @@ def report(
 
         beside = {"epsilon": epsilon, "neighbours": neighbours, "threshold": threshold}
         check_alone(None if isinstance(mechanism, str) else mechanism, beside)
-        refused: dict[str, Any] = {"public": public, "risk_epsilon": published, "ledger": ledger}
-        refused |= {"max_epsilon": max_epsilon, "margin": margin, "max_tvd": max_tvd}
-        check_perturbed({name: given is not None and given is not False for name, given in refused.items()})
+        given = {"public": public or None, "risk_epsilon": published, "ledger": ledger}
+        given |= {"max_epsilon": max_epsilon, "margin": margin, "max_tvd": max_tvd}
+        check_perturbed({name: value is not None for name, value in given.items()})
         document = report_perturbation(
             table,
             perturbation,

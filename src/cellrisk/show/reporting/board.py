@@ -54,7 +54,7 @@ def collect_board(
         belief=request.attacker.belief,
         epsilon=_list_epsilons(decision, FRONT_POINTS),
     )
-    first, tvd = figures.figures[0], _describe_tvd(decision)
+    first = figures.figures[0]
     return {
         **collect_decision(decision, metadata, "Disclosure review of"),
         "table": describe_table(table),
@@ -69,13 +69,12 @@ def collect_board(
         "asked_risk": _describe_asked(decision, risks),
         **_describe_candidates(decision),
         **_describe_curve(decision, risks),
-        "tvd": tvd,
+        "tvd": _describe_tvd(decision),
         "usefulness": _describe_usefulness(decision, mechanism),
         "explanations": explain_cells(table, risk, top, mechanism=mechanism),
         "pictures": {
             "front": make_picture(draw_asked(first, decision.shown_epsilon), sentence(first)),
             "curve": _draw_curve(decision, risks),
-            "choice": _draw_choice(decision, tvd),
             "sizes": draw_table_sizes(table),
         },
         "keys_note": KEYS_NOTE,
@@ -209,7 +208,7 @@ def _draw_curve(decision: Decision, risks: RiskCurve) -> dict[str, Any]:
 
 
 def _describe_tvd(decision: Decision) -> dict[str, Any] | None:
-    """Risk and usefulness along epsilon, if usefulness has a limit."""
+    """How useful a release is, if usefulness has a limit."""
     trade_off = decision.trade_off
     if trade_off is None:
         return None
@@ -219,16 +218,7 @@ def _describe_tvd(decision: Decision) -> dict[str, Any] | None:
         f"total variation distance (TVD) of {at.tvd:.3g} on average. Required is {say_tvd_limit(limit)}, which takes "
         f"epsilon {say_least(trade_off)}."
     )
-    return {**trade_off.to_dict(), "headline": headline}
-
-
-def _draw_choice(decision: Decision, tvd: dict[str, Any] | None) -> dict[str, str] | None:
-    """Risk and usefulness along epsilon, if limits on both chose epsilon."""
-    if tvd is None or decision.choice is None or decision.request.epsilon is not None:
-        return None
-    from cellrisk.show.pictures import draw_choice
-
-    return make_picture(draw_choice(decision.choice), f"Risk and TVD along epsilon. {tvd['headline']}")
+    return {**pick(limit, "releases cells seed"), "headline": headline}
 
 
 def _describe_usefulness(decision: Decision, mechanism: Mechanism) -> dict[str, Any]:

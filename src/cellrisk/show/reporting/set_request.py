@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from cellrisk.decide.limits import Limit
@@ -23,28 +23,8 @@ from cellrisk.repeat.together.splitting import Split
 from cellrisk.repeat.together.together_result import TogetherAssessment
 from cellrisk.system.formatting import claim, join_names, number_of
 
-OWN_NOISE, BY_ELIMINATION = "each table of a set brings its own", "a set is judged by elimination"
-ONE_TABLE = "a figure that may be published is about one table"
-REFUSED = {
-    **dict.fromkeys(("mechanism", "epsilon", "delta", "neighbours", "threshold"), OWN_NOISE),
-    **dict.fromkeys(("measure", "form", "weights", "priors"), BY_ELIMINATION),
-    **dict.fromkeys(("alpha", "sizes", "sizes_fit", "zero_truncation", "attack"), BY_ELIMINATION),
-    **dict.fromkeys(("cells", "releases", "max_tvd"), "it simulates no release, and tells the error of counts"),
-    "belief": "what an attacker believes of each table of a set is fitted to it",
-    "perturbation": "its figures hold for independent noise in every count alone",
-    **dict.fromkeys(("risk_epsilon", "may_be_missing", "observed_levels"), ONE_TABLE),
-}
-"""What a report on a set does not take, and why."""
 KEPT, BROKEN, NOT_JUDGED = "kept", "broken", "cannot be judged"
 ASKED = "applicant"
-
-
-def check_set(given: Mapping[str, bool]) -> None:
-    """Refuses what a report on a set cannot have; names are those of arguments or of options."""
-    for name, is_given in given.items():
-        if is_given:
-            reason = REFUSED[name.removeprefix("--").replace("-", "_")]
-            raise InvalidInput(f"a report on a set of tables takes no {name}: {reason}", fix="leave it out")
 
 
 @dataclass(frozen=True, eq=False)
