@@ -12,7 +12,8 @@ import pytest
 import typer
 
 import cellrisk as cr
-from cellrisk.cli import app, main
+from cellrisk.cli import main
+from cellrisk.cli.program import app
 from cellrisk.system.atomic import write_whole
 
 if os.name != "posix":

@@ -278,7 +278,7 @@ def _parse(arguments: list[str], place: str) -> None:
     """Refuses arguments that the command would not take."""
     import typer
 
-    from cellrisk.cli import app
+    from cellrisk.cli.program import app
 
     group: Any = typer.main.get_command(app)
     try:

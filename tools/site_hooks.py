@@ -94,7 +94,7 @@ def describe_commands() -> str:
     """Every command as Markdown: its help, its arguments, its options and their defaults."""
     import typer
 
-    from cellrisk.cli import app
+    from cellrisk.cli.program import app
 
     return "\n".join(_describe_group(typer.main.get_command(app), ("cellrisk",)))
 

@@ -16,8 +16,9 @@ import pytest
 import typer
 
 import cellrisk as cr
-from cellrisk.cli import COMPLETION, app, main
+from cellrisk.cli import COMPLETION, main
 from cellrisk.cli.help import EXAMPLES, PANELS, SET_FILE, fold, list_examples
+from cellrisk.cli.program import app
 from cellrisk.publish.dp_risk.private_choice import USUAL_GRID
 from cellrisk.repeat.averaging import average
 from cellrisk.repeat.sequences import assess_sequence

@@ -17,7 +17,7 @@ from mkdocs.exceptions import PluginError
 from tools.site_hooks import describe_commands, on_page_content, to_markdown
 
 import cellrisk as cr
-from cellrisk.cli import app
+from cellrisk.cli.program import app
 from tests.docs.conftest import REPOSITORY, build
 
 DOCS = REPOSITORY / "docs"

@@ -44,6 +44,7 @@ def compute(*_):
         pass
 module.validate = compute
 """
+IN_A_SET = IN_PYTHON.replace("tabulation", "joint")
 IN_A_QUERY = """
 import threading
 import cellrisk.counts.tabulation as module
@@ -100,6 +101,20 @@ CASES: dict[str, tuple[str, signal.Signals, tuple[str, ...]]] = {
     "a query, SIGHUP": (IN_A_QUERY, signal.SIGHUP, ("report", *TABLE, "--output", "report.html")),
     "simulation": (IN_SIMULATION, signal.SIGTERM, ("simulate", *TABLE, "--epsilon", "1", "--releases", "1000000")),
     "Python": (IN_PYTHON, signal.SIGINT, ("assess", *TABLE, "--epsilon", "1")),
+    "choosing": (IN_PYTHON, signal.SIGTERM, ("choose", *TABLE, "--max-caused", "1%")),
+    "choosing privately": (
+        IN_PYTHON,
+        signal.SIGTERM,
+        ("choose-private", *TABLE, "--choice-epsilon", "1", "--max-caused-people", "4"),
+    ),
+    "utility": (IN_PYTHON, signal.SIGTERM, ("utility", *TABLE, "--epsilon", "1")),
+    "averaging": (IN_PYTHON, signal.SIGTERM, ("average", *TABLE, "--epsilon", "1", "--releases", "2")),
+    "auditing": (IN_PYTHON, signal.SIGTERM, ("audit", "people.csv", *TABLE, "--epsilon", "1")),
+    "a figure": (IN_PYTHON, signal.SIGTERM, ("publish-risk", *TABLE, "--epsilon", "1", "--risk-epsilon", "1")),
+    "a set": (IN_A_SET, signal.SIGTERM, ("together", "set.toml")),
+    "splitting": (IN_A_SET, signal.SIGTERM, ("together", "split", "set.toml", "--total-epsilon", "1")),
+    "releasing a set": (IN_PYTHON, signal.SIGTERM, ("together", "release", "set.toml", "--output", "both")),
+    "reporting a set": (IN_A_SET, signal.SIGTERM, ("together", "report", "set.toml", "--output", "set.html")),
     "cleaning up": (IN_CLEANING_UP, signal.SIGTERM, ("explain", *TABLE, "--epsilon", "1")),
     "loading": (IN_LOADING, signal.SIGINT, ("inspect", *TABLE)),
     "writing": (
@@ -113,8 +128,13 @@ CASES: dict[str, tuple[str, signal.Signals, tuple[str, ...]]] = {
 
 @pytest.fixture(autouse=True)
 def people(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = ["sex,job", *["f,cook"] * 9, *["m,smith"] * 8, *["m,cook"] * 3]
+    rows = ["sex,job,town", *["f,cook,a"] * 9, *["m,smith,b"] * 8, *["m,cook,a"] * 3]
     (tmp_path / "people.csv").write_text("\n".join([*rows, ""]), encoding="utf-8")
+    described = (
+        'source = "people.csv"\nsensitive = "job"\nepsilon = 1\n[[table]]\nqid = ["sex"]\n[[table]]\nqid = ["town"]\n'
+    )
+    levels = 'levels = {sex = ["f", "m"], town = ["a", "b"], job = ["cook", "smith"]}\n'
+    (tmp_path / "set.toml").write_text(levels + described, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
 
 
@@ -140,7 +160,7 @@ def stop(place: str, number: signal.Signals, arguments: tuple[str, ...], times: 
 def test_a_signal_ends_a_command_in_time(case: str) -> None:
     code, said = stop(*CASES[case])
     assert (code, said) == (130, "cellrisk: interrupted\n")
-    assert sorted(os.listdir()) == ["people.csv", "scratch"]
+    assert sorted(os.listdir()) == ["people.csv", "scratch", "set.toml"]
     assert os.listdir("scratch") == []
 
 

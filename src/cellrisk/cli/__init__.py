@@ -34,14 +34,6 @@ ELSEWHERE = {"new_cohort": "ledger add --new-cohort"}
 """Arguments in Python whose options have another name."""
 
 
-def __getattr__(name: str) -> Any:
-    if name != "app":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from cellrisk.cli.program import app
-
-    return app
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit code."""
     if arguments is not None:

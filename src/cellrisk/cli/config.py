@@ -7,7 +7,6 @@ import os
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, fields
-from datetime import date, time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -124,32 +123,26 @@ def _as_option(name: str, value: Any, parameter: Any, off: bool) -> Any:
         if name not in TABLES or (isinstance(value, list) and name != "exclude"):
             fix = "give one table for all columns" if name in TABLES else None
             raise InvalidInput(f"the setting '{name}' cannot be {_kind(value)} of this kind", fix=fix)
-        read: Any = [_read_table(name, part) if isinstance(part, dict) else _text(part) for part in parts]
+        if {} in parts and name == "exclude":
+            raise InvalidInput(f"the setting '{name}' has an empty table", allowed="a table of columns and values")
+        read = [_texts(part, name) for part in parts]
         return read if name == "exclude" else list(read[0].items())
     if not parameter.multiple:
         return value
     if name == "alpha" and len(parts) > 1 and not any(isinstance(part, str) for part in parts):
         return [",".join(map(str, parts))]
-    return [_text(part) for part in parts]
+    return [_texts(part, name) for part in parts]
 
 
-def _read_table(name: str, table: dict[str, Any]) -> dict[str, Any]:
-    """Return a table of columns and values with texts for values; a value alone may be a text of the command line."""
-    if not table and name == "exclude":
-        raise InvalidInput(f"the setting '{name}' has an empty table", allowed="a table of columns and values")
-    for column, values in table.items():
-        for part in values if isinstance(values, list) else [values]:
-            if not isinstance(part, (str, int, float, date, time)):
-                raise InvalidInput(
-                    f"the setting '{name}' cannot be read for the column {column!r}",
-                    got=_kind(part),
-                    allowed="texts, numbers, true or false, or a list of them",
-                )
-    return {key: [*map(_text, given)] if isinstance(given, list) else _text(given) for key, given in table.items()}
-
-
-def _text(value: Any) -> str:
-    """Return a value as TOML spells it."""
+def _texts(value: Any, name: str, inner: tuple[type, ...] = (dict, list)) -> Any:
+    """Return a value as TOML spells it, and the values of a table or a list likewise."""
+    if isinstance(value, dict) and dict in inner:
+        return {key: _texts(part, name, (list,)) for key, part in value.items()}
+    if isinstance(value, list) and list in inner:
+        return [_texts(part, name, ()) for part in value]
+    if isinstance(value, dict | list):
+        allowed = "texts, numbers, true or false, or a list of them"
+        raise InvalidInput(f"the setting '{name}' cannot be read", got=_kind(value), allowed=allowed)
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

@@ -157,6 +157,8 @@ def describe_table(recipe: Recipe, tables: dict[str, cr.FrequencyTable]) -> dict
     people, groups = number_of(records, "person"), number_of(cells, "cell")
     attributes = {name: summary["sensitive"][name] for name, summary in summaries.items()}
     unique = attributes[recipe.sensitive[0]]["unique"]
+    sizes = list(described["cell_sizes"]["distribution"].items())
+    last = max((place for place, (_, number) in enumerate(sizes) if number), default=-1)
     return {
         "name": recipe.name,
         "summary": described,
@@ -178,7 +180,7 @@ def describe_table(recipe: Recipe, tables: dict[str, cr.FrequencyTable]) -> dict
             f"{', '.join(recipe.sensitive)}"
         ),
         "warnings": list(warn(tables)),
-        "sizes": described["cell_sizes"]["distribution"],
+        "sizes": [[size, number, f"{number:,}"] for size, number in sizes[: last + 1]],
     }
 
 

@@ -96,7 +96,7 @@ def describe_ledger(place: str) -> dict[str, Any]:
         whole = verification.ok
         return {
             "entries": [
-                {"when": entry.time, "digest": entry.digest, "words": [entry.headline, entry.purpose]}
+                {"digest": entry.digest, "words": [entry.time[:16].replace("T", " "), entry.headline, entry.purpose]}
                 for entry in (ledger.entries(kind="release") if whole else ())
             ],
             "cohorts": [_describe_cohort(ledger, cohort.name) for cohort in ledger.cohorts()] if whole else [],

@@ -82,19 +82,12 @@ export async function showLedger() {
   }
   const answer = await work(at("ledger-status"), null, () => ask("GET", "/api/ledger"));
   if (!answer) return;
-  const rows = answer.entries.map(({ when, digest, words }) => [makeTime(when), ...words, makeDigest(digest)]);
-  const table = makeTable("Entries of the ledger", ["when", "release", "purpose", "digest"], [], rows);
+  const rows = answer.entries.map(({ digest, words }) => [...words, makeDigest(digest)]);
+  const table = makeTable("Entries of the ledger", ["when (UTC)", "release", "purpose", "digest"], [], rows);
   const scroll = make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Entries of the ledger" }, table);
   at("ledger-area").replaceChildren(make("p", { class: "sentence" }, answer.sentence),
     make("p", { class: answer.verified ? "note" : "error" }, answer.chain), ...answer.cohorts.map(makeCohort), rows.length ? scroll : "");
   tell("ledger", answer.sentence);
-}
-
-// A moment in the reader's own time and way, to the minute.
-function makeTime(when) {
-  const moment = new Date(when);
-  const words = Number.isNaN(moment.valueOf()) ? when : moment.toLocaleString([], { dateStyle: "medium", timeStyle: "short" });
-  return make("time", { datetime: when, title: `${when} UTC` }, words);
 }
 
 // The first eight characters, and a button that copies them all.

@@ -61,15 +61,14 @@ export const drawLimits = () => drawFigures("limits", drawLimits, page.admissibl
 
 export function drawHistogram() {
   drawn.set("histogram", drawHistogram);
-  const sizes = Object.entries(page.table.sizes);
-  const last = sizes.findLastIndex(([, cells]) => cells > 0);
-  const [labels, cells] = [sizes.slice(0, last + 1).map(([size]) => size), sizes.slice(0, last + 1).map(([, number]) => number)];
-  at("size-numbers").replaceChildren(makeTable("Cells by size", ["people in the cell"], ["cells"], labels.map((label, place) => [label, countText(cells[place])])));
-  const made = frame(at("histogram"), { x: { range: [0, cells.length], title: "people in the cell", ticks: labels.map((words, place) => [place + 0.5, words]) },
+  const { sizes } = page.table;
+  const cells = sizes.map(([, number]) => number);
+  at("size-numbers").replaceChildren(makeTable("Cells by size", ["people in the cell"], ["cells"], sizes.map(([size, , text]) => [size, text])));
+  const made = frame(at("histogram"), { x: { range: [0, cells.length], title: "people in the cell", ticks: sizes.map(([size], place) => [place + 0.5, size]) },
     y: { range: [0, 1.06 * Math.max(...cells)], text: countText, title: "cells" } });
   if (!made) return;
   cells.forEach((number, place) => bar(made, place + 0.08, place + 0.92, number, "bar"));
-  offerValues(made, cells.map((number, place) => [made.x.to(place + 0.5), [`people: ${labels[place]}`, `cells: ${countText(number)}`]]));
+  offerValues(made, sizes.map(([size, , text], place) => [made.x.to(place + 0.5), [`people: ${size}`, `cells: ${text}`]]));
 }
 
 export function drawMap() {
