@@ -422,7 +422,12 @@ def test_spark_installs_no_handler_of_signals() -> None:
     need_spark()
     environment = {**os.environ, "PYTHONPATH": str(Path(cellrisk.__file__).parents[1])}
     ran = subprocess.run(
-        [sys.executable, "-c", WHICH_HANDLERS], env=environment, capture_output=True, text=True, check=False
+        [sys.executable, "-c", WHICH_HANDLERS],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
     )
     assert ran.stdout == "[]\n", ran.stderr
 

@@ -29,9 +29,9 @@ OTHER_NAMES = {
     "forms": "form",
     "private": "choice_epsilon",
 }
+"""Arguments in Python whose options have another name."""
 ELSEWHERE = {"new_cohort": "ledger add --new-cohort"}
 """Options that a refusal names although the command itself lacks them."""
-"""Arguments in Python whose options have another name."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
