@@ -141,15 +141,8 @@ def caused_by_guess(profiles: Profiles, channel: CountChannel, attack: str) -> f
     """Return the expected number of people whom an attack that guesses gets right because of their own record."""
     if channel.infinite[0]:
         return 0.0
-    guess = GUESSES[attack]()
     total = 0.0
     for block in split_profiles(profiles):
-        named = guess.prob_named(block.counts, profiles.n_levels, channel)
-        for label in range(block.counts.shape[1]):
-            counts = block.counts.copy()
-            counts[:, label] -= 1
-            order = np.argsort(-counts, axis=1, kind="stable")  # largest counts first
-            less = guess.prob_named(np.take_along_axis(counts, order, axis=1), profiles.n_levels, channel)
-            without = np.take_along_axis(less, np.argmax(order == label, axis=1)[:, None], axis=1)[:, 0]
-            total += float((block.cells * block.counts[:, label]) @ np.maximum(named[:, label] - without, 0.0))
+        _, gain = GUESSES[attack]().named_and_gain(block.counts, profiles.n_levels, channel)
+        total += float(block.cells @ (block.counts * np.maximum(gain, 0.0)).sum(axis=1))
     return total

@@ -15,6 +15,8 @@ from scipy import fft
 
 from cellrisk.counts.profiles import LabelledCounts
 from cellrisk.noise.channel import CountChannel
+from cellrisk.risk.attacks.plurality import Plurality
+from cellrisk.risk.measures.exactly_one import each_alone
 from cellrisk.system.arrays import Floats, Integers
 
 SAME_SCORE = 1e-12
@@ -179,33 +181,32 @@ class Success:
     """S - S', what the person's own record adds: (2, groups, categories)."""
 
     @staticmethod
+    def exact(counts: Integers, revealed: Floats, gain: Floats) -> Success:
+        """Return the success against the categories that somebody in a group has, with both ends equal."""
+        both = (np.where(counts > 0, each, 0.0) for each in (revealed, gain))
+        return Success(*(np.stack([each, each]) for each in both))
+
+    @staticmethod
     def nobody(shape: tuple[int, ...]) -> Success:
         return Success(np.zeros((2, *shape)), np.zeros((2, *shape)))
 
 
-@dataclass(frozen=True, eq=False)
-class Homogeneity(Attack):
-    """Names the only category that is shown: A_k(r) = 1(r > 0) prod_{j != k} q(n_j)."""
+def homogeneity_success(vectors: LabelledCounts, channel: CountChannel) -> Success:
+    """Return the success of naming the only category that is shown.
 
-    channel: CountChannel
-    name = "homogeneity"
+    S = s(n_k) prod_{j != k} q(n_j), and S - S' is the same with p_pivotal(n_k) in place of s(n_k).
+    """
+    counts = vectors.counts
+    hidden = channel.p_zero(counts)[..., 0]
+    revealed = each_alone(hidden, channel.p_positive(counts)[..., 0], axis=1)
+    gain = each_alone(hidden, channel.p_pivotal(np.maximum(counts, 1))[..., 0], axis=1)
+    return Success.exact(counts, revealed, gain)
 
-    def accept(self, category: int, others: Integers, values: Integers) -> tuple[Floats, Floats]:
-        hidden = self.channel.p_zero(others)[..., 0]
-        hidden[:, category] = 1.0
-        found = hidden.prod(axis=1)[:, None] * (values > 0)
-        return found, found
 
-    def succeed(self, vectors: LabelledCounts, channel: CountChannel, *, absent: bool = False) -> Success:
-        """Return s(n_k) prod_{j != k} q(n_j), and the same with p_pivotal(n_k) for what the own record adds."""
-        counts = vectors.counts
-        found = Success.nobody(counts.shape)
-        hidden = channel.p_zero(counts)[..., 0]
-        rest = np.stack([np.delete(hidden, k, axis=1).prod(axis=1) for k in range(counts.shape[1])], axis=1)
-        rest = np.where((counts > 0) | absent, rest, 0.0)
-        found.revealed[:] = channel.p_positive(counts)[..., 0] * rest
-        found.gain[:] = np.where(counts > 0, channel.p_pivotal(np.maximum(counts, 1))[..., 0] * rest, 0.0)
-        return found
+def largest_count_success(vectors: LabelledCounts, channel: CountChannel) -> Success:
+    """Return the success of naming the largest released count, by `Plurality`."""
+    counts = vectors.counts
+    return Success.exact(counts, *Plurality().named_and_gain(counts, vectors.n_levels, channel))
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,15 +218,13 @@ class LargestScore(Attack):
         A_k(r) = integral_0^1 prod_{j != k} (P(s_j < s_k(r)) + u P(s_j = s_k(r))) du:
 
     u is the place of k in a random order of those that are tied. The integrand is a polynomial of degree K - 1, which
-    Gauss-Legendre points integrate exactly. With the released value as the score this is the attack "largest count",
-    with the posterior mean it is "best guess". With ``factors`` f_k, every other score must be at most f_k s_k(r):
+    Gauss-Legendre points integrate exactly. With the posterior mean as the score this is the attack "best guess". With
+    ``factors`` f_k, every other score must be at most f_k s_k(r):
     for two categories, the informed attacker.
     """
 
     name: str
     scores: tuple[Scores, ...]
-    shown_only: bool = False
-    """Whether a category that is released as 0 is never named."""
     factors: tuple[float, ...] | None = None
     """For each category what the score of another may be, as a part of its own; None for the largest score."""
 
@@ -238,8 +237,6 @@ class LargestScore(Attack):
             for below, up_to, row in laws:
                 product *= (below + point * (up_to - below) if point < 1 else up_to)[row]
             found += weight * product
-        if self.shown_only:
-            found[:, values == 0] = 0.0
         return found, found
 
     def _points(self, laws: Sequence[tuple[Floats, Floats, Integers]]) -> tuple[Floats, Floats]:

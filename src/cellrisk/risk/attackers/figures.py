@@ -13,11 +13,12 @@ from cellrisk.counts.profiles import LabelledCounts
 from cellrisk.noise.channel import CountChannel
 from cellrisk.risk.attackers.acceptance import (
     Attack,
-    Homogeneity,
     LargestScore,
     Scores,
     Success,
+    homogeneity_success,
     informed_attack,
+    largest_count_success,
     possible_values,
 )
 from cellrisk.risk.certainty.count_priors import NegativeBinomial
@@ -161,12 +162,7 @@ class AttackTable:
         )
 
     def attack(self, name: str, factors: tuple[float, ...] | None = None) -> Attack:
-        """Return an attack by its name. ``factors`` are those of the informed attacker, see `LargestShare`."""
-        if name == "homogeneity":
-            return Homogeneity(self.channel)
-        if name == "plurality":
-            counts = tuple(Scores(self.channel, values, values.astype(np.float64)) for values in self._values)
-            return LargestScore(name, counts, shown_only=True)
+        """Return best guess or the informed attacker, the latter with other ``factors`` of `LargestShare` if given."""
         if name == "best-guess":
             return LargestScore(name, self._means)
         return informed_attack(self._means, factors or (odds_against(self.certainty),) * len(self.shares))
@@ -174,7 +170,11 @@ class AttackTable:
     @cached_property
     def success(self) -> dict[str, Success]:
         """How likely each attack names the category of each person, with and without their record."""
-        return {name: self.attack(name).succeed(self.vectors, self.channel) for name in self.names}
+        direct = {"homogeneity": homogeneity_success, "plurality": largest_count_success}
+        return {
+            name: (direct[name] if name in direct else self.attack(name).succeed)(self.vectors, self.channel)
+            for name in self.names
+        }
 
     @cached_property
     def learning_factors(self) -> tuple[float, ...]:

@@ -26,8 +26,20 @@ class Guess(Measure):
     attack: ClassVar[str]
 
     @abstractmethod
+    def prob_named_as(self, owns: Sequence[Integers], counts: Integers, n_levels: int, channel: CountChannel) -> Floats:
+        """Return P(the attack names k) if category k has its count in each of ``owns`` and the others keep theirs.
+
+        For each category given in each cell, under the first setting: (owns, cells, categories).
+        """
+
     def prob_named(self, counts: Integers, n_levels: int, channel: CountChannel) -> Floats:
-        """Return P(the attack names k) for each category present in each cell, under the first setting."""
+        """Return P(the attack names k) for each category given in each cell, under the first setting."""
+        return np.asarray(self.prob_named_as([counts], counts, n_levels, channel)[0])
+
+    def named_and_gain(self, counts: Integers, n_levels: int, channel: CountChannel) -> tuple[Floats, Floats]:
+        """Return P(the attack names k), and how much of it the record of one person of category k adds."""
+        named, without = self.prob_named_as([counts, np.maximum(counts - 1, 0)], counts, n_levels, channel)
+        return named, named - without
 
     def risk(self, block: Block, n_levels: int, channel: CountChannel, forms: Sequence[str]) -> RisksByForm:
         self._check(forms)
@@ -55,3 +67,9 @@ class Guess(Measure):
 def blind_guess(n_levels: int) -> float:
     """Return how often a guess is correct if noise has drowned the counts: (1 - 2^-K)/K."""
     return (1.0 - 0.5**n_levels) / n_levels
+
+
+def find_rows(counts: Sequence[Integers]) -> tuple[Integers, list[Integers]]:
+    """Return the distinct counts of several arrays, ascending from 0, and the place of each count among them."""
+    distinct = np.unique(np.concatenate([np.zeros(1, np.int64), *(each.ravel() for each in counts)]))
+    return distinct, [np.searchsorted(distinct, each) for each in counts]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from cellrisk.noise.channel import CountChannel
-from cellrisk.risk.attacks.guess import Guess
+from cellrisk.risk.attacks.guess import Guess, find_rows
 from cellrisk.risk.attacks.lattice import lay_lattice, refine, split_near
 from cellrisk.risk.measures.exactly_one import each_alone
 from cellrisk.system.arrays import NUMBERS_AT_ONCE, Floats, Integers
@@ -43,21 +44,21 @@ class Plurality(Guess):
 
     attack: ClassVar[str] = "plurality"
 
-    def prob_named(self, counts: Integers, n_levels: int, channel: CountChannel) -> Floats:
-        order = np.argsort(counts[:, 0], kind="stable")
-        found = np.empty(counts.shape)
-        for few in split_near(counts[order, 0], channel.radius, ROWS_AT_ONCE):
+    def prob_named_as(self, owns: Sequence[Integers], counts: Integers, n_levels: int, channel: CountChannel) -> Floats:
+        largest = counts.max(axis=1)
+        order = np.argsort(largest, kind="stable")
+        found = np.empty((len(owns), *counts.shape))
+        for few in split_near(largest[order], channel.radius, ROWS_AT_ONCE):
             rows = order[few]
-            found[rows] = _win(counts[rows], n_levels, channel)
+            found[:, rows] = _win([own[rows] for own in owns], counts[rows], n_levels, channel)
         return found
 
 
-def _win(counts: Integers, n_levels: int, channel: CountChannel) -> Floats:
-    """Return how often each category wins, of cells whose largest counts are near each other: (cells, categories)."""
+def _win(owns: Sequence[Integers], counts: Integers, n_levels: int, channel: CountChannel) -> Floats:
+    """Return how often each category wins, of cells whose largest counts are near: (owns, cells, categories)."""
     # A winner below the values of the largest count, or above all values, has a probability below 1e-17.
-    low, high = channel.window(np.unique(counts[:, 0]))
-    distinct, where = np.unique(np.append(counts.ravel(), 0), return_inverse=True)
-    row = where.reshape(-1)[:-1].reshape(counts.shape)
+    low, high = channel.window(np.unique([known.max(axis=1) for known in (counts, *owns)]))
+    distinct, (row, *own_rows) = find_rows([counts, *owns])
     points, weights = np.polynomial.legendre.leggauss((n_levels + 1) // 2)  # exact to degree n_levels - 1
     points, weights = 0.5 * (points + 1.0), 0.5 * weights
 
@@ -65,16 +66,19 @@ def _win(counts: Integers, n_levels: int, channel: CountChannel) -> Floats:
         lattice = lay_lattice(int(low.min()), int(np.maximum(high, low).max()), distinct, longest)
         below = channel.cdf(distinct[:, None], lattice.values - 1.0)[..., 0]
         equal = channel.pmf(distinct[:, None], lattice.values)[..., 0]
-        found, error = np.empty(counts.shape), 0.0
+        found, error = np.empty((len(owns), *counts.shape)), 0.0
         step = max(1, NUMBERS_AT_ONCE // (len(lattice.values) * counts.shape[1]))
         for start in range(0, len(counts), step):
-            less, same = below[row[start : start + step].T], equal[row[start : start + step].T]
-            wins = np.zeros_like(same)
+            few = slice(start, start + step)
+            less, same = below[row[few].T], equal[row[few].T]
+            others = np.zeros_like(same)  # how likely no other category beats category k
             for point, weight in zip(points, weights, strict=True):
                 absent = (below[0] + point * equal[0]) ** (n_levels - counts.shape[1])  # 0 is the first count
-                wins += each_alone(less + point * same, same) * (weight * absent)
-            found[start : start + step] = (wins @ lattice.weights).T
-            error = max(error, *(lattice.error(terms) for terms in wins))
+                others += each_alone(less + point * same, np.ones_like(same)) * (weight * absent)
+            for place, own_row in enumerate(own_rows):
+                wins = equal[own_row[few].T] * others
+                found[place, few] = (wins @ lattice.weights).T
+                error = max(error, *(lattice.error(terms) for terms in wins))
         return found, error
 
     return refine(channel.smooth, attempt)

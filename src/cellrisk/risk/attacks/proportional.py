@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from cellrisk.noise.channel import CountChannel
-from cellrisk.risk.attacks.guess import Guess
+from cellrisk.risk.attacks.guess import Guess, find_rows
 from cellrisk.risk.attacks.lattice import lay_lattice, refine, split_near
 from cellrisk.risk.measures.exactly_one import each_alone
 from cellrisk.system.arrays import NUMBERS_AT_ONCE, Floats, Integers
@@ -45,9 +46,8 @@ class Proportional(Guess):
 
     attack: ClassVar[str] = "proportional"
 
-    def prob_named(self, counts: Integers, n_levels: int, channel: CountChannel) -> Floats:
-        distinct, where = np.unique(np.append(counts.ravel(), 0), return_inverse=True)  # 0 comes first
-        row = where.reshape(-1)[:-1].reshape(counts.shape)
+    def prob_named_as(self, owns: Sequence[Integers], counts: Integers, n_levels: int, channel: CountChannel) -> Floats:
+        distinct, (row, *own_rows) = find_rows([counts, *owns])  # 0 is the first count
         first, last = channel.window(distinct)
         added = int((np.maximum(last, first) - distinct).max())
         rule = invert(int(first.min()), int(counts.sum(axis=1).max()) + n_levels * added)
@@ -55,11 +55,12 @@ class Proportional(Guess):
         for few in split_near(distinct, channel.radius, COUNTS_AT_ONCE):
             transform[few], slope[few] = _transform(distinct[few], channel, rule)
         absent = rule.weights * transform[0] ** (n_levels - counts.shape[1])
-        found = np.empty(counts.shape)
+        found = np.empty((len(owns), *counts.shape))
         step = max(1, NUMBERS_AT_ONCE // (len(absent) * counts.shape[1]))
         for start in range(0, len(counts), step):
-            some = row[start : start + step].T
-            found[start : start + step] = (each_alone(transform[some], slope[some]) @ absent).T
+            few = slice(start, start + step)
+            for place, own_row in enumerate(own_rows):
+                found[place, few] = (each_alone(transform[row[few].T], slope[own_row[few].T]) @ absent).T
         return found
 
 
