@@ -329,7 +329,10 @@ class GateOptions:
 
     max_caused: Annotated[Number, share("Largest share of people revealed because of their own record.")] = None
     max_certain: Annotated[Number, share("Largest share of people inferred with --certainty.")] = None
+    max_person: Annotated[Number, share("Most that one person's own record may add.")] = None
     max_ceiling: Annotated[Number, share("Largest worst case for one record, above 0.5 and below 1.")] = None
+    max_posterior: Annotated[Text, option("From a suspicion of P to at most Q percent: 5:20.", "P:Q")] = None
+    max_error: Annotated[Number, number("A published count is within this of the true one, 95%.")] = None
     max_risk: Annotated[Number, share("Largest risk by --measure, or share of people revealed.")] = None
 
 

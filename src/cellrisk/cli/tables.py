@@ -245,9 +245,10 @@ def choose_command(
 ) -> None:
     """The largest epsilon within limits.
 
-    All limits must hold. Within --max-caused, --max-certain, --max-ceiling and --max-epsilon a smaller epsilon is
-    always allowed; within the others, which limit the paper's measure, it may not be. If no limit binds, no epsilon is
-    recommended. Ends with exit code 3 if no epsilon keeps the limits.
+    All limits must hold. Within --max-caused, --max-certain, --max-person, --max-ceiling, --max-posterior and
+    --max-epsilon a smaller epsilon is always allowed; --max-error asks for a larger one; within the others, which limit
+    the paper's measure, a smaller one may not be allowed. If no limit binds, no epsilon is recommended. Ends with exit
+    code 3 if no epsilon keeps the limits.
     """
     policies = policies_of(context)
     question = risk.within(policies)

@@ -27,7 +27,7 @@ from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON, Limits, Measured
 from cellrisk.system.arrays import Floats
 from cellrisk.system.choices import Attack, Form, MeasureName, MechanismName, Neighbours, NoisyCells, Weights
 from cellrisk.system.formatting import DIGITS, round_down
-from cellrisk.system.progress import Progress
+from cellrisk.system.progress import Progress, share_of
 from cellrisk.system.results import Result, find_words
 
 if TYPE_CHECKING:
@@ -103,9 +103,12 @@ class Option:
 
     @property
     def epsilon(self) -> float | None:
-        """The largest admissible epsilon; None if there is none, and if no limit binds."""
-        if self.rounded_to is not None:
-            return self.rounded_to
+        """The epsilon that is recommended; None if there is none, and if no limit binds."""
+        return self.exact_epsilon if self.rounded_to is None else self.rounded_to
+
+    @property
+    def exact_epsilon(self) -> float | None:
+        """The largest admissible epsilon, not rounded; None if there is none, and if no limit binds."""
         end = self.admissible[-1][1] if self.admissible else None
         binds = end is not None and (end < self.searched[1] or any(each.binds_itself for each in self.kept))
         return end if binds else None
@@ -169,6 +172,7 @@ class Option:
     def to_dict(self) -> dict[str, Any]:
         return {
             "epsilon": self.epsilon,
+            "exact_epsilon": self.exact_epsilon,
             "risk": self.risk,
             "admissible": [list(interval) for interval in self.admissible],
             "why": self.why,
@@ -319,8 +323,11 @@ def choose(
     *,
     max_caused: float | None = None,
     max_certain: float | None = None,
+    max_person: float | None = None,
     max_ceiling: float | None = None,
+    max_posterior: str | None = None,
     max_epsilon: float | None = None,
+    max_error: int | None = None,
     max_risk: float | None = None,
     max_people: float | None = None,
     margin: float | None = None,
@@ -346,18 +353,21 @@ def choose(
 ) -> Choice:
     """Return the largest epsilon that keeps the limits.
 
-    Under ``max_caused``, ``max_certain``, ``max_ceiling`` and ``max_epsilon`` every smaller epsilon is allowed too: the
-    answer is the largest epsilon up to which every smaller one, from 0.001 on, keeps the limit. Larger ones may keep it
-    again: ``why`` names them. Under ``max_risk``, ``max_people`` and ``margin``, the paper's measure, a smaller epsilon
-    can be inadmissible; the whole admissible set comes back, each edge on its safe side and within one part in a
-    million. If no epsilon from 0.001 on will do, those from 0.000001 on are searched. All limits must hold, for
-    every sensitive attribute. If they hold up to the end of the range, none of them says which epsilon to choose:
-    ``epsilon`` is None, and ``why`` says what to do.
+    Under ``max_caused``, ``max_certain``, ``max_person``, ``max_ceiling``, ``max_posterior`` and ``max_epsilon`` every
+    smaller epsilon is allowed too: the answer is the largest epsilon up to which every smaller one, from 0.001 on,
+    keeps the limit. Larger ones may keep it again: ``why`` names them. ``max_error`` sets a smallest epsilon. Under
+    ``max_risk``, ``max_people`` and ``margin``, the paper's measure, a smaller epsilon can be inadmissible; the whole
+    admissible set comes back, each edge on its safe side and within one part in a million. If no epsilon from 0.001 on
+    will do, those from 0.000001 on are searched. All limits must hold, for every sensitive attribute. If they hold up
+    to the end of the range, none of them says which epsilon to choose: ``epsilon`` is None, and ``why`` says what to
+    do.
 
-    The ceiling rises with epsilon. Caused and the risk are scanned at 26 epsilons in each power of ten, and every bend
-    between them is followed to its end; they change over a factor of two in epsilon or more. Certainty jumps, and is
-    scanned at 12 epsilons or more in each power of ten: a rise above the limit and back between two of them can be
-    overlooked.
+    Ceiling and posterior rise with epsilon, the error falls. Caused and the risk are scanned at 26 epsilons in each
+    power of ten, and every bend between them is followed to its end; they change over a factor of two in epsilon or
+    more. Certainty and the most for one person jump, and are scanned at 12 epsilons or more in each power of ten: a
+    rise above the limit and back between two of them can be overlooked. For one person, epsilons so small that the
+    guarantee alone keeps the limit are not scanned; in tables of more than 20,000 counts the edge is found within one
+    part in 10,000.
 
     Parameters
     ----------
@@ -371,10 +381,19 @@ def choose(
     max_certain, certainty, belief
         The largest share of people whose value an attacker may infer correctly with at least that certainty; the
         attacker's prior is as in `assess`. With three labels or more the upper end of the figure counts.
+    max_person
+        The most that one person's own record may add to the probability that an attack names their value: of the four
+        attacks that `assess` prints. The prior "table" is refused.
     max_ceiling
         The worst case for one record, between two equally likely values: above 0.5, up to 1. Uses no data.
+    max_posterior
+        "P:Q" in percent: an attacker who knows every other record and suspects a value with probability P comes to
+        believe it with at most Q. Uses no data; requires a mechanism without a delta.
     max_epsilon
         The largest epsilon, whatever the figures.
+    max_error
+        A whole number N: a published count is within N of the true one in at least 95% of cases, whatever the true
+        count. Uses no data.
     max_risk, max_people, margin
         The largest risk, the most people revealed on average, and the largest risk above chance.
     max_tvd, way, releases, seed, cells
@@ -412,8 +431,11 @@ def choose(
     given = read_limits(
         max_caused=max_caused,
         max_certain=max_certain,
+        max_person=max_person,
         max_ceiling=max_ceiling,
+        max_posterior=max_posterior,
         max_epsilon=max_epsilon,
+        max_error=max_error,
         max_risk=max_risk,
         margin=margin,
         max_people=max_people,
@@ -460,7 +482,8 @@ def choose_within(
         if number == 0 and tvd_limit is not None:
             trade_off = find_trade_off(table, measured, mechanism, (low, high), tvd_limit, progress)
         for least in (low, SMALLEST_EPSILON):
-            kept = tuple(find_kept(limit, table.attributes, mechanism, (least, high)) for limit in limits)
+            shown = share_of(progress, number / len(mechanisms), (number + 1) / len(mechanisms))
+            kept = tuple(find_kept(limit, table.attributes, mechanism, (least, high), shown) for limit in limits)
             option = Option(mechanism, measured, kept, trade_off, (least, high))
             hopeless = any(each.limit.metric.kind.every_smaller and not each.allowed for each in kept)
             if low != LEAST_EPSILON or option.within_limits or hopeless:

@@ -13,14 +13,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cellrisk.decide.search import STEP, Intervals, find_admissible
-from cellrisk.errors import InvalidInput
+from cellrisk.decide.search import EDGE, STEP, Intervals, find_admissible, scan_upwards
+from cellrisk.errors import InvalidInput, argument
 from cellrisk.noise.channel import CountChannel
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.noise.perturbations import Perturbation
+from cellrisk.noise.precision import SHARE, find_error, probability_within
+from cellrisk.risk.attackers.figures import AttackTable
 from cellrisk.risk.caused import caused_shares
-from cellrisk.risk.ceilings import Labels, find_success
-from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, certain_shares, read_certainties
+from cellrisk.risk.ceilings import Labels, find_success, odds_bound, total_variation
+from cellrisk.risk.certainty import (
+    USUAL_BELIEF,
+    USUAL_CERTAINTY,
+    NegativeBinomial,
+    certain_shares,
+    read_certainties,
+    why_unknown,
+)
 from cellrisk.risk.figures import Attacker
 from cellrisk.risk.measures import NEED_PRIOR, NEED_SIZES
 from cellrisk.risk.priors import Priors
@@ -28,6 +37,8 @@ from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON, MeasuredRisk
 from cellrisk.system.arrays import Floats
 from cellrisk.system.checks import is_number
 from cellrisk.system.choices import Attack, Form, MeasureName, Weights, list_words, require_word
+from cellrisk.system.formatting import as_given
+from cellrisk.system.progress import Progress
 from cellrisk.system.results import find_words
 
 if TYPE_CHECKING:
@@ -38,6 +49,15 @@ SMALLEST_EPSILON = 1e-6
 PERTURBED_ATTACK = "a perturbation is judged by the homogeneity attack alone"
 NO_CHANCE = "a perturbation has no noise that could drown the counts, and so no chance level"
 NO_EPSILON = "a perturbation states no epsilon"
+NO_ERROR = "the error is that of noise, which a perturbation does not have"
+NO_TABLE = "a limit on one person requires a prior that does not look at the table"
+WITH_DELTA = "with a delta no posterior is bounded: limit the worst case instead (max-ceiling)"
+MANY_COUNTS = 20_000
+"""Counts of a table above which an epsilon takes so long that an edge is narrowed less."""
+WIDER_EDGE = 1e-4
+"""The relative width to which it is then narrowed."""
+COARSE = math.log(10.0) / 4
+"""The step beyond the first epsilon that breaks a limit, in log epsilon: it finds out whether larger ones keep it."""
 
 Method = Mechanism | Perturbation
 Values = Callable[[Sequence[Method]], Floats]
@@ -86,6 +106,8 @@ class Metric:
     certainty: float | None = None
     belief: Any = None
     """What the informed attacker believes, as in `Attacker`."""
+    suspected: float | None = None
+    """How likely an attacker finds a value before the release."""
     risk: RiskDefinition | None = None
 
     @property
@@ -99,18 +121,18 @@ class Metric:
     def why_not(self, method: Method) -> str | None:
         """Why it cannot be judged for this method; None if it can."""
         if isinstance(method, Mechanism):
-            return None
+            return WITH_DELTA if self.suspected is not None and not method.pure else None
         attack = self.attack if self.risk is None else self.risk.attack
         return PERTURBED_ATTACK if attack not in (None, "homogeneity") else self.kind.not_perturbed
 
     def step(self, attributes: Sequence[Attribute], high: float) -> float:
-        """The widest step of a search up to ``high``, in log epsilon; infinity if the metric only rises.
+        """The widest step of a search up to ``high``, in log epsilon; infinity if the metric only rises or falls.
 
-        Of certainty, 12 epsilons in each power of ten; 48 of small tables; 4 below 0.001, where each takes long.
+        Of attackers, 12 epsilons in each power of ten; 48 of small tables; 4 below 0.001, where each takes long.
         """
         if self.certainty is not None:
-            counts = max(len(each.vectors or ()) * each.n_levels for each in attributes)
-            return math.log(10.0) / (4 if high <= LEAST_EPSILON else 48 if counts <= 100 else 12)
+            few = _count(attributes) <= 100
+            return math.log(10.0) / (4 if high <= LEAST_EPSILON else 48 if few else 12)
         return STEP if self.kind.uses_data else math.inf
 
 
@@ -134,6 +156,10 @@ class MetricKind:
     """Whether it is limited through its maximum over smaller epsilons: more privacy is then never inadmissible."""
     jumps: float = 0.0
     """Of a metric that jumps, the share of its limit within which a search looks closer; 0 if it is smooth."""
+    whole: bool = False
+    """Whether a limit is a whole number."""
+    bounded: bool = False
+    """Whether it is at most the total variation distance that one record makes, whatever the table."""
     not_perturbed: str | None = None
     """Why it cannot be judged for a perturbation; None if it can."""
 
@@ -162,6 +188,55 @@ def _certain(metric: Metric, attributes: Sequence[Attribute]) -> Values:
         return max(float(certain_shares(each, channel, certainty, belief)[0]) for each, belief in believed)
 
     return lambda methods: np.array([value(method) for method in methods])
+
+
+def _person(metric: Metric, attributes: Sequence[Attribute]) -> Values:
+    """The most that one person's own record adds to the probability that one of four attacks names their value.
+
+    Noise too wide to be summed counts with its bound, the total variation distance that one record makes.
+    """
+    certainty = metric.certainty or USUAL_CERTAINTY
+    attacker = Attacker((certainty,), metric.belief or USUAL_BELIEF)
+    asked = []
+    for attribute in attributes:
+        if attribute.vectors is None or why_unknown(attribute) is not None:
+            why = f"attacks cannot be assessed: {why_unknown(attribute)}"
+            raise InvalidInput(why, fix=f"use {argument('max_ceiling')}", code="attacks-unknown")
+        prior = attacker.believe(attribute)
+        if not isinstance(prior, NegativeBinomial):
+            raise InvalidInput(NO_TABLE, got="table", allowed="negbin, or shapes/theta", code="table-belief")
+        asked.append((attribute.vectors, prior))
+
+    def value(method: Method) -> float:
+        tables = [AttackTable(vectors, method.channel, prior, certainty) for vectors, prior in asked]
+        bound = total_variation(method) if isinstance(method, Mechanism) else 1.0
+        return max(bound if table.drowned else table.largest_gain for table in tables)
+
+    return lambda methods: np.array([value(method) for method in methods])
+
+
+def _count(attributes: Sequence[Attribute]) -> int:
+    return max((len(each.vectors or ()) * each.n_levels for each in attributes), default=0)
+
+
+def _posterior(metric: Metric, attributes: Sequence[Attribute]) -> Values:
+    """What an attacker who knows every other record comes to believe at most, of a value suspected with P.
+
+    Posterior odds are at most e^(2 epsilon) times prior odds if a record is added or removed, and e^epsilon times if
+    it is replaced: adding and removing are two steps from one value to another.
+    """
+    suspected = metric.suspected or 0.5
+
+    def value(method: Method) -> float:
+        factor = odds_bound(method) if isinstance(method, Mechanism) else None
+        return 1.0 if factor is None else 1.0 / (1.0 + (1.0 - suspected) / (suspected * factor))
+
+    return lambda methods: np.array([value(method) for method in methods])
+
+
+def _error(metric: Metric, attributes: Sequence[Attribute]) -> Values:
+    """How far a published count is from the true one in 95% of cases, whatever the true count."""
+    return lambda methods: np.array([find_error(method) for method in methods if isinstance(method, Mechanism)])
 
 
 def _ceiling(metric: Metric, attributes: Sequence[Attribute]) -> Values:
@@ -213,12 +288,28 @@ def _channel(methods: Sequence[Method]) -> CountChannel:
 HALF = "above 0.5, as one of two equally likely values is guessed half the time"
 ON_RISK: dict[str, Any] = {"or_zero": True, "depends": ("risk",), "every_smaller": False}
 NO_DATA: dict[str, Any] = {"uses_data": False}
+POSTERIOR = "for example 5:20, from a suspicion of 5% to at most 20%"
 METRICS: dict[str, MetricKind] = {
     "max_caused": MetricKind(_caused, depends=("attack",)),
     "max_certain": MetricKind(_certain, depends=("certainty", "belief"), jumps=0.1),
+    "max_person": MetricKind(_person, "a probability", depends=("certainty", "belief"), jumps=0.1, bounded=True),
     "max_ceiling": MetricKind(_ceiling, HALF, "above 0.5, up to 1", 0.5, **NO_DATA),
+    "max_posterior": MetricKind(
+        _posterior, "P:Q in percent", POSTERIOR, depends=("suspected",), not_perturbed=NO_EPSILON, **NO_DATA
+    ),
     "max_epsilon": MetricKind(
         _epsilon, "a number above 0", "for example 1", most=math.inf, not_perturbed=NO_EPSILON, **NO_DATA
+    ),
+    "max_error": MetricKind(
+        _error,
+        "a whole number",
+        "0 or more",
+        most=1e15,
+        or_zero=True,
+        whole=True,
+        every_smaller=False,
+        not_perturbed=NO_ERROR,
+        **NO_DATA,
     ),
     "max_risk": MetricKind(_risk, "a share", "from 0 to 1", **ON_RISK),
     "margin": MetricKind(_margin, "a share", "from 0 to 1", not_perturbed=NO_CHANCE, **ON_RISK),
@@ -278,7 +369,13 @@ class Limit:
     def to_dict(self) -> dict[str, Any]:
         """The limit as it was given, with what it depends on."""
         informed = {"certainty": self.metric.certainty, "belief": self.metric.belief}
-        return {self.name: self.maximum, **({} if self.metric.certainty is None else informed)}
+        return {self.name: self.given, **({} if self.metric.certainty is None else informed)}
+
+    @property
+    def given(self) -> float | str:
+        """The limit as it was given."""
+        suspected = self.metric.suspected
+        return self.maximum if suspected is None else f"{as_given(suspected, 2)}:{as_given(self.maximum, 2)}"
 
 
 def read_limits(
@@ -286,14 +383,14 @@ def read_limits(
     certainty: float | Sequence[float] = USUAL_CERTAINTY,
     belief: Any = USUAL_BELIEF,
     risk: RiskDefinition | None = None,
-    **maxima: float | None,
+    **maxima: Any,
 ) -> tuple[Limit, ...]:
     """The limits that were given, checked.
 
     >>> [limit.name for limit in read_limits(max_epsilon=2, max_caused=0.03)]
     ['max_caused', 'max_epsilon']
     """
-    check_limits(maxima)
+    suspected, maxima = check_limits(maxima)
     risk, certainties = risk or RiskDefinition(), read_certainties(certainty)
     if maxima.get("max_certain") is not None and len(certainties) > 1:
         raise InvalidInput(
@@ -302,8 +399,8 @@ def read_limits(
             allowed="for example 0.95",
             code="one-certainty",
         )
-    known: dict[str, Any] = {"attack": risk.attack, "certainty": certainties[0], "belief": belief}
-    known["risk"] = risk.without_unused_priors
+    known: dict[str, Any] = {"attack": risk.attack, "certainty": certainties[-1], "belief": belief}
+    known |= {"suspected": suspected, "risk": risk.without_unused_priors}
     return tuple(
         Limit(Metric(name, **{part: known[part] for part in kind.depends}), float(maximum))
         for name, kind in METRICS.items()
@@ -311,13 +408,33 @@ def read_limits(
     )
 
 
-def check_limits(maxima: dict[str, Any]) -> None:
-    """Refuse values that cannot be limits."""
+def check_limits(given: dict[str, Any]) -> tuple[float | None, dict[str, Any]]:
+    """Refuse values that cannot be limits; return P of a limit on the posterior, and the limits with Q for it."""
+    suspected, posterior = _read_posterior(given.get("max_posterior"))
+    maxima = {**given, **({"max_posterior": posterior} if "max_posterior" in given else {})}
     for name, value in maxima.items():
         kind = METRICS[name]
         fits = is_number(value) and (kind.above < value <= kind.most or (kind.or_zero and value == 0))
+        fits = fits and not (kind.whole and value != int(value))
         if value is not None and not fits:
             raise InvalidInput(f"must be {kind.what}", option=name, got=value, allowed=kind.allowed, code="limit-range")
+    return suspected, maxima
+
+
+def _read_posterior(given: Any) -> tuple[float | None, float | None]:
+    """Return P and Q of a limit P:Q in percent."""
+    if given is None:
+        return None, None
+    try:
+        suspected, posterior = (float(part) / 100.0 for part in str(given).split(":"))
+    except ValueError:
+        suspected, posterior = math.nan, math.nan
+    if not 0 < suspected < posterior < 1:
+        kind = METRICS["max_posterior"]
+        raise InvalidInput(
+            f"must be {kind.what}", option="max_posterior", got=given, allowed=kind.allowed, code="limit-range"
+        )
+    return suspected, posterior
 
 
 def tightest(limits: Iterable[Limit]) -> tuple[Limit, ...]:
@@ -361,26 +478,47 @@ class LimitBound:
 
 
 def find_kept(
-    limit: Limit, attributes: Sequence[Attribute], mechanism: Mechanism, searched: tuple[float, float]
+    limit: Limit,
+    attributes: Sequence[Attribute],
+    mechanism: Mechanism,
+    searched: tuple[float, float],
+    progress: Progress | None = None,
 ) -> LimitBound:
     """Find the epsilons of a range that keep a limit.
 
     If more privacy is never inadmissible, epsilons from 0.001 on must keep the limit, wherever the range begins; if
-    0.001 does not keep it, those from 0.000001 on are searched.
+    0.001 does not keep it, those from 0.000001 on are searched. What one record adds to an attack is at most the total
+    variation distance v that it makes, v <= 1 - e^-epsilon without a delta: up to the epsilon at which v reaches the
+    limit nothing is computed.
     """
     metric, values = limit.metric, limit.metric.on(attributes)
+    _refuse_unknown(limit, mechanism)
     unit = attributes[0].profiles.n_records if metric.name == "max_people" else 1.0  # rounding errors are of shares
 
     def excess(epsilons: Floats) -> Floats:
         methods = [mechanism.with_epsilon(epsilon) for epsilon in epsilons.tolist()]
+        if metric.name == "max_error":
+            return np.array([SHARE - probability_within(method, int(limit.maximum)) for method in methods])
         return (values(methods) - limit.maximum) / unit if methods else np.zeros(0)
+
+    def beyond_bound(epsilons: Floats) -> Floats:
+        return np.array([total_variation(mechanism.with_epsilon(each)) - limit.maximum for each in epsilons.tolist()])
 
     def search(start: float, end: float) -> tuple[Intervals, float]:
         if metric.name == "max_epsilon":  # exactly, as the limit was given
             return (((start, min(end, limit.maximum)),) if start <= limit.maximum else ()), start
-        near = metric.kind.jumps * limit.maximum
-        found = find_admissible(excess, start, end, metric.step(attributes, end), near)
-        return found.intervals, found.where
+        step, near = metric.step(attributes, end), metric.kind.jumps * limit.maximum
+        if not metric.kind.bounded:
+            found = find_admissible(excess, start, end, step, near)
+            return found.intervals, found.where
+        bound = find_admissible(beyond_bound, start, end, math.inf)
+        safe = bound.intervals[0][1] if bound.intervals else start
+        if safe == end:
+            return ((start, end),), start
+        edge = WIDER_EDGE if _count(attributes) > MANY_COUNTS else EDGE
+        found = scan_upwards(excess, safe, end, step, COARSE, near, edge, progress)
+        joined = [(start if low == safe else low, high) for low, high in found.intervals]
+        return tuple(joined), found.where
 
     low, high = searched
     if not metric.kind.every_smaller:
@@ -392,6 +530,21 @@ def find_kept(
     if not begins and low > SMALLEST_EPSILON and excess(np.array([SMALLEST_EPSILON]))[0] <= 0:
         intervals, begins = (*search(SMALLEST_EPSILON, low)[0], *intervals), True
     return LimitBound(limit, intervals, intervals[:1] if begins else (), nearest)
+
+
+def _refuse_unknown(limit: Limit, mechanism: Mechanism) -> None:
+    """Refuse a limit that no epsilon of a mechanism can be judged by, or can keep."""
+    why, least = limit.metric.why_not(mechanism), math.ceil(mechanism.threshold)
+    if why is not None:
+        raise InvalidInput(why, option=limit.name, got=f"delta {mechanism.delta:g}", code="limit-with-delta")
+    if limit.name == "max_error" and least > limit.maximum + 1:
+        raise InvalidInput(
+            f"counts below {least:,} are published as 0, so no epsilon keeps their error within the limit",
+            option="max_error",
+            got=f"{limit.maximum:g}",
+            allowed=f"{least - 1:,} or more with this threshold",
+            code="error-below-threshold",
+        )
 
 
 def find_largest_without_data(limits: Sequence[Limit], mechanism: Mechanism) -> tuple[float | None, bool]:

@@ -39,9 +39,8 @@ class Policy:
     ----------
     max_risk, max_people, margin
         The largest risk, the most people revealed on average, and the largest risk above chance.
-    max_caused, max_ceiling, max_epsilon
-        The largest share of people revealed because of their own record, by ``attack``; the largest worst case for
-        one record; and the largest epsilon, as in `choose`.
+    max_caused, max_person, max_ceiling, max_posterior, max_epsilon, max_error
+        As in `choose`; the first by ``attack``.
     max_certain, certainty, belief
         The largest share of people inferred correctly with that certainty by an attacker with that belief.
     measure, form, weights, attack
@@ -64,8 +63,11 @@ class Policy:
     margin: float | None = None
     max_caused: float | None = None
     max_certain: float | None = None
+    max_person: float | None = None
     max_ceiling: float | None = None
+    max_posterior: str | None = None
     max_epsilon: float | None = None
+    max_error: int | None = None
     certainty: float = USUAL_CERTAINTY
     belief: str = USUAL_BELIEF
     measure: MeasureName = "local"
@@ -126,7 +128,7 @@ class Policy:
         return Policy(**{known[key]: value for key, value in values.items()}, file=file and replace(file, values={}))
 
     @property
-    def maxima(self) -> dict[str, float]:
+    def maxima(self) -> dict[str, Any]:
         """The limits as they were given, by the names of their arguments."""
         return {name: getattr(self, name) for name in METRICS if getattr(self, name) is not None}
 

@@ -10,6 +10,7 @@ from itertools import pairwise
 import numpy as np
 
 from cellrisk.system.arrays import Floats
+from cellrisk.system.progress import Progress
 
 STEP = 0.09
 """The widest step of a scan, in log epsilon: about 26 epsilons in each power of ten."""
@@ -78,11 +79,58 @@ def find_admissible(excess: Excess, low: float, high: float, step: float = STEP,
     return _collect(excess, epsilon, value[kept])
 
 
-def _collect(excess: Excess, epsilon: Floats, value: Floats) -> Admissible:
+def scan_upwards(
+    excess: Excess,
+    low: float,
+    high: float,
+    step: float,
+    coarse: float,
+    near: float,
+    edge: float = EDGE,
+    progress: Progress | None = None,
+) -> Admissible:
+    """Scan a function that jumps up to the first epsilon at which it is above zero, and more coarsely beyond.
+
+    For limits up to which every smaller epsilon must hold: epsilons beyond the first excess are looked at only to tell
+    whether larger ones would be within the limit again. ``near`` is as in `find_admissible`.
+
+    >>> kept = scan_upwards(lambda epsilon: (epsilon - 1.0) * (4.0 - epsilon), 0.5, 10.0, 0.1, 0.5, 0.01)
+    >>> [(round(low, 6), round(high, 6)) for low, high in kept.intervals]
+    [(0.5, 1.0), (4.0, 10.0)]
+    """
+    values: list[float] = []
+    report = (lambda share: None) if progress is None else progress
+
+    def extend(epsilons: Floats, stop: bool) -> list[float]:
+        reached = []
+        for epsilon in epsilons.tolist():
+            reached.append(epsilon)
+            values.append(float(excess(np.array([epsilon]))[0]))
+            report(0.9 * math.log(max(epsilon, low * 1.000001) / low) / math.log(high / low))
+            if stop and values[-1] > 0:
+                break
+        return reached
+
+    def spread(start: float, width: float) -> Floats:
+        points = np.geomspace(start, high, max(math.ceil(math.log(high / start) / width), 1) + 1)
+        points[0], points[-1] = start, high
+        return points
+
+    epsilon = extend(spread(low, step), stop=True)
+    more = _divide(np.array(epsilon), np.array(values), near)
+    epsilon += extend(more, stop=False)
+    last = max(epsilon)
+    if last < high:
+        epsilon += extend(spread(last, coarse)[1:], stop=False)
+    ascending, kept = np.unique(epsilon, return_index=True)
+    return _collect(excess, ascending, np.array(values)[kept], edge)
+
+
+def _collect(excess: Excess, epsilon: Floats, value: Floats, edge: float = EDGE) -> Admissible:
     """What is admissible, from a function at ascending epsilons that has at most one edge between two of them."""
     fine = value <= 0
-    line = np.stack([epsilon, value])
-    edges = [narrow(excess, *line[:, place : place + 2]) for place in np.flatnonzero(fine[1:] != fine[:-1])]
+    crossings = np.flatnonzero(fine[1:] != fine[:-1])
+    edges = [narrow(excess, epsilon[place : place + 2], value[place : place + 2], edge) for place in crossings]
     edges = [*epsilon[:1][fine[:1]].tolist(), *edges, *epsilon[-1:][fine[-1:]].tolist()]
     least = int(np.argmin(value))
     return Admissible(tuple(zip(edges[::2], edges[1::2], strict=True)), float(value[least]), float(epsilon[least]))
@@ -116,7 +164,7 @@ def _find_least(excess: Excess, epsilon: Floats, place: int) -> tuple[float, flo
     return float(np.clip(math.exp(least.x), *around)), float(least.fun)
 
 
-def narrow(excess: Excess, epsilon: Floats, value: Floats) -> float:
+def narrow(excess: Excess, epsilon: Floats, value: Floats, edge: float = EDGE) -> float:
     """The last admissible epsilon before the edge between two neighbours, one admissible and one not."""
     from scipy.optimize import brentq
 
@@ -132,7 +180,7 @@ def narrow(excess: Excess, epsilon: Floats, value: Floats) -> float:
             known[distance] = float(excess(np.array([locate(distance)]))[0])
         return known[distance]
 
-    distance, step = float(brentq(at, 0.0, width, xtol=EDGE)), EDGE
+    distance, step = float(brentq(at, 0.0, width, xtol=edge)), edge
     while distance > 0 and at(distance) > -ROUNDING:
         distance, step = max(distance - step, 0.0), 2.0 * step
     return locate(distance)

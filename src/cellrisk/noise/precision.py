@@ -82,6 +82,17 @@ def probability_within(mechanism: Mechanism, distance: int) -> float:
     return max(float(1.0 - tails.sum()), 0.0)
 
 
+def find_error(mechanism: Mechanism) -> int:
+    """Return the smallest N with P(|released - true| <= N) >= 95% for every true count.
+
+    >>> import cellrisk as cr
+    >>> find_error(cr.Geometric(1.0)), find_error(cr.Geometric(1.0, threshold=4.5))
+    (3, 6)
+    """
+    enough = find_first(lambda number: probability_within(mechanism, number - 1) >= SHARE)
+    return enough - 1
+
+
 def _add_up(values: np.ndarray, points: np.ndarray) -> float:
     """A sum over all whole numbers from the first point to the last; between points that are not neighbours, values are
     taken to lie on a straight line."""

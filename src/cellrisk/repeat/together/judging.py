@@ -22,7 +22,7 @@ def find_breaches(found: TogetherAssessment, limits: Sequence[Limit]) -> Iterato
     for limit in limits:
         figure = find_figure(found, limit)
         if figure is None:
-            unknown = found.ceiling_unknown if limit.name == "max_ceiling" else found.certain_unknown
+            unknown = {"max_ceiling": found.ceiling_unknown, "max_certain": found.certain_unknown}.get(limit.name)
             yield f"asked for was {name_limit(limit)}; of this set it is not known{f': {unknown}' if unknown else ''}"
         elif figure > limit.maximum:
             yield f"asked for was {name_limit(limit)}; {limit.say(figure)}"
@@ -45,6 +45,8 @@ def find_figure(found: TogetherAssessment, limit: Limit) -> float | None:
     if name == "max_certain":
         named = [each.right for each in found.certain if each.certainty == limit.metric.certainty]
         return max(named) / found.records if named else None
+    if name in ("max_person", "max_posterior", "max_error"):
+        return None
     if name == "max_people":
         return lead.right
     if name == "margin":
@@ -60,7 +62,7 @@ def is_of_sets(limit: Limit) -> bool:
 
 def list_certainties(policies: Policies, limits: Sequence[Limit]) -> tuple[float, ...]:
     """The certainties that must be looked at to judge."""
-    found = {limit.metric.certainty for limit in (*limits, *policies.limits)}
+    found = {limit.metric.certainty for limit in (*limits, *policies.limits) if limit.name == "max_certain"}
     return tuple(sorted(certainty for certainty in found if certainty is not None))
 
 

@@ -47,8 +47,11 @@ def report(
     delta: float | None = None,
     max_caused: float | None = None,
     max_certain: float | None = None,
+    max_person: float | None = None,
     max_ceiling: float | None = None,
+    max_posterior: str | None = None,
     max_epsilon: float | None = None,
+    max_error: int | None = None,
     max_risk: float | None = None,
     max_people: float | None = None,
     margin: float | None = None,
@@ -96,8 +99,10 @@ def report(
         Made by `tabulate`; or a set of tables, as `assess_together` has assessed it, which brings its own noise.
     mechanism, epsilon, delta, neighbours, threshold
         A mechanism such as `Geometric`, or its name with its parameters.
-    max_caused, max_certain, max_ceiling, max_epsilon, max_risk, max_people, margin, max_tvd, policy
+    max_caused, max_certain, max_person, max_ceiling, max_posterior, max_epsilon, max_error
         The limits, as in `choose`, beside those of policies in force.
+    max_risk, max_people, margin, max_tvd, policy
+        Likewise, on the paper's measure and on the use of the table.
     certainty, belief, measure, form, weights, priors
         Those of the informed attacker and of the risk, as in `assess`.
     public
@@ -142,6 +147,7 @@ def report(
     from cellrisk.show.reporting.registry import describe_decided, write_record
 
     limits: dict[str, Any] = {"max_caused": max_caused, "max_certain": max_certain, "max_ceiling": max_ceiling}
+    limits |= {"max_person": max_person, "max_posterior": max_posterior, "max_error": max_error}
     limits |= {"max_epsilon": max_epsilon, "max_risk": max_risk, "max_people": max_people, "margin": margin}
     printed: dict[str, Any] = {"title": title, "organisation": organisation, "source": source, "audience": audience}
     for name, text in printed.items():

@@ -164,7 +164,9 @@ def _explain_open(option: Option) -> str:
     ends = "the range searched" if math.isinf(option.mechanism.largest_epsilon) else "what the mechanism covers"
     raw = f" (the raw table's own risk is {percent(option.limits.raw)})" if _on_risks(option) else ""
     gaps = _explain_gaps(option)
-    start = "the limits hold, but not everywhere: epsilon" if gaps else "no limit binds: even epsilon"
+    start = (
+        "the limits hold, but not everywhere: epsilon" if gaps and _on_risks(option) else "no limit binds: even epsilon"
+    )
     kept = " and ".join(describe_limits([each.limit for each in option.kept]))
     reasons = [f"{start} {show_down(high)}, the end of {ends}, gives {kept}{raw}", *gaps]
     if option.trade_off is not None and option.admissible[0][0] > option.searched[0]:
@@ -184,6 +186,8 @@ def _explain_gaps(option: Option) -> list[str]:
     gaps = [(low, first), *gaps] if low < first else gaps
     if not gaps:
         return []
+    if not _on_risks(option):
+        return [f"the limit on the error asks for at least {show_up(first)}"]
     return [f"{show_spans(gaps)} the limit on the risk is broken ({_say_chance(option)})", INSTEAD]
 
 
@@ -209,14 +213,14 @@ def _explain_none(option: Option) -> str:
             return f"already at epsilon {least:g}, {say(each.limit, value)}"
         if each.limit.metric.kind.every_smaller and each.largest is not None and each.largest < low:
             return f"every epsilon keeps the limit on {ABOUT[each.limit.name]} only up to {show_down(each.largest)}"
+    instead = f"; {INSTEAD}" if _on_risks(option) else ""
     if all(_on_risks(option)) and len(option.kept) > 1:
         asking = max(option.kept, key=lambda each: each.allowed[0][0])
         allowing = min(option.kept, key=lambda each: each.allowed[-1][1])
         if asking.allowed[0][0] > allowing.allowed[-1][1]:
             return (
                 f"the limit on {ABOUT[asking.limit.name]} asks for epsilon {show_up(asking.allowed[0][0])} or more, "
-                f"the limit on {ABOUT[allowing.limit.name]} allows up to {show_down(allowing.allowed[-1][1])}; "
-                f"{INSTEAD}"
+                f"the limit on {ABOUT[allowing.limit.name]} allows up to {show_down(allowing.allowed[-1][1])}{instead}"
             )
         spans = [f"{describe(each.limit)} epsilon {show_spans(each.allowed)}" for each in option.kept]
         return f"the limits exclude each other: {'; '.join(spans)}"

@@ -18,8 +18,11 @@ if TYPE_CHECKING:
 ABOUT = {
     "max_caused": "caused",
     "max_certain": "certainty",
+    "max_person": "one person",
     "max_ceiling": "the ceiling",
+    "max_posterior": "the posterior",
     "max_epsilon": "epsilon",
+    "max_error": "the error",
     "max_risk": "the risk",
     "margin": "the risk",
     "max_people": "the risk",
@@ -28,8 +31,11 @@ ABOUT = {
 ASKED = {
     "max_caused": "at most {}% of people given away because of their own record",
     "max_certain": "at most {}% of people named rightly with {sure} certainty",
+    "max_person": "at most {}% for any person because of their own record",
     "max_ceiling": f"a worst case of at most {{}}% ({WORST_CASE})",
+    "max_posterior": "a suspicion of {suspected} raised to at most {}% by what one record adds",
     "max_epsilon": "an epsilon of at most {}",
+    "max_error": "a published count within {} of the true one in 95% of cases",
     "max_risk": "a risk of at most {}%",
     "margin": "a risk at most {}% above chance",
     "max_people": "at most {} {people} exposed on average",
@@ -38,8 +44,11 @@ ASKED = {
 AIMED = {
     "max_caused": "the share of people given away because of their own record at or below {}%",
     "max_certain": "the share of people named rightly with {sure} certainty at or below {}%",
+    "max_person": "what anybody's own record adds at or below {}%",
     "max_ceiling": f"the worst case ({WORST_CASE}) at or below {{}}%",
+    "max_posterior": "a suspicion of {suspected} at or below {}% after the release",
     "max_epsilon": "epsilon at or below {}",
+    "max_error": "a published count within {} of the true one in 95% of cases",
     "max_risk": "the risk at or below {}%",
     "margin": "the risk at most {}% above chance",
     "max_people": "the number of people exposed on average at or below {}",
@@ -48,8 +57,11 @@ AIMED = {
 STATED = {
     "max_caused": "{}% of people are given away because of their own record",
     "max_certain": "{}% of people can be named rightly with {sure} certainty",
+    "max_person": "one person's own record adds {}%",
     "max_ceiling": "the worst case is {}%",
+    "max_posterior": "it can become {}%",
     "max_epsilon": "epsilon is {}",
+    "max_error": "it is within {}",
     "max_risk": "it is {}%",
     "margin": "it is {}% above",
     "max_people": "it is {}",
@@ -84,10 +96,12 @@ def say_breach(limit: Limit, value: float) -> str:
 
 
 def _fill(words: dict[str, str], limit: Limit, number: float) -> str:
-    text, certainty = words[limit.name], limit.metric.certainty
-    sure = "" if certainty is None else f"{as_given(certainty, 2)}%"
+    text, metric = words[limit.name], limit.metric
+    sure, suspected = (
+        "" if share is None else f"{as_given(share, 2)}%" for share in (metric.certainty, metric.suspected)
+    )
     people = "person" if limit.maximum == 1 else "people"
-    return text.format(as_given(number, 2 if "{}%" in text else 0), sure=sure, people=people)
+    return text.format(as_given(number, 2 if "{}%" in text else 0), sure=sure, suspected=suspected, people=people)
 
 
 def describe_limits(limits: Sequence[Limit]) -> list[str]:

@@ -1,0 +1,163 @@
+"""Limits on one person, on the posterior and on the error of a count: each against closed forms or enumeration."""
+
+from __future__ import annotations
+
+import json
+import math
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import cellrisk as cr
+from cellrisk.cli import main
+from cellrisk.errors import CellriskError
+
+MIXED = [[1, 0], [1, 0], [2, 0], [0, 1], [3, 1], [0, 2], [5, 0], [4, 3]]
+
+CODES = {"limit-range", "limit-with-delta", "table-belief"}
+
+
+def make_frame(cells: list[list[int]]) -> pd.DataFrame:
+    rows = [{"q": q, "y": f"v{y}", "n": count} for q, cell in enumerate(cells) for y, count in enumerate(cell)]
+    return pd.DataFrame([row for row in rows if row["n"]])
+
+
+def make_table(cells: list[list[int]], levels: int | None = None) -> cr.FrequencyTable:
+    labels = [f"v{place}" for place in range(levels or len(cells[0]))]
+    return cr.tabulate(make_frame(cells), "q", "y", levels={"y": labels}, count="n")
+
+
+def largest_gain(cells: list[list[int]], epsilon: float) -> float:
+    """The most that one record adds to homogeneity or to the largest count, by going through every release."""
+    ratio, reach = math.exp(-epsilon), math.ceil(36 / epsilon)
+
+    def law(count: int) -> dict[int, float]:
+        found: dict[int, float] = {}
+        for noise in range(-reach, reach + 1):
+            value = max(count + noise, 0)
+            found[value] = found.get(value, 0.0) + (1 - ratio) / (1 + ratio) * ratio ** abs(noise)
+        return found
+
+    def named(cell: list[int], k: int) -> tuple[float, float]:
+        alone = largest = 0.0
+        for released in product(*(law(count).items() for count in cell)):
+            values, weight = [value for value, _ in released], math.prod(part for _, part in released)
+            alone += weight * (values[k] > 0 and sum(value > 0 for value in values) == 1)
+            if values[k] > 0 and values[k] == max(values):
+                largest += weight / values.count(values[k])
+        return alone, largest
+
+    gains = []
+    for cell in cells:
+        for k in (place for place, count in enumerate(cell) if count):
+            less = [count - (place == k) for place, count in enumerate(cell)]
+            gains += [one - other for one, other in zip(named(cell, k), named(less, k), strict=True)]
+    return max(gains)
+
+
+def test_the_most_exposed_person_is_within_the_limit() -> None:
+    """With one person alone in each group, no prior makes an attack gain more than the largest count does."""
+    cells = [[1, 0], [0, 1], [1, 0]]
+    choice = cr.choose(make_table(cells), max_person=0.2)
+    assert choice.epsilon is not None
+    assert largest_gain(cells, choice.epsilon) <= 0.2 + 1e-9
+    rows = cr.assess(make_table(cells), cr.Geometric(choice.epsilon * (1 + 1e-6))).to_dict()["attackers"]
+    assert max(row["most"] for row in rows if row["attack"] != "any") > 0.2 - 1e-9
+
+
+def test_one_person_among_many_decides() -> None:
+    """People in a large group of their own do not raise the epsilon that is answered."""
+    few = cr.choose(make_table(MIXED), max_person=0.2, belief="0.4,0.15/0.9").epsilon
+    more = cr.choose(make_table([*MIXED, [10_000, 10_000]]), max_person=0.2, belief="0.4,0.15/0.9").epsilon
+    assert few is not None
+    assert more == pytest.approx(few, rel=1e-6, abs=0)
+
+
+def test_what_the_guarantee_alone_keeps_is_not_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The total variation distance is tanh(epsilon/2): up to 2 atanh(limit) the limit is kept on every table."""
+    from cellrisk.risk.attackers.figures import AttackTable
+
+    def refuse(table: AttackTable) -> float:
+        raise AssertionError("no attack is needed")
+
+    monkeypatch.setattr(AttackTable, "largest_gain", property(refuse))
+    end = 2 * math.atanh(0.2)
+    choice = cr.choose(make_table(MIXED), max_person=0.2, largest_epsilon=end * (1 - 1e-9))
+    assert choice.admissible == ((1e-3, end * (1 - 1e-9)),)
+    with pytest.raises(AssertionError):
+        cr.choose(make_table(MIXED), max_person=0.2)
+
+
+@pytest.mark.parametrize(("neighbours", "steps"), [("add-remove", 2.0), ("replace", 1.0)])
+def test_the_posterior_has_a_closed_form(neighbours: Any, steps: float) -> None:
+    choice = cr.choose(make_table(MIXED), max_posterior="5:20", neighbours=neighbours)
+    assert choice.epsilon == pytest.approx(math.log(0.2 * 0.95 / (0.05 * 0.8)) / steps, rel=1e-7, abs=0)
+    assert not choice.from_data
+    assert choice.to_dict()["limits"]["max_posterior"] == "5:20"
+
+
+def test_the_error_sets_a_smallest_epsilon() -> None:
+    """P(|noise| > N) = 2 a^(N + 1)/(1 + a) of geometric noise, a = e^-epsilon."""
+    for distance in (1, 2, 3, 5, 10):
+        choice = cr.choose(make_table(MIXED), max_error=distance, max_epsilon=3)
+        ratio = math.exp(-choice.admissible[0][0])
+        assert choice.epsilon == 3
+        assert 2 * ratio ** (distance + 1) / (1 + ratio) == pytest.approx(0.05, rel=1e-6, abs=0)
+    with pytest.raises(CellriskError, match="published as 0"):
+        cr.choose(make_table(MIXED), max_error=3, threshold=4.5)
+
+
+def test_limits_that_exclude_each_other_name_both_epsilons() -> None:
+    choice = cr.choose(make_table(MIXED), max_error=3, max_ceiling=0.6)
+    assert (choice.epsilon, choice.admissible) == (None, ())
+    assert "the error asks for epsilon 0.83189 or more, the limit on the ceiling allows up to 0.40546" in choice.why
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"max_posterior": "20:5"},
+        {"max_posterior": "5"},
+        {"max_posterior": "0:20"},
+        {"max_posterior": "a:b"},
+        {"max_posterior": "5:20", "mechanism": "gaussian", "delta": 1e-5},
+        {"max_error": 1.5},
+        {"max_error": -1},
+        {"max_person": 0},
+        {"max_person": 1.5},
+        {"max_person": 0.1, "belief": "table"},
+    ],
+)
+def test_bad_limits_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(CellriskError, check=lambda refusal: refusal.code in CODES):
+        cr.choose(make_table(MIXED), **wrong)
+
+
+def test_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(tmp_path)
+    make_frame(MIXED).to_csv("people.csv", index=False)
+    people = ["people.csv", "--qid", "q", "--sensitive", "y", "--count", "n"]
+    assert main(["choose", *people, "--max-posterior", "5:20", "--max-error", "9", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["exact_epsilon"] == found["epsilon"] == pytest.approx(0.7790723, rel=1e-6, abs=0)
+    assert main(["choose", *people, "--max-ceiling", "0.6", "--max-error", "3"]) == 3
+    assert main(["assess", *people, "--epsilon", "1", "--max-person", "0.2"]) == 3
+    assert main(["assess", *people, "--epsilon", "1", "--max-error", "2"]) == 3
+    assert main(["assess", *people, "--epsilon", "1", "--max-error", "3", "--max-person", "0.5"]) == 0
+    capsys.readouterr()
+    wrong = ["--mechanism", "gaussian", "--delta", "1e-5", "--max-posterior", "5:20"]
+    assert main(["choose", *people, *wrong]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "max-ceiling" in captured.err
+    assert len(captured.err.splitlines()) == 1
+
+
+def test_a_policy_has_them_also() -> None:
+    policy = cr.Policy(max_person=0.1, max_posterior="5:20", max_error=2)
+    breaches = policy.breaches(make_table(MIXED), cr.Geometric(1.0))
+    assert len(breaches) == 3
+    assert policy.breaches(make_table(MIXED), cr.Gaussian(epsilon=0.5, delta=1e-5))
