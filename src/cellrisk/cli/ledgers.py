@@ -11,7 +11,7 @@ import typer
 
 import cellrisk as cr
 from cellrisk.cli import options, parsing, recording
-from cellrisk.cli.config import OutputOptions, PictureOptions, list_typed, policies_of
+from cellrisk.cli.config import All, OutputOptions, PictureOptions, list_typed, policies_of
 from cellrisk.cli.options import Number, Text, Texts, Whole, number, option, refuse_beside, share, whole, word
 from cellrisk.cli.output import stop_if_broken, warn_of_formulas
 from cellrisk.errors import CellriskError, InvalidInput, argument
@@ -112,6 +112,7 @@ def _print_entry(ledger: cr.Ledger, entry: Entry, output: OutputOptions) -> None
 def list_command(
     ledger: recording.LedgerOptions,
     output: OutputOptions,
+    everything: All = False,
     cohort: recording.CohortFilter = None,
     kind: Annotated[Text, option("Only entries of this kind: cohort, limit or release.", "NAME")] = None,
 ) -> None:

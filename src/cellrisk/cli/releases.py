@@ -10,7 +10,7 @@ import typer
 
 import cellrisk as cr
 from cellrisk.cli import options, parsing
-from cellrisk.cli.config import TYPED, OutputOptions, list_typed, policies_of
+from cellrisk.cli.config import TYPED, All, OutputOptions, list_typed, policies_of
 from cellrisk.cli.options import Number, Numbers, Text, number, option, refuse_beside, share, switch, whole, word
 from cellrisk.cli.output import progress_bar, say, stop_if_broken
 from cellrisk.cli.recording import RecordOptions
@@ -143,6 +143,7 @@ def audit_command(
     noise: AuditedNoiseOptions,
     attacker: options.AttackerOptions,
     output: OutputOptions,
+    everything: All = False,
     released_count: Annotated[Text, option("Column of counts in RELEASED; none: a row is a record.", "COLUMN")] = None,
     released_table: Annotated[Text, option("Table, if RELEASED is a database.", "NAME")] = None,
     top: Annotated[int, whole("Groups that reveal most people to list.")] = 0,
@@ -174,7 +175,7 @@ def audit_command(
     if acro is not None:
         command = str(context.meta.get(TYPED, "cellrisk audit"))
         found.save_acro(acro, max_risk=max_risk, exception=exception or "", command=command)
-    output.answer(found)
+    output.answer(found, everything=everything)
     if top and not output.as_json:
         rows = [
             [", ".join(f"{name} {label}" for name, label in cell.key.items()), cell.shown, f"{cell.exposed:,}"]
