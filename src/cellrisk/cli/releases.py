@@ -52,6 +52,7 @@ def release_command(
     record: RecordOptions,
     settings: OutputOptions,
     how: ReleaseOptions,
+    everything: All = False,
     observed_cells_only: Annotated[bool, switch("--observed-cells-only", OBSERVED)] = False,
     parents: options.Parents = None,
     parent_count: options.ParentCount = None,
@@ -76,7 +77,7 @@ def release_command(
     released = cr.release(frequencies, noise, **how.arguments(), **totals, policy=policies, progress=progress)
     recorded = record.save(ledger, released, output, force=force)
     written = f"Written to {Path(output)}, described in {Path(output)}.json.{recorded}"
-    settings.answer(released, raw=False, after=written)
+    settings.answer(released, raw=False, after=written, everything=everything)
     warning = record.describe_parents(ledger, released.parents)
     if warning:
         say(warning, err=settings.as_json)

@@ -58,7 +58,7 @@ class Result(LeavesKeys):
     """
 
     wording: ClassVar[str] = ""
-    """The module of cellrisk.show.wording with the functions ``headline`` and ``paragraphs`` of this kind of answer, and
+    """The module of cellrisk.show.wording with the functions ``headline`` and ``paragraphs`` of this answer, and
     ``screen`` if less than everything is printed first."""
     picture: ClassVar[str] = ""
     """The function of cellrisk.show.pictures that draws this kind of answer; empty if no picture helps."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.risk.attackers.figures import AttackTable
+from cellrisk.risk.ceilings import total_variation
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import Attribute
@@ -25,6 +26,8 @@ class SettingFigures:
     """People revealed because of their own record, by the attack that reveals most of them."""
     most: float | None
     """The largest probability that one person's own record adds, of all attacks; None without noise."""
+    advantage: float
+    """What one person's own record adds to any attack at most, as a probability."""
     certainty: float
     """How sure the informed attacker is."""
     inferred: float | None
@@ -52,7 +55,11 @@ def find_setting_figures(
         own, most = max(float(each.own.sum()) for each in figures), max(each.most for each in figures)
         informed = figures[-1] if table.prior is not None else None
         ends = (None, None) if informed is None else (float(informed.revealed.sum()), float(informed.without.sum()))
-        rows.append(SettingFigures(mechanism, int(table.people.sum()), own, most, table.certainty, *ends))
+        rows.append(
+            SettingFigures(
+                mechanism, int(table.people.sum()), own, most, total_variation(mechanism), table.certainty, *ends
+            )
+        )
     if table is None:
         return ()
     bare = {name: table.figures(name).no_noise for name in table.names}
@@ -61,4 +68,4 @@ def find_setting_figures(
     inferred = None if revealed is None else float(revealed.sum())
     without = None if inferred is None or gain is None else inferred - float(gain.sum())
     people = int(table.people.sum())
-    return (*rows, SettingFigures(None, people, own, None, table.certainty, inferred, without))
+    return (*rows, SettingFigures(None, people, own, None, 1.0, table.certainty, inferred, without))

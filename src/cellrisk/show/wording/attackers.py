@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -11,7 +12,7 @@ from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.noise.precision import find_precision
 from cellrisk.risk.attackers.figures import AttackTable
 from cellrisk.risk.attackers.settings import SettingFigures
-from cellrisk.risk.ceilings import total_variation
+from cellrisk.risk.ceilings import Ceiling
 from cellrisk.system.arrays import Floats
 from cellrisk.system.formatting import aligned, claim, number_of, whole_people
 
@@ -33,6 +34,8 @@ ROUNDING = 1e-9
 """Smaller differences, in people or as a probability, are rounding."""
 LESS_SURE = 0.8
 """The certainty at which the people who are learnt are also counted."""
+WIDTH = 115
+"""Columns of a first screen."""
 GAIN_SHOWN = 0.1
 """The gain above which people are counted on the first screen."""
 
@@ -143,16 +146,20 @@ def attack_table(table: AttackTable, names: Sequence[str], advantage: float | No
     return "\n".join(["value named correctly".rjust(end) + own.rjust(len(lines[0]) - end), *lines])
 
 
-def setting_table(rows: Sequence[tuple[Sequence[str], SettingFigures]], header: Sequence[str] = ("epsilon",)) -> str:
+def setting_table(
+    rows: Sequence[tuple[Sequence[str], SettingFigures]], header: Sequence[str] = ("epsilon",), chosen: bool = False
+) -> str:
     """Return settings as rows, aligned: the error of a count, and what is revealed.
 
-    The first cells of each row are given, with their headings, of one line or two.
+    The first cells of each row are given, with their headings, of one line or two. What any attack can do at most is
+    left out if epsilon was chosen from the data, which no guarantee covers.
     """
     figures = rows[0][1]
     sure = [] if figures.inferred is None else [f"inferred,\n{100 * figures.certainty:g}% sure"]
     own = ["because of their\nown record, at least", "most for\none person"]
-    heads = [head.rpartition("\n") for head in (*header, "count\nwithin", *own, *sure, "any attack,\nat most")]
-    body = [[*first, *_setting_cells(figures)] for first, figures in rows]
+    any_attack = [] if chosen else ["any attack,\nat most"]
+    heads = [head.rpartition("\n") for head in (*header, "count\nwithin", *own, *sure, *any_attack)]
+    body = [[*first, *_setting_cells(figures)][: len(heads)] for first, figures in rows]
     return aligned([top for top, _, _ in heads], [[bottom for _, _, bottom in heads], *body])
 
 
@@ -163,7 +170,7 @@ def _setting_cells(figures: SettingFigures) -> list[str]:
         f"{own_people(figures.own, people)} {own_share(figures.own, people):>7}",
         "" if figures.most is None else share(_without_rounding(figures.most, 0)),
         *([] if figures.inferred is None else [share(figures.inferred / people)]),
-        "100%" if mechanism is None else share_at_most(total_variation(mechanism)),
+        share_at_most(figures.advantage),
     ]
 
 
@@ -197,6 +204,11 @@ def inferred(sensitive: str, people: str, certainty: float) -> str:
     return f"An informed attacker could infer the '{sensitive}' of {people} and be at least {100 * certainty:g}% sure."
 
 
+def bound(ceiling: Ceiling) -> str:
+    """Return what one record adds at most, and the worst case, in lines that fit a screen."""
+    return "\n".join(textwrap.fill(sentence, WIDTH) for sentence in ceiling.headline.replace(". ", ".\n").split("\n"))
+
+
 def people_above(table: AttackTable) -> str:
     """Return how many people gain notably, in one sentence."""
     number = table.people_above(GAIN_SHOWN)
@@ -221,7 +233,7 @@ def learnt(table: AttackTable, sensitive: str, categories: Sequence[str]) -> str
     largest = ", ".join(f"{visible(name, '')} {whole_share(part)}" for part, name in sorted(parts, reverse=True)[:3])
     return (
         f"The informed attacker learns the '{sensitive}' of {number_of(total, 'person')} ({largest}), "
-        f"{whole_people(total - own)} from other people's records alone{_less_sure(table, total)}."
+        f"{whole_people(total - own)} from others' records alone{_less_sure(table, total)}."
     )
 
 

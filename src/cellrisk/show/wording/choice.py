@@ -10,9 +10,9 @@ from cellrisk.decide.choosing import Choice, Option
 from cellrisk.decide.limits import SMALLEST_EPSILON, Limit
 from cellrisk.decide.search import Intervals
 from cellrisk.decide.tradeoff import TradeOff, TvdLimit
-from cellrisk.risk.attackers.settings import SettingFigures, find_setting_figures
+from cellrisk.risk.attackers.settings import SettingFigures
 from cellrisk.show.wording.assessment import name_table
-from cellrisk.show.wording.attackers import accuracy, name_setting, setting_table
+from cellrisk.show.wording.attackers import accuracy, bound, name_setting, setting_table
 from cellrisk.show.wording.figures import say_tables
 from cellrisk.show.wording.limits import ABOUT, describe, describe_limits, say, say_again, say_largest, show_value
 from cellrisk.system.formatting import (
@@ -44,19 +44,23 @@ BIND = (
 
 def headline(choice: Choice) -> str:
     """Return what a member of a board can repeat."""
+    return " ".join(_answer(choice))
+
+
+def _answer(choice: Choice) -> list[str]:
     first = choice.options[0]
     noise = name_setting(first.mechanism.with_epsilon(first.shown or first.searched[0])).partition(", epsilon")[0]
     if first.open_ended:
-        return f"No recommendation for {noise[0].lower()}{noise[1:]}: {first.why}."
+        return [f"No recommendation for {noise[0].lower()}{noise[1:]}: {first.why}."]
     if first.shown is None:
-        return f"No epsilon keeps {choice.wanted} with {noise[0].lower()}{noise[1:]}: {first.why}."
+        return [f"No epsilon keeps {choice.wanted} with {noise[0].lower()}{noise[1:]}: {first.why.partition(': ')[2]}."]
     answer = f"Recommended: epsilon {as_given(first.shown)} with {noise[0].lower()}{noise[1:]}, the largest allowed."
     limits = [limit for limit in choice.kept_limits if not first.given or limit.name != "max_epsilon"]
     keeps = f"keeps {list_limits(choice, limits)[0] if len(limits) == 1 and not choice.trade_off else 'every limit'}"
     smaller = all(limit.metric.kind.every_smaller for limit in limits) and choice.trade_off is None
     if not limits:
-        return answer
-    return f"{answer} {f'Every epsilon from {first.searched[0]:g} up to it' if smaller else 'It'} {keeps}."
+        return [answer]
+    return [answer, f"{f'Every epsilon from {first.searched[0]:g} up to it' if smaller else 'It'} {keeps}."]
 
 
 def screen(choice: Choice) -> list[str]:
@@ -69,7 +73,7 @@ def screen(choice: Choice) -> list[str]:
     tables = [table for attribute in choice.measured.attributes if (table := _compare(choice, attribute.name))]
     command = f"Next: cellrisk release ... --epsilon {as_given(first.shown)}   Why, and other settings: --all"
     again = [make_sentence(say_again(first.again, first.admissible[-1][1]).removeprefix("; "))] if first.again else []
-    sentences = "\n".join([headline(choice), accuracy(mechanism)])
+    sentences = "\n".join([*_answer(choice), accuracy(mechanism)])
     return [f"{title}\n{sentences}", *tables, *again, f"{choice.choice_note}\n{command}\n{CURATOR_NOTE}"]
 
 
@@ -77,7 +81,7 @@ def _compare(choice: Choice, sensitive: str) -> str | None:
     """Return a table of the stricter, the recommended and the looser epsilon, and of no noise, by what is limited."""
     attribute, template = choice.table.attribute(sensitive), choice.options[0].mechanism
     mechanisms = [template.with_epsilon(each.epsilon) for each in choice.alternatives]
-    settings = find_setting_figures(attribute, choice.attacker, mechanisms)
+    settings = choice.compare(sensitive)
     limits = [limit for limit in choice.kept_limits if limit.name not in ("max_epsilon", "max_error")]
     values = [limit.metric.on((attribute,))(mechanisms) for limit in limits]
     tvd = [] if choice.trade_off is None else ["TVD"]
@@ -92,7 +96,7 @@ def _compare(choice: Choice, sensitive: str) -> str | None:
             cells = [each.role, show_down(shown or 0.0), *limited, *([f"{each.tvd:.2g}"] if tvd else [])]
         rows.append((cells, figures))
     names = [f"{ABOUT[limit.name].removeprefix('the ')}\n(limit {_show_maximum(limit)})" for limit in limits]
-    return setting_table(rows, ["", "epsilon", *names, *tvd]) if rows else None
+    return setting_table(rows, ["", "epsilon", *names, *tvd], chosen=choice.from_data) if rows else None
 
 
 def _show_maximum(limit: Limit) -> str:
@@ -115,6 +119,7 @@ def paragraphs(choice: Choice) -> list[str]:
         ]
         people = [f"revealed ('{attribute.name}')" for attribute in attributes]
         parts.append(aligned(["", "epsilon", "risk", *people, "worst case", "verdict"], rows))
+    parts += dict.fromkeys(bound(figures.ceiling) for figures in choice.figures)
     if choice.policies:
         parts.append(choice.policies.describe())
     if choice.epsilon is not None:
