@@ -17,7 +17,7 @@ from cellrisk.repeat.together.sets import SetTable, find_together
 from cellrisk.repeat.together.splitting import Split
 from cellrisk.repeat.together.together_result import TogetherAssessment
 from cellrisk.risk.ceilings import Ceiling
-from cellrisk.show.reporting.document import Letterhead, Report
+from cellrisk.show.reporting.document import Letterhead, Report, read_decision
 from cellrisk.show.reporting.metadata import collect_metadata, describe_budget, make_picture, pick
 from cellrisk.show.reporting.noise import (
     FORMULAS,
@@ -135,6 +135,7 @@ def _collect(request: SetRequest, metadata: Mapping[str, Any]) -> dict[str, Any]
         "observed": None if request.declared is None else request.observed,
         "cost": pick(request.cost, "epsilon delta apart headline method"),
         "limits": request.describe_limits(),
+        **_decide(request, metadata["public"]),
     }
 
 
@@ -154,29 +155,11 @@ def _list_rounding(request: SetRequest) -> list[str]:
     return list(dict.fromkeys(describe_threshold(table.mechanism.threshold) for table in request.tables))
 
 
-def _describe_decision(request: SetRequest, verb: str) -> str:
-    """What is asked: which tables, with which noise, at which epsilon in all."""
-    mechanisms = {table.mechanism.name for table in request.tables}
-    noise = f"{next(iter(mechanisms))} noise" if len(mechanisms) == 1 else "noise of their own"
-    if len(request.tables) == 1:
-        return f"{verb} {request.set_name}, with {noise}, at {request.epsilon}."
-    return f"{verb} {request.set_name} about the same people, each with {noise}, at {request.epsilon} in all."
-
-
 def _collect_public(request: SetRequest, ceiling: Ceiling | None, disclosures: list[str]) -> dict[str, Any]:
     """What the public sees beside the tables and their noise."""
-    limits, mechanisms = request.describe_limits(), [table.mechanism for table in request.tables]
-    required = f"Required was {limits}." if limits else "No limit on a risk was set."
-    verdict = {"kind": "kept" if request.limited else "open", "texts": [required]}
-    verdict |= {"title": f"Published at {request.epsilon} in all"}
-    verb = "Published:"
-    if request.find_breaches():
-        verdict = {"kind": "broken", "title": "Not published: a limit is not kept", "texts": [required]}
-        verb = "Not published, because a limit is not kept:"
+    mechanisms = [table.mechanism for table in request.tables]
     covered = not (request.limited or disclosures or request.observed)
     return {
-        "decision": _describe_decision(request, verb),
-        "verdict": verdict,
         "guarantee": describe_guarantee(
             request.cost, len(mechanisms), mechanisms[0].neighbours, ceiling, covered=covered
         ),
@@ -204,8 +187,6 @@ def _collect_board(request: SetRequest, found: TogetherAssessment, ceiling: Ceil
         for place, each in enumerate(found.tables)
     ]
     return {
-        "decision": _describe_decision(request, "Approve publication of"),
-        "verdict": _describe_verdict(request),
         **pick(found, "records headline rules certain certain_unknown statements"),
         "meanings": SAYS,
         "worst_case": _describe_worst_case(ceiling),
@@ -231,19 +212,21 @@ def _collect_board(request: SetRequest, found: TogetherAssessment, ceiling: Ceil
     }
 
 
-def _describe_verdict(request: SetRequest) -> dict[str, Any]:
-    judged, required = request.judge(), request.describe_limits()
-    if request.find_breaches():
-        lost = [each for each in judged if each["state"] != KEPT]
-        count = "the limit" if len(judged) == 1 else f"{len(lost)} of {len(judged)} limits"
-        unknown = "; of these, some cannot be judged" if any(each["state"] == NOT_JUDGED for each in lost) else ""
-        text = f"Not kept{unknown}: {'; '.join(dict.fromkeys(each['limit'] for each in lost))}."
-        return {"kind": "broken", "title": f"Limits broken: the set does not keep {count}", "texts": [text]}
-    if request.limited:
-        text = f"Required: {required}." if required else "The policy sets no limit that a set could break."
-        return {"kind": "kept", "title": "Limits kept: the set is within every limit", "texts": [text]}
-    text = "Whether the figures below are acceptable is for the board to decide."
-    return {"kind": "open", "title": "For the board to judge: no limit was set for the set", "texts": [text]}
+def _decide(request: SetRequest, public: bool) -> dict[str, Any]:
+    """What is asked, and the answer."""
+    lost = [judged for judged in request.judge() if judged["state"] != KEPT]
+    data = {
+        "tables": len(request.tables),
+        "sensitive": request.sensitive,
+        "mechanisms": list(dict.fromkeys(table.mechanism.name for table in request.tables)),
+        **pick(request.cost, "epsilon delta"),
+        "limits": request.describe_limits(),
+        "n_limits": len(request.judge()),
+        "lost": [judged["limit"] for judged in lost],
+        "not_judged": any(judged["state"] == NOT_JUDGED for judged in lost),
+    }
+    kind = "broken" if request.find_breaches() else "kept" if request.limited else "open"
+    return read_decision("set", public, kind, data)
 
 
 def _describe_worst_case(found: Ceiling | None) -> str:

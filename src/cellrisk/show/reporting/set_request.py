@@ -83,12 +83,6 @@ class SetRequest:
         return [name for name in dict.fromkeys((self.sensitive, *self.quasi_identifiers)) if name not in declared]
 
     @property
-    def epsilon(self) -> str:
-        """What the set costs, as a sentence has it."""
-        delta = f" and delta {claim(self.cost.delta)}" if self.cost.delta else ""
-        return f"epsilon {self.cost.epsilon:.12g}{delta}"
-
-    @property
     def bins(self) -> list[str]:
         """The bins of the tables, as preparation of the data."""
         told: dict[str, None] = {}
