@@ -17,16 +17,19 @@ from cellrisk.decide.policies import Policies
 from cellrisk.decide.tradeoff import TradeOff, TvdLimit, find_trade_off
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import Mechanism
+from cellrisk.risk.ceilings import ceiling
 from cellrisk.risk.figures import Attacker
 from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON, MeasuredRisk
 from cellrisk.show.reporting.document import read_decision
-from cellrisk.show.reporting.metadata import name_table, pick
+from cellrisk.show.reporting.metadata import list_observed, name_table, pick, read_domains
 from cellrisk.show.reporting.noise import RELEASABLE, describe_noise
 from cellrisk.show.wording.choice import name_largest, say_tvd_limit
+from cellrisk.show.wording.label import TOTAL, label
 from cellrisk.show.wording.limits import describe_limits, verdict
 from cellrisk.system.choices import NoisyCells
 from cellrisk.system.formatting import make_sentence, number_of, round_down
 from cellrisk.system.progress import Progress
+from cellrisk.system.version import __version__
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
@@ -119,6 +122,26 @@ class Decision:
     def limits_use_data(self) -> bool:
         """Whether it tells something about the records that the limits are kept."""
         return limits_use_data(self.request.limits, self.request.tvd_limit)
+
+    @property
+    def unprotected(self) -> str | None:
+        """What a release would show of the data without noise; None if this is not known."""
+        request, table = self.request, self.request.table
+        if not read_domains(table):
+            return None
+        observed = ", ".join(list_observed(table))
+        shown = {
+            f"the values that occur of {observed}": bool(observed),
+            "which cells hold records": request.cells == "observed",
+            "epsilon, which was chosen from the data": self.chosen_from_data,
+            "whether the limits are kept, which was found from the data": (
+                self.limits_use_data and not self.chosen_from_data
+            ),
+            "delta, which was set from the number of records": request.delta_from_data,
+            "that no record was refused, which was found from the data": "error" in (table.missing, table.outside),
+        }
+        parts = [text for text, applies in shown.items() if applies]
+        return "; ".join(parts + [sentence.removesuffix(".") for sentence in request.disclosures]) or "none"
 
     @property
     def why_none(self) -> str:
@@ -233,6 +256,7 @@ def collect_decision(decision: Decision, metadata: Mapping[str, Any], title: str
         "epsilon": epsilon,
         "why_none": why_none,
         "mechanism": describe_noise(decision.setting, epsilon),
+        "label": _describe_label(decision, metadata),
         "releasable": decision.setting.name in RELEASABLE,
         "delta_from_data": request.delta_from_data,
         "noisy_cells": request.cells,
@@ -241,6 +265,21 @@ def collect_decision(decision: Decision, metadata: Mapping[str, Any], title: str
         "risk": {**pick(request.risk, "measure form weights"), "one_number": decision.measured.measures[0].one_number},
         "tvd_limit": None if decision.trade_off is None else decision.trade_off.limit,
     }
+
+
+def _describe_label(decision: Decision, metadata: Mapping[str, Any]) -> dict[str, str] | None:
+    """The label of the release that is asked for, or was published; None without an epsilon."""
+    if decision.epsilon is None:
+        return None
+    mechanism, highest = decision.setting.with_epsilon(decision.epsilon), None
+    if not decision.chosen_from_data:
+        highest = ceiling(mechanism)
+    total = " ".join(text for name, text in metadata["budget"] if name == "Budget") or TOTAL
+    if decision.request.public:
+        total = "not stated: this statement is on one release"
+    releasable = decision.setting.name in RELEASABLE
+    library = f"cellrisk {__version__} and OpenDP" if releasable else "added by another program than cellrisk release"
+    return label(mechanism, mechanism, highest, [decision.unprotected or "not known"], library, total=total)
 
 
 def _describe_decision(decision: Decision, why_none: str | None) -> dict[str, Any]:

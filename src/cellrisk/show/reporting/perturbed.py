@@ -27,6 +27,7 @@ from cellrisk.show.wording.explanation import KEYS_NOTE
 from cellrisk.show.wording.limits import describe_limits
 from cellrisk.show.wording.perturbed_assessment import NOT_TOLD, say_equal
 from cellrisk.system.formatting import percent
+from cellrisk.system.progress import Progress
 
 REFUSED = {
     "public": "a statement for the public says which guarantee holds, and a perturbation has none",
@@ -64,6 +65,7 @@ def report_perturbation(
     limits: Mapping[str, Any],
     attacker: Mapping[str, Any],
     top: int,
+    progress: Progress | None = None,
 ) -> Report:
     """The report on a table that is published with a perturbation."""
     made = read_perturbation(given)
@@ -94,7 +96,7 @@ def report_perturbation(
         "risk": {"measure": "local"},
         "keys_note": KEYS_NOTE,
     }
-    return letterhead.make_report(
+    made_report = letterhead.make_report(
         "perturbation.html.j2",
         document,
         assessed.headline,
@@ -105,6 +107,9 @@ def report_perturbation(
         perturbation=made,
         broken=broken,
     )
+    if progress is not None:
+        progress(1.0)
+    return made_report
 
 
 def _collect(table: FrequencyTable, assessed: PerturbedAssessment, made: Perturbation) -> dict[str, Any]:

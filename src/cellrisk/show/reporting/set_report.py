@@ -36,6 +36,7 @@ from cellrisk.system.formatting import claim, join_names
 from cellrisk.system.progress import Progress
 
 if TYPE_CHECKING:
+    from cellrisk.repeat.accounting.loss import Loss
     from cellrisk.repeat.ledger import Ledger
 
 MOST_ON_FRONT = 7
@@ -86,9 +87,13 @@ def report_set(
     printed |= {**given, "preparation": [*request.bins, *given.get("preparation", ())]}
     data = collect_metadata(printed, policies, inputs, ledger, public)
     if ledger is not None and not public:
-        data |= describe_budget(ledger, cohort, _find_loss(request))
-    record = write_record("release", _describe_record(request, data))
+        try:
+            loss: Loss | str = plan_loss(request.tables, sensitive)
+        except InvalidInput as refusal:
+            loss = str(refusal)
+        data |= describe_budget(ledger, cohort, loss)
     data |= _collect(request, data)
+    record = write_record("release", _describe_record(request, {**data, "title": printed["title"]}))
     if public or found is None:
         data |= _collect_public(request, ceiling, [*disclosures, *policies.disclosures])
     else:
@@ -111,14 +116,6 @@ def report_set(
     return document
 
 
-def _find_loss(request: SetRequest) -> Any:
-    """What a ledger would record for the set, or why it would not."""
-    try:
-        return plan_loss(request.tables, request.sensitive)
-    except InvalidInput as refusal:
-        return str(refusal)
-
-
 def _collect(request: SetRequest, metadata: Mapping[str, Any]) -> dict[str, Any]:
     """What follows from the tables that were asked for and from their noise: anybody may see it."""
     mechanisms = dict.fromkeys(table.mechanism.name for table in request.tables)
@@ -131,7 +128,7 @@ def _collect(request: SetRequest, metadata: Mapping[str, Any]) -> dict[str, Any]
         "formulas": [(name, FORMULAS[name]) for name in mechanisms],
         "releasable": all(name in RELEASABLE for name in mechanisms),
         "neighbours_meaning": NEIGHBOURS[request.tables[0].mechanism.neighbours],
-        "rounding": _list_rounding(request),
+        "rounding": list(dict.fromkeys(describe_threshold(table.mechanism.threshold) for table in request.tables)),
         "observed": None if request.declared is None else request.observed,
         "cost": pick(request.cost, "epsilon delta apart headline method"),
         "limits": request.describe_limits(),
@@ -149,10 +146,6 @@ def _describe_table(table: SetTable) -> dict[str, Any]:
         "scale": describe_scale(mechanism),
         **pick(find_precision(mechanism), "sd within at_zero"),
     }
-
-
-def _list_rounding(request: SetRequest) -> list[str]:
-    return list(dict.fromkeys(describe_threshold(table.mechanism.threshold) for table in request.tables))
 
 
 def _collect_public(request: SetRequest, ceiling: Ceiling | None, disclosures: list[str]) -> dict[str, Any]:
@@ -180,7 +173,7 @@ def _collect_board(request: SetRequest, found: TogetherAssessment, ceiling: Ceil
         {
             **_describe_table(each.table),
             **pick(each, "records cells alone without"),
-            "worst_case": _describe_worst_case(each.ceiling),
+            "worst_case": each.ceiling.points if each.ceiling else "not known",
             "shown": each in on_front,
             **_describe_growth(found, place),
         }
@@ -189,7 +182,7 @@ def _collect_board(request: SetRequest, found: TogetherAssessment, ceiling: Ceil
     return {
         **pick(found, "records headline rules certain certain_unknown statements"),
         "meanings": SAYS,
-        "worst_case": _describe_worst_case(ceiling),
+        "worst_case": ceiling.points if ceiling else "not known",
         "tables": tables,
         "n_not_shown": count - len(on_front) if count > 1 else 0,
         "growth": make_picture(draw_together(found), growth) if count > 1 else None,
@@ -229,19 +222,13 @@ def _decide(request: SetRequest, public: bool) -> dict[str, Any]:
     return read_decision("set", public, kind, data)
 
 
-def _describe_worst_case(found: Ceiling | None) -> str:
-    return "not known" if found is None else found.points
-
-
 def _describe_growth(found: TogetherAssessment, place: int) -> dict[str, Any]:
     """The set up to a table, and what this table adds to those above it; None if that was not computed."""
     so_far = found.collections.get(tuple(range(1, place + 2)))
     before = found.collections.get(tuple(range(1, place + 1)))
-    if so_far is None or (place and before is None):
-        return {"so_far": so_far, "adds": None}
-    adds = {
-        name: getattr(so_far, name) - (0.0 if before is None else getattr(before, name)) for name in ("caused", "right")
-    }
+    adds = None
+    if so_far is not None and (before is not None or not place):
+        adds = {name: getattr(so_far, name) - getattr(before, name, 0.0) for name in ("caused", "right")}
     return {"so_far": so_far, "adds": adds}
 
 
@@ -267,5 +254,5 @@ def _describe_record(request: SetRequest, metadata: Mapping[str, Any]) -> dict[s
         "preparation": ". ".join(steps),
         "mechanisms": f"{formulas}. Scales: {scales}",
         "composition": cost.headline,
-        "post_processing": " ".join(_list_rounding(request)),
+        "post_processing": " ".join(metadata["rounding"]),
     }
