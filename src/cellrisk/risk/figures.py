@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from cellrisk.noise.channel import CountChannel
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.risk.attackers.figures import AttackTable
+from cellrisk.risk.attackers.values import NamedValues
 from cellrisk.risk.caused import Caused, count_caused
 from cellrisk.risk.ceilings import Ceiling, ceiling
 from cellrisk.risk.certainty import (
@@ -35,10 +36,12 @@ class Attacker:
     certainties: tuple[float, ...] = (USUAL_CERTAINTY,)
     belief: str | CountPrior | Mapping[str, str | CountPrior] = USUAL_BELIEF
     """One belief, or one for each sensitive attribute by name."""
+    values: NamedValues = field(default_factory=NamedValues)
+    """Which values are harmful, and which sets of them are also assessed as one."""
 
     @staticmethod
-    def of(certainty: float | Sequence[float], belief: Any) -> Attacker:
-        return Attacker(read_certainties(certainty), belief)
+    def of(certainty: float | Sequence[float], belief: Any, values: NamedValues | None = None) -> Attacker:
+        return Attacker(read_certainties(certainty), belief, values or NamedValues())
 
     def _given(self, attribute: Attribute) -> str | CountPrior:
         return self.belief.get(attribute.name, USUAL_BELIEF) if isinstance(self.belief, Mapping) else self.belief
@@ -63,9 +66,12 @@ class Attacker:
         """Return the table of attacks for each certainty; none if the categories of the groups are not kept."""
         if attribute.vectors is None:
             return ()
-        believed = self.believe(attribute)
+        believed, labels = self.believe(attribute), attribute.levels.labels
         prior = believed if isinstance(believed, NegativeBinomial) else None
-        return tuple(AttackTable(attribute.vectors, channel, prior, certainty) for certainty in self.certainties)
+        named = self.values.find_harmful(labels), self.values.find_unions(labels) if prior else ()
+        return tuple(
+            AttackTable(attribute.vectors, channel, prior, certainty, *named) for certainty in self.certainties
+        )
 
 
 @dataclass(frozen=True)
