@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from cellrisk.errors import InvalidInput, argument
 from cellrisk.noise.mechanisms import MECHANISMS, USUAL_MECHANISM, Described, Mechanism, describe_mechanism
 from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY
-from cellrisk.risk.priors import USUAL_PRIORS, Priors, takes_priors
+from cellrisk.risk.priors import USUAL_PRIORS, Priors
 from cellrisk.show.reporting.document import Letterhead, Report, check_record_path, check_report_path
 from cellrisk.system.checks import read_texts, require_kind
 from cellrisk.system.choices import (
@@ -40,7 +40,6 @@ PASSED_TO_SETS = ["split", "public", "ledger", "cohort", "inputs", "template", "
 __all__ = ["Report", "check_public_delta", "check_record_path", "check_report_path", "report"]
 
 
-@takes_priors
 def report(
     table: FrequencyTable | TogetherAssessment,
     mechanism: Mechanism | MechanismName = USUAL_MECHANISM,
@@ -155,6 +154,7 @@ def report(
         if text is not None:
             require_kind(name, text, str)
     printed |= {"preparation": preparation, "date": date, "command": command}
+    require_kind("priors", priors, Priors)
     disclosures = read_texts("disclosures", disclosures, "sentences")
     require_word("cells", cells, list_words(NoisyCells))
     if not isinstance(table, FrequencyTable):
@@ -196,7 +196,7 @@ def report(
             collect_metadata(printed, policies, inputs, None, False),
             risk,
             policies,
-            compare=str(mechanism),
+            compare=describe_mechanism(mechanism).name,
             delta=delta,
             limits=limits,
             attacker={"certainty": certainty, "belief": belief},
