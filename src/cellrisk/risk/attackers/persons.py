@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cellrisk.counts.profiles import LabelledCounts
 from cellrisk.noise.channel import CountChannel
@@ -14,6 +15,8 @@ from cellrisk.risk.attacks.plurality import Plurality
 from cellrisk.risk.certainty.count_priors import NegativeBinomial
 from cellrisk.risk.certainty.inferences import TIE
 from cellrisk.system.arrays import Floats, Integers, find_distinct
+
+Booleans = NDArray[np.bool_]
 
 SAME_GAIN = 1e-9
 """People whose gains differ by no more than this are equally exposed."""
@@ -168,9 +171,9 @@ class PersonTable:
             ends = (
                 self._attacks.attack(name, factors).succeed(self._attacks.vectors, self.channel, absent=True).revealed
             )
-        return np.minimum(np.einsum("espk,pk->esp", ends[:, place], own), 1.0)
+        return np.asarray(np.minimum(np.einsum("espk,pk->esp", ends[:, place], own), 1.0))
 
-    def _alone(self, own: Integers) -> Floats:
+    def _alone(self, own: Booleans) -> Floats:
         """Return S and S' of the homogeneity attack, which is exact."""
         rows, place = self._groups
         hidden = self.channel.p_zero(rows)[..., 0][place]
