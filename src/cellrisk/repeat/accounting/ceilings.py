@@ -244,6 +244,14 @@ def find_ceiling(losses: tuple[Loss, ...], labels: int = 2) -> tuple[Ceiling | N
         return None, str(refusal)
 
 
+def describe_ceiling(found: Ceiling | None) -> dict[str, Any] | None:
+    """A ceiling of some releases as JSON-ready values."""
+    if found is None:
+        return None
+    named = {"even_two": found.even_two, "even": found.even, "labels": found.labels}
+    return {**named, "advantage": found.advantage, "exact": found.exact, "sentence": found.of_two}
+
+
 @dataclass(frozen=True)
 class _Listed:
     """Releases whose likelihood ratios can be listed, or that are one release with Gaussian noise."""
