@@ -96,7 +96,7 @@ def test_outputs_agree(small: cr.FrequencyTable, tmp_path: Path) -> None:
         rows[0]
     )
     text = str(found)
-    assert text.startswith("'y' by ")
+    assert text.startswith("y, geometric")
     assert "not protected" in text
 
 
@@ -199,7 +199,7 @@ def test_mechanisms_whose_noise_stays_finite(name: str, attack: str) -> None:
     assert "delta stays as it is" in found.words
     assert f"{100 * line.risk[0]:.1f}%" in found.words
     at_least = cr.assess(table, cr.mechanism(name, **least), attack=attack, measures="local")  # type: ignore[arg-type]
-    assert at_least.exposures[0].chance_share == pytest.approx(line.risk[0], rel=1e-6, abs=0)
+    assert at_least.figures[0].limits.chance == pytest.approx(line.risk[0], rel=1e-6, abs=0)
     assert "Noise alone" not in at_least.details
     assert "are still revealed" in at_least.details
     pure = cr.curve(table, "laplace", epsilon=[0.1, 1.0], measures="local", attack=attack)

@@ -21,11 +21,12 @@ from cellrisk.risk.attackers.settings import SettingFigures, find_setting_figure
 from cellrisk.risk.caused import caused_shares
 from cellrisk.risk.ceilings import Labels, find_success
 from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, CountPrior
-from cellrisk.risk.figures import Attacker, DecisionFigures, find_figures
+from cellrisk.risk.figures import Attacker, DecisionFigures
 from cellrisk.risk.people import People, count_people
-from cellrisk.risk.priors import USUAL_PRIORS, Priors, takes_priors
+from cellrisk.risk.priors import USUAL_PRIORS, Priors
 from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON, Limits, MeasuredRisk, read_settings
 from cellrisk.system.arrays import Floats
+from cellrisk.system.checks import require_kind
 from cellrisk.system.choices import Attack, Form, MeasureName, MechanismName, Neighbours, NoisyCells, Weights
 from cellrisk.system.formatting import DIGITS, round_down
 from cellrisk.system.progress import Progress, share_of
@@ -243,11 +244,10 @@ class Choice(Result):
         if self.epsilon is None:
             return ()
         mechanism, attack = self.options[0].mechanism.with_epsilon(self.epsilon), self.measured.attack
-        figures = tuple(
-            find_figures(attribute, mechanism, people, attack, self.attacker)
-            for attribute, people in zip(self.measured.attributes, self.alternatives[1].people, strict=True)
+        return tuple(
+            DecisionFigures(attribute, mechanism, self.attacker, attack, chosen=self.from_data)
+            for attribute in self.measured.attributes
         )
-        return tuple(each.as_chosen() for each in figures) if self.from_data else figures
 
     def compare(self, sensitive: str) -> tuple[SettingFigures, ...]:
         """Return what attacks reveal at the alternatives and, last, without noise.
@@ -328,7 +328,6 @@ def limits_use_data(limits: Sequence[Limit], tvd: TradeOff | TvdLimit | None) ->
     return tvd is not None or any(limit.uses_data for limit in limits)
 
 
-@takes_priors
 def choose(
     table: FrequencyTable,
     mechanism: Mechanism | MechanismName | Sequence[Mechanism | MechanismName] = USUAL_MECHANISM,
@@ -438,6 +437,7 @@ def choose(
     (True, 1)
     """
     require_table(table)
+    require_kind("priors", priors, Priors)
     policies = Policies.in_force(policy)
     risk = RiskDefinition(measure, form, weights, attack, priors)
     given = read_limits(

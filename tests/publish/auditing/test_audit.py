@@ -171,7 +171,8 @@ def test_the_sentence_and_the_table() -> None:
     assert found.headline == (
         "The release reveals the 'job' of 6 of 8 people (75.0%): their group shows their value alone. "
         "None of them are shown alone as a count of 1. "
-        "What an informed attacker infers is not computed: the mechanism of the release is not known; name the mechanism and its epsilon."
+        "What an informed attacker infers is not computed: the mechanism of the release is not known; name the "
+        "mechanism and its epsilon."
     )
     lines = str(found).splitlines()
     assert " ".join(lines[1:4]) == found.headline

@@ -26,14 +26,15 @@ from cellrisk.decide.policy import Policy
 from cellrisk.decide.search import Intervals, intersect
 from cellrisk.errors import InvalidInput, argument
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism, describe_mechanism
+from cellrisk.repeat.accounting.ceilings import describe_ceiling
 from cellrisk.repeat.accounting.composition import Composition
 from cellrisk.repeat.sequences.assessing import SequenceAssessor
 from cellrisk.repeat.sequences.cell_risks import KINDS, CellRisk, RisksSoFar
-from cellrisk.repeat.sequences.sequence_result import NOTHING, Overall, Released, RiskSequence, describe_ceiling
+from cellrisk.repeat.sequences.sequence_result import NOTHING, Overall, Released, RiskSequence
 from cellrisk.repeat.sequences.steps import Cumulative, Step, find_ceiling
 from cellrisk.risk.ceilings import Ceiling
 from cellrisk.risk.measures import WEIGHTS
-from cellrisk.risk.priors import USUAL_PRIORS, Priors, takes_priors
+from cellrisk.risk.priors import USUAL_PRIORS, Priors
 from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON
 from cellrisk.system.arrays import Floats
 from cellrisk.system.checks import is_number, read_list, require_kind
@@ -181,7 +182,6 @@ class NextEpsilon(Result):
         }
 
 
-@takes_priors
 def largest_epsilon(
     table: FrequencyTable | None,
     past: Sequence[Step],
@@ -253,6 +253,7 @@ def largest_epsilon(
     """
     if table is not None:
         require_table(table)
+    require_kind("priors", priors, Priors)
     past = tuple(read_list("past", past, "steps"))
     for step in past:
         require_kind("each release of past", step, Step, "write Step(mechanism)")

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from cellrisk.noise.mechanisms import Mechanism
-from cellrisk.risk.assessment import Assessment, Exposure, PlannedCaused, Risk
+from cellrisk.risk.assessment import Assessment, PlannedCaused, Risk
+from cellrisk.risk.figures import DecisionFigures
 from cellrisk.risk.measures import FORMS
 from cellrisk.risk.sweep import Limits
 from cellrisk.show.wording import attackers, figures
@@ -15,7 +16,6 @@ from cellrisk.system.formatting import CURATOR_NOTE, aligned, claim, number_of, 
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import Attribute, FrequencyTable
-    from cellrisk.risk.figures import DecisionFigures
 
 PLANNED = {
     "shrinkage": "groups of these sizes, whose values are drawn anew from the prior",
@@ -88,8 +88,8 @@ def paragraphs(assessment: Assessment) -> list[str]:
         title = "" if len(assessment.figures) == 1 else f"{found.sensitive}: "
         parts.append(f"{title}{figures.describe_certainty(found)}\n{figures.describe_bounds(found)}")
     parts += [say_planned(planned) for planned in assessment.planned]
-    parts.append("\n".join(say_exposure(exposure, mechanism) for exposure in assessment.exposures))
-    for exposure in assessment.exposures:
+    parts.append("\n".join(say_exposure(exposure, mechanism) for exposure in assessment.figures))
+    for exposure in assessment.figures:
         profiles = assessment.table.profiles(exposure.sensitive)
         title = (
             f"{exposure.sensitive}: {number_of(profiles.n_levels, 'category', 'categories')}; "
@@ -107,7 +107,7 @@ def of_several(assessment: Assessment) -> list[str]:
     return figures.say_tables(assessment.mechanism, len(assessment.figures))
 
 
-def say_exposure(exposure: Exposure, mechanism: Mechanism) -> str:
+def say_exposure(exposure: DecisionFigures, mechanism: Mechanism) -> str:
     """Return how many people one attack reveals, for any reason, with noise and without."""
     spread = f"; {exposure.people.low:,} to {exposure.people.high:,} in 95% of releases"
     people = of_people(exposure.people.mean, exposure.records, spread)
@@ -126,18 +126,18 @@ def say_planned(planned: PlannedCaused) -> str:
     )
 
 
-def _describe_confidence(exposure: Exposure, mechanism: Mechanism) -> str:
+def _describe_confidence(exposure: DecisionFigures, mechanism: Mechanism) -> str:
     found = exposure.confidence
     if not math.isfinite(found.people_precision):
         return "No released group would look homogeneous."
-    precision, blind = percent(found.people_precision), percent(1.0 / exposure.n_levels)
+    precision, blind = percent(found.people_precision), percent(1.0 / exposure.attribute.n_levels)
     with_empty = ""
     if found.looks_with_empty > found.looks:
         with_empty = (
             f" Of all released groups that look homogeneous, empty ones also, {percent(found.precision_with_empty)} "
             f"show a value that is there; without the empty ones {percent(found.precision)}."
         )
-    share = percent(exposure.chance_share)
+    share = percent(exposure.limits.chance)
     alone = (
         f"Noise alone reveals {share}."
         if math.isinf(mechanism.limit_noise.scale)
