@@ -24,7 +24,7 @@ from cellrisk.counts.profiles import LabelledCounts, LevelCounts, NoProfiles, Pr
 from cellrisk.counts.resources import Resources
 from cellrisk.counts.schema import Schema
 from cellrisk.counts.table import Attribute, FrequencyTable, Homogeneity
-from cellrisk.counts.validation import Numbering, Values, check_missing, check_some, list_outside, number_values
+from cellrisk.counts.validation import Numbering, Values, check_declared, check_missing, check_some, number_values
 from cellrisk.errors import InvalidInput
 from cellrisk.system.arrays import LARGEST_KEY, Integers
 
@@ -214,20 +214,20 @@ class Selection:
         self.records += int(chosen.count.sum())
         return chosen
 
-    def check(self, values: Values, schema: Schema) -> None:
+    def check(self, values: Values) -> None:
         """Refuse missing values, no records, and values outside the declared labels, as the schema says."""
-        check_missing(+self.missing, schema)
-        if schema.outside == "drop":
+        check_missing(+self.missing, values.schema)
+        if values.schema.outside == "drop":
             return
-        check_some(values, self.records + self.others.total(), schema)
-        for column in [*values.sensitive, *values.quasi]:
+        check_some(values, self.records + self.others.total())
+        for column in [*values.columns[self.packing.n_quasi :], *values.columns[: self.packing.n_quasi]]:
             repeated = column.declaration is not None and column.declaration.repeated
             if column.listed and (repeated or self.others[column.name]):
-                column.check(list_outside(values, column))
+                check_declared(values, column)
 
 
-def number_columns(values: Values, schema: Schema) -> Packing:
-    return Packing(tuple(number_values(values, column, schema.outside == "drop") for column in values.columns))
+def number_columns(values: Values) -> Packing:
+    return Packing(tuple(number_values(values, column) for column in values.columns))
 
 
 @dataclass(frozen=True, eq=False)
@@ -258,10 +258,10 @@ class Selected:
         return make_table(self.schema, attributes, homogeneity, +selection.missing, dropped, self.outside, read_cells)
 
 
-def select_records(values: Values, schema: Schema, resources: Resources) -> Selected:
+def select_records(values: Values, resources: Resources) -> Selected:
     """Group the records of a validated source; refuse or leave out what the schema says."""
-    packing = number_columns(values, schema)
-    listed = sum(numbering.size for numbering in packing.numberings if numbering.table is not None)
+    packing, schema = number_columns(values), values.schema
+    listed = sum(numbering.size for numbering in packing.numberings if numbering.stored)
     most = min(MOST_CELLS, max(0, resources.memory - BYTES_FOR_VALUE * listed) // BYTES_FOR_ROW)
     groups, selection = group_records(values, packing, most), Selection(packing, schema)
     sensitive = range(packing.n_quasi, len(packing.numberings))
@@ -273,7 +273,7 @@ def select_records(values: Values, schema: Schema, resources: Resources) -> Sele
             totals += count_places(chosen, place)
         if groups.rows is not None:
             kept.append(chosen)
-    selection.check(values, schema)
+    selection.check(values)
     levels = [read_levels(packing.numberings[place], totals) for place, totals in zip(sensitive, seen, strict=True)]
     for name, (found, _) in zip(schema.sensitive, levels, strict=True):
         check_several(name, found)
