@@ -252,7 +252,7 @@ class Selected:
         parts, kinds = zip(*counted, strict=True)
         attributes = tuple(map(merge_attributes, zip(*parts, strict=True)))
         if not selection.records:
-            attributes = tuple(replace(found, profiles=NoProfiles(found.n_levels)) for found in attributes)
+            attributes = tuple(replace(attribute, profiles=NoProfiles(attribute.n_levels)) for attribute in attributes)
         homogeneity, dropped = Homogeneity(*map(sum, zip(*kinds, strict=True))), selection.inside - selection.records
         read_cells = cells.read if self.kept else refuse_cells(self.groups.size)
         return make_table(self.schema, attributes, homogeneity, +selection.missing, dropped, self.outside, read_cells)
@@ -275,8 +275,8 @@ def select_records(values: Values, resources: Resources) -> Selected:
             kept.append(chosen)
     selection.check(values)
     levels = [read_levels(packing.numberings[place], totals) for place, totals in zip(sensitive, seen, strict=True)]
-    for name, (found, _) in zip(schema.sensitive, levels, strict=True):
-        check_several(name, found)
+    for name, (of_attribute, _) in zip(schema.sensitive, levels, strict=True):
+        check_several(name, of_attribute)
     return Selected(schema, groups, selection, kept, levels, values.records - selection.inside)
 
 
@@ -353,19 +353,21 @@ class CountedCells:
         if not rows.count.all():
             rows = rows.take(rows.count > 0)
         starts, lists = rows.first_of_cells(), []
-        for place, (found, level_of) in enumerate(levels, rows.packing.n_quasi):
-            small = np.min_scalar_type(len(found.labels))
+        for place, (of_attribute, level_of) in enumerate(levels, rows.packing.n_quasi):
+            small = np.min_scalar_type(len(of_attribute.labels))
             level, count = level_of.astype(small)[rows.places(place)], rows.count
             offsets = np.append(starts, len(count))
             if len(levels) > 1:
-                level, count, offsets = add_up(level, count, offsets, len(found.labels))
+                level, count, offsets = add_up(level, count, offsets, len(of_attribute.labels))
             lists.append((level, count, offsets))
-        return CountedCells(rows.take(starts), [found for found, _ in levels], tuple(lists))
+        return CountedCells(rows.take(starts), [of_attribute for of_attribute, _ in levels], tuple(lists))
 
     def attributes(self, names: Sequence[str]) -> list[Attribute]:
         """What risks need of each attribute."""
-        found = zip(names, self.levels, self.lists, strict=True)
-        return [count_attribute(name, levels, *lists) for name, levels, lists in found]
+        return [
+            count_attribute(name, levels, *lists)
+            for name, levels, lists in zip(names, self.levels, self.lists, strict=True)
+        ]
 
     @property
     def homogeneity(self) -> tuple[int, int, int]:
