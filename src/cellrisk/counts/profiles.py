@@ -67,9 +67,14 @@ class Profiles:
 
     @staticmethod
     def from_cells(cells: Any, n_levels: int, multiplicity: Sequence[int] | Integers | None = None) -> Profiles:
-        """Profiles of a matrix of counts, one row a cell; cells without records are left out.
+        """Profiles of a matrix of counts.
 
-        multiplicity: how many cells each row stands for; default one.
+        Parameters
+        ----------
+        cells, n_levels
+            A matrix of counts, one row a cell, and the number of its columns; cells without records are left out.
+        multiplicity
+            How many cells each row stands for; default one.
         """
         counts, times = _read_counts(cells, multiplicity)
         if counts.ndim != 2 or counts.shape[1] > n_levels:
@@ -84,8 +89,15 @@ class Profiles:
 
     @staticmethod
     def from_lists(values: Integers, offsets: Integers, cells: Integers, n_levels: int) -> Profiles:
-        """Profiles from lists of positive counts: list i is ``values[offsets[i]:offsets[i + 1]]`` and stands for
-        ``cells[i]`` cells."""
+        """Profiles from lists of positive counts.
+
+        Parameters
+        ----------
+        values, offsets, cells
+            List i is ``values[offsets[i]:offsets[i + 1]]``, and stands for ``cells[i]`` cells.
+        n_levels
+            How many levels the sensitive attribute has.
+        """
         lengths = np.diff(offsets)
         blocks = []
         for length in np.unique(lengths[lengths > 0]):
