@@ -13,7 +13,6 @@ from scipy.special import betainc, pdtrc
 
 from cellrisk.counts.profiles import Profiles
 from cellrisk.errors import InvalidInput, UnknownName
-from cellrisk.noise.distributions import find_first
 from cellrisk.risk.measures import size_fits
 from cellrisk.risk.measures.mixtures import gamma_mixture, gamma_size_biased, poisson_size_biased
 from cellrisk.risk.measures.pmf import count_log_pmf
@@ -162,7 +161,13 @@ class SizeDistribution:
             raise InvalidInput("a tail must be a probability", got=tail, allowed="numbers between 0 and 1")
         if self._point:
             return 1
-        return find_first(lambda n: self.tail(n) * self._factor < tail)
+        low, high = 0, 1  # the tail at low is too large, at high it is not
+        while not self.tail(high) * self._factor < tail:
+            low, high = high, 2 * high
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if self.tail(middle) * self._factor < tail else (middle, high)
+        return high
 
     def likely(self, labels: int = 1000) -> tuple[Integers, Floats]:
         """The sizes n >= 1 that a sum over n needs, and what each weighs: f(n), but those below 1e-24 are left out.
