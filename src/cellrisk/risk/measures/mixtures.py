@@ -102,8 +102,8 @@ def _grid(shape: float, scale: float, lowest: float) -> tuple[Floats, Floats, Fl
     least = lowest * (1 + scale)
     start = math.sqrt(least) - 1 if least > 1 else -_DROP / 2
     offset = _STEP * np.arange(math.floor((start - middle) / _STEP), math.ceil((highest - middle) / _STEP) + 1)
-    y: Floats = middle + offset
-    root: Floats = np.logaddexp(0.0, y)
+    y = np.asarray(middle + offset, dtype=np.float64)
+    root = np.logaddexp(0.0, y)
     away = offset + np.logaddexp(0.0, -y) - np.logaddexp(0.0, -middle)  # of softplus from the centre
     return y, np.asarray(root), np.asarray(away * (root + centre) / (1 + scale))
 
