@@ -15,7 +15,8 @@ import cellrisk as cr
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.publish.auditing import FIGURES, Audit, audit
 from cellrisk.publish.auditing.comparison import TableComparison
-from cellrisk.publish.simulation.attacks import CellAttacks, Chunk
+from cellrisk.publish.simulation.attacks import CellAttacks
+from cellrisk.publish.simulation.drawing import Chunk
 from cellrisk.system.arrays import find_distinct
 from cellrisk.system.formatting import CURATOR_NOTE
 from tests.near import near, same
@@ -109,7 +110,7 @@ def test_attackers_are_those_of_the_simulation(seed: int) -> None:
         (("plurality", "tight", "records"), "plurality"),
         (("proportional", "tight", "records"), "proportional"),
     ):
-        assert found.value(name) == near(outcomes.shares[attack][0] / len(people))
+        assert found.value(name) == near(outcomes.sums[attack][0] / len(people))
     assert found.n_exposed == outcomes.exposed[0]
     assert [found.value(f"scenario_{number}") for number in range(1, 9)] == outcomes.scenarios[:, 0].tolist()
 
