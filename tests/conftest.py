@@ -270,10 +270,6 @@ FULL_BY_FILE: dict[str, tuple[str, ...]] = {
         "test_threads_share_a_ledger[database]",
         "test_a_release_is_read_back_as_it_was_written[database]",
     ),
-    "show/pictures/test_figure_panels.py": (
-        "test_a_column_for_each_mechanism_and_attribute",
-        "test_three_panels_hold_the_numbers[three",
-    ),
     "repeat/together/test_splitting.py": ("test_figures_to_meet",),
     "publish/auditing/test_audit.py": ("test_hundreds_of_thousands_of_cells_take_seconds",),
     "test_visible.py": ("test_reports_show_what_is_hidden",),
