@@ -113,8 +113,8 @@ def _transform(outcomes: Sequence[CellOutcomes], grid: int, length: int) -> Floa
     """Return the characteristic function of the total, in steps of the grid, conjugate, at all frequencies.
 
     Factors are at most 1 in size, so a frequency at which the product has become as small as rounding needs no further
-    ones: those of the kinds of cells that vary most come first. On a coarser grid a value is shared out between its neighbours,
-    so its mean stays.
+    ones: those of the kinds of cells that vary most come first. On a coarser grid a value is shared out between its
+    neighbours, so its mean stays.
     """
     roots = np.exp(-2j * np.pi / length * np.arange(length))
     kept = np.arange(length // 2 + 1)
