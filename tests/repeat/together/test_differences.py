@@ -97,7 +97,7 @@ def test_figures_of_adult() -> None:
         '"without" leaves out 271 people of cells that it shares with table 1: to publish both takes those exposed '
         "among them from 18 to 107;"
     )
-    assert sentence in str(found)
+    assert sentence in found.details
     assert found.to_dict()["differences"][0]["people"] == 271
 
 
