@@ -6,10 +6,11 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
 from cellrisk.counts.table import require_table
-from cellrisk.errors import UnknownName
+from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.noise.mechanisms import mechanism as read_mechanism
 from cellrisk.noise.perturbations import Perturbation
@@ -238,6 +239,7 @@ def assess(
     domain: bool = False,
     certainty: float | Sequence[float] = USUAL_CERTAINTY,
     belief: str | CountPrior | Mapping[str, str | CountPrior] = USUAL_BELIEF,
+    releases: int = 1,
 ) -> Assessment:
     """Return what an attacker learns about the people of this table if it is published through this mechanism.
 
@@ -268,6 +270,9 @@ def assess(
     belief
         The attacker's prior: "negbin", "table" or shapes and theta such as "0.4,0.15/0.9"; a mapping gives each
         sensitive attribute its own.
+    releases
+        How many times the table is released, each time with new noise. With more than one the answer is an
+        `Averaging`: the homogeneity attack on the mean of the releases, and the ceiling of all of them.
 
     >>> import cellrisk as cr
     >>> table = cr.tabulate(cr.datasets.adult_as_published(), ["age", "sex"], "income", bins={"age": 5})
@@ -279,6 +284,19 @@ def assess(
     mechanism = read_mechanism(mechanism, epsilon=epsilon, delta=delta, neighbours=neighbours, threshold=threshold)
     asked = choose_risks(attack, measures, forms, weights)
     attacker = Attacker.of(certainty, belief)
+    if releases != 1:
+        if attack != "homogeneity" or domain:
+            raise InvalidInput(
+                "several releases are assessed by the homogeneity attack alone, without the empty groups",
+                option="releases",
+                got=releases,
+                fix="leave attack and domain out",
+                code="several-releases",
+            )
+        averaged = import_module("cellrisk.repeat.averaging").average(
+            table, mechanism, releases=releases, measures=measures, forms=forms, weights=weights, priors=priors
+        )
+        return cast(Assessment, averaged)
     for attribute in table.attributes:
         _ = attribute.profiles.blocks  # refuses a table without records
         priors.check(attribute, asked.measures)
