@@ -169,11 +169,11 @@ def fit_negative_binomial(levels: LevelCounts, n_cells: int) -> NegativeBinomial
         """Return minus the largest log likelihood of one A."""
         shape = math.exp(log_shape)
         log_odds = _solve_odds(shape, records / n_cells)
-        log_rest = -math.log1p(math.exp(log_odds))
+        log_theta, log_rest = -math.log1p(math.exp(-log_odds)), -math.log1p(math.exp(log_odds))
         shapes = shape * levels.shares[levels.level]
         rising = float(levels.cells @ (special.gammaln(shapes + levels.count) - special.gammaln(shapes)))
         log_seen = math.log(-math.expm1(shape * log_rest))
-        return -rising - records * (log_odds + log_rest) - n_cells * (shape * log_rest - log_seen)
+        return -(rising + records * log_theta + n_cells * (shape * log_rest - log_seen))
 
     grid = np.linspace(math.log(LEAST_SHAPE), math.log(LARGEST_SHAPE), 61)
     values = [loss(float(point)) for point in grid]
@@ -181,7 +181,7 @@ def fit_negative_binomial(levels: LevelCounts, n_cells: int) -> NegativeBinomial
     ends = float(grid[max(best - 1, 0)]), float(grid[min(best + 1, len(grid) - 1)])
     refined = minimize_scalar(loss, bounds=ends, method="bounded", options={"xatol": 1e-10})
     shape = math.exp(float(refined.x) if float(refined.fun) <= values[best] else float(grid[best]))
-    theta = float(special.expit(_solve_odds(shape, records / n_cells)))
+    theta = math.exp(-math.log1p(math.exp(-_solve_odds(shape, records / n_cells))))
     return NegativeBinomial(tuple((shape * levels.shares).tolist()), theta, fitted=True)
 
 

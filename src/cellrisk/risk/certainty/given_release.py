@@ -60,11 +60,10 @@ def infer_given_release(
             got="noise so wide that it has all but drowned the counts",
         )
     if isinstance(prior, NegativeBinomial):
-        means = [_posterior_means(*each, channel, clamped) for each in zip(prior.by_category, released.T, strict=True)]
-        total = np.sum(means, axis=0)
-        return count_inferences(
-            [(original, np.stack(means / np.where(total > 0, total, 1.0), axis=1))], certainties, prior.name
-        )
+        columns = zip(prior.by_category, released.T, strict=True)
+        means = np.stack([_posterior_means(category, shown, channel, clamped) for category, shown in columns], axis=1)
+        total = means.sum(axis=1, keepdims=True)
+        return count_inferences([(original, means / np.where(total > 0, total, 1.0))], certainties, prior.name)
     if vectors is None:
         raise InvalidInput("the belief 'table' needs the counts of the table")
     distinct, place = np.unique(released, axis=0, return_inverse=True)
