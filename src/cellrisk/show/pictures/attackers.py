@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cellrisk.risk.ceilings import say_most
 from cellrisk.show.pictures.canvas import Panel, Picture, drawn
 from cellrisk.show.pictures.style import (
     ALARM,
@@ -30,6 +29,7 @@ from cellrisk.show.pictures.style import (
     write_beside,
 )
 from cellrisk.show.wording.attackers import ATTACK_NAMES, own_share, share
+from cellrisk.show.wording.ceiling import say_most
 from cellrisk.system.arrays import Floats
 from cellrisk.system.formatting import claim, number_of
 
@@ -102,7 +102,8 @@ def _draw_attacks(axes: Axes, figures: Sequence[SettingFigures], title: str) -> 
         axes.plot(x, line / people, color=colour, linewidth=1.8, **look)
         axes.plot([x[-1], end], [line[-1] / people, without_noise / people], color=colour, linewidth=1.0, linestyle=":")
         axes.plot(end, without_noise / people, "D", color=colour, markersize=5, clip_on=False)
-        show_values(axes, x, line / people, darker(colour))
+        if not title:
+            show_values(axes, x, line / people, darker(colour))
         look = {"ha": "center", "weight": "bold", "color": darker(colour)}
         write_beside(axes, share(without_noise / people), (end, without_noise / people), (0, 6), **look)
     axes.set_xlim(float(x[0]) / 1.05, float(end * (end / x[0]) ** (STUB / 2)))
