@@ -304,9 +304,9 @@ def test_a_duckdb_address_is_the_same_as_its_path(tmp_path: Path, monkeypatch: p
     before = (path.read_bytes(), sorted(os.listdir(tmp_path)))
     address = f"duckdb://{tmp_path}/my%20data.db"
     seen: list[Any] = []
-    from cellrisk.counts import embedded
+    from cellrisk.counts import sources
 
-    real = embedded.read_stored
+    real = sources.read_stored
 
     def looked(connection: Any, *given: Any) -> Any:
         names = "'memory_limit', 'temp_directory', 'autoinstall_known_extensions', 'autoload_known_extensions'"
@@ -314,7 +314,7 @@ def test_a_duckdb_address_is_the_same_as_its_path(tmp_path: Path, monkeypatch: p
         seen.append(dict(connection.execute(query).fetchall()))
         return real(connection, *given)
 
-    monkeypatch.setattr(embedded, "read_stored", looked)
+    monkeypatch.setattr(sources, "read_stored", looked)
     assert profiles(address, table="t", memory_limit="200MB") == {(1,): 900_000}
     (settings,) = seen
     assert settings["temp_directory"].endswith("/spill")

@@ -15,8 +15,8 @@ import pytest
 
 from cellrisk.cli import main
 from cellrisk.counts import files
-from cellrisk.counts.engine import redact
 from cellrisk.counts.preview import preview_file
+from cellrisk.counts.refusals import redact
 from cellrisk.counts.spark.refusals import explain_spark_failure
 from cellrisk.counts.tabulation import tabulate
 from cellrisk.errors import CellriskError, InvalidInput, UnknownName

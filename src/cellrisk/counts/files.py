@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple, cast
 
-from cellrisk.counts.engine import LONGEST_LINE, redacted
+from cellrisk.counts.refusals import LONGEST_LINE, redacted
 from cellrisk.counts.schema import locate
 from cellrisk.errors import InvalidInput, argument
 

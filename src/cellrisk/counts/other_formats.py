@@ -16,7 +16,6 @@ from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from cellrisk.counts.engine import LONGEST_LINE
 from cellrisk.counts.files import (
     FEATHER,
     HEAD,
@@ -29,6 +28,7 @@ from cellrisk.counts.files import (
     refusals_of_the_system,
 )
 from cellrisk.counts.frames import assemble, open_stream
+from cellrisk.counts.refusals import LONGEST_LINE
 from cellrisk.counts.schema import locate
 from cellrisk.counts.statistical_worker import in_parts, refusals_of_the_reader, text_array, unpack_member
 from cellrisk.errors import InvalidInput

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from cellrisk.counts.columns import has_plain_values, is_missing, is_numeric, is_text, plain_value
-from cellrisk.counts.embedded import open_embedded
-from cellrisk.counts.engine import Relation, redacted
+from cellrisk.counts.engine import Relation
 from cellrisk.counts.files import EncodedPath, find_files
 from cellrisk.counts.resources import Resources
 from cellrisk.counts.schema import AskedColumns
+from cellrisk.counts.sources import open_source
 from cellrisk.errors import InvalidInput
 from cellrisk.system.progress import Progress
 
@@ -70,7 +70,7 @@ def preview_file(
     report = progress or (lambda share: None)
     report(0.0)
     source = files[0] if encoding is None else EncodedPath(str(files[0]), encoding)
-    with redacted(), open_embedded(source, names, table, Resources.of(None, progress)) as records:
+    with open_source(source, names, Resources.of(None, progress), table=table) as records:
         if len(names) > MOST_COLUMNS:
             raise InvalidInput(
                 "the file has too many columns to preview",

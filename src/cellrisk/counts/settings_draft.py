@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from cellrisk.counts.columns import kinds_of, plain_value
-from cellrisk.counts.embedded import open_embedded
-from cellrisk.counts.engine import redacted
 from cellrisk.counts.files import EncodedPath
 from cellrisk.counts.levels import observe
 from cellrisk.counts.preview import PreviewedColumn
 from cellrisk.counts.resources import Resources
 from cellrisk.counts.roles import COUNT, FEW_LEVELS, QUASI_IDENTIFIER, SENSITIVE, Columns
+from cellrisk.counts.sources import open_source
 from cellrisk.errors import InvalidInput
 from cellrisk.system.formatting import number_of
 from cellrisk.system.results import Result
@@ -132,7 +131,7 @@ def read_levels(
         return {}
     given = source if encoding is None else EncodedPath(os.fspath(source), encoding)
     found = {}
-    with redacted(), open_embedded(given, names, table, Resources.of(None)) as records:
+    with open_source(given, names, Resources.of(None), table=table) as records:
         kinds = kinds_of(records)
         for place, name in enumerate(names):
             value = plain_value(f"c{place}", records.types[f"c{place}"])

@@ -22,8 +22,9 @@ from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, CountPrior
 from cellrisk.risk.figures import Attacker, DecisionFigures, find_figures
 from cellrisk.risk.measures import FORMS, MEASURES, WEIGHTS, average_risks
 from cellrisk.risk.people import People, count_people
-from cellrisk.risk.priors import USUAL_PRIORS, Fitted, Priors, takes_priors
+from cellrisk.risk.priors import USUAL_PRIORS, Fitted, Priors
 from cellrisk.risk.sweep import Limits, find_limits
+from cellrisk.system.checks import require_kind
 from cellrisk.system.choices import Attack, Form, MeasureName, MechanismName, Neighbours, Weights, require_word
 from cellrisk.system.results import Result, find_words
 
@@ -277,7 +278,6 @@ class Assessment(Result):
         }
 
 
-@takes_priors
 def assess(
     table: FrequencyTable,
     mechanism: Mechanism | MechanismName = USUAL_MECHANISM,
@@ -330,6 +330,7 @@ def assess(
     >>> round(cr.assess(table, "geometric", epsilon=1.0, measures="local").value(form="exact"), 6)
     0.034794
     """
+    require_kind("priors", priors, Priors)
     require_table(table)
     mechanism = read_mechanism(mechanism, epsilon=epsilon, delta=delta, neighbours=neighbours, threshold=threshold)
     asked = choose_risks(attack, measures, forms, weights)

@@ -1,12 +1,8 @@
-"""The closed lists of words that Python, the command line and the page take: each is a type, written down once.
-
-Arguments that had other names before keep their old words.
-"""
+"""The closed lists of words that Python, the command line and the web app take: each is a type."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import wraps
+from collections.abc import Sequence
 from typing import Any, Literal, TypeVar, get_args
 
 from cellrisk.errors import InvalidInput, UnknownName
@@ -31,17 +27,16 @@ MissingRule = Literal["category", "drop", "error"]
 OutsideRule = Literal["error", "drop"]
 EngineName = Literal["duckdb", "spark"]
 NoisyCells = Literal["domain", "observed"]
-"""Where noise is added: to the whole domain, or to the cells that hold somebody."""
+"""Where noise is added: to the whole domain, or to the cells that occur."""
 
 CompositionMethod = Literal["tightest", "basic", "rdp", "pld"]
 OverallKind = Literal["max", "sum"]
 
 Word = TypeVar("Word", bound=str)
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def list_words(kind: Any) -> tuple[Any, ...]:
-    """The words of a list, in its order.
+    """Return the words of a list, in its order.
 
     >>> list_words(Weights)
     ('uniform', 'records')
@@ -50,7 +45,7 @@ def list_words(kind: Any) -> tuple[Any, ...]:
 
 
 def say_words(kind: Any) -> str:
-    """The words of a list, in a sentence.
+    """Return the words of a list, in a sentence.
 
     >>> say_words(MissingRule)
     'category, drop or error'
@@ -60,7 +55,7 @@ def say_words(kind: Any) -> str:
 
 
 def choose_words(what: str, chosen: Word | Sequence[Word] | None, known: Sequence[Word]) -> tuple[Word, ...]:
-    """The words a user chose among the known ones, in the known order; all of them where none was chosen.
+    """Return the words that a user chose, in the order of the known ones; all of them for None.
 
     >>> choose_words("form", ["tight", "exact"], list_words(Form))
     ('exact', 'tight')
@@ -71,36 +66,11 @@ def choose_words(what: str, chosen: Word | Sequence[Word] | None, known: Sequenc
     for word in words:
         require_word(what, word, known)
     if not words:
-        raise InvalidInput(f"no {what} was chosen", allowed=", ".join(known))
+        raise InvalidInput(f"no {what} was chosen", allowed=", ".join(known), code="word")
     return tuple(word for word in known if word in words)
 
 
 def require_word(what: str, given: object, known: Sequence[str]) -> None:
-    """Refuses a word that is not in the list, and whatever is no word."""
+    """Refuse what is not a word of the list."""
     if not isinstance(given, str) or given not in known:
-        raise UnknownName(f"unknown {what}", got=repr(given)[:60], allowed=", ".join(known))
-
-
-def takes_old_words(new: str, make: Callable[..., Any], *old: str) -> Callable[[Function], Function]:
-    """Makes a function take old keywords too: ``make`` turns those that are given into the argument ``new``.
-
-    >>> @takes_old_words("size", lambda width: 2 * width, "width")
-    ... def double(size):
-    ...     return size
-    >>> double(size=4), double(width=2)
-    (4, 4)
-    """
-
-    def change(function: Function) -> Function:
-        @wraps(function)
-        def call(*arguments: Any, **given: Any) -> Any:
-            words = {name: given.pop(name) for name in old if name in given}
-            if new in given and isinstance(make, type) and not isinstance(given[new], make):
-                raise InvalidInput(f"{new} must be made by {make.__name__}", got=type(given[new]).__name__)
-            if words and new in given:
-                raise InvalidInput(f"{new} and {', '.join(words)} say the same", fix=f"give {new}= alone")
-            return function(*arguments, **given, **({new: make(**words)} if words else {}))
-
-        return call  # type: ignore[return-value]
-
-    return change
+        raise UnknownName(f"unknown {what}", got=repr(given)[:60], allowed=", ".join(known), code="word")

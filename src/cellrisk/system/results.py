@@ -116,9 +116,11 @@ class Result(LeavesKeys):
 
     def _draw(self, path: str | os.PathLike[str] | None, ax: Axes | None, **how: Any) -> Any:
         if not self.picture:
-            raise InvalidInput(f"there is no picture of this kind of answer, {type(self).__name__}")
+            raise InvalidInput(f"a {type(self).__name__} has no picture", code="no-picture")
         if ax is not None and path is not None:
-            raise InvalidInput("path and ax exclude each other", fix="draw into ax, then save its figure yourself")
+            raise InvalidInput(
+                "path and ax exclude each other", fix="draw into ax, then save its figure yourself", code="options"
+            )
         # Pictures know the answers that they draw, so answers reach them late, and here alone.
         pictures = importlib.import_module(PICTURES)
         figure = getattr(pictures, self.picture)(self, ax=ax, **how)

@@ -106,6 +106,7 @@ def fill_apart(template: str, files: Mapping[str, str], data: Mapping[str, Any])
             f"the template cannot be filled in ({answer['error']})",
             allowed="Jinja with the keys and filters that the page on templates of reports lists",
             fix='start from {% extends "board.html.j2" %}, or from another template of the package',
+            code="template",
         )
     return str(answer["document"])
 

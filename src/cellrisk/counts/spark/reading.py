@@ -30,9 +30,10 @@ from cellrisk.counts.files import (
     group_text,
     is_address,
 )
+from cellrisk.counts.refusals import CSV
 from cellrisk.counts.schema import locate
 from cellrisk.counts.spark.counting import SparkTable
-from cellrisk.counts.spark.refusals import CANNOT_READ_TEXT, spark_refusals
+from cellrisk.counts.spark.refusals import spark_refusals
 from cellrisk.counts.spark.session import functions_of, spark_session
 from cellrisk.errors import InvalidInput
 
@@ -283,7 +284,7 @@ def read_text(
     found = facts.agg(*(fn.max(name).alias(name) for name in facts.columns[1:])).first().asDict()
     flaw = next((name for name, number in found.items() if number), None)
     if flaw is not None:
-        raise InvalidInput(f"{CANNOT_READ_TEXT}: {flaw}", fix="correct it, or use the embedded engine", code="damaged")
+        raise InvalidInput(f"{CSV}: {flaw}", fix="correct it, or use the embedded engine", code="damaged")
     used = [f"f{place}" for place in range(len(names))] if local else names
     fields = ", ".join(f"`{name.replace('`', '``')}` STRING" for name in used)
     options = TEXT | {"sep": delimiter, "maxColumns": str(len(names) + 1), "enforceSchema": str(local).lower()}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from cellrisk.errors import InvalidInput, argument
 from cellrisk.noise.mechanisms import MECHANISMS, USUAL_MECHANISM, Described, Mechanism, describe_mechanism
 from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY
-from cellrisk.risk.priors import USUAL_PRIORS, Priors, takes_priors
+from cellrisk.risk.priors import USUAL_PRIORS, Priors
 from cellrisk.show.reporting.document import Letterhead, Report, check_record_path, check_report_path
 from cellrisk.system.checks import read_texts, require_kind
 from cellrisk.system.choices import (
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 __all__ = ["Report", "check_public_delta", "check_record_path", "check_report_path", "report"]
 
 
-@takes_priors
 def report(
     table: FrequencyTable | TogetherAssessment,
     mechanism: Mechanism | MechanismName = USUAL_MECHANISM,
@@ -134,6 +133,7 @@ def report(
     >>> found.verdict, found.html.splitlines()[0]
     ('recommended', '<!doctype html>')
     """
+    require_kind("priors", priors, Priors)
     from cellrisk.counts.table import FrequencyTable, require_table
     from cellrisk.decide.limits import RiskDefinition, read_limits
     from cellrisk.decide.policies import Policies
