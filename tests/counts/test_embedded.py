@@ -378,7 +378,7 @@ def test_streams_that_fail_say_nothing_of_the_data() -> None:
     assert refusal.value.__cause__ is None
     with pytest.raises(InvalidInput, match="column 'q' holds binary values"):
         cr.tabulate(Other(pa.table({"q": [b"x"], "y": ["b"]})), "q", "y")
-    with pytest.raises(InvalidInput, match="cannot be read"):
+    with pytest.raises(InvalidInput, match="be read"):  # a stream of Arrow batches from pandas 3 on
         cr.tabulate(pd.Series([1, 2]), "q", "y")
 
 

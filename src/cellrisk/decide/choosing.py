@@ -425,8 +425,8 @@ def choose(
     >>> unbound.epsilon is None, len(unbound.admissible)
     (True, 1)
     """
-    require_kind("priors", priors, Priors)
     require_table(table)
+    require_kind("priors", priors, Priors)
     policies = Policies.in_force(policy)
     risk = RiskDefinition(measure, form, weights, attack, priors)
     given = read_limits(

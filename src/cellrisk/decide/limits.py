@@ -210,7 +210,7 @@ def _person(metric: Metric, attributes: Sequence[Attribute]) -> Values:
     def value(method: Method) -> float:
         tables = [AttackTable(vectors, method.channel, prior, certainty) for vectors, prior in asked]
         bound = total_variation(method) if isinstance(method, Mechanism) else 1.0
-        return max(bound if table.drowned else table.largest_gain for table in tables)
+        return max(bound if table.drowned else table.largest_gain() for table in tables)
 
     return lambda methods: np.array([value(method) for method in methods])
 

@@ -214,8 +214,8 @@ def curve(
     >>> found.caused.people.round(4).tolist(), found.ceiling.even_two.round(4).tolist()
     ([0.6533, 0.0006], [0.5025, 0.7311])
     """
-    require_kind("priors", priors, Priors)
     require_table(table)
+    require_kind("priors", priors, Priors)
     asked, figures = _choose_lines(attack, measures, forms, weights)
     attacker = Attacker.of(certainty, belief)
     epsilons = read_epsilons(epsilon)

@@ -20,7 +20,7 @@ from cellrisk.cli import main
 from cellrisk.decide.policies import PolicyBreach
 from cellrisk.errors import InvalidInput
 from cellrisk.publish.releasing import Release, read_totals, release
-from cellrisk.publish.releasing.published_totals import TotalGroups
+from cellrisk.publish.releasing.consistency import project_whole
 from tests.near import near
 
 pytest.importorskip("opendp")
@@ -76,9 +76,9 @@ def list_files(counts: tuple[int, ...], parents: float, children: float) -> dict
     chances = np.array([chance for _, chance in outcomes])
     groups = np.repeat(np.arange(len(noisy)), len(counts))
     for total, share in sums.items():
-        several = TotalGroups(groups, np.full(len(noisy), total))
+        totals = np.full(len(noisy), total)
         order = np.tile(np.arange(len(counts)) / len(counts), len(noisy))
-        files = several.make_consistent(noisy.ravel(), lambda n, order=order: order[:n]).reshape(noisy.shape)
+        files = project_whole(noisy.ravel(), groups, totals, lambda n, order=order: order[:n]).reshape(noisy.shape)
         for file, chance in zip(map(tuple, files.tolist()), chances, strict=True):
             law[file] = law.get(file, 0.0) + share * chance
     return law

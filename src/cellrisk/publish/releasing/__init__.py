@@ -17,7 +17,7 @@ from cellrisk.errors import InvalidInput, argument
 from cellrisk.noise.distributions import USUAL_THRESHOLD, find_first
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.noise.mechanisms import mechanism as read_mechanism
-from cellrisk.publish.releasing.consistency import secure_keys
+from cellrisk.publish.releasing.consistency import project_whole, secure_keys
 from cellrisk.publish.releasing.count_grid import LARGEST_COUNT, CountGrid, make_grid
 from cellrisk.publish.releasing.domain import Rule, read_domain
 from cellrisk.publish.releasing.loading import decode, find_count_column, read_content
@@ -167,7 +167,7 @@ def release(
         places, counts = _draw_survivors(grid, measurement, mechanism.threshold, progress)
     counts = np.minimum(counts, LARGEST_COUNT)
     if groups is not None:
-        counts = groups.make_consistent(counts, secure_keys)
+        counts = project_whole(counts, *groups, secure_keys)
     elif clamp:
         counts = np.where(counts < mechanism.threshold, 0, counts)
     return Release(

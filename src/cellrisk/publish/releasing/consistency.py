@@ -13,6 +13,8 @@ from cellrisk.system.arrays import Integers
 MOST_TOTAL = 2**36
 """Totals up to this can be shared among as many counts as a release lists without overflow."""
 LARGEST_KEY = 2**62
+FARTHEST = 2**60
+"""Counts farther from 0 than this are taken for this, so that differences do not overflow."""
 
 Keys = Callable[[int], Any]
 """So many random numbers, independent and alike, whose order decides between counts of equal cost."""
@@ -33,7 +35,7 @@ def project_whole(counts: Integers, groups: Integers, totals: Integers, keys: Ke
     [0, 1, 1]
     """
     totals = np.asarray(totals, np.int64)
-    y = np.asarray(counts, np.int64)
+    y = np.clip(np.asarray(counts, np.int64), -FARTHEST, FARTHEST)
     y = y - _largest(y, groups, len(totals))[groups]  # a constant for a group changes nothing
     y = np.maximum(y, -totals[groups])  # below, x is 0 for certain
     sums, sizes = _find_positive(y, groups, totals)

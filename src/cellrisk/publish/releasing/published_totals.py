@@ -16,8 +16,8 @@ from cellrisk.errors import InvalidInput, UnknownName, argument
 from cellrisk.noise.distributions import USUAL_THRESHOLD
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.publish.matching import LabelledColumn, match_column
-from cellrisk.publish.releasing.consistency import MOST_TOTAL, Keys, project_whole
-from cellrisk.publish.releasing.count_grid import LARGEST_COUNT, CountGrid
+from cellrisk.publish.releasing.consistency import MOST_TOTAL
+from cellrisk.publish.releasing.count_grid import CountGrid
 from cellrisk.system.arrays import Floats, Integers, number_keys
 
 if TYPE_CHECKING:
@@ -120,24 +120,6 @@ def _read_counts(given: pd.Series) -> Integers:
     return number.astype(np.int64)
 
 
-@dataclass(frozen=True, eq=False)
-class TotalGroups:
-    """Which total each count of a release belongs to, and what the counts of each group must add up to."""
-
-    groups: Integers
-    totals: Integers
-
-    def make_consistent(self, noisy: Integers, keys: Keys) -> Integers:
-        """Counts with noise, in the order of the release, as the nearest whole numbers that add up to the totals.
-
-        >>> from cellrisk.publish.releasing.consistency import secure_keys
-        >>> both = TotalGroups(groups=np.array([0, 0, 1]), totals=np.array([4, 0]))
-        >>> both.make_consistent(np.array([6, -3, 2]), secure_keys).tolist()
-        [4, 0, 0]
-        """
-        return project_whole(np.clip(noisy, -LARGEST_COUNT, LARGEST_COUNT), self.groups, self.totals, keys)
-
-
 def check_constrained(mechanism: Mechanism, clamp: bool, dense: bool | None, observed_cells_only: bool) -> None:
     """Refuses settings of a release that cannot be combined with published totals."""
     if not clamp:
@@ -157,8 +139,11 @@ def check_constrained(mechanism: Mechanism, clamp: bool, dense: bool | None, obs
         )
 
 
-def find_groups(totals: PublishedTotals, grid: CountGrid) -> TotalGroups:
-    """The total of each count that gets noise; refuses labels and combinations that are not those of the grid."""
+def find_groups(totals: PublishedTotals, grid: CountGrid) -> tuple[Integers, Integers]:
+    """The group of each count that gets noise, and the total of each group.
+
+    Refused: labels and combinations that are not those of the grid.
+    """
     axes = {axis.name: place for place, axis in enumerate(grid.axes)}
     unknown = [column.name for column in totals.columns if column.name not in axes]
     if unknown:
@@ -186,7 +171,7 @@ def find_groups(totals: PublishedTotals, grid: CountGrid) -> TotalGroups:
     _check_listed(
         totals, amounts, np.bincount(listed, minlength=len(amounts)), np.bincount(groups, minlength=len(amounts))
     )
-    return TotalGroups(groups, amounts)
+    return groups, amounts
 
 
 def _match(column: LabelledColumn, grid: CountGrid, place: int) -> Integers:

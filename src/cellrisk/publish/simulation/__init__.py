@@ -1,4 +1,4 @@
-"""`simulate`: whole releases drawn as the mechanism draws them, a second opinion on every closed form."""
+"""`simulate`: whole releases drawn as the mechanism draws them, which checks every closed form."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.noise.mechanisms import mechanism as read_mechanism
 from cellrisk.publish.scenarios import SCENARIOS, Scenario
-from cellrisk.publish.simulation.attacks import InformedAttacker
+from cellrisk.publish.simulation.attacks import CellAttacks, InformedAttacker, mean_and_error
 from cellrisk.publish.simulation.comparison import Comparison, Estimate
-from cellrisk.publish.simulation.drawing import NoisyRelease, ReleaseLaw, Releases
-from cellrisk.publish.simulation.simulation_result import Simulation, summarise_scenarios
+from cellrisk.publish.simulation.drawing import draw_releases, noisy_release
+from cellrisk.publish.simulation.simulation_result import Simulation
 from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, CountPrior, why_unknown
 from cellrisk.risk.figures import Attacker
 from cellrisk.system.checks import MOST_RELEASES, require_whole_number
 from cellrisk.system.choices import MechanismName, Neighbours
-from cellrisk.system.progress import Progress, StepCounter
+from cellrisk.system.progress import Progress
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
@@ -100,40 +100,44 @@ def simulate(
     mechanism = read_mechanism(mechanism, epsilon=epsilon, delta=delta, neighbours=neighbours, threshold=threshold)
     number, first = require_whole_number("releases", releases, 2, MOST_RELEASES), require_whole_number("seed", seed, 0)
     attribute, attacker, informed = table.attribute(sensitive), Attacker.of(certainty, belief), None
-    law: ReleaseLaw
     if parents is not None:
-        from cellrisk.publish.simulation.constrained import constrain
+        from cellrisk.publish.simulation.constrained import constrained_release
 
         declared = {"exclude": exclude, "may_be_missing": may_be_missing}
-        cells, law = constrain(table, mechanism, attribute.name, parents, parent_count, **declared)
-        generator = np.random.default_rng(first)
+        cells, law, size = constrained_release(table, mechanism, attribute.name, parents, parent_count, **declared)
+        drawn = draw_releases(cells, law, number, np.random.default_rng(first), progress, size)
     else:
         if parent_count is not None or exclude or may_be_missing:
             raise InvalidInput(
                 "parent_count, exclude and may_be_missing are those of a release with parents", fix="name the parents"
             )
-        cells, law = table.cells(attribute.name), NoisyRelease(mechanism)
-        generator = np.random.default_rng(np.random.SeedSequence(first, spawn_key=(0,)))
+        cells, generator = (
+            table.cells(attribute.name),
+            np.random.default_rng(np.random.SeedSequence(first, spawn_key=(0,))),
+        )
+        drawn = draw_releases(cells, noisy_release(mechanism), number, generator, progress)
         unknown = why_unknown(attribute)
         prior = None if unknown else attacker.believe(attribute)
         informed = InformedAttacker(
             mechanism.channel, number, attacker.certainties, prior, attribute.vectors, unknown=unknown
         )
-    drawn = Releases(cells, law, number)
-    found = drawn.attack(
-        generator, StepCounter(progress, drawn.steps), own_record=informed is not None, informed=informed
-    )
+    attacks = CellAttacks(number)
+    for chunk in drawn:
+        attacks.read(chunk)
+        if informed is not None:
+            informed.read(chunk)
+    total = {"uniform": cells.n_cells, "records": int(cells.sizes.sum())}
     estimates = [
-        Estimate.of({"measure": "local", "attack": attack, "form": form, "weights": weights}, values)
-        for (attack, form, weights), values in found.shares.items()
+        Estimate.of({"measure": "local", "attack": attack, "form": form, "weights": weights}, values / total[weights])
+        for (attack, form, weights), values in attacks.sums.items()
     ]
     figures = []
     if informed is not None:
-        figures.append(Estimate.of({"figure": "caused", "certainty": None}, found.caused))
-    if informed is not None and informed.unknown is None:
+        figures.append(Estimate.of({"figure": "caused", "certainty": None}, attacks.caused))
         for sure, right, named in zip(informed.certainties, informed.right, informed.named, strict=True):
-            figures.append(Estimate.of({"figure": "right", "certainty": sure}, right))
-            figures.append(Estimate.of({"figure": "named", "certainty": sure}, named))
+            if informed.unknown is None:
+                figures.append(Estimate.of({"figure": "right", "certainty": sure}, right))
+                figures.append(Estimate.of({"figure": "named", "certainty": sure}, named))
     return Simulation(
         table=table,
         mechanism=mechanism,
@@ -142,8 +146,11 @@ def simulate(
         seed=first,
         post_processed=informed is None,
         estimates=tuple(estimates),
-        exposed=found.exposed,
-        scenarios=summarise_scenarios(found.scenarios, cells.n_cells),
+        exposed=attacks.exposed,
+        scenarios=tuple(
+            Scenario(scenario, *mean_and_error(row / cells.n_cells))
+            for scenario, row in enumerate(attacks.scenarios, start=1)
+        ),
         figures=tuple(figures),
         unknown=None if informed is None else informed.unknown,
     )

@@ -7,6 +7,7 @@ release, with the same noise, without it. `InformedAttacker` applies Bayes' rule
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -15,80 +16,63 @@ from cellrisk.counts.profiles import LabelledCounts
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.channel import CountChannel
 from cellrisk.publish.scenarios import count_scenarios
+from cellrisk.publish.simulation.drawing import Chunk
 from cellrisk.risk.certainty import WIDEST, CountPrior, NegativeBinomial
 from cellrisk.risk.certainty.empirical import posterior_shares
 from cellrisk.risk.certainty.posterior import posterior_means
 from cellrisk.system.arrays import Floats, Integers
 
-Key = tuple[str, str, str]
-"""Attack, form and weights."""
 TIE = 1e-12
 """Shares that fall short of a certainty by no more than this have it."""
 TOO_LARGE = "the counts, the noise or the number of different cells are too large"
 
 
-@dataclass(frozen=True, eq=False)
-class Chunk:
-    """Some cells of some releases: arrays of levels, releases and cells."""
-
-    releases: slice
-    counts: Floats
-    """The true counts; one release stands for all."""
-    released: Floats
-    lessened: Floats | None
-    """What would be released of each count with one record less and the same noise; None if that is not known."""
-
-
-@dataclass(eq=False)
 class CellAttacks:
-    """The homogeneity, plurality and proportional attacks: sums over cells, one number a release."""
+    """The homogeneity, plurality and proportional attacks: sums over cells, one number a release.
 
-    releases: int
-    shares: dict[Key, Floats] = field(default_factory=dict)
-    """For each attack, form and weighting."""
-    exposed: Integers = field(init=False)
-    """People whose value the homogeneity attack outputs correctly."""
-    scenarios: Integers = field(init=False)
-    """(8, releases): cells in each scenario."""
-    caused: Floats = field(init=False)
-    """People revealed by homogeneity with their record, less those revealed without it."""
-    moved: Floats = field(init=False)
-    """The sum of all differences between true and released counts."""
+    >>> counts = np.array([[[3.0, 2.0]], [[1.0, 0.0]]])  # the cells (3, 1) and (2, 0)
+    >>> released = np.array([[[4.0, 1.0]], [[0.0, 1.0]]])  # shown as (4, 0) and (1, 1)
+    >>> attacks = CellAttacks(1)
+    >>> attacks.read(Chunk(slice(0, 1), counts, released, np.maximum(released - 1, 0)))
+    >>> [float(attacks.sums[name, "tight", "records"][0]) for name in ("homogeneity", "plurality", "proportional")]
+    [3.0, 4.0, 4.0]
+    >>> attacks.caused.tolist()  # (0, 1) would be shown without one of the two records of the second cell
+    [0.0]
+    """
 
-    def __post_init__(self) -> None:
-        self.exposed = np.zeros(self.releases, np.int64)
-        self.scenarios = np.zeros((8, self.releases), np.int64)
-        self.caused, self.moved = np.zeros((2, self.releases))
+    def __init__(self, releases: int) -> None:
+        self.sums: dict[tuple[str, str, str], Floats] = defaultdict(lambda: np.zeros(releases))
+        """For each attack, form and weighting: cells or people named correctly."""
+        self.exposed: Integers = np.zeros(releases, np.int64)
+        """People whose value the homogeneity attack outputs correctly."""
+        self.scenarios: Integers = np.zeros((8, releases), np.int64)
+        """(8, releases): cells in each scenario."""
+        self.caused: Floats = np.zeros(releases)
+        """People revealed by homogeneity with their record, less those revealed without it."""
+        self.moved: Floats = np.zeros(releases)
+        """The sum of all differences between true and released counts."""
 
     def read(self, chunk: Chunk) -> None:
-        """Add what the attacks get right.
-
-        >>> counts = np.array([[[3.0, 2.0]], [[1.0, 0.0]]])  # the cells (3, 1) and (2, 0)
-        >>> released = np.array([[[4.0, 1.0]], [[0.0, 1.0]]])  # shown as (4, 0) and (1, 1)
-        >>> found = CellAttacks(1)
-        >>> found.read(Chunk(slice(0, 1), counts, released, np.maximum(released - 1, 0)))
-        >>> [float(found.shares[name, "tight", "records"][0]) for name in ("homogeneity", "plurality", "proportional")]
-        [3.0, 4.0, 4.0]
-        >>> found.caused.tolist()  # (0, 1) would be shown without one of the two records of the second cell
-        [0.0]
-        """
-        counts, some, sizes = chunk.counts, chunk.releases, chunk.counts.sum(axis=0)
-        n_shown, correct = _read_homogeneous(chunk.released, counts)
+        """Add what the attacks get right in a chunk."""
+        counts, released, rows, sizes = chunk.counts, chunk.released, chunk.releases, chunk.counts.sum(axis=0)
+        n_shown = (released > 0).sum(axis=0)
+        correct = ((released > 0) * counts).sum(axis=0) * (n_shown == 1)
         right = correct > 0
-        self._add("homogeneity", "exact", "uniform", some, np.count_nonzero(right, axis=1))
-        self._add("homogeneity", "exact", "records", some, (right * sizes).sum(axis=1))
-        largest, shares = _read_largest(chunk.released, counts), _read_shares(chunk.released, counts)
-        for attack, people in (("homogeneity", correct), ("plurality", largest), ("proportional", shares)):
-            self._add(attack, "tight", "uniform", some, (people / sizes).sum(axis=1))
-            self._add(attack, "tight", "records", some, people.sum(axis=1))
-        self.exposed[some] += np.rint(correct.sum(axis=1)).astype(np.int64)
-        self.scenarios[:, some] += count_scenarios(n_shown, right, (counts > 0).sum(axis=0) == 1)
-        self.moved[some] += np.abs(chunk.released - counts).sum(axis=(0, 2))
+        self.sums["homogeneity", "exact", "uniform"][rows] += np.count_nonzero(right, axis=1)
+        self.sums["homogeneity", "exact", "records"][rows] += (right * sizes).sum(axis=1)
+        named = {
+            "homogeneity": correct,
+            "plurality": _name_largest(released, counts),
+            "proportional": _name_by_shares(released, counts),
+        }
+        for attack, people in named.items():
+            self.sums[attack, "tight", "uniform"][rows] += (people / sizes).sum(axis=1)
+            self.sums[attack, "tight", "records"][rows] += people.sum(axis=1)
+        self.exposed[rows] += np.rint(correct.sum(axis=1)).astype(np.int64)
+        self.scenarios[:, rows] += count_scenarios(n_shown, right, (counts > 0).sum(axis=0) == 1)
+        self.moved[rows] += np.abs(released - counts).sum(axis=(0, 2))
         if chunk.lessened is not None:
-            self.caused[some] += delete_one(chunk.released, chunk.lessened, counts)
-
-    def _add(self, attack: str, form: str, weights: str, some: slice, values: Floats | Integers) -> None:
-        self.shares.setdefault((attack, form, weights), np.zeros(self.releases))[some] += values
+            self.caused[rows] += delete_one(released, chunk.lessened, counts)
 
 
 def delete_one(released: Floats, lessened: Floats, counts: Floats) -> Floats:
@@ -105,21 +89,14 @@ def delete_one(released: Floats, lessened: Floats, counts: Floats) -> Floats:
     return np.asarray((counts * (with_it.astype(np.float64) - without)).sum(axis=(0, 2)))
 
 
-def _read_homogeneous(released: Floats, counts: Floats) -> tuple[Integers, Floats]:
-    """How many labels each cell shows, and the records of the label that is shown alone; 0 where none is."""
-    shown = released > 0
-    n_shown: Integers = shown.sum(axis=0)
-    return n_shown, (shown * counts).sum(axis=0) * (n_shown == 1)
-
-
-def _read_largest(released: Floats, counts: Floats) -> Floats:
+def _name_largest(released: Floats, counts: Floats) -> Floats:
     """Records named by the largest released count; those of tied labels are averaged."""
     largest = released.max(axis=0)
     tied = released == largest
     return np.asarray((tied * counts).sum(axis=0) * (largest > 0) / tied.sum(axis=0))
 
 
-def _read_shares(released: Floats, counts: Floats) -> Floats:
+def _name_by_shares(released: Floats, counts: Floats) -> Floats:
     """Records named on average by a guess in proportion to the released counts."""
     total = released.sum(axis=0)
     return np.asarray((released * counts).sum(axis=0) / np.where(total > 0, total, 1.0))
@@ -140,7 +117,7 @@ class InformedAttacker:
     """(certainties, releases): people whose own value is named."""
     named: Floats = field(init=False)
     """(certainties, releases): people for whom some value of their cell is named, theirs or not."""
-    _means: dict[int, dict[int, float]] = field(default_factory=dict)
+    _means: dict[int, dict[int, float]] = field(default_factory=lambda: defaultdict(dict))
     """For each label, the posterior means of the released values so far."""
 
     def __post_init__(self) -> None:
@@ -149,6 +126,7 @@ class InformedAttacker:
             self.unknown = TOO_LARGE
 
     def read(self, chunk: Chunk) -> None:
+        """Add the people whom this attacker names in a chunk."""
         if self.unknown:
             return
         try:
@@ -176,7 +154,7 @@ class InformedAttacker:
 
     def _posterior_means(self, label: int, shown: Integers) -> Floats:
         values, place = np.unique(shown, return_inverse=True)
-        known = self._means.setdefault(label, {})
+        known = self._means[label]
         new = np.array([value for value in values.tolist() if value not in known], np.int64)
         if len(new) and isinstance(self.belief, NegativeBinomial):
             means = posterior_means(self.belief.by_category[label], self.channel, new)

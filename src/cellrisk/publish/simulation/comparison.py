@@ -13,6 +13,7 @@ from cellrisk.counts.profiles import Profiles
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.channel import CountChannel
 from cellrisk.publish.simulation.attacks import mean_and_error
+from cellrisk.risk.attacks import choose_risks
 from cellrisk.risk.certainty import find_spread
 from cellrisk.risk.measures import Local, Measure
 from cellrisk.risk.measures.local import shown_alone
@@ -22,6 +23,7 @@ from cellrisk.system.results import Result
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import Attribute
+    from cellrisk.risk.assessment import Assessment
     from cellrisk.risk.figures import DecisionFigures
 
 ROUNDING = 1e-12
@@ -73,10 +75,10 @@ class Difference:
     """The difference that chance explains."""
 
     @staticmethod
-    def of(name: Mapping[str, Any], assessed: float, values: Floats) -> Difference:
-        """A number whose law is not known: the standard error is that of its values in the releases."""
+    def of(figure: str, assessed: float, values: Floats) -> Difference:
+        """A figure whose law is not known: the standard error is that of its values in the releases."""
         mean, error = mean_and_error(values)
-        return Difference(name, assessed, mean, error, LARGEST_CHANCE_Z * error)
+        return Difference({"figure": figure}, float(assessed), mean, error, LARGEST_CHANCE_Z * error)
 
     @property
     def z(self) -> float:
@@ -113,73 +115,89 @@ class Difference:
         return {**self.name, **numbers, "z": self.z}
 
 
+def compare_risks(
+    attribute: Attribute, assessment: Assessment, simulated: Sequence[Estimate], releases: int, post_processed: bool
+) -> list[Difference]:
+    """Each risk of an attribute that was simulated too, with the error that follows from the assessment's own law."""
+    rows = {tuple(row.name.values()): row for row in simulated}
+    differences = []
+    for risk in assessment.risks:
+        row = rows.get((risk.measure, risk.attack, risk.form, risk.weights))
+        if risk.sensitive != attribute.name or row is None:
+            continue
+        errors = row.standard_error, LARGEST_CHANCE_Z * row.standard_error
+        if not post_processed:
+            [measure] = choose_risks(risk.attack, risk.measure, risk.form).make(
+                assessment.fitted[attribute.name].measure
+            )
+            channel = assessment.mechanism.channel
+            spread = expected_spread(attribute.profiles, measure, risk.form, risk.weights, channel)
+            errors = expected_errors(*spread, releases)
+        differences.append(Difference(row.name, risk.risk, row.mean, *errors))
+    return differences
+
+
 def compare_figures(
     attribute: Attribute, assessed: DecisionFigures, simulated: Sequence[Estimate], releases: int
 ) -> Iterator[Difference]:
     """Each figure that was simulated too, with the standard error that follows from the assessment's own law."""
-    mechanism, blocks = assessed.mechanism, attribute.profiles.blocks
+    blocks = attribute.profiles.blocks
     most = max(float(block.counts.max()) for block in blocks)
     fullest = max(float(block.sizes.max()) for block in blocks)
     for row in simulated:
         figure, certainty = row.name["figure"], row.name["certainty"]
         if figure == "caused":
             if assessed.attack == "homogeneity" and assessed.caused.deviation is not None:
-                spread = ExpectedSpread(assessed.caused.deviation**2, most)
-                yield Difference(row.name, assessed.caused.people, row.mean, *spread.errors(releases))
+                errors = expected_errors(assessed.caused.deviation**2, most, releases)
+                yield Difference(row.name, assessed.caused.people, row.mean, *errors)
             continue
-        named = next((each for each in assessed.certainty if each.certainty == certainty), None)
+        named = next((inferred for inferred in assessed.certainty if inferred.certainty == certainty), None)
         if named is None or assessed.belief is None:
             continue
-        low, high = getattr(named, f"{figure}_low"), getattr(named, f"{figure}_high")
-        known = find_spread(attribute, mechanism.channel, named.certainty, assessed.belief)
+        known = find_spread(attribute, assessed.mechanism.channel, named.certainty, assessed.belief)
         if known is None:
             error = math.hypot(row.standard_error, named.error or 0.0)
             errors = error, LARGEST_CHANCE_Z * error
+        elif figure == "right":
+            errors = expected_errors(known[0] ** 2, most, releases)
         else:
-            right = figure == "right"
-            errors = ExpectedSpread(known[0 if right else 1] ** 2, most if right else fullest).errors(releases)
+            errors = expected_errors(known[1] ** 2, fullest, releases)
+        low, high = getattr(named, f"{figure}_low"), getattr(named, f"{figure}_high")
         yield Difference(row.name, min(max(row.mean, low), high), row.mean, *errors)
 
 
-@dataclass(frozen=True)
-class ExpectedSpread:
-    """How much a simulated number varies from release to release, if an assessment is right."""
+def expected_spread(
+    profiles: Profiles, measure: Measure, form: str, weights: str | None, channel: CountChannel
+) -> tuple[float, float]:
+    """The variance of the sum over cells of w_i X_i, 0 <= X_i <= 1, with w_i the weights of cells; and the largest w_i.
 
-    variance: float
-    largest: float
-    """No part of the number, one for each cell, is larger."""
+    Cells are independent. A cell that shows label k alone with probability P_k has X = 1 (exact) or n_k/n (tight): its
+    variance is known. If counts are drawn anew, or an attacker guesses, X has the mean R and, because it lies between 0
+    and 1, a variance of at most R (1 - R).
+    """
+    variance = largest = 0.0
+    for block in profiles.blocks:
+        if isinstance(measure, Local):
+            alone = shown_alone(block, profiles.n_levels, channel)
+            worth = block.counts / block.sizes[:, None] if form == "tight" else np.ones(block.counts.shape)
+            cell = (alone * worth**2).sum(axis=1) - (alone * worth).sum(axis=1) ** 2
+        else:
+            risk = measure.risk(block, profiles.n_levels, channel, (form,))[form][:, 0]
+            cell = risk * (1.0 - risk)
+        by_records = weights == "records"
+        weight = block.sizes / profiles.n_records if by_records else np.full(len(block), 1 / profiles.n_cells)
+        variance += float(block.cells @ (weight**2 * np.maximum(cell, 0.0)))
+        largest = max(largest, float(weight.max()))
+    return variance, largest
 
-    @staticmethod
-    def of(
-        profiles: Profiles, measure: Measure, form: str, weights: str | None, channel: CountChannel
-    ) -> ExpectedSpread:
-        """The spread of the sum over cells of w_i X_i, 0 <= X_i <= 1, with w_i the weights of the cells.
 
-        Cells are independent. A cell that shows label k alone with probability P_k has X = 1 (exact) or n_k/n (tight):
-        its variance is known. Where counts are drawn anew, or an attacker guesses, X has the mean R and, because it
-        lies between 0 and 1, a variance of at most R (1 - R).
-        """
-        variance = largest = 0.0
-        for block in profiles.blocks:
-            if isinstance(measure, Local):
-                alone = shown_alone(block, profiles.n_levels, channel)
-                worth = block.counts / block.sizes[:, None] if form == "tight" else np.ones(block.counts.shape)
-                cell = (alone * worth**2).sum(axis=1) - (alone * worth).sum(axis=1) ** 2
-            else:
-                risk = measure.risk(block, profiles.n_levels, channel, (form,))[form][:, 0]
-                cell = risk * (1.0 - risk)
-            weight = (
-                block.sizes / profiles.n_records if weights == "records" else np.full(len(block), 1 / profiles.n_cells)
-            )
-            variance += float(block.cells @ (weight**2 * np.maximum(cell, 0.0)))
-            largest = max(largest, float(weight.max()))
-        return ExpectedSpread(variance, largest)
+def expected_errors(variance: float, largest: float, releases: int) -> tuple[float, float]:
+    """The standard error of the mean over releases of a sum of independent parts, and how far it may be off.
 
-    def errors(self, releases: int) -> tuple[float, float]:
-        """The standard error of the mean over releases, and how far it may be off: farther with probability
-        `FALSE_ALARM` at most, by Bennett's inequality."""
-        allowed = tail_radius(releases * self.variance, self.largest, 0.5 * FALSE_ALARM) / releases
-        return math.sqrt(self.variance / releases), allowed
+    It is farther off with probability `FALSE_ALARM` at most, by Bennett's inequality; no part is above ``largest``.
+    """
+    allowed = tail_radius(releases * variance, largest, 0.5 * FALSE_ALARM) / releases
+    return math.sqrt(variance / releases), allowed
 
 
 @dataclass(frozen=True, repr=False)
@@ -234,11 +252,10 @@ class Comparison(Result):
         """Risks, then the figures to decide by, whose form is "people"."""
         rows = [row.to_dict() for row in self.differences]
         for row in self.figures:
-            figure = row.to_dict()
-            attack = "homogeneity" if figure["certainty"] is None else "bayes"
-            rows.append(
-                {"measure": figure.pop("figure"), "attack": attack, "form": "people", "weights": None, **figure}
-            )
+            numbers = {name: value for name, value in row.to_dict().items() if name != "figure"}
+            attack = "homogeneity" if row.name["certainty"] is None else "bayes"
+            words = {"measure": row.name["figure"], "attack": attack, "form": "people", "weights": None}
+            rows.append(words | numbers)
         return rows
 
 

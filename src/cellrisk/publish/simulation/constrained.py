@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,10 +10,12 @@ from cellrisk.counts.cells import Cells
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.publish.releasing import read_totals
-from cellrisk.publish.releasing.count_grid import CountGrid, make_grid
+from cellrisk.publish.releasing.consistency import project_whole
+from cellrisk.publish.releasing.count_grid import make_grid
 from cellrisk.publish.releasing.domain import read_domain
-from cellrisk.publish.releasing.published_totals import TotalGroups, check_constrained, find_groups
-from cellrisk.system.arrays import Floats, Integers, number_keys
+from cellrisk.publish.releasing.published_totals import check_constrained, find_groups
+from cellrisk.publish.simulation.drawing import Law
+from cellrisk.system.arrays import Floats, number_keys
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
@@ -24,13 +24,17 @@ MOST_COUNTS = 20_000_000
 """Counts of one release that are drawn and sorted in memory."""
 
 
-def constrain(
+def constrained_release(
     table: FrequencyTable, mechanism: Mechanism, sensitive: str, parents: Any, parent_count: str | None, **declared: Any
-) -> tuple[Cells, ConstrainedRelease]:
-    """The cells that attackers read, and the law of releases of the whole domain that add up to published totals."""
+) -> tuple[Cells, Law, int]:
+    """The cells that attackers read, the law of releases that add up to published totals, and the size of each.
+
+    The law adds noise to every count of the domain, rounds, and takes the nearest whole numbers that add up to the same
+    totals.
+    """
     check_constrained(mechanism, clamp=True, dense=True, observed_cells_only=False)
     domain = read_domain(table, sensitive, observed_levels=True, **declared)
-    grid = make_grid(domain, observed_cells_only=False)
+    grid, cells = make_grid(domain, observed_cells_only=False), domain.cells
     if max(grid.size, grid.n_counts) > MOST_COUNTS:
         raise InvalidInput(
             "the domain is too large to simulate whole releases",
@@ -38,50 +42,22 @@ def constrain(
             allowed=f"up to {MOST_COUNTS:,}",
             fix="use fewer or coarser quasi-identifiers",
         )
-    groups = find_groups(read_totals(parents, parent_count), grid)
-    return domain.cells, ConstrainedRelease(domain.cells, grid, groups, mechanism)
+    groups, totals = find_groups(read_totals(parents, parent_count), grid)
+    true = np.concatenate([counts for _, counts in grid.pieces()]).astype(np.float64)
+    *widths, n_levels = (len(axis) for axis in grid.axes)
+    places = number_keys(cells.codes.T, widths) * n_levels + np.arange(n_levels)[:, None]  # (levels, cells)
+    listed = grid.every_place()
+    where = np.minimum(np.searchsorted(listed, places), len(listed) - 1)
+    excluded = listed[where] != places
 
-
-@dataclass(frozen=True, eq=False)
-class ConstrainedRelease:
-    """Noise on every count of a domain, rounded, then the nearest whole numbers that add up to the same totals.
-
-    The attackers read the non-empty cells.
-    """
-
-    cells: Cells
-    grid: CountGrid
-    groups: TotalGroups
-    mechanism: Mechanism
-
-    @property
-    def size(self) -> int:
-        return len(self._counts)
-
-    def release(
-        self, counts: Floats, releases: int, generator: np.random.Generator, lessen: bool
-    ) -> tuple[Floats, None]:
-        noisy = self.mechanism.noise.sample(generator, (releases, len(self._counts)))
-        noisy += self._counts
-        groups = self.groups.groups + len(self.groups.totals) * np.arange(releases)[:, None]
-        several = TotalGroups(groups.ravel(), np.tile(self.groups.totals, releases))
+    def release(counts: Floats, releases: int, generator: np.random.Generator) -> tuple[Floats, None]:
+        noisy = mechanism.noise.sample(generator, (releases, len(true)))
+        noisy += true
         whole = np.rint(noisy).astype(np.int64).ravel()
-        published = several.make_consistent(whole, generator.random).reshape(releases, -1)
-        released = np.take(published, np.minimum(self._where, len(self._counts) - 1), axis=1)
-        released[:, self._where == len(self._counts)] = 0
+        own_groups = groups + len(totals) * np.arange(releases)[:, None]
+        published = project_whole(whole, own_groups.ravel(), np.tile(totals, releases), generator.random)
+        released = np.take(published.reshape(releases, -1), where, axis=1)
+        released[:, excluded] = 0
         return np.ascontiguousarray(np.moveaxis(released, 1, 0), np.float64), None
 
-    @cached_property
-    def _counts(self) -> Floats:
-        """The table's counts in the whole domain, in the order of `CountGrid.pieces`."""
-        return np.concatenate([counts for _, counts in self.grid.pieces()]).astype(np.float64)
-
-    @cached_property
-    def _where(self) -> Integers:
-        """(levels, cells): the places of the non-empty cells' counts in that order; past its end for excluded ones."""
-        *widths, n_levels = (len(axis) for axis in self.grid.axes)
-        places = number_keys(self.cells.codes.T, widths) * n_levels + np.arange(n_levels)[:, None]
-        every = self.grid.every_place()
-        where = np.searchsorted(every, places)
-        found = every[np.minimum(where, len(every) - 1)] == places
-        return np.where(found, where, len(every))
+    return cells, release, len(true)

@@ -9,15 +9,14 @@ import numpy as np
 
 from cellrisk.counts.table import require_table
 from cellrisk.noise.perturbations import Perturbation, read_perturbation
+from cellrisk.publish.simulation.attacks import CellAttacks
 from cellrisk.publish.simulation.comparison import Difference
-from cellrisk.publish.simulation.drawing import PerturbedRelease, Releases
+from cellrisk.publish.simulation.drawing import draw_releases, perturbed_release
 from cellrisk.risk.caused import caused_shares
 from cellrisk.risk.measures import Local
 from cellrisk.risk.people import count_people
 from cellrisk.risk.perturbed.equal_risk import find_distance
-from cellrisk.system.arrays import Floats
 from cellrisk.system.checks import MOST_RELEASES, require_whole_number
-from cellrisk.system.progress import StepCounter
 from cellrisk.system.results import Result
 
 if TYPE_CHECKING:
@@ -99,16 +98,17 @@ def simulate_perturbation(
     attribute = table.attribute(sensitive)
     profiles = attribute.profiles
     made.check_reach(max(int(block.counts.max()) for block in profiles.blocks))
-    drawn = Releases(table.cells(attribute.name), PerturbedRelease(made), number)
-    found = drawn.attack(generator, StepCounter(None, drawn.steps), own_record=True)
-    shown = found.shares["homogeneity", "exact", "uniform"] * profiles.n_cells
+    attacks = CellAttacks(number)
+    for chunk in draw_releases(table.cells(attribute.name), perturbed_release(made), number, generator):
+        attacks.read(chunk)
     local = float(Local().average(profiles, made.channel, ("exact",))["exact", "uniform"][0])
     caused = float(caused_shares(profiles, made.channel)[0])
-    rows: list[tuple[str, Floats, float]] = [
-        ("people exposed", found.exposed.astype(np.float64), count_people(profiles, made.channel).mean),
-        ("people given away by their own record", found.caused, caused * profiles.n_records),
-        ("cells showing a true value alone", shown, local * profiles.n_cells),
-        ("distance", found.moved / (2.0 * profiles.n_records), find_distance(profiles, made.channel)),
-    ]
-    figures = tuple(Difference.of({"figure": name}, float(exact), values) for name, values, exact in rows)
+    exposed, distances = attacks.exposed.astype(np.float64), attacks.moved / (2.0 * profiles.n_records)
+    shown = attacks.sums["homogeneity", "exact", "uniform"]
+    figures = (
+        Difference.of("people exposed", count_people(profiles, made.channel).mean, exposed),
+        Difference.of("people given away by their own record", caused * profiles.n_records, attacks.caused),
+        Difference.of("cells showing a true value alone", local * profiles.n_cells, shown),
+        Difference.of("distance", find_distance(profiles, made.channel), distances),
+    )
     return PerturbedSimulation(made, attribute.name, number, int(seed), figures)

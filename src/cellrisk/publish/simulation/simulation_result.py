@@ -14,15 +14,13 @@ from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.publish.scenarios import Scenario
 from cellrisk.publish.simulation.attacks import mean_and_error
 from cellrisk.publish.simulation.comparison import (
-    LARGEST_CHANCE_Z,
     Comparison,
-    Difference,
     Estimate,
-    ExpectedSpread,
     compare_figures,
+    compare_risks,
 )
 from cellrisk.risk.assessment import Assessment
-from cellrisk.risk.attacks import ATTACKS, choose_risks
+from cellrisk.risk.attacks import ATTACKS
 from cellrisk.risk.measures import WEIGHTS
 from cellrisk.system.arrays import Integers
 from cellrisk.system.choices import require_word
@@ -98,18 +96,15 @@ class Simulation(Result):
         require_word("form", form, FORMS)
         require_word("weights", weights, WEIGHTS)
         require_word("attack", attack, ATTACKS)
-        found = self._find(measure, attack, form, weights)
-        if found is None:
+        words = (measure, attack, form, weights)
+        estimate = next((row for row in self.estimates if tuple(row.name.values()) == words), None)
+        if estimate is None:
             raise UnknownName(
                 "that risk was not simulated",
                 got=f"form {form}, attack {attack}",
                 fix="ask for the tight form, which plurality and proportional have",
             )
-        return found
-
-    def _find(self, *words: str | None) -> Estimate | None:
-        """The estimate of a measure, attack, form and weights."""
-        return next((row for row in self.estimates if tuple(row.name.values()) == words), None)
+        return estimate
 
     @cached_property
     def people(self) -> Exposed:
@@ -128,20 +123,8 @@ class Simulation(Result):
         attribute = assessment.table.attribute(self.sensitive)
         if not attribute.profiles.equals(self.table.attribute(self.sensitive).profiles):
             raise InvalidInput("the assessment is of another table", fix="assess the table that was simulated")
-        differences = []
-        for risk in assessment.risks:
-            row = self._find(risk.measure, risk.attack, risk.form, risk.weights)
-            if risk.sensitive != self.sensitive or row is None:
-                continue
-            errors = row.standard_error, LARGEST_CHANCE_Z * row.standard_error
-            if not self.post_processed:
-                asked = choose_risks(risk.attack, risk.measure, risk.form)
-                [measure] = asked.make(assessment.fitted[self.sensitive].measure)
-                channel = assessment.mechanism.channel
-                spread = ExpectedSpread.of(attribute.profiles, measure, risk.form, risk.weights, channel)
-                errors = spread.errors(self.releases)
-            differences.append(Difference(row.name, risk.risk, row.mean, *errors))
-        (figures,) = (each for each in assessment.figures if each.sensitive == self.sensitive)
+        differences = compare_risks(attribute, assessment, self.estimates, self.releases, self.post_processed)
+        (figures,) = (figure for figure in assessment.figures if figure.sensitive == self.sensitive)
         compared = compare_figures(attribute, figures, self.figures, self.releases)
         return Comparison(tuple(differences), self.releases, self.post_processed, tuple(compared), self.unknown)
 
@@ -167,13 +150,3 @@ class Simulation(Result):
             **({} if self.unknown is None else {"certainty_unknown": self.unknown}),
             "headline": self.headline,
         }
-
-
-def summarise_scenarios(cells: Integers, n_cells: int) -> tuple[Scenario, ...]:
-    """The share of each scenario from the cells in it: (8, releases).
-
-    >>> cells = np.array([[2, 2], [0, 0], [0, 0], [1, 1], [0, 0], [1, 1], [0, 0], [0, 0]])
-    >>> [scenario.share for scenario in summarise_scenarios(cells, 4)]
-    [0.5, 0.0, 0.0, 0.25, 0.0, 0.25, 0.0, 0.0]
-    """
-    return tuple(Scenario(number, *mean_and_error(row / n_cells)) for number, row in enumerate(cells, start=1))

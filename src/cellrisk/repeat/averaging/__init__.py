@@ -240,8 +240,8 @@ def average(
     [3, 0] 0.3925 0.6681 rule
     [3, 2] 0.4405 0.1434 averaging
     """
-    require_kind("priors", priors, Priors)
     require_table(table)
+    require_kind("priors", priors, Priors)
     if isinstance(mechanism, Mechanism) and delta is not None:
         raise InvalidInput(
             "belongs to a mechanism that is given by name",

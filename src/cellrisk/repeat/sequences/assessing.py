@@ -207,8 +207,8 @@ def assess_sequence(
     >>> [(row.cumulative.epsilon, round(row.overall.max_records, 4)) for row in found.rows]
     [(0.5, 0.0351), (1.0, 0.0353)]
     """
-    require_kind("priors", priors, Priors)
     require_table(table)
+    require_kind("priors", priors, Priors)
     steps = read_list("steps", steps, "steps")
     if not steps:
         raise InvalidInput("a sequence needs one release at least", fix="for example [Step(Laplace(epsilon=0.5))]")
@@ -328,7 +328,6 @@ def plan(
     >>> [round(overall.max_records, 4) for overall in found.overall]
     [0.0351, 0.0353]
     """
-    require_kind("priors", priors, Priors)
     if not isinstance(planned, Step):
         raise InvalidInput("the next release is not a Step", got=type(planned).__name__, fix="write Step(mechanism)")
     if planned.attribute is not None and planned.loss.mechanism is None and assess_as is None:

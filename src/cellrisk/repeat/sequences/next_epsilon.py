@@ -250,9 +250,9 @@ def largest_epsilon(
     >>> round(found.epsilon, 5)
     1.09861
     """
-    require_kind("priors", priors, Priors)
     if table is not None:
         require_table(table)
+    require_kind("priors", priors, Priors)
     past = tuple(read_list("past", past, "steps"))
     for step in past:
         require_kind("each release of past", step, Step, "write Step(mechanism)")

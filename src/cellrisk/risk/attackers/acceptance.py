@@ -287,7 +287,9 @@ class LargestShare(Attack):
     def succeed(self, vectors: LabelledCounts, channel: CountChannel, *, absent: bool = False) -> Success:
         found = Success.nobody(vectors.counts.shape)
         people = vectors.cells[:, None] * (vectors.sizes[:, None] if absent else vectors.counts)
-        found.revealed[1] = self._reach(vectors.counts, channel)
+        if self.union:
+            people = np.where(np.isin(np.arange(vectors.n_levels), self.union), people, 0)
+        found.revealed[1] = np.where(people > 0, self._reach(vectors.counts, channel), 0.0)
         found.gain[:] = np.array([-1.0, 1.0])[:, None, None] * found.revealed[1]
         for steps in STEPS:
             width = people * np.ptp(found.revealed, axis=0)
@@ -297,7 +299,7 @@ class LargestShare(Attack):
                 break
             ascending = np.sort(width, axis=None)
             small = int(np.searchsorted(np.cumsum(ascending), 0.5 * enough, side="right"))
-            wide = width > (ascending[small - 1] if small else -1.0)
+            wide = width > (ascending[small - 1] if small else 0.0)
             replace(self, steps=steps)._fill(vectors.counts, channel, wide, found)
         return found
 

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from cellrisk.counts.profiles import LabelledCounts
-from cellrisk.noise.channel import CountChannel
+from cellrisk.noise.channel import AdditiveChannel, CountChannel
 from cellrisk.risk.attackers.acceptance import (
+    SAME_SCORE,
     Attack,
     LargestScore,
+    LargestShare,
     Scores,
     Success,
     homogeneity_success,
@@ -40,12 +43,19 @@ SAME_GAIN = 1e-9
 NOTABLE_GAINS = (0.1, 0.2, 0.3)
 """Gains, as probabilities, for which the people above them are counted."""
 
+Union = tuple[int, ...]
+"""Categories that are named as one value; empty for each category on its own."""
+
 
 @dataclass(frozen=True, eq=False)
 class AttackFigures:
-    """What one attack names correctly in one release, in expected people. Arrays have one entry for each category."""
+    """What one attack names correctly in one release, in expected people.
+
+    Arrays have one entry for each category; of a union of categories, one entry.
+    """
 
     attack: str
+    people: Integers
     revealed: Floats
     """R: people whose category is named."""
     own: Floats
@@ -76,17 +86,10 @@ class AttackFigures:
         """L: people who would be revealed with their own record left out."""
         return self.revealed - self.own
 
-    def to_dict(self, categories: Sequence[str], people: Integers) -> dict[str, Any]:
+    def to_dict(self, categories: Sequence[str]) -> dict[str, Any]:
         """Return one entry of ``attackers`` in JSON."""
-        by_category = {
-            name: {
-                "people": int(people[k]),
-                "revealed": float(self.revealed[k]),
-                "own": float(self.own[k]),
-                **({} if self.learnt is None else {"learnt": float(self.learnt[k])}),
-            }
-            for k, name in enumerate(categories)
-        }
+        parts = {"people": self.people, "revealed": self.revealed, "own": self.own}
+        parts |= {} if self.learnt is None else {"learnt": self.learnt}
         return {
             "attack": self.attack,
             "revealed": float(self.revealed.sum()),
@@ -94,7 +97,9 @@ class AttackFigures:
             "own": float(self.own.sum()),
             "baseline": float(self.baseline.sum()),
             **({} if self.learnt is None else {"learnt": float(self.learnt.sum())}),
-            "by_category": by_category,
+            "by_category": {
+                name: {part: numbers[k].item() for part, numbers in parts.items()} for k, name in enumerate(categories)
+            },
             "most": self.most,
             "most_people": self.most_people,
             "no_noise": {"revealed": float(self.no_noise[0].sum()), "own": float(self.no_noise[1].sum())},
@@ -120,6 +125,13 @@ class AttackTable:
     prior: NegativeBinomial | None
     """What the attackers who apply Bayes' rule believe; without it they are left out."""
     certainty: float
+    harmful: tuple[int, ...] = ()
+    """The categories of which ``learnt`` is counted; empty for all."""
+    unions: tuple[Union, ...] = ()
+    """Sets of categories that the informed attacker also names as one value: posterior means add up."""
+    noiseless: bool = False
+    """Whether the counts are published as they are; the channel then does not matter."""
+    _known: dict[Any, Success] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -139,15 +151,16 @@ class AttackTable:
     @property
     def drowned(self) -> bool:
         """Whether the noise is so wide that attacks get what they get with nothing but noise."""
-        return bool(self.channel.infinite[0]) or self.channel.radius > WIDEST_NOISE
+        return not self.noiseless and (bool(self.channel.infinite[0]) or self.channel.radius > WIDEST_NOISE)
+
+    @cached_property
+    def without_noise(self) -> AttackTable:
+        """The same attacks on the counts published as they are."""
+        return replace(self, noiseless=True)
 
     @cached_property
     def _weights(self) -> Integers:
         return self.vectors.cells[:, None] * self.vectors.counts
-
-    @cached_property
-    def _values(self) -> list[Integers]:
-        return possible_values(self.vectors.counts, self.channel)
 
     @cached_property
     def _means(self) -> tuple[Scores, ...]:
@@ -156,93 +169,143 @@ class AttackTable:
         Next to no noise the mean behind a released 0 vanishes in proportion to the shape, so an empty group has the
         overall shares; where it has underflown, a tiny number in that proportion stands for it.
         """
+        values = possible_values(self.vectors.counts, self.channel)
         return tuple(
-            Scores(self.channel, values, np.maximum(posterior_means(prior, self.channel, values), TINY * prior.shape))
-            for values, prior in zip(self._values, self.prior.by_category if self.prior else (), strict=True)
+            Scores(self.channel, known, np.maximum(posterior_means(prior, self.channel, known), TINY * prior.shape))
+            for known, prior in zip(values, self.prior.by_category if self.prior else (), strict=True)
         )
 
-    def attack(self, name: str, factors: tuple[float, ...] | None = None) -> Attack:
+    def attack(self, name: str, factors: tuple[float, ...] | None = None, union: Union = ()) -> Attack:
         """Return best guess or the informed attacker, the latter with other ``factors`` of `LargestShare` if given."""
         if name == "best-guess":
             return LargestScore(name, self._means)
-        return informed_attack(self._means, factors or (odds_against(self.certainty),) * len(self.shares))
+        factors = factors or (odds_against(self.certainty),) * len(self.shares)
+        return LargestShare(name, self._means, factors, union) if union else informed_attack(self._means, factors)
 
-    @cached_property
-    def success(self) -> dict[str, Success]:
-        """How likely each attack names the category of each person, with and without their record."""
-        direct = {"homogeneity": homogeneity_success, "plurality": largest_count_success}
-        return {
-            name: (direct[name] if name in direct else self.attack(name).succeed)(self.vectors, self.channel)
-            for name in self.names
-        }
+    def success(self, name: str, union: Union = (), *, learnt: bool = False) -> Success:
+        """Return how likely an attack names the category of each person, with and without that person's record.
 
-    @cached_property
-    def learning_factors(self) -> tuple[float, ...]:
-        """What the posterior means of the others may sum to, as a part of a category's own, for it to be learnt.
+        With ``learnt``, how likely the informed attacker learns it.
+        """
+        factors = (odds_against(self.certainty),) * len(self.shares) if name == "informed" else None
+        if learnt:
+            factors = tuple(self._learning_factor(float(share)) for share in self._shares_named(union))
+        key = name, union, factors
+        if key not in self._known:
+            if self.noiseless:
+                success = self._published(name, factors, union)
+            elif name in ("homogeneity", "plurality"):
+                direct = homogeneity_success if name == "homogeneity" else largest_count_success
+                success = direct(self.vectors, self.channel)
+            else:
+                success = self.attack(name, factors, union).succeed(self.vectors, self.channel)
+            self._known[key] = success
+        return self._known[key]
+
+    def _shares_named(self, union: Union) -> Floats:
+        """Return the overall share of the value by which each category is named."""
+        shares = self.shares.copy()
+        shares[list(union)] = self.shares[list(union)].sum()
+        return shares
+
+    def _learning_factor(self, share: float) -> float:
+        """Return what the posterior means of the others may sum to, as a part of a value's own, for it to be learnt.
 
         Posterior odds of at least max(tau/(1 - tau), 3 pi/(1 - pi)), pi the overall share. What everybody has is never
         learnt: no sum is below a negative part.
         """
-        sure, part = odds_against(self.certainty), BEYOND_PREVALENCE
-        return tuple(
-            -1.0 if share == 1.0 else min(sure, (1.0 - share) / (part * share)) if share else sure
-            for share in self.shares.tolist()
-        )
+        sure = odds_against(self.certainty)
+        if share >= 1.0 - TIE:
+            return -1.0
+        return min(sure, (1.0 - share) / (BEYOND_PREVALENCE * share)) if share else sure
 
-    @cached_property
-    def learnt(self) -> Success:
-        """How likely the category of each person is learnt, with and without their record; with a prior only."""
-        factors = self.learning_factors
-        if factors == (odds_against(self.certainty),) * len(factors):
-            return self.success["informed"]
-        return self.attack("informed", factors).succeed(self.vectors, self.channel)
+    def _published(self, name: str, factors: tuple[float, ...] | None, union: Union) -> Success:
+        """Return the success if the counts are published as they are."""
+        counts = self.vectors.counts
+        revealed, gain = np.zeros((2, *counts.shape))
+        for k in union or range(counts.shape[1]):
+            have = np.flatnonzero(counts[:, k])
+            less = counts[have]
+            less[:, k] -= 1
+            factor = 0.0 if factors is None else factors[k]
+            revealed[have, k] = _named_without_noise(name, counts[have], k, self.shares, factor, union or (k,))
+            gain[have, k] = revealed[have, k] - _named_without_noise(name, less, k, self.shares, factor, union or (k,))
+        return Success.exact(counts, revealed, gain)
 
-    def _add_up(self, found: Success) -> tuple[Floats, Floats]:
+    def _add_up(self, success: Success, union: Union = ()) -> tuple[Floats, Floats]:
         """Return two ends of the people of each category, and because of their own record: (2, categories) each."""
-        revealed, own = (np.einsum("vk,evk->ek", self._weights, ends) for ends in (found.revealed, found.gain))
-        return revealed, own
+        revealed, own = (np.einsum("vk,evk->ek", self._weights, ends) for ends in (success.revealed, success.gain))
+        if not union:
+            return revealed, own
+        return revealed[:, list(union)].sum(axis=1)[:, None], own[:, list(union)].sum(axis=1)[:, None]
 
-    def figures(self, name: str) -> AttackFigures:
-        """Return the figures of one attack."""
-        baseline, bare = self._baseline(name), self._no_noise(name)
-        if self.drowned:
-            nobody = np.zeros(len(self.people))
-            none_learnt = (nobody, nobody) if name == "informed" else (None, None)
-            return AttackFigures(name, baseline, nobody, baseline, 0.0, 0.0, 0.0, 0, (), bare, *none_learnt)
-        found = self.success[name]
-        revealed, own = self._add_up(found)
-        gain = np.where(self.vectors.counts > 0, found.gain.mean(axis=0), -np.inf)
-        most = float(gain.max())
-        group = int(np.argmax(gain) // gain.shape[1])
-        figures = AttackFigures(
+    def figures(self, name: str, union: Union = ()) -> AttackFigures:
+        """Return the figures of one attack, of every category or of a union of them."""
+        people = np.array([self.people[list(union)].sum()]) if union else self.people
+        baseline = self._baseline(name, people)
+        bare = self.without_noise
+        no_noise = bare._add_up(bare.success(name, union), union)
+        nobody = np.zeros(len(people))
+        informed = name == "informed"
+        found = AttackFigures(
             attack=name,
+            people=people,
+            revealed=baseline,
+            own=nobody,
+            baseline=baseline,
+            error=0.0,
+            own_error=0.0,
+            most=0.0,
+            most_people=0,
+            most_counts=(),
+            no_noise=(no_noise[0][0], no_noise[1][0]),
+            learnt=nobody if informed else None,
+            learnt_own=nobody if informed else None,
+        )
+        if self.drowned:
+            return found
+        success = self.success(name, union)
+        revealed, own = self._add_up(success, union)
+        gain = np.where(self._concerned(union), success.gain.mean(axis=0), -np.inf)
+        most = float(gain.max())
+        found = replace(
+            found,
             revealed=revealed.mean(axis=0),
             own=own.mean(axis=0),
-            baseline=baseline,
             error=0.5 * float(np.ptp(revealed, axis=0).sum()),
             own_error=0.5 * float(np.ptp(own, axis=0).sum()),
             most=most,
             most_people=int(self._weights[gain >= most - SAME_GAIN].sum()),
-            most_counts=tuple(self.vectors.counts[group].tolist()),
-            no_noise=bare,
+            most_counts=tuple(self.vectors.counts[int(np.argmax(gain) // gain.shape[1])].tolist()),
         )
-        if name != "informed":
-            return figures
-        learnt, learnt_own = self._add_up(self.learnt)
+        if not informed:
+            return found
+        learnt, learnt_own = self._add_up(self.success(name, union, learnt=True), union)
+        if self.harmful and not union:
+            harmless = np.setdiff1d(np.arange(len(people)), self.harmful)
+            learnt[:, harmless] = learnt_own[:, harmless] = 0.0
         return replace(
-            figures,
+            found,
             learnt=learnt.mean(axis=0),
             learnt_own=learnt_own.mean(axis=0),
             learnt_error=0.5 * float(np.ptp(learnt, axis=0).sum()),
         )
 
+    def _concerned(self, union: Union) -> Any:
+        """Return whether somebody has a category of the union, or any: (groups, categories)."""
+        named = np.isin(np.arange(len(self.people)), union) if union else True
+        return (self.vectors.counts > 0) & named
+
     def to_rows(self, sensitive: str, categories: Sequence[str], advantage: float) -> list[dict[str, Any]]:
         """Return the entries of ``attackers`` in JSON; ``advantage`` is what one record adds to any attack at most."""
         rows = []
-        for name in self.names:
-            row = {"sensitive": sensitive, **self.figures(name).to_dict(categories, self.people)}
+        for name, union in [*((name, ()) for name in self.names), *(("informed", union) for union in self.unions)]:
+            named = ["+".join(categories[k] for k in union)] if union else categories
+            row = {"sensitive": sensitive, **self.figures(name, union).to_dict(named)}
             if name == "informed" and self.prior is not None:
                 row |= {"certainty": self.certainty, "prior": self.prior.name}
+                row |= {"union": [categories[k] for k in union]} if union else {}
+                row |= {"harmful": [categories[k] for k in self.harmful]} if self.harmful and not union else {}
             rows.append(row)
         everybody = float(self.people.sum())
         return [*rows, {"sensitive": sensitive, "attack": "any", "own": advantage * everybody, "most": advantage}]
@@ -254,71 +317,104 @@ class AttackTable:
         """
         if self.drowned:
             return 0
-        largest = np.maximum(self.success["homogeneity"].gain[0], self.success["plurality"].gain[0])
+        largest = np.maximum(self.success("homogeneity").gain[0], self.success("plurality").gain[0])
         return int(self._weights[largest > gain].sum())
 
-    @cached_property
-    def largest_own(self) -> float:
-        """The largest share of a category whose people are revealed because of their own record: of all four attacks.
+    def largest_own(self, enough: float = math.inf) -> float:
+        """Return the largest share of a category whose people are revealed because of their own record.
 
-        The upper end, if it lies between two. Categories of fewer than five people count together.
+        Of all four attacks, the upper end if it lies between two. Categories of fewer than five people count together.
+        Once one attack is above ``enough``, the others are not computed.
         """
+        return self._largest(
+            lambda success, union: self._largest_share(self._add_up(success, union)[1][1], union), enough
+        )
+
+    def largest_gain(self, enough: float = math.inf) -> float:
+        """Return the largest probability that one person's own record adds, of all four attacks, as above."""
+        return self._largest(
+            lambda success, union: float(success.gain[1][self._concerned(union)].max(initial=0.0)), enough
+        )
+
+    def _largest(self, figure: Callable[[Success, Union], float], enough: float) -> float:
+        largest = 0.0
+        for name, union in self._attacks() if not self.drowned else ():
+            largest = max(largest, figure(self.success(name, union), union))
+            if largest > enough:
+                break
+        return largest
+
+    def _attacks(self) -> Iterator[tuple[str, Union]]:
+        """Yield every attack, quick ones first."""
+        yield "homogeneity", ()
+        yield "plurality", ()
+        if self.prior is not None:
+            yield "best-guess", ()
+            for union in ((), *self.unions):
+                yield "informed", union
+
+    def largest_learnt(self) -> float:
+        """Return the largest share of a category that the informed attacker learns: of all, or of the harmful ones.
+
+        Noise that has drowned the counts counts with 1 if a release may still make the odds of a value large enough.
+        """
+        if self.prior is None:
+            return 0.0
         if self.drowned:
-            return 0.0
-        return max(self._largest_share(self._add_up(found)[1][1]) for found in self.success.values())
+            return float(self._may_learn())
+        largest = 0.0
+        for union in ((), *self.unions):
+            numbers = self._add_up(self.success("informed", union, learnt=True), union)[0][1]
+            largest = max(largest, self._largest_share(numbers, union, () if union else self.harmful))
+        return largest
 
-    def largest_learnt(self, harmful: Sequence[int] | None = None) -> float:
-        """Return the largest share of a category that the informed attacker learns, of all or of some categories."""
-        if self.drowned or self.prior is None:
-            return 0.0
-        return self._largest_share(self._add_up(self.learnt)[0][1], harmful)
+    def _may_learn(self) -> bool:
+        """Return whether noise that has drowned the counts may let the odds of a value suffice for it to be learnt.
 
-    @cached_property
-    def largest_gain(self) -> float:
-        """The largest probability that one person's own record adds, of all four attacks."""
-        if self.drowned:
-            return 0.0
-        return max(float(found.gain[1][self.vectors.counts > 0].max()) for found in self.success.values())
+        Two counts that differ by d have likelihoods whose ratio is at most e^(d c), c the steepest slope of the
+        logarithm of the noise; of the prior, e^-30 is left out.
+        """
+        if self.prior is None or not isinstance(self.channel, AdditiveChannel):
+            return False
+        shapes = np.array(self.prior.shapes)
+        farthest = max(prior.last_likely(30.0) for prior in self.prior.by_category)
+        moved = 0.0 if self.channel.infinite[0] else 2.0 * self.channel.noise.steepest * farthest
+        for union in ((), *self.unions):
+            for k in union or range(len(shapes)):
+                named = shapes[list(union or (k,))].sum()
+                factor = self._learning_factor(float(self._shares_named(union)[k]))
+                if math.exp(-min(moved, 700.0)) * (shapes.sum() - named) <= factor * named and self.people[k]:
+                    return True
+        return False
 
-    def _largest_share(self, numbers: Floats, categories: Sequence[int] | None = None) -> float:
-        """Return the largest share of its people that a number of people of each category is."""
-        chosen = np.arange(len(self.people)) if categories is None else np.asarray(categories)
-        people, numbers = self.people[chosen], numbers[chosen]
+    def _largest_share(self, numbers: Floats, union: Union = (), categories: Sequence[int] = ()) -> float:
+        """Return the largest share of its people that a number of people of each category is.
+
+        Categories of fewer than five people are taken together.
+        """
+        people = np.array([self.people[list(union)].sum()]) if union else self.people
+        if categories:
+            people, numbers = people[list(categories)], numbers[list(categories)]
         large = people >= LEAST_PEOPLE
         shares = (numbers[large] / people[large]).tolist()
-        few = int(people[~large].sum())
-        return max([*shares, *([float(numbers[~large].sum()) / few] if few else [])], default=0.0)
+        rest = int(people[~large].sum())
+        return max([*shares, *([float(numbers[~large].sum()) / rest] if rest else [])], default=0.0)
 
-    def _baseline(self, name: str) -> Floats:
-        """Return the people of each category whom an attack names as epsilon goes to 0."""
-        categories = len(self.people)
+    def _baseline(self, name: str, people: Integers) -> Floats:
+        """Return the people of each category, or of a union, whom an attack names as epsilon goes to 0."""
+        categories, shares = len(self.people), people / self.people.sum()
         if name == "homogeneity":
-            return np.asarray(self.people * 0.5**categories)
+            return np.asarray(people * 0.5**categories)
         if name == "plurality":
-            return np.asarray(self.people * (1.0 - 0.5**categories) / categories)
+            return np.asarray(people * (1.0 - 0.5**categories) / categories)
         if name == "best-guess":
-            commonest = self.shares >= self.shares.max() - TIE
-            return np.asarray(self.people * commonest / commonest.sum())
-        return np.asarray(np.where(self.shares >= self.certainty - TIE, self.people, 0.0))
-
-    def _no_noise(self, name: str) -> tuple[Floats, Floats]:
-        """Return the people revealed, and because of their own record, if the counts are published without noise."""
-        counts, weights = self.vectors.counts, self._weights
-        revealed, own = np.zeros((2, len(self.people)))
-        for k in range(len(self.people)):
-            have = np.flatnonzero(counts[:, k])
-            group = counts[have]
-            less = group.copy()
-            less[:, k] -= 1
-            named, without = (
-                _named_without_noise(name, shown, k, self.shares, self.certainty) for shown in (group, less)
-            )
-            revealed[k], own[k] = weights[have, k] @ named, weights[have, k] @ (named - without)
-        return revealed, own
+            commonest = shares >= shares.max() - TIE
+            return np.asarray(people * commonest / commonest.sum())
+        return np.asarray(np.where(shares >= self.certainty - TIE, people, 0.0))
 
 
-def _named_without_noise(name: str, counts: Integers, k: int, shares: Floats, certainty: float) -> Floats:
-    """Return the probability that an attack names category k if these counts are published: (groups,).
+def _named_without_noise(name: str, counts: Integers, k: int, shares: Floats, factor: float, union: Union) -> Floats:
+    """Return the probability that an attack names category k, or its union, if these counts are published: (groups,).
 
     An empty group has the overall shares, the limit of little noise.
     """
@@ -330,7 +426,8 @@ def _named_without_noise(name: str, counts: Integers, k: int, shares: Floats, ce
     if name != "plurality":
         values[empty] = shares
     if name == "informed":
-        return np.asarray(values[:, k] >= (certainty - TIE) * values.sum(axis=1), np.float64)
+        named = values[:, list(union)].sum(axis=1)
+        return np.asarray(values.sum(axis=1) - named <= factor * named * (1.0 + SAME_SCORE), np.float64)
     largest = values >= values.max(axis=1)[:, None]
-    named = np.where(largest[:, k], 1.0 / largest.sum(axis=1), 0.0)
-    return np.asarray(np.where(empty, 0.0, named) if name == "plurality" else named)
+    probability = np.where(largest[:, k], 1.0 / largest.sum(axis=1), 0.0)
+    return np.asarray(np.where(empty, 0.0, probability) if name == "plurality" else probability)

@@ -133,7 +133,6 @@ def report(
     >>> found.verdict, found.html.splitlines()[0]
     ('recommended', '<!doctype html>')
     """
-    require_kind("priors", priors, Priors)
     from cellrisk.counts.table import FrequencyTable, require_table
     from cellrisk.decide.limits import RiskDefinition, read_limits
     from cellrisk.decide.policies import Policies
@@ -154,6 +153,7 @@ def report(
         if text is not None:
             require_kind(name, text, str)
     printed |= {"preparation": preparation, "date": date, "command": command}
+    require_kind("priors", priors, Priors)
     disclosures = read_texts("disclosures", disclosures, "sentences")
     require_word("cells", cells, list_words(NoisyCells))
     if not isinstance(table, FrequencyTable):
@@ -213,7 +213,7 @@ def report(
             collect_metadata(printed, policies, inputs, None, False),
             risk,
             policies,
-            compare=str(mechanism),
+            compare=describe_mechanism(mechanism).name,
             delta=delta,
             limits=limits,
             attacker={"certainty": certainty, "belief": belief},

@@ -26,6 +26,7 @@ from cellrisk.show.wording import perturbed_counts
 from cellrisk.show.wording.explanation import KEYS_NOTE
 from cellrisk.show.wording.limits import describe_limits
 from cellrisk.show.wording.perturbed_assessment import NOT_TOLD, say_equal
+from cellrisk.system.choices import MechanismName
 from cellrisk.system.formatting import percent
 
 REFUSED = {
@@ -59,7 +60,7 @@ def report_perturbation(
     risk: RiskDefinition,
     policies: Policies,
     *,
-    compare: str,
+    compare: MechanismName,
     delta: float | None,
     limits: Mapping[str, Any],
     attacker: Mapping[str, Any],
