@@ -378,12 +378,13 @@ HANGING = """
 import sys
 from pathlib import Path
 from cellrisk.counts import other_formats
-start = other_formats.start_isolated
+from cellrisk.system import isolated
+start = isolated.start_isolated
 def tell(*given):
     process = start(*given)
     print(process.pid, flush=True)
     return process
-other_formats.start_isolated = tell
+isolated.start_isolated = tell
 other_formats.list_columns(Path(sys.argv[1]))
 """
 

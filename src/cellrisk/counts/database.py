@@ -282,15 +282,16 @@ def read_address(address: str) -> DatabaseName:
             fix="write /, #, ?, @, : and % in a user name or password as %2F, %23, %3F, %40, %3A and %25",
             code="address",
         )
-    try:
+    dialect = None
+    with suppress(sa.exc.ArgumentError, sa.exc.NoSuchModuleError):  # which repeat the scheme
         dialect = sa.URL.create(DRIVERS.get(scheme, scheme)).get_dialect().name
-    except (sa.exc.ArgumentError, sa.exc.NoSuchModuleError):
+    if dialect is None:
         raise InvalidInput(
             "addresses of that kind are not read",
             got=f"an address that starts with {scheme}://",
             allowed="postgresql://, sqlite://, duckdb://, or another dialect of SQLAlchemy that is installed",
             code="address",
-        ) from None
+        )
     if dialect == "sqlite":
         return DatabaseName(dialect, "", Path(unquote(f"{parts.netloc}{parts.path}")).name)
     engine = "postgres" if dialect == "postgresql" else dialect

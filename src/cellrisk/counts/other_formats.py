@@ -10,7 +10,6 @@ import json
 import shutil
 import zipfile
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from importlib import import_module
 from itertools import islice
 from pathlib import Path, PurePosixPath
@@ -33,7 +32,7 @@ from cellrisk.counts.schema import locate
 from cellrisk.counts.statistical_worker import in_parts, refusals_of_the_reader, text_array, unpack_member
 from cellrisk.errors import InvalidInput
 from cellrisk.system.extras import extra_needed
-from cellrisk.system.isolated import send, start_isolated
+from cellrisk.system.isolated import ask_isolated
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -104,27 +103,20 @@ def ask_worker(
         import_module(LIBRARIES[suffix])
         seconds = PATIENCE + path.stat().st_size // BYTES_A_SECOND
     asked = {"path": str(path), "sheet": sheet, "columns": columns and list(columns), "target": str(target)}
-    limits = {"bytes": LARGEST_SPREADSHEET, "memory": MEMORY, "seconds": seconds, "library": LIBRARIES[suffix]}
-    reply = b""
-    with (
-        suppress(BrokenPipeError),
-        start_isolated("cellrisk.counts.statistical_worker", path.absolute().parent) as process,
-    ):
-        try:
-            send(process.stdin, asked | limits)
-            reply = process.stdout.read() if process.stdout else b""
-        except BaseException:
-            process.kill()
-            raise
-    if reply.startswith(b"Timeout"):
-        raise InvalidInput(f"reading the file was ended after {seconds:,} seconds", got=path, fix=fix, code="too-large")
-    if process.returncode != 0:
+    asked |= {"bytes": LARGEST_SPREADSHEET, "memory": MEMORY, "library": LIBRARIES[suffix]}
+    try:
+        answer = ask_isolated("cellrisk.counts.statistical_worker", asked, seconds, path.absolute().parent)
+    except TimeoutError:
+        what = f"reading the file was ended after {seconds:,} seconds"
+        raise InvalidInput(what, got=path, fix=fix, code="too-large") from None
+    except ChildProcessError:
         allowed = f"up to {MEMORY / 10**9:g} GB of memory to read it"
-        raise InvalidInput("the file cannot be read, or is damaged", got=path, allowed=allowed, fix=fix, code="damaged")
-    answer: dict[str, list[str]] = json.loads(reply)
+        raise InvalidInput(
+            "the file cannot be read, or is damaged", got=path, allowed=allowed, fix=fix, code="damaged"
+        ) from None
     if "refused" in answer:
-        raise InvalidInput(*answer["refused"], code="damaged")
-    return answer["names"]
+        raise InvalidInput(answer["refused"], code=answer["code"])
+    return list(answer["names"])
 
 
 def open_lines(path: Path, columns: Sequence[str], by_declaration: bool) -> pa.RecordBatchReader:

@@ -5,15 +5,12 @@ A damaged or hostile file can end the process in which a library written in C or
 
 from __future__ import annotations
 
-import faulthandler
-import json
 import math
-import os
 import re
 import sys
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import date, datetime, time
 from functools import partial
 from importlib import import_module
@@ -26,7 +23,7 @@ from cellrisk.counts.frames import assemble
 from cellrisk.counts.resources import free_memory
 from cellrisk.counts.schema import locate
 from cellrisk.errors import CellriskError, InvalidInput, argument
-from cellrisk.system.isolated import listen
+from cellrisk.system.isolated import answer_once, limit_memory
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -38,23 +35,16 @@ DATES = re.compile(r"^%-?[td]|DATE|TIME|YY|QYR|MOYR|WKYR|JULIAN|HHMM|MMSS|TOD|E8
 
 
 def main() -> None:
-    """Answer what `other_formats.ask_worker` asks, as JSON: names of columns, or nothing once the file is written."""
-    try:
-        asked = listen().get()
-        faulthandler.dump_traceback_later(asked["seconds"], exit=True, file=sys.stdout)
-        sys.stdout.write(json.dumps(answer(asked)))
-        sys.stdout.flush()
-        os._exit(0)
-    finally:
-        os._exit(1)
+    """Answer `other_formats.ask_worker`, in the other process."""
+    answer_once(answer)
 
 
-def answer(asked: Mapping[str, Any]) -> dict[str, list[str]]:
+def answer(asked: Mapping[str, Any]) -> dict[str, Any]:
     """Return the names of a file's columns, or write those asked for to a Parquet file."""
     path, columns = Path(asked["path"]), asked["columns"]
     for library in (asked["library"], "pyarrow.parquet"):
         import_module(library)
-    limit_memory(asked["memory"])
+    limit_memory(min(asked["memory"], free_memory()))
     try:
         with refusals_of_the_reader(path):
             if path.suffix.lower() in SPREADSHEETS:
@@ -65,17 +55,7 @@ def answer(asked: Mapping[str, Any]) -> dict[str, list[str]]:
                 write_batches(batches, asked["target"], len(columns))
             return {"names": names}
     except CellriskError as refusal:
-        return {"refused": [refusal.marked]}
-
-
-def limit_memory(most: int) -> None:
-    """Allow so much memory on top of what is loaded, or what the machine can spare; no copy of it goes to a disk."""
-    with suppress(ImportError, AttributeError, OSError, ValueError):
-        import resource
-
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        loaded = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
-        resource.setrlimit(resource.RLIMIT_AS, (loaded + min(most, free_memory()),) * 2)
+        return {"refused": refusal.marked, "code": refusal.code}
 
 
 def write_batches(batches: Iterable[pa.Table], target: str, columns: int) -> None:

@@ -61,7 +61,9 @@ class SparkTable:
         """Count the cells, without their keys. tabulate: the function that makes a frequency table in DuckDB."""
         decide = partial(self.decide, tabulate)
         if schema.wide:
-            raise InvalidInput("the wide table has too many rows", got=f"{self.rows:,} different rows on Spark")
+            raise InvalidInput(
+                "the wide table has too many rows", got=f"{self.rows:,} different rows on Spark", code="too-many-cells"
+            )
         fn, frame = functions_of(self.grouped.sparkSession), self.grouped
         for condition in part.conditions:
             asked = {"where": type(part)((condition,)), "outside": schema.outside}

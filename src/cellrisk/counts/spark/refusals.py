@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from cellrisk.counts.refusals import CSV, Cause, comes_from, find_cause
 from cellrisk.errors import CellriskError, InvalidInput
 
-CHECK_SPARK = "check that Spark runs and has enough memory, and try again"
+CHECK_SPARK = "check SPARK_REMOTE, that Spark runs and that it has enough memory, and try again"
 SPARK = ("grpc", "py4j", "pyspark")
 
 
