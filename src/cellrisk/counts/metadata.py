@@ -169,9 +169,9 @@ def _read_csvw(name: str, column: dict[str, Any]) -> Declared:
     kind = column.get("datatype")
     kind = kind if isinstance(kind, dict) else {}
     base, pattern = str(kind.get("base", "string")), kind.get("format")
-    listed = base in ("string", "token", "boolean") and isinstance(pattern, str)
+    levels = _split_pattern(str(pattern)) if base in ("string", "token", "boolean") and pattern else None
     low, high = (kind.get(key, kind.get(f"{key[:3]}Inclusive")) for key in ("minimum", "maximum"))
-    return Declared(name, _split_pattern(pattern) if listed else None, (low, high), base in WHOLE)
+    return Declared(name, levels, (low, high), base in WHOLE)
 
 
 def _split_pattern(pattern: str) -> tuple[str, ...] | None:

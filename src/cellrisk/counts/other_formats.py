@@ -102,7 +102,12 @@ def ask_worker(
     with extra_needed(), refusals_of_the_system(path):
         import_module(LIBRARIES[suffix])
         seconds = PATIENCE + path.stat().st_size // BYTES_A_SECOND
-    asked = {"path": str(path), "sheet": sheet, "columns": columns and list(columns), "target": str(target)}
+    asked: dict[str, Any] = {
+        "path": str(path),
+        "sheet": sheet,
+        "columns": columns and list(columns),
+        "target": str(target),
+    }
     asked |= {"bytes": LARGEST_SPREADSHEET, "memory": MEMORY, "library": LIBRARIES[suffix]}
     try:
         answer = ask_isolated("cellrisk.counts.statistical_worker", asked, seconds, path.absolute().parent)
