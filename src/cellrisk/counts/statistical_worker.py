@@ -40,7 +40,7 @@ def main() -> None:
 
 
 def answer(asked: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the names of a file's columns, or write those asked for to a Parquet file."""
+    """Return the names of a file's columns, and write those asked for to a Parquet file if the file has them."""
     path, columns = Path(asked["path"]), asked["columns"]
     for library in (asked["library"], "pyarrow.parquet"):
         import_module(library)
@@ -51,7 +51,7 @@ def answer(asked: Mapping[str, Any]) -> dict[str, Any]:
                 names, batches = read_spreadsheet(path, columns, asked["sheet"], asked["bytes"])
             else:
                 names, batches = read_statistical(path, columns)
-            if columns is not None:
+            if columns and set(columns) <= set(names):
                 write_batches(batches, asked["target"], len(columns))
             return {"names": names}
     except CellriskError as refusal:
@@ -71,7 +71,7 @@ def write_batches(batches: Iterable[pa.Table], target: str, columns: int) -> Non
             writer.write_table(batch)
 
 
-def read_statistical(path: Path, columns: Sequence[str] | None) -> tuple[list[str], Iterator[pa.Table]]:
+def read_statistical(path: Path, columns: Sequence[str]) -> tuple[list[str], Iterator[pa.Table]]:
     """Read a file of SPSS, SAS or Stata. If a column has labels for its values, they are the levels, unless the file
     says that it measures on a scale; missing values that the user has defined are missing."""
     import pyreadstat
@@ -80,13 +80,11 @@ def read_statistical(path: Path, columns: Sequence[str] | None) -> tuple[list[st
     described = read(str(path), metadataonly=True)[1]
 
     def batches() -> Iterator[pa.Table]:
-        converters = [choose_converter(described, name) for name in columns or ()]
-        used = list(dict.fromkeys(columns or ()))
+        converters = [choose_converter(described, name) for name in columns]
+        used = list(dict.fromkeys(columns))
         for frame, _ in pyreadstat.read_file_in_chunks(read, str(path), chunksize=ROWS, usecols=used):
             if len(frame):
-                yield assemble(
-                    convert(frame[name].tolist()) for name, convert in zip(columns or (), converters, strict=True)
-                )
+                yield assemble(convert(frame[name].tolist()) for name, convert in zip(columns, converters, strict=True))
 
     return list(described.column_names), batches()
 
@@ -101,7 +99,7 @@ def choose_converter(described: Any, name: str) -> Callable[[list[Any]], pa.Arra
 
 
 def read_spreadsheet(
-    path: Path, columns: Sequence[str] | None, sheet: str | None, most: int
+    path: Path, columns: Sequence[str], sheet: str | None, most: int
 ) -> tuple[list[str], Iterator[pa.Table]]:
     """Read one sheet of a workbook, every value as the text that it would be in a CSV file; the first row has the
     names."""
@@ -127,7 +125,7 @@ def read_spreadsheet(
         raise InvalidInput("the first row is empty", allowed=allowed, code="no-header")
 
     def batches() -> Iterator[pa.Table]:
-        places = locate(columns or (), names, f"'{path.name}'", first_line=True)
+        places = locate(columns, names, f"'{path.name}'", first_line=True)
         filled = (row for row in rows if any(value != "" for value in row))
         for part in in_parts([row[place] if place < len(row) else None for place in places] for row in filled):
             yield assemble(map(text_array, zip(*part, strict=True)))
