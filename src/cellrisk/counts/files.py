@@ -223,7 +223,7 @@ def describe_text(path: Path, columns: Sequence[str]) -> tuple[str, tuple[str, .
             start = stream.read(LONGEST_HEADER + 1)
         check_text(path, start[:HEAD])
         order = ("\t", *DELIMITERS) if ".tsv" in path.suffixes else DELIMITERS
-        headers = [(names, each) for each in order if (names := read_header(path, start, each)) is not None]
+        headers = [(names, sign) for sign in order if (names := read_header(path, start, sign)) is not None]
         if not headers:
             raise too_long(path, "a field of the header", csv.field_size_limit())
         names, delimiter = max(headers, key=lambda header: (len(set(columns) & set(header[0])), len(header[0])))

@@ -65,8 +65,8 @@ def preview_file(
     for truth values and dates.
 
     >>> from cellrisk import datasets
-    >>> found = preview_file(datasets.adult_path())
-    >>> found.rows, [(each.name, each.kind, each.levels, each.missing) for each in found.columns[:2]]
+    >>> preview = preview_file(datasets.adult_path())
+    >>> preview.rows, [(column.name, column.kind, column.levels, column.missing) for column in preview.columns[:2]]
     (32561, [('age', 'number', 73, 0), ('workclass', 'text', 8, 1836)])
     """
     files = find_files(path)
@@ -97,8 +97,8 @@ def preview_file(
         for column in columns:
             facts |= _list_facts(column, records.types[column], likely)
         counts = _ask(records, facts)
-        few = [column for column in columns if counts.get(f"about {column}", CLEARLY_MORE) < CLEARLY_MORE]
-        values = {f"levels {c}": f"count(DISTINCT {plain_value(c, records.types[c])})" for c in few}
+        countable = [column for column in columns if counts.get(f"about {column}", CLEARLY_MORE) < CLEARLY_MORE]
+        values = {f"levels {c}": f"count(DISTINCT {plain_value(c, records.types[c])})" for c in countable}
         counts |= _ask(records, values)
     report(1.0)
     return Preview(int(counts["rows"]), tuple(map(partial(_describe, counts), names, columns)))

@@ -1,4 +1,4 @@
-"""What every answer can do: say itself in one sentence, print, become a frame or a dictionary, be drawn, be pickled."""
+"""Results: each has a headline, prints, becomes a frame or a dictionary, and can be drawn and pickled."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ NOT_KEPT = "(not kept)"
 
 
 def find_words(name: str) -> ModuleType:
-    """The module with the words of a result. Words know the results that they are about, so results reach them late."""
+    """Return the module with the words of a result, which imports the results: so it is imported late."""
     return importlib.import_module(f"{WORDING}.{name}")
 
 
 class LeavesKeys(ABC):
-    """Something that knows keys of the source, and leaves them behind when it is pickled.
+    """An object with keys of the source, which are left out when it is pickled.
 
-    Its numbers survive. A copy in the same process is the object itself, which cannot be changed.
+    A copy in the same process is the object itself, which cannot be changed.
     """
 
     @abstractmethod
     def without_keys(self) -> dict[str, Any]:
-        """The fields that are pickled otherwise than they are, with what is pickled instead."""
+        """Return the fields that are not pickled as they are, with what is pickled instead."""
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), **self.without_keys()}
@@ -54,9 +54,9 @@ class LeavesKeys(ABC):
 
 
 class Result(LeavesKeys):
-    """An answer. Each kind of answer adds its headline, its numbers and the paragraphs that it prints.
+    """A result. Each kind adds its headline, its numbers and the paragraphs that it prints.
 
-    Answers cannot be changed. Their ``repr`` is the headline on one line; a notebook shows the headline, a small
+    Results cannot be changed. Their ``repr`` is the headline on one line; a notebook shows the headline, a small
     picture where that helps, and a table.
     """
 
@@ -67,30 +67,30 @@ class Result(LeavesKeys):
 
     @property
     def headline(self) -> str:
-        """What a curator can repeat."""
+        """The result in one sentence."""
         return str(find_words(self.wording).headline(self))
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
-        """The answer for machines: JSON-ready values."""
+        """Return the result as JSON-ready values."""
 
     @abstractmethod
     def _numbers(self) -> Any:
-        """What the frame is made of: rows, columns by name, or a frame."""
+        """Return what the frame is made of: rows, columns by name, or a frame."""
 
     def _paragraphs(self) -> Iterable[str]:
-        """What is printed below the headline."""
+        """Return what is printed below the headline."""
         paragraphs: Iterable[str] = find_words(self.wording).paragraphs(self)
         return paragraphs
 
     def to_frame(self) -> pd.DataFrame:
-        """The answer as a tidy frame: one number a row."""
+        """Return the result as a tidy frame: one number a row."""
         import pandas as pd
 
         return pd.DataFrame(self._numbers())
 
     def to_csv(self, path: str | os.PathLike[str], *, spreadsheet_safe: bool = False) -> Path:
-        """Writes the tidy frame as a CSV file.
+        """Write the tidy frame as a CSV file.
 
         Parameters
         ----------
@@ -102,7 +102,7 @@ class Result(LeavesKeys):
         return write_whole(path, write_frame(self.to_frame(), spreadsheet_safe=spreadsheet_safe))
 
     def plot(self, path: str | os.PathLike[str] | None = None, ax: Axes | None = None) -> Any:
-        """The picture of the answer: a figure of matplotlib.
+        """Draw the result: a figure of matplotlib.
 
         Parameters
         ----------
@@ -121,7 +121,7 @@ class Result(LeavesKeys):
             raise InvalidInput(
                 "path and ax exclude each other", fix="draw into ax, then save its figure yourself", code="options"
             )
-        # Pictures know the answers that they draw, so answers reach them late, and here alone.
+        # Pictures import the results that they draw, so they are imported late.
         pictures = importlib.import_module(PICTURES)
         figure = getattr(pictures, self.picture)(self, ax=ax, **how)
         return figure if path is None else pictures.save(figure, path)
@@ -135,7 +135,7 @@ class Result(LeavesKeys):
 
     @property
     def details(self) -> str:
-        """Everything that the answer can print; printing the answer shows the first screen of it."""
+        """Everything that the result can print; printing the result shows the first screen of it."""
         return paragraphs([self.headline, *self._paragraphs()])
 
     def __repr__(self) -> str:
@@ -145,9 +145,8 @@ class Result(LeavesKeys):
         import pandas as pd
 
         table = pd.DataFrame(self._numbers()).to_html(index=False, max_rows=MOST_ROWS, border=0, na_rep="")
-        said = html.escape(visible(self.headline))
-        parts = [f'<p style="white-space:pre-line">{said}</p>', visible(table)]
-        return "\n".join(parts)
+        headline = html.escape(visible(self.headline))
+        return f'<p style="white-space:pre-line">{headline}</p>\n{visible(table)}'
 
     def __dir__(self) -> list[str]:
         """What a notebook offers after a dot: no inner names, and `plot` only where there is a picture."""

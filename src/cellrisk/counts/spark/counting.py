@@ -1,6 +1,6 @@
 """Counting on the cluster, for tables with more combinations of values than one machine takes: only profiles come out.
 
-Values that need a decision (levels, bins, conditions, counts) are few. Each distinct one goes through the embedded
+Values that need a decision (levels, bins, conditions, counts) are not many. Each distinct one goes through the embedded
 engine, as a table of its own, and comes back to the cluster as a number, so Spark and DuckDB cannot differ.
 """
 

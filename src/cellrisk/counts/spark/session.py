@@ -48,8 +48,8 @@ def spark_session(given: Any = None) -> Iterator[Any]:
     session, remote = given if given is not None else find_session(), os.environ.get("SPARK_REMOTE", "")
     opened: Any = nullcontext(session)
     if session is None:
-        own = os.environ.get("SPARK_MASTER") or "local[*]"
-        opened = remote_session(remote) if remote.startswith("sc://") else own_session(own)
+        master = os.environ.get("SPARK_MASTER") or "local[*]"
+        opened = remote_session(remote) if remote.startswith("sc://") else own_session(master)
     logging.getLogger().addFilter(is_not_of_py4j)
     try:
         with opened as session, with_settings(session):
