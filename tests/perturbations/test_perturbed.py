@@ -22,7 +22,7 @@ from cellrisk.risk.certainty import NegativeBinomial, find_certainty, read_belie
 from cellrisk.risk.certainty.count_priors import CategoryPrior, EmpiricalPrior
 from cellrisk.risk.certainty.posterior import posterior_means
 from cellrisk.risk.measures import Dirichlet, Expected, Local, Marginal, MarginalShrinkage, Shrinkage
-from cellrisk.risk.measures.sizes import PoissonSizes
+from cellrisk.risk.measures.sizes import poisson_sizes
 from cellrisk.risk.perturbed import assess_perturbation, find_ceiling
 from cellrisk.risk.perturbed.equal_risk import find_distance
 from tests.near import near
@@ -116,7 +116,7 @@ def test_measures_are_sums_over_all_that_may_be_published(name: str) -> None:
 def test_marginal_measures_sum_over_sizes(name: str, alpha: tuple[float, float] | None) -> None:
     """All sizes of a cell, all cells of each size, and all that each may be published as."""
     made, rate, forms = CASES[name], 1.3, ("exact", "tight")
-    sizes = PoissonSizes(rate, truncated=True, source="given")
+    sizes = poisson_sizes(rate, truncated=True, source="given")
     measure = Marginal(sizes) if alpha is None else MarginalShrinkage(Dirichlet.given(alpha, n_levels=2), sizes)
     profiles = cr.Profiles.from_cells([[2, 1]], n_levels=2)
     found = measure.average(profiles, made.channel, forms)

@@ -13,8 +13,8 @@ import pytest
 import cellrisk as cr
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.risk.measures import FORMS, MEASURES, WEIGHTS
-from tests.measures.test_figures import BANKRUPTCY_SUBSET
 from tests.near import same
+from tests.risk.measures.test_figures import BANKRUPTCY_SUBSET
 from tests.shared_data import needs_shared_data, read
 
 

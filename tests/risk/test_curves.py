@@ -199,7 +199,7 @@ def test_mechanisms_whose_noise_stays_finite(name: str, attack: str) -> None:
     assert "that is chance" not in found.words
     assert f"{100 * line.risk[0]:.1f}%" in found.words
     at_least = cr.assess(table, cr.mechanism(name, **least), attack=attack, measures="local")  # type: ignore[arg-type]
-    assert at_least.exposures[0].chance_share == pytest.approx(line.risk[0], rel=1e-6, abs=0)
+    assert at_least.figures[0].limits.chance == pytest.approx(line.risk[0], rel=1e-6, abs=0)
     assert "Noise alone" not in at_least.details
     assert "would still be given away" in at_least.details
     pure = cr.curve(table, "laplace", epsilon=[0.1, 1.0], measures="local", attack=attack)

@@ -45,7 +45,7 @@ def check_point(lines: FigureLines, place: int, figures: Any) -> None:
     assert ceiling.even[place] == near(figures.ceiling.even)
     assert ceiling.advantage[place] == near(figures.ceiling.advantage)
     odds = figures.ceiling.odds
-    assert ceiling.odds[place] == (None if odds is None else near(odds))
+    assert ceiling.points[place].odds == (None if odds is None else near(odds))
 
 
 @pytest.mark.parametrize(

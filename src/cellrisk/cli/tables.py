@@ -131,11 +131,10 @@ def assess_command(
         del asked["attack"]
         compared: Any = {"compare": noise.mechanism, "delta": noise.delta}
         found = cr.assess_perturbation(frequencies, used, **compared, **asked, **attacker.arguments())
-    shares = found.exposures if noise.perturbation is None else found.figures
     if narrowed:
         largest = max((row.risk, f"{row.measure} {row.form}") for row in found.risks)
     else:
-        largest = max((row.share, f"expected share for {row.sensitive}") for row in shares)
+        largest = max((row.share, f"expected share for {row.sensitive}") for row in found.figures)
     everything = everything or narrowed or domain or risk.attack != "homogeneity"
     output.answer(found, checks=checks, policies=policies, everything=everything)
     breaches = [limit.breach(frequencies.attributes, used) for limit in judged]

@@ -114,7 +114,7 @@ def _describe_exposures(assessment: Assessment, figures: RiskCurve) -> list[dict
             "chance": chances[each.sensitive],
             "precision": precision if math.isfinite(precision := each.confidence.people_precision) else None,
         }
-        for each in assessment.exposures
+        for each in assessment.figures
     ]
 
 

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from cellrisk.noise.mechanisms import Mechanism
-from cellrisk.risk.assessment import Assessment, Exposure, PlannedCaused, Risk
+from cellrisk.risk.assessment import Assessment, PlannedCaused, Risk
+from cellrisk.risk.figures import DecisionFigures
 from cellrisk.risk.measures import FORMS
 from cellrisk.risk.sweep import Limits
 from cellrisk.show.wording import attackers, figures
@@ -85,8 +86,8 @@ def paragraphs(assessment: Assessment) -> list[str]:
         title = "" if len(assessment.figures) == 1 else f"{found.sensitive}: "
         parts.append(f"{title}{figures.describe_certainty(found)}\n{figures.describe_bounds(found)}")
     parts += [say_planned(planned) for planned in assessment.planned]
-    parts.append("\n".join(say_exposure(exposure, mechanism) for exposure in assessment.exposures))
-    for exposure in assessment.exposures:
+    parts.append("\n".join(say_exposure(exposure, mechanism) for exposure in assessment.figures))
+    for exposure in assessment.figures:
         profiles = assessment.table.profiles(exposure.sensitive)
         title = (
             f"{exposure.sensitive}: {number_of(profiles.n_levels, 'level')}; "
@@ -104,7 +105,7 @@ def of_several(assessment: Assessment) -> list[str]:
     return figures.say_tables(assessment.mechanism, len(assessment.figures))
 
 
-def say_exposure(exposure: Exposure, mechanism: Mechanism) -> str:
+def say_exposure(exposure: DecisionFigures, mechanism: Mechanism) -> str:
     """How many people are revealed, beside no noise and a guess, in one sentence."""
     attacked = figures.ATTACKED[exposure.attack].format(sensitive=exposure.sensitive)
     return (
@@ -123,18 +124,18 @@ def say_planned(planned: PlannedCaused) -> str:
     )
 
 
-def _describe_confidence(exposure: Exposure, mechanism: Mechanism) -> str:
+def _describe_confidence(exposure: DecisionFigures, mechanism: Mechanism) -> str:
     found = exposure.confidence
     if not math.isfinite(found.people_precision):
         return "No released cell would look homogeneous."
-    precision, chance = percent(found.people_precision), percent(1.0 / exposure.n_levels)
+    precision, chance = percent(found.people_precision), percent(1.0 / exposure.attribute.n_levels)
     with_empty = ""
     if found.looks_with_empty > found.looks:
         with_empty = (
             f" Of all released cells that look homogeneous, empty ones too, {percent(found.precision_with_empty)} show "
             f"a value that is there; without the empty ones {percent(found.precision)}."
         )
-    share = percent(exposure.chance_share)
+    share = percent(exposure.limits.chance)
     alone = (
         f"Noise alone gives away {share}."
         if math.isinf(mechanism.limit_noise.scale)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import pairwise
 
 from cellrisk.decide.choosing import Choice, Option
@@ -70,7 +69,7 @@ def paragraphs(choice: Choice) -> list[str]:
     parts = [] if choice.epsilon is None and not choice.options[1:] else [make_sentence(choice.why)]
     for figures, limits in zip(choice.figures, choice.measured.people.limits(first.mechanism), strict=False):
         shown = first.mechanism.with_epsilon(first.shown or 0.0)  # as in the headline
-        parts.append(sentence(replace(figures, mechanism=shown), limits.chance))
+        parts.append(sentence(figures, shown, limits.chance))
     if len(choice.options) > 1:
         rows = [[option.mechanism.describe(), *_show_numbers(option)] for option in choice.options]
         parts.append(aligned(["mechanism", "largest epsilon", "risk"], rows))

@@ -17,9 +17,9 @@ ATTACKED = {
 """What an attack does to people, after "would" or "to"."""
 
 
-def sentence(figures: DecisionFigures, chance_share: float) -> str:
-    """The three figures, each with its meaning, for readers who read nothing else."""
-    mechanism, caused = figures.mechanism, figures.caused
+def sentence(figures: DecisionFigures, mechanism: Mechanism, chance_share: float) -> str:
+    """The three figures, each with its meaning; ``mechanism`` has the epsilon as it is shown."""
+    caused = figures.caused
     spread = f"; {caused.spread}" if caused.spread else ""
     attacked = ATTACKED[figures.attack].format(sensitive=figures.sensitive)
     parts = [
