@@ -88,7 +88,7 @@ def test_confidence_is_told(adult: cr.FrequencyTable) -> None:
     assessment = cr.assess(adult, cr.Laplace(epsilon=1.0), measures="local")
     exposure = assessment.figures[0]
     assert exposure.confidence.people_right == pytest.approx(exposure.people.mean, rel=1e-12, abs=0)
-    assert "by chance it would be 50.0%. Noise alone gives away 25.0%." in assessment.details
+    assert "of a value drawn at random it would be 50.0%. Noise alone reveals 25.0%." in assessment.details
     document = json.loads(json.dumps(assessment.to_dict(), allow_nan=False))
     assert document["confidence"]["income"]["precision"] == exposure.confidence.precision
     assert document["baselines"]["income"]["chance"] == near(0.25)
@@ -107,8 +107,8 @@ def test_confidence_with_the_empty_cells_of_the_domain() -> None:
     assert confidence.precision_with_empty == pytest.approx(
         confidence.right / confidence.looks_with_empty, rel=1e-12, abs=0
     )
-    assert "empty ones too" in found.details
-    assert "empty ones too" not in cr.assess(table, mechanism, measures="local").details
+    assert "empty ones also" in found.details
+    assert "empty ones also" not in cr.assess(table, mechanism, measures="local").details
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_command_line(tmp_path: Path, capsys: Capture) -> None:
     pd.DataFrame(rows).to_csv(path, index=False)
     basic = [str(path), "--qid", "q", "--sensitive", "y", "--epsilon", "1"]
     assert main(["assess", *basic, "--attack", "plurality"]) == 0
-    assert "guessed by naming the largest count" in capsys.readouterr().out
+    assert "the plurality attack reveals" in capsys.readouterr().out
     assert main(["assess", *basic, "--attack", "proportional", "--max-risk", "0.1"]) == 3
     assert main(["assess", *basic, "--attack", "plurality", "--measure", "expected"]) == 2
     capsys.readouterr()
@@ -152,5 +152,5 @@ def test_one_attack_is_not_said_to_give_away_more_than_any_can() -> None:
         cr.assess(table, epsilon=1.0, attack=attack).figures[0] for attack in ("plurality", "homogeneity")
     )
     assert guessing.caused.bound > guessing.caused.cap
-    assert "no attack gives away more than 19 people because" in describe_bounds(guessing)
-    assert describe_bounds(looking).endswith("and no attack of any kind more than 19.")
+    assert "any attack reveals at most 19 people because" in describe_bounds(guessing)
+    assert describe_bounds(looking).endswith("and any attack at most 19.")

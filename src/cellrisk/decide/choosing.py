@@ -17,6 +17,7 @@ from cellrisk.decide.search import Intervals, intersect
 from cellrisk.decide.tradeoff import TradeOff, TvdLimit, find_trade_off
 from cellrisk.errors import InvalidInput, argument
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
+from cellrisk.risk.attackers.settings import SettingFigures, find_setting_figures
 from cellrisk.risk.caused import caused_shares
 from cellrisk.risk.ceilings import Labels, find_success
 from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, CountPrior
@@ -247,6 +248,17 @@ class Choice(Result):
             DecisionFigures(attribute, mechanism, self.attacker, attack, chosen=self.from_data)
             for attribute in self.measured.attributes
         )
+
+    def compare(self, sensitive: str) -> tuple[SettingFigures, ...]:
+        """Return what attacks reveal at the alternatives and, last, without noise.
+
+        Parameters
+        ----------
+        sensitive
+            Which sensitive attribute.
+        """
+        mechanisms = [self.options[0].mechanism.with_epsilon(each.epsilon) for each in self.alternatives]
+        return find_setting_figures(self.table.attribute(sensitive), self.attacker, mechanisms)
 
     @cached_property
     def scan(self) -> tuple[Floats, Floats]:

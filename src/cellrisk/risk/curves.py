@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ import numpy as np
 from cellrisk.counts.table import require_table
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
+from cellrisk.risk.attackers.settings import SettingFigures, find_setting_figures
 from cellrisk.risk.attacks import AskedRisks, choose_risks
 from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, CountPrior
 from cellrisk.risk.figure_lines import FIGURES, FigureLines, find_figure_lines
@@ -105,6 +106,30 @@ class RiskCurve(Result):
     """People exposed, for each setting and attribute, at the epsilon of its lines that is nearest to 1."""
     figures: tuple[FigureLines, ...] = ()
     """Caused, certainty and ceiling, where they were asked for: one entry for each setting and attribute."""
+    settings: tuple[Mechanism, ...] = ()
+    """The mechanisms and deltas, at any epsilon."""
+    attacker: Attacker = field(default_factory=Attacker)
+    points: Floats | None = None
+    """The epsilons that were asked for."""
+    named: bool = False
+    """Whether measures or figures were asked for by name: then they are printed and drawn, else what attacks reveal."""
+
+    def trace_attacks(self, sensitive: str, setting: Mechanism, usual: Sequence[float]) -> tuple[SettingFigures, ...]:
+        """Return what attacks reveal along epsilon and, last, without noise.
+
+        Parameters
+        ----------
+        sensitive, setting
+            Of which attribute, and by which of the curve's ``settings``.
+        usual
+            Epsilons, if none were asked for; else at most as many of those that were.
+        """
+        epsilons = np.asarray(usual)
+        if self.points is not None:
+            places = np.linspace(0, len(self.points) - 1, min(len(self.points), len(usual)))
+            epsilons = self.points[np.unique(places.round().astype(int))]
+        mechanisms = [setting.with_epsilon(float(epsilon)) for epsilon in covered(setting, epsilons)]
+        return find_setting_figures(self.table.attribute(sensitive), self.attacker, mechanisms)
 
     @property
     def leading(self) -> list[Line]:
@@ -252,7 +277,8 @@ def curve(
         for setting in (settings if figures else ())
         for attribute in table.attributes
     )
-    return RiskCurve(table, tuple(lines), people, traced)
+    points_given = None if epsilon is None else read_epsilons(epsilon)
+    return RiskCurve(table, tuple(lines), people, traced, tuple(settings), attacker, points_given, measures is not None)
 
 
 def _choose_lines(
