@@ -45,7 +45,7 @@ APART = ("tests/docs/test_pages.py",)
 """Files whose tests share nothing and take long: each may go to another process."""
 
 FULL_BY_FILE: dict[str, tuple[str, ...]] = {
-    "repeat/accounting/test_compose.py": ("test_what_is_slow_is_left_until_it_is_looked_at",),
+    "repeat/accounting/test_composition.py": ("test_what_is_slow_is_left_until_it_is_looked_at",),
     "attacks/test_enumeration.py": (
         "test_many_records_in_very_wide_noise[noise0-",
         "test_many_records_in_very_wide_noise[noise3-",
@@ -72,7 +72,7 @@ FULL_BY_FILE: dict[str, tuple[str, ...]] = {
         "test_what_cannot_be_built_is_refused[a name that does not exist",
         "test_what_cannot_be_built_is_refused[a snippet that does not exist",
     ),
-    "repeat/ledger/test_sharing.py": (
+    "repeat/ledger/test_backends.py": (
         "test_a_disk_that_can_be_read_only",
         "test_a_disk_that_fills",
         "test_several_processes_at_once",

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 KEPT, BROKEN, NOT_JUDGED = "kept", "broken", "cannot be judged"
 ASKED = "applicant"
 MOST_ON_FRONT = 7
-"""Tables that the first page shows one by one, and draws; of more, those that give away most by themselves."""
+"""Tables that the first page shows one by one, and draws; of more, those that reveal most by themselves."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,7 +165,7 @@ def report_set(
     """
     policies = Policies.in_force(policy)
     if found is None and not public:
-        raise InvalidInput("a board decides by what a set gives away", fix="hand in the answer of assess_together")
+        raise InvalidInput("a board decides by what a set reveals", fix="hand in the answer of assess_together")
     letterhead = Letterhead.read(template, logo)
     mechanisms, together = [each.mechanism for each in tables], find_together(tables)
     ceiling, _ = try_ceiling(mechanisms, together, 2)
@@ -266,7 +266,7 @@ def _collect_board(request: SetRequest, found: TogetherAssessment, ceiling: Ceil
     count, most, largest = len(found.tables), found.adds_most, found.largest
     by_caused = sorted(found.tables, key=lambda each: -each.alone.caused)
     on_front = by_caused[: MOST_ON_FRONT if count <= MOST_ON_FRONT else MOST_ON_FRONT - 1] if count > 1 else []
-    growth = f"How what is given away grows as tables are added. {found.headline}"
+    growth = f"How what is revealed grows as tables are added. {found.headline}"
     tables = [
         {
             **_describe_table(each.table),
