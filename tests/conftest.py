@@ -130,11 +130,8 @@ FULL_BY_FILE: dict[str, tuple[str, ...]] = {
         "test_spark_of_large_tables",
     ),
     "counts/test_database.py": ("test_texts_that_only_some_take_for_numbers",),
-    "counts/test_embedded.py": (
-        "test_every_type_of_duckdb",
-        "test_long_fields_of_text",
-        "test_numbers_and_texts_of_sqlite",
-    ),
+    "counts/test_files.py": ("test_long_fields_of_text",),
+    "counts/test_sqlite.py": ("test_every_type_of_duckdb", "test_numbers_and_texts_of_sqlite"),
     "counts/test_other_formats.py": (
         "test_a_value_does_not_change_how_others_are_read",
         "test_many_rows_come_in_parts",
