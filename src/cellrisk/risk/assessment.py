@@ -15,6 +15,7 @@ from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.noise.mechanisms import mechanism as read_mechanism
 from cellrisk.noise.precision import SHARE, find_precision
 from cellrisk.risk.attackers.figures import NOTABLE_GAINS, AttackTable
+from cellrisk.risk.attackers.values import NamedValues
 from cellrisk.risk.attacks import AskedRisks, Confidence, choose_risks, find_confidence, people_risk
 from cellrisk.risk.caused import caused_shares
 from cellrisk.risk.ceilings import total_variation
@@ -294,6 +295,8 @@ def assess(
     domain: bool = False,
     certainty: float | Sequence[float] = USUAL_CERTAINTY,
     belief: str | CountPrior | Mapping[str, str | CountPrior] = USUAL_BELIEF,
+    harmful: str | Sequence[str] | None = None,
+    unions: str | Sequence[str | Sequence[str]] | None = None,
 ) -> Assessment:
     """Return what an attacker learns about the people of this table if it is published through this mechanism.
 
@@ -324,6 +327,10 @@ def assess(
     belief
         The attacker's prior: "negbin", "table" or shapes and theta such as "0.4,0.15/0.9"; a mapping gives each
         sensitive attribute its own.
+    harmful
+        The values of which it counts whether the informed attacker learns them; default all.
+    unions
+        Sets of values that the informed attacker also names as one value: lists, or texts such as "a+b".
 
     >>> import cellrisk as cr
     >>> table = cr.tabulate(cr.datasets.adult_as_published(), ["age", "sex"], "income", bins={"age": 5})
@@ -333,7 +340,8 @@ def assess(
     require_table(table)
     mechanism = read_mechanism(mechanism, epsilon=epsilon, delta=delta, neighbours=neighbours, threshold=threshold)
     asked = choose_risks(attack, measures, forms, weights)
-    attacker = Attacker.of(certainty, belief)
+    attacker = Attacker.of(certainty, belief, NamedValues.read(harmful, unions))
+    attacker.values.check(table.attributes)
     for attribute in table.attributes:
         _ = attribute.profiles.blocks  # refuses a table without records
         priors.check(attribute, asked.measures)

@@ -29,7 +29,7 @@ from cellrisk.system.formatting import (
 )
 
 INSTEAD = (
-    "limit the people given away because of their own record instead (max-caused), which leaves chance out and allows "
+    "limit the people revealed because of their own record instead (max-caused), which leaves chance out and allows "
     "every smaller epsilon too"
 )
 CHOICE_NOTE = (
@@ -48,13 +48,13 @@ def headline(choice: Choice) -> str:
     noise = _name_noise(first.mechanism)
     if first.open_ended:
         return f"With {noise}, nothing is recommended: {first.why}."
-    if first.shown is None or first.risk is None:
+    if first.epsilon is None or first.risk is None:
         return f"For {choice.wanted} with {noise}, {first.why}."
     largest = name_largest(choice, f"keeps {_aim(choice)}")
     if first.given:
         kept = "; ".join(list_limits(choice, [each for each in choice.kept_limits if each.name != "max_epsilon"]))
         largest = f"the largest epsilon allowed{f', and it keeps the other limits: {kept}' if kept else ''}"
-    answer = f"With {noise}, {as_given(first.shown)} is {largest}."
+    answer = f"With {noise}, {as_given(first.epsilon)} is {largest}."
     if not choice.on_first_risk:
         return answer
     people = "; ".join(
@@ -69,7 +69,7 @@ def paragraphs(choice: Choice) -> list[str]:
     first, attributes = choice.options[0], choice.measured.attributes
     parts = [] if choice.epsilon is None and not choice.options[1:] else [make_sentence(choice.why)]
     for figures, limits in zip(choice.figures, choice.measured.people.limits(first.mechanism), strict=False):
-        shown = first.mechanism.with_epsilon(first.shown or 0.0)  # as in the headline
+        shown = first.mechanism.with_epsilon(first.epsilon or 0.0)  # as in the headline
         parts.append(sentence(replace(figures, mechanism=shown), limits.chance))
     if len(choice.options) > 1:
         rows = [[option.mechanism.describe(), *_show_numbers(option)] for option in choice.options]
@@ -128,9 +128,9 @@ def _aim(choice: Choice) -> str:
 
 
 def _show_numbers(option: Option) -> list[str]:
-    if option.shown is None or option.risk is None:
+    if option.epsilon is None or option.risk is None:
         return [option.without_epsilon, "-"]
-    return [as_given(option.shown), percent(option.risk)]
+    return [as_given(option.epsilon), percent(option.risk)]
 
 
 def _name_noise(mechanism: Mechanism) -> str:
@@ -171,7 +171,8 @@ def _explain_open(option: Option) -> str:
     reasons = [f"{start} {show_down(high)}, the end of {ends}, gives {kept}{raw}", *gaps]
     if option.trade_off is not None and option.admissible[0][0] > option.searched[0]:
         reasons.append(f"the limit on the TVD asks for {say_least(option.trade_off)}")
-    return "; ".join([*reasons, BIND])
+    cases = [f"{describe(limit)} allows epsilon {as_given(epsilon)}" for limit, epsilon in option.information]
+    return "; ".join([*reasons, BIND, *([f"for information, {', '.join(cases)}"] if cases else [])])
 
 
 def _on_risks(option: Option) -> list[Intervals]:
@@ -199,31 +200,30 @@ def _say_chance(option: Option) -> str:
 
 
 def _explain_none(option: Option) -> str:
-    """Which limit no epsilon keeps; or which limits exclude each other, and the epsilons that each asks for."""
-    low = option.searched[0]
+    """Which limits exclude each other, and the epsilons that each asks for; or which limit no epsilon keeps."""
+    low, conflict = option.searched[0], option.conflict
+    instead = f"; {INSTEAD}" if _on_risks(option) else ""
+    if conflict is not None:
+        asks, allows = (ABOUT.get(name, "the TVD") for name in (conflict.asks, conflict.allows))
+        return (
+            f"the limit on {asks} asks for epsilon {show_up(conflict.at_least)} or more, the limit on {allows} allows "
+            f"up to {show_down(conflict.at_most)}{instead}"
+        )
     if option.within_limits and option.trade_off is not None:
         return (
             f"the other limits allow epsilon up to {show_down(option.within_limits[-1][1])}, the limit on the TVD asks "
             f"for {say_least(option.trade_off)}"
         )
-    for each in option.kept:
-        if each.limit.metric.kind.every_smaller and each.largest is None:
+    for bound in option.kept:
+        if bound.limit.metric.kind.every_smaller and bound.largest is None:
             least = min(low, SMALLEST_EPSILON)
-            value = each.limit.value(option.measured.attributes, option.mechanism.with_epsilon(least))
-            return f"already at epsilon {least:g}, {say(each.limit, value)}"
-        if each.limit.metric.kind.every_smaller and each.largest is not None and each.largest < low:
-            return f"every epsilon keeps the limit on {ABOUT[each.limit.name]} only up to {show_down(each.largest)}"
-    instead = f"; {INSTEAD}" if _on_risks(option) else ""
+            value = bound.limit.value(option.measured.attributes, option.mechanism.with_epsilon(least))
+            return f"already at epsilon {least:g}, {say(bound.limit, value)}"
+        if bound.limit.metric.kind.every_smaller and bound.largest is not None and bound.largest < low:
+            return f"every epsilon keeps the limit on {ABOUT[bound.limit.name]} only up to {show_down(bound.largest)}"
     if all(_on_risks(option)) and len(option.kept) > 1:
-        asking = max(option.kept, key=lambda each: each.allowed[0][0])
-        allowing = min(option.kept, key=lambda each: each.allowed[-1][1])
-        if asking.allowed[0][0] > allowing.allowed[-1][1]:
-            return (
-                f"the limit on {ABOUT[asking.limit.name]} asks for epsilon {show_up(asking.allowed[0][0])} or more, "
-                f"the limit on {ABOUT[allowing.limit.name]} allows up to {show_down(allowing.allowed[-1][1])}{instead}"
-            )
-        spans = [f"{describe(each.limit)} epsilon {show_spans(each.allowed)}" for each in option.kept]
-        return f"the limits exclude each other: {'; '.join(spans)}"
+        spans = [f"{describe(bound.limit)} epsilon {show_spans(bound.allowed)}" for bound in option.kept]
+        return f"the limits exclude each other: {'; '.join(spans)}{instead}"
     return (
         f"epsilon {option.lowest_epsilon:.4g} comes nearest, with a risk of {percent(option.lowest_risk)}; "
         f"{_say_chance(option)}, and the raw table's is {percent(option.limits.raw)}; {INSTEAD}"
