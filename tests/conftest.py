@@ -284,7 +284,7 @@ FULL_BY_FILE: dict[str, tuple[str, ...]] = {
 }
 SHOWN = tuple(
     f"tests/docs/test_pages.py::test_what_a_page_shows_is_what_comes_out[docs/{page}.md]"
-    for page in ("index", "releasing")
+    for page in ("index", "idea")
 )
 """The pages that are run beside the README; `make check` runs every page."""
 FULL = tuple(f"tests/{file}" + (f"::{test}" if test else "") for file, tests in FULL_BY_FILE.items() for test in tests)
@@ -316,7 +316,6 @@ THINNED = {
     "tests/counts/test_spark.py::test_bad_text": 5,
     "tests/counts/test_engine.py::test_a_stopped_command_leaves_nothing": 2,
     "tests/counts/test_counting.py::test_any_table": 2,
-    "tests/test_priors.py::test_the_old_words_say_the_same": 5,
     "tests/web/test_browser_numbers.py::TestSlider::test_the_numbers_are_those_of_the_command_line": 5,
 }
 """Tests of long cases: of each, one in so many is in `make test`, the first among them; `make check` runs them all.

@@ -93,7 +93,6 @@ QUESTIONS = {
         "say_tables",
         "find_count_column",
         "read_settings",
-        "takes_priors",
         "usual_delta",
     ),
     *("find_policy_files", "read_settings_file", "read_policy_file", "sidecar_of", "check_folder"),  # files, not risks
@@ -750,4 +749,6 @@ def test_a_parameter_that_is_not_told_is_seen() -> None:
         """
 
     assert find_untold(told) == ["third"]
-    assert {"assess", "release", "Ledger.add", "Assessment.value"} <= {name for name, _ in list_public(cr.__all__)}
+    assert {"assess", "release", "Ledger.add", "FrequencyTable.profiles"} <= {
+        name for name, _ in list_public(cr.__all__)
+    }

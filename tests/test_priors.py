@@ -1,4 +1,4 @@
-"""`Priors` is read when it is made, taken by every function that needs one, and its old words say the same."""
+"""`Priors` is read when it is made, and taken by every function that needs one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import pytest
 
 import cellrisk as cr
 from cellrisk.errors import CellriskError, InvalidInput
-from tests.near import near
 
 FUNCTIONS = {
     *("assess", "assess_sequence", "average", "choose", "curve", "largest_epsilon", "plan", "report"),
@@ -33,36 +32,18 @@ def test_every_public_function_takes_priors_and_none_takes_them_one_by_one() -> 
     assert not [name for name, parameters in found.items() if {"alpha", "sizes", "zero_truncation"} & set(parameters)]
 
 
-@pytest.mark.parametrize(
-    "words",
-    [{"alpha": [0.5, 2.0]}, {"alpha": {"y": "moments", "z": [1, 1]}}, {"sizes": "negbin", "zero_truncation": False}],
-    ids=str,
-)
-def test_the_old_words_say_the_same(table: cr.FrequencyTable, words: dict[str, Any]) -> None:
-    past, planned = [cr.Step(NOISE, "y")], cr.Step(NOISE, "z")
-    of: Any = {"measure": "marginal_shrinkage"}
-
-    def after(**priors: Any) -> float:
-        return cr.plan(table, past, planned, **of, **priors).after.overall.sum_records
-
-    asked: dict[str, Any] = {
-        "assess": lambda **priors: cr.assess(table, NOISE, **priors).value(**of, sensitive="y"),
-        "curve": lambda **priors: cr.curve(table, epsilon=1.0, **priors).lines[-1].risk[0],
-        "average": lambda **priors: cr.average(table, NOISE, releases=2, **priors).rows[-1].averaging,
-        "choose": lambda **priors: cr.choose(table, max_risk=0.4, largest_epsilon=2.0, **of, **priors).risk,
-        "plan": after,
-    }
-    for name, ask in asked.items():
-        assert ask(**words) == near(ask(priors=cr.Priors(**words))), name
-        assert ask(**words) != ask(), name
-
-
-def test_words_given_twice_or_of_another_kind_are_refused(table: cr.FrequencyTable) -> None:
-    given: Any = {"alpha": "mle", "priors": cr.Priors()}
-    with pytest.raises(InvalidInput, match="priors and alpha say the same; give priors= alone"):
-        cr.assess(table, NOISE, **given)
-    with pytest.raises(InvalidInput, match="priors must be made by Priors; got dict"):
-        cr.assess(table, NOISE, priors={"alpha": "mle"})  # type: ignore[arg-type]
+def test_priors_of_another_kind_are_refused(table: cr.FrequencyTable) -> None:
+    asked: list[tuple[Any, dict[str, Any]]] = [
+        (cr.assess, {"mechanism": NOISE}),
+        (cr.assess_perturbation, {"perturbation": "round:5"}),
+        (cr.average, {"mechanism": NOISE, "releases": 2}),
+        (cr.choose, {"max_risk": 0.4}),
+        (cr.curve, {}),
+        (cr.report, {}),
+    ]
+    for ask, more in asked:
+        with pytest.raises(InvalidInput, match="priors must be a Priors; got dict"):
+            ask(table, priors={"alpha": "mle"}, **more)
 
 
 @pytest.mark.parametrize(

@@ -205,7 +205,7 @@ def written() -> Iterator[tuple[str, str]]:
 
 def test_nothing_that_is_written_says_what_is_false() -> None:
     texts = dict(written())
-    assert {"README.md", "docs/curators.md", "src/cellrisk/risk/ceilings.py", "src/cellrisk/web/page/see.js"} <= set(
+    assert {"README.md", "docs/idea.md", "src/cellrisk/risk/ceilings.py", "src/cellrisk/web/page/see.js"} <= set(
         texts
     )
     found = [

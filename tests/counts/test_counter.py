@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from cellrisk.counts import counting, without_keys
+from cellrisk.counts import counting
 from cellrisk.counts.spark import counting as spark_counting
 from cellrisk.counts.spark import reading
 from cellrisk.counts.tabulation import tabulate
@@ -55,8 +55,9 @@ def test_without_keys(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tables with more cells than memory holds: distinct vectors, and lists of counts if levels are many."""
     case = counter.draw_case(seed)
     monkeypatch.setattr(counting, "MOST_CELLS", 0)
+    monkeypatch.setattr(counting, "MOST_IN_PART", 40)
     check(case, case.table)
-    monkeypatch.setattr(without_keys, "DENSE_LEVELS", 0)
+    monkeypatch.setattr(counting, "MOST_LABELS", 0)
     check(case, case.table, vectors=False)
 
 

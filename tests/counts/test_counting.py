@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cellrisk.counts import counting, without_keys
+from cellrisk.counts import counting
 from cellrisk.counts.tabulation import tabulate
 from tests.examples import examples
 
@@ -26,8 +26,9 @@ def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
     """With keys, or without: by vectors of counts, or by lists of them."""
     if request.param != "with keys":
         monkeypatch.setattr(counting, "MOST_CELLS", 0)
+        monkeypatch.setattr(counting, "MOST_IN_PART", 3)
     if request.param == "lists":
-        monkeypatch.setattr(without_keys, "DENSE_LEVELS", 0)
+        monkeypatch.setattr(counting, "MOST_LABELS", 0)
     return str(request.param)
 
 

@@ -13,10 +13,9 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from cellrisk.counts.counting import Homogeneity
 from cellrisk.counts.profiles import LevelCounts, Profiles
 from cellrisk.counts.schema import Schema
-from cellrisk.counts.table import Attribute, FrequencyTable, Summary
+from cellrisk.counts.table import Attribute, FrequencyTable, Homogeneity, Summary
 from cellrisk.counts.tabulation import tabulate
 from cellrisk.errors import InvalidInput, UnknownName
 from tests.near import near

@@ -245,7 +245,7 @@ def test_the_risk_judged_is_the_policys_own(table: cr.FrequencyTable, folder: Pa
     """With a prior that makes the risk small, the command's own figure falls; what the policy judges does not."""
     mechanism = cr.Geometric(epsilon=1.0)
     fitted = cr.assess(table, mechanism).value(measure="shrinkage")
-    loose = cr.assess(table, mechanism, alpha=[900.0, 900.0, 900.0]).value(measure="shrinkage")
+    loose = cr.assess(table, mechanism, priors=cr.Priors([900.0, 900.0, 900.0])).value(measure="shrinkage")
     assert loose < fitted - 0.01
     between = (loose + fitted) / 2
     write(folder / "cellrisk.toml", {"max-risk": between, "measure": "shrinkage"})

@@ -40,9 +40,9 @@ def test_what_a_page_shows_is_what_comes_out(page: Path) -> None:
 def test_pages_have_something_to_run() -> None:
     commands = {name: "".join(bodies(page, "sh")).count("cellrisk ") for name, page in PAGES.items()}
     assert commands["README.md"] >= 2
-    assert commands["docs/deciding.md"] >= 7
-    assert commands["docs/releasing.md"] >= 4
-    assert commands["docs/repeated.md"] >= 15
+    assert commands["docs/tutorial.md"] >= 7
+    assert commands["docs/how-to/release.md"] >= 4
+    assert commands["docs/how-to/ledger.md"] >= 15
     assert len(bodies(README, "python")) >= 1
     assert sum(len(bodies(page, "text")) for page in PAGES.values()) >= 5
 
@@ -65,9 +65,9 @@ def test_make_targets_exist() -> None:
 
 
 def test_the_policy_shown_is_read() -> None:
-    (settings,) = bodies(PAGES["docs/deciding.md"], "toml")
+    settings, _ = bodies(PAGES["docs/how-to/policy.md"], "toml")
     policy = Policy.of(tomllib.loads(settings)["policy"])
-    assert (policy.max_caused, policy.max_epsilon, policy.delta) == (0.01, 2, "1/n")
+    assert (policy.max_ceiling, policy.max_epsilon, policy.delta) == (0.75, 2, "1/n")
 
 
 def test_the_readme_shows_what_its_code_prints() -> None:

@@ -236,7 +236,7 @@ def test_docstrings_become_markdown() -> None:
 
 
 def test_rows_of_outputs_are_marked(site: Site) -> None:
-    html = (site.folder / "deciding.html").read_text(encoding="utf-8")
+    html = (site.folder / "how-to" / "choose.html").read_text(encoding="utf-8")
     assert re.search(r'<span class="row">recommended +[0-9.]+ ', html)
     assert not re.search(r'<span class="row">With geometric', html)
 

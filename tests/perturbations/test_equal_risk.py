@@ -9,10 +9,13 @@ import numpy as np
 import pytest
 
 import cellrisk as cr
+from cellrisk.noise.channel import CountChannel
+from cellrisk.risk.caused import caused_shares
 from cellrisk.risk.perturbed import assess_perturbation
-from cellrisk.risk.perturbed.equal_risk import find_equal_caused
+from cellrisk.risk.perturbed.equal_risk import find_equal_risk
 from cellrisk.show.wording.perturbed_assessment import say_equal
-from tests.perturbations.test_perturbed import make_table, sum_caused
+from cellrisk.system.arrays import Floats
+from tests.perturbations.test_perturbed import make_table
 
 SENTENCE = re.compile(
     r"The perturbation gives away (?P<figure>-?[\d.,]+|fewer than 1) (?:person|people) because of their own record, "
@@ -66,8 +69,14 @@ def test_the_sentence_holds_at_every_epsilon(rule: str) -> None:
     said_none = several = 0
     for seed in range(8):
         cells = draw_cells(seed)
-        made, profiles = cr.read_perturbation(rule), make_table(cells.tolist()).profiles()
-        sentence = say_equal(find_equal_caused(profiles, made, sum_caused(profiles, made), "geometric", None))
+        profiles, mechanism = make_table(cells.tolist()).profiles(), cr.Geometric(1.0)
+        channel = cr.read_perturbation(rule).channel
+
+        def count(channel: CountChannel, profiles: cr.Profiles = profiles) -> Floats:
+            return profiles.n_records * caused_shares(profiles, channel)
+
+        figure = float(count(channel)[0])
+        sentence = say_equal(find_equal_risk(profiles, channel, "caused", figure, mechanism, count))
         said = SENTENCE.fullmatch(sentence)
         assert said is not None, sentence
         rows = {count: SHARES[rule](count) for count in range(int(cells.max()) + 1)}

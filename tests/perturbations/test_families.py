@@ -12,10 +12,13 @@ import cellrisk as cr
 from cellrisk.cli import main
 from cellrisk.errors import InvalidInput
 from cellrisk.noise import perturbations
+from cellrisk.noise.channel import CountChannel
 from cellrisk.noise.perturbations import read_perturbation
+from cellrisk.risk.caused import caused_shares
 from cellrisk.risk.certainty import find_certainty, read_belief
 from cellrisk.risk.perturbed.equal_risk import find_distance
 from cellrisk.risk.perturbed.families import Family, find_mildest
+from cellrisk.system.arrays import Floats
 from tests.near import near
 from tests.perturbations.test_perturbed import make_table, sum_caused
 
@@ -121,7 +124,11 @@ def test_the_variance_of_keys() -> None:
     profiles = cr.Profiles.from_cells([[1, 0]] * 8 + [[9, 2], [12, 0], [0, 15]], n_levels=2)
     family = Family.of("cell-key:4")
     assert family is not None
-    rule, people = find_mildest(family, 5.0, lambda made: sum_caused(profiles, made))
+
+    def count(channel: CountChannel) -> Floats:
+        return profiles.n_records * caused_shares(profiles, channel)
+
+    rule, people = find_mildest(family, 5.0, count)
     assert rule is not None
     assert people is not None
     assert people <= 5.0
@@ -129,7 +136,7 @@ def test_the_variance_of_keys() -> None:
     variance = float(rule.partition("/")[2])
     assert 0.01 < variance < 3.8
     assert sum_caused(profiles, read_perturbation(f"cell-key:4/{variance * 0.999}")) > 5.0
-    assert find_mildest(family, -1.0, lambda made: sum_caused(profiles, made)) == (None, None)
+    assert find_mildest(family, -1.0, count) == (None, None)
 
 
 def test_other_families_are_refused(table: cr.FrequencyTable) -> None:

@@ -315,7 +315,7 @@ def test_other_answers() -> None:
     assert (
         assess_perturbation(table, "cell-key", belief="table", compare=None).figures[0].certainty[0].belief == "table"
     )
-    with pytest.raises(UnknownName, match="unknown mechanism to compare"):
+    with pytest.raises(UnknownName, match="unknown mechanism"):
         assess_perturbation(table, "random-rounding:3", compare="noise")
     raw = assess_perturbation(table, "suppress-below:1", measures="local")  # nothing is changed
     assert raw.figures[0].people.mean == near(10.0)

@@ -34,7 +34,7 @@ def subset() -> cr.FrequencyTable:
 
 
 def test_all_of_it_by_default(subset: cr.FrequencyTable) -> None:
-    found = cr.assess(subset, cr.Laplace(epsilon=1.0), alpha=[1, 1, 1])
+    found = cr.assess(subset, cr.Laplace(epsilon=1.0), priors=cr.Priors([1, 1, 1]))
     assert len(found.risks) == 4 * 3 * 2 + 3
     frame = found.to_frame()
     assert list(frame.columns) == ["sensitive", "attack", "measure", "form", "weights", "risk"]
@@ -46,7 +46,7 @@ def test_all_of_it_by_default(subset: cr.FrequencyTable) -> None:
 
 
 def test_figures(subset: cr.FrequencyTable) -> None:
-    found = cr.assess(subset, cr.Laplace(epsilon=1.0), alpha=[1, 1, 1])
+    found = cr.assess(subset, cr.Laplace(epsilon=1.0), priors=cr.Priors([1, 1, 1]))
     assert found.value(measure="local", form="tight", weights="records") == pytest.approx(0.282627, abs=5e-7)
     assert found.value(measure="expected", form="exact", weights="uniform") == pytest.approx(0.356798, abs=5e-7)
     assert found.value(measure="shrinkage", form="published", weights="records") == pytest.approx(0.282025, abs=5e-7)
@@ -155,10 +155,7 @@ def test_every_fit_of_sizes_serves(subset: cr.FrequencyTable, sizes: str, fit: s
         subset,
         cr.Laplace(epsilon=1.0),
         measures=["marginal", "marginal_shrinkage"],
-        sizes=sizes,
-        sizes_fit=fit,
-        zero_truncation=truncated,
-        alpha="moments",
+        priors=cr.Priors("moments", sizes, fit, truncated),  # type: ignore[arg-type]
     )
     assert found.risks
     assert all(0 < row.risk < 1 for row in found.risks)
@@ -167,14 +164,14 @@ def test_every_fit_of_sizes_serves(subset: cr.FrequencyTable, sizes: str, fit: s
 def test_several_attributes() -> None:
     frame = pd.DataFrame({"q": [1, 1, 2, 3], "a": ["x", "y", "x", "x"], "b": ["u", "u", "v", "w"]})
     table = cr.tabulate(frame, ["q"], ["a", "b"])
-    found = cr.assess(table, cr.Geometric(epsilon=2.0), alpha={"a": "mle", "b": [1, 1, 2]})
+    found = cr.assess(table, cr.Geometric(epsilon=2.0), priors=cr.Priors({"a": "mle", "b": [1, 1, 2]}))
     assert {row.sensitive for row in found.risks} == {"a", "b"}
     assert len(found.headline.splitlines()) == 2
     assert found.value(sensitive="a") != found.value(sensitive="b")
     with pytest.raises(UnknownName, match="no sensitive attribute 'c'"):
         found.value(sensitive="c")
     with pytest.raises(UnknownName, match="alpha"):
-        cr.assess(table, cr.Geometric(epsilon=2.0), alpha={"a": "mle"})
+        cr.assess(table, cr.Geometric(epsilon=2.0), priors=cr.Priors({"a": "mle"}))
 
 
 def test_alpha_follows_the_order_of_levels() -> None:
@@ -183,7 +180,7 @@ def test_alpha_follows_the_order_of_levels() -> None:
 
     def shrunk(levels: list[str], alpha: list[float]) -> float:
         table = cr.tabulate(frame, "cell", "y", count="n", levels={"y": levels})
-        return cr.assess(table, mechanism, measures="shrinkage", alpha=alpha).value("shrinkage", "exact")
+        return cr.assess(table, mechanism, measures="shrinkage", priors=cr.Priors(alpha)).value("shrinkage", "exact")
 
     assert cr.tabulate(frame, "cell", "y", count="n").attribute("y").levels.labels == ("a", "b")
     assert shrunk(["a", "b", "c"], [5, 1, 0.1]) == pytest.approx(shrunk(["c", "b", "a"], [0.1, 1, 5]), rel=1e-13, abs=0)
@@ -196,15 +193,7 @@ def test_alpha_follows_the_order_of_levels() -> None:
         ({"forms": "loose"}, UnknownName, "unknown form"),
         ({"weights": "people"}, UnknownName, "unknown weights"),
         ({"measures": []}, InvalidInput, "no measure"),
-        ({"alpha": [1, 1]}, InvalidInput, "alpha"),
-        ({"alpha": [1, 1, -1]}, InvalidInput, "alpha"),
-        ({"alpha": [1, 1, 0]}, InvalidInput, "alpha"),
-        ({"alpha": [1, 1, math.nan]}, InvalidInput, "alpha"),
-        ({"alpha": ["x", "y", "z"]}, InvalidInput, "alpha"),
-        ({"alpha": 1.0}, InvalidInput, "alpha"),
-        ({"alpha": "guess"}, UnknownName, "guess"),
-        ({"sizes": "normal"}, UnknownName, "normal"),
-        ({"sizes_fit": "guess"}, UnknownName, "guess"),
+        ({"priors": cr.Priors([1, 1])}, InvalidInput, "alpha"),
         ({"attack": "linkage"}, UnknownName, "attack"),
     ],
 )

@@ -127,13 +127,15 @@ def assess_command(
     if noise.perturbation is None:
         found: Any = cr.assess(frequencies, used, domain=domain, **asked, **attacker.arguments())
         checks = _check(found, releases, seed) if check else {}
-        shares = [(row.share, f"expected share for {row.sensitive}") for row in found.exposures]
-        largest = max([(row.risk, f"{row.measure} {row.form}") for row in found.risks] if narrowed else shares)
     else:
         del asked["attack"]
         compared: Any = {"compare": noise.mechanism, "delta": noise.delta}
         found = cr.assess_perturbation(frequencies, used, **compared, **asked, **attacker.arguments())
-        largest = found.largest_risk(narrowed)
+    shares = found.exposures if noise.perturbation is None else found.figures
+    if narrowed:
+        largest = max((row.risk, f"{row.measure} {row.form}") for row in found.risks)
+    else:
+        largest = max((row.share, f"expected share for {row.sensitive}") for row in shares)
     everything = everything or narrowed or domain or risk.attack != "homogeneity"
     output.answer(found, checks=checks, policies=policies, everything=everything)
     breaches = [limit.breach(frequencies.attributes, used) for limit in judged]

@@ -14,7 +14,7 @@ import numpy as np
 
 from cellrisk.counts.binning import Binning, make_binning
 from cellrisk.counts.count_tables import refuse_counts
-from cellrisk.counts.counting import Rows, fetch_rows, number_columns, read_levels, select_rows
+from cellrisk.counts.counting import Rows, Selection, count_places, group_records, number_columns, read_levels
 from cellrisk.counts.engine import Relation
 from cellrisk.counts.filters import EVERYBODY, Part
 from cellrisk.counts.resources import Resources
@@ -167,11 +167,14 @@ def count_together(
         labels = packing.numberings[-1].width
         # Each combination may be a cell of its own in every table, with a count for each label.
         row = BYTES_FOR_ROW + 4 * (len(names) + len(flags)) + 4 * len(tables) * (2 + labels)
-        rows = fetch_rows(found, packing, resources.memory // row, slack=1.5)
-        if isinstance(rows, int):
-            raise refuse_rows(rows, len(tables), labels, row, resources.memory)
+        groups = group_records(found, packing, resources.memory // row)
+        if groups.rows is None:
+            raise refuse_rows(groups.size, len(tables), labels, row, resources.memory)
+        rows = groups.rows
         if not dropping:
-            select_rows(found, schema, rows)
+            selection = Selection(packing, schema)
+            selection.add(rows)
+            selection.check(found, schema)
     return join_tables(rows, tables, columns, parts, names, opened_as)
 
 
@@ -223,7 +226,7 @@ def refuse_rows(rows: int, tables: int, labels: int, row: int, memory: int) -> I
     """Return the refusal of more combinations of values than memory holds, each of so many bytes."""
     return InvalidInput(
         "the tables together have more combinations of values than memory holds",
-        got=f"about {rows:,} combinations in {tables} tables of {labels:,} labels, {row:,} bytes each, with a limit of "
+        got=f"{rows:,} combinations in {tables} tables of {labels:,} labels, {row:,} bytes each, with a limit of "
         f"{memory / 10**6:,.0f} MB",
         fix="allow more memory, use coarser bins, or assess fewer tables at once",
         code="too-many-cells",
@@ -244,9 +247,9 @@ def join_tables(
     if numbering.others:
         rows = rows.take(rows.places(last) != numbering.other)
     outside_level = total - int(rows.count.sum())
-    levels, level = read_levels(numbering, rows.places(last), rows.count)
-    positive = rows.count > 0
-    rows, level = rows.take(positive), short(level[positive])
+    levels, level_of = read_levels(numbering, count_places(rows, last))
+    rows = rows.take(rows.count > 0)
+    level = short(level_of)[rows.places(last)]
     count, labels = rows.count.astype(np.int64), levels.labels
     coded = [code_column(rows, place) for place in range(len(columns))]
     belongs = {

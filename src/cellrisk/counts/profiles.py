@@ -113,6 +113,16 @@ class Profiles:
             blocks.append(_merge(counts, cells[rows], cells[rows] * counts.sum(axis=1)))
         return Profiles(int(n_levels), tuple(blocks))
 
+    @staticmethod
+    def merge(parts: Sequence[Profiles]) -> Profiles:
+        """The profiles of all cells from those of several parts of them."""
+        blocks = []
+        for length in sorted({block.counts.shape[1] for part in parts for block in part.blocks}):
+            alike = [block for part in parts for block in part.blocks if block.counts.shape[1] == length]
+            columns = ([getattr(block, name) for block in alike] for name in ("counts", "cells", "records"))
+            blocks.append(_merge(*map(np.concatenate, columns)))
+        return Profiles(parts[0].n_levels, tuple(blocks))
+
     @cached_property
     def n_profiles(self) -> int:
         return sum(len(block) for block in self.blocks)
@@ -251,6 +261,13 @@ class LabelledCounts:
                 return None
         return LabelledCounts.from_cells(np.concatenate(vectors), np.concatenate(cells))
 
+    @staticmethod
+    def merge(parts: Sequence[LabelledCounts]) -> LabelledCounts | None:
+        """The vectors of all cells from those of several parts of them; None if they are too many to be kept."""
+        cells = np.concatenate([part.cells for part in parts])
+        whole = LabelledCounts.from_cells(np.concatenate([part.counts for part in parts]), cells)
+        return whole if whole.counts.size <= MOST_NUMBERS else None
+
     @cached_property
     def sizes(self) -> Integers:
         """Records in one cell of each vector."""
@@ -331,6 +348,15 @@ class LevelCounts:
         block = _merge(np.stack([level, count], axis=1, dtype=np.int64), cells, cells)
         products = np.bincount(level, count * np.asarray(sizes, np.float64), len(labels)).astype(np.float64)
         return LevelCounts(tuple(labels), block.counts[:, 0], block.counts[:, 1], block.cells, products)
+
+    @staticmethod
+    def merge(parts: Sequence[LevelCounts]) -> LevelCounts:
+        """The counts of all cells from those of several parts of them."""
+        names = ("level", "count", "cells")
+        level, count, cells = (np.concatenate([getattr(part, name) for part in parts]) for name in names)
+        block = _merge(np.stack([level, count], axis=1), cells, cells)
+        products = np.sum([part.size_products for part in parts], axis=0)
+        return LevelCounts(parts[0].labels, block.counts[:, 0], block.counts[:, 1], block.cells, products)
 
     @staticmethod
     def from_cells(cells: Any, labels: Sequence[str], multiplicity: Integers | None = None) -> LevelCounts:

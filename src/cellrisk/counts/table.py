@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cellrisk.counts.cells import Cells
-from cellrisk.counts.counting import Homogeneity
 from cellrisk.counts.profiles import SIZE_CLASSES, LabelledCounts, LevelCounts, Profiles, name_sizes
 from cellrisk.counts.schema import listed
 from cellrisk.errors import InvalidInput, UnknownName, mark
@@ -22,6 +21,22 @@ if TYPE_CHECKING:
 
 MOST_SHOWN = 12
 WHOLE_TABLE = ("records", "cells", "dropped_records", "outside_records")
+
+
+@dataclass(frozen=True)
+class Homogeneity:
+    """Cells by how many of the sensitive attributes take one value only in them (Definitions 4 and 5)."""
+
+    complete: int
+    """Every attribute has one value in the cell."""
+    partial: int
+    """Some have, some have not."""
+    none: int
+    """No attribute has."""
+
+    def __post_init__(self) -> None:
+        if min(self.complete, self.partial, self.none) < 0:
+            raise InvalidInput("numbers of cells must not be negative")
 
 
 @dataclass(frozen=True, eq=False)

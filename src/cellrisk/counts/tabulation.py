@@ -7,16 +7,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cellrisk.counts.count_tables import refuse_counts
-from cellrisk.counts.counting import Tally, TooManyCells, count_cells
+from cellrisk.counts.counting import select_records
 from cellrisk.counts.engine import Relation
 from cellrisk.counts.files import EncodedPath
 from cellrisk.counts.filters import Part, read_part, take_part, with_part
 from cellrisk.counts.resources import Resources
 from cellrisk.counts.schema import Schema, read_names
 from cellrisk.counts.sources import open_records
-from cellrisk.counts.table import Attribute, FrequencyTable
+from cellrisk.counts.table import FrequencyTable
 from cellrisk.counts.validation import validate
-from cellrisk.counts.without_keys import count_without_keys
 from cellrisk.errors import InvalidInput
 from cellrisk.system.checks import read_list, require_path
 from cellrisk.system.choices import EngineName, MissingRule, OutsideRule
@@ -121,27 +120,9 @@ def tabulate(
     with open_records(source, asked, resources, table=table, engine=engine, bins=coarse) as (records, others):
         if schema.count is None:
             refuse_counts(others)
-        counted: Any
-        if isinstance(records, Relation):
-            values = validate(take_part(records, schema, part), schema)
-            counted = count_cells(values, schema, resources)
-            if isinstance(counted, TooManyCells):
-                counted = count_without_keys(values, schema, counted)
-        else:
-            counted = records.count(schema, part, tabulate)
-    tally = counted if isinstance(counted, Tally) else counted.tally()
-    attributes = tuple(
-        Attribute(name, each.level_counts, each.profiles, each.levels.declared, each.levels.missing, each.vectors)
-        for name, each in zip(schema.sensitive, tally.attributes, strict=True)
-    )
-    return FrequencyTable(
-        schema.quasi_identifiers,
-        attributes,
-        tally.homogeneity,
-        schema.missing,
-        tuple((name, tally.missing[name]) for name in schema.columns if name in tally.missing),
-        tally.dropped,
-        schema.outside,
-        tally.outside,
-        tally.read_cells,
-    )
+        if not isinstance(records, Relation):
+            counted: FrequencyTable = records.count(schema, part, tabulate)
+            return counted
+        selected = select_records(validate(take_part(records, schema, part), schema), schema, resources)
+        in_parts = None if selected.kept else selected.count()
+    return in_parts or selected.count()  # without DuckDB, whose memory is free by now

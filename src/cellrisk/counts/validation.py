@@ -195,24 +195,24 @@ class Numbering:
         return self.column.sort(seen | {None: missing}).levels
 
 
-def number_values(values: Values, column: Column, dropping: bool, most: int) -> Numbering:
-    """Gives the values of a column their places. Up to ``most`` are brought here; of more, DuckDB keeps the places.
+def number_values(values: Values, column: Column, dropping: bool) -> Numbering:
+    """Give the values of a column their places. If they are very many, DuckDB keeps the places.
 
     dropping: whether values that are not among the declared labels, or cannot be put into a bin, are left out.
     """
     role, relation = column.role, values.relation
     if column.binning is not None or (column.kind == "integer" and column.declaration is None and role[0] == "q"):
         numbering = _number_by_range(values, column, dropping)
-        if not column.listed and (role[0] == "q" or numbering.size <= most):
+        if not column.listed and (role[0] == "q" or numbering.size <= MOST_LEVELS):
             return numbering
     known = _find_declared(column)
     if known is None:
-        limit = None if dropping and column.declaration else most + 2
+        limit = None if dropping and column.declaration else MOST_LEVELS + 2
         end = f" LIMIT {limit}" if limit else ""
         found = [value for (value,) in relation.fetch(f"SELECT DISTINCT {role} FROM {{rows}}{end}")]
         if limit and len(found) >= limit:
             if role[0] == "y" or column.declaration is not None:
-                raise _too_many_levels(column.name, most)
+                raise _too_many_levels(column.name)
             return _number_in_engine(relation, column)
         missing = None in found
         known = column.sort(dict.fromkeys((value for value in found if value is not None), 1)).levels
@@ -327,10 +327,10 @@ def check_some(values: Values, kept: int, schema: Schema) -> None:
         )
 
 
-def _too_many_levels(name: str, most: int = MOST_LEVELS) -> InvalidInput:
+def _too_many_levels(name: str) -> InvalidInput:
     return InvalidInput(
-        f"column '{name}' has more than {most:,} levels",
-        allowed=f"up to {most:,}",
+        f"column '{name}' has more than {MOST_LEVELS:,} levels",
+        allowed=f"up to {MOST_LEVELS:,}",
         fix=f"cut it into bins with {argument('bins', f'{{{name!r}: ...}}')}, or check that it is the right column",
         code="too-many-levels",
     )

@@ -25,9 +25,10 @@ from cellrisk.risk.ceilings import Labels, find_success
 from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, CountPrior
 from cellrisk.risk.figures import Attacker, DecisionFigures, find_figures
 from cellrisk.risk.people import People, count_people
-from cellrisk.risk.priors import USUAL_PRIORS, Priors, takes_priors
+from cellrisk.risk.priors import USUAL_PRIORS, Priors
 from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON, Limits, MeasuredRisk, read_settings
 from cellrisk.system.arrays import Floats
+from cellrisk.system.checks import require_kind
 from cellrisk.system.choices import Attack, Form, MeasureName, MechanismName, Neighbours, NoisyCells, Weights
 from cellrisk.system.formatting import round_down
 from cellrisk.system.progress import Progress, share_of
@@ -370,7 +371,6 @@ def limits_use_data(limits: Sequence[Limit], tvd: TradeOff | TvdLimit | None) ->
     return tvd is not None or any(limit.uses_data for limit in limits)
 
 
-@takes_priors
 def choose(
     table: FrequencyTable,
     mechanism: Mechanism | MechanismName | Sequence[Mechanism | MechanismName] = USUAL_MECHANISM,
@@ -486,6 +486,7 @@ def choose(
     (True, 1)
     """
     require_table(table)
+    require_kind("priors", priors, Priors)
     policies = Policies.in_force(policy)
     risk = RiskDefinition(measure, form, weights, attack, priors)
     given = read_limits(

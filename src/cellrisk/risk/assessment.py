@@ -1,18 +1,18 @@
-"""`assess`: every risk of a table at one setting of a mechanism, with the sentence a curator can repeat."""
+"""`assess`: every risk of a table at one setting of a mechanism."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from cellrisk.counts.table import require_table
 from cellrisk.errors import UnknownName
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.noise.mechanisms import mechanism as read_mechanism
+from cellrisk.noise.perturbations import Perturbation
 from cellrisk.noise.precision import SHARE, find_precision
 from cellrisk.risk.attackers.figures import NOTABLE_GAINS, AttackTable
 from cellrisk.risk.attackers.values import NamedValues
@@ -23,8 +23,9 @@ from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, CountPrior
 from cellrisk.risk.figures import Attacker, DecisionFigures, find_figures
 from cellrisk.risk.measures import FORMS, MEASURES, WEIGHTS, average_risks
 from cellrisk.risk.people import People, count_people
-from cellrisk.risk.priors import USUAL_PRIORS, Fitted, Priors, takes_priors
+from cellrisk.risk.priors import USUAL_PRIORS, Fitted, Priors
 from cellrisk.risk.sweep import Limits, find_limits
+from cellrisk.system.checks import require_kind
 from cellrisk.system.choices import Attack, Form, MeasureName, MechanismName, Neighbours, Weights, require_word
 from cellrisk.system.results import Result, find_words
 
@@ -71,6 +72,16 @@ class Exposure:
         """Expected share of people whose value the attacker gets right: local, tight, by records. Exact."""
         return self.people.mean / self.records
 
+    @property
+    def baselines(self) -> dict[str, float]:
+        """The shares of people revealed without noise, with nothing but noise, and by guessing."""
+        return {
+            "raw": self.raw_share,
+            "chance": self.chance_share,
+            "proportional_guess": self.guess_share,
+            "commonest_guess": self.best_guess_share,
+        }
+
 
 PLANNING = ("shrinkage", "marginal_shrinkage")
 """The measures for tables that are being planned."""
@@ -87,80 +98,120 @@ class PlannedCaused:
 
 
 @dataclass(frozen=True, repr=False)
-class Assessment(Result):
-    """The answer of `assess`. Prints as a sentence and a table; `value` picks one number, `plot` draws them all.
+class TableRisks(Result):
+    """The risks of a table that is published with noise or with a perturbation: of its counts and of one channel.
 
     Numbers are computed when they are asked for: `value` computes one risk.
     """
 
-    wording = "assessment"
-    picture = "draw_assessment"
-
     table: FrequencyTable
-    mechanism: Mechanism
+    method: Mechanism | Perturbation
     asked: AskedRisks
     priors: Priors
     attacker: Attacker
-    domain: bool = False
-    """Whether the empty cells of the domain count into the confidence."""
-    chosen: bool = False
-    """Whether epsilon was chosen from the data: what one record adds at most is then not stated."""
 
     @cached_property
     def fitted(self) -> Mapping[str, Fitted]:
         """The priors behind the measures that need them, by sensitive attribute."""
-        return {name: self._fit(name, self.asked.measures) for name in self.table.sensitive}
-
-    def _fit(self, name: str, measures: Sequence[str]) -> Fitted:
-        return self.priors.fit(self.table.attribute(name), measures)
+        return {attribute.name: self.priors.fit(attribute, self.asked.measures) for attribute in self.table.attributes}
 
     @cached_property
     def risks(self) -> tuple[Risk, ...]:
         """Every risk that was asked for."""
-        asked = self.asked
         return tuple(
-            Risk(name, asked.attack, measure, form, weight, float(values[0]))
-            for name in self.table.sensitive
-            for measure, form, weight, values in average_risks(
-                self.table.profiles(name),
-                asked.make(self.fitted[name].measure),
-                self.mechanism.channel,
-                asked.forms,
-                asked.weights,
-            )
+            risk for name in self.table.sensitive for risk in self._assess(name, self.asked, self.fitted[name])
         )
+
+    def _assess(self, name: str, asked: AskedRisks, fitted: Fitted) -> Iterator[Risk]:
+        measures = asked.make(fitted.measure)
+        averages = average_risks(self.table.profiles(name), measures, self.method.channel, asked.forms, asked.weights)
+        for measure, form, weights, values in averages:
+            yield Risk(name, asked.attack, measure, form, weights, float(values[0]))
+
+    def value(
+        self,
+        measure: str = "local",
+        form: str = "tight",
+        weights: str | None = "records",
+        sensitive: str | None = None,
+    ) -> float:
+        """Return one risk.
+
+        Parameters
+        ----------
+        measure, form, weights
+            The words of the risk, as in `assess`; marginal shrinkage has no weights.
+        sensitive
+            Which sensitive attribute; may be left out if there is one.
+        """
+        attribute = self.table.attribute(sensitive)
+        asked = replace(
+            self.asked,
+            measures=tuple(name for name in self.asked.measures if name == measure),
+            forms=tuple(name for name in self.asked.forms if name == form),
+        )
+        rows = list(self._assess(attribute.name, asked, self.priors.fit(attribute, asked.measures)))
+        return float(find_row(rows, self.table, "assess", measure, form, weights, sensitive).risk)
+
+    def _numbers(self) -> list[dict[str, Any]]:
+        return [vars(row) for row in self.risks]
+
+
+@dataclass(frozen=True, repr=False)
+class Assessment(TableRisks):
+    """The answer of `assess`. Prints as a sentence and a table; `value` picks one number, `plot` draws them all."""
+
+    wording = "assessment"
+    picture = "draw_assessment"
+
+    domain: bool = False
+    """Whether the empty groups of the domain count into the confidence."""
+    chosen: bool = False
+    """Whether epsilon was chosen from the data: what one record adds at most is then not stated."""
+
+    @property
+    def mechanism(self) -> Mechanism:
+        return cast(Mechanism, self.method)
 
     @cached_property
     def exposures(self) -> tuple[Exposure, ...]:
         """How many people's values the attacker gets right, for each sensitive attribute."""
+        return tuple(map(self._expose, self.table.attributes))
+
+    def _expose(self, attribute: Attribute) -> Exposure:
+        profiles, shares, attack = attribute.profiles, attribute.levels.shares, self.asked.attack
+        ends = find_limits(profiles, people_risk(attack), ("tight",), self.mechanism)["tight", "records"]
         empty = self.table.empty_cells() if self.domain else 0
-        return tuple(
-            find_exposure(attribute, self.mechanism, self.asked.attack, empty) for attribute in self.table.attributes
+        return Exposure(
+            sensitive=attribute.name,
+            attack=attack,
+            records=profiles.n_records,
+            people=count_people(profiles, self.method.channel, attack),
+            confidence=find_confidence(profiles, self.method.channel, empty)[0],
+            raw_share=attribute.exposed_share if attack == "homogeneity" else ends.raw,
+            guess_share=float(shares @ shares),
+            best_guess_share=float(shares.max()),
+            n_levels=profiles.n_levels,
+            chance_share=ends.chance,
         )
 
     @cached_property
     def figures(self) -> tuple[DecisionFigures, ...]:
         """What to decide by, for each sensitive attribute: caused, certainty, ceiling."""
-        found = (
-            find_figures(
-                self.table.attribute(exposure.sensitive),
-                self.mechanism,
-                exposure.people,
-                self.asked.attack,
-                self.attacker,
-            )
-            for exposure in self.exposures
+        figures = (
+            find_figures(attribute, self.mechanism, exposure.people, self.asked.attack, self.attacker)
+            for attribute, exposure in zip(self.table.attributes, self.exposures, strict=True)
         )
-        return tuple(each.as_chosen() if self.chosen else each for each in found)
+        return tuple(each.as_chosen() if self.chosen else each for each in figures)
 
     @cached_property
     def attackers(self) -> Mapping[str, tuple[AttackTable, ...]]:
         """The table of attacks of each sensitive attribute, one for each certainty."""
-        channel = self.mechanism.channel
+        channel = self.method.channel
         return {attribute.name: self.attacker.tables(attribute, channel) for attribute in self.table.attributes}
 
     def _attackers(self) -> dict[str, Any]:
-        """What stands under ``attackers``, ``people_above`` and ``accuracy`` in JSON."""
+        """Return ``attackers``, ``people_above`` and ``accuracy`` of the JSON."""
         advantage, precision = total_variation(self.mechanism), find_precision(self.mechanism)
         rows: list[dict[str, Any]] = []
         above: dict[str, dict[str, int]] = {}
@@ -177,108 +228,65 @@ class Assessment(Result):
 
     @cached_property
     def limits(self) -> tuple[Limits, ...]:
-        """Beside each risk, in the same order: what it would be by chance, and without noise."""
-        forms = tuple(dict.fromkeys(row.form for row in self.risks))
-        ends = {}
-        for name, measure in dict.fromkeys((row.sensitive, row.measure) for row in self.risks):
-            asked = choose_risks(self.asked.attack, measure, forms)
-            [made] = asked.make(self.fitted[name].measure)
-            ends[name, measure] = find_limits(self.table.profiles(name), made, forms, self.mechanism)
-        return tuple(ends[row.sensitive, row.measure][row.form, row.weights or "uniform"] for row in self.risks)
+        """Beside each risk, in the same order: its limit as epsilon falls to 0, and without noise."""
+        ends = {
+            (name, measure.name, *key): limits
+            for name in self.table.sensitive
+            for measure in self.asked.make(self.fitted[name].measure)
+            for key, limits in find_limits(self.table.profiles(name), measure, self.asked.forms, self.mechanism).items()
+        }
+        return tuple(ends[row.sensitive, row.measure, row.form, row.weights or "uniform"] for row in self.risks)
 
     @cached_property
     def planned(self) -> tuple[PlannedCaused, ...]:
-        """Caused in tables like this one that are yet to be made: for shrinkage and marginal shrinkage, where they were
-        asked for by name."""
-        named = dict.fromkeys((row.sensitive, row.measure) for row in self.risks)
-        if {measure for _, measure in named} == {*MEASURES} or self.asked.attack != "homogeneity":
+        """Caused in tables like this one that are yet to be made: for shrinkage and marginal shrinkage, if not all
+        measures were asked for."""
+        asked = self.asked.measures
+        if len(asked) == len(MEASURES) or self.asked.attack != "homogeneity":
             return ()
-        channel = self.mechanism.channel
+        profiles, channel = self.table.profiles, self.method.channel
         return tuple(
-            PlannedCaused(
-                name,
-                measure,
-                float(caused_shares(self.table.profiles(name), channel, self.fitted[name].measure(measure))[0]),
-            )
-            for name, measure in named
-            if measure in PLANNING
+            PlannedCaused(name, each, float(caused_shares(profiles(name), channel, self.fitted[name].measure(each))[0]))
+            for name in self.table.sensitive
+            for each in asked
+            if each in PLANNING
         )
 
-    def value(
-        self,
-        measure: str = "local",
-        form: str = "tight",
-        weights: str | None = "records",
-        sensitive: str | None = None,
-    ) -> float:
-        """One risk. ``sensitive`` may be left out where the table has one attribute; ``weights`` does not matter for
-        marginal shrinkage.
-
-        Parameters
-        ----------
-        measure, form, weights
-            The words of the risk, as in `assess`; marginal shrinkage has no weights.
-        sensitive
-            Which sensitive attribute; may be left out where there is one.
-        """
-        if "risks" in vars(self):
-            found: Risk = find_row(self.risks, self.table, "assess", measure, form, weights, sensitive)
-            return found.risk
-        attribute, asked = self.table.attribute(sensitive), self.asked
-        rows = [
-            Risk(attribute.name, asked.attack, name, shape, None if MEASURES[name].one_number else weight, 0.0)
-            for name, shape, weight in product(asked.measures, asked.forms, asked.weights)
-        ]
-        wanted = find_row(rows, self.table, "assess", measure, form, weights, sensitive)
-        fitted = self.fitted if "fitted" in vars(self) else {attribute.name: self._fit(attribute.name, (measure,))}
-        [made] = replace(asked, measures=(measure,)).make(fitted[attribute.name].measure)
-        averages = made.average(attribute.profiles, self.mechanism.channel, (form,))
-        return float(averages[form, wanted.weights or "uniform"][0])
-
-    def _numbers(self) -> list[dict[str, Any]]:
-        return [vars(row) for row in self.risks]
-
     def to_dict(self) -> dict[str, Any]:
-        """What ``cellrisk assess --json`` prints."""
-        sensitive = {name: _counts_of(self.table.attribute(name)) for name in self.table.sensitive}
+        """Return what ``cellrisk assess --json`` prints."""
         say_exposure = find_words(self.wording).say_exposure
+        counts = ("n_levels", "n_homogeneous", "n_heterogeneous", "n_unique", "n_profiles")
+        sensitive = {
+            attribute.name: {name.removeprefix("n_"): getattr(attribute.profiles, name) for name in counts}
+            for attribute in self.table.attributes
+        }
+        exposures = {exposure.sensitive: exposure for exposure in self.exposures}
         return {
             "table": {"records": self.table.n_records, "cells": self.table.n_cells, "sensitive": sensitive},
             "mechanism": self.mechanism.to_dict(),
-            "risks": [vars(row) for row in self.risks],
-            "decision": [each.to_dict() for each in self.figures],
+            "risks": self._numbers(),
+            "decision": [figures.to_dict() for figures in self.figures],
             **self._attackers(),
             **({"planned": [vars(each) for each in self.planned]} if self.planned else {}),
             "limits": [
-                {**{key: value for key, value in vars(row).items() if key != "risk"}, **vars(limits)}
-                for row, limits in zip(self.risks, self.limits, strict=True)
+                {**{key: value for key, value in row.items() if key != "risk"}, **vars(limits)}
+                for row, limits in zip(self._numbers(), self.limits, strict=True)
             ],
-            "fitted": {name: fit.to_dict() for name, fit in self.fitted.items()},
+            "fitted": {name: fitted.to_dict() for name, fitted in self.fitted.items()},
             "confidence": {
-                exposure.sensitive: {
-                    key: value if math.isfinite(value) else None for key, value in vars(exposure.confidence).items()
-                }
-                for exposure in self.exposures
+                name: {key: value if math.isfinite(value) else None for key, value in vars(each.confidence).items()}
+                for name, each in exposures.items()
             },
-            "people": {exposure.sensitive: vars(exposure.people) for exposure in self.exposures},
-            "baselines": {
-                exposure.sensitive: {
-                    "raw": exposure.raw_share,
-                    "chance": exposure.chance_share,
-                    "proportional_guess": exposure.guess_share,
-                    "commonest_guess": exposure.best_guess_share,
-                }
-                for exposure in self.exposures
-            },
+            "people": {name: vars(exposure.people) for name, exposure in exposures.items()},
+            "baselines": {name: exposure.baselines for name, exposure in exposures.items()},
             "exposures": [
-                {"sensitive": exposure.sensitive, "sentence": say_exposure(exposure, self.mechanism)}
-                for exposure in self.exposures
+                {"sensitive": name, "sentence": say_exposure(exposure, self.mechanism)}
+                for name, exposure in exposures.items()
             ],
             "headline": self.headline,
         }
 
 
-@takes_priors
 def assess(
     table: FrequencyTable,
     mechanism: Mechanism | MechanismName = USUAL_MECHANISM,
@@ -338,6 +346,7 @@ def assess(
     0.034794
     """
     require_table(table)
+    require_kind("priors", priors, Priors)
     mechanism = read_mechanism(mechanism, epsilon=epsilon, delta=delta, neighbours=neighbours, threshold=threshold)
     asked = choose_risks(attack, measures, forms, weights)
     attacker = Attacker.of(certainty, belief, NamedValues.read(harmful, unions))
@@ -358,7 +367,7 @@ def find_row(
     weights: str | None,
     sensitive: str | None,
 ) -> Any:
-    """The row of an answer with those words; refuses words that are unknown, or that ``asker`` was not asked for."""
+    """Return the row of a result with those words; refuse unknown words, and those that ``asker`` was not asked for."""
     name = table.attribute(sensitive).name
     require_word("measure", measure, tuple(MEASURES))
     require_word("form", form, FORMS)
@@ -373,32 +382,3 @@ def find_row(
         got=f"measure {measure}, form {form}, weights {weights}",
         fix=f"add it to measures=, forms= and weights= of {asker}",
     )
-
-
-def find_exposure(attribute: Attribute, mechanism: Mechanism, attack: str = "homogeneity", empty: int = 0) -> Exposure:
-    """The headline's numbers for one sensitive attribute."""
-    profiles, shares = attribute.profiles, attribute.levels.shares
-    ends = find_limits(profiles, people_risk(attack), ("tight",), mechanism)["tight", "records"]
-    return Exposure(
-        sensitive=attribute.name,
-        attack=attack,
-        records=profiles.n_records,
-        people=count_people(profiles, mechanism.channel, attack),
-        confidence=find_confidence(profiles, mechanism.channel, empty)[0],
-        raw_share=attribute.exposed_share if attack == "homogeneity" else ends.raw,
-        guess_share=float(shares @ shares),
-        best_guess_share=float(shares.max()),
-        n_levels=profiles.n_levels,
-        chance_share=ends.chance,
-    )
-
-
-def _counts_of(attribute: Attribute) -> dict[str, int]:
-    profiles = attribute.profiles
-    return {
-        "levels": profiles.n_levels,
-        "homogeneous": profiles.n_homogeneous,
-        "heterogeneous": profiles.n_heterogeneous,
-        "unique": profiles.n_unique,
-        "profiles": profiles.n_profiles,
-    }

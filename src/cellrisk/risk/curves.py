@@ -18,9 +18,10 @@ from cellrisk.risk.figures import Attacker
 from cellrisk.risk.measures import MEASURES
 from cellrisk.risk.measures.measure import SETTINGS_AT_ONCE
 from cellrisk.risk.people import People, count_people
-from cellrisk.risk.priors import USUAL_PRIORS, Priors, takes_priors
+from cellrisk.risk.priors import USUAL_PRIORS, Priors
 from cellrisk.risk.sweep import Limits, covered, find_limits, read_epsilons, read_settings
 from cellrisk.system.arrays import Floats
+from cellrisk.system.checks import require_kind
 from cellrisk.system.choices import (
     Attack,
     FigureName,
@@ -162,7 +163,6 @@ def _rows(line: Line) -> dict[str, Any]:
     }
 
 
-@takes_priors
 def curve(
     table: FrequencyTable,
     mechanism: Mechanism | MechanismName | Sequence[Mechanism | MechanismName] = USUAL_MECHANISM,
@@ -215,6 +215,7 @@ def curve(
     ([0.6533, 0.0006], [0.5025, 0.7311])
     """
     require_table(table)
+    require_kind("priors", priors, Priors)
     asked, figures = _choose_lines(attack, measures, forms, weights)
     attacker = Attacker.of(certainty, belief)
     epsilons = read_epsilons(epsilon)

@@ -49,16 +49,24 @@ class Attacker:
         named = {"harmful": list(self.values.harmful), "unions": list(self.values.unions)}
         return {**found, **{name: values for name, values in named.items() if values}}
 
+    def _given(self, attribute: Attribute) -> str | CountPrior:
+        return self.belief.get(attribute.name, USUAL_BELIEF) if isinstance(self.belief, Mapping) else self.belief
+
     def check(self, attribute: Attribute) -> None:
         """Refuse a belief that does not fit the attribute, before anything is estimated."""
-        given = self.belief.get(attribute.name, USUAL_BELIEF) if isinstance(self.belief, Mapping) else self.belief
+        given = self._given(attribute)
         if why_unknown(attribute) is None and not (isinstance(given, str) and given == USUAL_BELIEF):
             self.believe(attribute)
 
     def believe(self, attribute: Attribute) -> CountPrior:
-        """The prior for one sensitive attribute."""
-        given = self.belief.get(attribute.name, USUAL_BELIEF) if isinstance(self.belief, Mapping) else self.belief
-        return read_belief(given, attribute.levels, attribute.profiles.n_cells)
+        """Return the prior for one sensitive attribute."""
+        return read_belief(self._given(attribute), attribute.levels, attribute.profiles.n_cells)
+
+    def infer(self, attribute: Attribute, channel: CountChannel) -> tuple[ConfidentInferences, ...]:
+        """Return the people inferred with each certainty; empty if the categories of the groups are not kept."""
+        if why_unknown(attribute) is not None:
+            return ()
+        return find_certainty(attribute, channel, self.certainties, self.believe(attribute))
 
     def tables(self, attribute: Attribute, channel: CountChannel) -> tuple[AttackTable, ...]:
         """Return the table of attacks for each certainty; none if the categories of the groups are not kept."""
@@ -92,36 +100,29 @@ class DecisionFigures:
         return replace(self, ceiling=replace(self.ceiling, chosen=True))
 
     def to_dict(self) -> dict[str, Any]:
-        """One entry of ``decision`` in JSON."""
-        found: dict[str, Any] = {
+        """Return one entry of ``decision`` in JSON."""
+        return {
             "sensitive": self.sensitive,
             "caused": self.caused.to_dict(),
             "certainty": [row.to_dict() for row in self.certainty],
             "ceiling": self.ceiling.to_dict(),
+            **({} if self.unknown is None else {"certainty_unknown": self.unknown}),
+            **({} if self.belief is None else {"belief": self.belief.to_dict()}),
         }
-        if self.unknown is not None:
-            found["certainty_unknown"] = self.unknown
-        if self.belief is not None:
-            found["belief"] = self.belief.to_dict()
-        return found
 
 
 def find_figures(
     attribute: Attribute, mechanism: Mechanism, people: People, attack: str, attacker: Attacker
 ) -> DecisionFigures:
-    """The three figures of one sensitive attribute; ``people`` are those whom the attack exposes."""
+    """Return the three figures of one sensitive attribute; ``people`` are those whom the attack reveals."""
     unknown = why_unknown(attribute)
-    belief = None if unknown else attacker.believe(attribute)
-    certainty: tuple[ConfidentInferences, ...] = ()
-    if belief is not None:
-        certainty = find_certainty(attribute, mechanism.channel, attacker.certainties, belief)
     return DecisionFigures(
         attribute.name,
         attack,
         mechanism,
         count_caused(attribute.profiles, mechanism, people.mean, attack),
-        certainty,
+        attacker.infer(attribute, mechanism.channel),
         unknown,
-        belief,
+        None if unknown else attacker.believe(attribute),
         ceiling(mechanism, labels=attribute.n_levels),
     )

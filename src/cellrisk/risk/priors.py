@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from cellrisk.risk.measures import (
 from cellrisk.risk.measures.dirichlet import ESTIMATES
 from cellrisk.risk.measures.sizes import FAMILIES, METHODS
 from cellrisk.system.checks import is_number
-from cellrisk.system.choices import AlphaEstimate, SizesFamily, SizesFit, require_word, takes_old_words
+from cellrisk.system.choices import AlphaEstimate, SizesFamily, SizesFit, require_word
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import Attribute
@@ -149,5 +149,3 @@ def _read_alpha(given: Any) -> str | tuple[float, ...]:
 
 
 USUAL_PRIORS = Priors()
-takes_priors = takes_old_words("priors", Priors, *(field.name for field in fields(Priors)))
-"""Functions that took the four arguments of `Priors` one by one still do."""

@@ -1,12 +1,8 @@
-"""The closed lists of words that Python, the command line and the page take: each is a type, written down once.
-
-Arguments that had other names before keep their old words.
-"""
+"""The closed lists of words that Python, the command line and the page take: each is a type, written down once."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import wraps
+from collections.abc import Sequence
 from typing import Any, Literal, TypeVar, get_args
 
 from cellrisk.errors import InvalidInput, UnknownName
@@ -37,7 +33,6 @@ CompositionMethod = Literal["tightest", "basic", "rdp", "pld"]
 OverallKind = Literal["max", "sum"]
 
 Word = TypeVar("Word", bound=str)
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def list_words(kind: Any) -> tuple[Any, ...]:
@@ -79,28 +74,3 @@ def require_word(what: str, given: object, known: Sequence[str]) -> None:
     """Refuses a word that is not in the list, and whatever is no word."""
     if not isinstance(given, str) or given not in known:
         raise UnknownName(f"unknown {what}", got=repr(given)[:60], allowed=", ".join(known))
-
-
-def takes_old_words(new: str, make: Callable[..., Any], *old: str) -> Callable[[Function], Function]:
-    """Makes a function take old keywords too: ``make`` turns those that are given into the argument ``new``.
-
-    >>> @takes_old_words("size", lambda width: 2 * width, "width")
-    ... def double(size):
-    ...     return size
-    >>> double(size=4), double(width=2)
-    (4, 4)
-    """
-
-    def change(function: Function) -> Function:
-        @wraps(function)
-        def call(*arguments: Any, **given: Any) -> Any:
-            words = {name: given.pop(name) for name in old if name in given}
-            if new in given and isinstance(make, type) and not isinstance(given[new], make):
-                raise InvalidInput(f"{new} must be made by {make.__name__}", got=type(given[new]).__name__)
-            if words and new in given:
-                raise InvalidInput(f"{new} and {', '.join(words)} say the same", fix=f"give {new}= alone")
-            return function(*arguments, **given, **({new: make(**words)} if words else {}))
-
-        return call  # type: ignore[return-value]
-
-    return change

@@ -62,9 +62,7 @@ def test_the_record_by_hand(tmp_path: Path) -> None:
     ]
     (record,) = read(tmp_path)["results"].values()
     assert record["status"] == "review"
-    assert (
-        "6 of 12 people (50.0%) have their job given away, no limit was set; shown-alone: 2 cells" in record["summary"]
-    )
+    assert "6 of 12 people (50.0%) have their job revealed, no limit was set; shown-alone: 2 cells" in record["summary"]
     assert record["properties"]["given_away"] == 6
     assert record["properties"]["share_given_away"] == near(0.5)
     assert record["exception"] == "They agreed."

@@ -28,11 +28,12 @@ SECTIONS = (
     "6. Sizes of the cells",
     "7. Who is at risk, and what would help",
     "8. Assumptions",
-    "9. Mechanism and versions",
-    "10. Where standards and boards find their answers",
-    "11. How this report was made",
-    "12. Notes for the curator",
-    "13. Annex: record for the deployments registry",
+    "9. Label of the release",
+    "10. Mechanism and versions",
+    "11. Where standards and boards find their answers",
+    "12. How this report was made",
+    "13. Notes for the curator",
+    "14. Annex: record for the deployments registry",
 )
 
 

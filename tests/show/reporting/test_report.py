@@ -20,7 +20,9 @@ from cellrisk.noise.mechanisms import MECHANISMS
 from cellrisk.risk.ceilings import CHOSEN
 from cellrisk.risk.explanation import explain
 from cellrisk.show.reporting import Report, noise, report
+from cellrisk.show.wording.attackers import accuracy, attack_rows, shown_attacks
 from cellrisk.show.wording.choice import CHOICE_NOTE
+from cellrisk.show.wording.label import label
 from cellrisk.system.formatting import CURATOR_NOTE, percent
 from tests.near import near
 from tests.show.reporting.reading import SECTIONS, SOURCE, Reader, down, pdfs, people
@@ -67,6 +69,28 @@ def test_numbers_are_those_of_choose_assess_and_explain(table: cr.FrequencyTable
         assert any(
             row[:3] == [removal.quasi_identifier, f"{removal.cells:,}", percent(removal.risk)] for row in page.rows
         )
+
+
+def test_page_one_has_the_attacks_and_the_error_of_a_count(
+    table: cr.FrequencyTable, chosen: Report, page: Reader
+) -> None:
+    front = page.text.partition("Sign-off")[0]
+    assert accuracy(chosen.mechanism) in front
+    attackers = cr.assess(table, chosen.mechanism, measures="local").attackers["trade"][-1]
+    for cells in attack_rows(attackers, shown_attacks(attackers), None):  # no bound: epsilon was chosen from the data
+        assert cells in page.rows
+    assert "Any attack, at most" not in front
+
+
+def test_the_label_answers_every_question(table: cr.FrequencyTable) -> None:
+    made = report(table, epsilon=3.0)
+    read = Reader(made.html).text.partition("10. Mechanism and versions")[0].partition("9. Label of the release")[2]
+    answers = label(cr.Geometric(3.0), cr.Geometric(3.0), cr.ceiling("geometric", epsilon=3.0), ["none"], "x")
+    for name, answer in answers.items():
+        assert name.replace("_", " ").capitalize() in read
+        assert answer.split(";")[0] in " ".join(read.split()) or name == "not_covered"
+    assert "3 (1 to 20)" in read
+    assert "to fill: the losses of all releases about the same people" in read
 
 
 def test_one_file_that_needs_no_other(chosen: Report, page: Reader) -> None:
@@ -123,7 +147,7 @@ def test_no_epsilon_will_do(table: cr.FrequencyTable) -> None:
     assert percent(choice.options[0].lowest_risk) in read.text
     assert "What would help: a looser limit" in read.text
     assert "3. No epsilon is recommended: what comes nearest" in read.headings
-    assert len(read.headings) == 1 + len(SECTIONS)
+    assert len(read.headings) == len(SECTIONS)  # no label without an epsilon
     assert found.to_dict()["epsilon"] is None
 
 

@@ -24,7 +24,8 @@ PUBLIC_SECTIONS = (
     "4. What was measured and required",
     "5. What is withheld, and what the choice discloses",
     "6. Assumptions",
-    "7. Mechanism and versions",
+    "7. Label of the release",
+    "8. Mechanism and versions",
 )
 
 
@@ -42,9 +43,10 @@ def test_the_public_sees_no_figure_from_the_data(table: cr.FrequencyTable) -> No
     for share in (exposure.share, exposure.raw_share, exposure.guess_share, assessment.value()):
         assert percent(share) not in found.html
     assert set(re.findall(r"\d[\d.]*%", read.text)) == {"9.87%", "90%"}
-    # What is told of the guarantee and of counts follows from the noise alone, as the test below shows.
+    # The guarantee, the use of the counts and the label follow from the noise alone, as the test below shows.
     before, _, after = read.text.partition("2. What the guarantee means")
-    numbers = re.findall(NUMBER, before + after.partition("4. What was measured")[2])
+    rest, _, label = after.partition("4. What was measured")[2].partition("7. Label of the release")
+    numbers = re.findall(NUMBER, before + rest + label.partition("8. Mechanism and versions")[2])
     assert not {f"{table.n_records}", f"{exposure.people.mean:,.0f}", f"{exposure.people.low}"} & set(numbers)
     for figure in ("svg", "figure"):
         assert not read.counted[figure]
@@ -69,7 +71,13 @@ def test_two_tables_give_the_public_the_same_page(asked: dict[str, Any], monkeyp
     pages = {report(each, public=True, releases=1, **asked).html for each in (one, other)}
     assert len(pages) == 1
     assert report(one, releases=1, **asked).html != report(other, releases=1, **asked).html
-    monkeypatch.setattr(document, "render", lambda _, data, __: json.dumps(data))  # all that a template could show
+    render = document.render
+
+    def show(name: str, data: Any, template: str | None = None) -> str:
+        """All that a template of others could show."""
+        return json.dumps(data) if name.endswith(".html.j2") else render(name, data, template)
+
+    monkeypatch.setattr(document, "render", show)
     given = {report(each, public=True, releases=1, **asked).html for each in (one, other)}
     assert len(given) == 1
 
@@ -80,7 +88,7 @@ def test_the_public_gets_no_delta_that_was_set_from_the_records(table: cr.Freque
     assert report(table, "gaussian-analytic", epsilon=1.0, delta=0.01, public=True).verdict == "open"
     told = "Delta was set from the number of records, and tells its order of magnitude."
     found = report(table, "gaussian-analytic", epsilon=1.0, delta=0.01, public=True, disclosures=[told]).html
-    assert found.count(told.removesuffix(".")) == 2  # among the notes, and in what the guarantee does not cover
+    assert found.count(told.removesuffix(".")) == 3  # in the notes, the label, and what the guarantee does not cover
 
 
 @pytest.mark.usefixtures("no_pictures")

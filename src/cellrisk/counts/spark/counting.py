@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cellrisk.counts.counting import CountedAttribute, Homogeneity, Tally
+from cellrisk.counts.counting import make_table, name_vectors, refuse_cells
 from cellrisk.counts.levels import Levels, check_several
-from cellrisk.counts.profiles import MOST_NUMBERS
+from cellrisk.counts.profiles import MOST_NUMBERS, LabelledCounts, LevelCounts, Profiles
 from cellrisk.counts.schema import Schema
 from cellrisk.counts.spark.session import functions_of
+from cellrisk.counts.table import Attribute, FrequencyTable, Homogeneity
 from cellrisk.counts.validation import check_missing
 from cellrisk.errors import InvalidInput, argument
 from cellrisk.system.arrays import Integers
@@ -57,7 +58,7 @@ class SparkTable:
     rows: int
     """How many groups there are."""
 
-    def count(self, schema: Schema, part: Part, tabulate: Callable[..., Any]) -> Tally:
+    def count(self, schema: Schema, part: Part, tabulate: Callable[..., Any]) -> FrequencyTable:
         """Count the cells, without their keys. tabulate: the function that makes a frequency table in DuckDB."""
         decide = partial(self.decide, tabulate)
         if schema.wide:
@@ -121,7 +122,9 @@ class SparkTable:
         listed = fn.broadcast(frame.sparkSession.createDataFrame(table, schema))
         return frame.join(listed, frame[column].eqNullSafe(listed["value"])).drop("value")
 
-    def tally(self, frame: Any, keys: Mapping[str, str], decided: Mapping[str, CodedValues], schema: Schema) -> Tally:
+    def tally(
+        self, frame: Any, keys: Mapping[str, str], decided: Mapping[str, CodedValues], schema: Schema
+    ) -> FrequencyTable:
         """Count the cells of records with their values as numbers, w records in each row."""
         fn = functions_of(frame.sparkSession)
         inside = ~reduce(or_, [fn.coalesce(fn.col(keys[name]) == OUTSIDE, fn.lit(False)) for name in decided])
@@ -153,14 +156,15 @@ class SparkTable:
             last = fn.lit(len(decided[name].labels) - 1)  # the label of missing values
             pair = fn.struct(fn.coalesce("l", last).alias("l"), fn.col("c"))
             cells = pairs.where("c > 0").groupBy(*quasi).agg(fn.sort_array(fn.collect_list(pair)).alias("v"))
-            counted.append(count_attribute(cells, levels, place, fn))
+            counted.append(count_attribute(name, cells, levels, place, fn))
             single.append(cells.select(*quasi, (fn.size("v") == 1).cast("int").alias("one")))
         cells = reduce(lambda one, other: one.unionAll(other), single).groupBy(*quasi).agg(fn.sum("one").alias("ones"))
         ones = dict(map(tuple, cells.groupBy("ones").count().collect()))
         complete, none = ones.get(len(single), 0), ones.get(0, 0)
         homogeneity = Homogeneity(complete, sum(ones.values()) - complete - none, none)
         outside, dropped = whole - n_inside, n_inside - n_kept
-        return Tally(tuple(counted), homogeneity, missing, n_kept, outside, dropped, combinations=self.rows)
+        read_cells = refuse_cells(self.rows)
+        return make_table(schema, tuple(counted), homogeneity, missing, dropped, outside, read_cells)
 
 
 def list_levels(decided: CodedValues, totals: Mapping[int | None, int]) -> tuple[Levels, Integers]:
@@ -178,7 +182,7 @@ def list_levels(decided: CodedValues, totals: Mapping[int | None, int]) -> tuple
     return Levels(tuple(decided.labels[label] for label in shown), places, decided.declared, missing), place
 
 
-def count_attribute(cells: Any, levels: Levels, place: Integers, fn: Any) -> CountedAttribute:
+def count_attribute(name: str, cells: Any, levels: Levels, place: Integers, fn: Any) -> Attribute:
     """The distinct vectors of counts that cells have; if those are many, their profiles and level counts alone.
 
     cells: the pairs v of a level l and its count c in each cell. place: where a level stands among the levels.
@@ -190,10 +194,15 @@ def count_attribute(cells: Any, levels: Levels, place: Integers, fn: Any) -> Cou
         level, count = (lists.flatten().field(name).to_numpy() for name in "lc")
         dense = np.zeros((len(vectors), n_levels), np.int64)
         dense[np.repeat(np.arange(len(vectors)), lists.value_lengths().to_numpy()), place[level]] = count
-        return CountedAttribute.from_vectors(levels, dense, vectors["count"].to_numpy())
+        return name_vectors(name, levels, LabelledCounts.from_cells(dense, vectors["count"].to_numpy()))
     profiles = cells.groupBy(fn.sort_array("v.c").alias("counts")).agg(fn.count("*").alias("m")).toArrow()
     size = fn.aggregate("v", fn.lit(0).cast("long"), lambda total, pair: total + pair["c"])
     spread = cells.select(fn.explode("v").alias("pair"), size.alias("size")).groupBy("pair.l", "pair.c")
     spread = spread.agg(fn.count("*").alias("cells"), fn.sum("size").alias("sizes")).toArrow()
     level, *numbers = (spread[name].to_numpy() for name in ("l", "c", "cells", "sizes"))
-    return CountedAttribute.from_spread(levels, profiles, place[level], *numbers)
+    counts = profiles["counts"].combine_chunks()
+    offsets = np.append(0, np.cumsum(counts.value_lengths().to_numpy()))
+    lists = Profiles.from_lists(counts.flatten().to_numpy(), offsets, profiles["m"].to_numpy(), n_levels)
+    return Attribute(
+        name, LevelCounts.from_pairs(levels.labels, place[level], *numbers), lists, levels.declared, levels.missing
+    )

@@ -11,7 +11,6 @@ import json
 import os
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,7 +34,7 @@ ACRO_VERSION = "1.0.2"
 RESULTS = "results.json"
 LARGEST_RESULTS = 1 << 28
 MOST_ROWS = 50_000
-"""Rows of a table that somebody is going to check."""
+"""Rows of a table that a person is going to check."""
 ALONE, ONE = "shown-alone", "shown-alone-as-1"
 FOR_THE_CHECKER = (
     "The figures in this record are computed from the raw data and are not themselves differentially private: they are "
@@ -43,55 +42,36 @@ FOR_THE_CHECKER = (
 )
 
 
-@dataclass(frozen=True, eq=False)
-class ShownTable:
-    """What a release shows, as a checker looks at it: a row for each cell, a column for each label.
+def show_table(both: TableComparison) -> tuple[pd.DataFrame, dict[str, list[list[int]]]]:
+    """What a release shows: a row for each cell and a column for each label that it shows; and the flags of ACRO.
 
-    Cells and labels that are not shown anywhere are not part of it, so nothing in it is about the original.
+    The flags are the rows and columns of counts that stand alone in their cell, and of those that are then 1 or less.
+    Nothing in it is about the original.
     """
+    import pandas as pd
 
-    frame: pd.DataFrame
-    alone: list[list[int]]
-    """Row and column of the counts that stand alone in their cell."""
-    ones: list[list[int]]
-    """Row and column of the counts that stand alone and are 1, or less."""
-
-    @staticmethod
-    def of(both: TableComparison) -> ShownTable:
-        import pandas as pd
-
-        shows = both.shown > 0
-        rows, levels = np.unique(both.cell[shows]), np.unique(both.level[shows])
-        if len(rows) > MOST_ROWS:
-            raise InvalidInput(
-                "the release has too many cells for an output checker",
-                got=f"{len(rows):,}",
-                allowed=f"up to {MOST_ROWS:,}",
-                fix="audit a coarser table, or a part of it",
-            )
-        counts = np.zeros((len(rows), len(levels)))
-        inside = np.isin(both.cell, rows) & np.isin(both.level, levels)
-        places = np.searchsorted(rows, both.cell[inside]), np.searchsorted(levels, both.level[inside])
-        counts[places] = both.released[inside]
-        names = [", ".join(f"{name} {label}" for name, label in both.key(cell).items()) for cell in rows.tolist()]
-        order = sorted(range(len(names)), key=names.__getitem__)
-        counts = counts[order]
-        if (counts == np.floor(counts)).all():
-            counts = counts.astype(np.int64)
-        frame = pd.DataFrame(counts, columns=[both.levels[level] for level in levels.tolist()])
-        frame.insert(0, ", ".join(both.names), [names[place] for place in order])
-        alone = (counts > 0) & ((counts > 0).sum(axis=1) == 1)[:, None]
-        return ShownTable(frame, np.argwhere(alone).tolist(), np.argwhere(alone & (counts <= 1)).tolist())
-
-    def outcome(self) -> dict[str, dict[str, str]]:
-        """What is said of each count, by column and row, as ACRO has it."""
-        rows, columns = self.frame.iloc[:, 0].tolist(), [str(label) for label in self.frame.columns[1:]]
-        said = {label: dict.fromkeys(rows, "ok") for label in columns}
-        ones = {tuple(place) for place in self.ones}
-        for row, column in self.alone:
-            one = f" {ONE};" if (row, column) in ones else ""
-            said[columns[column]][rows[row]] = f"{ALONE};{one} "
-        return said
+    shows = both.shown > 0
+    cells, levels = np.unique(both.cell[shows]), np.unique(both.level[shows])
+    if len(cells) > MOST_ROWS:
+        raise InvalidInput(
+            "the release has too many cells for an output checker",
+            got=f"{len(cells):,}",
+            allowed=f"up to {MOST_ROWS:,}",
+            fix="audit a coarser table, or a part of it",
+        )
+    names = [", ".join(f"{name} {label}" for name, label in both.key(cell).items()) for cell in cells.tolist()]
+    order = np.array(sorted(range(len(names)), key=names.__getitem__), np.int64)
+    inside = np.isin(both.cell, cells) & np.isin(both.level, levels)
+    counts = np.zeros((len(cells), len(levels)))
+    places = np.searchsorted(cells, both.cell[inside]), np.searchsorted(levels, both.level[inside])
+    counts[places] = both.released[inside]
+    counts = counts[order]
+    if (counts == np.floor(counts)).all():
+        counts = counts.astype(np.int64)
+    frame = pd.DataFrame(counts, columns=[both.levels[level] for level in levels.tolist()])
+    frame.insert(0, ", ".join(both.names), [names[place] for place in order])
+    alone = (counts > 0) & ((counts > 0).sum(axis=1) == 1)[:, None]
+    return frame, {ALONE: np.argwhere(alone).tolist(), ONE: np.argwhere(alone & (counts <= 1)).tolist()}
 
 
 def write_record(
@@ -105,19 +85,19 @@ def write_record(
     results = _read_results(target)
     numbers = range(len(results["results"]) + 1)
     name = next(f"cellrisk_{place}" for place in numbers if f"cellrisk_{place}" not in results["results"])
-    table = ShownTable.of(comparison)
-    results["results"][name] = _describe(name, comparison, table, max_risk, **described)
+    frame, flags = show_table(comparison)
+    results["results"][name] = _describe(name, comparison, frame, flags, max_risk, **described)
+    sums = target.parent / "checksums"
     written: list[Path] = []
     try:
+        sums.mkdir(mode=0o700, exist_ok=True)
         for place, content in (
-            (target.with_name(f"{name}_0.csv"), table.frame.to_csv(index=False, lineterminator="\n")),
+            (target.with_name(f"{name}_0.csv"), frame.to_csv(index=False, lineterminator="\n")),
             (target, json.dumps(results, indent=4, ensure_ascii=False, allow_nan=False)),
         ):
-            sums = target.parent / "checksums"
-            sums.mkdir(mode=0o700, exist_ok=True)
-            digest = hashlib.sha256(content.encode("utf-8")).hexdigest()
-            written += [file for file in (place, sums / f"{place.name}.txt") if not file.exists()]
-            write_whole(sums / f"{place.name}.txt", digest)
+            checksum = sums / f"{place.name}.txt"
+            written += [file for file in (place, checksum) if not file.exists()]
+            write_whole(checksum, hashlib.sha256(content.encode("utf-8")).hexdigest())
             write_whole(place, content)
     except BaseException:
         for file in written:
@@ -146,18 +126,30 @@ def _read_results(target: Path) -> dict[str, Any]:
     if not os.path.lexists(target):
         return {"version": ACRO_VERSION, "results": {}}
     try:
-        found = json.loads(read_regular(target, LARGEST_RESULTS))
-        if isinstance(found["version"], str) and isinstance(found["results"], dict):
-            return dict(found)
+        results = json.loads(read_regular(target, LARGEST_RESULTS))
+        if isinstance(results["version"], str) and isinstance(results["results"], dict):
+            return dict(results)
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         pass
     raise InvalidInput(f"the {RESULTS} in that folder was not written by ACRO", fix="choose another folder")
 
 
+def _outcome(frame: pd.DataFrame, flags: dict[str, list[list[int]]]) -> dict[str, dict[str, str]]:
+    """The verdict on each count, by column and row."""
+    rows, columns = frame.iloc[:, 0].tolist(), [str(label) for label in frame.columns[1:]]
+    outcome = {label: dict.fromkeys(rows, "ok") for label in columns}
+    for row, column in flags[ALONE]:
+        outcome[columns[column]][rows[row]] = f"{ALONE}; "
+    for row, column in flags[ONE]:
+        outcome[columns[column]][rows[row]] = f"{ALONE}; {ONE}; "
+    return outcome
+
+
 def _describe(
     name: str,
     comparison: TableComparison,
-    table: ShownTable,
+    frame: pd.DataFrame,
+    flags: dict[str, list[list[int]]],
     max_risk: float | None,
     *,
     sensitive: str,
@@ -170,7 +162,7 @@ def _describe(
     share = exposed / records
     status = "pass" if share <= (max_risk or 0) else "review" if max_risk is None else "fail"
     limit = "no limit was set" if max_risk is None else f"the limit is {as_given(max_risk, 2)}%"
-    flags = {ALONE: table.alone, ONE: table.ones}
+    counted = {check: len(cells) for check, cells in flags.items()}
     return {
         "uid": name,
         "status": status,
@@ -185,17 +177,12 @@ def _describe(
             "share_given_away": share,
             "limit": max_risk,
         },
-        "files": [
-            {
-                "name": f"{name}_0.csv",
-                "sdc": {"summary": {check: len(cells) for check, cells in flags.items()}, "cells": flags},
-            }
-        ],
-        "outcome": table.outcome(),
+        "files": [{"name": f"{name}_0.csv", "sdc": {"summary": counted, "cells": flags}}],
+        "outcome": _outcome(frame, flags),
         "command": command,
         "summary": (
             f"{status}; {exposed:,} of {number_of(records, 'person')} ({percent(share)}) have their {sensitive} "
-            f"given away, {limit}; {ALONE}: {number_of(len(table.alone), 'cell')} may need suppressing"
+            f"revealed, {limit}; {ALONE}: {number_of(counted[ALONE], 'cell')} may need suppressing"
         ),
         "timestamp": datetime.now(timezone.utc).replace(tzinfo=None).isoformat(timespec="seconds"),
         "comments": [FOR_THE_CHECKER, *words],

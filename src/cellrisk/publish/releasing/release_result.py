@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from cellrisk.decide.policies import Policies
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import Mechanism
+from cellrisk.noise.precision import SHARE, find_precision
 from cellrisk.publish.releasing.loading import load, read_guarantee
 from cellrisk.publish.releasing.published_totals import COUNT, PublishedTotals
 from cellrisk.publish.releasing.saving import check_format, check_free, sidecar_of, write_files
@@ -141,6 +142,7 @@ class Release(Result):
             of_file = ("file", "sha256", "ledger", "set")
             return copy.deepcopy({name: value for name, value in self.description.items() if name not in of_file})
         declared, made = self.sensitive not in self.observed_levels, self.composed
+        precision = find_precision(self.mechanism)
         described: dict[str, Any] = {
             "cellrisk": __version__,
             "opendp": version("opendp"),
@@ -154,6 +156,16 @@ class Release(Result):
                 "privacy_loss": {self.measurement.unit: self.measurement.loss},
                 "delta_of_approximation": 0.0,
             },
+            "accuracy": {"within": precision.within, "probability": SHARE, "sd": precision.sd},
+            "label": find_words("label").label(
+                self.mechanism,
+                made,
+                self.ceiling,
+                self.exceptions,
+                f"cellrisk {__version__}, OpenDP {version('opendp')}",
+                clamp=self.clamp,
+                adjusted=self.adjusted,
+            ),
             "ceiling": self.ceiling
             and {
                 "even_two": self.ceiling.even_two,

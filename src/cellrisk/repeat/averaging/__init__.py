@@ -19,9 +19,9 @@ from cellrisk.risk.assessment import find_row
 from cellrisk.risk.attacks import choose_risks
 from cellrisk.risk.ceilings import Ceiling
 from cellrisk.risk.measures import Local, average_risks
-from cellrisk.risk.priors import USUAL_PRIORS, Fitted, Priors, takes_priors
+from cellrisk.risk.priors import USUAL_PRIORS, Fitted, Priors
 from cellrisk.system.arrays import Floats
-from cellrisk.system.checks import require_within
+from cellrisk.system.checks import require_kind, require_within
 from cellrisk.system.choices import CompositionMethod, Form, MeasureName, MechanismName, Neighbours, Weights
 from cellrisk.system.results import Result, find_words
 
@@ -183,7 +183,6 @@ class Averaging(Result):
         return {"sensitive": row.sensitive, "caused": {**caused, "rules": rules}, "ceiling": ceiling}
 
 
-@takes_priors
 def average(
     table: FrequencyTable,
     mechanism: Mechanism | MechanismName = USUAL_MECHANISM,
@@ -242,6 +241,7 @@ def average(
     [3, 2] 0.4405 0.1434 averaging
     """
     require_table(table)
+    require_kind("priors", priors, Priors)
     if isinstance(mechanism, Mechanism) and delta is not None:
         raise InvalidInput(
             "belongs to a mechanism that is given by name",

@@ -28,9 +28,9 @@ from cellrisk.repeat.sequences.steps import Cumulative, Step, check_steps
 from cellrisk.risk.caused import Caused, count_caused
 from cellrisk.risk.ceilings import Ceiling
 from cellrisk.risk.measures import WEIGHTS, Local
-from cellrisk.risk.priors import USUAL_PRIORS, Priors, takes_priors
+from cellrisk.risk.priors import USUAL_PRIORS, Priors
 from cellrisk.system.arrays import Floats
-from cellrisk.system.checks import read_list
+from cellrisk.system.checks import read_list, require_kind
 from cellrisk.system.choices import CompositionMethod, Form, MeasureName, MechanismName
 from cellrisk.system.results import Result
 
@@ -147,7 +147,6 @@ class SequenceAssessor:
         return RiskSequence(self.table.n_records, self.cell_risk.measure, self.cell_risk.form, rows, labels)
 
 
-@takes_priors
 def assess_sequence(
     table: FrequencyTable,
     steps: Sequence[Step],
@@ -209,6 +208,7 @@ def assess_sequence(
     [(0.5, 0.0351), (1.0, 0.0353)]
     """
     require_table(table)
+    require_kind("priors", priors, Priors)
     steps = read_list("steps", steps, "steps")
     if not steps:
         raise InvalidInput("a sequence needs one release at least", fix="for example [Step(Laplace(epsilon=0.5))]")
@@ -295,7 +295,6 @@ class Plan(Result):
         return self.sequence.plot(path, ax, by)
 
 
-@takes_priors
 def plan(
     table: FrequencyTable,
     past: Sequence[Step],

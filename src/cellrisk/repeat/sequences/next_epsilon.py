@@ -33,7 +33,7 @@ from cellrisk.repeat.sequences.sequence_result import NOTHING, Overall, Released
 from cellrisk.repeat.sequences.steps import Cumulative, Step, find_ceiling
 from cellrisk.risk.ceilings import Ceiling
 from cellrisk.risk.measures import WEIGHTS
-from cellrisk.risk.priors import USUAL_PRIORS, Priors, takes_priors
+from cellrisk.risk.priors import USUAL_PRIORS, Priors
 from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON
 from cellrisk.system.arrays import Floats
 from cellrisk.system.checks import is_number, read_list, require_kind
@@ -181,7 +181,6 @@ class NextEpsilon(Result):
         }
 
 
-@takes_priors
 def largest_epsilon(
     table: FrequencyTable | None,
     past: Sequence[Step],
@@ -253,6 +252,7 @@ def largest_epsilon(
     """
     if table is not None:
         require_table(table)
+    require_kind("priors", priors, Priors)
     past = tuple(read_list("past", past, "steps"))
     for step in past:
         require_kind("each release of past", step, Step, "write Step(mechanism)")

@@ -7,33 +7,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, cast
 
 from cellrisk.counts.table import require_table
-from cellrisk.noise.mechanisms import USUAL_MECHANISM
+from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
+from cellrisk.noise.mechanisms import mechanism as read_mechanism
 from cellrisk.noise.perturbations import Perturbation, read_perturbation
-from cellrisk.risk.assessment import Risk
-from cellrisk.risk.attacks import Confidence, choose_risks, find_confidence
-from cellrisk.risk.caused import caused_shares
-from cellrisk.risk.certainty import (
-    USUAL_BELIEF,
-    USUAL_CERTAINTY,
-    ConfidentInferences,
-    CountPrior,
-    find_certainty,
-    why_unknown,
-)
+from cellrisk.risk.assessment import TableRisks
+from cellrisk.risk.attacks import choose_risks
+from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, ConfidentInferences, CountPrior, why_unknown
 from cellrisk.risk.figures import Attacker
-from cellrisk.risk.measures import average_risks
 from cellrisk.risk.people import People, count_people
 from cellrisk.risk.perturbed.ceiling import find_ceiling
-from cellrisk.risk.perturbed.equal_risk import EqualRisk, find_equal_caused, find_equal_certainty
-from cellrisk.risk.priors import USUAL_PRIORS, Fitted, Priors
+from cellrisk.risk.perturbed.equal_risk import EqualRisk, find_equal_risk, people_counters
+from cellrisk.risk.priors import USUAL_PRIORS, Priors
+from cellrisk.risk.sweep import LEAST_EPSILON
 from cellrisk.system.checks import require_kind
-from cellrisk.system.results import Result
+from cellrisk.system.choices import MechanismName
 
 if TYPE_CHECKING:
-    from cellrisk.counts.table import FrequencyTable
+    from cellrisk.counts.table import Attribute, FrequencyTable
 
 __all__ = ["EqualRisk", "PerturbedAssessment", "PerturbedFigures", "assess_perturbation", "find_ceiling"]
 
@@ -45,22 +39,26 @@ class PerturbedFigures:
     sensitive: str
     records: int
     caused: float
-    """People revealed because of their own record. A perturbation can also hide somebody because of their own record,
+    """People revealed because of their own record. A perturbation can also hide a person because of their own record,
     so it may be negative."""
     people: People
     certainty: tuple[ConfidentInferences, ...]
     unknown: str | None
-    belief: CountPrior | None
+    """Why no certainty can be computed."""
     ceiling: float
     """The worst case of two equally likely values, at the worst counts of all others."""
     worst_counts: tuple[int, int]
     """The two counts at which it is reached."""
-    confidence: Confidence
     raw_share: float
     equal: tuple[EqualRisk, ...] = ()
 
+    @property
+    def share(self) -> float:
+        """The expected share of people whose value is revealed."""
+        return self.people.mean / self.records
+
     def to_dict(self) -> dict[str, Any]:
-        found: dict[str, Any] = {
+        entry: dict[str, Any] = {
             "sensitive": self.sensitive,
             "caused": {"people": self.caused, "share": self.caused / self.records},
             "certainty": [row.to_dict() for row in self.certainty],
@@ -69,41 +67,59 @@ class PerturbedFigures:
             "raw_share": self.raw_share,
             "equal_risk": [equal.to_dict() for equal in self.equal],
         }
-        if self.unknown is not None:
-            found["certainty_unknown"] = self.unknown
-        return found
+        return entry if self.unknown is None else {**entry, "certainty_unknown": self.unknown}
 
 
 @dataclass(frozen=True, repr=False)
-class PerturbedAssessment(Result):
+class PerturbedAssessment(TableRisks):
     """The answer of `assess_perturbation`."""
 
     wording = "perturbed_assessment"
     picture = "draw_equal_risk"
 
-    table: FrequencyTable
-    perturbation: Perturbation
-    risks: tuple[Risk, ...]
-    figures: tuple[PerturbedFigures, ...]
-    fitted: Mapping[str, Fitted]
+    compare: Mechanism | None = None
+    """The mechanism whose epsilons of no more risk are searched."""
 
-    def largest_risk(self, of_rows: bool) -> tuple[float, str]:
-        """The largest of the risks that were asked for, or else of the expected shares of people; and its name."""
-        if of_rows:
-            return max((row.risk, f"{row.measure} {row.form}") for row in self.risks)
-        return max((each.people.mean / each.records, f"expected share for {each.sensitive}") for each in self.figures)
+    @property
+    def perturbation(self) -> Perturbation:
+        return cast(Perturbation, self.method)
+
+    @cached_property
+    def figures(self) -> tuple[PerturbedFigures, ...]:
+        """The figures of each sensitive attribute."""
+        return tuple(map(self._find_figures, self.table.attributes))
+
+    def _find_figures(self, attribute: Attribute) -> PerturbedFigures:
+        profiles, channel = attribute.profiles, self.method.channel
+        certainty = self.attacker.infer(attribute, channel)
+        prior = self.attacker.believe(attribute) if certainty else None
+        counters = people_counters(attribute, self.attacker.certainties[-1], prior)
+        values = {"caused": float(counters["caused"](channel)[0])}
+        if certainty:
+            values["certainty"] = certainty[-1].right
+        equal: list[EqualRisk] = []
+        if self.compare is not None:
+            equal = [find_equal_risk(profiles, channel, by, values[by], self.compare, counters[by]) for by in counters]
+        return PerturbedFigures(
+            attribute.name,
+            profiles.n_records,
+            values["caused"],
+            count_people(profiles, channel),
+            certainty,
+            why_unknown(attribute),
+            *find_ceiling(self.perturbation),
+            attribute.exposed_share,
+            tuple(equal),
+        )
 
     def to_dict(self) -> dict[str, Any]:
         return {
             "table": {"records": self.table.n_records, "cells": self.table.n_cells},
             "perturbation": self.perturbation.to_dict(),
-            "risks": [vars(row) for row in self.risks],
-            "decision": [each.to_dict() for each in self.figures],
+            "risks": self._numbers(),
+            "decision": [figures.to_dict() for figures in self.figures],
             "headline": self.headline,
         }
-
-    def _numbers(self) -> list[dict[str, Any]]:
-        return [vars(row) for row in self.risks]
 
 
 def assess_perturbation(
@@ -116,10 +132,10 @@ def assess_perturbation(
     priors: Priors = USUAL_PRIORS,
     certainty: float | Sequence[float] = USUAL_CERTAINTY,
     belief: str | CountPrior | Mapping[str, str | CountPrior] = USUAL_BELIEF,
-    compare: str | None = USUAL_MECHANISM,
+    compare: MechanismName | None = USUAL_MECHANISM,
     delta: float | None = None,
 ) -> PerturbedAssessment:
-    """Return what can be learnt from this table if it is published with cell keys, rounding or suppression.
+    """Return what an attacker learns from this table if it is published with cell keys, rounding or suppression.
 
     Parameters
     ----------
@@ -133,7 +149,7 @@ def assess_perturbation(
     compare
         The mechanism whose epsilons of no more risk are searched; None for no comparison.
     delta
-        Its delta, where it takes one.
+        Its delta, if it takes one.
 
     >>> import cellrisk as cr
     >>> table = cr.tabulate(cr.datasets.adult_as_published(), ["age", "sex"], "income", bins={"age": 5})
@@ -146,40 +162,9 @@ def assess_perturbation(
     made = read_perturbation(perturbation)
     asked = choose_risks("homogeneity", measures, forms, weights)
     attacker = Attacker.of(certainty, belief)
-    channel = made.channel
-    limit, counts = find_ceiling(made)
-    risks, figures, fitted = [], [], {}
-    for name in table.sensitive:
-        attribute = table.attribute(name)
-        profiles = attribute.profiles
-        made.check_reach(max(int(block.counts.max()) for block in profiles.blocks))
-        fitted[name] = priors.fit(attribute, asked.measures)
-        chosen = asked.make(fitted[name].measure)
-        for measure, form, weight, values in average_risks(profiles, chosen, channel, asked.forms, asked.weights):
-            risks.append(Risk(name, "homogeneity", measure, form, weight, float(values[0])))
-        unknown = why_unknown(attribute)
-        believed = None if unknown else attacker.believe(attribute)
-        sure: tuple[ConfidentInferences, ...] = ()
-        if believed is not None:
-            sure = find_certainty(attribute, made.channel, attacker.certainties, believed)
-        caused = profiles.n_records * float(caused_shares(profiles, channel)[0])
-        equal = [] if compare is None else [find_equal_caused(profiles, made, caused, compare, delta)]
-        if compare is not None and sure and believed is not None:
-            equal.append(find_equal_certainty(attribute, made, sure[-1], believed, compare, delta))
-        figures.append(
-            PerturbedFigures(
-                sensitive=name,
-                records=profiles.n_records,
-                caused=caused,
-                people=count_people(profiles, made.channel),
-                certainty=sure,
-                unknown=unknown,
-                belief=believed,
-                ceiling=limit,
-                worst_counts=counts,
-                confidence=find_confidence(profiles, channel)[0],
-                raw_share=attribute.exposed_share,
-                equal=tuple(equal),
-            )
-        )
-    return PerturbedAssessment(table, made, tuple(risks), tuple(figures), fitted)
+    for attribute in table.attributes:
+        made.check_reach(max(int(block.counts.max()) for block in attribute.profiles.blocks))
+        priors.check(attribute, asked.measures)
+        attacker.check(attribute)
+    compared = None if compare is None else read_mechanism(compare, epsilon=LEAST_EPSILON, delta=delta)
+    return PerturbedAssessment(table, made, asked, priors, attacker, compared)

@@ -1,4 +1,4 @@
-"""`inspect_perturbation`: what a perturbation does to the counts of a table, before anybody attacks it."""
+"""`inspect_perturbation`: what a perturbation does to the counts of a table, before any attack."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ import numpy as np
 from cellrisk.counts.profiles import Profiles
 from cellrisk.counts.table import FrequencyTable, Summary, require_table
 from cellrisk.noise.perturbations import Perturbation, read_perturbation
-from cellrisk.risk.explanation.risky_cells import CausedBySize
+from cellrisk.risk.perturbed.equal_risk import tally_counts
 from cellrisk.system.results import Result, find_words
 
 CLASSES: tuple[tuple[int, int | None], ...] = ((0, 0), (1, 1), (2, 2), (3, 5), (6, 10), (11, None))
-"""The counts that are told apart."""
+"""The sizes of counts that are summarised separately: the least and the most."""
 
 
 @dataclass(frozen=True)
 class PerturbedClass:
-    """Counts of one size: how many there are, and what becomes of them on average."""
+    """Counts of one size: how many there are, and what they are published as on average."""
 
     least: int
     most: int | None
-    """None where the class has no end."""
+    """None if the class has no end."""
     counts: int
     unchanged: float
     """Published as they are."""
@@ -37,13 +37,15 @@ class PerturbedClass:
 
     @property
     def size(self) -> str:
-        """The counts of this class, in words."""
-        return CausedBySize(self.least, self.most, 0, 0, 0.0, 0.0).size
+        """The sizes of the class, in words."""
+        if self.most is None:
+            return f"{self.least:,} and more"
+        return f"{self.least:,}" if self.least == self.most else f"{self.least:,} to {self.most:,}"
 
 
 @dataclass(frozen=True)
 class PerturbedAttribute:
-    """The counts of one sensitive attribute in the cells that hold people."""
+    """The counts of one sensitive attribute in the groups that hold people."""
 
     sensitive: str
     classes: tuple[PerturbedClass, ...]
@@ -51,7 +53,7 @@ class PerturbedAttribute:
 
 @dataclass(frozen=True, repr=False)
 class PerturbedCountsSummary(Result):
-    """The answer of `inspect_perturbation`: the summary of the table, and what becomes of its counts."""
+    """The answer of `inspect_perturbation`: the summary of the table, and what its counts are published as."""
 
     wording = "perturbed_counts"
 
@@ -60,25 +62,26 @@ class PerturbedCountsSummary(Result):
     attributes: tuple[PerturbedAttribute, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """What ``cellrisk inspect --perturbation --json`` prints."""
-        found = [
-            {
-                "sensitive": each.sensitive,
-                "classes": [asdict(row) for row in each.classes],
-                "sentence": find_words(self.wording).sentence(each, self.perturbation.name),
-            }
-            for each in self.attributes
+        """Return what ``cellrisk inspect --perturbation --json`` prints."""
+        sentence = find_words(self.wording).sentence
+        counts = [
+            {**asdict(attribute), "sentence": sentence(attribute, self.perturbation.name)}
+            for attribute in self.attributes
         ]
-        return {**self.summary.to_dict(), "perturbation": {**self.perturbation.to_dict(), "counts": found}}
+        return {**self.summary.to_dict(), "perturbation": {**self.perturbation.to_dict(), "counts": counts}}
 
     def _numbers(self) -> list[dict[str, Any]]:
-        return [{"sensitive": each.sensitive, **asdict(row)} for each in self.attributes for row in each.classes]
+        return [
+            {"sensitive": attribute.sensitive, **asdict(row)}
+            for attribute in self.attributes
+            for row in attribute.classes
+        ]
 
 
 def inspect_perturbation(table: FrequencyTable, perturbation: str | Perturbation) -> PerturbedCountsSummary:
-    """What would a perturbation do to the counts of this table?
+    """Return what a perturbation would do to the counts of this table.
 
-    Counts are those of every sensitive value in every cell that holds people; the numbers are exact means.
+    Counts are those of every category in every group that holds people; the numbers are exact means.
 
     Parameters
     ----------
@@ -95,29 +98,21 @@ def inspect_perturbation(table: FrequencyTable, perturbation: str | Perturbation
     """
     require_table(table)
     made = read_perturbation(perturbation)
-    found = []
+    attributes = []
     for attribute in table.attributes:
         made.check_reach(max(int(block.counts.max()) for block in attribute.profiles.blocks))
-        found.append(PerturbedAttribute(attribute.name, tuple(_classify(attribute.profiles, made))))
-    return PerturbedCountsSummary(table.summary(), made, tuple(found))
+        attributes.append(PerturbedAttribute(attribute.name, tuple(_classify(attribute.profiles, made))))
+    return PerturbedCountsSummary(table.summary(), made, tuple(attributes))
 
 
 def _classify(profiles: Profiles, perturbation: Perturbation) -> Iterator[PerturbedClass]:
-    numbers: dict[int, int] = {}
-    for block in profiles.blocks:
-        for counts, cells in zip(block.counts.tolist(), block.cells.tolist(), strict=True):
-            for count in counts:
-                numbers[count] = numbers.get(count, 0) + cells
-            numbers[0] = numbers.get(0, 0) + cells * (profiles.n_levels - len(counts))
-    starts = np.array([least for least, _ in CLASSES])
-    told = np.zeros((len(CLASSES), 4))
-    for count, number in numbers.items():
-        values, chances = perturbation.row(count)
-        at = int(np.searchsorted(starts, count, side="right")) - 1
-        same, gone = float(chances[values == count].sum()), float(chances[values == 0].sum()) if count else 0.0
-        told[at, :3] += number * np.array([same, gone, max(1.0 - same - gone, 0.0)])
-        np.add.at(told[:, 3], np.searchsorted(starts, values, side="right") - 1, number * chances)
-    for place, (least, most) in enumerate(CLASSES):
-        inside = sum(number for count, number in numbers.items() if least <= count <= (count if most is None else most))
-        unchanged, hidden, moved, after = told[place].tolist()
-        yield PerturbedClass(least, most, inside, unchanged, hidden, moved, after)
+    starts = [least for least, _ in CLASSES]
+    totals, after = np.zeros((len(CLASSES), 4)), np.zeros(len(CLASSES))
+    for count, number in zip(*(part.tolist() for part in tally_counts(profiles)), strict=True):
+        values, pmf = perturbation.row(count)
+        same, hidden = float(pmf[values == count].sum()), float(pmf[values == 0].sum()) if count else 0.0
+        row = np.array([1.0, same, hidden, max(1.0 - same - hidden, 0.0)])
+        totals[np.searchsorted(starts, count, side="right") - 1] += number * row
+        np.add.at(after, np.searchsorted(starts, values, side="right") - 1, number * pmf)
+    for ends, (number, same, hidden, moved), published in zip(CLASSES, totals.tolist(), after.tolist(), strict=True):
+        yield PerturbedClass(*ends, round(number), same, hidden, moved, published)

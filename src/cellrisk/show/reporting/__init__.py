@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from cellrisk.errors import InvalidInput, argument
 from cellrisk.noise.mechanisms import MECHANISMS, USUAL_MECHANISM, Described, Mechanism, describe_mechanism
 from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY
-from cellrisk.risk.priors import USUAL_PRIORS, Priors, takes_priors
+from cellrisk.risk.priors import USUAL_PRIORS, Priors
 from cellrisk.show.reporting.document import Letterhead, Report, check_record_path, check_report_path
 from cellrisk.system.checks import read_texts, require_kind
 from cellrisk.system.choices import (
@@ -35,10 +36,10 @@ if TYPE_CHECKING:
     from cellrisk.repeat.together.splitting import Split
     from cellrisk.risk.certainty import CountPrior
 
+PASSED_TO_SETS = ["split", "public", "ledger", "cohort", "inputs", "template", "logo", "policy", "progress"]
 __all__ = ["Report", "check_public_delta", "check_record_path", "check_report_path", "report"]
 
 
-@takes_priors
 def report(
     table: FrequencyTable | TogetherAssessment,
     mechanism: Mechanism | MechanismName = USUAL_MECHANISM,
@@ -134,8 +135,9 @@ def report(
     >>> found.verdict, found.html.splitlines()[0]
     ('recommended', '<!doctype html>')
     """
+    given = dict(locals())
     from cellrisk.counts.table import FrequencyTable, require_table
-    from cellrisk.decide.limits import RiskDefinition, read_limits
+    from cellrisk.decide.limits import METRICS, RiskDefinition, read_limits
     from cellrisk.decide.policies import Policies
     from cellrisk.decide.tradeoff import TvdLimit
     from cellrisk.risk.figures import Attacker
@@ -146,14 +148,13 @@ def report(
     from cellrisk.show.reporting.public import collect_public
     from cellrisk.show.reporting.registry import describe_decided, write_record
 
-    limits: dict[str, Any] = {"max_caused": max_caused, "max_certain": max_certain, "max_ceiling": max_ceiling}
-    limits |= {"max_person": max_person, "max_posterior": max_posterior, "max_error": max_error}
-    limits |= {"max_epsilon": max_epsilon, "max_risk": max_risk, "max_people": max_people, "margin": margin}
-    printed: dict[str, Any] = {"title": title, "organisation": organisation, "source": source, "audience": audience}
+    limits = {name: given[name] for name in METRICS}
+    printed = {name: given[name] for name in ("title", "organisation", "source", "audience")}
     for name, text in printed.items():
         if text is not None:
             require_kind(name, text, str)
     printed |= {"preparation": preparation, "date": date, "command": command}
+    require_kind("priors", priors, Priors)
     disclosures = read_texts("disclosures", disclosures, "sentences")
     require_word("cells", cells, list_words(NoisyCells))
     if not isinstance(table, FrequencyTable):
@@ -162,36 +163,18 @@ def report(
 
         if not isinstance(table, TogetherAssessment):
             require_table(table)
-        given: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "neighbours": neighbours, "threshold": threshold}
-        given |= {"max_tvd": max_tvd, "perturbation": perturbation, "published": published}
-        usual: dict[str, Any] = {"mechanism": (mechanism, USUAL_MECHANISM), "belief": (belief, USUAL_BELIEF)}
-        usual |= {"measure": (measure, "local"), "form": (form, "tight"), "weights": (weights, "records")}
-        usual |= {"priors": (priors, USUAL_PRIORS)}
-        refused = [name for name, value in given.items() if value is not None]
-        refused += [name for name, (value, default) in usual.items() if value != default]
-        if refused:
-            raise InvalidInput(
-                f"a report on a set of tables takes no {refused[0]}: its tables bring their own noise, and the set is "
-                "judged by elimination",
-                fix="leave it out",
-            )
-        return report_set(
-            [each.table for each in table.tables],
-            table.sensitive,
-            table,
-            limits=read_limits(**limits, certainty=certainty),
-            split=split,
-            public=public,
-            disclosures=disclosures,
-            ledger=ledger,
-            cohort=cohort,
-            inputs=inputs,
-            template=template,
-            logo=logo,
-            policy=policy,
-            progress=progress,
-            **printed,
+        _refuse_given(
+            given,
+            "mechanism epsilon delta neighbours threshold max_tvd perturbation published belief measure form weights "
+            "priors",
+            "a report on a set of tables takes no {}: its tables bring their own noise, and the set is judged by "
+            "elimination",
         )
+        passed = {name: given[name] for name in PASSED_TO_SETS}
+        set_limits = read_limits(**limits, certainty=certainty)
+        tables = [assessed.table for assessed in table.tables]
+        passed |= {"disclosures": disclosures, "limits": set_limits, **printed}
+        return report_set(tables, table.sensitive, table, **passed)
     if split is not None:
         raise InvalidInput("a split is of a set of tables", fix="leave split out, or report the set")
     read_texts("preparation", preparation, "lines")
@@ -203,25 +186,23 @@ def report(
 
         beside = {"epsilon": epsilon, "neighbours": neighbours, "threshold": threshold}
         check_alone(None if isinstance(mechanism, str) else mechanism, beside)
-        given = {"public": public or None, "risk_epsilon": published, "ledger": ledger}
-        given |= {"max_epsilon": max_epsilon, "margin": margin, "max_tvd": max_tvd}
-        check_perturbed({name: value is not None for name, value in given.items()})
-        document = report_perturbation(
+        refused: dict[str, Any] = {"public": public or None, "risk_epsilon": published, "ledger": ledger}
+        refused |= {"max_epsilon": max_epsilon, "margin": margin, "max_tvd": max_tvd}
+        check_perturbed({name: value is not None for name, value in refused.items()})
+        return report_perturbation(
             table,
             perturbation,
             letterhead,
             collect_metadata(printed, policies, inputs, None, False),
             risk,
             policies,
-            compare=str(mechanism),
+            compare=describe_mechanism(mechanism).name,
             delta=delta,
             limits=limits,
             attacker={"certainty": certainty, "belief": belief},
             top=top,
+            progress=progress,
         )
-        if progress is not None:
-            progress(1.0)
-        return document
     noise = describe_mechanism(mechanism, epsilon=epsilon, delta=delta, neighbours=neighbours, threshold=threshold)
     if public:
         check_public_delta(noise.name, noise.delta)
@@ -264,20 +245,22 @@ def report(
     if public:
         name, data = "public.html.j2", collect_public(decision, metadata, published)
     else:
-        shown = collect_board(decision, metadata, top, share_of(progress, 0.8, 0.95))
-        name, data = "board.html.j2", {**shown, "registry": record}
+        name, data = "board.html.j2", collect_board(decision, metadata, top, share_of(progress, 0.8, 0.95))
+        data["registry"] = record
     document = letterhead.make_report(
-        name,
-        data,
-        record=record,
-        setting=setting,
-        epsilon=decision.epsilon,
-        public=public,
-        policies=policies,
+        name, data, record=record, setting=setting, epsilon=decision.epsilon, public=public, policies=policies
     )
     if progress is not None:
         progress(1.0)
     return document
+
+
+def _refuse_given(given: Mapping[str, Any], names: str, what: str) -> None:
+    """Refuses arguments of `report` that are not what they are by default."""
+    usual = inspect.signature(report).parameters
+    for name in names.split():
+        if given[name] != usual[name].default:
+            raise InvalidInput(what.format(name), fix="leave it out")
 
 
 def check_published(published: PublishedRisk, public: bool, said: Described) -> None:

@@ -20,6 +20,7 @@ from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON
 from cellrisk.show.reporting.decision import Decision, collect_decision
 from cellrisk.show.reporting.metadata import describe_table, draw_table_sizes, explain_cells, make_picture, pick
 from cellrisk.show.wording.assessment import of_several, say_exposure
+from cellrisk.show.wording.attackers import accuracy, attack_rows, learnt, people_above, shown_attacks
 from cellrisk.show.wording.choice import CHOICE_NOTE, say_least, say_tvd_limit
 from cellrisk.show.wording.curve import sentence
 from cellrisk.show.wording.explanation import KEYS_NOTE
@@ -61,8 +62,9 @@ def collect_board(
         "shown_epsilon": decision.shown_epsilon,
         "why": None if decision.choice is None else make_sentence(decision.choice.why),
         "headline": assessment.headline.split("\n"),
+        "accuracy": accuracy(mechanism),
+        "attackers": [_describe_attackers(assessment, figures) for figures in assessment.figures],
         "several": of_several(assessment),
-        "figures": [_describe_figures(each) for each in assessment.figures],
         "by_chance": mechanism.by_chance,
         "priors": _list_priors(decision),
         "exposures": _describe_exposures(assessment, figures),
@@ -89,14 +91,17 @@ def _list_epsilons(decision: Decision, number: int) -> list[float]:
     return sorted({*steps, high, decision.shown_epsilon})
 
 
-def _describe_figures(figures: DecisionFigures) -> dict[str, Any]:
-    not_stated = "not stated: epsilon was chosen from the data"
-    return {
-        "sensitive": figures.sensitive,
-        **pick(figures.caused, "people records exposed low high"),
-        "sure": figures.certainty[-1:],
-        "worst_case": not_stated if figures.ceiling.chosen else figures.ceiling.points,
-    }
+def _describe_attackers(assessment: Assessment, figures: DecisionFigures) -> dict[str, Any]:
+    """What four attackers learn of one sensitive attribute, a row each, and the bound for any attack."""
+    tables = assessment.attackers[figures.sensitive]
+    described: dict[str, Any] = {"sensitive": figures.sensitive, "rows": [], "texts": []}
+    if not tables:
+        return described | {"texts": [f"Attacks are not assessed: {figures.unknown}."]}
+    labels = assessment.table.attribute(figures.sensitive).levels.labels
+    advantage = None if figures.ceiling.chosen else figures.ceiling.advantage
+    described["rows"] = attack_rows(tables[-1], shown_attacks(tables[-1]), advantage)
+    known = [learnt(tables[-1], figures.sensitive, labels)] if tables[-1].prior is not None else []
+    return described | {"texts": [people_above(tables[-1]), *known]}
 
 
 def _describe_exposures(assessment: Assessment, figures: RiskCurve) -> list[dict[str, Any]]:

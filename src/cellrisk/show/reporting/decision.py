@@ -17,20 +17,23 @@ from cellrisk.decide.policies import Policies
 from cellrisk.decide.tradeoff import TradeOff, TvdLimit, find_trade_off
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import Mechanism
+from cellrisk.risk.ceilings import ceiling
 from cellrisk.risk.figures import Attacker
 from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON, MeasuredRisk
-from cellrisk.show.reporting.metadata import name_table, pick
+from cellrisk.show.reporting.document import read_decision
+from cellrisk.show.reporting.metadata import list_observed, name_table, pick, read_domains
 from cellrisk.show.reporting.noise import RELEASABLE, describe_noise
 from cellrisk.show.wording.choice import name_largest, say_tvd_limit
+from cellrisk.show.wording.label import TOTAL, label
 from cellrisk.show.wording.limits import describe_limits, verdict
 from cellrisk.system.choices import NoisyCells
-from cellrisk.system.formatting import claim, make_sentence, number_of, percent, round_down
+from cellrisk.system.formatting import make_sentence, number_of, round_down
 from cellrisk.system.progress import Progress
+from cellrisk.system.version import __version__
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
 
-NEEDED = "What would help: a looser limit (section 3), another mechanism, or a coarser table (section 7)."
 KEEPS_RISK, KEEPS_TVD, NEAREST = "keeps the limit on the risk", "keeps the limit on the TVD", "comes nearest"
 SMALLEST = "is the smallest of the range"
 """Where no epsilon will do, those that are shown instead."""
@@ -119,6 +122,26 @@ class Decision:
         return limits_use_data(self.request.limits, self.request.tvd_limit)
 
     @property
+    def unprotected(self) -> str | None:
+        """What a release would show of the data without noise; None if this is not known."""
+        request, table = self.request, self.request.table
+        if not read_domains(table):
+            return None
+        observed = ", ".join(list_observed(table))
+        shown = {
+            f"the values that occur of {observed}": bool(observed),
+            "which cells hold records": request.cells == "observed",
+            "epsilon, which was chosen from the data": self.chosen_from_data,
+            "whether the limits are kept, which was found from the data": (
+                self.limits_use_data and not self.chosen_from_data
+            ),
+            "delta, which was set from the number of records": request.delta_from_data,
+            "that no record was refused, which was found from the data": "error" in (table.missing, table.outside),
+        }
+        parts = [text for text, applies in shown.items() if applies]
+        return "; ".join(parts + [sentence.removesuffix(".") for sentence in request.disclosures]) or "none"
+
+    @property
     def why_none(self) -> str:
         """Why there is no epsilon to approve."""
         if self.choice is not None:
@@ -195,47 +218,42 @@ def _find_trade_off(request: ReportRequest, measured: MeasuredRisk, progress: Pr
 def _none(
     request: ReportRequest, measured: MeasuredRisk, choice: Choice | None, trade_off: TradeOff | None
 ) -> Decision:
-    """Where no epsilon will do: what comes nearest, or what each of two limits in conflict would take alone.
+    """If no epsilon will do: what comes nearest, or what each of two limits in conflict would take alone.
 
-    Where no limit binds, the end of the range is shown, and not recommended.
+    If no limit binds, the end of the range is shown, and not recommended.
     """
     if choice is None:
         raise InvalidInput("a report without an epsilon needs a limit on the risk")
-
-    def consider(role: str, epsilon: float) -> Alternative:
-        weighed = weigh(measured, request.setting, epsilon, request.limits, trade_off)
-        return replace(weighed[1], role=role)
-
-    option = choice.options[0]
+    option, kind = choice.options[0], "none"
     if option.open_ended:
-        end = (consider(UNBOUND, option.admissible[-1][1]),)
-        return Decision(request, "unbound", None, measured, choice, trade_off, end, 0)
-    if option.within_limits:
+        kind, shown = "unbound", [(UNBOUND, option.admissible[-1][1])]
+    elif option.within_limits:
         low, high = option.within_limits[-1]
-        found = [consider(KEEPS_RISK, round_down(high, low))]
+        shown = [(KEEPS_RISK, round_down(high, low))]
     else:
-        found = [
-            consider(
-                NEAREST if any(limit.risk is not None for limit in request.limits) else SMALLEST,
-                option.lowest_epsilon,
-            )
-        ]
-    if trade_off is not None and trade_off.least_epsilon is not None:
-        found.append(consider(KEEPS_TVD, trade_off.least_epsilon))
-    return Decision(request, "none", None, measured, choice, trade_off, tuple(found), 0)
+        on_risk = any(limit.risk is not None for limit in request.limits)
+        shown = [(NEAREST if on_risk else SMALLEST, option.lowest_epsilon)]
+    if kind == "none" and trade_off is not None and trade_off.least_epsilon is not None:
+        shown.append((KEEPS_TVD, trade_off.least_epsilon))
+    candidates = [
+        replace(weigh(measured, request.setting, epsilon, request.limits, trade_off)[1], role=role)
+        for role, epsilon in shown
+    ]
+    return Decision(request, kind, None, measured, choice, trade_off, tuple(candidates), 0)
 
 
 def collect_decision(decision: Decision, metadata: Mapping[str, Any], title: str) -> dict[str, Any]:
     """What both documents on one table with noise hold: the decision, the verdict, the noise and the limits."""
     request, epsilon = decision.request, decision.epsilon
+    why_none = None if epsilon is not None else decision.why_none
     return {
         **metadata,
         "title": metadata["title"] or f"{title} {name_table(request.table)}",
-        "decision": describe_decision(decision),
-        "verdict": describe_verdict(decision),
+        **_describe_decision(decision, why_none),
         "epsilon": epsilon,
-        "why_none": None if epsilon is not None else decision.why_none,
+        "why_none": why_none,
         "mechanism": describe_noise(decision.setting, epsilon),
+        "label": _describe_label(decision, metadata),
         "releasable": decision.setting.name in RELEASABLE,
         "delta_from_data": request.delta_from_data,
         "noisy_cells": request.cells,
@@ -246,62 +264,43 @@ def collect_decision(decision: Decision, metadata: Mapping[str, Any], title: str
     }
 
 
-def describe_decision(decision: Decision) -> str:
-    """What the board is asked to decide, or what was published."""
-    request, setting = decision.request, decision.setting
-    name, several = name_table(request.table), len(request.table.sensitive) > 1
-    delta = "" if setting.pure else f" delta {claim(setting.delta)}"
-    and_delta = delta and f" and{delta}"
-    if not request.public:
-        if decision.epsilon is None:
-            at = delta and f" at{delta}"
-            return f"Decide how to go on with the frequency table of {name}: {decision.why_none}{at}."
-        return (
-            f"Approve publication of the frequency table of {name} with {setting.name} noise at epsilon "
-            f"{decision.epsilon:.12g}{and_delta}."
-        )
-    published = f"The frequency {'tables' if several else 'table'} of {name}"
+def _describe_label(decision: Decision, metadata: Mapping[str, Any]) -> dict[str, str] | None:
+    """The label of the release that is asked for, or was published; None without an epsilon."""
     if decision.epsilon is None:
-        return f"{published} {'were' if several else 'was'} not published: {decision.why_none}."
-    return (
-        f"{published}, with {setting.name} noise on every count, {'each ' if several else ''}at epsilon "
-        f"{decision.epsilon:.12g}{and_delta}."
-    )
-
-
-def describe_verdict(decision: Decision) -> dict[str, Any]:
-    """The answer in a sentence or two; for the public without a figure from the data, but for the epsilon."""
-    kind, limits, epsilon = decision.kind, decision.request.describe_limits(), f"{decision.epsilon or 0:.12g}"
-    if decision.epsilon is None:
-        title = f"{'Nothing is' if kind == 'unbound' else 'Not'} recommended: {decision.why_none}"
-    elif kind == "broken":
-        title = f"Limits broken: epsilon {epsilon} {decision.verdict}"
-    else:
-        title = {
-            "recommended": f"Recommended: epsilon {epsilon}",
-            "kept": f"Limits kept: epsilon {epsilon} is within every limit",
-            "open": f"For the board to judge: no limit was set for epsilon {epsilon}",
-        }[kind]
+        return None
+    mechanism, highest = decision.setting.with_epsilon(decision.epsilon), None
+    if not decision.chosen_from_data:
+        highest = ceiling(mechanism)
+    total = " ".join(text for name, text in metadata["budget"] if name == "Budget") or TOTAL
     if decision.request.public:
-        if kind in ("open", "kept", "recommended"):
-            each = " each" if len(decision.request.table.sensitive) > 1 else ""
-            title = f"Published at epsilon {epsilon}{each}"
-        texts = {"recommended": f"It is {decision.largest}.", "open": "No limit on a risk was set."}
-        return {"kind": kind, "title": title, "texts": [texts.get(kind, f"Required was {limits}.")]}
-    return {"kind": kind, "title": title, "texts": _explain_verdict(decision, limits)}
+        total = "not stated: this statement is on one release"
+    releasable = decision.setting.name in RELEASABLE
+    library = f"cellrisk {__version__} and OpenDP" if releasable else "added by another program than cellrisk release"
+    return label(mechanism, mechanism, highest, [decision.unprotected or "not known"], library, total=total)
 
 
-def _explain_verdict(decision: Decision, limits: str) -> list[str]:
-    choice, kind = decision.choice, decision.kind
-    why = [] if choice is None else [make_sentence(choice.why)]
-    if choice is not None and kind in ("recommended", "none", "unbound"):
-        return {"recommended": [choice.headline, *why], "none": [choice.headline, NEEDED], "unbound": why}[kind]
-    table, at = decision.request.table, decision.candidates[decision.shown]
-    exposed = "; ".join(
-        f"{name}: {people.describe()} of {number_of(table.n_records, 'person')} exposed"
-        for name, people in zip(table.sensitive, at.people, strict=True)
-    )
-    risk = f"The {decision.measured.name}, is {percent(at.risk)} there; {exposed}."
-    if kind == "open":
-        return [risk, "Whether that is acceptable is for the board to decide."]
-    return [f"Required: {limits}.", risk, *why]
+def _describe_decision(decision: Decision, why_none: str | None) -> dict[str, Any]:
+    """What is asked and the answer; for the public without a figure from the data, but for the epsilon."""
+    request, table, choice = decision.request, decision.request.table, decision.choice
+    data: dict[str, Any] = {
+        "name": name_table(table),
+        "several": len(table.sensitive) > 1,
+        "mechanism": decision.setting.name,
+        "delta": None if decision.setting.pure else decision.setting.delta,
+        "epsilon": decision.epsilon,
+        "why_none": why_none,
+        "limits": request.describe_limits(),
+        "breaks": decision.verdict,
+        "largest": decision.largest if decision.kind == "recommended" else "",
+        "chosen": "" if choice is None else choice.headline,
+        "why": "" if choice is None else make_sentence(choice.why),
+        "measured": decision.measured.name,
+    }
+    if decision.candidates and not request.public:
+        at = decision.candidates[decision.shown]
+        exposed = [
+            f"{name}: {people.describe()} of {number_of(table.n_records, 'person')} exposed"
+            for name, people in zip(table.sensitive, at.people, strict=True)
+        ]
+        data |= {"risk": at.risk, "exposed": "; ".join(exposed)}
+    return read_decision("table", request.public, decision.kind, data)

@@ -208,6 +208,14 @@ def render(name: str, data: Mapping[str, Any], template: str | None = None) -> s
     return environment.get_template(name).render(data) if template is None else fill_apart(template, files, data)
 
 
+def read_decision(document: str, public: bool, kind: str, data: Mapping[str, Any]) -> dict[str, Any]:
+    """What is asked, and the answer with its kind, title and texts, as decision.txt.j2 words them."""
+    plain = {name: value.replace("\n", " ") if isinstance(value, str) else value for name, value in data.items()}
+    text = render("decision.txt.j2", {**plain, "document": document, "public": public, "kind": kind})
+    decision, title, *texts = filter(None, text.split("\n"))
+    return {"decision": decision, "verdict": {"kind": kind, "title": title, "texts": texts}}
+
+
 @cache
 def _load_templates() -> tuple[dict[str, str], Environment]:
     """The package's templates by their names, and an environment that keeps those that it has compiled."""

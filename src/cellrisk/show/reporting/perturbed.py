@@ -13,7 +13,7 @@ from cellrisk.noise.perturbations import Perturbation, read_perturbation
 from cellrisk.risk.ceilings import say_most
 from cellrisk.risk.perturbed import PerturbedAssessment, PerturbedFigures, assess_perturbation
 from cellrisk.risk.perturbed.counts import inspect_perturbation
-from cellrisk.show.reporting.document import Letterhead, Report
+from cellrisk.show.reporting.document import Letterhead, Report, read_decision
 from cellrisk.show.reporting.metadata import (
     describe_table,
     draw_table_sizes,
@@ -26,7 +26,9 @@ from cellrisk.show.wording import perturbed_counts
 from cellrisk.show.wording.explanation import KEYS_NOTE
 from cellrisk.show.wording.limits import describe_limits
 from cellrisk.show.wording.perturbed_assessment import NOT_TOLD, say_equal
+from cellrisk.system.choices import MechanismName
 from cellrisk.system.formatting import percent
+from cellrisk.system.progress import Progress
 
 REFUSED = {
     "public": "a statement for the public says which guarantee holds, and a perturbation has none",
@@ -59,11 +61,12 @@ def report_perturbation(
     risk: RiskDefinition,
     policies: Policies,
     *,
-    compare: str,
+    compare: MechanismName,
     delta: float | None,
     limits: Mapping[str, Any],
     attacker: Mapping[str, Any],
     top: int,
+    progress: Progress | None = None,
 ) -> Report:
     """The report on a table that is published with a perturbation."""
     made = read_perturbation(given)
@@ -83,18 +86,18 @@ def report_perturbation(
     )
     required = " and ".join(describe_limits(joined))
     name = name_table(table)
+    decided = {"name": name, "perturbation": made.name, "limits": required, "broken": broken, "delta": None}
     document = {
         **metadata,
         "title": metadata["title"] or f"Disclosure review of {name}",
-        "decision": f"Approve publication of the frequency table of {name} with the perturbation {made.name}.",
-        "verdict": _describe_verdict(made.name, required, broken),
+        **read_decision("perturbation", False, "broken" if broken else "kept" if required else "open", decided),
         "limits": required,
         **_collect(table, assessed, made),
         "explanations": explain_cells(table, risk, top, perturbation=made),
         "risk": {"measure": "local"},
         "keys_note": KEYS_NOTE,
     }
-    return letterhead.make_report(
+    made_report = letterhead.make_report(
         "perturbation.html.j2",
         document,
         assessed.headline,
@@ -105,18 +108,9 @@ def report_perturbation(
         perturbation=made,
         broken=broken,
     )
-
-
-def _describe_verdict(name: str, required: str, broken: tuple[str, ...]) -> dict[str, Any]:
-    if broken:
-        texts = [f"Required: {each}." for each in broken]
-        return {"kind": "broken", "title": f"Limits broken: {name}", "texts": texts}
-    if required:
-        title = f"Limits kept: {name} is within every limit"
-        return {"kind": "kept", "title": title, "texts": [f"Required: {required}."]}
-    title = f"For the board to judge: no limit was set for {name}"
-    texts = ["Whether the figures below are acceptable is for the board to decide."]
-    return {"kind": "open", "title": title, "texts": texts}
+    if progress is not None:
+        progress(1.0)
+    return made_report
 
 
 def _collect(table: FrequencyTable, assessed: PerturbedAssessment, made: Perturbation) -> dict[str, Any]:

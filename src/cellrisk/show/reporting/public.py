@@ -13,7 +13,6 @@ from cellrisk.risk.ceilings import ceiling
 from cellrisk.show.reporting.decision import Decision, collect_decision
 from cellrisk.show.reporting.metadata import describe_table_for_public, pick
 from cellrisk.show.reporting.noise import describe_guarantee, describe_use
-from cellrisk.show.reporting.registry import list_unprotected
 from cellrisk.show.wording.choice import WITHOUT_DATA
 from cellrisk.show.wording.limits import CHECKED
 
@@ -43,7 +42,7 @@ def collect_public(
         "published": published and pick(published, "headline statements"),
         "notes": [*notes, *request.disclosures],
         "without_data": WITHOUT_DATA,
-        "not_protected": list_unprotected(decision),
+        "not_protected": decision.unprotected,
     }
 
 
@@ -51,7 +50,7 @@ def _describe_guarantee(decision: Decision, mechanism: Mechanism) -> dict[str, A
     """The guarantee of the table, or of the tables of several sensitive attributes together."""
     tables = len(decision.request.table.sensitive)
     qualified: dict[str, Any] = {
-        "covered": list_unprotected(decision) == "none",
+        "covered": decision.unprotected == "none",
         "chosen": decision.chosen_from_data,
     }
     if tables == 1:

@@ -8,7 +8,7 @@ from typing import Any
 from cellrisk.noise.mechanisms import DiscreteGaussian
 from cellrisk.show.reporting.decision import Decision
 from cellrisk.show.reporting.document import render
-from cellrisk.show.reporting.metadata import list_observed, name_table, read_domains
+from cellrisk.show.reporting.metadata import name_table
 from cellrisk.show.reporting.noise import FORMULAS, NEIGHBOURS, describe_scale, describe_threshold
 from cellrisk.system.formatting import as_given, claim, make_sentence
 
@@ -38,7 +38,7 @@ def describe_decided(decision: Decision, metadata: Mapping[str, Any]) -> dict[st
         "description": f"Frequency table of {sensitive} by {quasi_identifiers}",
         "variant": "Pure DP" if setting.pure else "Approximate DP",
         "data_domain": f"Records with {quasi_identifiers}, {sensitive}",
-        "unprotected": list_unprotected(decision),
+        "unprotected": decision.unprotected,
         "unit_details": NEIGHBOURS[setting.neighbours],
         "n_units": None if request.public else f"{table.n_records:,}",
         "epsilon": None if epsilon is None else float(f"{epsilon:.12g}"),
@@ -69,27 +69,6 @@ def _describe_steps(decision: Decision, preparation: Sequence[str]) -> str:
         steps.append("Epsilon was chosen by computing risks on the raw data; that loss of privacy is not accounted for")
     steps.append("Risks were assessed on the raw data before the release")
     return ". ".join(steps)
-
-
-def list_unprotected(decision: Decision) -> str | None:
-    """What a release would show of the data without noise; None where this cannot be told."""
-    table = decision.request.table
-    if not read_domains(table):
-        return None
-    observed = list_observed(table)
-    parts = [f"the values that occur of {', '.join(observed)}"] if observed else []
-    if decision.request.cells == "observed":
-        parts.append("which cells hold records")
-    if decision.chosen_from_data:
-        parts.append("epsilon, which was chosen from the data")
-    elif decision.limits_use_data:
-        parts.append("whether the limits are kept, which was found from the data")
-    if decision.request.delta_from_data:
-        parts.append("delta, which was set from the number of records")
-    if table.missing == "error" or table.outside == "error":
-        parts.append("that no record was refused, which was found from the data")
-    parts += [sentence.removesuffix(".") for sentence in decision.request.disclosures]
-    return "; ".join(parts) or "none"
 
 
 def _explain_epsilon(decision: Decision) -> str:

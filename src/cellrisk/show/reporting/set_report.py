@@ -17,7 +17,7 @@ from cellrisk.repeat.together.sets import SetTable, find_together
 from cellrisk.repeat.together.splitting import Split
 from cellrisk.repeat.together.together_result import TogetherAssessment
 from cellrisk.risk.ceilings import Ceiling
-from cellrisk.show.reporting.document import Letterhead, Report
+from cellrisk.show.reporting.document import Letterhead, Report, read_decision
 from cellrisk.show.reporting.metadata import collect_metadata, describe_budget, make_picture, pick
 from cellrisk.show.reporting.noise import (
     FORMULAS,
@@ -36,6 +36,7 @@ from cellrisk.system.formatting import claim, join_names
 from cellrisk.system.progress import Progress
 
 if TYPE_CHECKING:
+    from cellrisk.repeat.accounting.loss import Loss
     from cellrisk.repeat.ledger import Ledger
 
 MOST_ON_FRONT = 7
@@ -86,9 +87,13 @@ def report_set(
     printed |= {**given, "preparation": [*request.bins, *given.get("preparation", ())]}
     data = collect_metadata(printed, policies, inputs, ledger, public)
     if ledger is not None and not public:
-        data |= describe_budget(ledger, cohort, _find_loss(request))
-    record = write_record("release", _describe_record(request, data))
+        try:
+            loss: Loss | str = plan_loss(request.tables, sensitive)
+        except InvalidInput as refusal:
+            loss = str(refusal)
+        data |= describe_budget(ledger, cohort, loss)
     data |= _collect(request, data)
+    record = write_record("release", _describe_record(request, {**data, "title": printed["title"]}))
     if public or found is None:
         data |= _collect_public(request, ceiling, [*disclosures, *policies.disclosures])
     else:
@@ -111,14 +116,6 @@ def report_set(
     return document
 
 
-def _find_loss(request: SetRequest) -> Any:
-    """What a ledger would record for the set, or why it would not."""
-    try:
-        return plan_loss(request.tables, request.sensitive)
-    except InvalidInput as refusal:
-        return str(refusal)
-
-
 def _collect(request: SetRequest, metadata: Mapping[str, Any]) -> dict[str, Any]:
     """What follows from the tables that were asked for and from their noise: anybody may see it."""
     mechanisms = dict.fromkeys(table.mechanism.name for table in request.tables)
@@ -131,10 +128,11 @@ def _collect(request: SetRequest, metadata: Mapping[str, Any]) -> dict[str, Any]
         "formulas": [(name, FORMULAS[name]) for name in mechanisms],
         "releasable": all(name in RELEASABLE for name in mechanisms),
         "neighbours_meaning": NEIGHBOURS[request.tables[0].mechanism.neighbours],
-        "rounding": _list_rounding(request),
+        "rounding": list(dict.fromkeys(describe_threshold(table.mechanism.threshold) for table in request.tables)),
         "observed": None if request.declared is None else request.observed,
         "cost": pick(request.cost, "epsilon delta apart headline method"),
         "limits": request.describe_limits(),
+        **_decide(request, metadata["public"]),
     }
 
 
@@ -150,33 +148,11 @@ def _describe_table(table: SetTable) -> dict[str, Any]:
     }
 
 
-def _list_rounding(request: SetRequest) -> list[str]:
-    return list(dict.fromkeys(describe_threshold(table.mechanism.threshold) for table in request.tables))
-
-
-def _describe_decision(request: SetRequest, verb: str) -> str:
-    """What is asked: which tables, with which noise, at which epsilon in all."""
-    mechanisms = {table.mechanism.name for table in request.tables}
-    noise = f"{next(iter(mechanisms))} noise" if len(mechanisms) == 1 else "noise of their own"
-    if len(request.tables) == 1:
-        return f"{verb} {request.set_name}, with {noise}, at {request.epsilon}."
-    return f"{verb} {request.set_name} about the same people, each with {noise}, at {request.epsilon} in all."
-
-
 def _collect_public(request: SetRequest, ceiling: Ceiling | None, disclosures: list[str]) -> dict[str, Any]:
     """What the public sees beside the tables and their noise."""
-    limits, mechanisms = request.describe_limits(), [table.mechanism for table in request.tables]
-    required = f"Required was {limits}." if limits else "No limit on a risk was set."
-    verdict = {"kind": "kept" if request.limited else "open", "texts": [required]}
-    verdict |= {"title": f"Published at {request.epsilon} in all"}
-    verb = "Published:"
-    if request.find_breaches():
-        verdict = {"kind": "broken", "title": "Not published: a limit is not kept", "texts": [required]}
-        verb = "Not published, because a limit is not kept:"
+    mechanisms = [table.mechanism for table in request.tables]
     covered = not (request.limited or disclosures or request.observed)
     return {
-        "decision": _describe_decision(request, verb),
-        "verdict": verdict,
         "guarantee": describe_guarantee(
             request.cost, len(mechanisms), mechanisms[0].neighbours, ceiling, covered=covered
         ),
@@ -197,18 +173,16 @@ def _collect_board(request: SetRequest, found: TogetherAssessment, ceiling: Ceil
         {
             **_describe_table(each.table),
             **pick(each, "records cells alone without"),
-            "worst_case": _describe_worst_case(each.ceiling),
+            "worst_case": each.ceiling.points if each.ceiling else "not known",
             "shown": each in on_front,
             **_describe_growth(found, place),
         }
         for place, each in enumerate(found.tables)
     ]
     return {
-        "decision": _describe_decision(request, "Approve publication of"),
-        "verdict": _describe_verdict(request),
         **pick(found, "records headline rules certain certain_unknown statements"),
         "meanings": SAYS,
-        "worst_case": _describe_worst_case(ceiling),
+        "worst_case": ceiling.points if ceiling else "not known",
         "tables": tables,
         "n_not_shown": count - len(on_front) if count > 1 else 0,
         "growth": make_picture(draw_together(found), growth) if count > 1 else None,
@@ -231,34 +205,30 @@ def _collect_board(request: SetRequest, found: TogetherAssessment, ceiling: Ceil
     }
 
 
-def _describe_verdict(request: SetRequest) -> dict[str, Any]:
-    judged, required = request.judge(), request.describe_limits()
-    if request.find_breaches():
-        lost = [each for each in judged if each["state"] != KEPT]
-        count = "the limit" if len(judged) == 1 else f"{len(lost)} of {len(judged)} limits"
-        unknown = "; of these, some cannot be judged" if any(each["state"] == NOT_JUDGED for each in lost) else ""
-        text = f"Not kept{unknown}: {'; '.join(dict.fromkeys(each['limit'] for each in lost))}."
-        return {"kind": "broken", "title": f"Limits broken: the set does not keep {count}", "texts": [text]}
-    if request.limited:
-        text = f"Required: {required}." if required else "The policy sets no limit that a set could break."
-        return {"kind": "kept", "title": "Limits kept: the set is within every limit", "texts": [text]}
-    text = "Whether the figures below are acceptable is for the board to decide."
-    return {"kind": "open", "title": "For the board to judge: no limit was set for the set", "texts": [text]}
-
-
-def _describe_worst_case(found: Ceiling | None) -> str:
-    return "not known" if found is None else found.points
+def _decide(request: SetRequest, public: bool) -> dict[str, Any]:
+    """What is asked, and the answer."""
+    lost = [judged for judged in request.judge() if judged["state"] != KEPT]
+    data = {
+        "tables": len(request.tables),
+        "sensitive": request.sensitive,
+        "mechanisms": list(dict.fromkeys(table.mechanism.name for table in request.tables)),
+        **pick(request.cost, "epsilon delta"),
+        "limits": request.describe_limits(),
+        "n_limits": len(request.judge()),
+        "lost": [judged["limit"] for judged in lost],
+        "not_judged": any(judged["state"] == NOT_JUDGED for judged in lost),
+    }
+    kind = "broken" if request.find_breaches() else "kept" if request.limited else "open"
+    return read_decision("set", public, kind, data)
 
 
 def _describe_growth(found: TogetherAssessment, place: int) -> dict[str, Any]:
     """The set up to a table, and what this table adds to those above it; None if that was not computed."""
     so_far = found.collections.get(tuple(range(1, place + 2)))
     before = found.collections.get(tuple(range(1, place + 1)))
-    if so_far is None or (place and before is None):
-        return {"so_far": so_far, "adds": None}
-    adds = {
-        name: getattr(so_far, name) - (0.0 if before is None else getattr(before, name)) for name in ("caused", "right")
-    }
+    adds = None
+    if so_far is not None and (before is not None or not place):
+        adds = {name: getattr(so_far, name) - getattr(before, name, 0.0) for name in ("caused", "right")}
     return {"so_far": so_far, "adds": adds}
 
 
@@ -284,5 +254,5 @@ def _describe_record(request: SetRequest, metadata: Mapping[str, Any]) -> dict[s
         "preparation": ". ".join(steps),
         "mechanisms": f"{formulas}. Scales: {scales}",
         "composition": cost.headline,
-        "post_processing": " ".join(_list_rounding(request)),
+        "post_processing": " ".join(metadata["rounding"]),
     }

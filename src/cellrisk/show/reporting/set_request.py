@@ -49,8 +49,8 @@ class SetRequest:
         if found is None and self.limited:
             raise InvalidInput("a set is judged by its figures", fix="hand in the answer of assess_together")
         if found is not None and found.certain_unknown is None:
-            known = {each.certainty for each in found.certain}
-            lacking = [each for each in list_certainties(self.policies, self.limits) if each not in known]
+            known = {row.certainty for row in found.certain}
+            lacking = [share for share in list_certainties(self.policies, self.limits) if share not in known]
             if lacking:
                 raise InvalidInput(
                     f"a limit is on a certainty of {lacking[0]:g}, for which the set was not assessed",
@@ -83,20 +83,14 @@ class SetRequest:
         return [name for name in dict.fromkeys((self.sensitive, *self.quasi_identifiers)) if name not in declared]
 
     @property
-    def epsilon(self) -> str:
-        """What the set costs, as a sentence has it."""
-        delta = f" and delta {claim(self.cost.delta)}" if self.cost.delta else ""
-        return f"epsilon {self.cost.epsilon:.12g}{delta}"
-
-    @property
     def bins(self) -> list[str]:
         """The bins of the tables, as preparation of the data."""
-        told: dict[str, None] = {}
+        lines: dict[str, None] = {}
         for table in self.tables:
-            for column, given in table.bins.items():
-                edges = given if isinstance(given, list | tuple) else (given,)
-                told[f"{column} in bins: {'/'.join(f'{edge:.15g}' for edge in edges)}"] = None
-        return list(told)
+            for column, edges in table.bins.items():
+                numbers = edges if isinstance(edges, list | tuple) else (edges,)
+                lines[f"{column} in bins: {'/'.join(f'{edge:.15g}' for edge in numbers)}"] = None
+        return list(lines)
 
     def find_breaches(self) -> tuple[str, ...]:
         """The limits that the set breaks, and those that cannot be judged."""
@@ -116,7 +110,7 @@ class SetRequest:
 
     def describe_limits(self) -> str:
         """The limits in words, once each; empty if none was set."""
-        return " and ".join(dict.fromkeys(each["limit"] for each in self.judge()))
+        return " and ".join(dict.fromkeys(judged["limit"] for judged in self.judge()))
 
 
 def name_set_table(table: SetTable) -> str:
@@ -148,6 +142,6 @@ def _judge_all(found: TogetherAssessment, limits: Sequence[Limit], by: str) -> I
         if figure is None:
             yield _judge(limit.describe(), by, broken[0].partition("; ")[2], NOT_JUDGED)
             continue
-        some = f" (by tables {join_names([f'{number}' for number in found.largest])} alone)"
-        more = some if limit.name == "max_caused" and len(found.largest) < len(found.tables) else ""
-        yield _judge(name_limit(limit), by, f"{limit.say(figure)}{more}", BROKEN if broken else KEPT)
+        fewer = limit.name == "max_caused" and len(found.largest) < len(found.tables)
+        tables = f" (by tables {join_names([f'{number}' for number in found.largest])} alone)" if fewer else ""
+        yield _judge(name_limit(limit), by, f"{limit.say(figure)}{tables}", BROKEN if broken else KEPT)
