@@ -283,8 +283,7 @@ FULL_BY_FILE: dict[str, tuple[str, ...]] = {
     "publish/dp_risk/test_policies_of_figures.py": ("test_a_private_choice_stays_within_policies",),
 }
 SHOWN = tuple(
-    f"tests/docs/test_pages.py::test_what_a_page_shows_is_what_comes_out[docs/{page}.md]"
-    for page in ("index", "idea")
+    f"tests/docs/test_pages.py::test_what_a_page_shows_is_what_comes_out[docs/{page}.md]" for page in ("index", "idea")
 )
 """The pages that are run beside the README; `make check` runs every page."""
 FULL = tuple(f"tests/{file}" + (f"::{test}" if test else "") for file, tests in FULL_BY_FILE.items() for test in tests)

@@ -205,9 +205,7 @@ def written() -> Iterator[tuple[str, str]]:
 
 def test_nothing_that_is_written_says_what_is_false() -> None:
     texts = dict(written())
-    assert {"README.md", "docs/idea.md", "src/cellrisk/risk/ceilings.py", "src/cellrisk/web/page/see.js"} <= set(
-        texts
-    )
+    assert {"README.md", "docs/idea.md", "src/cellrisk/risk/ceilings.py", "src/cellrisk/web/page/see.js"} <= set(texts)
     found = [
         (name, said[0]) for name, text in texts.items() for words in FALSE if (said := re.search(words, text, re.I))
     ]

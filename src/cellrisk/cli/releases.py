@@ -141,7 +141,7 @@ def audit_command(
     table: options.TableOptions,
     released: Annotated[str, typer.Argument(metavar="RELEASED", help="The published file: counts or records.")],
     noise: AuditedNoiseOptions,
-    attacker: options.AttackerOptions,
+    attacker: options.HarmOptions,
     output: OutputOptions,
     released_count: Annotated[Text, option("Column of counts in RELEASED; none: a row is a record.", "COLUMN")] = None,
     released_table: Annotated[Text, option("Table, if RELEASED is a database.", "NAME")] = None,

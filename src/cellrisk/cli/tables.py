@@ -88,7 +88,7 @@ def assess_command(
     table: options.TableOptions,
     noise: options.NoiseOptions,
     risk: options.SeveralRiskOptions,
-    attacker: options.AttackerOptions,
+    attacker: options.HarmOptions,
     output: PictureOptions,
     gates: options.GateOptions,
     everything: Annotated[
@@ -115,6 +115,7 @@ def assess_command(
         from cellrisk.risk.perturbed.families import Family
 
         beside = {"attack": risk.attack != "homogeneity", "check": check, "domain": domain}
+        beside |= {"harmful": bool(attacker.harmful), "also_as": bool(attacker.unions)}
         unused = [name for name, is_given in beside.items() if is_given]
         refuse_beside("a perturbation is assessed by the homogeneity attack alone", unused)
         if noise.epsilon is not None and Family.of(noise.perturbation) is not None:
@@ -240,7 +241,7 @@ def choose_command(
     mechanism: SearchedMechanismOptions,
     risk: options.OneRiskOptions,
     limits: options.LimitOptions,
-    attacker: options.AttackerOptions,
+    attacker: options.HarmOptions,
     error: options.ErrorOptions,
     output: PictureOptions,
     way: Annotated[int, whole("Columns of the marginals of --max-tvd: 1, 2 or 3.")] = 2,
@@ -292,7 +293,7 @@ def simulate_command(
     context: typer.Context,
     table: options.TableOptions,
     noise: options.NoiseOptions,
-    attacker: options.AttackerOptions,
+    attacker: options.HarmOptions,
     output: OutputOptions,
     releases: Annotated[int, whole("Releases that are simulated.")] = 1000,
     seed: Annotated[int, whole("Seed of the simulation.")] = 0,
@@ -308,11 +309,13 @@ def simulate_command(
     """
     made = noise.read_perturbation()
     if made is not None:
-        beside = list_typed(context, "certainty", "belief", "parents", "parent_count", "exclude", "may_be_missing")
+        beside = list_typed(
+            context, "certainty", "belief", "harmful", "unions", "parents", "parent_count", "exclude", "may_be_missing"
+        )
         refuse_beside("an informed attacker and --parents require noise", beside)
     elif parents is not None:
         why = "an informed attacker is simulated without --parents"
-        refuse_beside(why, list_typed(context, "certainty", "belief"))
+        refuse_beside(why, list_typed(context, "certainty", "belief", "harmful", "unions"))
     else:
         refuse_beside("these require --parents", list_typed(context, "parent_count", "exclude", "may_be_missing"))
     drawn: dict[str, Any] = {"releases": releases, "seed": seed}

@@ -502,7 +502,8 @@ def choose(
         max_people=max_people,
         certainty=certainty,
         belief=belief,
-        values=NamedValues.read(harmful, unions),
+        harmful=harmful,
+        unions=unions,
         risk=risk,
     )
     limits = policies.join(given, risk)

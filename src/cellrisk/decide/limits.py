@@ -387,7 +387,8 @@ def read_limits(
     *,
     certainty: float | Sequence[float] = USUAL_CERTAINTY,
     belief: Any = USUAL_BELIEF,
-    values: NamedValues | None = None,
+    harmful: str | Sequence[str] | None = None,
+    unions: str | Sequence[str | Sequence[str]] | None = None,
     risk: RiskDefinition | None = None,
     **maxima: Any,
 ) -> tuple[Limit, ...]:
@@ -405,7 +406,8 @@ def read_limits(
             allowed="for example 0.95",
             code="one-certainty",
         )
-    known: dict[str, Any] = {"attacker": Attacker.of(certainties[-1], belief, values), "suspected": suspected}
+    attacker = Attacker.of(certainties[-1], belief, NamedValues.read(harmful, unions))
+    known: dict[str, Any] = {"attacker": attacker, "suspected": suspected}
     known["risk"] = (risk or RiskDefinition()).without_unused_priors
     return tuple(
         Limit(Metric(name, **{part: known[part] for part in kind.depends}), float(maximum))
