@@ -113,7 +113,7 @@ r:
 	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(R_PACKAGES) >/dev/null 2>&1; }; } || \
 	echo 'Skipped: tests of the R package. There is no R (on Debian or Ubuntu: apt install $(R_PACKAGES)).'
 
-NUMERICAL := tests/measures tests/attacks tests/repeat/averaging tests/repeat/accounting tests/repeat/sequences tests/risk tests/decide tests/publish/simulation \
+NUMERICAL := tests/attacks tests/repeat/averaging tests/repeat/accounting tests/repeat/sequences tests/risk tests/decide tests/publish/simulation \
 	tests/decision tests/ceiling tests/repeat/together tests/publish/dp_risk tests/perturbations tests/test_precision.py \
 	tests/test_noise.py tests/test_mechanisms.py tests/test_people.py \
 	tests/risk/test_curves.py tests/risk/test_assessment.py tests/cli/test_tables.py \

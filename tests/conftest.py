@@ -23,7 +23,7 @@ LONG = (
         "tests/test_package.py",
         "tests/opendp/test_from_opendp.py",
     ),
-    *("tests/measures/test_contract.py", "tests/repeat/ledger/test_staging.py"),
+    *("tests/risk/measures/test_contract.py", "tests/repeat/ledger/test_staging.py"),
     *("tests/web/test_serving.py", "tests/counts/test_database.py"),
     *(
         "tests/counts/test_engine.py",
@@ -78,8 +78,8 @@ FULL_BY_FILE: dict[str, tuple[str, ...]] = {
         "test_several_processes_at_once",
     ),
     "repeat/ledger/test_interrupts.py": ("test_a_release_without_a_ledger",),
-    "measures/test_dirichlet.py": ("test_ten_thousand_levels_take_seconds",),
-    "measures/test_sizes.py": ("test_a_hundred_thousand_distinct_sizes",),
+    "risk/measures/test_dirichlet.py": ("test_ten_thousand_levels_take_seconds",),
+    "risk/measures/test_sizes.py": ("test_a_hundred_thousand_distinct_sizes",),
     "publish/dp_risk/test_figure_in_report.py": ("test_the_command",),
     "publish/dp_risk/test_private_choice.py": (
         "test_the_choice_keeps_the_limit_and_comes_near_it[permute",
@@ -300,7 +300,7 @@ THINNED = {
     "tests/risk/certainty/test_certainty.py::test_people_expected_behind_a_value": 11,
     "tests/repeat/ledger/test_damage.py::test_a_byte_that_changed": 2,
     "tests/repeat/ledger/test_hostile.py::test_rows_at_random_do_no_harm": 3,
-    "tests/measures/test_contract.py::test_random_sizes_agree_with_enumeration": 29,
+    "tests/risk/measures/test_contract.py::test_random_sizes_agree_with_enumeration": 29,
     "tests/show/pictures/test_saving.py::test_saved_files_are_what_they_say_and_the_same_each_time": 11,
     "tests/publish/releasing/test_neighbours.py::test_a_stranger_alone": 11,
     "tests/publish/releasing/test_neighbours.py::test_neighbours_look_alike": 11,

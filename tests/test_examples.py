@@ -273,7 +273,7 @@ def test_the_audit_tells_what_the_release_shows(hospital: Run, coarse: Any) -> N
     shown = released.loc[true.index, true.columns] > 0
     alone = (released.loc[true.index] > 0).sum(axis=1) == 1
     exposed = int(true.where(shown, 0)[alone].sum().sum())
-    assert hospital.number(r"gives away the diagnosis of ([\d,]+) of") == exposed
+    assert hospital.number(r"reveals the 'diagnosis' of ([\d,]+) of") == exposed
     epsilon = hospital.number(r"private with epsilon ([\d.]+)[.,]")
     assert hospital.number(r"Expected: ([\d.]+) patients") == pytest.approx(
         coarse.sum() * share(coarse, epsilon), abs=0.0501

@@ -25,8 +25,8 @@ from cellrisk.noise.distributions import (
     find_first,
     first_value,
 )
-from tests.measures import cases, oracle
 from tests.near import near
+from tests.risk.measures import cases, oracle
 
 KINDS = [LaplaceNoise, GaussianNoise, GeometricNoise, DiscreteGaussianNoise]
 

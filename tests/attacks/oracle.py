@@ -15,7 +15,7 @@ import numpy as np
 
 from cellrisk.noise.distributions import DiscreteGaussianNoise, GaussianNoise, GeometricNoise, LaplaceNoise, Noise
 from cellrisk.system.arrays import Floats
-from tests.measures import oracle as measures_oracle
+from tests.risk.measures import oracle as measures_oracle
 
 LAWS: dict[type[Noise], Callable[[float, float], measures_oracle.Probability]] = {
     LaplaceNoise: measures_oracle.laplace,

@@ -28,11 +28,11 @@ def test_assess_curve_and_choose_agree(adult: cr.FrequencyTable, attack: str) ->
     assert line.at(1.0) == near(assessment.value())
     exact = GUESSES[attack]().average(adult.profiles(), cr.Geometric(epsilon=1.0).channel, ("tight",))
     assert assessment.value(weights="uniform") == near(exact["tight", "uniform"][0])
-    assert assessment.exposures[0].share == pytest.approx(assessment.value(), rel=1e-12, abs=0)
+    assert assessment.figures[0].share == pytest.approx(assessment.value(), rel=1e-12, abs=0)
     choice = cr.choose(adult, max_risk=assessment.value(), attack=attack, least_epsilon=0.5, largest_epsilon=2.0)
     assert choice.epsilon == pytest.approx(1.0, rel=1e-5, abs=0)
     by_people = cr.choose(
-        adult, max_people=assessment.exposures[0].people.mean, attack=attack, least_epsilon=0.5, largest_epsilon=2.0
+        adult, max_people=assessment.figures[0].people.mean, attack=attack, least_epsilon=0.5, largest_epsilon=2.0
     )
     assert by_people.epsilon == pytest.approx(1.0, rel=1e-5, abs=0)
 
@@ -43,7 +43,7 @@ def test_ends(adult: cr.FrequencyTable, attack: str) -> None:
     assert line.limits.chance == near(0.375)
     assert line.risk[0] == pytest.approx(0.375, abs=0.02)
     assert line.risk[1] == pytest.approx(line.limits.raw, abs=1e-6)
-    assert cr.assess(adult, cr.Laplace(epsilon=1.0), attack=attack).exposures[0].raw_share == near(line.limits.raw)
+    assert cr.assess(adult, cr.Laplace(epsilon=1.0), attack=attack).figures[0].raw_share == near(line.limits.raw)
 
 
 @pytest.mark.parametrize("attack", ["homogeneity", *GUESSES])
@@ -86,9 +86,9 @@ def test_people_of_a_guess(attack: str) -> None:
 
 def test_confidence_is_told(adult: cr.FrequencyTable) -> None:
     assessment = cr.assess(adult, cr.Laplace(epsilon=1.0), measures="local")
-    exposure = assessment.exposures[0]
+    exposure = assessment.figures[0]
     assert exposure.confidence.people_right == pytest.approx(exposure.people.mean, rel=1e-12, abs=0)
-    assert "by chance it would be 50.0%. Noise alone gives away 25.0%." in assessment.details
+    assert "of a value drawn at random it would be 50.0%. Noise alone reveals 25.0%." in assessment.details
     document = json.loads(json.dumps(assessment.to_dict(), allow_nan=False))
     assert document["confidence"]["income"]["precision"] == exposure.confidence.precision
     assert document["baselines"]["income"]["chance"] == near(0.25)
@@ -102,13 +102,13 @@ def test_confidence_with_the_empty_cells_of_the_domain() -> None:
     assert table.empty_cells() == 9
     found = cr.assess(table, mechanism, measures="local", domain=True)
     q, s = float(mechanism.noise.p_zero(0)), float(mechanism.noise.p_positive(0))
-    confidence = found.exposures[0].confidence
+    confidence = found.figures[0].confidence
     assert confidence.looks_with_empty == pytest.approx(confidence.looks + 9 * 2 * s * q, rel=1e-12, abs=0)
     assert confidence.precision_with_empty == pytest.approx(
         confidence.right / confidence.looks_with_empty, rel=1e-12, abs=0
     )
-    assert "empty ones too" in found.details
-    assert "empty ones too" not in cr.assess(table, mechanism, measures="local").details
+    assert "empty ones also" in found.details
+    assert "empty ones also" not in cr.assess(table, mechanism, measures="local").details
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_command_line(tmp_path: Path, capsys: Capture) -> None:
     pd.DataFrame(rows).to_csv(path, index=False)
     basic = [str(path), "--qid", "q", "--sensitive", "y", "--epsilon", "1"]
     assert main(["assess", *basic, "--attack", "plurality"]) == 0
-    assert "guessed by naming the largest count" in capsys.readouterr().out
+    assert "the plurality attack reveals" in capsys.readouterr().out
     assert main(["assess", *basic, "--attack", "proportional", "--max-risk", "0.1"]) == 3
     assert main(["assess", *basic, "--attack", "plurality", "--measure", "expected"]) == 2
     capsys.readouterr()
@@ -152,5 +152,5 @@ def test_one_attack_is_not_said_to_give_away_more_than_any_can() -> None:
         cr.assess(table, epsilon=1.0, attack=attack).figures[0] for attack in ("plurality", "homogeneity")
     )
     assert guessing.caused.bound > guessing.caused.cap
-    assert "no attack gives away more than 19 people because" in describe_bounds(guessing)
-    assert describe_bounds(looking).endswith("and no attack of any kind more than 19.")
+    assert "any attack reveals at most 19 people because" in describe_bounds(guessing)
+    assert describe_bounds(looking).endswith("and any attack at most 19.")

@@ -243,7 +243,7 @@ SURFACES: dict[str, tuple[int, Callable[[cr.Mechanism], str]]] = {
     "release": (1, released),
     "average": (3, lambda made: everything(cr.average(table(), made, releases=3, measures="local"))),
     "sequence": (2, lambda made: str(cr.assess_sequence(table(), [cr.Step(made, "job")] * 2))),
-    "together": (2, lambda made: str(cr.assess_together(PEOPLE, tables_of(made), "job", levels=LEVELS))),
+    "together": (2, lambda made: cr.assess_together(PEOPLE, tables_of(made), "job", levels=LEVELS).details),
     "report": (1, lambda made: strip(cr.report(table(), made).to_html())),
     "report, public": (1, lambda made: strip(cr.report(table(), made, public=True).to_html())),
     "set report, public": (
@@ -305,13 +305,16 @@ def test_no_surface_says_what_is_false(surface: str) -> None:
 
 def test_the_curve_states_the_bounds_at_each_epsilon() -> None:
     text = " ".join(OTHERS["curve"]().split())
-    (gains,) = re.findall(r"naming that person's value by at most (.*? at epsilon 10)\.", text)
-    (worst,) = re.findall(r"is right at most (.*? at epsilon 10) \(coin toss: 50%\)\.", text)
-    for said, exact in ((gains, exact_gain), (worst, exact_worst)):
-        pairs = re.findall(r"([\d.]+)(?: percentage points|% of the time|%) at epsilon ([\d.]+)", said)
-        assert [epsilon for _, epsilon in pairs] == ["0.1", "1", "10"]
-        for number, epsilon in pairs:
-            require_rounded_up(number, exact([cr.Geometric(float(epsilon))]))
+    (worst,) = re.findall(r"Worst case for one record \(coin toss: 50%\): (.*? at epsilon 10)\.", text)
+    pairs = re.findall(r"([\d.]+)% at epsilon ([\d.]+)", worst)
+    assert [epsilon for _, epsilon in pairs] == ["0.1", "1", "10"]
+    for number, epsilon in pairs:
+        require_rounded_up(number, exact_worst([cr.Geometric(float(epsilon))]))
+    rows = [line.split() for line in str(cr.curve(table())).splitlines()]
+    gains = [(row[-1].removesuffix("%"), row[0]) for row in rows if row and row[0] in ("0.1", "1", "2", "5")]
+    assert len(gains) == 4
+    for number, epsilon in gains:
+        require_rounded_up(number, exact_gain([cr.Geometric(float(epsilon))]))
 
 
 # Random mechanisms, neighbours, compositions and sets ---------------------------------------------------------------
@@ -437,7 +440,7 @@ def test_the_tables_of_several_attributes_are_taken_together(seed: int) -> None:
     assert "Together the tables keep" in text
     for result in (cr.assess(several, made), cr.choose(several, made.name, max_epsilon=1.0, delta=made.delta or None)):
         cost = 2 * (made.epsilon if isinstance(result, cr.Assessment) else 1.0)
-        assert f"the 2 tables cost epsilon {cost:.3g}"[:-1] in str(result)
+        assert f"the 2 tables cost epsilon {cost:.3g}"[:-1] in result.details
     assert "The worst case above is for one of them alone." in cr.report(several, made).to_html()
 
 
@@ -507,7 +510,7 @@ def test_no_ceiling_is_stated_for_an_epsilon_that_was_chosen_from_the_data() -> 
         require_true(text, [], some=False)
         assert "because epsilon was chosen from the data" in " ".join(text.split())
     by_ceiling = cr.choose(table(), max_ceiling=0.7)
-    require_true(str(by_ceiling), [cr.Geometric(float(by_ceiling.epsilon or 0))])
+    require_true(by_ceiling.details, [cr.Geometric(float(by_ceiling.epsilon or 0))])
 
 
 # The report for the board -------------------------------------------------------------------------------------------
@@ -538,7 +541,7 @@ def test_alternatives_are_compared_by_the_figure_that_is_limited() -> None:
     shares = []
     for row in body:
         epsilon = float(row[header.index("Epsilon")])
-        (said,) = re.findall(r"([\d.]+)% of people are given away because of their own record", row[-1])
+        (said,) = re.findall(r"([\d.]+)% of people are revealed because of their own record", row[-1])
         assert float(said) == pytest.approx(100 * caused_share(epsilon), abs=2e-3)
         shares.append(float(said))
     assert len(shares) == 3

@@ -169,15 +169,6 @@ def test_merge_is_tabulating_recoded(people: list[dict[str, Any]]) -> None:
         cells.merge("job", {})
 
 
-def test_profiles_of_chosen_cells(adult: cr.FrequencyTable) -> None:
-    cells = adult.cells()
-    rows = np.flatnonzero(cells.codes[:, 4] == 1)
-    chosen = cells.profiles(rows)
-    assert chosen.n_cells == len(rows)
-    assert chosen.n_records == cells.sizes[rows].sum()
-    assert cells.profiles(np.arange(cells.n_cells)).equals(cells.profiles())
-
-
 def test_validation() -> None:
     sex = Domain("sex", ("f", "m"))
     one = np.array([1])

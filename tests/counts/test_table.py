@@ -115,7 +115,7 @@ def test_summary_of_dropped_records(people: list[dict[str, Any]]) -> None:
 def test_median_between_two_sizes() -> None:
     frame = pd.DataFrame({"a": ["p", "r", "r", "r", "r"], "y": list("uvuvu")})
     sizes = tabulate(frame, "a", "y").summary().cell_sizes
-    assert (sizes.median, sizes.mean) == (2.5, 2.5)
+    assert (sizes["median"], sizes["mean"]) == (2.5, 2.5)
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,6 @@ from cellrisk.errors import CellriskError
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.noise.mechanisms import mechanism as make_mechanism
 from cellrisk.noise.perturbations import read_perturbation
-from cellrisk.show.wording.limits import aim
 from tests.near import near
 
 Capture = pytest.CaptureFixture[str]
@@ -124,13 +123,13 @@ def test_where_no_limit_binds_nothing_is_recommended() -> None:
         assert (choice.epsilon, choice.risk, choice.alternatives, choice.figures) == (None, None, (), ())
         assert choice.admissible == ((1e-3, 100.0),)
         assert choice.options[0].open_ended
-        assert choice.headline.startswith("With geometric noise, nothing is recommended: no limit binds")
+        assert choice.headline.startswith("No recommendation for geometric noise: no limit binds")
         assert "a ceiling of 0.75 or an epsilon of at most 1" in choice.why
         document = json.loads(json.dumps(choice.to_dict(), allow_nan=False))
         assert (document["epsilon"], document["risk"], document["decision"]) == (None, None, [])
         assert document["admissible"] == [[1e-3, 100.0]]
     choice.plot()
-    assert "recommended " not in str(cr.choose(table, max_risk=1.0)).replace("nothing is recommended", "")
+    assert "recommended " not in str(cr.choose(table, max_risk=1.0))
     at_the_end = cr.choose(table, max_epsilon=100.0)
     assert at_the_end.epsilon == 100.0
 
@@ -160,24 +159,21 @@ def test_json_has_the_figures_at_the_epsilon_chosen() -> None:
     roles = {each["role"]: each for each in document["alternatives"]}
     assert roles["looser"]["verdict"] == "breaks the limit on own records"
     assert roles["recommended"]["caused"] == [near(figures["caused"]["people"])]
-    assert choice.headline.startswith("With geometric noise, ")
-    assert (
-        "every smaller one, from 0.001 on, keeps every limit (at most 5% of any category revealed because of"
-        in choice.headline
+    assert choice.headline.endswith(
+        "with geometric noise, the largest allowed. Every epsilon from 0.001 up to it keeps every limit."
     )
 
 
 def test_one_limit_is_said_after_keeps() -> None:
     limits = read_limits(max_caused=0.05, max_certain=0.1, max_ceiling=0.75, max_epsilon=2)
-    assert [aim(limit) for limit in limits] == [
-        "the share of each category revealed because of their own record at or below 5%",
-        "the share of each category learnt with 95% certainty at or below 10%",
-        "the worst case (an attacker who already knows every other record, and finds two values equally likely) at or "
-        "below 75%",
-        "epsilon at or below 2",
+    assert [limit.describe() for limit in limits] == [
+        "at most 5% of any category revealed because of their own record",
+        "at most 10% of any category learnt with 95% certainty",
+        "a worst case of at most 75%",
+        "an epsilon of at most 2",
     ]
     choice = cr.choose(count_adult("income"), max_risk=0.07)
-    assert " is the largest epsilon that keeps the risk at or below 7%. The local risk" in choice.headline
+    assert choice.headline.endswith(" the largest allowed. It keeps a risk of at most 7%.")
 
 
 BAD = [
@@ -359,7 +355,7 @@ def test_the_strictest_limit_on_each_figure_holds() -> None:
     [
         (cr.Policy(max_caused=0.05), "at most 5% of any category revealed because of their own record; "),
         (cr.Policy(max_certain=0.05, certainty=0.8), "at most 5% of any category learnt with 80% certainty; "),
-        (cr.Policy(max_ceiling=0.75), "values equally likely); the worst case is"),
+        (cr.Policy(max_ceiling=0.75), "a worst case of at most 75%; the worst case is"),
         (cr.Policy(max_epsilon=2.0), "an epsilon of at most 2; epsilon is 3"),
     ],
 )
@@ -427,7 +423,7 @@ def test_the_command_gives_what_python_gives(people: list[str], capsys: Capture)
     assert (code, json.loads(out)["epsilon"]) == (0, None)
     code, out, _ = run(capsys, "choose", *people, "--max-risk", "1")
     assert code == 0
-    assert "nothing is recommended" in out
+    assert "No recommendation" in out
     code, out, _ = run(capsys, "report", *people, "--max-risk", "1", "--output", "report.html")
     assert code == 0
     assert "Nothing is recommended" in out
@@ -461,7 +457,7 @@ def test_assess_is_a_gate(people: list[str], capsys: Capture) -> None:
         assert run(capsys, "assess", *asked, option, kept)[0] == 0
         code, out, err = run(capsys, "assess", *asked, option, broken)
         assert code == 3
-        assert "read off the table" in out
+        assert "the homogeneity attack reveals" in out
         assert "asked for was" in err
 
 
@@ -476,7 +472,7 @@ def test_commands_obey_a_policy(people: list[str], capsys: Capture) -> None:
     assert run(capsys, "assess", *people, "--epsilon", "0.8")[0] == 0
     code, _, err = run(capsys, "assess", *people, "--epsilon", "0.9")
     assert code == 3
-    assert "the policy asks for a worst case of at most 70% (" in err
+    assert "the policy asks for a worst case of at most 70%; " in err
     code, _, err = run(
         capsys, "release", *people, "--epsilon", "0.9", "--observed-levels", "q,y", "--output", "released.csv"
     )

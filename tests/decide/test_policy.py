@@ -52,7 +52,7 @@ def test_breaches_are_what_assess_says(table: cr.FrequencyTable, limit: float) -
 
 
 def test_people_and_margin(table: cr.FrequencyTable) -> None:
-    exposed = cr.assess(table, cr.Laplace(epsilon=1.0), measures="local").exposures[0].people.mean
+    exposed = cr.assess(table, cr.Laplace(epsilon=1.0), measures="local").figures[0].people.mean
     assert not Policy(max_people=exposed + 1).breaches(table, cr.Laplace(epsilon=1.0))
     assert Policy(max_people=exposed - 1).breaches(table, cr.Laplace(epsilon=1.0))
     assert Policy(margin=0.0).breaches(table, cr.Laplace(epsilon=0.003))

@@ -19,12 +19,12 @@ from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.risk.caused import Caused, caused_shares, count_caused
 from cellrisk.risk.ceilings import total_variation
 from cellrisk.risk.measures import Dirichlet, MarginalShrinkage, Shrinkage
-from cellrisk.risk.measures.sizes import NegativeBinomialSizes, PoissonSizes
+from cellrisk.risk.measures.sizes import negative_binomial_sizes, poisson_sizes
 from cellrisk.risk.people import count_people
 from tests.examples import examples
-from tests.measures import oracle as measures_oracle
 from tests.near import near
 from tests.risk.certainty import oracle
+from tests.risk.measures import oracle as measures_oracle
 
 TWO = [[1, 0], [2, 0], [0, 3], [1, 1], [4, 2], [7, 1]]
 THREE = [[1, 0, 0], [0, 2, 0], [1, 1, 1], [3, 0, 2], [2, 6, 1]]
@@ -140,7 +140,7 @@ def test_tables_being_planned_with_random_sizes() -> None:
         )
         for n in range(26)
     ]
-    sizes = PoissonSizes(1.3, truncated=False, source="given")
+    sizes = poisson_sizes(1.3, truncated=False, source="given")
     weight = [math.exp(n * math.log(1.3) - math.lgamma(n + 1)) for n in range(26)]
     expected = sum(w * d for w, d in zip(weight, of_size, strict=True)) / sum(w * n for n, w in enumerate(weight))
     found = caused_shares(profiles, channel, MarginalShrinkage(Dirichlet.given(alpha, 2), sizes))[0]
@@ -312,7 +312,7 @@ def test_negative_binomial_sizes_count_people() -> None:
     laws = [prior(shape) for shape in shapes]
     people = sum(float((np.arange(120) * laws[k] * first).sum() * (laws[1 - k] * q).sum()) for k in (0, 1))
     expected = people / (sum(shapes) * theta / (1 - theta))
-    sizes = NegativeBinomialSizes(sum(shapes), sum(shapes) * theta / (1 - theta), truncated=False, source="given")
+    sizes = negative_binomial_sizes(sum(shapes), sum(shapes) * theta / (1 - theta), truncated=False, source="given")
     found = caused_shares(
         Profiles.from_cells([[1, 0]], n_levels=2),
         mechanism.channel,

@@ -85,7 +85,7 @@ def test_the_risk_of_people_is_limited_where_no_measure_is_named(capsys: Capture
         ("max-certain = 0.0001\ncertainty = 0.6", "with 60% certainty"),
         ("max-certain = 0.0001\ncertainty = 0.6\nbelief = 'table'", "with 60% certainty"),
         ("max-risk = 0.001", "a risk of at most 0.1%"),
-        ("max-people = 0.1", "people exposed on average"),
+        ("max-people = 0.1", "people revealed on average"),
         ("max-epsilon = 1", "an epsilon of at most 1; a perturbation states no epsilon"),
         ("margin = 0.5", "no chance level"),
         ("max-risk = 0.5\nattack = 'plurality'", "by the homogeneity attack alone"),

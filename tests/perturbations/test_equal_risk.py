@@ -18,11 +18,11 @@ from cellrisk.system.arrays import Floats
 from tests.perturbations.test_perturbed import make_table
 
 SENTENCE = re.compile(
-    r"The perturbation gives away (?P<figure>-?[\d.,]+|fewer than 1) (?:person|people) because of their own record, "
-    r"and lies (?P<distance>[\d.]+)% of the records away from the true table\. Geometric noise gives away "
+    r"The perturbation reveals (?P<figure>-?[\d.,]+|fewer than 1) (?:person|people) because of their own record, "
+    r"and is (?P<distance>[\d.]+)% of the records away from the true table\. Geometric noise reveals "
     r"(?:more people at every epsilon searched|no more people at epsilon (?P<ranges>[^(]+)) "
     r"\(searched: 401 epsilons from 0\.001 to 100\)"
-    r"(?:; at epsilon (?P<epsilon>[\d.]+) it lies (?P<moved>[\d.]+)% away)?\."
+    r"(?:; at epsilon (?P<epsilon>[\d.]+) it is (?P<moved>[\d.]+)% away)?\."
 )
 SHARES = {  # of a count, how it is published: values and probabilities
     "random-rounding:3": lambda m: ([m - m % 3, m - m % 3 + 3], [1 - m % 3 / 3, m % 3 / 3]),

@@ -116,7 +116,7 @@ def test_the_first_number_that_gives_away_no_more(table: cr.FrequencyTable, fami
                 break
         else:
             assert each.perturbation is None
-            assert "gives away as few" in found.headline
+            assert "reveals as few" in found.headline
 
 
 def test_the_variance_of_keys() -> None:
@@ -156,7 +156,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeyp
     assert found["family"] == "suppress-below"
     assert [each["by"] for each in found["equal_risk"]] == ["caused", "certainty"]
     assert main([*asked, "round", "--epsilon", "1", "--mechanism", "laplace"]) == 0
-    assert "Laplace noise at epsilon 1 gives away" in capsys.readouterr().out
+    assert "Laplace noise at epsilon 1 reveals" in capsys.readouterr().out
     for more, told in (
         (["round"], "or an epsilon, to find the number at equal risk"),
         (["round", "--epsilon", "1", "--max-caused", "0.1"], "leave --max-caused out"),

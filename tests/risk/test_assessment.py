@@ -13,8 +13,8 @@ import pytest
 import cellrisk as cr
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.risk.measures import FORMS, MEASURES, WEIGHTS
-from tests.measures.test_figures import BANKRUPTCY_SUBSET
 from tests.near import same
+from tests.risk.measures.test_figures import BANKRUPTCY_SUBSET
 from tests.shared_data import needs_shared_data, read
 
 
@@ -59,10 +59,12 @@ def test_sentence(subset: cr.FrequencyTable) -> None:
     )
     assert "finds two values equally likely, is right at most 72.5% of the time (coin toss: 50%)." in found.headline
     assert (
-        "At epsilon 1, about 71 of 250 people (28.3%; standard deviation 13, 95% interval 46 to 96) would have "
-        "their y read off the table correctly; the raw table exposes 56.8%, guessing from the overall proportions gets "
+        "At epsilon 1, the homogeneity attack reveals the 'y' of about 71 of 250 people (28.3%; 46 to 96 in 95% of "
+        "releases). Without noise it reveals 56.8%."
     ) in found.details
-    assert str(found).startswith("y by cell: 250 people in 78 groups\nLaplace noise, epsilon 1: a published count is ")
+    assert str(found).startswith(
+        "'y' by cell: 250 people in 78 groups\nLaplace noise, epsilon 1: a published count is "
+    )
     noisy = cr.assess(subset, cr.Gaussian(epsilon=0.5, delta=0.01), measures="local")
     assert noisy.headline.startswith("At epsilon 0.5 and delta 0.01, the 'y' of at least ")
 
@@ -79,7 +81,7 @@ def test_few_people_are_not_called_none() -> None:
     shown = cr.report(small, max_caused=0.005)
     curve = cr.curve(small, epsilon=[0.1, 1.0], measures="caused")
     assert " and fewer than 1 (0.0" in curve.headline
-    assert "fewer than 1 person (" in shown.html
+    assert "fewer than 1" in shown.html
     for told in (str(found), str(choice), str(curve), shown.html):
         assert not re.search(r"(?<![\d.])0 (of 39 people |people )?\((?!0\.0%)[\d.]+%", told)
 

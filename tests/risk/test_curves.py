@@ -101,8 +101,8 @@ def test_outputs_agree(small: cr.FrequencyTable, tmp_path: Path) -> None:
 
 
 WORDS = re.compile(
-    r"y, geometric: As epsilon falls to 0 the risk tends to (?:under )?(?P<low>[\d.]+)%: that is chance, what noise "
-    r"alone gives away\. As epsilon grows it tends to (?:under )?(?P<high>[\d.]+)%, the raw table's own risk\. "
+    r"y, geometric: As epsilon falls to 0 the risk tends to (?:under )?(?P<low>[\d.]+)%\. "
+    r"As epsilon grows it tends to (?:under )?(?P<high>[\d.]+)%, the risk without noise\. "
     r"(?:At every epsilon computed it is (?:under )?(?P<all>[\d.]+)%\.|Of the epsilons computed, (?P<least_at>\S+) "
     r"has the smallest risk, (?:under )?(?P<least>[\d.]+)%, and "
     r"(?P<most_at>\S+) the largest, (?:under )?(?P<most>[\d.]+)%\.)"
@@ -196,14 +196,14 @@ def test_mechanisms_whose_noise_stays_finite(name: str, attack: str) -> None:
     (line,) = found.lines
     assert line.limits.chance == pytest.approx(line.risk[0], rel=1e-6, abs=0)
     assert line.limits.chance > 0.3
-    assert "that is chance" not in found.words
+    assert "delta stays as it is" in found.words
     assert f"{100 * line.risk[0]:.1f}%" in found.words
     at_least = cr.assess(table, cr.mechanism(name, **least), attack=attack, measures="local")  # type: ignore[arg-type]
-    assert at_least.exposures[0].chance_share == pytest.approx(line.risk[0], rel=1e-6, abs=0)
+    assert at_least.figures[0].limits.chance == pytest.approx(line.risk[0], rel=1e-6, abs=0)
     assert "Noise alone" not in at_least.details
-    assert "would still be given away" in at_least.details
+    assert "are still revealed" in at_least.details
     pure = cr.curve(table, "laplace", epsilon=[0.1, 1.0], measures="local", attack=attack)
-    assert "that is chance" in pure.words
+    assert "delta stays" not in pure.words
     choice = cr.choose(table, name, delta=0.05, margin=0.02, attack=attack)
     assert choice.limits.chance == pytest.approx(line.risk[0], rel=1e-6, abs=0)
     assert choice.risk is not None

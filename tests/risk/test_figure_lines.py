@@ -45,7 +45,7 @@ def check_point(lines: FigureLines, place: int, figures: Any) -> None:
     assert ceiling.even[place] == near(figures.ceiling.even)
     assert ceiling.advantage[place] == near(figures.ceiling.advantage)
     odds = figures.ceiling.odds
-    assert ceiling.odds[place] == (None if odds is None else near(odds))
+    assert ceiling.points[place].odds == (None if odds is None else near(odds))
 
 
 @pytest.mark.parametrize(
@@ -229,7 +229,7 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
     assert len(pd.read_csv("curve.csv")) == len(document["risks"])
     assert Path("curve.png").stat().st_size > 10_000
     assert main([*basic, "--measure", "caused"]) == 0
-    assert "given away only because of their own record" in " ".join(capsys.readouterr().out.split())
+    assert "revealed because of their own record" in " ".join(capsys.readouterr().out.split())
     for bad in (["--certainty", "0.5"], ["--certainty", "1"], ["--belief", "0.4/0.9"], ["--belief", "1,0/0.5"]):
         assert main([*basic, "--measure", "certainty", *bad]) == 2, bad
         assert capsys.readouterr().err.count("\n") == 1

@@ -191,6 +191,9 @@ CONFIG: Any = typer.Option(metavar="FILE", help=FROM_FILE, callback=read_config,
 Config = Annotated[Path | None, CONFIG]
 
 
+All = Annotated[bool, switch("--all", "Print everything, not the first screen alone.")]
+
+
 @dataclass(frozen=True)
 class OutputOptions:
     """How the answer is printed, and where further settings come from."""
@@ -215,7 +218,7 @@ class OutputOptions:
     ) -> None:
         """Draw a result, and print it and its checks: sentences and tables, or one JSON document.
 
-        ``everything``: also what its first screen leaves out. ``after``: what follows the sentences; not in JSON.
+        ``everything``: not its first screen alone. ``after``: what follows the sentences; not in JSON.
         ``drawn``: what a picture shows, if not the result.
 
         What was computed from ``raw`` data carries the curator's note. ``policies``: those that were obeyed, if the
@@ -225,7 +228,7 @@ class OutputOptions:
         checked = {"check": {name: check.to_dict() for name, check in checks.items()}} if checks else {}
         policy = {} if policies is None else {"policy": policies.to_dict()}
         document = {**result.to_dict(), **checked, **policy, **({"note": CURATOR_NOTE} if raw else {})}
-        parts = [result, *([result.details] if everything else []), *(checks or {}).values()]
+        parts = [result.details if everything else result, *(checks or {}).values()]
         text = "\n\n".join(map(str, [*parts, *([policies.describe()] if policies else [])]))
         self.say(document, f"{text}\n\n{CURATOR_NOTE}" if raw and CURATOR_NOTE not in text else text)
         if after and not self.as_json:

@@ -11,13 +11,13 @@ import typer
 
 import cellrisk as cr
 from cellrisk.cli import options, parsing, recording
-from cellrisk.cli.config import OutputOptions, PictureOptions, list_typed, policies_of
+from cellrisk.cli.config import All, OutputOptions, PictureOptions, list_typed, policies_of
 from cellrisk.cli.options import Number, Text, Texts, Whole, number, option, refuse_beside, share, whole, word
 from cellrisk.cli.output import stop_if_broken, warn_of_formulas
 from cellrisk.errors import CellriskError, InvalidInput, argument
 from cellrisk.system.checks import require_within
 from cellrisk.system.choices import MechanismName, OverallKind
-from cellrisk.system.formatting import aligned, number_of
+from cellrisk.system.formatting import number_of
 
 if TYPE_CHECKING:
     from cellrisk.repeat.ledger import Entry
@@ -112,27 +112,28 @@ def _print_entry(ledger: cr.Ledger, entry: Entry, output: OutputOptions) -> None
 def list_command(
     ledger: recording.LedgerOptions,
     output: OutputOptions,
+    everything: All = False,
     cohort: recording.CohortFilter = None,
     kind: Annotated[Text, option("Only entries of this kind: cohort, limit or release.", "NAME")] = None,
 ) -> None:
     """List every entry, in order, and the worst case of all releases about each cohort."""
+    from cellrisk.show.wording.ledger_entry import list_entries
+
     with ledger.open() as opened:
         entries, about = opened.entries(cohort, kind), str(opened)
         names = [cohort] if cohort is not None else [each.name for each in opened.cohorts()]
         worst = [(name, *opened.ceiling(name)) for name in names]
-    rows = [[str(entry.number), entry.time[:19].replace("T", " "), entry.headline] for entry in entries]
-    table = f"\n\n{aligned(['entry', 'time (UTC)', ''], rows, left=3)}" if rows else ""
-    sentences = [
-        f"{name}: {most.of_two if most is not None else f'the worst case is not known: {why_not}.'}"
-        for name, most, why_not in worst
-        if most is None or most.releases
-    ]
+        cohorts = []
+        for name, most, _ in worst:
+            limit = opened.limit(name)
+            by = () if limit is None else (limit.method, limit.delta or None)
+            cohorts.append((name, opened.spent(name, *by), limit, most if most and most.releases else None))
     ceilings = [
         {"cohort": name, "ceiling": None if most is None else {"even_two": most.even_two, "sentence": most.of_two}}
         for name, most, _ in worst
     ]
     document = {"entries": [entry.to_dict() for entry in entries], "cohorts": ceilings}
-    output.say(document, "\n\n".join([f"{about}{table}", *sentences]))
+    output.say(document, list_entries(about, cohorts, entries, everything))
 
 
 def show_command(

@@ -10,7 +10,7 @@ import typer
 
 import cellrisk as cr
 from cellrisk.cli import options, parsing
-from cellrisk.cli.config import TYPED, OutputOptions, list_typed, policies_of
+from cellrisk.cli.config import TYPED, All, OutputOptions, list_typed, policies_of
 from cellrisk.cli.options import Number, Numbers, Text, number, option, refuse_beside, share, switch, whole, word
 from cellrisk.cli.output import progress_bar, say, stop_if_broken
 from cellrisk.cli.recording import RecordOptions
@@ -52,6 +52,7 @@ def release_command(
     record: RecordOptions,
     settings: OutputOptions,
     how: ReleaseOptions,
+    everything: All = False,
     observed_cells_only: Annotated[bool, switch("--observed-cells-only", OBSERVED)] = False,
     parents: options.Parents = None,
     parent_count: options.ParentCount = None,
@@ -76,7 +77,7 @@ def release_command(
     released = cr.release(frequencies, noise, **how.arguments(), **totals, policy=policies, progress=progress)
     recorded = record.save(ledger, released, output, force=force)
     written = f"Written to {Path(output)}, described in {Path(output)}.json.{recorded}"
-    settings.answer(released, raw=False, after=written)
+    settings.answer(released, raw=False, after=written, everything=everything)
     warning = record.describe_parents(ledger, released.parents)
     if warning:
         say(warning, err=settings.as_json)
@@ -143,6 +144,7 @@ def audit_command(
     noise: AuditedNoiseOptions,
     attacker: options.HarmOptions,
     output: OutputOptions,
+    everything: All = False,
     released_count: Annotated[Text, option("Column of counts in RELEASED; none: a row is a record.", "COLUMN")] = None,
     released_table: Annotated[Text, option("Table, if RELEASED is a database.", "NAME")] = None,
     top: Annotated[int, whole("Groups that reveal most people to list.")] = 0,
@@ -174,7 +176,7 @@ def audit_command(
     if acro is not None:
         command = str(context.meta.get(TYPED, "cellrisk audit"))
         found.save_acro(acro, max_risk=max_risk, exception=exception or "", command=command)
-    output.answer(found)
+    output.answer(found, everything=everything)
     if top and not output.as_json:
         rows = [
             [", ".join(f"{name} {label}" for name, label in cell.key.items()), cell.shown, f"{cell.exposed:,}"]

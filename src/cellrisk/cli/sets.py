@@ -10,7 +10,7 @@ import typer
 
 import cellrisk as cr
 from cellrisk.cli import options, parsing
-from cellrisk.cli.config import TYPED, OutputOptions, PictureOptions, policies_of
+from cellrisk.cli.config import TYPED, All, OutputOptions, PictureOptions, policies_of
 from cellrisk.cli.options import Number, Numbers, Text, number, option, switch, whole
 from cellrisk.cli.output import progress_bar, stop_if_broken
 from cellrisk.cli.recording import RecordOptions, ShownLedgerOptions
@@ -34,6 +34,7 @@ def assess_command(
     set_file: SetFile,
     output: PictureOptions,
     gates: options.GateOptions,
+    everything: All = False,
     max_epsilon: Annotated[Number, number("Largest privacy loss of the set.")] = None,
     max_people: Annotated[Number, number("Largest number of people revealed by elimination.")] = None,
     seed: Annotated[int, whole("Seed of the simulation.")] = 0,
@@ -65,7 +66,7 @@ def assess_command(
         progress=progress_bar("counting"),
     )
     broken, by_policy = [*find_breaches(found, limits)], [*find_policy_breaches(found, policies)]
-    output.answer(found, policies=policies if policies and not by_policy else None)
+    output.answer(found, policies=policies if policies and not by_policy else None, everything=everything)
     stop_if_broken([*broken, *by_policy])
 
 

@@ -11,7 +11,7 @@ import typer
 
 import cellrisk as cr
 from cellrisk.cli import options, parsing
-from cellrisk.cli.config import NumbersOptions, OutputOptions, PictureOptions, list_typed, policies_of
+from cellrisk.cli.config import All, NumbersOptions, OutputOptions, PictureOptions, list_typed, policies_of
 from cellrisk.cli.options import (
     Numbers,
     Parsed,
@@ -91,9 +91,7 @@ def assess_command(
     attacker: options.HarmOptions,
     output: PictureOptions,
     gates: options.GateOptions,
-    everything: Annotated[
-        bool, switch("--all", "Also print every measure of the paper, its forms and weights.")
-    ] = False,
+    everything: All = False,
     domain: Annotated[bool, switch("--domain", "Include the empty groups of the domain.")] = False,
     check: Annotated[bool, switch("--check", "Compare with simulated releases; print z-scores.")] = False,
     releases: Annotated[int, whole("Releases that --check simulates.")] = 1000,
@@ -132,11 +130,10 @@ def assess_command(
         del asked["attack"]
         compared: Any = {"compare": noise.mechanism, "delta": noise.delta}
         found = cr.assess_perturbation(frequencies, used, **compared, **asked, **attacker.arguments())
-    shares = found.exposures if noise.perturbation is None else found.figures
     if narrowed:
         largest = max((row.risk, f"{row.measure} {row.form}") for row in found.risks)
     else:
-        largest = max((row.share, f"expected share for {row.sensitive}") for row in shares)
+        largest = max((row.share, f"expected share for {row.sensitive}") for row in found.figures)
     everything = everything or narrowed or domain or risk.attack != "homogeneity"
     output.answer(found, checks=checks, policies=policies, everything=everything)
     breaches = [limit.breach(frequencies.attributes, used) for limit in judged]
@@ -177,6 +174,7 @@ def explain_command(
     output: PictureOptions,
     form: options.OneForm = None,
     weights: options.OneWeights = None,
+    everything: All = False,
     top: Annotated[int, whole("Riskiest groups to list.")] = 20,
     merge: Annotated[Parsed, option("Merge values: education:school=9th|10th.", "MERGE", parsing.parse_merge)] = None,
 ) -> None:
@@ -192,7 +190,7 @@ def explain_command(
     made = noise.read_perturbation()
     how |= {"mechanism": noise.one()} if made is None else {"perturbation": made}
     found = cr.explain(table.tabulate(), top=top, merge=merges, **how)
-    output.answer(found)
+    output.answer(found, everything=everything)
 
 
 @dataclass(frozen=True)
@@ -218,6 +216,7 @@ def curve_command(
     risk: CurveRiskOptions,
     attacker: options.AttackerOptions,
     output: NumbersOptions,
+    everything: All = False,
 ) -> None:
     """The risk along epsilon, as numbers and as a picture.
 
@@ -244,6 +243,7 @@ def choose_command(
     attacker: options.HarmOptions,
     error: options.ErrorOptions,
     output: PictureOptions,
+    everything: All = False,
     way: Annotated[int, whole("Columns of the marginals of --max-tvd: 1, 2 or 3.")] = 2,
 ) -> None:
     """The largest epsilon within limits.
@@ -262,7 +262,7 @@ def choose_command(
     asked |= {} if low is None else {"least_epsilon": low, "largest_epsilon": high}
     asked |= {"attack": risk.attack, "priors": risk.priors, "way": way, "policy": policies}
     choice = cr.choose(table.tabulate(), progress=progress_bar("searching"), **asked)
-    output.answer(choice)
+    output.answer(choice, everything=everything)
     stop_if_broken([] if choice.admissible else ["no epsilon keeps every limit"])
 
 

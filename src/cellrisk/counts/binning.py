@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from itertools import pairwise
 from numbers import Real
 from typing import Any, Protocol
 
@@ -92,18 +93,13 @@ class EdgeBinning:
         if not 2 <= len(self.edges) <= MOST_EDGES:
             got, allowed = f"{len(self.edges)} edges", f"2 to {MOST_EDGES} edges"
             raise InvalidInput("bin edges must be a list of numbers", got=got, allowed=allowed, code="bins")
-        if not all(is_number(edge) for edge in self.edges):
-            raise InvalidInput(
-                "bin edges must be finite numbers",
-                got=", ".join(show(edge) for edge in self.edges if not is_number(edge)),
-                fix="leave infinite edges out: values outside the edges have bins of their own",
-                code="bins",
-            )
-        pairs = zip(self.edges, self.edges[1:], strict=False)
-        wrong = next((pair for pair in pairs if not pair[0] < pair[1]), None)
-        if wrong:
-            got = f"{show(wrong[0])} before {show(wrong[1])}"
-            raise InvalidInput("bin edges must increase", got=got, code="bins")
+        odd = ", ".join(show(edge) for edge in self.edges if not is_number(edge))
+        if odd:
+            fix = "leave infinite edges out: values outside the edges have bins of their own"
+            raise InvalidInput("bin edges must be finite numbers", got=odd, fix=fix, code="bins")
+        for low, high in pairwise(self.edges):
+            if not low < high:
+                raise InvalidInput("bin edges must increase", got=f"{show(low)} before {show(high)}", code="bins")
 
     @property
     def reach(self) -> float:

@@ -104,15 +104,9 @@ class Cells:
         """The values of the quasi-identifiers in one cell."""
         return {domain.name: domain.labels[code] for domain, code in zip(self.domains, self.codes[cell], strict=True)}
 
-    def profiles(self, rows: Integers | None = None) -> Profiles:
-        """The profiles of all cells, or of those chosen by their places."""
-        if rows is None:
-            return Profiles.from_lists(self.count, self.offsets, np.ones(self.n_cells, np.int64), len(self.levels))
-        lengths = np.diff(self.offsets)[rows]
-        ends = np.cumsum(lengths)
-        places = np.repeat(self.offsets[rows] - (ends - lengths), lengths) + np.arange(int(lengths.sum()))
-        offsets = np.concatenate([[0], ends])
-        return Profiles.from_lists(self.count[places], offsets, np.ones(len(rows), np.int64), len(self.levels))
+    def profiles(self) -> Profiles:
+        """The profiles of the cells."""
+        return Profiles.from_lists(self.count, self.offsets, np.ones(self.n_cells, np.int64), len(self.levels))
 
     def drop(self, name: str) -> Cells:
         """The same records without one quasi-identifier: cells that differ in it alone become one."""
@@ -125,26 +119,21 @@ class Cells:
 
         Parameters
         ----------
-        name
-            The quasi-identifier.
-        groups
-            Which values are made one: ``{"new label": ["old", "old"]}``.
+        name, groups
+            The quasi-identifier, and which of its values are made one: ``{"new label": ["old", "old"]}``.
         """
         place = self.place(name)
         domain = self.domains[place]
-        new_label = {}
-        known = set(domain.labels)
-        for label, members in groups.items():
-            for member in members:
-                if member not in known:
-                    raise UnknownName(f"'{name}' has no such value to merge", allowed=f"{len(domain)} values")
-                if member in new_label:
-                    raise InvalidInput(f"a value of '{name}' is merged twice", fix="name each value in one group")
-                new_label[member] = label
+        merged_values = [(member, label) for label, members in groups.items() for member in members]
+        new_label = dict(merged_values)
+        if not new_label.keys() <= set(domain.labels):
+            raise UnknownName(f"'{name}' has no such value to merge", allowed=f"{len(domain)} values")
+        if len(new_label) < len(merged_values):
+            raise InvalidInput(f"a value of '{name}' is merged twice", fix="name each value in one group")
         renamed = [new_label.get(label, label) for label in domain.labels]
         labels = tuple(dict.fromkeys(renamed))
         missing = domain.missing and renamed[-1] == domain.labels[-1] and renamed.count(renamed[-1]) == 1
-        number = {label: place for place, label in enumerate(labels)}
+        number = {label: code for code, label in enumerate(labels)}
         code = np.array([number[label] for label in renamed])
         codes = self.codes.copy()
         codes[:, place] = code[codes[:, place]]

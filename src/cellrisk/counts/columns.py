@@ -22,6 +22,7 @@ WIDE = ("UBIGINT", "HUGEINT", "UHUGEINT", "BIGNUM", "DECIMAL")
 TEMPORAL = ("DATE", "TIME", "TIMESTAMP", "INTERVAL")
 TEXTS = ("VARCHAR", "UUID", "ENUM", "BIT", '"NULL"', "NULL")
 ALLOWED = "text, numbers, truth values, dates and times"
+COUNTS = "whole numbers from 0"
 SUPPRESSED = "if counts were suppressed, as c or <5, give those from before"
 
 
@@ -145,17 +146,18 @@ def bin_value(name: str, column: str, kind: str, binning: Binning) -> str:
 
 
 def count_flaws(name: str) -> tuple[Flaw, ...]:
+    """What cannot be counted, each as `count_value` numbers it."""
     fix = f"correct column '{name}' or name another with {argument('count')}"
-    texts = ("missing counts", "text that is not a number", "negative counts", f"counts of {MOST_RECORDS} or more")
-    verbs = ("has", "holds", "has", "has", "has")
+    flaws = {
+        -1: "has missing counts",
+        -2: "holds text that is not a number",
+        -3: "has negative counts",
+        -4: f"has counts of {MOST_RECORDS} or more",
+        -5: "has fractional counts",
+    }
     return tuple(
-        Flaw(
-            -place - 1,
-            f"the count column '{name}' {verb} {what}",
-            "whole numbers from 0",
-            f"{fix}; {SUPPRESSED}" if verb == "holds" else fix,
-        )
-        for place, (verb, what) in enumerate(zip(verbs, (*texts, "fractional counts"), strict=True))
+        Flaw(number, f"the count column '{name}' {flaw}", COUNTS, f"{fix}; {SUPPRESSED}" if number == -2 else fix)
+        for number, flaw in flaws.items()
     )
 
 
@@ -165,7 +167,7 @@ def count_value(name: str, column: str, kind: str) -> str:
         raise InvalidInput(
             f"the count column '{name}' holds no numbers",
             got=f"type {kind.lower()}",
-            allowed="whole numbers from 0",
+            allowed=COUNTS,
             fix=count_flaws(name)[0].fix,
             code="column-type",
         )

@@ -57,7 +57,9 @@ def refuse_counts(others: Sequence[str], option: str = "") -> None:
     """
     named = next((name for name in others if is_named_like_counts(name)), None)
     if named is not None:
-        ways = [f"{option} {each} (in Python count)" if option else argument("count", each) for each in (named, "none")]
+        ways = [
+            f"{option} {given} (in Python count)" if option else argument("count", given) for given in (named, "none")
+        ]
         raise InvalidInput(
             f"column '{named}' is named like counts, and is not in use",
             fix=f"name it with {ways[0]}, or give {ways[1]} if each row is a person",

@@ -24,7 +24,7 @@ from cellrisk.counts.profiles import LabelledCounts, LevelCounts, NoProfiles, Pr
 from cellrisk.counts.resources import Resources
 from cellrisk.counts.schema import Schema
 from cellrisk.counts.table import Attribute, FrequencyTable, Homogeneity
-from cellrisk.counts.validation import Numbering, Values, check_missing, check_some, list_outside, number_values
+from cellrisk.counts.validation import Numbering, Values, check_declared, check_missing, check_some, number_values
 from cellrisk.errors import InvalidInput
 from cellrisk.system.arrays import LARGEST_KEY, Integers
 
@@ -214,20 +214,20 @@ class Selection:
         self.records += int(chosen.count.sum())
         return chosen
 
-    def check(self, values: Values, schema: Schema) -> None:
+    def check(self, values: Values) -> None:
         """Refuse missing values, no records, and values outside the declared labels, as the schema says."""
-        check_missing(+self.missing, schema)
-        if schema.outside == "drop":
+        check_missing(+self.missing, values.schema)
+        if values.schema.outside == "drop":
             return
-        check_some(values, self.records + self.others.total(), schema)
-        for column in [*values.sensitive, *values.quasi]:
+        check_some(values, self.records + self.others.total())
+        for column in [*values.columns[self.packing.n_quasi :], *values.columns[: self.packing.n_quasi]]:
             repeated = column.declaration is not None and column.declaration.repeated
             if column.listed and (repeated or self.others[column.name]):
-                column.check(list_outside(values, column))
+                check_declared(values, column)
 
 
-def number_columns(values: Values, schema: Schema) -> Packing:
-    return Packing(tuple(number_values(values, column, schema.outside == "drop") for column in values.columns))
+def number_columns(values: Values) -> Packing:
+    return Packing(tuple(number_values(values, column) for column in values.columns))
 
 
 @dataclass(frozen=True, eq=False)
@@ -252,16 +252,16 @@ class Selected:
         parts, kinds = zip(*counted, strict=True)
         attributes = tuple(map(merge_attributes, zip(*parts, strict=True)))
         if not selection.records:
-            attributes = tuple(replace(found, profiles=NoProfiles(found.n_levels)) for found in attributes)
+            attributes = tuple(replace(attribute, profiles=NoProfiles(attribute.n_levels)) for attribute in attributes)
         homogeneity, dropped = Homogeneity(*map(sum, zip(*kinds, strict=True))), selection.inside - selection.records
         read_cells = cells.read if self.kept else refuse_cells(self.groups.size)
         return make_table(self.schema, attributes, homogeneity, +selection.missing, dropped, self.outside, read_cells)
 
 
-def select_records(values: Values, schema: Schema, resources: Resources) -> Selected:
+def select_records(values: Values, resources: Resources) -> Selected:
     """Group the records of a validated source; refuse or leave out what the schema says."""
-    packing = number_columns(values, schema)
-    listed = sum(numbering.size for numbering in packing.numberings if numbering.table is not None)
+    packing, schema = number_columns(values), values.schema
+    listed = sum(numbering.size for numbering in packing.numberings if numbering.stored)
     most = min(MOST_CELLS, max(0, resources.memory - BYTES_FOR_VALUE * listed) // BYTES_FOR_ROW)
     groups, selection = group_records(values, packing, most), Selection(packing, schema)
     sensitive = range(packing.n_quasi, len(packing.numberings))
@@ -273,10 +273,10 @@ def select_records(values: Values, schema: Schema, resources: Resources) -> Sele
             totals += count_places(chosen, place)
         if groups.rows is not None:
             kept.append(chosen)
-    selection.check(values, schema)
+    selection.check(values)
     levels = [read_levels(packing.numberings[place], totals) for place, totals in zip(sensitive, seen, strict=True)]
-    for name, (found, _) in zip(schema.sensitive, levels, strict=True):
-        check_several(name, found)
+    for name, (of_attribute, _) in zip(schema.sensitive, levels, strict=True):
+        check_several(name, of_attribute)
     return Selected(schema, groups, selection, kept, levels, values.records - selection.inside)
 
 
@@ -353,19 +353,21 @@ class CountedCells:
         if not rows.count.all():
             rows = rows.take(rows.count > 0)
         starts, lists = rows.first_of_cells(), []
-        for place, (found, level_of) in enumerate(levels, rows.packing.n_quasi):
-            small = np.min_scalar_type(len(found.labels))
+        for place, (of_attribute, level_of) in enumerate(levels, rows.packing.n_quasi):
+            small = np.min_scalar_type(len(of_attribute.labels))
             level, count = level_of.astype(small)[rows.places(place)], rows.count
             offsets = np.append(starts, len(count))
             if len(levels) > 1:
-                level, count, offsets = add_up(level, count, offsets, len(found.labels))
+                level, count, offsets = add_up(level, count, offsets, len(of_attribute.labels))
             lists.append((level, count, offsets))
-        return CountedCells(rows.take(starts), [found for found, _ in levels], tuple(lists))
+        return CountedCells(rows.take(starts), [of_attribute for of_attribute, _ in levels], tuple(lists))
 
     def attributes(self, names: Sequence[str]) -> list[Attribute]:
         """What risks need of each attribute."""
-        found = zip(names, self.levels, self.lists, strict=True)
-        return [count_attribute(name, levels, *lists) for name, levels, lists in found]
+        return [
+            count_attribute(name, levels, *lists)
+            for name, levels, lists in zip(names, self.levels, self.lists, strict=True)
+        ]
 
     @property
     def homogeneity(self) -> tuple[int, int, int]:

@@ -8,8 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
+from itertools import product
 from typing import Any
 
+from cellrisk.counts.binning import is_number
 from cellrisk.counts.columns import as_number, check_type, is_numeric, is_text, kind_of, plain_value
 from cellrisk.counts.engine import Relation, quote_double, quote_sql
 from cellrisk.counts.levels import NUMBERS, label_level, spell
@@ -41,11 +43,11 @@ class ColumnCondition:
 
         strict: refuses ends of a column that is of no type of numbers; else nobody is between them.
         """
-        found = []
+        tests = []
         if self.one_of is not None:
-            found.append(is_among(self.column, value, kind, self.one_of))
+            tests.append(is_among(self.column, value, kind, self.one_of))
         if self.none_of:
-            found.append(f"NOT {is_among(self.column, value, kind, self.none_of)}")
+            tests.append(f"NOT {is_among(self.column, value, kind, self.none_of)}")
         if self.ends:
             if not (is_numeric(kind) or is_text(kind)):
                 if not strict:
@@ -53,9 +55,9 @@ class ColumnCondition:
                 what = f"the part of the people asks for numbers of '{self.column}', which holds none"
                 raise InvalidInput(what, got=f"type {kind.lower()}", code="column-type")
             number = as_number(value, kind)
-            tests = [f"{number} {SIGNS[word]} {quote_double(end)}" for word, end in self.ends]
-            found.append(f"coalesce({' AND '.join(tests)} AND NOT isnan({number}), false)")
-        return f"({' AND '.join(found)})"
+            inside = " AND ".join(f"{number} {SIGNS[word]} {quote_double(end)}" for word, end in self.ends)
+            tests.append(f"coalesce({inside} AND NOT isnan({number}), false)")
+        return f"({' AND '.join(tests)})"
 
     def describe(self) -> str:
         """The condition in words.
@@ -84,22 +86,17 @@ class ColumnCondition:
         for mine, theirs in ((self, other), (other, self)):
             if mine.one_of is not None and {*map(repr, mine.one_of)} <= {*map(repr, theirs.none_of)}:
                 return True
-        low, low_open = max(self._low(), other._low())
-        high, closed = min(self._high(), other._high())
+        ends = (*self.ends, *other.ends)
+        low, low_open = max(
+            ((end, word == "above") for word, end in ends if word in ENDS[:2]), default=(-math.inf, False)
+        )
+        high, closed = min(((end, word == "to") for word, end in ends if word in ENDS[2:]), default=(math.inf, True))
         return low > high or (low == high and (low_open or not closed) and math.isfinite(low))
 
     @cached_property
     def traces(self) -> frozenset[str]:
         """The traces of the values of ``one_of``."""
         return frozenset().union(*map(trace, self.one_of or ()))
-
-    def _low(self) -> tuple[float, bool]:
-        """The largest lower end, and whether it is itself outside."""
-        return max(((end, word == "above") for word, end in self.ends if word in ENDS[:2]), default=(-math.inf, False))
-
-    def _high(self) -> tuple[float, bool]:
-        """The smallest upper end, and whether it is itself inside."""
-        return min(((end, word == "to") for word, end in self.ends if word in ENDS[2:]), default=(math.inf, True))
 
 
 @dataclass(frozen=True)
@@ -113,12 +110,12 @@ class Part:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        return tuple(each.column for each in self.conditions)
+        return tuple(condition.column for condition in self.conditions)
 
     def holds(self, values: Mapping[str, tuple[str, str]], strict: bool = True) -> str:
         """SQL for whether each record belongs to the part; ``values`` are the columns by name, each in SQL with its
         type."""
-        return " AND ".join(each.holds(*values[each.column], strict) for each in self.conditions)
+        return " AND ".join(condition.holds(*values[condition.column], strict) for condition in self.conditions)
 
     def check(self, sensitive: Sequence[str]) -> None:
         """Refuses a part that is chosen by a sensitive attribute."""
@@ -131,7 +128,7 @@ class Part:
                 )
 
     def describe(self) -> str:
-        return ", ".join(each.describe() for each in self.conditions) or "everybody"
+        return ", ".join(condition.describe() for condition in self.conditions) or "everybody"
 
     def excludes(self, other: Part) -> bool:
         """Whether nobody can belong to both, whatever the records are.
@@ -140,11 +137,8 @@ class Part:
         >>> women.excludes(men), women.excludes(Part())
         (True, False)
         """
-        return any(
-            mine.column == theirs.column and mine.excludes(theirs)
-            for mine in self.conditions
-            for theirs in other.conditions
-        )
+        pairs = product(self.conditions, other.conditions)
+        return any(mine.column == theirs.column and mine.excludes(theirs) for mine, theirs in pairs)
 
 
 EVERYBODY = Part()
@@ -152,13 +146,9 @@ EVERYBODY = Part()
 
 def with_part(schema: Schema, part: Part) -> Schema:
     """The schema by which a source is opened: the columns that choose the part stand after the quasi-identifiers."""
-    more = [name for name in part.columns if name not in schema.quasi_identifiers]
-    if not more:
-        return schema
-    if schema.wide:
-        return Schema((*schema.quasi_identifiers, *more), schema.sensitive, wide=schema.wide, outside=schema.outside)
-    columns = (*schema.quasi_identifiers, *more)
-    return Schema(columns, schema.sensitive, count=schema.count, missing=schema.missing, outside=schema.outside)
+    columns = tuple(dict.fromkeys((*schema.quasi_identifiers, *part.columns)))
+    count = None if schema.wide else schema.count
+    return Schema(columns, schema.sensitive, None, None, count, schema.missing, schema.outside, schema.wide)
 
 
 def take_part(records: Relation, schema: Schema, part: Part) -> Relation:
@@ -200,18 +190,13 @@ def _read_condition(column: Any, given: Any, whose: str) -> ColumnCondition:
     if not isinstance(given, Mapping):
         return ColumnCondition(column, _read_values(given, what))
     unknown = [str(word) for word in given if word not in (*ENDS, "not")]
-    if unknown or not given:
-        got = f"the word {unknown[0]!r}" if unknown else "an empty table"
-        raise InvalidInput(what, got=got, allowed=FORMS, code="part")
-    ends = []
-    for word in ENDS:
-        if word in given:
-            end = given[word]
-            if isinstance(end, bool) or not isinstance(end, int | float) or not abs(end) < 2.0**53:
-                raise InvalidInput(what, got=f"{word} that is not a number below 2^53", allowed=FORMS, code="part")
-            ends.append((word, float(end)))
+    ends = tuple((word, given[word]) for word in ENDS if word in given)
+    far = [word for word, end in ends if not is_number(end) or not abs(end) < 2.0**53]
+    if unknown or far or not given:
+        got = f"the word {unknown[0]!r}" if unknown else f"{far[0]} that is not a number below 2^53" if far else None
+        raise InvalidInput(what, got=got or "an empty table", allowed=FORMS, code="part")
     none_of = _read_values(given["not"], what) if "not" in given else ()
-    return ColumnCondition(column, None, none_of, tuple(ends))
+    return ColumnCondition(column, None, none_of, tuple((word, float(end)) for word, end in ends))
 
 
 def _read_values(given: Any, what: str) -> tuple[Any, ...]:
@@ -238,13 +223,13 @@ def is_among(name: str, column: str, kind: str, values: tuple[Any, ...]) -> str:
         return _holds_one_of(plain_value(column, kind), [form for form in spelt if WHOLE.fullmatch(form)])
     numbers = [_as_float(value) for value in values if labelled in NUMBERS or not isinstance(value, str)]
     listed = [quote_double(number) for number in numbers if number is not None]
-    is_number = _holds_one_of(as_number(column, kind), listed) if is_numeric(kind) or is_text(kind) else "false"
+    is_one = _holds_one_of(as_number(column, kind), listed) if is_numeric(kind) or is_text(kind) else "false"
     if labelled in NUMBERS:
-        return is_number
+        return is_one
     texts = [value for value in values if isinstance(value, str) or _as_float(value) is None]
     forms = dict.fromkeys(form for text in texts for form in spell(text, labelled))
-    found = _holds_one_of(plain_value(column, kind), list(map(quote_sql, forms)))
-    return f"({found} OR {is_number})" if is_text(kind) and listed else found
+    is_text_of = _holds_one_of(plain_value(column, kind), list(map(quote_sql, forms)))
+    return f"({is_text_of} OR {is_one})" if is_text(kind) and listed else is_text_of
 
 
 def _holds_one_of(value: str, listed: Sequence[str]) -> str:
@@ -265,7 +250,7 @@ def trace(value: Any) -> set[str]:
     (True, True, {'true'})
     """
     signs = unicodedata.normalize("NFKD", str(value)).casefold()
-    kept = [each for each in signs if not (unicodedata.combining(each) or unicodedata.category(each)[0] in "CZ")]
+    kept = [sign for sign in signs if not (unicodedata.combining(sign) or unicodedata.category(sign)[0] in "CZ")]
     text = "".join(kept)
     try:
         number = float(text) + 0.0

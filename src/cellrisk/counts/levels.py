@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -74,17 +73,15 @@ def label_instant(text: str) -> str:
     >>> label_instant("2020-07-01 01:30:00.5+02"), label_instant("2020-06-30 23:30:00.5")
     ('2020-06-30 23:30:00.5+00', '2020-06-30 23:30:00.5+00')
     """
-    found = INSTANT.fullmatch(text)
-    if not found:
+    match = INSTANT.fullmatch(text)
+    if not match:
         return text
-    hours, minutes, seconds = (
-        int(f"{found['sign'] or ''}{found[part] or 0}") for part in ("hours", "minutes", "seconds")
-    )
+    zone = {part: int(f"{match['sign'] or ''}{match[part] or 0}") for part in ("hours", "minutes", "seconds")}
     try:
-        moment = datetime.fromisoformat(found["moment"]) - timedelta(hours=hours, minutes=minutes, seconds=seconds)
+        moment = datetime.fromisoformat(match["moment"]) - timedelta(**zone)
     except (OverflowError, ValueError):  # a year that Python does not know
         return text
-    return f"{moment}{found['fraction'] or ''}+00"
+    return f"{moment}{match['fraction'] or ''}+00"
 
 
 INSTANT = re.compile(
@@ -125,26 +122,23 @@ def declare(name: str, kind: str, binning: Binning | None, given: Sequence[Any] 
         labels = [] if binning is None else [binning.label(index) for index in binning.declared]
         return Declaration(tuple(labels), {label: place for place, label in enumerate(labels)}) if labels else None
     levels = [scalar(level) for level in given]
-    if not levels or any(level is None or (isinstance(level, float) and math.isnan(level)) for level in levels):
+    if not levels or any(level is None or level != level for level in levels):  # NaN is not itself
         raise InvalidInput(
             f"of column '{name}' are an empty list, or hold a missing value",
             option="levels",
             fix=f"leave it out: {argument('missing')} decides about missing values",
             code="levels",
         )
-    labels = [label_level(level) for level in levels]
-    spellings: dict[str, int] = {}
-    for place, level in enumerate(levels):
-        for form in spell(level, "text"):
-            if spellings.setdefault(form, place) != place:
-                raise declared_twice(name, len(levels))
-    if len(set(labels)) != len(labels):
+    declared, spellings = tuple(map(label_level, levels)), dict[str, int]()
+
+    def count_repeats(kind: str) -> int:
+        """Add the texts of all levels in a column of some kind; return how many of them are another level's too."""
+        forms = [(form, place) for place, level in enumerate(levels) for form in spell(level, kind)]
+        return sum(spellings.setdefault(form, place) != place for form, place in forms)
+
+    if count_repeats("text") or len(set(declared)) != len(declared):
         raise declared_twice(name, len(levels))
-    repeated = False
-    for place, level in enumerate(levels):
-        for form in spell(level, "text" if binning else kind):
-            repeated |= spellings.setdefault(form, place) != place
-    return Declaration(tuple(labels), spellings, repeated)
+    return Declaration(declared, spellings, count_repeats("text" if binning else kind) > 0)
 
 
 def declared_twice(name: str, number: int) -> InvalidInput:
@@ -172,36 +166,31 @@ def sort_values(seen: Mapping[Any, int], kind: str, binning: Binning | None, dec
     missing = seen.get(None, 0) > 0
     if missing:
         places[None] = len(labels)
-        labels.append(name_missing(labels))
+        labels.append(make_label(MISSING_LABEL, labels))
     return Sorted(Levels(tuple(labels), places, declaration is not None, missing), outside)
 
 
-def name_missing(labels: Sequence[str]) -> str:
-    """The label of missing values: one that is not taken.
+def make_label(label: str, taken: Sequence[str]) -> str:
+    """A new label, in as many brackets as it takes to differ from those that are there.
 
-    >>> name_missing(["a", "(missing)"])
+    >>> make_label(MISSING_LABEL, ["a", "(missing)"])
     '((missing))'
     """
-    return make_label(MISSING_LABEL, labels)
-
-
-def make_label(label: str, taken: Sequence[str]) -> str:
-    """A new label, in as many brackets as it takes to differ from those that are there."""
     while label in taken:
         label = f"({label})"
     return label
 
 
-def check_inside(name: str, found: Sorted, kind: str, binning: Binning | None) -> None:
+def check_inside(name: str, values: Sorted, kind: str, binning: Binning | None) -> None:
     """Refuse values that are not among the declared levels."""
-    if not found.outside:
+    if not values.outside:
         return
-    spaces = all(label_key(key, kind, binning).strip() in found.levels.labels for key in found.outside)
+    spaces = all(label_key(key, kind, binning).strip() in values.levels.labels for key in values.outside)
     fix = "strip the spaces around the values" if spaces else f"declare them with {argument('levels')} as well"
-    records = number_of(sum(found.outside.values()), "record")
+    records = number_of(sum(values.outside.values()), "record")
     raise InvalidInput(
         f"column '{name}' holds values that are not among its declared levels",
-        got=f"{records} with {number_of(len(found.outside), 'other value')}",
+        got=f"{records} with {number_of(len(values.outside), 'other value')}",
         fix=f"{fix}, or leave these records out with {argument('outside', 'drop')}",
         code="outside-levels",
     )

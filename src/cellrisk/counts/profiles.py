@@ -71,36 +71,30 @@ class Profiles:
 
         Parameters
         ----------
-        cells
-            A matrix of counts, one row a cell; cells without records are left out.
-        n_levels
-            The number of columns.
+        cells, n_levels
+            A matrix of counts, one row a cell, and the number of its columns; cells without records are left out.
         multiplicity
             How many cells each row stands for; default one.
         """
-        counts = np.asarray(cells, dtype=np.int64)
+        counts, times = _read_counts(cells, multiplicity)
         if counts.ndim != 2 or counts.shape[1] > n_levels:
             raise InvalidInput(
                 "cells must be a matrix with a column for each level", got=f"shape {counts.shape}, {n_levels} levels"
             )
         if counts.size and counts.min() < 0:
             raise InvalidInput("counts must not be negative", allowed="whole numbers from 0")
-        times = np.ones(len(counts), np.int64) if multiplicity is None else np.asarray(multiplicity, np.int64)
         present = counts > 0
-        flat = counts[present]
-        ends = np.cumsum(present.sum(axis=1))
-        return Profiles.from_lists(flat, np.concatenate([[0], ends]), times, n_levels)
+        offsets = np.concatenate([[0], np.cumsum(present.sum(axis=1))])
+        return Profiles.from_lists(counts[present], offsets, times, n_levels)
 
     @staticmethod
     def from_lists(values: Integers, offsets: Integers, cells: Integers, n_levels: int) -> Profiles:
-        """Profiles from ragged lists of positive counts.
+        """Profiles from lists of positive counts.
 
         Parameters
         ----------
-        values, offsets
-            List i is ``values[offsets[i]:offsets[i + 1]]``.
-        cells
-            How many cells each list stands for.
+        values, offsets, cells
+            List i is ``values[offsets[i]:offsets[i + 1]]``, and stands for ``cells[i]`` cells.
         n_levels
             How many levels the sensitive attribute has.
         """
@@ -139,7 +133,7 @@ class Profiles:
     @cached_property
     def n_homogeneous(self) -> int:
         """Cells whose records all share one label (Definition 4)."""
-        return sum(int(block.cells.sum()) for block in self.blocks if block.counts.shape[1] == 1)
+        return sum(int(block.cells.sum()) for block in self._homogeneous)
 
     @property
     def n_heterogeneous(self) -> int:
@@ -154,19 +148,20 @@ class Profiles:
     @cached_property
     def n_exposed(self) -> int:
         """Records in homogeneous cells: what the table reveals with no noise at all."""
-        return sum(int(block.records.sum()) for block in self.blocks if block.counts.shape[1] == 1)
+        return sum(int(block.records.sum()) for block in self._homogeneous)
+
+    @property
+    def _homogeneous(self) -> list[Block]:
+        return [block for block in self.blocks if block.counts.shape[1] == 1]
 
     @cached_property
     def sizes(self) -> tuple[Integers, Integers]:
         """Distinct cell sizes, ascending, and how many cells have each."""
-        if not self.blocks:
-            return np.zeros(0, np.int64), np.zeros(0, np.int64)
-        size = np.concatenate([block.sizes for block in self.blocks])
-        cells = np.concatenate([block.cells for block in self.blocks])
-        distinct, where = np.unique(size, return_inverse=True)
-        total = np.zeros(len(distinct), np.int64)
-        np.add.at(total, where, cells)
-        return distinct, total
+        nothing = np.zeros(0, np.int64)
+        size = np.concatenate([nothing, *(block.sizes for block in self.blocks)])
+        cells = np.concatenate([nothing, *(block.cells for block in self.blocks)])
+        merged = _merge(size[:, None], cells, cells)
+        return merged.counts[:, 0], merged.cells
 
     def rows(self) -> Iterator[tuple[tuple[int, ...], int]]:
         """Each profile, largest count first, with the number of cells that have it."""
@@ -189,14 +184,7 @@ class Profiles:
 
     def equals(self, other: Profiles) -> bool:
         """Whether these are the same profiles, as often."""
-        return (
-            self.n_levels == other.n_levels
-            and len(self.blocks) == len(other.blocks)
-            and all(
-                np.array_equal(mine.counts, theirs.counts) and np.array_equal(mine.cells, theirs.cells)
-                for mine, theirs in zip(self.blocks, other.blocks, strict=True)
-            )
-        )
+        return self.n_levels == other.n_levels and list(self.rows()) == list(other.rows())
 
     def __len__(self) -> int:
         return self.n_profiles
@@ -232,10 +220,9 @@ class LabelledCounts:
     @staticmethod
     def from_cells(cells: Any, multiplicity: Sequence[int] | Integers | None = None) -> LabelledCounts:
         """The distinct rows of a matrix of counts, one row a cell; cells without records are left out."""
-        counts = np.asarray(cells, dtype=np.int64)
-        times = np.ones(len(counts), np.int64) if multiplicity is None else np.asarray(multiplicity, np.int64)
-        some = counts.any(axis=1)
-        merged = _merge(counts[some], times[some], times[some])
+        counts, times = _read_counts(cells, multiplicity)
+        present = counts.any(axis=1)
+        merged = _merge(counts[present], times[present], times[present])
         return LabelledCounts(merged.counts, merged.cells)
 
     @staticmethod
@@ -361,11 +348,17 @@ class LevelCounts:
     @staticmethod
     def from_cells(cells: Any, labels: Sequence[str], multiplicity: Integers | None = None) -> LevelCounts:
         """From a matrix of counts, one row a cell, one column a level; multiplicity: cells of each row."""
-        counts = np.asarray(cells, dtype=np.int64)
-        times = np.ones(len(counts), np.int64) if multiplicity is None else np.asarray(multiplicity, np.int64)
+        counts, times = _read_counts(cells, multiplicity)
         row, level = np.nonzero(counts)
         sizes = counts.sum(axis=1)[row] * times[row].astype(np.float64)
         return LevelCounts.from_pairs(labels, level, counts[row, level], times[row], sizes)
+
+
+def _read_counts(cells: Any, multiplicity: Sequence[int] | Integers | None) -> tuple[Integers, Integers]:
+    """A matrix of counts, and how many cells each row stands for: one by default."""
+    counts = np.asarray(cells, np.int64)
+    times = np.ones(len(counts), np.int64) if multiplicity is None else np.asarray(multiplicity, np.int64)
+    return counts, times
 
 
 def _merge(counts: Integers, cells: Integers, records: Integers) -> Block:

@@ -45,13 +45,17 @@ class Columns(Result):
     @property
     def roles(self) -> dict[str, str]:
         """The likely role of each column."""
-        found = {each.name: suggest_role(each) for each in self.preview.columns}
-        if SENSITIVE not in found.values():
-            others = [each for each in self.preview.columns if found[each.name] == QUASI_IDENTIFIER]
-            few = [each.name for each in others if each.kind in ("text", "truth") and (each.levels or 0) <= FEW_LEVELS]
-            if len(others) > 1 and few:  # by custom, what is to be explained stands last
-                found[few[-1]] = SENSITIVE
-        return found
+        roles = {column.name: suggest_role(column) for column in self.preview.columns}
+        if SENSITIVE not in roles.values():
+            others = [column for column in self.preview.columns if roles[column.name] == QUASI_IDENTIFIER]
+            likely = [
+                column.name
+                for column in others
+                if column.kind in ("text", "truth") and (column.levels or 0) <= FEW_LEVELS
+            ]
+            if len(others) > 1 and likely:  # by custom, what is to be explained stands last
+                roles[likely[-1]] = SENSITIVE
+        return roles
 
     @property
     def suggested(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -65,8 +69,8 @@ class Columns(Result):
     def bins(self) -> dict[str, str]:
         """Bins of those quasi-identifiers that are numbers with many values."""
         quasi, _ = self.suggested
-        numbers = [each for each in self.preview.columns if each.name in quasi and each.kind == "number"]
-        return {each.name: "10" for each in numbers if each.levels is None or each.levels > FEW_LEVELS}
+        numbers = [column for column in self.preview.columns if column.name in quasi and column.kind == "number"]
+        return {column.name: "10" for column in numbers if column.levels is None or column.levels > FEW_LEVELS}
 
     @property
     def command(self) -> str | None:
@@ -98,13 +102,13 @@ class Columns(Result):
         roles = self.roles
         return [
             {
-                "column": each.name,
-                "kind": each.kind,
-                "levels": each.levels,
-                "missing": each.missing,
-                "likely_role": roles[each.name],
+                "column": column.name,
+                "kind": column.kind,
+                "levels": column.levels,
+                "missing": column.missing,
+                "likely_role": roles[column.name],
             }
-            for each in self.preview.columns
+            for column in self.preview.columns
         ]
 
     def _paragraphs(self) -> Iterable[str]:

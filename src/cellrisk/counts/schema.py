@@ -50,9 +50,8 @@ class Schema:
         wide = read_names(self.wide, "wide") if self.wide else ()
         for option, rule, known in (("missing", self.missing, MISSING_RULES), ("outside", self.outside, OUTSIDE_RULES)):
             if rule not in known:
-                raise InvalidInput(
-                    "is an unknown rule", option=option, got=repr(rule), allowed=listed(known), code="rule"
-                )
+                what, got = "is an unknown rule", repr(rule)
+                raise InvalidInput(what, option=option, got=got, allowed=listed(known), code="rule")
         count = False if self.count == NO_COUNT else self.count
         if count is True or not (count is None or isinstance(count, bool | str)) or count == "":
             raise InvalidInput(
@@ -89,11 +88,9 @@ class Schema:
                     code="roles",
                 )
         for name, given in levels.items():
+            what, kind = f"of column '{name}' must be a list", f"a {type(given).__name__}"
             if isinstance(given, str | bytes) or not isinstance(given, Iterable):
-                kind = type(given).__name__
-                raise InvalidInput(
-                    f"of column '{name}' must be a list", option="levels", got=f"a {kind}", code="levels"
-                )
+                raise InvalidInput(what, option="levels", got=kind, code="levels")
             levels[name] = tuple(given)
             if self.outside == "drop" and any("\0" in str(level) for level in levels[name]):
                 raise InvalidInput(f"of column '{name}' hold a NUL character", option="levels", code="levels")
@@ -174,7 +171,6 @@ def locate(columns: Sequence[str], available: Sequence[str], where: str, first_l
     >>> locate(["sex"], ["age", "sex"], "the table")
     [1]
     """
-    every = isinstance(columns, AskedColumns) and columns.every  # the names may be the values of a record
     if isinstance(columns, AskedColumns):
         columns.note(available)
     times = Counter(available)
@@ -182,19 +178,15 @@ def locate(columns: Sequence[str], available: Sequence[str], where: str, first_l
         if name not in times:
             raise _unknown(name, columns, available, where, first_line)
     repeated = [name for name in columns if times[name] > 1]
-    if repeated:
-        raise InvalidInput(
-            f"{where} has more than one column named {'the same' if every else quote(repeated)}",
-            fix="give each column a name of its own",
-            code="ambiguous-column",
-        )
+    if repeated:  # if every column is asked for, the names may be the values of a record
+        named = "the same" if isinstance(columns, AskedColumns) and columns.every else quote(repeated)
+        what, fix = f"{where} has more than one column named {named}", "give each column a name of its own"
+        raise InvalidInput(what, fix=fix, code="ambiguous-column")
     return [list(available).index(name) for name in columns]
 
 
 def _unknown(name: str, columns: Sequence[str], available: Sequence[str], where: str, first_line: bool) -> UnknownName:
-    folded = [other for other in available if fold(other) == fold(name)]
-    near = [] if len(available) > MOST_COMPARED else difflib.get_close_matches(name, available, n=1, cutoff=0.6)
-    hint = next(iter(folded or near), None)
+    hint = find_like(name, available)
     if not first_line and look_like_names(available):
         fix = None if hint is None else f"did you mean '{hint}'?"
         return UnknownName(
@@ -202,7 +194,7 @@ def _unknown(name: str, columns: Sequence[str], available: Sequence[str], where:
         )
     if hint is not None:
         fix = f"column {list(available).index(hint) + 1} has a name much like it: check how it is spelt"
-    elif first_line and not {fold(each) for each in columns} & {fold(each) for each in available}:
+    elif first_line and not {fold(other) for other in columns} & {fold(other) for other in available}:
         fix = NO_HEADER
     else:
         fix = "check how the names of its columns are spelt"
@@ -219,7 +211,7 @@ def look_like_names(available: Sequence[str]) -> bool:
     >>> look_like_names(["age", "hours-per-week", "Year 2020"]), look_like_names(["age", "34"])
     (True, False)
     """
-    return len(set(available)) == len(available) and all(NAME.fullmatch(each) for each in available)
+    return len(set(available)) == len(available) and all(NAME.fullmatch(other) for other in available)
 
 
 def listed(names: Sequence[str]) -> str:
@@ -232,16 +224,20 @@ def quote(names: Sequence[str]) -> str:
     return ", ".join(f"'{name}'" for name in names)
 
 
+def find_like(name: str, names: Sequence[str]) -> str | None:
+    """The name that is most like another."""
+    folded = [other for other in names if fold(other) == fold(name)]
+    near = [] if len(names) > MOST_COMPARED else difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+    return next(iter(folded or near), None)
+
+
 def unknown_table(table: str, names: Sequence[str], where: str) -> UnknownName:
     """A refusal that names the tables there are."""
-    folded = [name for name in names if name.casefold() == table.casefold()]
-    last = table.rpartition(".")[2]
-    inside = [name for name in names if name.rpartition(".")[2].casefold() == last.casefold()]
-    inside.sort(key=lambda name: (name != last, name))
-    near = (folded or inside or difflib.get_close_matches(table, list(names), n=1, cutoff=0.6))[:1]
-    return UnknownName(
-        f"{where} has no table '{table}'",
-        allowed=listed(sorted(names)) if names else None,
-        fix=f"did you mean '{near[0]}'?" if near else None if names else "it has no table that this account can see",
-        code="no-table",
+    last = fold(table.rpartition(".")[2])
+    inside = sorted(
+        (name for name in names if fold(name.rpartition(".")[2]) == last), key=lambda name: ("." in name, name)
     )
+    near = find_like(table, inside) or next(iter(inside), None) or find_like(table, names)
+    fix = f"did you mean '{near}'?" if near else None if names else "it has no table that this account can see"
+    allowed = listed(sorted(names)) if names else None
+    return UnknownName(f"{where} has no table '{table}'", allowed=allowed, fix=fix, code="no-table")

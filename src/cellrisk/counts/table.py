@@ -71,6 +71,28 @@ class Attribute:
         """The share of records whose value the table reveals with no noise at all."""
         return self.profiles.n_exposed / self.profiles.n_records
 
+    def describe(self) -> dict[str, Any]:
+        """The attribute in numbers, JSON-ready."""
+        profiles = self.profiles
+        return {
+            "levels": self.n_levels,
+            "homogeneous": profiles.n_homogeneous,
+            "heterogeneous": profiles.n_heterogeneous,
+            "unique": profiles.n_unique,
+            "profiles": profiles.n_profiles,
+            "exposed_records": profiles.n_exposed,
+            "exposed_share": self.exposed_share,
+            "level_labels": list(self.levels.labels),
+            "declared": self.declared,
+        }
+
+    def list_levels(self) -> str:
+        """The levels in words, the first of them if they are many."""
+        shown = ", ".join(label or "''" for label in self.levels.labels[:MOST_SHOWN])
+        more = f", and {self.n_levels - MOST_SHOWN:,} more" if self.n_levels > MOST_SHOWN else ""
+        origin = "declared" if self.declared else "observed, not declared"
+        return " ".join(f"Levels of {self.name} ({origin}): {shown}{more}".split())
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FrequencyTable(Result):
@@ -122,14 +144,12 @@ class FrequencyTable(Result):
 
     def attribute(self, name: str | None = None) -> Attribute:
         """The sensitive attribute of that name; the name may be left out where there is one only."""
-        if name is None:
-            if len(self.attributes) > 1:
-                raise InvalidInput(
-                    "the table has several sensitive attributes", allowed=listed(self.sensitive), fix="name one of them"
-                )
-            return self.attributes[0]
+        if name is None and len(self.attributes) > 1:
+            raise InvalidInput(
+                "the table has several sensitive attributes", allowed=listed(self.sensitive), fix="name one of them"
+            )
         for attribute in self.attributes:
-            if attribute.name == name:
+            if name in (None, attribute.name):
                 return attribute
         raise UnknownName(f"the table has no sensitive attribute '{name}'", allowed=listed(self.sensitive))
 
@@ -139,18 +159,12 @@ class FrequencyTable(Result):
 
     def cells(self, name: str | None = None) -> Cells:
         """The cells with their keys and the counts of one sensitive attribute: for the curator alone."""
-        attribute = self.attribute(name)
-        place = self.sensitive.index(attribute.name)
+        place = self.sensitive.index(self.attribute(name).name)
         if place not in self._cells:
             if self.read_cells is None:
-                raise InvalidInput(
-                    "the cells of this table are not at hand, as after pickling",
-                    fix="tabulate the source again",
-                )
-            cells = self.read_cells(place)
-            if (cells.n_cells, int(cells.count.sum())) != (self.n_cells, self.n_records):
-                raise InvalidInput("the source has changed since it was tabulated", fix="tabulate it again")
-            self._cells[place] = cells
+                what = "the cells of this table are not at hand, as after pickling"
+                raise InvalidInput(what, fix="tabulate the source again", code="no-cells")
+            self._cells[place] = self.read_cells(place)
         return self._cells[place]
 
     def empty_cells(self) -> int:
@@ -168,7 +182,7 @@ class FrequencyTable(Result):
     @property
     def headline(self) -> str:
         """Records, cells and attributes, on one line."""
-        attributes = [f"{each.name} ({number_of(each.n_levels, 'level')})" for each in self.attributes]
+        attributes = [f"{attribute.name} ({number_of(attribute.n_levels, 'level')})" for attribute in self.attributes]
         return (
             f"{number_of(self.n_records, 'record')} in {number_of(self.n_cells, 'cell')} of "
             f"{', '.join(self.quasi_identifiers)}; sensitive: {', '.join(attributes)}"
@@ -215,30 +229,6 @@ def require_table(given: object, name: str = "table") -> None:
         )
 
 
-@dataclass(frozen=True)
-class CellSizes:
-    """How many records the cells hold; the median is that of the cells, not of the records."""
-
-    smallest: int
-    median: float
-    mean: float
-    largest: int
-    distribution: tuple[tuple[str, int], ...]
-    """Cells in each class of sizes."""
-
-    @staticmethod
-    def of(profiles: Profiles) -> CellSizes:
-        size, cells = profiles.sizes
-        ends = np.cumsum(cells)
-        middle = [size[np.searchsorted(ends, place, side="right")] for place in ((ends[-1] - 1) // 2, ends[-1] // 2)]
-        distribution = tuple(
-            (name_sizes(low, high), int(cells[(size >= low) & (size <= high if high else True)].sum()))
-            for low, high in SIZE_CLASSES
-        )
-        mean = profiles.n_records / profiles.n_cells
-        return CellSizes(int(size[0]), float(sum(middle)) / 2, mean, int(size[-1]), distribution)
-
-
 @dataclass(frozen=True, repr=False)
 class Summary(Result):
     """A frequency table in numbers. It prints as text; `to_frame` and `to_dict` give the same numbers."""
@@ -246,29 +236,37 @@ class Summary(Result):
     table: FrequencyTable
 
     @property
-    def cell_sizes(self) -> CellSizes:
-        return CellSizes.of(self.table.profiles(self.table.sensitive[0]))
+    def cell_sizes(self) -> dict[str, Any]:
+        """How many records the cells hold; the median is that of the cells, not of the records."""
+        size, cells = self.table.attributes[0].profiles.sizes
+        ends = np.cumsum(cells)
+        middle = size[np.searchsorted(ends, [(ends[-1] - 1) // 2, ends[-1] // 2], side="right")]
+        classes = {
+            name_sizes(low, high): int(cells[(size >= low) & (size <= (high or size[-1]))].sum())
+            for low, high in SIZE_CLASSES
+        }
+        return {
+            "min": int(size[0]),
+            "median": float(middle.sum()) / 2,
+            "mean": self.table.n_records / self.table.n_cells,
+            "max": int(size[-1]),
+            "distribution": classes,
+        }
 
     def to_dict(self) -> dict[str, Any]:
         """The summary as JSON-ready values."""
-        table, sizes, kinds = self.table, self.cell_sizes, self.table.homogeneity
+        table, kinds = self.table, self.table.homogeneity
         return {
             "records": table.n_records,
             "cells": table.n_cells,
             "quasi_identifiers": list(table.quasi_identifiers),
-            "sensitive": {each.name: _describe(each) for each in table.attributes},
+            "sensitive": {attribute.name: attribute.describe() for attribute in table.attributes},
             "over_all_attributes": {
                 "completely_homogeneous": kinds.complete,
                 "partially_homogeneous": kinds.partial,
                 "completely_heterogeneous": kinds.none,
             },
-            "cell_sizes": {
-                "min": sizes.smallest,
-                "median": sizes.median,
-                "mean": sizes.mean,
-                "max": sizes.largest,
-                "distribution": dict(sizes.distribution),
-            },
+            "cell_sizes": self.cell_sizes,
             "dropped_records": table.dropped_records,
             "outside_records": table.outside_records,
             "missing": table.missing,
@@ -277,26 +275,24 @@ class Summary(Result):
 
     def _numbers(self) -> list[dict[str, Any]]:
         """One number a row: the sensitive attribute (none for the table as a whole), the quantity, the value."""
-        return [{"sensitive": name, "quantity": what, "value": value} for name, what, value in self._quantities()]
-
-    def _quantities(self) -> Iterator[tuple[str | None, str, float]]:
         document = self.to_dict()
-        yield from ((None, name, float(document[name])) for name in WHOLE_TABLE)
-        yield from ((None, name, float(value)) for name, value in document["over_all_attributes"].items())
-        sizes = document["cell_sizes"]
-        yield from ((None, f"cell_size_{name}", float(sizes[name])) for name in ("min", "median", "mean", "max"))
-        yield from ((None, f"cells_of_size_{bucket}", float(value)) for bucket, value in sizes["distribution"].items())
-        for name, numbers in document["sensitive"].items():
-            for quantity, value in numbers.items():
-                if not isinstance(value, bool | list):
-                    yield name, quantity, float(value)
+        sizes, whole = document["cell_sizes"], {name: document[name] for name in WHOLE_TABLE}
+        whole |= document["over_all_attributes"]
+        whole |= {f"cell_size_{name}": sizes[name] for name in ("min", "median", "mean", "max")}
+        whole |= {f"cells_of_size_{bucket}": cells for bucket, cells in sizes["distribution"].items()}
+        return [
+            {"sensitive": name, "quantity": quantity, "value": float(value)}
+            for name, numbers in [(None, whole), *document["sensitive"].items()]
+            for quantity, value in numbers.items()
+            if not isinstance(value, bool | list)
+        ]
 
     @property
     def headline(self) -> str:
         """What the table holds, and what it exposes before any noise."""
         exposed = ", ".join(
-            f"{each.name} for {each.profiles.n_exposed:,} of them ({percent(each.exposed_share)})"
-            for each in self.table.attributes
+            f"{attribute.name} for {attribute.profiles.n_exposed:,} of them ({percent(attribute.exposed_share)})"
+            for attribute in self.table.attributes
         )
         columns = number_of(len(self.table.quasi_identifiers), "quasi-identifier")
         return (
@@ -305,7 +301,8 @@ class Summary(Result):
         )
 
     def _paragraphs(self) -> Iterator[str]:
-        document, sizes = self.to_dict(), self.cell_sizes
+        document = self.to_dict()
+        sizes = document["cell_sizes"]
         quantities = ("levels", "homogeneous", "heterogeneous", "unique", "profiles", "exposed_records")
         yield aligned(
             ("sensitive", *(name.replace("_", " ") for name in quantities), "share"),
@@ -321,49 +318,27 @@ class Summary(Result):
         yield (
             aligned(
                 ("records in a cell", "cells"),
-                [(bucket, f"{cells:,}") for bucket, cells in sizes.distribution if cells],
+                [(bucket, f"{cells:,}") for bucket, cells in sizes["distribution"].items() if cells],
             )
-            + f"\nsmallest {sizes.smallest:,}, median {sizes.median:,.6g}, mean {sizes.mean:,.2f}, "
-            f"largest {sizes.largest:,}"
+            + f"\nsmallest {sizes['min']:,}, median {sizes['median']:,.6g}, mean {sizes['mean']:,.2f}, "
+            f"largest {sizes['max']:,}"
         )
-        yield "\n".join(_list_levels(each) for each in self.table.attributes)
+        yield "\n".join(attribute.list_levels() for attribute in self.table.attributes)
         if document["assumptions"]:
             yield "\n".join(["Assumed:", *(f"- {assumption}" for assumption in document["assumptions"])])
 
 
-def _describe(attribute: Attribute) -> dict[str, Any]:
-    profiles = attribute.profiles
-    return {
-        "levels": attribute.n_levels,
-        "homogeneous": profiles.n_homogeneous,
-        "heterogeneous": profiles.n_heterogeneous,
-        "unique": profiles.n_unique,
-        "profiles": profiles.n_profiles,
-        "exposed_records": profiles.n_exposed,
-        "exposed_share": attribute.exposed_share,
-        "level_labels": list(attribute.levels.labels),
-        "declared": attribute.declared,
-    }
-
-
-def _list_levels(attribute: Attribute) -> str:
-    shown = ", ".join(label or "''" for label in attribute.levels.labels[:MOST_SHOWN])
-    more = f", and {attribute.n_levels - MOST_SHOWN:,} more" if attribute.n_levels > MOST_SHOWN else ""
-    origin = "declared" if attribute.declared else "observed, not declared"
-    return " ".join(f"Levels of {attribute.name} ({origin}): {shown}{more}".split())
-
-
 def list_assumptions(table: FrequencyTable) -> Iterator[str]:
     """What the numbers take for granted."""
-    for each in table.attributes:
-        if not each.declared:
+    for attribute in table.attributes:
+        if not attribute.declared:
             yield (
-                f"The levels of {each.name} are the {each.n_levels:,} observed ones, not declared: "
+                f"The levels of {attribute.name} are the {attribute.n_levels:,} observed ones, not declared: "
                 "a level that exists but does not occur is not counted."
             )
-        if each.missing_level:
-            extra = " in addition to the declared ones" if each.declared else ""
-            yield f"Missing values of {each.name} are a level of their own, the last{extra}."
+        if attribute.missing_level:
+            extra = " in addition to the declared ones" if attribute.declared else ""
+            yield f"Missing values of {attribute.name} are a level of their own, the last{extra}."
     quasi = {name: n for name, n in table.missing_records if name in table.quasi_identifiers}
     if quasi and table.missing == "category":
         listed = ", ".join(f"{name} ({number_of(number, 'record')})" for name, number in quasi.items())

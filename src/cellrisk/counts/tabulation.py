@@ -123,6 +123,6 @@ def tabulate(
         if not isinstance(records, Relation):
             counted: FrequencyTable = records.count(schema, part, tabulate)
             return counted
-        selected = select_records(validate(take_part(records, schema, part), schema), schema, resources)
+        selected = select_records(validate(take_part(records, schema, part), schema), resources)
         in_parts = None if selected.kept else selected.count()
     return in_parts or selected.count()  # without DuckDB, whose memory is free by now

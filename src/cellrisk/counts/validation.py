@@ -8,8 +8,8 @@ the records inside alone: one record more or less changes counts, and never a la
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -17,7 +17,6 @@ from cellrisk.counts.binning import Binning
 from cellrisk.counts.columns import (
     LEAST_BIN,
     MOST_RECORDS,
-    Flaw,
     bin_flaws,
     bin_value,
     check_type,
@@ -26,7 +25,7 @@ from cellrisk.counts.columns import (
     kinds_of,
     plain_value,
 )
-from cellrisk.counts.engine import Relation, make_view, new_name
+from cellrisk.counts.engine import Relation, new_name
 from cellrisk.counts.levels import (
     MOST_LEVELS,
     Declaration,
@@ -63,21 +62,16 @@ class Column:
         """The levels of the column, given the records of each value that occurs."""
         return sort_values(seen, self.kind, self.binning, self.declaration)
 
-    def check(self, found: Sorted) -> None:
-        """Refuses values that are not among the declared levels, and levels that the column cannot tell apart."""
-        if self.declaration is not None and self.declaration.repeated:
-            raise declared_twice(self.name, len(self.declaration.labels))
-        check_inside(self.name, found, self.kind, self.binning)
-
 
 @dataclass(frozen=True)
 class Values:
-    """A source with its columns in their roles, as a view of DuckDB: q0, q1, ..., y0, y1, ..., w and n.
+    """A source with its columns in their roles, as a view of DuckDB: q0, q1, ..., y0, y1, ..., and w, its records.
 
-    A value is a whole number or a text; a bin is its number, and so is a flaw. w is the records of a row.
+    A value is a whole number or a text; a bin is its number, and so is a flaw.
     """
 
     relation: Relation
+    schema: Schema
     columns: tuple[Column, ...]
     """Quasi-identifiers, then sensitive attributes."""
     rows: int
@@ -86,55 +80,39 @@ class Values:
     total: str
     """SQL that adds up the records of rows."""
 
-    @property
-    def quasi(self) -> list[Column]:
-        return [column for column in self.columns if column.role.startswith("q")]
-
-    @property
-    def sensitive(self) -> list[Column]:
-        return [column for column in self.columns if column.role.startswith("y")]
-
 
 def validate(relation: Relation, schema: Schema) -> Values:
-    """Puts the columns c0, c1, ... of a source in their roles; refuses types and counts that cannot be used."""
+    """Put the columns c0, c1, ... of a source in their roles; refuse types and counts that cannot be used."""
     kinds, chosen, columns = kinds_of(relation), {}, []
-    names = schema.quasi_identifiers + schema.sensitive
-    for place, name in enumerate(names):
-        source, quasi = f"c{place}", place < len(schema.quasi_identifiers)
-        role = f"q{place}" if quasi else f"y{place - len(schema.quasi_identifiers)}"
+    n_quasi = len(schema.quasi_identifiers)
+    for place, name in enumerate(schema.quasi_identifiers + schema.sensitive):
+        source, role = f"c{place}", f"q{place}" if place < n_quasi else f"y{place - n_quasi}"
         kind, binning, given = relation.types[source], schema.binning(name), schema.declared(name)
         check_type(name, kind)
         declaration = declare(name, kinds[source], binning, given)
         columns.append(Column(name, role, kinds[source], binning, declaration, given is not None))
-        if binning is None:
-            chosen[role] = plain_value(source, kind)
-        else:
-            chosen[role] = bin_value(name, source, kind, binning)
-    flaws: tuple[Flaw, ...] = ()
-    if isinstance(schema.count, str):
-        flaws = count_flaws(schema.count)
-        counts = f"c{len(names)}"
-        chosen["w"] = count_value(schema.count, counts, relation.types[counts])
-    made = ", ".join(f"{sql} AS {name}" for name, sql in chosen.items())
-    view = make_view(relation.connection, f"SELECT {made}, {relation.rows}::BIGINT AS n FROM {relation.name}")
-    found = view.fetch(
-        "SELECT coalesce(sum(n), 0)::BIGINT"
-        + "".join(f", coalesce(sum(n) FILTER (w = {flaw.number}), 0)::BIGINT" for flaw in flaws)
-        + (", sum(w::HUGEINT * n) FILTER (w > 0)" if flaws else "")
-        + " FROM {rows}"
-    )[0]
-    rows = found[0]
-    for flaw, such in zip(flaws, found[1:], strict=False):
+        chosen[role] = plain_value(source, kind) if binning is None else bin_value(name, source, kind, binning)
+    made = tuple(columns)
+    if not isinstance(schema.count, str):
+        view = relation.select({**chosen, "w": relation.rows})
+        rows = view.fetch("SELECT coalesce(sum(w), 0)::BIGINT FROM {rows}")[0][0]
+        return Values(view, schema, made, rows, rows, "sum(w)" if relation.grouped else "count(*)")
+    flaws, counts = count_flaws(schema.count), f"c{len(columns)}"
+    view = relation.select({**chosen, "w": count_value(schema.count, counts, relation.types[counts])})
+    sums = [f"coalesce(sum({relation.rows}) FILTER (w = {flaw.number}), 0)::BIGINT" for flaw in flaws]
+    sums += [f"coalesce(sum({relation.rows}), 0)::BIGINT", f"sum(w::HUGEINT * {relation.rows}) FILTER (w > 0)"]
+    *flawed, rows, records = view.fetch(f"SELECT {', '.join(sums)} FROM {{rows}}")[0]
+    for flaw, such in zip(flaws, flawed, strict=True):
         if such:
             raise flaw.refuse(such, rows)
-    if flaws and (found[-1] or 0) > MOST_RECORDS:
+    if (records or 0) > MOST_RECORDS:
         raise InvalidInput(
             f"the counts in column '{schema.count}' add up to too many records",
             allowed=f"at most {MOST_RECORDS} in all",
+            code="too-many-records",
         )
-    weighted = view.select({**{column.role: column.role for column in columns}, "w": "w * n" if flaws else "n"})
-    total = "sum(w)" if flaws or relation.grouped else "count(*)"
-    return Values(weighted, tuple(columns), rows, int(found[-1] or 0) if flaws else rows, total)
+    weighted = view.select({**{role: role for role in chosen}, "w": f"w * {relation.rows}"})
+    return Values(weighted, schema, made, rows, int(records or 0), "sum(w)")
 
 
 @dataclass(frozen=True)
@@ -157,10 +135,10 @@ class Numbering:
     """SQL that joins the table of places."""
     start: int = 0
     """The value at place 0 of a column of whole numbers or bins, at which others follow one by one."""
-    keys: tuple[Any, ...] | None = None
-    """An engine value for each place; None for whole numbers and bins, and if there are too many to bring here."""
-    table: Relation | None = field(default=None, repr=False)
-    """The table of places if there are too many."""
+    read_values: Callable[[], Sequence[Any]] | None = None
+    """Gives an engine value for each place; None for whole numbers and bins."""
+    stored: bool = False
+    """Whether the values are so many that they stay in DuckDB until they are read."""
 
     @property
     def width(self) -> int:
@@ -183,56 +161,62 @@ class Numbering:
     @cached_property
     def values(self) -> Sequence[Any]:
         """An engine value for each place."""
-        if self.keys is not None:
-            return self.keys
-        if self.table is None:
-            return range(self.start, self.start + self.size)
-        return [value for (value,) in self.table.fetch("SELECT v FROM {rows} ORDER BY i")]
+        return self.read_values() if self.read_values else range(self.start, self.start + self.size)
 
     def levels(self, places: Sequence[int], missing: int = 0) -> Levels:
         """The levels of a column of which values at some places occur, and so many missing ones."""
-        seen = {self.values[place]: 1 for place in places}
-        return self.column.sort(seen | {None: missing}).levels
+        return self.column.sort({self.values[place]: 1 for place in places} | {None: missing}).levels
 
 
-def number_values(values: Values, column: Column, dropping: bool) -> Numbering:
-    """Give the values of a column their places. If they are very many, DuckDB keeps the places.
-
-    dropping: whether values that are not among the declared labels, or cannot be put into a bin, are left out.
-    """
-    role, relation = column.role, values.relation
+def number_values(values: Values, column: Column) -> Numbering:
+    """Give the values of a column their places."""
+    role, relation, dropping = column.role, values.relation, values.schema.outside == "drop"
     if column.binning is not None or (column.kind == "integer" and column.declaration is None and role[0] == "q"):
         numbering = _number_by_range(values, column, dropping)
-        if not column.listed and (role[0] == "q" or numbering.size <= MOST_LEVELS):
+        if numbering and not column.listed and (role[0] == "q" or numbering.size <= MOST_LEVELS):
             return numbering
-    known = _find_declared(column)
-    if known is None:
-        limit = None if dropping and column.declaration else MOST_LEVELS + 2
-        end = f" LIMIT {limit}" if limit else ""
-        found = [value for (value,) in relation.fetch(f"SELECT DISTINCT {role} FROM {{rows}}{end}")]
-        if limit and len(found) >= limit:
-            if role[0] == "y" or column.declaration is not None:
-                raise _too_many_levels(column.name)
-            return _number_in_engine(relation, column)
-        missing = None in found
-        known = column.sort(dict.fromkeys((value for value in found if value is not None), 1)).levels
-    else:
+    levels, usable = _find_declared(column), f"WHERE {role} >= {LEAST_BIN} OR {role} IS NULL" if column.binning else ""
+    others = column.listed or column.binning is not None
+    if levels is not None:
         missing = bool(relation.fetch(f"SELECT 1 FROM {{rows}} WHERE {role} IS NULL LIMIT 1"))
-    size = len(known.labels)
-    keys: list[Any] = [None] * size
-    for key, place in known.places.items():
+    else:
+        # Of a declared column all values are read if others are left out: how many there are decides nothing then.
+        limit = "" if dropping and column.declaration else f"LIMIT {MOST_LEVELS + 2}"
+        seen = dict.fromkeys(
+            (value for (value,) in relation.fetch(f"SELECT DISTINCT {role} FROM {{rows}} {usable} {limit}")), 1
+        )
+        missing = seen.pop(None, 0) > 0
+        if limit and len(seen) > MOST_LEVELS:
+            if role[0] == "y" or column.declaration is not None:
+                raise InvalidInput(
+                    f"column '{column.name}' has more than {MOST_LEVELS:,} levels",
+                    allowed=f"up to {MOST_LEVELS:,}",
+                    fix=f"cut it into bins with {argument('bins', f'{{{column.name!r}: ...}}')}, or check that it is "
+                    "the right column",
+                    code="too-many-levels",
+                )
+            return _number_in_engine(relation, column, others)
+        levels = column.sort(seen).levels
+    keys: list[Any] = [None] * len(levels.labels)
+    for key, place in levels.places.items():
         keys[place] = key
-    name = _make_places(relation, column, list(known.places), list(known.places.values()))
-    join = f"LEFT JOIN {name} AS m_{role} ON x.{role} = m_{role}.v"
-    return Numbering(column, size, missing, column.listed, f"m_{role}.i", join, keys=tuple(keys))
+    kind = "BIGINT" if column.kind == "integer" or column.binning is not None else "VARCHAR"
+    made = f"SELECT unnest($1::{kind}[]) AS v, unnest($2::BIGINT[]) AS i"
+    name = new_name("places")
+    relation.connection.execute(f"CREATE TEMP TABLE {name} AS {made}", [list(levels.places), [*levels.places.values()]])
+    return Numbering(column, len(keys), missing, others, f"m_{role}.i", _join(name, role), 0, lambda: keys)
 
 
-def _number_by_range(values: Values, column: Column, dropping: bool) -> Numbering:
-    """Whole numbers and bins by what they are more than the least of them."""
+def _join(name: str, role: str) -> str:
+    return f"LEFT JOIN {name} AS m_{role} ON x.{role} = m_{role}.v"
+
+
+def _number_by_range(values: Values, column: Column, dropping: bool) -> Numbering | None:
+    """Number whole numbers and bins by what they are more than the least of them; None if they are too far apart."""
     role, relation, bins = column.role, values.relation, column.binning
     flaws = bin_flaws(column.name) if bins is not None else ()
     asked = [f"min({role}) FILTER ({role} >= {LEAST_BIN})" if flaws else f"min({role})", f"max({role})"]
-    asked += [f"bool_or({role} IS NULL)"] + [f"sum(n) FILTER ({role} = {flaw.number})" for flaw in flaws]
+    asked += [f"bool_or({role} IS NULL)"] + [f"sum({relation.rows}) FILTER ({role} = {flaw.number})" for flaw in flaws]
     low, high, missing, *flawed = relation.fetch(f"SELECT {', '.join(asked)} FROM {{rows}}")[0]
     for flaw, rows in zip(flaws, flawed, strict=True):
         if rows and not dropping:
@@ -242,7 +226,7 @@ def _number_by_range(values: Values, column: Column, dropping: bool) -> Numberin
     if low is None or (flaws and high < LEAST_BIN):
         low, high = 0, -1
     if high - low >= WIDEST:
-        return _number_in_engine(relation, column)
+        return None
     place = f"CASE WHEN x.{role} BETWEEN {low} AND {high} THEN x.{role} - ({low}) END"
     return Numbering(column, high - low + 1, bool(missing), any(flawed), place, start=low)
 
@@ -261,34 +245,29 @@ def _find_declared(column: Column) -> Levels | None:
     return Levels(column.declaration.labels, places, declared=True, missing=False)
 
 
-def _make_places(relation: Relation, column: Column, keys: Sequence[Any], places: Sequence[int]) -> str:
-    """A table of DuckDB with the place of each value."""
-    kind = "BIGINT" if column.kind == "integer" or column.binning is not None else "VARCHAR"
-    name = new_name("places")
-    made = f"SELECT unnest($1::{kind}[]) AS v, unnest($2::BIGINT[]) AS i"
-    relation.connection.execute(f"CREATE TEMP TABLE {name} AS {made}", [list(keys), list(places)])
-    return name
-
-
-def _number_in_engine(relation: Relation, column: Column) -> Numbering:
+def _number_in_engine(relation: Relation, column: Column, others: bool) -> Numbering:
     """Places in no order, for a quasi-identifier with very many values."""
     name, role = new_name("places"), column.role
+    usable = f" AND {role} >= {LEAST_BIN}" if column.binning else ""
     relation.connection.execute(
         f"CREATE TEMP TABLE {name} AS SELECT v, row_number() OVER () - 1 AS i "
-        f"FROM (SELECT DISTINCT {role} AS v FROM {relation.name} WHERE {role} IS NOT NULL)"
+        f"FROM (SELECT DISTINCT {role} AS v FROM {relation.name} WHERE {role} IS NOT NULL{usable})"
     )
     size = relation.fetch(f"SELECT count(*) FROM {name}")[0][0]
     missing = bool(relation.fetch(f"SELECT 1 FROM {{rows}} WHERE {role} IS NULL LIMIT 1"))
-    join = f"LEFT JOIN {name} AS m_{role} ON x.{role} = m_{role}.v"
-    return Numbering(
-        column, size, missing, False, f"m_{role}.i", join, table=Relation(relation.connection, name, {"v": "", "i": ""})
-    )
+
+    def read_values() -> list[Any]:
+        return [value for (value,) in relation.fetch(f"SELECT v FROM {name} ORDER BY i")]
+
+    return Numbering(column, size, missing, others, f"m_{role}.i", _join(name, role), 0, read_values, stored=True)
 
 
-def list_outside(values: Values, column: Column) -> Sorted:
-    """The values of a declared column as they occur, with the records of each: what a refusal tells."""
-    found = values.relation.fetch(f"SELECT {column.role}, sum(w)::BIGINT FROM {{rows}} GROUP BY ALL")
-    return column.sort({value: int(records) for value, records in found})
+def check_declared(values: Values, column: Column) -> None:
+    """Refuse values that are not among the declared levels, and levels that the column cannot tell apart."""
+    if column.declaration is not None and column.declaration.repeated:
+        raise declared_twice(column.name, len(column.declaration.labels))
+    seen = values.relation.fetch(f"SELECT {column.role}, sum(w)::BIGINT FROM {{rows}} GROUP BY ALL")
+    check_inside(column.name, column.sort({key: int(records) for key, records in seen}), column.kind, column.binning)
 
 
 def check_missing(missing: dict[str, int], schema: Schema) -> None:
@@ -302,35 +281,15 @@ def check_missing(missing: dict[str, int], schema: Schema) -> None:
         )
 
 
-def check_some(values: Values, kept: int, schema: Schema) -> None:
-    """Refuses a source without records to count."""
+def check_some(values: Values, kept: int) -> None:
+    """Refuse a source without records to count."""
     if not values.rows:
-        raise InvalidInput(
-            "the source has no records",
-            got="0 rows",
-            allowed="1 row or more below the column names",
-            code="no-records",
-        )
-    if not values.records:
-        raise InvalidInput(
-            f"every count in column '{schema.count}' is zero",
-            got="0 records",
-            allowed="1 record or more",
-            code="no-records",
-        )
-    if not kept:
-        raise InvalidInput(
-            "no record is left: each has a missing value in a column in use",
-            got=f"{number_of(values.records, 'record')} dropped",
-            fix=f"use {argument('missing', 'category')}",
-            code="no-records",
-        )
-
-
-def _too_many_levels(name: str) -> InvalidInput:
-    return InvalidInput(
-        f"column '{name}' has more than {MOST_LEVELS:,} levels",
-        allowed=f"up to {MOST_LEVELS:,}",
-        fix=f"cut it into bins with {argument('bins', f'{{{name!r}: ...}}')}, or check that it is the right column",
-        code="too-many-levels",
-    )
+        what, got, fix = "the source has no records", "0 rows", "give it 1 row or more below the column names"
+    elif not values.records:
+        what, got, fix = f"every count in column '{values.schema.count}' is zero", "0 records", "give 1 record or more"
+    elif not kept:
+        what, got = "no record is left: each has a missing value in a column in use", f"{values.records:,} dropped"
+        fix = f"use {argument('missing', 'category')}"
+    else:
+        return
+    raise InvalidInput(what, got=got, fix=fix, code="no-records")

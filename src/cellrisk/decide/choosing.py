@@ -19,11 +19,12 @@ from cellrisk.decide.tradeoff import TradeOff, TvdLimit, find_trade_off
 from cellrisk.errors import InvalidInput, argument
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.noise.precision import find_error
+from cellrisk.risk.attackers.settings import SettingFigures, find_setting_figures
 from cellrisk.risk.attackers.values import NamedValues
 from cellrisk.risk.caused import caused_shares
 from cellrisk.risk.ceilings import Labels, find_success
 from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, CountPrior
-from cellrisk.risk.figures import Attacker, DecisionFigures, find_figures
+from cellrisk.risk.figures import Attacker, DecisionFigures
 from cellrisk.risk.people import People, count_people
 from cellrisk.risk.priors import USUAL_PRIORS, Priors
 from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON, Limits, MeasuredRisk, read_settings
@@ -299,11 +300,21 @@ class Choice(Result):
         if self.epsilon is None:
             return ()
         mechanism, attack = self.options[0].mechanism.with_epsilon(self.epsilon), self.measured.attack
-        figures = tuple(
-            find_figures(attribute, mechanism, people, attack, self.attacker)
-            for attribute, people in zip(self.measured.attributes, self.alternatives[1].people, strict=True)
+        return tuple(
+            DecisionFigures(attribute, mechanism, self.attacker, attack, chosen=self.from_data)
+            for attribute in self.measured.attributes
         )
-        return tuple(each.as_chosen() for each in figures) if self.from_data else figures
+
+    def compare(self, sensitive: str) -> tuple[SettingFigures, ...]:
+        """Return what attacks reveal at the alternatives and, last, without noise.
+
+        Parameters
+        ----------
+        sensitive
+            Which sensitive attribute.
+        """
+        mechanisms = [self.options[0].mechanism.with_epsilon(each.epsilon) for each in self.alternatives]
+        return find_setting_figures(self.table.attribute(sensitive), self.attacker, mechanisms)
 
     @cached_property
     def scan(self) -> tuple[Floats, Floats]:

@@ -321,7 +321,7 @@ class Limit:
     """The most that a metric may be, for every sensitive attribute. Its words are in cellrisk.show.wording.limits.
 
     >>> Limit(Metric("max_caused"), 0.03).describe()
-    'at most 3% of people given away because of their own record'
+    'at most 3% of any category revealed because of their own record'
     """
 
     metric: Metric

@@ -33,7 +33,11 @@ EXPOSING = (1, 8)
 
 @dataclass(frozen=True)
 class Scenario:
-    """How often one scenario happens: the share of cells, each cell alike, with its standard error over releases."""
+    """How often one scenario happens: the share of cells, each cell alike, with its standard error over releases.
+
+    >>> [number for number in SCENARIOS if Scenario(number, 0.1, 0.0).exposes]
+    [1, 8]
+    """
 
     number: int
     share: float
@@ -51,11 +55,7 @@ class Scenario:
 
     @property
     def exposes(self) -> bool:
-        """Whether the release shows a label alone that is there.
-
-        >>> [number for number in SCENARIOS if Scenario(number, 0.1, 0.0).exposes]
-        [1, 8]
-        """
+        """Whether the release shows a label alone that is there."""
         return self.number in EXPOSING
 
 
@@ -70,8 +70,6 @@ def count_scenarios(n_shown: Integers, right: Flags, homogeneous: Flags) -> Inte
     [1, 0, 0, 1, 1, 0, 1, 0]
     """
     several, nothing, alone = n_shown > 1, n_shown == 0, n_shown == 1
-    kinds = (right, alone & ~right, several, nothing)
-    every = np.stack([np.count_nonzero(kind, axis=1) for kind in kinds])
-    same = np.stack([np.count_nonzero(kind & homogeneous, axis=1) for kind in kinds])
-    mixed = every - same
-    return np.concatenate([same, mixed[[2, 3, 1, 0]]]).astype(np.int64)
+    kinds = np.stack([right, alone & ~right, several, nothing])
+    same, mixed = (np.count_nonzero(kinds & cells, axis=2) for cells in (homogeneous, ~homogeneous))
+    return np.concatenate([same, mixed[[2, 3, 1, 0]]])

@@ -6,23 +6,23 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
 from cellrisk.counts.table import require_table
-from cellrisk.errors import UnknownName
+from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.noise.mechanisms import mechanism as read_mechanism
 from cellrisk.noise.perturbations import Perturbation
 from cellrisk.noise.precision import SHARE, find_precision
 from cellrisk.risk.attackers.figures import NOTABLE_GAINS, AttackTable
 from cellrisk.risk.attackers.values import NamedValues
-from cellrisk.risk.attacks import AskedRisks, Confidence, choose_risks, find_confidence, people_risk
+from cellrisk.risk.attacks import AskedRisks, choose_risks
 from cellrisk.risk.caused import caused_shares
 from cellrisk.risk.ceilings import total_variation
 from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, CountPrior
-from cellrisk.risk.figures import Attacker, DecisionFigures, find_figures
+from cellrisk.risk.figures import Attacker, DecisionFigures
 from cellrisk.risk.measures import FORMS, MEASURES, WEIGHTS, average_risks
-from cellrisk.risk.people import People, count_people
 from cellrisk.risk.priors import USUAL_PRIORS, Fitted, Priors
 from cellrisk.risk.sweep import Limits, find_limits
 from cellrisk.system.checks import require_kind
@@ -30,7 +30,7 @@ from cellrisk.system.choices import Attack, Form, MeasureName, MechanismName, Ne
 from cellrisk.system.results import Result, find_words
 
 if TYPE_CHECKING:
-    from cellrisk.counts.table import Attribute, FrequencyTable
+    from cellrisk.counts.table import FrequencyTable
 
 
 @dataclass(frozen=True)
@@ -43,44 +43,6 @@ class Risk:
     form: str
     weights: str | None
     risk: float
-
-
-@dataclass(frozen=True)
-class Exposure:
-    """What a curator says of one sensitive attribute in one sentence."""
-
-    sensitive: str
-    attack: str
-    records: int
-    people: People
-    """How many people's values the attacker gets right."""
-    confidence: Confidence
-    """How often a released cell that looks homogeneous tells the truth."""
-    raw_share: float
-    """The share of people whose value the table shows without noise: by homogeneity, those in homogeneous cells."""
-    guess_share: float
-    """Guessing each person's value from the overall proportions: sum_k p_k^2."""
-    best_guess_share: float
-    """Always guessing the commonest value: max_k p_k."""
-    n_levels: int
-    chance_share: float
-    """What the attacker gets right as epsilon falls to 0: by luck where noise then drowns the counts, more where the
-    mechanism's delta keeps its noise finite."""
-
-    @property
-    def share(self) -> float:
-        """Expected share of people whose value the attacker gets right: local, tight, by records. Exact."""
-        return self.people.mean / self.records
-
-    @property
-    def baselines(self) -> dict[str, float]:
-        """The shares of people revealed without noise, with nothing but noise, and by guessing."""
-        return {
-            "raw": self.raw_share,
-            "chance": self.chance_share,
-            "proportional_guess": self.guess_share,
-            "commonest_guess": self.best_guess_share,
-        }
 
 
 PLANNING = ("shrinkage", "marginal_shrinkage")
@@ -174,35 +136,11 @@ class Assessment(TableRisks):
         return cast(Mechanism, self.method)
 
     @cached_property
-    def exposures(self) -> tuple[Exposure, ...]:
-        """How many people's values the attacker gets right, for each sensitive attribute."""
-        return tuple(map(self._expose, self.table.attributes))
-
-    def _expose(self, attribute: Attribute) -> Exposure:
-        profiles, shares, attack = attribute.profiles, attribute.levels.shares, self.asked.attack
-        ends = find_limits(profiles, people_risk(attack), ("tight",), self.mechanism)["tight", "records"]
-        empty = self.table.empty_cells() if self.domain else 0
-        return Exposure(
-            sensitive=attribute.name,
-            attack=attack,
-            records=profiles.n_records,
-            people=count_people(profiles, self.method.channel, attack),
-            confidence=find_confidence(profiles, self.method.channel, empty)[0],
-            raw_share=attribute.exposed_share if attack == "homogeneity" else ends.raw,
-            guess_share=float(shares @ shares),
-            best_guess_share=float(shares.max()),
-            n_levels=profiles.n_levels,
-            chance_share=ends.chance,
-        )
-
-    @cached_property
     def figures(self) -> tuple[DecisionFigures, ...]:
         """What to decide by, for each sensitive attribute: caused, certainty, ceiling."""
-        figures = (
-            find_figures(attribute, self.mechanism, exposure.people, self.asked.attack, self.attacker)
-            for attribute, exposure in zip(self.table.attributes, self.exposures, strict=True)
-        )
-        return tuple(each.as_chosen() if self.chosen else each for each in figures)
+        empty = self.table.empty_cells() if self.domain else 0
+        how = self.mechanism, self.attacker, self.asked.attack, empty, self.chosen
+        return tuple(DecisionFigures(attribute, *how) for attribute in self.table.attributes)
 
     @cached_property
     def attackers(self) -> Mapping[str, tuple[AttackTable, ...]]:
@@ -260,12 +198,12 @@ class Assessment(TableRisks):
             attribute.name: {name.removeprefix("n_"): getattr(attribute.profiles, name) for name in counts}
             for attribute in self.table.attributes
         }
-        exposures = {exposure.sensitive: exposure for exposure in self.exposures}
+        figures = {each.sensitive: each for each in self.figures}
         return {
             "table": {"records": self.table.n_records, "cells": self.table.n_cells, "sensitive": sensitive},
             "mechanism": self.mechanism.to_dict(),
             "risks": self._numbers(),
-            "decision": [figures.to_dict() for figures in self.figures],
+            "decision": [each.to_dict() for each in self.figures],
             **self._attackers(),
             **({"planned": [vars(each) for each in self.planned]} if self.planned else {}),
             "limits": [
@@ -275,13 +213,12 @@ class Assessment(TableRisks):
             "fitted": {name: fitted.to_dict() for name, fitted in self.fitted.items()},
             "confidence": {
                 name: {key: value if math.isfinite(value) else None for key, value in vars(each.confidence).items()}
-                for name, each in exposures.items()
+                for name, each in figures.items()
             },
-            "people": {name: vars(exposure.people) for name, exposure in exposures.items()},
-            "baselines": {name: exposure.baselines for name, exposure in exposures.items()},
+            "people": {name: vars(each.people) for name, each in figures.items()},
+            "baselines": {name: each.baselines for name, each in figures.items()},
             "exposures": [
-                {"sensitive": name, "sentence": say_exposure(exposure, self.mechanism)}
-                for name, exposure in exposures.items()
+                {"sensitive": name, "sentence": say_exposure(each, self.mechanism)} for name, each in figures.items()
             ],
             "headline": self.headline,
         }
@@ -305,6 +242,7 @@ def assess(
     belief: str | CountPrior | Mapping[str, str | CountPrior] = USUAL_BELIEF,
     harmful: str | Sequence[str] | None = None,
     unions: str | Sequence[str | Sequence[str]] | None = None,
+    releases: int = 1,
 ) -> Assessment:
     """Return what an attacker learns about the people of this table if it is published through this mechanism.
 
@@ -339,6 +277,9 @@ def assess(
         The values of which it counts whether the informed attacker learns them; default all.
     unions
         Sets of values that the informed attacker also names as one value: lists, or texts such as "a+b".
+    releases
+        How many times the table is released, each time with new noise. With more than one the answer is an
+        `Averaging`: the homogeneity attack on the mean of the releases, and the ceiling of all of them.
 
     >>> import cellrisk as cr
     >>> table = cr.tabulate(cr.datasets.adult_as_published(), ["age", "sex"], "income", bins={"age": 5})
@@ -351,6 +292,19 @@ def assess(
     asked = choose_risks(attack, measures, forms, weights)
     attacker = Attacker.of(certainty, belief, NamedValues.read(harmful, unions))
     attacker.values.check(table.attributes)
+    if releases != 1:
+        if attack != "homogeneity" or domain:
+            raise InvalidInput(
+                "several releases are assessed by the homogeneity attack alone, without the empty groups",
+                option="releases",
+                got=releases,
+                fix="leave attack and domain out",
+                code="several-releases",
+            )
+        averaged = import_module("cellrisk.repeat.averaging").average(
+            table, mechanism, releases=releases, measures=measures, forms=forms, weights=weights, priors=priors
+        )
+        return cast(Assessment, averaged)
     for attribute in table.attributes:
         _ = attribute.profiles.blocks  # refuses a table without records
         priors.check(attribute, asked.measures)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,11 +12,12 @@ import numpy as np
 from cellrisk.counts.table import require_table
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
+from cellrisk.risk.attackers.settings import SettingFigures, find_setting_figures
 from cellrisk.risk.attacks import AskedRisks, choose_risks
 from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, CountPrior
 from cellrisk.risk.figure_lines import FIGURES, FigureLines, find_figure_lines
 from cellrisk.risk.figures import Attacker
-from cellrisk.risk.measures import MEASURES
+from cellrisk.risk.measures import FORMS, MEASURES
 from cellrisk.risk.measures.measure import SETTINGS_AT_ONCE
 from cellrisk.risk.people import People, count_people
 from cellrisk.risk.priors import USUAL_PRIORS, Priors
@@ -65,12 +67,29 @@ class Line:
         attack = "" if self.attack == "homogeneity" else f"{self.attack} attack, "
         return f"{attack}{self.measure.replace('_', ' ')}, {self.form}, {weights}"
 
+    @property
+    def columns(self) -> dict[str, Any]:
+        """What was measured, and the numbers, by the name of the column."""
+        return {
+            "mechanism": self.setting.name,
+            "delta": self.setting.delta,
+            "epsilon": self.epsilon,
+            "sensitive": self.sensitive,
+            "attack": self.attack,
+            "measure": self.measure,
+            "form": self.form,
+            "weights": self.weights,
+            "risk": self.risk,
+            "chance": self.limits.chance,
+            "raw": self.limits.raw,
+        }
+
     def nearest(self, epsilon: float) -> float:
-        """The epsilon of the line that is nearest to this one."""
+        """Return the epsilon of the line that is nearest to this one."""
         return float(self.epsilon[int(np.argmin(np.abs(np.log(self.epsilon / epsilon))))])
 
     def at(self, epsilon: float) -> float:
-        """The risk at the nearest epsilon of the line."""
+        """Return the risk at the nearest epsilon of the line."""
         return float(self.risk[int(np.searchsorted(self.epsilon, self.nearest(epsilon)))])
 
 
@@ -87,51 +106,75 @@ class RiskCurve(Result):
     """People exposed, for each setting and attribute, at the epsilon of its lines that is nearest to 1."""
     figures: tuple[FigureLines, ...] = ()
     """Caused, certainty and ceiling, where they were asked for: one entry for each setting and attribute."""
+    settings: tuple[Mechanism, ...] = ()
+    """The mechanisms and deltas, at any epsilon."""
+    attacker: Attacker = field(default_factory=Attacker)
+    points: Floats | None = None
+    """The epsilons that were asked for."""
+    named: bool = False
+    """Whether measures or figures were asked for by name: then they are printed and drawn, else what attacks reveal."""
+
+    def trace_attacks(self, sensitive: str, setting: Mechanism, usual: Sequence[float]) -> tuple[SettingFigures, ...]:
+        """Return what attacks reveal along epsilon and, last, without noise.
+
+        Parameters
+        ----------
+        sensitive, setting
+            Of which attribute, and by which of the curve's ``settings``.
+        usual
+            Epsilons, if none were asked for; else at most as many of those that were.
+        """
+        epsilons = np.asarray(usual)
+        if self.points is not None:
+            places = np.linspace(0, len(self.points) - 1, min(len(self.points), len(usual)))
+            epsilons = self.points[np.unique(places.round().astype(int))]
+        mechanisms = [setting.with_epsilon(float(epsilon)) for epsilon in covered(setting, epsilons)]
+        return find_setting_figures(self.table.attribute(sensitive), self.attacker, mechanisms)
 
     @property
     def leading(self) -> list[Line]:
-        """The first of the preferred lines for each setting and attribute: local, tight, by records."""
-        order = {"tight": 0, "exact": 1, "published": 2}
-        found: dict[tuple[Mechanism, str], Line] = {}
-        places = list(MEASURES)
-        for line in sorted(
-            self.lines, key=lambda line: (places.index(line.measure), order[line.form], line.weights == "uniform")
-        ):
-            found.setdefault((line.setting, line.sensitive), line)
-        return [line for line in self.lines if any(line is each for each in found.values())]
+        """The preferred line of each setting and attribute: local, tight, by records if there is one."""
+        measures: list[str] = [*MEASURES]
+        forms: list[str] = [*FORMS]
+        groups: dict[tuple[Mechanism, str], list[Line]] = {}
+        for line in self.lines:
+            groups.setdefault((line.setting, line.sensitive), []).append(line)
+        return [
+            min(
+                lines,
+                key=lambda line: (measures.index(line.measure), -forms.index(line.form), line.weights == "uniform"),
+            )
+            for lines in groups.values()
+        ]
 
     @property
     def words(self) -> str:
         """What the picture shows, in words: one paragraph for each setting and attribute."""
         return str(find_words(self.wording).words(self))
 
+    def _figure_rows(self) -> list[dict[str, Any]]:
+        return [row for lines in self.figures for place in range(len(lines.epsilon)) for row in lines.rows(place)]
+
     def _numbers(self) -> pd.DataFrame:
-        """One row a risk: mechanism, epsilon, delta, and what was measured."""
+        """Return one row a risk: mechanism, epsilon, delta, and what was measured."""
         import pandas as pd
 
-        parts = [pd.DataFrame(_rows(line)) for line in self.lines]
-        parts += [pd.DataFrame(list(each.rows())) for each in self.figures]
-        return parts[0] if len(parts) == 1 else pd.concat(parts, ignore_index=True)
+        parts = [pd.DataFrame(line.columns) for line in self.lines]
+        parts += [pd.DataFrame(self._figure_rows())] if self.figures else []
+        return pd.concat(parts, ignore_index=True)
 
     def to_dict(self) -> dict[str, Any]:
-        """What ``cellrisk curve --json`` prints."""
+        """Return what ``cellrisk curve --json`` prints."""
         risks = []
         for line in self.lines:
-            columns = _rows(line)
-            risks += [
-                {**{key: value for key, value in columns.items() if not isinstance(value, np.ndarray)}, **point}
-                for point in (
-                    {"epsilon": float(epsilon), "risk": float(risk)}
-                    for epsilon, risk in zip(line.epsilon, line.risk, strict=True)
-                )
-            ]
-        for each in self.figures:
-            risks += each.rows()
-        decision = {"decision": [entry for each in self.figures for entry in each.entries()]} if self.figures else {}
+            fixed = {key: value for key, value in line.columns.items() if key not in ("epsilon", "risk")}
+            points = zip(line.epsilon.tolist(), line.risk.tolist(), strict=True)
+            risks += [{**fixed, "epsilon": epsilon, "risk": risk} for epsilon, risk in points]
+        decision = [lines.entry(place) for lines in self.figures for place in range(len(lines.epsilon))]
         return {
             "table": {"records": self.table.n_records, "cells": self.table.n_cells},
-            "risks": risks,
-            **decision,
+            "risks": [*risks, *self._figure_rows()],
+            **({"decision": decision} if decision else {}),
             "people": [
                 {
                     "mechanism": setting.name,
@@ -145,22 +188,6 @@ class RiskCurve(Result):
             "headline": self.headline,
             "words": self.words,
         }
-
-
-def _rows(line: Line) -> dict[str, Any]:
-    return {
-        "mechanism": line.setting.name,
-        "delta": line.setting.delta,
-        "epsilon": line.epsilon,
-        "sensitive": line.sensitive,
-        "attack": line.attack,
-        "measure": line.measure,
-        "form": line.form,
-        "weights": line.weights,
-        "risk": line.risk,
-        "chance": line.limits.chance,
-        "raw": line.limits.raw,
-    }
 
 
 def curve(
@@ -218,69 +245,65 @@ def curve(
     require_kind("priors", priors, Priors)
     asked, figures = _choose_lines(attack, measures, forms, weights)
     attacker = Attacker.of(certainty, belief)
-    epsilons = read_epsilons(epsilon)
+    given = read_epsilons(epsilon)
     settings = read_settings(mechanism, delta, neighbours, threshold, table.n_records)
-    within = {setting: covered(setting, epsilons) for setting in settings}
+    within = {setting: covered(setting, given) for setting in settings}
     points = len(table.sensitive) * sum(len(each) for each in within.values())
     _refuse_too_many(points, asked, figures, attacker)
     report = StepCounter(progress, points * (len(asked.measures) + len(figures)))
     lines: list[Line] = []
-    for name in table.sensitive:
-        profiles = table.profiles(name)
-        fitted = priors.fit(table.attribute(name), asked.measures)
-        for measure in asked.make(fitted.measure):
-            for setting in settings:
+    people = {}
+    fitted = {each.name: priors.fit(each, asked.measures) for each in table.attributes}
+    for setting in settings:
+        epsilons = within[setting]
+        channel = setting.channel_at(epsilons)
+        for name in table.sensitive:
+            profiles = table.profiles(name)
+            for measure in asked.make(fitted[name].measure):
                 limits = find_limits(profiles, measure, asked.forms, setting)
-                channel = setting.channel_at(within[setting])
                 parts = []
                 for start in range(0, len(channel), SETTINGS_AT_ONCE):
-                    few = channel[start : start + SETTINGS_AT_ONCE]
-                    parts.append(measure.average(profiles, few, asked.forms))
-                    report.add(len(few))
-                for form in asked.forms:
-                    for weight in (None,) if measure.one_number else asked.weights:
-                        key = form, weight or "uniform"
-                        risk = np.concatenate([part[key] for part in parts])
-                        lines.append(
-                            Line(setting, name, attack, measure.name, form, weight, within[setting], risk, limits[key])
-                        )
-    lines.sort(key=lambda line: settings.index(line.setting))
-    people = {}
-    for setting, name in dict.fromkeys((line.setting, line.sensitive) for line in lines):
-        usual = next(line for line in lines if line.setting == setting).nearest(1.0)
-        people[setting, name] = usual, count_people(table.profiles(name), setting.with_epsilon(usual).channel, attack)
-    found = tuple(
-        find_figure_lines(table.attribute(name), setting, within[setting], figures, attack, attacker, report)
+                    parts.append(measure.average(profiles, channel[start : start + SETTINGS_AT_ONCE], asked.forms))
+                    report.add(min(SETTINGS_AT_ONCE, len(channel) - start))
+                for form, weight in product(asked.forms, (None,) if measure.one_number else asked.weights):
+                    key = form, weight or "uniform"
+                    risk = np.concatenate([part[key] for part in parts])
+                    lines.append(Line(setting, name, attack, measure.name, form, weight, epsilons, risk, limits[key]))
+            if asked.measures:
+                usual = lines[-1].nearest(1.0)
+                people[setting, name] = usual, count_people(profiles, setting.with_epsilon(usual).channel, attack)
+    traced = tuple(
+        find_figure_lines(attribute, setting, within[setting], figures, attack, attacker, report)
         for setting in (settings if figures else ())
-        for name in table.sensitive
+        for attribute in table.attributes
     )
-    return RiskCurve(table, tuple(lines), people, found)
+    points_given = None if epsilon is None else read_epsilons(epsilon)
+    return RiskCurve(table, tuple(lines), people, traced, tuple(settings), attacker, points_given, measures is not None)
 
 
 def _choose_lines(
     attack: str, measures: str | Sequence[str] | None, forms: Any, weights: Any
 ) -> tuple[AskedRisks, tuple[str, ...]]:
-    """The paper's measures and the figures to decide by that were asked for."""
+    """Return the paper's measures and the figures to decide by that were asked for."""
     words = () if measures is None else choose_words("measure", measures, (*MEASURES, *FIGURES))
     figures = tuple(word for word in words if word in FIGURES)
-    rest = tuple(word for word in words if word not in FIGURES)
+    rest = tuple(word for word in words if word in MEASURES)
+    asked = choose_risks(attack, rest or None, forms, weights)
     if rest or not figures:
-        return choose_risks(attack, rest or None, forms, weights), figures
-    asked = choose_risks(attack, None, forms, weights)
+        return asked, figures
     for what, given, chosen, only in (
         ("form", forms, asked.forms, "tight"),
         ("weighting", weights, asked.weights, "records"),
     ):
         if given is not None and only not in chosen:
             raise InvalidInput(f"{' and '.join(figures)} have one {what}", got=", ".join(chosen), allowed=only)
-    return AskedRisks(attack, (), asked.forms, asked.weights), figures
+    return replace(asked, measures=()), figures
 
 
 def _refuse_too_many(points: int, asked: AskedRisks, figures: Sequence[str], attacker: Attacker) -> None:
-    """Refuses more numbers than memory would hold, before any is computed."""
-    of_measures = len(asked.measures) * len(asked.forms) * len(asked.weights)
-    of_figures = len(figures) + (len(attacker.certainties) - 1 if "certainty" in figures else 0)
-    numbers = points * (of_measures + of_figures)
+    """Refuse more numbers than memory would hold, before any is computed."""
+    numbers = points * len(asked.measures) * len(asked.forms) * len(asked.weights)
+    numbers += points * (len(figures) + ("certainty" in figures) * (len(attacker.certainties) - 1))
     if numbers > MOST_NUMBERS:
         raise InvalidInput(
             "the curve would have too many numbers",

@@ -11,28 +11,25 @@ import numpy as np
 
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.channel import AdditiveChannel
-from cellrisk.noise.distributions import Noise
-from cellrisk.noise.mechanisms import Mechanism, make_noises
+from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.risk.attacks import people_risk
 from cellrisk.risk.caused import Caused, caused_shares, count_caused_on_average
-from cellrisk.risk.ceilings import (
-    Labels,
-    find_success,
-    odds_bound,
-    require_labels,
-    total_variation,
-)
+from cellrisk.risk.ceilings import Ceiling, Labels, ceiling, find_success
 from cellrisk.risk.certainty import ConfidentInferences, CountPrior, find_certainty, why_unknown
 from cellrisk.risk.figures import Attacker
 from cellrisk.risk.sweep import NO_NOISE, Limits, find_limits
 from cellrisk.system.arrays import Floats
-from cellrisk.system.choices import FigureName
+from cellrisk.system.choices import FigureName, list_words
 from cellrisk.system.progress import StepCounter
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import Attribute
 
-FIGURES: tuple[FigureName, ...] = ("caused", "certainty", "ceiling")
+FIGURES: tuple[FigureName, ...] = list_words(FigureName)
+
+
+def _along(points: Sequence[Any], name: str) -> Floats:
+    return np.array([getattr(point, name) for point in points])
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,19 +40,19 @@ class CausedLine:
     limits: Limits
     """The share of people as epsilon falls to 0, and without noise."""
     exposed_limits: Limits
-    """The share of people exposed as epsilon falls to 0, and without noise."""
+    """The share of people revealed for any reason as epsilon falls to 0, and without noise."""
 
     @property
     def people(self) -> Floats:
-        return np.array([point.people for point in self.points])
+        return _along(self.points, "people")
 
     @property
     def share(self) -> Floats:
-        return np.array([point.share for point in self.points])
+        return _along(self.points, "share")
 
     @property
     def exposed_share(self) -> Floats:
-        return np.array([point.exposed / point.records for point in self.points])
+        return _along(self.points, "exposed") / self.points[0].records
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,43 +62,44 @@ class CertaintyLine:
     certainty: float
     points: tuple[ConfidentInferences, ...]
     chance: ConfidentInferences
-    """The people named as epsilon falls to 0."""
+    """The people inferred as epsilon falls to 0."""
     raw: ConfidentInferences
-    """The people named without noise."""
+    """The people inferred without noise."""
 
     @property
     def right(self) -> Floats:
         """People inferred correctly; the middle if only two ends are known."""
-        return np.array([point.right for point in self.points])
+        return _along(self.points, "right")
 
 
 @dataclass(frozen=True, eq=False)
 class CeilingLine:
-    """The worst case at each epsilon, where two values, or all of them, are equally likely beforehand."""
+    """The worst case at each epsilon, if two values, or all of them, are equally likely beforehand."""
 
-    labels: int
-    even_two: Floats
-    even: Floats
-    advantage: Floats
-    odds: tuple[float | None, ...]
+    points: tuple[Ceiling, ...]
     limits: Limits
     """Where ``even_two`` goes at the two ends of epsilon."""
 
-    def to_dict(self, place: int) -> dict[str, Any]:
-        """What stands under ``ceiling`` in JSON, of one epsilon."""
-        odds = self.odds[place]
-        return {
-            "even_two": float(self.even_two[place]),
-            "even": float(self.even[place]),
-            "labels": self.labels,
-            "advantage": float(self.advantage[place]),
-            "odds": odds if odds is not None and math.isfinite(odds) else None,
-        }
+    @property
+    def labels(self) -> int:
+        return self.points[0].labels
+
+    @property
+    def even_two(self) -> Floats:
+        return _along(self.points, "even_two")
+
+    @property
+    def even(self) -> Floats:
+        return _along(self.points, "even")
+
+    @property
+    def advantage(self) -> Floats:
+        return _along(self.points, "advantage")
 
 
 @dataclass(frozen=True, eq=False)
 class FigureLines:
-    """The figures of one sensitive attribute under one mechanism, along epsilon; None or empty where not asked for."""
+    """The figures of one sensitive attribute under one mechanism, along epsilon; None or empty if not asked for."""
 
     setting: Mechanism
     sensitive: str
@@ -115,48 +113,49 @@ class FigureLines:
     ceiling: CeilingLine | None = None
 
     def place(self, epsilon: float) -> int:
-        """The place of the epsilon that is nearest to this one."""
+        """Return the place of the epsilon that is nearest to this one."""
         return int(np.argmin(np.abs(np.log(self.epsilon / epsilon))))
 
-    def _start(self, epsilon: float) -> dict[str, Any]:
-        """What a row and an entry begin with."""
-        setting = {"mechanism": self.setting.name, "delta": self.setting.delta}
-        return {**setting, "epsilon": epsilon, "sensitive": self.sensitive}
+    def _start(self, place: int) -> dict[str, Any]:
+        mechanism = {"mechanism": self.setting.name, "delta": self.setting.delta}
+        return {**mechanism, "epsilon": float(self.epsilon[place]), "sensitive": self.sensitive}
 
-    def rows(self) -> Iterator[dict[str, Any]]:
-        """One row a figure and epsilon: ``risk`` is a share of the people, or of the ceiling a probability."""
-        for place, epsilon in enumerate(self.epsilon):
-            start = self._start(float(epsilon))
-            if self.caused is not None:
-                point = self.caused.points[place]
-                words = {"attack": self.attack, "measure": "caused", "form": "tight", "weights": "records"}
-                found = {"people": point.people, "exposed": point.exposed, "sd": point.deviation, "bound": point.bound}
-                yield {**start, **words, "risk": point.share, **vars(self.caused.limits), **found}
-            for line in self.certainty:
-                named = line.points[place]
-                words = {"attack": "bayes", "measure": "certainty", "form": "tight", "weights": "records"}
-                ends = {"chance": line.chance.right / self.records, "raw": line.raw.right / self.records}
-                found = {"people": named.right, **named.to_dict()}
-                yield {**start, **words, "risk": named.right / self.records, **ends, **found}
-            if self.ceiling is not None:
-                level = self.ceiling.to_dict(place)
-                nothing = {"attack": "informed", "measure": "ceiling", "form": None, "weights": None}
-                found = {"even_two": level["even_two"], "even": level["even"], "labels": level["labels"]}
-                yield {**start, **nothing, "risk": level["even_two"], **vars(self.ceiling.limits), **found}
+    def entry(self, place: int) -> dict[str, Any]:
+        """Return an entry of ``decision``, as `assess` has it, without the interval of caused."""
+        entry = self._start(place)
+        if self.caused is not None:
+            point = self.caused.points[place]
+            row = point.to_dict() | {"exposed": point.exposed}
+            entry["caused"] = {key: value for key, value in row.items() if key not in ("low", "high")}
+        if self.certainty:
+            entry["certainty"] = [line.points[place].to_dict() for line in self.certainty]
+        if self.ceiling is not None:
+            worst = self.ceiling.points[place]
+            row = {key: getattr(worst, key) for key in ("even_two", "even", "labels", "advantage")}
+            finite = worst.odds is not None and math.isfinite(worst.odds)
+            entry["ceiling"] = {**row, "odds": worst.odds if finite else None}
+        return entry
 
-    def entries(self) -> Iterator[dict[str, Any]]:
-        """The entries of ``decision``, as `assess` has them, for each epsilon; the interval of caused is left out."""
-        for place, epsilon in enumerate(self.epsilon):
-            entry = self._start(float(epsilon))
-            if self.caused is not None:
-                point = self.caused.points[place]
-                found = point.to_dict() | {"exposed": point.exposed}
-                entry["caused"] = {key: value for key, value in found.items() if key not in ("low", "high")}
-            if self.certainty:
-                entry["certainty"] = [line.points[place].to_dict() for line in self.certainty]
-            if self.ceiling is not None:
-                entry["ceiling"] = self.ceiling.to_dict(place)
-            yield entry
+    def rows(self, place: int) -> Iterator[dict[str, Any]]:
+        """Yield one row a figure: ``risk`` is a share of the people, or of the ceiling a probability."""
+        start, entry = self._start(place), self.entry(place)
+        weighting: dict[str, Any] = {"form": "tight", "weights": "records"}
+        if self.caused is not None:
+            row = entry["caused"]
+            words = {"attack": self.attack, "measure": "caused", **weighting}
+            people = {key: row[key] for key in ("people", "exposed", "sd", "bound")}
+            yield {**start, **words, "risk": row["share"], **vars(self.caused.limits), **people}
+        for line in self.certainty:
+            row = line.points[place].to_dict()
+            words = {"attack": "bayes", "measure": "certainty", **weighting}
+            shares = [people / self.records for people in (row["right"], line.chance.right, line.raw.right)]
+            ends = dict(zip(("risk", "chance", "raw"), shares, strict=True))
+            yield {**start, **words, **ends, "people": row["right"], **row}
+        if self.ceiling is not None:
+            row = entry["ceiling"]
+            levels = {key: row[key] for key in ("even_two", "even", "labels")}
+            words = {"attack": "informed", "measure": "ceiling", **dict.fromkeys(weighting)}
+            yield {**start, **words, "risk": row["even_two"], **vars(self.ceiling.limits), **levels}
 
 
 def find_figure_lines(
@@ -168,75 +167,43 @@ def find_figure_lines(
     attacker: Attacker,
     report: StepCounter,
 ) -> FigureLines:
-    """The figures asked for, of one sensitive attribute under one mechanism, at each epsilon."""
-    caused = ceilings = belief = None
+    """Return the figures asked for, of one sensitive attribute under one mechanism, at each epsilon."""
+    profiles = attribute.profiles
+    mechanisms = [setting.with_epsilon(epsilon) for epsilon in epsilons.tolist()]
+    ends = AdditiveChannel((setting.limit_noise, NO_NOISE), setting.threshold)
+    caused = ceilings = prior = None
     certainty: tuple[CertaintyLine, ...] = ()
     if "caused" in figures:
-        caused = _trace_caused(attribute, setting, epsilons, attack)
+        measure = people_risk(attack)
+        exposed = measure.average(profiles, setting.channel_at(epsilons), ("tight",))["tight", "records"]
+        points = tuple(
+            count_caused_on_average(profiles, mechanism, profiles.n_records * share, attack)
+            for mechanism, share in zip(mechanisms, exposed.tolist(), strict=True)
+        )
+        limits = Limits(*caused_shares(profiles, ends, attack=attack).tolist())
+        caused = CausedLine(points, limits, find_limits(profiles, measure, ("tight",), setting)["tight", "records"])
         report.add(len(epsilons))
     if "certainty" in figures:
         unknown = why_unknown(attribute)
         if unknown:
             raise InvalidInput(
-                f"no certainty can be told for '{attribute.name}'", got=unknown, fix="leave the measure certainty out"
+                f"no certainty can be computed for '{attribute.name}'",
+                got=unknown,
+                fix="leave out the measure certainty",
             )
-        belief = attacker.believe(attribute)
-        certainty = _trace_certainty(attribute, setting, epsilons, attacker, belief, report)
+        prior = attacker.believe(attribute)
+        inferred = []
+        for channel in (ends[:1], ends[1:], *(mechanism.channel for mechanism in mechanisms)):
+            inferred.append(find_certainty(attribute, channel, attacker.certainties, prior))
+            report.add(int(len(inferred) > 2))
+        certainty = tuple(
+            CertaintyLine(sure, tuple(points), chance, raw)
+            for sure, (chance, raw, *points) in zip(attacker.certainties, zip(*inferred, strict=True), strict=True)
+        )
     if "ceiling" in figures:
-        ceilings = _trace_ceiling(attribute.n_levels, setting, epsilons)
+        worst = tuple(ceiling(mechanism, labels=attribute.n_levels) for mechanism in mechanisms)
+        ceilings = CeilingLine(worst, Limits(find_success(setting.limit_noise, Labels.even(2)), 1.0))
         report.add(len(epsilons))
-    records = attribute.profiles.n_records
-    return FigureLines(setting, attribute.name, attack, records, epsilons, caused, certainty, belief, ceilings)
-
-
-def _trace_caused(attribute: Attribute, setting: Mechanism, epsilons: Floats, attack: str) -> CausedLine:
-    profiles = attribute.profiles
-    measure = people_risk(attack)
-    exposed = (
-        profiles.n_records * measure.average(profiles, setting.channel_at(epsilons), ("tight",))["tight", "records"]
-    )
-    points = tuple(
-        count_caused_on_average(profiles, setting.with_epsilon(float(epsilon)), float(people), attack)
-        for epsilon, people in zip(epsilons, exposed, strict=True)
-    )
-    ends = AdditiveChannel((setting.limit_noise, NO_NOISE), setting.threshold)
-    shares = caused_shares(profiles, ends, attack=attack).tolist()
-    exposed_limits = find_limits(profiles, measure, ("tight",), setting)
-    return CausedLine(points, Limits(*shares), exposed_limits["tight", "records"])
-
-
-def _trace_certainty(
-    attribute: Attribute,
-    setting: Mechanism,
-    epsilons: Floats,
-    attacker: Attacker,
-    belief: CountPrior,
-    report: StepCounter,
-) -> tuple[CertaintyLine, ...]:
-    def name(noise: Noise) -> tuple[ConfidentInferences, ...]:
-        return find_certainty(attribute, AdditiveChannel((noise,), setting.threshold), attacker.certainties, belief)
-
-    chance, raw = name(setting.limit_noise), name(NO_NOISE)
-    points = []
-    for noise in make_noises(setting, epsilons):
-        points.append(name(noise))
-        report.add(1)
-    return tuple(
-        CertaintyLine(certainty, tuple(point[place] for point in points), chance[place], raw[place])
-        for place, certainty in enumerate(attacker.certainties)
-    )
-
-
-def _trace_ceiling(n_levels: int, setting: Mechanism, epsilons: Floats) -> CeilingLine:
-    labels, _ = require_labels(n_levels, None)
-    mechanisms = [setting.with_epsilon(float(epsilon)) for epsilon in epsilons]
-    two, every = Labels.even(2), Labels.even(labels)
-    even_two = np.array([find_success(each.noise, two) for each in mechanisms])
-    return CeilingLine(
-        labels,
-        even_two,
-        even_two if labels == 2 else np.array([find_success(each.noise, every) for each in mechanisms]),
-        np.array([total_variation(each) for each in mechanisms]),
-        tuple(odds_bound(each) for each in mechanisms),
-        Limits(find_success(setting.limit_noise, two), 1.0),
+    return FigureLines(
+        setting, attribute.name, attack, profiles.n_records, epsilons, caused, certainty, prior, ceilings
     )

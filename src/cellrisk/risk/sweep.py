@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -142,7 +142,6 @@ class MeasuredRisk:
     form: str
     weights: str
     attack: str = "homogeneity"
-    _known_limits: dict[Mechanism, tuple[Limits, ...]] = field(default_factory=dict, init=False, repr=False)
 
     @staticmethod
     def of(
@@ -186,10 +185,8 @@ class MeasuredRisk:
         )
 
     def limits(self, setting: Mechanism) -> tuple[Limits, ...]:
-        """The two ends of each attribute's risk, found once for each setting."""
-        if setting not in self._known_limits:
-            self._known_limits[setting] = tuple(
-                find_limits(attribute.profiles, measure, (self.form,), setting)[self.form, self.weights]
-                for attribute, measure in zip(self.attributes, self.measures, strict=True)
-            )
-        return self._known_limits[setting]
+        """Return the two ends of each attribute's risk."""
+        return tuple(
+            find_limits(attribute.profiles, measure, (self.form,), setting)[self.form, self.weights]
+            for attribute, measure in zip(self.attributes, self.measures, strict=True)
+        )

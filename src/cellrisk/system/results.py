@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 PICTURES, WORDING = "cellrisk.show.pictures", "cellrisk.show.wording"
-MOST_ROWS = 30
-"""Rows of the table that a notebook shows."""
 Same = TypeVar("Same", bound="LeavesKeys")
 NOT_KEPT = "(not kept)"
 """Stands for a key that pickling has left behind."""
@@ -56,12 +54,12 @@ class LeavesKeys(ABC):
 class Result(LeavesKeys):
     """An answer. Each kind of answer adds its headline, its numbers and the paragraphs that it prints.
 
-    Answers cannot be changed. Their ``repr`` is the headline on one line; a notebook shows the headline, a small
-    picture where that helps, and a table.
+    Answers cannot be changed. Their ``repr`` is the headline on one line; a notebook shows what `print` prints.
     """
 
     wording: ClassVar[str] = ""
-    """The module of cellrisk.show.wording with the functions ``headline`` and ``paragraphs`` of this kind of answer."""
+    """The module of cellrisk.show.wording with the functions ``headline`` and ``paragraphs`` of this answer, and
+    ``screen`` if less than everything is printed first."""
     picture: ClassVar[str] = ""
     """The function of cellrisk.show.pictures that draws this kind of answer; empty if no picture helps."""
 
@@ -127,25 +125,25 @@ class Result(LeavesKeys):
     def without_keys(self) -> dict[str, Any]:
         return {}
 
-    def __str__(self) -> str:
+    def _screen(self) -> Iterable[str] | None:
+        """What is printed first, if that is not everything."""
         screen = getattr(find_words(self.wording), "screen", None) if self.wording else None
-        return self.details if screen is None else paragraphs(screen(self))
+        return None if screen is None else screen(self)
+
+    def __str__(self) -> str:
+        screen = self._screen()
+        return self.details if screen is None else paragraphs(screen)
 
     @property
     def details(self) -> str:
         """Everything that the answer can print; printing the answer shows the first screen of it."""
-        return paragraphs([self.headline, *self._paragraphs()])
+        return paragraphs([*(self._screen() or [self.headline]), *self._paragraphs()])
 
     def __repr__(self) -> str:
         return visible(" ".join(self.headline.split()))
 
     def _repr_html_(self) -> str:
-        import pandas as pd
-
-        table = pd.DataFrame(self._numbers()).to_html(index=False, max_rows=MOST_ROWS, border=0, na_rep="")
-        said = html.escape(visible(self.headline))
-        parts = [f'<p style="white-space:pre-line">{said}</p>', visible(table)]
-        return "\n".join(parts)
+        return f"<pre>{html.escape(str(self))}</pre>"
 
     def __dir__(self) -> list[str]:
         """What a notebook offers after a dot: no inner names, and `plot` only where there is a picture."""

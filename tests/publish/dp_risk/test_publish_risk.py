@@ -148,7 +148,7 @@ def test_published_words_hold_together() -> None:
     assert "costs epsilon 0.1 of its own" in found.headline
     assert "at most 0.246977 people" in str(found)
     assert found.to_frame()["value"].tolist() == [near(found.value)]
-    assert publish_risk(make_table(), epsilon=1.0, risk_epsilon=0.1, figure="local").headline.count(" cell") == 1
+    assert publish_risk(make_table(), epsilon=1.0, risk_epsilon=0.1, figure="local").headline.count(" group") == 1
     later = publish_risk(make_table(), cr.Geometric(1.0, threshold=5.5, neighbours="replace"), risk_epsilon=1.0)
     assert "replaced by another" in str(later)
     assert "a bound, because the smallest released value is 6" in str(later)

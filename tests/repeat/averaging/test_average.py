@@ -129,6 +129,15 @@ def test_one_release_has_nothing_to_average() -> None:
         assert row.larger() == "equal"
 
 
+def test_assess_of_several_releases_is_average() -> None:
+    table, mechanism = make(CELLS), cr.Geometric(epsilon=0.6)
+    found = cr.assess(table, mechanism, releases=4, measures="local")
+    assert same(found.to_dict(), average(table, mechanism, releases=4, measures="local").to_dict())
+    assert found.value() < cr.assess(table, mechanism, releases=1).value(form="exact")
+    with pytest.raises(InvalidInput, match="homogeneity attack alone"):
+        cr.assess(table, mechanism, releases=4, attack="plurality")
+
+
 def test_many_releases_tend_to_the_raw_table() -> None:
     found = average(make(CELLS), cr.Laplace(epsilon=0.5), releases=10_000)
     limits = cr.assess(make(CELLS), cr.Laplace(epsilon=0.5)).limits

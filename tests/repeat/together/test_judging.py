@@ -75,7 +75,7 @@ def test_a_policy_judges_the_set(folder: Path, capsys: pytest.CaptureFixture[str
     assert main(["together", "set.toml"]) == 3
     told = capsys.readouterr()
     assert "epsilon is 2; by" in told.err
-    assert "at most 0.0001 people exposed on average" in told.err
+    assert "at most 0.0001 people revealed on average" in told.err
     assert "by cellrisk.toml" in told.err
     assert "obeyed" not in told.out
     Path("cellrisk.toml").write_text("[policy]\nmax-epsilon = 2.0\n", encoding="utf-8")
@@ -100,8 +100,8 @@ def test_records_outside_the_declared_labels_are_refused_or_left_out(folder: Pat
     whole = cr.assess_together(some, by_hand, "job", epsilon=1.0)
     for rule in ("elimination", "any"):
         assert found.rule(rule).right == near(whole.rule(rule).right)
-    assert "2 records with a value that is not among the declared labels" in str(found)
-    assert "left out of the tables that have the column" in str(found)
+    assert "2 records with a value that is not among the declared labels" in found.details
+    assert "left out of the tables that have the column" in found.details
     frame.to_csv("people.csv", index=False)
     text = SET.replace("epsilon = 1.0", 'epsilon = 1.0\nlevels = ["job=x|y", "sex=f|m"]\noutside = "drop"', 1)
     Path("set.toml").write_text(text, encoding="utf-8")

@@ -220,7 +220,7 @@ def test_one_table_is_what_assess_says(published: Any) -> None:
     told = cr.assess(table, epsilon=1.0, measures="local").to_dict()
     decision = told["decision"][0]
     people = cr.assess(table, epsilon=1.0, measures="local")
-    exposure = people.exposures[0]
+    exposure = people.figures[0]
     for each in [*found.rules, found.tables[0].alone]:
         assert each.caused == near(decision["caused"]["people"])
         assert each.bound == near(decision["caused"]["bound"])

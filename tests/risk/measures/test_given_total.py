@@ -15,8 +15,8 @@ from cellrisk.noise.channel import AdditiveChannel
 from cellrisk.noise.distributions import DiscreteGaussianNoise, GaussianNoise, GeometricNoise, LaplaceNoise, Noise
 from cellrisk.risk.measures import Dirichlet, Expected, Local
 from cellrisk.risk.measures import sizes as sizes_module
-from cellrisk.risk.measures.given_total import consecutive_pmf, count_log_pmf, risk_by_size, window
-from cellrisk.risk.measures.sizes import PoissonSizes
+from cellrisk.risk.measures.given_total import risk_by_size
+from cellrisk.risk.measures.sizes import poisson_sizes
 from cellrisk.system.arrays import Floats
 
 ALPHA = (0.06, 0.98, 0.2, 0.3, 0.42, 1.4, 0.4)
@@ -151,25 +151,6 @@ def test_a_label_that_cannot_vanish_is_the_one_that_shows() -> None:
     assert exact == pytest.approx(float(theirs), rel=1e-10, abs=0)
 
 
-@pytest.mark.parametrize("concentration", [0.5, 3.0, 1e5, math.inf])
-def test_windows_leave_out_next_to_nothing(concentration: float) -> None:
-    shares = np.array([0.01, 0.1, 0.89])
-    first, last = window(shares, concentration, 300)
-    for share, low, high in zip(shares, first, last, strict=True):
-        law = np.exp(count_log_pmf(np.arange(low, high + 1), share, concentration, 300))
-        assert math.fsum(law) == pytest.approx(1.0, abs=1e-11)
-        fast = consecutive_pmf(np.array([low]), int(high - low) + 1, np.array([share]), concentration, 300)[0]
-        assert np.allclose(fast, law, rtol=2e-13, atol=1e-300)
-
-
-@pytest.mark.parametrize("concentration", [9.0, 1e5, math.inf])
-def test_windows_of_rare_and_common_labels_together_are_those_of_each(concentration: float) -> None:
-    shares = np.array([1e-6, 0.3, 0.7 - 1e-6])
-    together = np.array(window(shares, concentration, 10**6))
-    alone = np.array([window(shares[[place]], concentration, 10**6) for place in range(3)])[:, :, 0].T
-    assert (np.abs(together - alone) <= 1).all()
-
-
 @pytest.mark.parametrize("scale", [1.0, 80.0])
 def test_expected_risk_of_many_labels_agrees_with_its_closed_form(scale: float) -> None:
     cell = tuple(k % 7 + 1 for k in range(1, 61))
@@ -221,7 +202,7 @@ def test_huge_cells_under_geometric_noise(size: int, alpha: tuple[float, ...], s
 
 def test_sizes_so_many_that_some_stand_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sums over every h-th size are those over all, of anything that one record more changes little."""
-    law = PoissonSizes(4e7, truncated=True, source="given")
+    law = poisson_sizes(4e7, truncated=True, source="given")
     some, weights = law.likely(labels=7)
     monkeypatch.setattr(sizes_module, "SIZES_ONE_BY_ONE", 1 << 40)
     every, chance = law.likely(labels=7)
@@ -236,7 +217,7 @@ def test_sizes_so_many_that_some_stand_for_others(monkeypatch: pytest.MonkeyPatc
 
 def test_where_labels_are_as_many_as_records_every_size_counts() -> None:
     """Each label then has few records, and one record more changes much."""
-    sizes, chance = PoissonSizes(4e7, truncated=True, source="given").likely(labels=10**8)
+    sizes, chance = poisson_sizes(4e7, truncated=True, source="given").likely(labels=10**8)
     assert (np.diff(sizes) == 1).all()
     assert float(chance.sum()) == pytest.approx(1.0, abs=1e-12)
 

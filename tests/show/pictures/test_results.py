@@ -104,7 +104,7 @@ def test_choice_marks_what_it_recommends(two: cr.FrequencyTable, limit: dict[str
     if "max_risk" in limit:
         assert 0.3 in levels
     assert len(levels) == 3
-    assert "Choosing epsilon from the data is itself a disclosure" in words_of(figure)
+    assert "An epsilon chosen from these data reveals a little about them" in words_of(figure)
 
 
 def test_choice_shades_each_admissible_interval(two: cr.FrequencyTable) -> None:

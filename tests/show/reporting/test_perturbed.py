@@ -66,7 +66,7 @@ def test_limits_and_policies(table: cr.FrequencyTable) -> None:
     assert broken.verdict == "broken"
     assert len(broken.broken) == 3
     assert "an epsilon of at most 1; a perturbation states no epsilon" in words_of(broken.html)
-    assert "at most 0.5 people exposed on average (local risk, tight, by records); it is 18.67" in broken.headline
+    assert "at most 0.5 people revealed on average (local risk, tight, by records); it is 18.67" in broken.headline
 
 
 @pytest.mark.parametrize(

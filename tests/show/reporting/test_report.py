@@ -46,7 +46,7 @@ def test_numbers_are_those_of_choose_assess_and_explain(table: cr.FrequencyTable
     first, _, stated = assessment.headline.partition("Having a person's record")
     assert stated
     assert first + CHOSEN in page.text  # of an epsilon chosen from the data, no ceiling is stated
-    people = assessment.exposures[0].people
+    people = assessment.figures[0].people
     (row,) = [row for row in page.rows if row[0] == "Recommended"]
     assert row[:4] == [
         "Recommended",
@@ -334,7 +334,7 @@ def test_the_first_page_says_which_limit_binds_and_how_often_it_is_released(tabl
 def test_the_attackers_confidence_and_the_curve_at_the_epsilon_asked_for(table: cr.FrequencyTable) -> None:
     page = Reader(report(table, epsilon=0.37).html)
     assessment = cr.assess(table, epsilon=0.37, measures="local")
-    (row,) = [row for row in page.rows if row[-1] == percent(assessment.exposures[0].confidence.people_precision)]
+    (row,) = [row for row in page.rows if row[-1] == percent(assessment.figures[0].confidence.people_precision)]
     assert row[0] == "trade"
     assert f"{percent(assessment.value())} at epsilon 0.37, " in page.text
     assert "At epsilon 1, " not in page.text

@@ -39,7 +39,7 @@ def test_the_public_sees_no_figure_from_the_data(table: cr.FrequencyTable) -> No
     for label in (*TOWNS, *TRADES, *AGES):
         assert label not in found.html
     assessment = cr.assess(table, cr.Geometric(epsilon=found.epsilon or 1.0), measures="local")
-    exposure = assessment.exposures[0]
+    exposure = assessment.figures[0]
     for share in (exposure.share, exposure.raw_share, exposure.guess_share, assessment.value()):
         assert percent(share) not in found.html
     assert set(re.findall(r"\d[\d.]*%", read.text)) == {"9.87%", "90%"}

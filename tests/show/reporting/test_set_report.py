@@ -324,7 +324,7 @@ class TestThePublic:
             )
             pages.add(Path("p.html").read_text(encoding="utf-8"))
         (page,) = pages
-        assert "Required was at most 90% of people given away" in Reader(page).text
+        assert "Required was at most 90% of people revealed" in Reader(page).text
         assert not [word for word in (*TOWNS, *TRADES, *AGES[:2]) if word in page]
 
     def test_a_limit_that_is_not_kept_is_no_publication(self, found: cr.TogetherAssessment) -> None:

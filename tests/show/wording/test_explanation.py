@@ -13,7 +13,7 @@ import pytest
 import cellrisk as cr
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.risk.explanation import Explanation, explain
-from cellrisk.system.formatting import CURATOR_NOTE, percent
+from cellrisk.system.formatting import CURATOR_NOTE
 from tests.near import near
 from tests.risk.explanation.test_explaining import BINS, MECHANISMS, QIDS, make_people
 
@@ -28,67 +28,39 @@ def table(people: pd.DataFrame) -> cr.FrequencyTable:
     return cr.tabulate(people, QIDS, ["job", "smoker"], bins=BINS)
 
 
-def test_headlines(people: pd.DataFrame, table: cr.FrequencyTable) -> None:
-    noisy = explain(table, cr.AnalyticGaussian(epsilon=1.5, delta=0.01), sensitive="job", top=1)
-    assert noisy.headline.startswith("At epsilon 1.5 and delta 0.01, the riskiest cell holds ")
-    by_town = cr.tabulate(people.head(40), "town", "job")
-    found = explain(by_town, cr.Laplace(epsilon=1.0), merge={"town": {"south": ["Ulm", "Bonn"]}})
-    assert found.most_raising == "town"
-    dropping = f"lower the risk most, from {percent(found.baseline)} to {percent(found.without[0].risk)}"
-    half, _, given = found.coarser
-    assert found.headline.endswith(f"{dropping}; merging its values as given would give {percent(given.risk)}.")
-    automatic = dataclasses.replace(found, coarser=(half,))
-    rarest = f"merging its rarest values to {half.labels} of {half.labels_before} would give {percent(half.risk)}."
-    assert automatic.headline.endswith(f"{dropping}; {rarest}")
-    bare = dataclasses.replace(found, coarser=())
-    assert bare.headline.endswith(f"{dropping}.")
-    assert "With coarser" not in str(bare)
+def test_headline(table: cr.FrequencyTable) -> None:
+    found = explain(table, cr.AnalyticGaussian(epsilon=1.5, delta=0.01), sensitive="job", top=1)
+    own = f"{found.caused:,.0f} of 400 people ({100 * found.caused / 400:.1f}%)"
+    start = f"At epsilon 1.5 and delta 0.01, the homogeneity attack reveals {own} because of their own record. "
+    assert found.headline.startswith(start)
+    changes = {f"Without '{way.quasi_identifier}'": way.caused for way in found.without}
+    changes |= {way.quasi_identifier: way.caused for way in found.coarser}
+    fewest = min([*changes.values(), *(setting.caused for setting in found.settings)])
+    assert found.headline.endswith(f", it would be {'under 1' if fewest < 0.5 else f'{fewest:,.0f}'}.")
+    none = dataclasses.replace(found, coarser=(), settings=(), without=())
+    assert none.headline == f"{start}No change that was tried would lower that number."
 
 
-def test_headline_of_caused(table: cr.FrequencyTable) -> None:
-    found = explain(table, cr.Laplace(epsilon=1.0), sensitive="job")
-    best = min(found.coarser, key=lambda way: way.caused)
-    half = found.settings[0]
-    assert (
-        f"About {found.caused:,.0f} of 400 people ({100 * found.caused / 400:.1f}%) would be exposed only because of "
-        f"their own record; it would be about {half.caused:,.0f} at half the epsilon, and about {best.caused:,.0f} "
-        "after merging "
-    ) in found.headline
-    for name, words in (
-        ("age", "merging neighbours of 'age' in "),
-        ("town", "merging the rarest values of 'town' to "),
-    ):
-        ways = tuple(way for way in found.coarser if way.quasi_identifier == name)
-        assert words in dataclasses.replace(found, coarser=ways).headline
-    none = dataclasses.replace(found, coarser=(), settings=(), caused=0.0)
-    assert "About 0 of 400 people (0.0%) would be exposed only because of their own record." in none.headline
-
-
-def test_text(table: cr.FrequencyTable) -> None:
+def test_screen(table: cr.FrequencyTable) -> None:
     found = explain(table, cr.Laplace(epsilon=1.0, threshold=1.5), sensitive="job", top=5)
-    parts = str(found).split("\n\n")
-    assert parts[0] == found.headline
-    assert "counts below 1.5 suppressed" in parts[1]
-    assert [part.splitlines()[0] for part in parts[2:6]] == [
-        "Riskiest cells",
-        f"Riskiest values, 10 of {len(found.by_level)}",
-        "Without a quasi-identifier",
-        "With coarser quasi-identifiers",
+    title, helps, risk, after = str(found).split("\n\n")
+    assert title.startswith("'job': 400 people in ")
+    assert "counts below 2 suppressed" in title
+    rows = [line.split("  ") for line in helps.splitlines()[2:]]
+    assert helps.splitlines()[1].startswith("as it is")
+    numbers = [float([cell for cell in row if cell][2].replace("under 1", "0.5")) for row in rows]
+    assert numbers == sorted(numbers)
+    levels = [level for level in found.by_level if level.records >= 5]
+    worst = max(levels, key=lambda level: (level.caused / level.records, level.records))
+    assert risk.startswith(f"Most at risk: '{worst.quasi_identifier}' {worst.label}: ")
+    assert CURATOR_NOTE in after
+    assert [part.splitlines()[0] for part in found.details.split("\n\n")[4:]] == [
+        "Riskiest groups: local risk, tight, weights records",
+        f"Values with most people revealed because of their own record, 10 of {len(found.by_level)}",
+        "People revealed because of their own record, by the size of their group",
+        "Groups with most people revealed because of their own record",
+        "The values that describe groups and people are raw data: do not publish them.",
     ]
-    assert [len(part.splitlines()) for part in parts[2:6]] == [5 + 2, 10 + 2, 3 + 2, len(found.coarser) + 2]
-    worst = max(found.by_level, key=lambda level: level.risk)
-    assert parts[3].splitlines()[2].split()[0] == worst.quasi_identifier
-    assert worst.label in parts[3].splitlines()[2]
-    assert [part.splitlines()[0] for part in parts[6:10]] == [
-        "Who is exposed only because of their own record (caused), by the size of their cell",
-        f"Values with most people exposed only because of their own record, 10 of {len(found.by_level)}",
-        "Cells with most people exposed only because of their own record",
-        "With another setting",
-    ]
-    assert f"{found.caused:,.1f}" in parts[1]
-    notes = parts[10].splitlines()
-    assert notes[0] == CURATOR_NOTE
-    assert "do not publish" in notes[1]
 
 
 def test_frame_is_tidy(table: cr.FrequencyTable) -> None:

@@ -200,14 +200,14 @@ def _attack(
     """
     if made.records or attribute.n_levels < 2:
         return ()
-    original, published = (counts.T[:, None, :] for counts in _spread(both, attribute.n_levels))
+    original, published = (counts.T[:, None, :].astype(np.float64) for counts in _spread(both, attribute.n_levels))
     lessened = published - 1
     if smallest is not None:
         lessened = np.where(lessened >= smallest, lessened, 0)
     labels, values = attribute.levels.labels, attacker.values
     attacks = RealisedAttacks(
         1,
-        original.sum(axis=(1, 2)),
+        original.sum(axis=(1, 2)).astype(np.int64),
         attacker.certainties[-1],
         means,
         values.find_harmful(labels),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
@@ -56,18 +56,28 @@ class Book(Protocol):
     """A ledger, as far as a figure needs one."""
 
     def add_figure(self, *args: Any, **entry: Any) -> Any:
-        """Records the loss of a figure, or refuses it where a limit would be broken; `Ledger.add_figure` is one."""
+        """Record the loss of a figure, or refuse it if a limit would be broken; `Ledger.add_figure` is one."""
 
 
-def read_entry(ledger: Book | None, **noted: Any) -> dict[str, Any]:
-    """What a ledger is to note of a figure; refused where there is no ledger to note it."""
+def read_ledger(ledger: Book | None, **noted: Any) -> Callable[[ReleasedDomain, float, Neighbours, str], None]:
+    """A function that records the loss of a figure, with what a ledger is to note of it, if there is a ledger.
+
+    Its last argument is the purpose that is noted if none was given.
+    """
     if ledger is not None and not hasattr(ledger, "add_figure"):
         raise InvalidInput(
             "must be a Ledger", option="ledger", got=type(ledger).__name__, fix="open one with Ledger.open"
         )
     if ledger is None and noted != NOTHING_NOTED:
         raise InvalidInput("a cohort and a purpose are recorded in a ledger", fix=f"name one with {argument('ledger')}")
-    return noted
+
+    def record(domain: ReleasedDomain, epsilon: float, neighbours: Neighbours, purpose: str) -> None:
+        if ledger is not None:
+            entry = {**noted, "cohort": noted["cohort"] or "everyone", "purpose": noted["purpose"] or purpose}
+            columns = {"attribute": domain.sensitive, "quasi_identifiers": domain.quasi_identifiers}
+            ledger.add_figure(**columns, epsilon=epsilon, neighbours=neighbours, **entry)
+
+    return record
 
 
 def read_declared(
@@ -97,21 +107,6 @@ def read_declared(
         occur = f"The labels of {', '.join(domain.undeclared)} are those that occur in the records"
         said.insert(0, f"{occur}: the guarantee does not cover how these columns are read.")
     return domain, tuple(said)
-
-
-def record_figure(
-    ledger: Book | None,
-    domain: ReleasedDomain,
-    epsilon: float,
-    neighbours: Neighbours,
-    noted: dict[str, Any],
-    purpose: str,
-) -> None:
-    """Records the loss of a figure, where there is a ledger; ``purpose`` is noted where none was given."""
-    if ledger is not None:
-        entry = {**noted, "cohort": noted["cohort"] or "everyone", "purpose": noted["purpose"] or purpose}
-        columns = {"attribute": domain.sensitive, "quasi_identifiers": domain.quasi_identifiers}
-        ledger.add_figure(**columns, epsilon=epsilon, neighbours=neighbours, **entry)
 
 
 @dataclass(frozen=True, repr=False)
@@ -250,7 +245,7 @@ def publish_risk(
     made = read_mechanism(mechanism, epsilon=epsilon, delta=delta, neighbours=neighbours, threshold=threshold)
     loss = check_epsilon("risk_epsilon", risk_epsilon)
     check_figure(figure)
-    noted = read_entry(ledger, cohort=cohort, purpose=purpose, new_cohort=new_cohort, part_of=part_of)
+    record = read_ledger(ledger, cohort=cohort, purpose=purpose, new_cohort=new_cohort, part_of=part_of)
     policies = Policies.in_force(policy)
     breaches = policies.breaches_of_figure(made, loss)
     if breaches:
@@ -259,7 +254,7 @@ def publish_risk(
     sensitivity = find_sensitivity(figure, made, domain.n_levels)
     noise = calibrate_sum(count_units(sensitivity), loss)
     units = sum_cells(figure, domain.cells.profiles(), made)
-    record_figure(ledger, domain, loss, made.neighbours, noted, f"a published figure: {MEANINGS[figure]}")
+    record(domain, loss, made.neighbours, f"a published figure: {MEANINGS[figure]}")
     noisy = int(noise.add_noise(np.array([units]))[0])
     radius = noise.radius(1.0 - CONFIDENCE)
     return PublishedRisk(

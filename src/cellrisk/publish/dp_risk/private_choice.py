@@ -27,7 +27,7 @@ from cellrisk.counts.table import require_table
 from cellrisk.decide.policies import Policies
 from cellrisk.errors import InvalidInput, argument
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism, describe_mechanism
-from cellrisk.publish.dp_risk import Book, check_epsilon, read_declared, read_entry, record_figure
+from cellrisk.publish.dp_risk import Book, check_epsilon, read_declared, read_ledger
 from cellrisk.publish.dp_risk.sensitivity import MOST_UNITS, UNIT, count_units, find_sensitivity, sum_cells
 from cellrisk.publish.releasing.exact_sampling import draw_survivals
 from cellrisk.risk.sweep import LEAST_EPSILON
@@ -197,10 +197,10 @@ def choose_privately(
     1.0
     """
     require_table(table)
-    said = describe_mechanism(mechanism, delta=delta, neighbours=neighbours, threshold=threshold)
+    given = describe_mechanism(mechanism, delta=delta, neighbours=neighbours, threshold=threshold)
     policies = Policies.in_force(policy)
     points = read_grid(grid)
-    setting = said.with_epsilon(LEAST_EPSILON)
+    setting = given.with_epsilon(LEAST_EPSILON)
     if policies:
         points = within_policies(policies, setting, points, usual=grid is None)
     made = [setting.with_epsilon(point) for point in points]
@@ -209,7 +209,7 @@ def choose_privately(
     if breaches:
         raise InvalidInput(f"the policy forbids this choice: {'; '.join(breaches)}")
     require_within("max_caused_people", max_caused_people, above=0)
-    noted = read_entry(ledger, cohort=cohort, purpose=purpose, new_cohort=new_cohort, part_of=part_of)
+    record = read_ledger(ledger, cohort=cohort, purpose=purpose, new_cohort=new_cohort, part_of=part_of)
     domain, notes = read_declared(table, sensitive, may_be_missing, observed_levels)
     units = max(count_units(find_sensitivity("caused", each, domain.n_levels)) for each in made)
     error = find_error(units, loss, len(points), DOUBT)
@@ -223,7 +223,7 @@ def choose_privately(
     profiles = domain.cells.profiles()
     sums = [sum_cells("caused", profiles, each) for each in made]
     exponents = find_exponents(list(accumulate(sums, max)), lowered, units, loss)
-    record_figure(ledger, domain, loss, said.neighbours, noted, PURPOSE)
+    record(domain, loss, given.neighbours, PURPOSE)
     place = permute_and_flip(exponents)
     return PrivateChoice(
         epsilon=points[place - 1] if place else None,

@@ -40,10 +40,10 @@ __all__ = ["Release", "check_output", "release"]
 DENSE_BY_ITSELF = 1_000_000
 """Domains up to this size are listed whole by default."""
 MOST_ROWS = 50_000_000
-MOST_EXCLUDED = 20
-"""Excluded places cost a twentieth of what a row does."""
 UNKNOWN = ("no-description", "description")
 """Refusals of a release after which its counts are taken as totals, and nothing is known of their guarantee."""
+MOST_EXCLUDED = 20
+"""Excluded places cost a twentieth of what a row does."""
 
 
 def release(
@@ -74,9 +74,9 @@ def release(
     map confirms the loss. The domain is every combination of declared labels; it must not depend on the records. Counts
     below the mechanism's threshold become zero.
 
-    Records outside the domain are refused or left out, as ``outside`` said when the table was made: those with a
-    missing value in a declared column that is not in ``may_be_missing``, and those in an excluded combination. If they
-    are refused, whether there is a release depends on the raw data, and the description says so.
+    Records outside the domain are refused or left out, by the table's ``outside``: those with a missing value in a
+    declared column that is not in ``may_be_missing``, and those in an excluded combination. If they are refused,
+    whether there is a release depends on the raw data, and the description says so.
 
     Parameters
     ----------
@@ -102,15 +102,12 @@ def release(
         False keeps negative counts, so sums are unbiased; the threshold must then be the usual one.
     dense
         True draws and lists every count; False lists positive counts alone, in time and memory for these only, so a
-        domain of 10^9 is possible; the default is True up to a million counts. The two have the same distribution,
-        exactly: empty counts that come out positive are the successes of a Bernoulli process, drawn by exact geometric
-        gaps, and their values are drawn exactly from the noise's tail.
+        domain of 10^9 is possible; the default is True up to a million counts. Both have exactly the same distribution.
     parents
         Published counts of a coarser table, which these must add up to: the path of a release (.csv or .parquet), a
-        data frame, or the answer of `release`, with some of these columns. Every count gets its noise; then the nearest
-        whole numbers, in least squares, that are not negative and add up to each parent are released. They show the
-        parents, so the guarantee is that of both together, read from the parents' description; for a data frame, or a
-        file without one, no guarantee is known, and the release says so.
+        data frame, or the answer of `release`, with some of these columns. After the noise, the nearest whole numbers
+        that are not negative and add up to each parent are released, in least squares. They show the parents, so the
+        guarantee is that of both together; if that of the parents is not known, none is, and the release says so.
     parent_count
         The parents' column of counts, if no description beside the file names it and it is not "count".
     disclosures
@@ -134,7 +131,12 @@ def release(
     """
     require_table(table)
     mechanism = read_mechanism(mechanism, epsilon=epsilon, delta=delta, neighbours=neighbours, threshold=threshold)
-    _check_modes(mechanism, clamp, dense)
+    if not clamp and dense is False:
+        raise InvalidInput("counts that keep their sign are all listed", fix="leave dense out, or clamp")
+    if not clamp and mechanism.threshold != USUAL_THRESHOLD:
+        raise InvalidInput(
+            "a threshold sets counts to zero and needs clamp", got=mechanism.threshold, allowed=f"{USUAL_THRESHOLD}"
+        )
     sentences = read_texts("disclosures", disclosures, "sentences")
     measurement = calibrate(mechanism)
     policies = Policies.in_force(policy)
@@ -197,30 +199,31 @@ def read_totals(given: Any, count: str | None = None) -> PublishedTotals:
     """Published totals: the path of a release (.csv or .parquet), a data frame, or the answer of `release`.
 
     The column of counts is the one that the file's description names, or ``count``, or one that is called "count".
+
+    >>> import pandas
+    >>> totals = read_totals(pandas.DataFrame({"sex": ["f", "m"], "count": [3, 5]}))
+    >>> totals.counts.tolist(), [column.name for column in totals.columns]
+    ([3, 5], ['sex'])
     """
     import pandas as pd
 
     if isinstance(given, Release):
         complete = given.dense and not given.observed_cells_only
-        found = read_frame(given.frame, str(given.frame.columns[-1]), "the release that was given", complete)
-        return replace(found, guarantee=given.composed, exceptions=given.exceptions if given.composed else ())
+        totals = read_frame(given.frame, str(given.frame.columns[-1]), "the release that was given", complete)
+        return replace(totals, guarantee=given.composed, exceptions=given.exceptions if given.composed else ())
     if isinstance(given, pd.DataFrame):
         return read_frame(given, count, "the data frame that was given")
     if not isinstance(given, (str, os.PathLike)):
-        raise InvalidInput(
-            "must be a published table",
-            option="parents",
-            got=type(given).__name__,
-            allowed="a path, a data frame or a Release",
-        )
+        allowed = "a path, a data frame or a Release"
+        raise InvalidInput("must be a published table", option="parents", got=type(given).__name__, allowed=allowed)
     path = check_format(given)
     try:
-        found = replace(read_totals(Release.load(path)), name=path.name)
+        totals = replace(read_totals(Release.load(path)), name=path.name)
     except InvalidInput as refusal:
         if refusal.code not in UNKNOWN:
             raise
-        found = read_frame(decode(path, read_content(path)), count or find_count_column(path), path.name)
-    return replace(found, path=path.absolute(), sha256=hashlib.sha256(read_content(path)).hexdigest())
+        totals = read_frame(decode(path, read_content(path)), count or find_count_column(path), path.name)
+    return replace(totals, path=path.absolute(), sha256=hashlib.sha256(read_content(path)).hexdigest())
 
 
 def check_output(path: str | os.PathLike[str], force: bool = False) -> None:
@@ -259,29 +262,17 @@ def _draw_survivors(
     return places[order], counts[order]
 
 
-def _check_modes(mechanism: Mechanism, clamp: bool, dense: bool | None) -> None:
-    if clamp:
-        return
-    if dense is False:
-        raise InvalidInput("counts that keep their sign are all listed", fix="leave dense out, or clamp")
-    if mechanism.threshold != USUAL_THRESHOLD:
-        raise InvalidInput(
-            "a threshold sets counts to zero and needs clamp", got=mechanism.threshold, allowed=f"{USUAL_THRESHOLD}"
-        )
-
-
 def _choose_dense(grid: CountGrid, clamp: bool, dense: bool | None) -> bool:
     """Whether every count is listed."""
     small = grid.n_counts <= DENSE_BY_ITSELF and grid.size <= MOST_EXCLUDED * MOST_ROWS
     chosen = (not clamp or small) if dense is None else dense
     if chosen and max(grid.n_counts, grid.size / MOST_EXCLUDED) > MOST_ROWS:
+        listed = f"list positive counts alone with {argument('dense', False)}"
         raise InvalidInput(
             "the domain is too large to list every count",
             got=f"{grid.n_counts:,} counts, and {grid.size - grid.n_counts:,} excluded",
             allowed=f"up to {MOST_ROWS:,}",
-            fix=f"clamp, and list positive counts alone with {argument('dense', False)}"
-            if not clamp
-            else f"list positive counts alone with {argument('dense', False)}, and choose a threshold",
+            fix=f"{listed}, and choose a threshold" if clamp else f"clamp, and {listed}",
         )
     return chosen
 
@@ -289,19 +280,18 @@ def _choose_dense(grid: CountGrid, clamp: bool, dense: bool | None) -> bool:
 def _check_rows(grid: CountGrid, mechanism: Mechanism) -> None:
     """Refuses a sparse release that would not be small, and names the smallest threshold at which it is.
 
-    Looks at the size of the domain alone: how many counts are positive is not for a refusal to tell.
+    Looks at the size of the domain alone: how many counts are positive must not show in a refusal.
     """
 
     def expect(threshold: float) -> float:
         return max(grid.n_counts, grid.size / MOST_EXCLUDED) * float(mechanism.noise.p_positive(0, threshold))
 
     rows = expect(mechanism.threshold)
-    if rows <= MOST_ROWS:
-        return
-    least = find_first(lambda first: expect(first - 0.5) <= MOST_ROWS) - 0.5
-    raise InvalidInput(
-        "the release would have too many rows: noise makes that many empty counts positive",
-        got=f"about {rows:.2g} rows of {grid.n_counts:,}",
-        allowed=f"up to {MOST_ROWS:,}",
-        fix=f"threshold {least:g} or above makes it fit",
-    )
+    if rows > MOST_ROWS:
+        least = find_first(lambda first: expect(first - 0.5) <= MOST_ROWS) - 0.5
+        raise InvalidInput(
+            "the release would have too many rows: noise makes that many empty counts positive",
+            got=f"about {rows:.2g} rows of {grid.n_counts:,}",
+            allowed=f"up to {MOST_ROWS:,}",
+            fix=f"threshold {least:g} or above makes it fit",
+        )

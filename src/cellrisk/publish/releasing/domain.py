@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cellrisk.counts.cells import Cells, Domain, group_cells
-from cellrisk.counts.levels import name_missing
+from cellrisk.counts.levels import MISSING_LABEL, make_label
 from cellrisk.errors import InvalidInput, UnknownName, argument
 from cellrisk.system.arrays import Integers
 from cellrisk.system.checks import read_texts
@@ -227,7 +227,7 @@ def _read_axis(axis: Domain, may_be_missing: bool) -> Domain:
     if axis.missing and axis.declared and not may_be_missing:
         return replace(axis, labels=axis.labels[:-1], missing=False)
     if may_be_missing and not axis.missing:
-        return replace(axis, labels=(*axis.labels, name_missing(axis.labels)), missing=True)
+        return replace(axis, labels=(*axis.labels, make_label(MISSING_LABEL, axis.labels)), missing=True)
     return axis
 
 

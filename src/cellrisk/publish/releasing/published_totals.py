@@ -72,13 +72,7 @@ class PublishedTotals:
 
 
 def read_frame(frame: pd.DataFrame, count: str | None, name: str, complete: bool = True) -> PublishedTotals:
-    """The totals of a frame, whose column of counts is ``count``, or else called "count".
-
-    >>> import pandas
-    >>> totals = read_frame(pandas.DataFrame({"sex": ["f", "m"], "count": [3, 5]}), None, "totals.csv")
-    >>> totals.counts.tolist(), [column.name for column in totals.columns]
-    ([3, 5], ['sex'])
-    """
+    """The totals of a frame, whose column of counts is ``count``, or else called "count"."""
     import pandas as pd
 
     count = COUNT if count is None else count
@@ -178,11 +172,10 @@ def _match(column: LabelledColumn, grid: CountGrid, place: int) -> Integers:
     """The place of each label of a column of totals on the axis with the same name."""
     axis = grid.axes[place]
     matched = match_column(column, axis.labels, axis.missing)
-    unknown = len(matched.labels) - matched.known
-    if unknown:
+    if len(matched.labels) > matched.known:
         raise InvalidInput(
             f"the parent table has labels of '{column.name}' that the release has not",
-            got=f"{unknown:,} of them",
+            got=f"{len(matched.labels) - matched.known:,} of them",
             allowed=f"the {matched.known:,} labels of the release",
             fix="declare the same levels or bins for both",
         )
@@ -192,18 +185,18 @@ def _match(column: LabelledColumn, grid: CountGrid, place: int) -> Integers:
 def _check_listed(totals: PublishedTotals, amounts: Integers, times: Integers, children: Integers) -> None:
     """Refuses totals that are listed twice, or not listed though counts belong to them, or positive without counts."""
     twice = int(np.count_nonzero(times > 1))
+    absent = int(np.count_nonzero((children > 0) & (times == 0))) if totals.complete else 0
+    childless = int(np.count_nonzero((amounts > 0) & (children == 0)))
     if twice:
         raise InvalidInput(
             "the parent table lists combinations more than once", got=f"{twice:,} of them", allowed="one row each"
         )
-    absent = int(np.count_nonzero((children > 0) & (times == 0))) if totals.complete else 0
     if absent:
         raise InvalidInput(
             "the parent table does not list every combination that the release has counts for",
             got=f"{absent:,} missing of {int(np.count_nonzero(children)):,}",
             fix="list them with their counts, 0 where there is none, or exclude them from the release too",
         )
-    childless = int(np.count_nonzero((amounts > 0) & (children == 0)))
     if childless:
         raise InvalidInput(
             "parent counts are positive where the release excludes every count",

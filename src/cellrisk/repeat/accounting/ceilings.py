@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -219,19 +219,32 @@ def compose_ceiling(
         return Ceiling(count, 0.5, 1.0 / count, prior, 0.0, 1.0, priors=believed, releases=0)
     if len(losses) == 1 and losses[0].mechanism is not None and not rounded:
         return ceiling(losses[0].mechanism, labels=count, priors=believed)
-    attack = _choose_attack(losses, rounded)
-    even = attack.guess_right(Labels.even(count))
+    replaced, removed = any(loss.neighbours == "replace" for loss in losses), _remove(losses)
+    curves = None
+    if removed is not None and removed.gaussian is not None:
+        noise = GaussianNoise(1.0 / removed.gaussian)
+        guess_right: Callable[[Labels], float] = partial(find_success, noise)
+        advantage = math.erf(0.5 / (math.sqrt(2.0) * noise.scale))
+    elif (listed := _list_likelihoods(losses, rounded)) is not None:
+        guess_right = partial(succeed, listed)
+        advantage = float(np.maximum(listed.with_person - listed.without, 0.0).sum())
+    else:
+        curves = find_curves(losses)
+        guess_right, advantage = curves.guess_right, curves.advantage(replaced)
+    even_two, even = (min(guess_right(Labels.even(number)), 1.0) for number in (2, count))
+    if replaced and curves is None:
+        advantage = 2.0 * even_two - 1.0
     return Ceiling(
         labels=count,
-        even_two=attack.guess_right(Labels.even(2)),
+        even_two=even_two,
         even=even,
-        success=even if believed is None else attack.guess_right(Labels.of(believed)),
-        advantage=attack.advantage,
+        success=even if believed is None else min(guess_right(Labels.of(believed)), 1.0),
+        advantage=min(advantage, 1.0),
         odds=bound_odds(losses),
         priors=believed,
         releases=len(losses),
-        exact=attack.exact,
-        neighbours="replace" if attack.replaced else "add-remove",
+        exact=curves is None or curves.known,
+        neighbours="replace" if replaced else "add-remove",
     )
 
 
@@ -244,81 +257,56 @@ def find_ceiling(losses: tuple[Loss, ...], labels: int = 2) -> tuple[Ceiling | N
         return None, str(refusal)
 
 
-@dataclass(frozen=True)
-class _Listed:
-    """Releases whose likelihood ratios can be listed, or that are one release with Gaussian noise."""
-
-    known: Likelihoods | GaussianNoise
-    replaced: bool
-    exact: bool = True
-
-    def guess_right(self, labels: Labels) -> float:
-        if isinstance(self.known, GaussianNoise):
-            return find_success(self.known, labels)
-        return min(succeed(self.known, labels), 1.0)
-
-    @property
-    def advantage(self) -> float:
-        if self.replaced:
-            return 2.0 * self.guess_right(Labels.even(2)) - 1.0
-        if isinstance(self.known, GaussianNoise):
-            return math.erf(0.5 / (math.sqrt(2.0) * self.known.scale))
-        return min(float(np.maximum(self.known.with_person - self.known.without, 0.0).sum()), 1.0)
+def describe_ceiling(found: Ceiling | None) -> dict[str, Any] | None:
+    """A ceiling of some releases as JSON-ready values."""
+    if found is None:
+        return None
+    named = {"even_two": found.even_two, "even": found.even, "labels": found.labels}
+    return {**named, "advantage": found.advantage, "exact": found.exact, "sentence": found.of_two}
 
 
 @dataclass(frozen=True)
-class _Curves:
+class Curves:
     """Releases by the curves of their privacy loss: between two labels, and between a record and none."""
 
     swapped: DeltaCurve
     removed: DeltaCurve | None
-    """None where a guarantee says nothing of a record that is left out, because it is about a replaced one."""
-    replaced: bool
-    exact: bool
+    """None if a guarantee is about a replaced record, and so says nothing of one that is left out."""
+    known: bool
     """Whether the noise of all releases is known."""
 
     def guess_right(self, labels: Labels) -> float:
+        """The largest probability of a right guess: exact, but for rounding up, if the noise is known; else a bound."""
         if self.swapped.parts.reveals_all:
             return 1.0
-        bounds = []
+        bounds = [1.0]
         distinct = len(labels.priors)
         if labels.times.sum() == 2:
             bounds.append(self.swapped.guess_right(labels.likeliest))
-        elif self.exact and self.removed is not None:
+        elif self.known and self.removed is not None:
             bounds.append(succeed(self.removed.likelihoods(distinct), labels) + WHOLE)
-        if not self.exact:
+        if not self.known:
             bounds.append(bound_success(self.swapped.likelihoods(distinct), labels, swapped=True) + WHOLE)
             if self.removed is not None:
                 bounds.append(bound_success(self.removed.likelihoods(distinct), labels, swapped=False) + WHOLE)
-        return max(min(*bounds, 1.0), labels.likeliest)
+        return max(min(bounds), labels.likeliest)
 
-    @property
-    def advantage(self) -> float:
+    def advantage(self, replaced: bool) -> float:
+        """delta(0): between a record and none, or between two labels if records are replaced."""
         if self.swapped.parts.reveals_all:
             return 1.0
-        return (self.swapped if self.replaced or self.removed is None else self.removed).at_zero
+        return (self.swapped if replaced or self.removed is None else self.removed).at_zero
 
 
-def _choose_attack(losses: Sequence[Loss], rounded: bool) -> _Listed | _Curves:
-    """The exact way where there is one, else curves."""
-    replaced = any(loss.neighbours == "replace" for loss in losses)
-    removed = _remove(losses)
-    if removed is not None and removed.gaussian is not None:
-        return _Listed(GaussianNoise(1.0 / removed.gaussian), replaced)
-    listed = _list_likelihoods(losses, rounded)
-    return find_curves(losses) if listed is None else _Listed(listed, replaced)
-
-
-def find_curves(losses: Sequence[Loss]) -> _Curves:
-    """The curves of releases; refused where they cannot be computed."""
+def find_curves(losses: Sequence[Loss]) -> Curves:
+    """Return the curves of releases; refused if they cannot be computed."""
     swapped, removed = sum(map(_swap, losses), Parts(())), _remove(losses)
     for parts in (swapped, removed):
         if parts is not None and not parts.reveals_all and not parts.concentrated and parts.why_not(1.0):
             why = parts.why_not(1.0)
             raise InvalidInput(f"these losses have no ceiling that can be computed: {why}", code="no-ceiling")
-    replaced = any(loss.neighbours == "replace" for loss in losses)
-    exact = all(event.kind in NOISE for loss in losses for event in loss.events)
-    return _Curves(DeltaCurve(swapped), None if removed is None else DeltaCurve(removed), replaced, exact)
+    known = all(event.kind in NOISE for loss in losses for event in loss.events)
+    return Curves(DeltaCurve(swapped), None if removed is None else DeltaCurve(removed), known)
 
 
 def _remove(losses: Sequence[Loss]) -> Parts | None:

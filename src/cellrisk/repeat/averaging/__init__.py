@@ -11,7 +11,7 @@ from cellrisk.errors import InvalidInput, argument
 from cellrisk.noise.channel import AdditiveChannel
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.noise.mechanisms import mechanism as read_mechanism
-from cellrisk.repeat.accounting.ceilings import find_ceiling
+from cellrisk.repeat.accounting.ceilings import describe_ceiling, find_ceiling
 from cellrisk.repeat.accounting.composition import compose, find_probabilistic_epsilon
 from cellrisk.repeat.accounting.loss import Loss
 from cellrisk.repeat.averaging.mean_noise import MeanNoise
@@ -126,6 +126,18 @@ class Averaging(Result):
         found: Averaged = find_row(self.rows, self.table, "average", measure, form, weights, sensitive)
         return found
 
+    def value(
+        self, measure: str = "local", form: str = "tight", weights: str | None = "records", sensitive: str | None = None
+    ) -> float:
+        """One risk of the attacker who averages.
+
+        Parameters
+        ----------
+        measure, form, weights, sensitive
+            As in `row`.
+        """
+        return self.row(measure, form, weights, sensitive).averaging
+
     @property
     def statements(self) -> tuple[str, ...]:
         """What is assumed."""
@@ -176,11 +188,7 @@ class Averaging(Result):
         caused = {"one": count(row.one), "averaging": count(row.averaging)}
         rules = [None if share is None else count(share) for share in row.rules]
         most, _ = self.find_ceiling(max(self.table.attribute(row.sensitive).n_levels, 2))
-        ceiling: dict[str, Any] | None = None
-        if most is not None:
-            named = {name: getattr(most, name) for name in ("even_two", "even", "labels", "advantage")}
-            ceiling = {**named, "sentence": most.of_two}
-        return {"sensitive": row.sensitive, "caused": {**caused, "rules": rules}, "ceiling": ceiling}
+        return {"sensitive": row.sensitive, "caused": {**caused, "rules": rules}, "ceiling": describe_ceiling(most)}
 
 
 def average(

@@ -68,20 +68,16 @@ class MeanNoise(Noise):
         return known.get(self.kind, self.scale) / math.sqrt(self.releases)
 
     def cdf(self, x: Any) -> Floats:
-        """P(mean <= x)."""
-        x = np.asarray(x, dtype=np.float64)
-        size = np.abs(x) * self.releases
-        return np.asarray(np.where(x < 0, self._tail(size), 1.0 - self._beyond(size)))
+        """P(mean <= x) = P(mean >= -x), as the mean is symmetric."""
+        return self._exceed(-np.asarray(x, dtype=np.float64), strictly=False)
 
     def p_zero(self, count: Any, threshold: float = 0.5) -> Floats:
-        """q(m) = P(m + mean < threshold)."""
-        x = threshold - np.asarray(count, dtype=np.float64)
-        size = np.abs(x) * self.releases
-        return np.asarray(np.where(x < 0, self._beyond(size), 1.0 - self._tail(size)))
+        """q(m) = P(m + mean < threshold) = P(mean > m - threshold)."""
+        return self._exceed(np.asarray(count, dtype=np.float64) - threshold, strictly=True)
 
     def p_positive(self, count: Any, threshold: float = 0.5) -> Floats:
-        """P(m + mean >= threshold): the mean is symmetric, so it is P(mean <= m - threshold)."""
-        return self.cdf(np.asarray(count, dtype=np.float64) - threshold)
+        """P(m + mean >= threshold)."""
+        return self._exceed(threshold - np.asarray(count, dtype=np.float64), strictly=False)
 
     def p_pivotal(self, count: Any, threshold: float = 0.5) -> Floats:
         """q(m - 1) - q(m), the difference of two tails on the side where both are small.
@@ -95,17 +91,20 @@ class MeanNoise(Noise):
         above = self.p_zero(count - 1.0, threshold) - self.p_zero(count, threshold)
         return np.asarray(np.where(count < threshold, below, above))
 
-    def _beyond(self, size: Floats) -> Floats:
-        """P(sum > size), size > 0."""
-        return self._tail(np.floor(size) + 1.0 if self.kind in WHOLE else size)
+    def _exceed(self, x: Floats, strictly: bool) -> Floats:
+        """P(mean > x), or P(mean >= x): a tail of the sum where x > 0, else 1 less that of the other side."""
+        size = np.abs(x) * self.releases
+        return np.asarray(np.where(x > 0, self._tail(size, strictly), 1.0 - self._tail(size, not strictly)))
 
-    def _tail(self, size: Floats) -> Floats:
-        """P(sum >= size), size > 0."""
+    def _tail(self, size: Floats, strictly: bool) -> Floats:
+        """P(sum > size), or P(sum >= size), size > 0."""
+        if self.kind in WHOLE:
+            size = np.floor(size) + 1.0 if strictly else np.ceil(size)
         if self.kind is GaussianNoise:
             return GaussianNoise(self.scale * math.sqrt(self.releases)).cdf(-size)
         if self.kind is DiscreteGaussianNoise:
-            return discrete_gaussian_sum_tail(np.ceil(size), self.releases, self.scale)
-        distinct, place = np.unique(np.ceil(size) if self.kind is GeometricNoise else size, return_inverse=True)
+            return discrete_gaussian_sum_tail(size, self.releases, self.scale)
+        distinct, place = np.unique(size, return_inverse=True)
         tail = geometric_sum_tail if self.kind is GeometricNoise else laplace_sum_tail
         return np.asarray(tail(distinct, self.releases, self.scale)[place].reshape(np.shape(size)))
 

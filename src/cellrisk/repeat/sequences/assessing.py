@@ -13,7 +13,7 @@ from cellrisk.counts.profiles import Profiles
 from cellrisk.counts.table import require_table
 from cellrisk.errors import InvalidInput, argument
 from cellrisk.noise.mechanisms import Mechanism
-from cellrisk.repeat.accounting.ceilings import compose_ceiling
+from cellrisk.repeat.accounting.ceilings import compose_ceiling, describe_ceiling
 from cellrisk.repeat.accounting.composition import Composition
 from cellrisk.repeat.sequences.cell_risks import KINDS, CellRisk, RisksSoFar, SharedCells
 from cellrisk.repeat.sequences.sequence_result import (
@@ -21,7 +21,6 @@ from cellrisk.repeat.sequences.sequence_result import (
     Overall,
     Released,
     RiskSequence,
-    describe_ceiling,
     describe_composition,
 )
 from cellrisk.repeat.sequences.steps import Cumulative, Step, check_steps

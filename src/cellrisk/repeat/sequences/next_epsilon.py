@@ -26,10 +26,11 @@ from cellrisk.decide.policy import Policy
 from cellrisk.decide.search import Intervals, intersect
 from cellrisk.errors import InvalidInput, argument
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism, describe_mechanism
+from cellrisk.repeat.accounting.ceilings import describe_ceiling
 from cellrisk.repeat.accounting.composition import Composition
 from cellrisk.repeat.sequences.assessing import SequenceAssessor
 from cellrisk.repeat.sequences.cell_risks import KINDS, CellRisk, RisksSoFar
-from cellrisk.repeat.sequences.sequence_result import NOTHING, Overall, Released, RiskSequence, describe_ceiling
+from cellrisk.repeat.sequences.sequence_result import NOTHING, Overall, Released, RiskSequence
 from cellrisk.repeat.sequences.steps import Cumulative, Step, find_ceiling
 from cellrisk.risk.ceilings import Ceiling
 from cellrisk.risk.measures import WEIGHTS

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import Mechanism
+from cellrisk.repeat.accounting.ceilings import describe_ceiling
 from cellrisk.repeat.accounting.composition import Composition
 from cellrisk.repeat.accounting.loss import Loss
 from cellrisk.repeat.sequences.cell_risks import KINDS, RisksSoFar
@@ -214,14 +215,6 @@ class RiskSequence(Result):
             The horizontal axis: "loss" or "release".
         """
         return self._draw(path, ax, by=by)
-
-
-def describe_ceiling(found: Ceiling | None) -> dict[str, Any] | None:
-    """A ceiling of some releases as JSON-ready values."""
-    if found is None:
-        return None
-    named = {"even_two": found.even_two, "even": found.even, "labels": found.labels}
-    return {**named, "advantage": found.advantage, "exact": found.exact, "sentence": found.of_two}
 
 
 def describe_composition(found: Composition) -> dict[str, Any]:

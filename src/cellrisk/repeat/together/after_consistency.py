@@ -29,7 +29,7 @@ MOST_ROWS, MOST_COUNTS = 200_000, 1_000_000
 MOST_CELLS = 1_200
 """Cells of all tables together up to which the normal equations of those that occur are solved: some tenths of a
 second."""
-MOST_DRAWS, SHARE = 200, 0.2
+MOST_DRAWS, SHARE = 100, 0.1
 """Releases at most, and how many of those that the simulator could read without least squares."""
 LEAST_VARIANCE = 1e-30
 """Noise that changes no count has a variance of 0, by which nothing can be divided."""

@@ -128,17 +128,25 @@ class Simulator:
     @staticmethod
     def _count_cells(counts: Floats, alone: Any, still: Any) -> Floats:
         """(releases, 1 or 3): what one table reveals by itself, by its cells."""
-        right: Floats = np.einsum("rkc,kc->r", alone, counts)
+
+        def count(chosen: Any, people: Floats) -> Floats:
+            return np.asarray(chosen.reshape(len(chosen), -1).astype(np.float64) @ people.ravel())
+
+        right = count(alone, counts)
         if still is None:
             return right[:, None]
-        named = np.einsum("rc,c->r", alone.any(axis=1), counts.sum(axis=0))
-        return np.stack([right, named, right - np.einsum("rkc,kc->r", still, counts)], axis=1)
+        named = count(alone.any(axis=1), counts.sum(axis=0))
+        return np.stack([right, named, right - count(still, counts)], axis=1)
 
 
 def _pack(labels: Any, outside: int) -> Any:
     """(releases, bytes, counts + 1): labels as bits; the last entry is for people who are not in the table."""
-    packed = np.packbits(labels, axis=1, bitorder="little")
-    return np.concatenate([packed, np.full((*packed.shape[:2], 1), outside, np.uint8)], axis=2)
+    draws, number, counts = labels.shape
+    packed = np.zeros((draws, (number + 7) // 8, counts + 1), np.uint8)
+    packed[:, :, -1] = outside
+    for label in range(number):
+        packed[:, label // 8, :-1] |= labels[:, label].view(np.uint8) << (label % 8)
+    return packed
 
 
 def _count_rows(

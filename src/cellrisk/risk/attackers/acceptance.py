@@ -286,7 +286,7 @@ class LargestShare(Attack):
 
     def succeed(self, vectors: LabelledCounts, channel: CountChannel, *, absent: bool = False) -> Success:
         found = Success.nobody(vectors.counts.shape)
-        people = vectors.cells[:, None] * (vectors.sizes[:, None] if absent else vectors.counts)
+        people = vectors.cells[:, None] * (np.maximum(vectors.sizes, 1)[:, None] if absent else vectors.counts)
         if self.union:
             people = np.where(np.isin(np.arange(vectors.n_levels), self.union), people, 0)
         found.revealed[1] = np.where(people > 0, self._reach(vectors.counts, channel), 0.0)

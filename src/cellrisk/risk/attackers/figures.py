@@ -206,7 +206,7 @@ class AttackTable:
         """
         factors = (odds_against(self.certainty),) * len(self.shares) if name == "informed" else None
         if learnt:
-            factors = tuple(self._learning_factor(float(share)) for share in self._shares_named(union))
+            factors = tuple(learning_factor(float(share), self.certainty) for share in self._shares_named(union))
         key = name, union, factors
         if key not in self._known:
             if self.noiseless:
@@ -224,17 +224,6 @@ class AttackTable:
         shares = self.shares.copy()
         shares[list(union)] = self.shares[list(union)].sum()
         return shares
-
-    def _learning_factor(self, share: float) -> float:
-        """Return what the posterior means of the others may sum to, as a part of a value's own, for it to be learnt.
-
-        Posterior odds of at least max(tau/(1 - tau), 3 pi/(1 - pi)), pi the overall share. What everybody has is never
-        learnt: no sum is below a negative part.
-        """
-        sure = odds_against(self.certainty)
-        if share >= 1.0 - TIE:
-            return -1.0
-        return min(sure, (1.0 - share) / (BEYOND_PREVALENCE * share)) if share else sure
 
     def _published(self, name: str, factors: tuple[float, ...] | None, union: Union) -> Success:
         """Return the success if the counts are published as they are."""
@@ -399,7 +388,7 @@ class AttackTable:
         for union in ((), *self.unions):
             for k in union or range(len(shapes)):
                 named = shapes[list(union or (k,))].sum()
-                factor = self._learning_factor(float(self._shares_named(union)[k]))
+                factor = learning_factor(float(self._shares_named(union)[k]), self.certainty)
                 if math.exp(-min(moved, 700.0)) * (shapes.sum() - named) <= factor * named and self.people[k]:
                     return True
         return False
@@ -428,6 +417,18 @@ class AttackTable:
             commonest = shares >= shares.max() - TIE
             return np.asarray(people * commonest / commonest.sum())
         return np.asarray(np.where(shares >= self.certainty - TIE, people, 0.0))
+
+
+def learning_factor(share: float, certainty: float) -> float:
+    """Return what the posterior means of the others may sum to, as a part of a value's own, for it to be learnt.
+
+    Posterior odds of at least max(tau/(1 - tau), 3 pi/(1 - pi)), pi the overall share. What everybody has is never
+    learnt: no sum is below a negative part.
+    """
+    sure = odds_against(certainty)
+    if share >= 1.0 - TIE:
+        return -1.0
+    return min(sure, (1.0 - share) / (BEYOND_PREVALENCE * share)) if share else sure
 
 
 def _named_without_noise(name: str, counts: Integers, k: int, shares: Floats, factor: float, union: Union) -> Floats:

@@ -21,7 +21,7 @@ ESTIMATES: tuple[AlphaEstimate, ...] = list_words(AlphaEstimate)
 _SOURCES = {"given": "given", "mle": "by maximum likelihood", "moments": "by moments"}
 _CHUNK = 1 << 20
 RUN = 64
-"""Of consecutive sizes one in so many is computed, and the others follow from it by their ratios."""
+"""One size in so many is computed, and the others follow from it by their ratios."""
 _LARGEST_CONCENTRATION = 1e13
 """A concentration past this cannot be told from infinity in double precision."""
 
@@ -132,7 +132,7 @@ class Dirichlet:
 
 
 def all_same(prior: Dirichlet, sizes: ArrayLike) -> Floats:
-    """Answers: how likely do all n records of a cell share a label, before any of them is seen?
+    """Return the probability that all n records of a cell share a label, before any of them is seen.
 
     A(n) = sum_k G(a.) G(a_k + n) / (G(a. + n) G(a_k)), G = Gamma, a. the concentration (paper, shrinkage risk;
     supplement, Dirichlet-multinomial). Exact, relative error below 1e-12 for n up to 10^7. The limits are 1 for
@@ -163,7 +163,7 @@ def all_same(prior: Dirichlet, sizes: ArrayLike) -> Floats:
 
 
 def labels_drawn(prior: Dirichlet, sizes: Integers) -> Floats:
-    """How many labels is a cell of each size expected to hold? sum_k 1 - P(N_k = 0).
+    """Return how many labels a cell of each size is expected to hold: sum_k 1 - P(N_k = 0).
 
     P(N_k = 0) is the probability that all records have a label other than k, as if those were one label.
 
@@ -181,27 +181,22 @@ def labels_drawn(prior: Dirichlet, sizes: Integers) -> Floats:
 
 
 def _one_label(concentration: float, share: Floats, rest: Floats, sizes: Integers) -> Iterator[tuple[Integers, Floats]]:
-    """Probabilities that all records have the label of each share: places in ascending sizes, and (places, shares).
+    """Yield places in ascending sizes, and the probabilities that all records have the label of each share.
 
-    Of consecutive sizes one in 64 is computed; the others follow, as one more record has the same label with
-    probability (a + n)/(a. + n): an error of at most 64 roundings.
+    One size in 64 is computed; the others follow, as one more record has the same label with probability
+    (a + n)/(a. + n): an error of at most 64 roundings.
     """
-    begins = np.diff(sizes, prepend=0) > 1
-    if math.isinf(concentration):
-        begins[:] = True
-    place = np.arange(len(sizes))
-    begins |= (place - np.maximum.accumulate(np.where(begins, place, 0))) % RUN == 0
-    first = np.flatnonzero(begins)
-    length = np.diff(first, append=len(sizes))
-    step = max(1, _CHUNK // len(share))
-    for start in range(0, len(first), step):
-        few, runs = first[start : start + step], length[start : start + step]
-        pmf = np.exp(_log_one_label(concentration, share, rest, sizes[few, None].astype(np.float64)))
-        yield few, pmf
-        for row in np.flatnonzero(runs > 1).tolist():
-            n = sizes[few[row]] + np.arange(runs[row] - 1, dtype=np.float64)[:, None]
-            more = (concentration * share + n) / (concentration + n)
-            yield few[row] + np.arange(1, runs[row]), pmf[row] * np.cumprod(more, axis=0)
+    firsts, run = np.unique(np.maximum(sizes // RUN * RUN, 1), return_inverse=True)
+    step = max(1, _CHUNK // (RUN * len(share)))
+    for start in range(0, len(firsts), step):
+        first = firsts[start : start + step]
+        n = first[:, None, None] + np.arange(RUN - 1.0)[:, None]
+        more = share if math.isinf(concentration) else (concentration * share + n) / (concentration + n)
+        pmf = np.empty((len(first), RUN, len(share)))
+        pmf[:, 0] = np.exp(_log_one_label(concentration, share, rest, first[:, None].astype(np.float64)))
+        pmf[:, 1:] = more
+        rows = np.flatnonzero((run >= start) & (run < start + step))
+        yield rows, np.cumprod(pmf, axis=1)[run[rows] - start, sizes[rows] - firsts[run[rows]]]
 
 
 def _log_one_label(concentration: float, share: Floats, rest: Floats, n: Floats) -> Floats:
@@ -219,7 +214,7 @@ def _log_one_label(concentration: float, share: Floats, rest: Floats, n: Floats)
 
 
 def fit_dirichlet(profiles: Profiles, levels: LevelCounts, method: str = "mle") -> Dirichlet:
-    """Answers: how much do label proportions differ from cell to cell?
+    """Return the estimated prior: how much label proportions differ from cell to cell.
 
     ``mle`` maximises the Dirichlet-multinomial likelihood of the cells given their sizes,
 
@@ -346,13 +341,10 @@ class _Likelihood:
             state[0], value = self.at_concentration(math.exp(log_concentration), state[0], accuracy)
             return value * math.exp(log_concentration)
 
-        grid = np.log(10.0) * np.arange(-4, 7)
+        grid = np.log([1e-15, *np.logspace(-4.0, 6.0, 11), _LARGEST_CONCENTRATION]).tolist()
         slopes = [slope(point, accuracy=1e-3) for point in grid]
-        roots = [falling_root(slope, grid[0])] if slopes[0] <= 0 else []
         peaks = [place for place in range(len(grid) - 1) if slopes[place] > 0 >= slopes[place + 1]]
-        roots += [falling_root(slope, grid[place], high=grid[place + 1]) for place in peaks]
-        if slopes[-1] > 0:
-            roots.append(falling_root(slope, grid[-1], high=math.log(_LARGEST_CONCENTRATION)))
+        roots = [falling_root(slope, grid[place], grid[place + 1]) for place in peaks]
         return [self.at_concentration(math.exp(root), state[0])[0] for root in roots if math.isfinite(root)]
 
     def gain_over_infinity(self, alpha: Floats) -> float:

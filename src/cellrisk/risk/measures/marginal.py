@@ -13,7 +13,7 @@ from cellrisk.counts.profiles import Block, Profiles
 from cellrisk.noise.channel import CountChannel
 from cellrisk.risk.measures.exactly_one import exactly_one
 from cellrisk.risk.measures.measure import Measure, RisksByForm, join_blocks, published_terms
-from cellrisk.risk.measures.pmf import first_count, last_count, poisson_pmf
+from cellrisk.risk.measures.pmf import poisson_log_pmf, window
 from cellrisk.risk.measures.sizes import SizeDistribution
 from cellrisk.system.arrays import NUMBERS_AT_ONCE, Floats
 
@@ -42,7 +42,7 @@ class Marginal(Measure):
         return profiles.by_proportions()
 
     def pieces(self, profiles: Profiles, channel: CountChannel) -> Iterator[Block]:
-        nodes = len(self.sizes.size_biased_mixture()[0])
+        nodes = len(self.sizes.size_biased_mixture[0])
         for block in join_blocks(profiles):
             step = max(1, 16 * NUMBERS_AT_ONCE // (nodes * len(channel) * block.counts.shape[1]))
             for start in range(0, len(block), step):
@@ -50,7 +50,7 @@ class Marginal(Measure):
 
     def labels_present(self, block: Block) -> tuple[Floats, Floats]:
         """Category k is there with probability E_t 1 - e^(-t p_k)."""
-        rates, weights = self.sizes.mixture()
+        rates, weights = self.sizes.mixture
         shares = block.counts / block.sizes[:, None]
         labels = np.einsum("ckl,l->c", -np.expm1(-shares[..., None] * rates), weights)
         return labels, np.full(len(block), 1.0 if self.sizes.truncated else self.sizes.not_empty)
@@ -61,9 +61,9 @@ class Marginal(Measure):
         if "published" in forms:
             risks["published"] = self._published(block, n_levels, channel)
         if "exact" in forms:
-            risks["exact"] = _mixed(block, channel, *self.sizes.mixture(), aside=0) * absent
+            risks["exact"] = _mixed(block, channel, *self.sizes.mixture, aside=0) * absent
         if "tight" in forms:
-            risks["tight"] = _mixed(block, channel, *self.sizes.size_biased_mixture(), aside=1) * absent
+            risks["tight"] = _mixed(block, channel, *self.sizes.size_biased_mixture, aside=1) * absent
         return risks
 
     def _published(self, block: Block, n_levels: int, channel: CountChannel) -> Floats:
@@ -109,16 +109,17 @@ def poisson_means(means: Floats, channel: CountChannel, aside: int) -> tuple[Flo
     order = np.argsort(means, axis=None)
     mean = means.reshape(-1)[order]
     radius = int(channel.zero_radius.max())
-    far = channel.p_positive(np.array([min(radius, int(last_count(mean[-1])) + 1)]))[0]
+    last_of_all = int(window(mean[-1])[1])
+    far = channel.p_positive(np.array([min(radius, last_of_all + 1)]))[0]
     q, s = np.empty((2, len(mean), len(channel)))
     start = 0
     while start < len(mean):  # means of like size need the same counts
-        first = int(first_count(mean[start]))
-        last = min(int(last_count(last_count(mean[start]))), max(first, radius))
-        most = start + max(1, 8 * NUMBERS_AT_ONCE // (last - first + 1))
-        stop = min(most, int(np.searchsorted(mean, last_count(mean[start]), side="right")))
+        first, last = (int(end) for end in window(mean[start]))
+        stop = int(np.searchsorted(mean, last, side="right"))
+        last = min(int(window(float(last))[1]), max(first, radius))
+        stop = min(stop, start + max(1, 8 * NUMBERS_AT_ONCE // (last - first + 1)))
         counts, few, here = np.arange(first, last + 1), order[start:stop], mean[start:stop, None]
-        pmf = np.cumprod(np.concatenate([poisson_pmf(first, here), here / counts[1:]], axis=1), axis=1)
+        pmf = np.cumprod(np.concatenate([np.exp(poisson_log_pmf(first, here)), here / counts[1:]], axis=1), axis=1)
         shown = channel.p_positive(counts + aside) * ((counts + aside) > 0)[:, None]
         q[few] = pmf @ channel.p_zero(counts)
         s[few] = pmf @ shown + special.pdtrc(last, here) * far

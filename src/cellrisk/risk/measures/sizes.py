@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,17 +15,23 @@ from cellrisk.counts.profiles import Profiles
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.risk.measures import size_fits
 from cellrisk.risk.measures.mixtures import gamma_mixture, gamma_size_biased, poisson_size_biased
-from cellrisk.risk.measures.pmf import negative_binomial_pmf
+from cellrisk.risk.measures.pmf import count_log_pmf
 from cellrisk.system.arrays import Floats, Integers
 from cellrisk.system.choices import SizesFamily, SizesFit, list_words, require_word
 
 FAMILIES: tuple[SizesFamily, ...] = list_words(SizesFamily)
 METHODS: tuple[SizesFit, ...] = list_words(SizesFit)
+_TITLES = {"poisson": "Poisson", "negbin": "negative binomial"}
 _SOURCES = {
     "given": "given",
     "mle": "by maximum likelihood",
     "moments": "by moments",
     "bayes": "by its posterior mean",
+}
+_LIMITS = {
+    "rate zero": "rate zero, every cell has one record",
+    "shape infinite": "shape infinite, sizes vary no more than Poisson ones",
+    "shape zero": f"shape zero, the log-series distribution, taken at shape {size_fits.SMALLEST_SHAPE:g}",
 }
 UNLIKELY = 1e-24
 SIZES_ONE_BY_ONE = 100_000
@@ -36,17 +41,20 @@ _NEARLY_ZERO = 1e-15
 """Stands for rate 0 where a weight would be infinite: g(rate) / (1 - e^-rate) is then within 1e-15 of its limit."""
 
 
-class SizeDistribution(ABC):
+@dataclass(frozen=True)
+class SizeDistribution:
     """f(n; beta): the probability that a cell has n records. Only non-empty cells are seen, so f is usually truncated.
 
-    N ~ Poisson(L), L ~ Gamma(shape, scale = mean / shape); an infinite shape is the Poisson law of that mean.
+    N ~ Poisson(L), L ~ Gamma(shape, scale = mean / shape), given N >= 1 if truncated; an infinite shape is the Poisson
+    law of that mean. Mean 0 is the limit in which every cell has one record. Shape 0 (kept at 1e-8, its mean in
+    proportion) is the log-series distribution.
+
+    >>> negative_binomial_sizes(1.0, 1.0).pmf([1, 2, 3]).round(12).tolist()
+    [0.5, 0.25, 0.125]
     """
 
-    name: ClassVar[str]
-    title: ClassVar[str]
-    """The name as people write it."""
-    prior: ClassVar[str]
-    """What the Bayes fit assumes."""
+    family: str
+    """poisson or negbin."""
     shape: float
     mean: float
     """The mean before truncation."""
@@ -55,25 +63,42 @@ class SizeDistribution(ABC):
     source: str
     """Where it comes from: given, mle, moments or bayes."""
 
+    def __post_init__(self) -> None:
+        if self.source not in _SOURCES:
+            raise UnknownName("unknown source of a size distribution", got=self.source, allowed=", ".join(_SOURCES))
+        if not (math.isfinite(self.mean) and (self.mean > 0 or (self.truncated and self.mean == 0))):
+            name = "rate" if self.family == "poisson" else "mean"
+            allowed = "numbers from 0" if self.truncated else "numbers above 0"
+            title = _TITLES[self.family]
+            raise InvalidInput(
+                f"the {name} of {title} cell sizes must be finite and positive", got=self.mean, allowed=allowed
+            )
+        if not self.shape >= size_fits.SMALLEST_SHAPE:
+            raise InvalidInput(
+                "the shape of negative binomial cell sizes is too small",
+                got=self.shape,
+                allowed=f"numbers from {size_fits.SMALLEST_SHAPE:g}, or infinity",
+            )
+
     @property
-    @abstractmethod
     def parameters(self) -> dict[str, float]:
         """beta, by name."""
+        return {"rate": self.mean} if self.family == "poisson" else {"shape": self.shape, "mean": self.mean}
 
     @property
     def boundary(self) -> str | None:
         """The limit at which the distribution lies; else None."""
-        return "rate zero" if self.mean == 0 else None
+        if self.mean == 0:
+            return "rate zero"
+        if self.family == "negbin" and math.isinf(self.shape):
+            return "shape infinite"
+        return "shape zero" if self.shape == size_fits.SMALLEST_SHAPE else None
 
     @property
     def not_empty(self) -> float:
         """1 - P(0) before truncation, to full relative accuracy."""
         exponent = self.mean if math.isinf(self.shape) else self.shape * math.log1p(self.mean / self.shape)
         return -math.expm1(-exponent)
-
-    def untruncated(self, n: ArrayLike) -> Floats:
-        """Return P(n) before truncation, n from 0."""
-        return negative_binomial_pmf(n, self.shape, self.mean)
 
     def tail(self, n: int) -> float:
         """Return P(N > n) before truncation."""
@@ -82,33 +107,28 @@ class SizeDistribution(ABC):
         return float(betainc(n + 1.0, self.shape, self.mean / (self.shape + self.mean)))
 
     @cached_property
-    def _mixture(self) -> tuple[Floats, Floats]:
-        if math.isinf(self.shape) or self.mean == 0:  # the Gamma law is a point
-            rate = max(self.mean, _NEARLY_ZERO)
-            return np.array([rate]), np.array([1 / -math.expm1(-rate) if self.truncated else 1.0])
-        return _scaled(gamma_mixture(self.shape, self.mean), self._factor)
-
     def mixture(self) -> tuple[Floats, Floats]:
-        """Return rates and weights with sum w g(rate) = E g(L), over 1 - P(0) if truncated, N ~ Poisson(L).
+        """Rates and weights with sum w g(rate) = E g(L), over 1 - P(0) if truncated, N ~ Poisson(L).
 
         For g(L) = E h(N_1, ..., N_K), N_j ~ Poisson(L p_j), |h| <= 1, h = 0 where all counts are 0.
 
-        >>> PoissonSizes(2.0, truncated=False, source="given").mixture()
+        >>> poisson_sizes(2.0, truncated=False).mixture
         (array([2.]), array([1.]))
         """
-        return self._mixture
+        if math.isinf(self.shape) or self.mean == 0:  # the Gamma law is a point
+            rate = max(self.mean, _NEARLY_ZERO)
+            return np.array([rate]), np.array([1 / -math.expm1(-rate) if self.truncated else 1.0])
+        rates, weights = gamma_mixture(self.shape, self.mean)
+        return rates, weights * self._factor
 
     @cached_property
-    def _size_biased(self) -> tuple[Floats, Floats]:
+    def size_biased_mixture(self) -> tuple[Floats, Floats]:
+        """Rates t and weights h with sum h Poisson(m; t) = f(m + 1), m >= 0: one record is set aside."""
         if self._point:
             return np.zeros(1), np.ones(1)
-        if math.isinf(self.shape) or self.mean == 0:
-            return _scaled(poisson_size_biased(self.mean), self._factor)
-        return _scaled(gamma_size_biased(self.shape, self.mean), self._factor)
-
-    def size_biased_mixture(self) -> tuple[Floats, Floats]:
-        """Return rates t and weights h with sum h Poisson(m; t) = f(m + 1), m >= 0: one record is set aside."""
-        return self._size_biased
+        infinite = math.isinf(self.shape)
+        rates, weights = poisson_size_biased(self.mean) if infinite else gamma_size_biased(self.shape, self.mean)
+        return rates, weights * self._factor
 
     @property
     def _point(self) -> bool:
@@ -122,19 +142,19 @@ class SizeDistribution(ABC):
     def pmf(self, n: ArrayLike) -> Floats:
         """f(n), n from 0; where truncated, P(n) / (1 - P(0)) for n >= 1 and 0 for n = 0.
 
-        >>> PoissonSizes(2.0, truncated=True, source="given").pmf([0, 1, 2]).round(12).tolist()
+        >>> poisson_sizes(2.0).pmf([0, 1, 2]).round(12).tolist()
         [0.0, 0.313035285499, 0.313035285499]
         """
         size = np.asarray(n)
         if self._point:
             return np.asarray(size == 1, dtype=np.float64)
-        pmf = self.untruncated(size) * self._factor
-        return np.asarray(np.where(size == 0, 0.0, pmf)) if self.truncated else pmf
+        pmf = np.exp(count_log_pmf(size, self.shape, self.mean)) * self._factor
+        return np.asarray(np.where(size == 0, 0.0, pmf)) if self.truncated else np.asarray(pmf)
 
     def last(self, tail: float = 1e-15) -> int:
         """The smallest n >= 1 with P(N > n) below ``tail``: where a sum over n may stop.
 
-        >>> PoissonSizes(2.0, truncated=False, source="given").last(0.01)
+        >>> poisson_sizes(2.0, truncated=False).last(0.01)
         6
         """
         if not 0 < tail < 1:
@@ -156,10 +176,10 @@ class SizeDistribution(ABC):
         stands for h of them, h = 0.6 sqrt(rate/labels). What is summed is smooth, because a cell of n records has at
         least n/labels of one label: by Poisson's summation formula the error is about exp(-2 pi^2/0.36), below 1e-23.
 
-        >>> sizes, pmf = PoissonSizes(1e6, truncated=True, source="given").likely()
+        >>> sizes, pmf = poisson_sizes(1e6).likely()
         >>> int(sizes[0]), len(sizes), round(float(pmf.sum()), 12)
         (990276, 17677, 1.0)
-        >>> sizes, pmf = PoissonSizes(1e12, truncated=True, source="given").likely(labels=7)
+        >>> sizes, pmf = poisson_sizes(1e12).likely(labels=7)
         >>> int(sizes[0]), len(sizes), round(float(pmf.sum()), 12)
         (999990996948, 73, 1.0)
         """
@@ -187,17 +207,17 @@ class SizeDistribution(ABC):
         return low
 
     def describe(self) -> str:
-        """One line for people: the parameters, how they came about, and at which limit they lie."""
+        """Return one line for people: the parameters, how they came about, and at which limit they lie."""
         values = ", ".join(f"{name} {value:.6g}" for name, value in self.parameters.items())
-        how = _SOURCES[self.source] + (f" ({self.prior})" if self.source == "bayes" else "")
+        how = _SOURCES[self.source] + (f" ({size_fits.PRIORS[self.family]})" if self.source == "bayes" else "")
         limit = f"; at the limit: {_LIMITS[self.boundary]}" if self.boundary else ""
         kind = "zero-truncated " if self.truncated else ""
-        return f"Cell sizes, {how}: {kind}{self.title}, {values}{limit}"
+        return f"Cell sizes, {how}: {kind}{_TITLES[self.family]}, {values}{limit}"
 
     def to_dict(self) -> dict[str, Any]:
-        """The same for machines. JSON has no infinity: an infinite shape is None, and boundary says why."""
+        """Return the same for machines. JSON has no infinity: an infinite shape is None, and boundary says why."""
         return {
-            "name": self.name,
+            "name": self.family,
             **{name: value if math.isfinite(value) else None for name, value in self.parameters.items()},
             "truncated": self.truncated,
             "fit": self.source,
@@ -205,84 +225,20 @@ class SizeDistribution(ABC):
         }
 
 
-_LIMITS = {
-    "rate zero": "rate zero, every cell has one record",
-    "shape infinite": "shape infinite, sizes vary no more than Poisson ones",
-    "shape zero": f"shape zero, the log-series distribution, taken at shape {size_fits.SMALLEST_SHAPE:g}",
-}
+def poisson_sizes(rate: float, truncated: bool = True, source: str = "given") -> SizeDistribution:
+    """Return N ~ Poisson(rate), given N >= 1 if truncated.
 
-
-@dataclass(frozen=True)
-class PoissonSizes(SizeDistribution):
-    """N ~ Poisson(rate), given N >= 1 if truncated. Rate 0 is the limit in which every cell has one record.
-
-    >>> print(PoissonSizes(2.43, truncated=False, source="mle").describe())
+    >>> print(poisson_sizes(2.43, truncated=False, source="mle").describe())
     Cell sizes, by maximum likelihood: Poisson, rate 2.43
     """
-
-    rate: float
-    truncated: bool
-    source: str
-    name: ClassVar[str] = "poisson"
-    title: ClassVar[str] = "Poisson"
-    prior: ClassVar[str] = size_fits.POISSON_PRIOR
-
-    def __post_init__(self) -> None:
-        _check_source(self.source)
-        _check_mean("the rate of Poisson cell sizes", self.rate, self.truncated)
-
-    @property
-    def shape(self) -> float:  # type: ignore[override]
-        return math.inf
-
-    @property
-    def mean(self) -> float:  # type: ignore[override]
-        return self.rate
-
-    @property
-    def parameters(self) -> dict[str, float]:
-        return {"rate": self.rate}
+    return SizeDistribution("poisson", math.inf, rate, truncated, source)
 
 
-@dataclass(frozen=True)
-class NegativeBinomialSizes(SizeDistribution):
-    """N ~ Poisson(L), L ~ Gamma(shape, scale = mean / shape), given N >= 1 if truncated.
-
-    ``mean`` is that before truncation. Shape infinity is the Poisson distribution with that mean; shape 0 (kept at
-    1e-8, its mean in proportion) is the log-series distribution.
-
-    >>> sizes = NegativeBinomialSizes(1.0, 1.0, truncated=True, source="given")
-    >>> sizes.pmf([1, 2, 3]).round(12).tolist()
-    [0.5, 0.25, 0.125]
-    """
-
-    shape: float
-    mean: float
-    truncated: bool
-    source: str
-    name: ClassVar[str] = "negbin"
-    title: ClassVar[str] = "negative binomial"
-    prior: ClassVar[str] = size_fits.NEGATIVE_BINOMIAL_PRIOR
-
-    def __post_init__(self) -> None:
-        _check_source(self.source)
-        _check_mean("the mean of negative binomial cell sizes", self.mean, self.truncated)
-        if not self.shape >= size_fits.SMALLEST_SHAPE:
-            raise InvalidInput(
-                "the shape of negative binomial cell sizes is too small",
-                got=self.shape,
-                allowed=f"numbers from {size_fits.SMALLEST_SHAPE:g}, or infinity",
-            )
-
-    @property
-    def parameters(self) -> dict[str, float]:
-        return {"shape": self.shape, "mean": self.mean}
-
-    @property
-    def boundary(self) -> str | None:
-        if self.mean > 0 and math.isinf(self.shape):
-            return "shape infinite"
-        return "shape zero" if self.mean > 0 and self.shape == size_fits.SMALLEST_SHAPE else super().boundary
+def negative_binomial_sizes(
+    shape: float, mean: float, truncated: bool = True, source: str = "given"
+) -> SizeDistribution:
+    """Return N ~ Poisson(L), L ~ Gamma(shape, scale = mean / shape), given N >= 1 if truncated."""
+    return SizeDistribution("negbin", shape, mean, truncated, source)
 
 
 def fit_sizes(
@@ -295,11 +251,11 @@ def fit_sizes(
     Negative binomial: ``mle`` by its profile likelihood in the shape; ``moments`` from the mean and variance (n in the
     denominator) or, truncated, from the mean and E n^2 / E n = 1 + scale (shape + 1); ``bayes``: the posterior means of
     shape and mean, both log-uniform over a range. All are estimates; limits (`SizeDistribution.boundary`) are answers.
-    Source: maths.md, section 5; the plain fits are those that the paper reports.
+    The plain fits are those that the paper reports.
 
     >>> profiles = Profiles.from_cells([[1], [1], [2], [4]], n_levels=1)
-    >>> fit_sizes(profiles, truncated=False)
-    PoissonSizes(rate=2.0, truncated=False, source='mle')
+    >>> fit_sizes(profiles, truncated=False).mean
+    2.0
     >>> round(fit_sizes(profiles).parameters["rate"], 6)
     1.593624
     """
@@ -310,29 +266,10 @@ def fit_sizes(
     histogram = size_fits.Histogram(*(values.astype(np.float64) for values in profiles.sizes))
     if family == "poisson":
         rate = size_fits.poisson_bayes if method == "bayes" else size_fits.poisson_mean
-        return PoissonSizes(rate(histogram, truncated), truncated, method)
+        return poisson_sizes(rate(histogram, truncated), truncated, method)
     fit = {
         "mle": size_fits.negative_binomial_mle,
         "moments": size_fits.negative_binomial_moments,
         "bayes": size_fits.negative_binomial_bayes,
     }[method]
-    shape, mean = fit(histogram, truncated)
-    return NegativeBinomialSizes(shape, mean, truncated, method)
-
-
-def _check_source(source: str) -> None:
-    if source not in _SOURCES:
-        raise UnknownName("unknown source of a size distribution", got=source, allowed=", ".join(_SOURCES))
-
-
-def _check_mean(what: str, mean: float, truncated: bool) -> None:
-    if not (math.isfinite(mean) and (mean > 0 or (truncated and mean == 0))):
-        allowed = "numbers from 0" if truncated else "numbers above 0"
-        raise InvalidInput(f"{what} must be finite and positive", got=mean, allowed=allowed)
-
-
-def _scaled(nodes: tuple[Floats, Floats], factor: float) -> tuple[Floats, Floats]:
-    rates, weights = nodes[0], nodes[1] * factor
-    for values in (rates, weights):
-        values.flags.writeable = False  # kept and handed out again
-    return rates, weights
+    return negative_binomial_sizes(*fit(histogram, truncated), truncated, method)

@@ -16,49 +16,65 @@ from cellrisk.noise.mechanisms import mechanism as read_mechanism
 from cellrisk.noise.perturbations import Perturbation, read_perturbation
 from cellrisk.risk.assessment import TableRisks
 from cellrisk.risk.attacks import choose_risks
-from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, ConfidentInferences, CountPrior, why_unknown
-from cellrisk.risk.figures import Attacker
-from cellrisk.risk.people import People, count_people
+from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, CountPrior
+from cellrisk.risk.figures import Attacker, AttributeFigures
 from cellrisk.risk.perturbed.ceiling import find_ceiling
-from cellrisk.risk.perturbed.equal_risk import EqualRisk, find_equal_risk, people_counters
+from cellrisk.risk.perturbed.equal_risk import CountPeople, EqualRisk, find_equal_risk, people_counters
 from cellrisk.risk.priors import USUAL_PRIORS, Priors
 from cellrisk.risk.sweep import LEAST_EPSILON
 from cellrisk.system.checks import require_kind
 from cellrisk.system.choices import MechanismName
 
 if TYPE_CHECKING:
-    from cellrisk.counts.table import Attribute, FrequencyTable
+    from cellrisk.counts.table import FrequencyTable
 
 __all__ = ["EqualRisk", "PerturbedAssessment", "PerturbedFigures", "assess_perturbation", "find_ceiling"]
 
 
-@dataclass(frozen=True)
-class PerturbedFigures:
+@dataclass(frozen=True, eq=False)
+class PerturbedFigures(AttributeFigures):
     """The figures of one sensitive attribute."""
 
-    sensitive: str
-    records: int
-    caused: float
-    """People revealed because of their own record. A perturbation can also hide a person because of their own record,
-    so it may be negative."""
-    people: People
-    certainty: tuple[ConfidentInferences, ...]
-    unknown: str | None
-    """Why no certainty can be computed."""
-    ceiling: float
-    """The worst case of two equally likely values, at the worst counts of all others."""
-    worst_counts: tuple[int, int]
-    """The two counts at which it is reached."""
-    raw_share: float
-    equal: tuple[EqualRisk, ...] = ()
+    compare: Mechanism | None = None
+    """The mechanism whose epsilons of no more risk are searched."""
+
+    @cached_property
+    def _counters(self) -> dict[str, CountPeople]:
+        return people_counters(self.attribute, self.attacker.certainties[-1], self.belief)
+
+    @cached_property
+    def caused(self) -> float:
+        """People revealed because of their own record. A perturbation can also hide a person because of their own
+        record, so it may be negative."""
+        return float(self._counters["caused"](self.method.channel)[0])
+
+    @cached_property
+    def worst_case(self) -> tuple[float, tuple[int, int]]:
+        """The worst case of two equally likely values, and the two counts of all others at which it is reached."""
+        return find_ceiling(cast(Perturbation, self.method))
 
     @property
-    def share(self) -> float:
-        """The expected share of people whose value is revealed."""
-        return self.people.mean / self.records
+    def ceiling(self) -> float:
+        return self.worst_case[0]
+
+    @property
+    def worst_counts(self) -> tuple[int, int]:
+        return self.worst_case[1]
+
+    @cached_property
+    def equal(self) -> tuple[EqualRisk, ...]:
+        """The comparisons at equal risk, by caused and by certainty; empty if there is no mechanism to compare with."""
+        if self.compare is None:
+            return ()
+        profiles, channel = self.attribute.profiles, self.method.channel
+        values = {"caused": self.caused, "certainty": self.certainty[-1].right if self.certainty else 0.0}
+        return tuple(
+            find_equal_risk(profiles, channel, by, values[by], self.compare, count)
+            for by, count in self._counters.items()
+        )
 
     def to_dict(self) -> dict[str, Any]:
-        entry: dict[str, Any] = {
+        return {
             "sensitive": self.sensitive,
             "caused": {"people": self.caused, "share": self.caused / self.records},
             "certainty": [row.to_dict() for row in self.certainty],
@@ -66,8 +82,8 @@ class PerturbedFigures:
             "people": vars(self.people),
             "raw_share": self.raw_share,
             "equal_risk": [equal.to_dict() for equal in self.equal],
+            **({} if self.unknown is None else {"certainty_unknown": self.unknown}),
         }
-        return entry if self.unknown is None else {**entry, "certainty_unknown": self.unknown}
 
 
 @dataclass(frozen=True, repr=False)
@@ -87,30 +103,8 @@ class PerturbedAssessment(TableRisks):
     @cached_property
     def figures(self) -> tuple[PerturbedFigures, ...]:
         """The figures of each sensitive attribute."""
-        return tuple(map(self._find_figures, self.table.attributes))
-
-    def _find_figures(self, attribute: Attribute) -> PerturbedFigures:
-        profiles, channel = attribute.profiles, self.method.channel
-        certainty = self.attacker.infer(attribute, channel)
-        prior = self.attacker.believe(attribute) if certainty else None
-        counters = people_counters(attribute, self.attacker.certainties[-1], prior)
-        values = {"caused": float(counters["caused"](channel)[0])}
-        if certainty:
-            values["certainty"] = certainty[-1].right
-        equal: list[EqualRisk] = []
-        if self.compare is not None:
-            equal = [find_equal_risk(profiles, channel, by, values[by], self.compare, counters[by]) for by in counters]
-        return PerturbedFigures(
-            attribute.name,
-            profiles.n_records,
-            values["caused"],
-            count_people(profiles, channel),
-            certainty,
-            why_unknown(attribute),
-            *find_ceiling(self.perturbation),
-            attribute.exposed_share,
-            tuple(equal),
-        )
+        how = self.method, self.attacker, "homogeneity", self.compare
+        return tuple(PerturbedFigures(attribute, *how) for attribute in self.table.attributes)
 
     def to_dict(self) -> dict[str, Any]:
         return {

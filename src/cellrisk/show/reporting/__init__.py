@@ -145,10 +145,9 @@ def report(
     from cellrisk.risk.attackers.values import NamedValues
     from cellrisk.risk.figures import Attacker
     from cellrisk.risk.sweep import read_settings
-    from cellrisk.show.reporting.board import collect_board
+    from cellrisk.show.reporting.board import collect_board, collect_public
     from cellrisk.show.reporting.decision import ReportRequest, decide
     from cellrisk.show.reporting.metadata import collect_metadata, describe_budget
-    from cellrisk.show.reporting.public import collect_public
     from cellrisk.show.reporting.registry import describe_decided, write_record
 
     limits = {name: given[name] for name in METRICS}

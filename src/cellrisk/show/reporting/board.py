@@ -1,11 +1,14 @@
-"""The data of a report for a review board on one table with noise, for the template board.html.j2."""
+"""The data of the documents on one table with noise: for a review board, and for the public.
+
+The public sees no figure that was computed from the raw data, but for an epsilon that was chosen from them.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cellrisk.decide.choosing import Alternative
 from cellrisk.decide.limits import RiskDefinition
@@ -13,20 +16,37 @@ from cellrisk.decide.usefulness import utility
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.risk.assessment import Assessment, assess
+from cellrisk.risk.ceilings import ceiling
 from cellrisk.risk.curves import RiskCurve, curve
 from cellrisk.risk.figures import DecisionFigures
 from cellrisk.risk.measures import FORMS
 from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON
 from cellrisk.show.reporting.decision import Decision, collect_decision
-from cellrisk.show.reporting.metadata import describe_table, draw_table_sizes, explain_cells, make_picture, pick
+from cellrisk.show.reporting.metadata import (
+    describe_table,
+    describe_table_for_public,
+    draw_table_sizes,
+    explain_cells,
+    make_picture,
+    pick,
+)
+from cellrisk.show.reporting.noise import describe_guarantee, describe_use
 from cellrisk.show.wording.assessment import of_several, say_exposure
 from cellrisk.show.wording.attackers import accuracy, attack_rows, learnt, people_above, shown_attacks
-from cellrisk.show.wording.choice import CHOICE_NOTE, say_least, say_tvd_limit
+from cellrisk.show.wording.choice import CHOICE_NOTE, WITHOUT_DATA, say_least, say_tvd_limit
 from cellrisk.show.wording.curve import sentence
 from cellrisk.show.wording.explanation import KEYS_NOTE
+from cellrisk.show.wording.limits import CHECKED
 from cellrisk.system.formatting import claim, make_sentence, percent, whole_people
 from cellrisk.system.progress import Progress
 
+if TYPE_CHECKING:
+    from cellrisk.publish.dp_risk import PublishedRisk
+
+CHOSEN = (
+    "Epsilon was chosen from the data, so the choice itself discloses something about them; the guarantee does "
+    "not cover it. A choice that is covered is made by: cellrisk choose-private."
+)
 FRONT_POINTS, CURVE_POINTS = 36, 201
 """Epsilons of the picture on the first page, and of the curve."""
 
@@ -114,7 +134,7 @@ def _describe_exposures(assessment: Assessment, figures: RiskCurve) -> list[dict
             "chance": chances[each.sensitive],
             "precision": precision if math.isfinite(precision := each.confidence.people_precision) else None,
         }
-        for each in assessment.exposures
+        for each in assessment.figures
     ]
 
 
@@ -242,3 +262,40 @@ def _describe_usefulness(decision: Decision, mechanism: Mechanism) -> dict[str, 
         for way in found.ways
     ]
     return {**pick(found, "headline releases seed"), "marginals": marginals}
+
+
+def collect_public(
+    decision: Decision, metadata: Mapping[str, Any], published: PublishedRisk | None = None
+) -> dict[str, Any]:
+    """Everything that the public may see; ``published`` is a figure with noise of its own."""
+    request = decision.request
+    mechanism = None if decision.epsilon is None else decision.setting.with_epsilon(decision.epsilon)
+    notes = [CHOSEN] if decision.chosen_from_data else [CHECKED] if decision.limits_use_data else []
+    return {
+        **collect_decision(decision, metadata, "Privacy statement for"),
+        "epsilon_given": request.epsilon is not None,
+        "table": describe_table_for_public(request.table),
+        "priors": [],
+        "guarantee": None if mechanism is None else _describe_guarantee(decision, mechanism),
+        "use": None if mechanism is None else describe_use(mechanism),
+        "published": published and pick(published, "headline statements"),
+        "notes": [*notes, *request.disclosures],
+        "without_data": WITHOUT_DATA,
+        "not_protected": decision.unprotected,
+    }
+
+
+def _describe_guarantee(decision: Decision, mechanism: Mechanism) -> dict[str, Any]:
+    """The guarantee of the table, or of the tables of several sensitive attributes together."""
+    tables = len(decision.request.table.sensitive)
+    qualified: dict[str, Any] = {
+        "covered": decision.unprotected == "none",
+        "chosen": decision.chosen_from_data,
+    }
+    if tables == 1:
+        return describe_guarantee(mechanism, 1, mechanism.neighbours, ceiling(mechanism), **qualified)
+    from cellrisk.repeat.together.costs import find_cost, try_ceiling
+
+    together = [mechanism] * tables, [tuple(range(tables))]
+    highest, _ = try_ceiling(*together, labels=2)
+    return describe_guarantee(find_cost(*together), tables, mechanism.neighbours, highest, **qualified)

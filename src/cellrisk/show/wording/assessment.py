@@ -7,18 +7,19 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from cellrisk.noise.mechanisms import Mechanism
-from cellrisk.risk.assessment import Assessment, Exposure, PlannedCaused, Risk
+from cellrisk.risk.assessment import Assessment, PlannedCaused, Risk
+from cellrisk.risk.figures import DecisionFigures
 from cellrisk.risk.measures import FORMS
 from cellrisk.risk.sweep import Limits
 from cellrisk.show.wording import attackers, figures
 from cellrisk.system.formatting import CURATOR_NOTE, aligned, claim, number_of, of_people, percent
 
 if TYPE_CHECKING:
-    from cellrisk.counts.table import Attribute
+    from cellrisk.counts.table import Attribute, FrequencyTable
 
 PLANNED = {
-    "shrinkage": "cells of these sizes, whose values are drawn anew from the prior",
-    "marginal_shrinkage": "cells whose sizes and values are drawn anew from both laws",
+    "shrinkage": "groups of these sizes, whose values are drawn anew from the prior",
+    "marginal_shrinkage": "groups whose sizes and values are drawn anew from both laws",
 }
 """What each measure for planned tables takes as given."""
 LONGEST_TITLE = 60
@@ -28,7 +29,7 @@ NEXT = "Choose: cellrisk choose ... --max-caused 0.01   Who, and what helps: cel
 
 
 def headline(assessment: Assessment) -> str:
-    """What a curator can repeat: people revealed because of their own record, and the most for any attack."""
+    """Return what a curator can repeat: people revealed because of their own record, and the most for any attack."""
     setting = assessment.mechanism.guarantee
     lines = []
     for found in assessment.figures:
@@ -43,106 +44,108 @@ def headline(assessment: Assessment) -> str:
 
 
 def screen(assessment: Assessment) -> list[str]:
-    """What is printed first: the error of a count, the table of attackers, what the informed attacker learns."""
-    mechanism = assessment.mechanism
+    """Return what is printed first: the error of a count, the table of attackers, what the informed attacker learns."""
     parts = []
     for attribute, found in zip(assessment.table.attributes, assessment.figures, strict=True):
-        tables = assessment.attackers[found.sensitive]
-        parts.append(f"{_title(assessment, attribute)}\n{attackers.accuracy(mechanism)}")
-        if not tables:
-            parts.append(f"{headline(assessment)}\nOther attacks are not assessed: {found.unknown}.")
-            continue
-        table = tables[-1]
-        advantage = None if assessment.chosen else found.ceiling.advantage
-        parts.append(attackers.attack_table(table, attackers.shown_attacks(table), advantage, _setting(mechanism)))
-        sentences = [attackers.people_above(table)]
-        if table.prior is not None:
-            sentences.append(attackers.learnt(table, found.sensitive, attribute.levels.labels))
-            if attribute.n_levels > 2:
-                sentences.append("Several categories together may be certain where none of them is alone.")
-        parts.append("\n".join(sentences))
+        parts += screen_of(assessment, attribute, found)
     return [*parts, *of_several(assessment), f"{NEXT}\n{CURATOR_NOTE} One record per person is assumed."]
 
 
-def _title(assessment: Assessment, attribute: Attribute) -> str:
-    table = assessment.table
-    size = f"{number_of(table.n_records, 'person')} in {number_of(table.n_cells, 'group')}"
+def screen_of(assessment: Assessment, attribute: Attribute, found: DecisionFigures) -> list[str]:
+    """Return the first screen of one sensitive attribute."""
+    mechanism, tables = assessment.mechanism, assessment.attackers[attribute.name]
+    title = f"{name_table(assessment.table, attribute.name)}\n{attackers.accuracy(mechanism)}"
+    if not tables:
+        caused = found.caused
+        own = attackers.revealed_by_own_record(caused.people, caused.records, attribute.name, mechanism.guarantee)
+        return [title, f"{own}\n{found.ceiling.of_two}\nOther attacks are not assessed: {found.unknown}."]
+    table = tables[-1]
+    advantage = None if assessment.chosen else found.ceiling.advantage
+    setting = f"epsilon {claim(mechanism.epsilon)}"
+    sentences = [attackers.people_above(table)]
+    if table.prior is not None:
+        sentences.append(attackers.learnt(table, attribute.name, attribute.levels.labels))
+        if attribute.n_levels > 2:
+            sentences.append("Several categories together may be certain where none of them is alone.")
+    shown = attackers.shown_attacks(table)
+    return [title, attackers.attack_table(table, shown, advantage, setting), "\n".join(sentences)]
+
+
+def name_table(table: FrequencyTable, sensitive: str) -> str:
+    """Return a table in a line: its columns, people and groups."""
     names = ", ".join(table.quasi_identifiers)
     if len(names) > LONGEST_TITLE:
         names = number_of(len(table.quasi_identifiers), "quasi-identifier")
-    return f"{attribute.name} by {names}: {size}"
-
-
-def _setting(mechanism: Mechanism) -> str:
-    return f"epsilon {claim(mechanism.epsilon)}"
+    size = f"{number_of(table.n_records, 'person')} in {number_of(table.n_cells, 'group')}"
+    return f"'{sensitive}' by {names}: {size}"
 
 
 def paragraphs(assessment: Assessment) -> list[str]:
-    """Everything else: certainties, bounds, and every measure of the paper."""
+    """Return everything else: certainties, bounds, and every measure of the paper."""
     mechanism = assessment.mechanism
     parts = [_describe_mechanism(mechanism)]
     for found in assessment.figures:
         title = "" if len(assessment.figures) == 1 else f"{found.sensitive}: "
         parts.append(f"{title}{figures.describe_certainty(found)}\n{figures.describe_bounds(found)}")
     parts += [say_planned(planned) for planned in assessment.planned]
-    parts.append("\n".join(say_exposure(exposure, mechanism) for exposure in assessment.exposures))
-    for exposure in assessment.exposures:
+    parts.append("\n".join(say_exposure(exposure, mechanism) for exposure in assessment.figures))
+    for exposure in assessment.figures:
         profiles = assessment.table.profiles(exposure.sensitive)
         title = (
-            f"{exposure.sensitive}: {number_of(profiles.n_levels, 'level')}; "
-            f"{number_of(assessment.table.n_cells, 'cell')}, {profiles.n_homogeneous:,} homogeneous, "
+            f"{exposure.sensitive}: {number_of(profiles.n_levels, 'category', 'categories')}; "
+            f"{number_of(assessment.table.n_cells, 'group')}, {profiles.n_homogeneous:,} homogeneous, "
             f"{profiles.n_heterogeneous:,} heterogeneous, {profiles.n_unique:,} unique"
         )
         table = _risk_table(assessment.risks, assessment.limits, exposure.sensitive, mechanism.by_chance)
         fitted = assessment.fitted[exposure.sensitive].describe()
         parts.append("\n".join([title, table, *fitted, _describe_confidence(exposure, mechanism)]))
-    return [*parts, *of_several(assessment), CURATOR_NOTE]
+    return parts
 
 
 def of_several(assessment: Assessment) -> list[str]:
-    """What the tables of several sensitive attributes cost together; empty for one."""
+    """Return what the tables of several sensitive attributes cost together; nothing for one."""
     return figures.say_tables(assessment.mechanism, len(assessment.figures))
 
 
-def say_exposure(exposure: Exposure, mechanism: Mechanism) -> str:
-    """How many people are revealed, beside no noise and a guess, in one sentence."""
-    attacked = figures.ATTACKED[exposure.attack].format(sensitive=exposure.sensitive)
+def say_exposure(exposure: DecisionFigures, mechanism: Mechanism) -> str:
+    """Return how many people one attack reveals, for any reason, with noise and without."""
+    spread = f"; {exposure.people.low:,} to {exposure.people.high:,} in 95% of releases"
+    people = of_people(exposure.people.mean, exposure.records, spread)
     return (
-        f"At {mechanism.guarantee}, {of_people(exposure.people.mean, exposure.records, f'; {exposure.people.spread}')} "
-        f"would {attacked}; the raw table exposes {percent(exposure.raw_share)}, guessing from the overall proportions "
-        f"gets {percent(exposure.guess_share)}."
+        f"At {mechanism.guarantee}, the {exposure.attack} attack reveals the '{exposure.sensitive}' of {people}. "
+        f"Without noise it reveals {percent(exposure.raw_share)}."
     )
 
 
 def say_planned(planned: PlannedCaused) -> str:
+    """Return how many people a table that is yet to be made reveals because of their own record."""
     share = percent(planned.share)
     return (
         f"In a table that is yet to be made, with {PLANNED[planned.measure]} ({planned.measure}), "
-        f"{'about ' if share[0].isdigit() else ''}{share} of the people would have their {planned.sensitive} given "
-        "away only because of their own record."
+        f"{'about ' if share[0].isdigit() else ''}{share} of the people are revealed because of their own record."
     )
 
 
-def _describe_confidence(exposure: Exposure, mechanism: Mechanism) -> str:
+def _describe_confidence(exposure: DecisionFigures, mechanism: Mechanism) -> str:
     found = exposure.confidence
     if not math.isfinite(found.people_precision):
-        return "No released cell would look homogeneous."
-    precision, chance = percent(found.people_precision), percent(1.0 / exposure.n_levels)
+        return "No released group would look homogeneous."
+    precision, blind = percent(found.people_precision), percent(1.0 / exposure.attribute.n_levels)
     with_empty = ""
     if found.looks_with_empty > found.looks:
         with_empty = (
-            f" Of all released cells that look homogeneous, empty ones too, {percent(found.precision_with_empty)} show "
-            f"a value that is there; without the empty ones {percent(found.precision)}."
+            f" Of all released groups that look homogeneous, empty ones also, {percent(found.precision_with_empty)} "
+            f"show a value that is there; without the empty ones {percent(found.precision)}."
         )
-    share = percent(exposure.chance_share)
+    share = percent(exposure.limits.chance)
     alone = (
-        f"Noise alone gives away {share}."
+        f"Noise alone reveals {share}."
         if math.isinf(mechanism.limit_noise.scale)
-        else f"As epsilon falls to 0, with delta as it is, {share} would still be given away."
+        else f"As epsilon falls to 0, with delta as it is, {share} are still revealed."
     )
     return (
-        f"Of the people in released cells that look homogeneous, {precision} have the value shown; by chance it would "
-        f"be {chance}. {alone}{with_empty}"
+        f"Of the people in released groups that look homogeneous, {precision} have the value shown; of a value drawn "
+        f"at random it would be {blind}. {alone}{with_empty}"
     )
 
 

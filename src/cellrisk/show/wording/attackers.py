@@ -1,8 +1,9 @@
-"""The words of the table of attackers: the first screen of `assess`, and the same rows elsewhere."""
+"""The words of the table of attackers: which attack reveals whom, and which setting reveals how many."""
 
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -10,8 +11,10 @@ from cellrisk.errors import visible
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.noise.precision import find_precision
 from cellrisk.risk.attackers.figures import AttackTable
+from cellrisk.risk.attackers.settings import SettingFigures
+from cellrisk.risk.ceilings import Ceiling
 from cellrisk.system.arrays import Floats
-from cellrisk.system.formatting import claim, number_of, whole_people
+from cellrisk.system.formatting import aligned, claim, number_of, whole_people
 
 ATTACK_NAMES = {
     "homogeneity": "Homogeneity attack (DR-HA)",
@@ -31,6 +34,8 @@ ROUNDING = 1e-9
 """Smaller differences, in people or as a probability, are rounding."""
 LESS_SURE = 0.8
 """The certainty at which the people who are learnt are also counted."""
+WIDTH = 115
+"""Columns of a first screen."""
 GAIN_SHOWN = 0.1
 """The gain above which people are counted on the first screen."""
 
@@ -66,6 +71,27 @@ def share_at_most(number: float) -> str:
     return f"{math.ceil(1000 * number - 1e-9) / 10:g}%"
 
 
+def own_people(number: float, people: int) -> str:
+    """Return people revealed because of their own record, without what is left of 0 by rounding.
+
+    >>> own_people(1904.4, 27504), own_people(0.2, 100), own_people(1e-13, 100)
+    ('1,904', 'under 1', '0')
+    """
+    number = _without_rounding(number, people)
+    return "under 1" if 0 < number < 0.5 else whole_people(number)
+
+
+def own_share(number: float, people: int) -> str:
+    """Return people revealed because of their own record as a share of all."""
+    return share(_without_rounding(number, people) / people)
+
+
+def name_setting(mechanism: Mechanism) -> str:
+    """Return noise and guarantee in words: 'Geometric noise, epsilon 1'."""
+    delta = "" if mechanism.pure else f", delta {claim(mechanism.delta)}"
+    return f"{NOISE_NAMES[mechanism.name]}, epsilon {claim(mechanism.epsilon)}{delta}"
+
+
 def accuracy(mechanism: Mechanism) -> str:
     """Return how far a published count is from the true one, in one sentence.
 
@@ -73,15 +99,13 @@ def accuracy(mechanism: Mechanism) -> str:
     >>> accuracy(cr.Geometric(1.0))
     'Geometric noise, epsilon 1: a published count is within 3 of the true one in 97 of 100 cases.'
     """
-    precision = find_precision(mechanism)
-    within = precision.within
+    precision, first = find_precision(mechanism), name_setting(mechanism)
     cases = math.floor(100 * precision.share_within + 1e-9)
-    delta = "" if mechanism.pure else f", delta {claim(mechanism.delta)}"
-    first = f"{NOISE_NAMES[mechanism.name]}, epsilon {claim(mechanism.epsilon)}{delta}"
     if mechanism.threshold < 1:
-        return f"{first}: a published count is within {within:,} of the true one in {cases} of 100 cases."
+        return f"{first}: a published count is within {precision.within:,} of the true one in {cases} of 100 cases."
     least = math.ceil(mechanism.threshold)
-    return f"{first}: noise moves a count by at most {within:,} in {cases} of 100 cases; below {least:,} it becomes 0."
+    moved = f"noise moves a count by at most {precision.within:,} in {cases} of 100 cases"
+    return f"{first}: {moved}; below {least:,} it becomes 0."
 
 
 def shown_attacks(table: AttackTable) -> list[str]:
@@ -92,50 +116,62 @@ def shown_attacks(table: AttackTable) -> list[str]:
 
 def attack_rows(table: AttackTable, names: Sequence[str], advantage: float | None) -> list[list[str]]:
     """Return the rows of the table: blind, with noise, without; then because of the own record."""
-    everybody = float(table.people.sum())
+    people = int(table.people.sum())
     rows = []
     for name in names:
-        found = table.figures(name)
-        own = _without_rounding(float(found.own.sum()), everybody)
+        figures = table.figures(name)
+        own, bare = float(figures.own.sum()), float(figures.no_noise[1].sum())
+        named = (figures.baseline, figures.revealed, figures.no_noise[0])
         rows.append(
             [
                 ATTACK_NAMES[name].format(sure=100 * table.certainty),
-                *(share(float(part.sum()) / everybody) for part in (found.baseline, found.revealed, found.no_noise[0])),
-                "under 1" if 0 < own < 0.5 else whole_people(own),
-                share(own / everybody),
-                share(float(found.no_noise[1].sum()) / everybody),
-                share(_without_rounding(found.most, 0.0)),
+                *(share(float(part.sum()) / people) for part in named),
+                f"{own_people(own, people)}  {own_share(own, people):>6}",
+                share(bare / people),
+                share(_without_rounding(figures.most, 0)),
             ]
         )
     if advantage is None:
         return rows
     bound = share_at_most(advantage)
-    return [*rows, ["Any attack, at most", "", "", "", "", bound, "100%", bound]]
+    return [*rows, ["Any attack, at most", "", "", "", bound, "100%", bound]]
 
 
 def attack_table(table: AttackTable, names: Sequence[str], advantage: float | None, setting: str) -> str:
-    """Return the table of attackers, aligned, under two lines of headings."""
-    header = ["", "blind", setting, "no noise", setting, "", "no noise", "most for one person"]
-    rows = [[visible(cell, "") for cell in row] for row in [header, *attack_rows(table, names, advantage)]]
-    widths = [max(len(row[place]) for row in rows[1:]) for place in range(len(header))]
-    for place in (1, 2, 3, 6, 7):
-        widths[place] = max(widths[place], len(header[place]))
-    gap = max(0, len(setting) - widths[4] - 1 - widths[5])
-    widths[5] += gap
-    lines = []
-    for row in rows:
-        left = row[0].ljust(widths[0])
-        named = "  ".join(cell.rjust(width) for cell, width in zip(row[1:4], widths[1:4], strict=True))
-        if row is rows[0]:
-            own = setting.rjust(widths[4] + 1 + widths[5])
-        else:
-            own = f"{row[4].rjust(widths[4])} {row[5].rjust(widths[5])}"
-        rest = "  ".join(cell.rjust(width) for cell, width in zip(row[6:], widths[6:], strict=True))
-        lines.append(f"{left}  {named}    {own}  {rest}".rstrip())
-    span = len(f"{'':{widths[0]}}  "), sum(widths[1:4]) + 4
-    right = len(lines[0]) - span[0] - span[1] - 4
-    titles = "value named correctly".rjust(span[1]) + "    " + "because of their own record, at least".rjust(right)
-    return "\n".join([" " * span[0] + titles, *lines])
+    """Return the attacks as rows, aligned, under two lines of headings."""
+    header = ["", "blind", setting, "no noise", f"  {setting}", "no noise", "most for one person"]
+    lines = aligned(header, attack_rows(table, names, advantage)).splitlines()
+    end = lines[0].index("no noise") + len("no noise")
+    own = "because of their own record, at least"
+    return "\n".join(["value named correctly".rjust(end) + own.rjust(len(lines[0]) - end), *lines])
+
+
+def setting_table(
+    rows: Sequence[tuple[Sequence[str], SettingFigures]], header: Sequence[str] = ("epsilon",), chosen: bool = False
+) -> str:
+    """Return settings as rows, aligned: the error of a count, and what is revealed.
+
+    The first cells of each row are given, with their headings, of one line or two. What any attack can do at most is
+    left out if epsilon was chosen from the data, which no guarantee covers.
+    """
+    figures = rows[0][1]
+    sure = [] if figures.inferred is None else [f"inferred,\n{100 * figures.certainty:g}% sure"]
+    own = ["because of their\nown record, at least", "most for\none person"]
+    any_attack = [] if chosen else ["any attack,\nat most"]
+    heads = [head.rpartition("\n") for head in (*header, "count\nwithin", *own, *sure, *any_attack)]
+    body = [[*first, *_setting_cells(figures)][: len(heads)] for first, figures in rows]
+    return aligned([top for top, _, _ in heads], [[bottom for _, _, bottom in heads], *body])
+
+
+def _setting_cells(figures: SettingFigures) -> list[str]:
+    mechanism, people = figures.mechanism, figures.people
+    return [
+        "0" if mechanism is None else f"{find_precision(mechanism).within:,}",
+        f"{own_people(figures.own, people)} {own_share(figures.own, people):>7}",
+        "" if figures.most is None else share(_without_rounding(figures.most, 0)),
+        *([] if figures.inferred is None else [share(figures.inferred / people)]),
+        share_at_most(figures.advantage),
+    ]
 
 
 def strongest(table: AttackTable, sensitive: str, setting: str) -> str:
@@ -159,31 +195,45 @@ def revealed_by_own_record(own: float, people: int, sensitive: str, setting: str
     )
 
 
+def inferred(sensitive: str, people: str, certainty: float) -> str:
+    """Return what the informed attacker infers, in one sentence.
+
+    >>> inferred("income", "11,173 people", 0.95)
+    "An informed attacker could infer the 'income' of 11,173 people and be at least 95% sure."
+    """
+    return f"An informed attacker could infer the '{sensitive}' of {people} and be at least {100 * certainty:g}% sure."
+
+
+def bound(ceiling: Ceiling) -> str:
+    """Return what one record adds at most, and the worst case, in lines that fit a screen."""
+    return "\n".join(textwrap.fill(sentence, WIDTH) for sentence in ceiling.headline.replace(". ", ".\n").split("\n"))
+
+
 def people_above(table: AttackTable) -> str:
     """Return how many people gain notably, in one sentence."""
     number = table.people_above(GAIN_SHOWN)
     verb = "is" if number == 1 else "are"
     return (
         f"{number_of(number, 'person')} {verb} named more than {100 * GAIN_SHOWN:g} points more often because of their "
-        "own record (homogeneity or largest count)."
+        "own record (homogeneity, largest count)."
     )
 
 
 def learnt(table: AttackTable, sensitive: str, categories: Sequence[str]) -> str:
     """Return in one sentence what the informed attacker learns, the category that is learnt most first."""
-    found = table.figures("informed")
-    total, own = _sum(found.learnt), _sum(found.learnt_own)
-    if total < 0.5:
+    figures = table.figures("informed")
+    total, own = _sum(figures.learnt), _sum(figures.learnt_own)
+    if figures.learnt is None or total < 0.5:
         return f"The informed attacker learns nobody's '{sensitive}' beyond the overall shares."
     parts = [
         (number / people, name)
-        for number, people, name in zip(_each(found.learnt), table.people.tolist(), categories, strict=True)
+        for number, people, name in zip(figures.learnt.tolist(), table.people.tolist(), categories, strict=True)
         if number > 0
     ]
     largest = ", ".join(f"{visible(name, '')} {whole_share(part)}" for part, name in sorted(parts, reverse=True)[:3])
     return (
-        f"The informed attacker learns {number_of(total, 'value')} of '{sensitive}' ({largest}), "
-        f"{whole_people(total - own)} from other people's records alone{_less_sure(table, total)}."
+        f"The informed attacker learns the '{sensitive}' of {number_of(total, 'person')} ({largest}), "
+        f"{whole_people(total - own)} from others' records alone{_less_sure(table, total)}."
     )
 
 
@@ -200,9 +250,5 @@ def _without_rounding(number: float, people: float) -> float:
     return 0.0 if abs(number) < ROUNDING + 1e-15 * people else number
 
 
-def _each(numbers: Floats | None) -> list[float]:
-    return [] if numbers is None else [float(number) for number in numbers]
-
-
 def _sum(numbers: Floats | None) -> float:
-    return sum(_each(numbers))
+    return 0.0 if numbers is None else float(numbers.sum())

@@ -7,84 +7,95 @@ import math
 from cellrisk.publish.auditing.audit_result import Audit
 from cellrisk.publish.auditing.figures import FIGURES
 from cellrisk.publish.auditing.realised_disclosure import RealisedDisclosure
+from cellrisk.show.wording.assessment import name_table
+from cellrisk.show.wording.attackers import inferred, share
 from cellrisk.show.wording.perturbed_assessment import say_ceiling
 from cellrisk.system.formatting import CURATOR_NOTE, aligned, number_of, percent, whole_people
 
-WHOLE = ("k", "distinct_l")
+WHOLE, OF = ("k", "distinct_l"), ("released", "original")
+NOTES_SHOWN = 3
+SHOWN = {
+    "homogeneity_tight_records": "revealed by the homogeneity attack",
+    "plurality": "named correctly by the largest count of their group",
+    "tcap": "right, of those named by the homogeneity attack (TCAP)",
+    "repu": "unique in the original and in the release (repU)",
+}
+"""Figures of the first screen, with what they say."""
 
 
 def headline(audit: Audit) -> str:
-    """What a curator can repeat."""
-    share, trusted = audit.value(), audit.value("tcap")
-    people = f"{audit.n_exposed:,} of {number_of(audit.original.n_records, 'person')}"
-    precision = (
-        "no cell with people in it shows one value alone"
-        if math.isnan(trusted)
-        else f"an attacker who believes such cells is right about {percent(trusted)} of the people in them"
-    )
-    return (
-        f"The release gives away the {audit.sensitive} of {people} ({percent(share)}), whose cells show their value "
-        f"alone; {precision}. The original as it is would give away {percent(audit.value(of='original'))}, guessing "
-        f"from the overall proportions gets {percent(audit.guess_share)}. {say_realised(audit.decision)}"
-    )
+    """Return what a curator can repeat."""
+    return " ".join([_say_revealed(audit), *_say_realised(audit.decision)])
+
+
+def screen(audit: Audit) -> list[str]:
+    """Return what is printed first: who is revealed, the main figures beside those of the original, what to do next."""
+    rows = [[what, *(_percent(audit.value(name, of)) for of in OF)] for name, what in SHOWN.items()]
+    rows.append(["smallest group (k)", *(_show("k", audit.value("k", of)) for of in OF)])
+    return [
+        f"{name_table(audit.original, audit.sensitive)}\n{headline(audit).replace('. ', '.' + chr(10))}",
+        aligned(["of the people", "release", "original"], rows),
+        *(["\n".join(audit.notes[:NOTES_SHOWN])] if audit.notes else []),
+        f"Every figure: --all   Groups that reveal most: --top 20   Check before a release: cellrisk assess ...\n"
+        f"{CURATOR_NOTE}",
+    ]
 
 
 def paragraphs(audit: Audit) -> list[str]:
-    """What is printed below the headline."""
+    """Return the rest: what the attacker infers, and every figure with its meaning."""
     rows = [[name, _show(name, audit.released[name]), _show(name, audit.raw[name])] for name in FIGURES]
     numbers = aligned(["figure", "released", "original"], rows).splitlines()
     meanings = ["", *(figure.meaning for figure in FIGURES.values())]
     table = [f"{line}  {meaning}".rstrip() for line, meaning in zip(numbers, meanings, strict=True)]
-    notes = ["\n".join(audit.notes)] if audit.notes else []
-    return [describe_certainty(audit.decision), "\n".join(table), *notes, CURATOR_NOTE]
+    more = ["\n".join(audit.notes[NOTES_SHOWN:])] if audit.notes[NOTES_SHOWN:] else []
+    return [describe_certainty(audit.decision), "\n".join(table), *more]
 
 
-def say_realised(found: RealisedDisclosure) -> str:
-    """The figures to decide by, each with what it means."""
-    return " ".join([_say_caused(found), *_say_sure(found)])
+def _say_revealed(audit: Audit) -> str:
+    people = f"{audit.n_exposed:,} of {number_of(audit.original.n_records, 'person')} ({percent(audit.value())})"
+    return f"The release reveals the '{audit.sensitive}' of {people}: their group shows their value alone."
+
+
+def _say_realised(found: RealisedDisclosure) -> list[str]:
+    """Return the figures to decide by, each with what it means."""
+    sentences = [_say_caused(found)]
+    if found.certainty:
+        surest = found.certainty[-1]
+        sentences.append(inferred(found.sensitive, surest.people, surest.certainty))
+    else:
+        sentences.append(f"What an informed attacker infers is not computed: {found.unknown}.")
+    return sentences
 
 
 def _say_caused(found: RealisedDisclosure) -> str:
     if found.made.perturbation is not None and found.without is not None:
         difference = f"{whole_people(abs(found.caused))} {'fewer' if found.caused >= 0 else 'more'}"
-        return (
-            f"Had each person's own record been left out in turn, and their count been published anew with "
-            f"{found.made.perturbation.name}, {number_of(found.without, 'person')} would have their {found.sensitive} "
-            f"given away: {difference}, which is what their own records cause."
-        )
+        without = number_of(found.without, "person")
+        return f"With each person's own record left out in turn, it would reveal {without} on average: {difference}."
     people = int(found.caused)
-    number, stand = f"{people:,}" if people else "None", "stands" if people == 1 else "stand"
-    alone = f"{number} of those given away {stand} behind a count of {found.smallest} that is shown alone"
-    safe = ": without their own record each would have been safe from that" if found.made.mechanism and people else ""
+    number, are = f"{people:,}" if people else "None", "is" if people == 1 else "are"
+    alone = f"{number} of them {are} shown alone as a count of {found.smallest}"
+    safe = ", and would not be without their own record" if found.made.mechanism and people else ""
     return f"{alone}{safe}."
 
 
-def _say_sure(found: RealisedDisclosure) -> list[str]:
-    """What the attacker is sure of, at the highest certainty; nothing if that is not known."""
-    if not found.certainty:
-        return []
-    surest = found.certainty[-1]
-    return [
-        f"Given these counts, somebody who knows the method and does the mathematics names the {found.sensitive} "
-        f"of {surest.people} rightly and with at least {100 * surest.certainty:g}% certainty."
-    ]
+def _percent(value: float) -> str:
+    return "-" if math.isnan(value) else share(value)
 
 
 def describe_certainty(found: RealisedDisclosure) -> str:
     """What the attacker names, in a sentence for each certainty."""
-    if not found.certainty:
-        return f"What an attacker can be sure of is not computed: {found.unknown}."
     lines = []
     for row in found.certainty:
         sure = f"{100 * row.certainty:g}%"
         if row.precision is None:
-            lines.append(f"No {found.sensitive} is named with {sure} certainty or more.")
+            lines.append(f"No '{found.sensitive}' is inferred with {sure} certainty or more.")
             continue
         lines.append(
-            f"With {sure} certainty or more: {row.people} named rightly, of {round(row.named):,} named; "
-            f"right {percent(row.precision)} of the time."
+            f"With {sure} certainty or more: {row.people} inferred correctly, of {round(row.named):,} inferred; "
+            f"correct {percent(row.precision)} of the time."
         )
-    lines.append("" if found.belief is None else f"The attacker's belief: {found.belief.describe()}.")
+    lines.append("" if found.belief is None else f"The attacker's prior: {found.belief.describe()}.")
     if found.worst is not None:
         lines.append(say_ceiling(*found.worst))
     elif found.ceiling is not None:
@@ -97,18 +108,16 @@ def notes(audit: Audit) -> list[str]:
     facts = audit.facts
     number = {name: f"{count:,}" for name, count in facts.items()}
     said = {
-        "contradicted": "The release says itself how it was made: that is believed, and not the mechanism that was "
-        "given.",
-        "changed": "The file is not the one that the description beside it was written for (another sha256): nothing "
-        "that it says is believed.",
+        "contradicted": "The release describes how it was made; the mechanism that was given is ignored.",
+        "changed": "The description beside the file was written for another file (another sha256) and is ignored.",
         "negative": f"Negative counts, which unbiased noise makes, are read as zero: {number['negative']} of "
         f"{number['counts']}.",
         "fractional": f"Fractional counts show their label wherever they are above zero: {number['fractional']} of "
         f"{number['counts']}.",
         "nothing": "The release shows no positive count.",
-        "unknown": f"Cells that the release shows and nobody in the original is in: {number['unknown']} of "
+        "unknown": f"Groups that the release shows and the original does not have: {number['unknown']} of "
         f"{number['shown']}.",
-        "absent": f"Cells of the original that are not shown: {number['absent']}, with {number['hidden']} of its "
+        "absent": f"Groups of the original that are not shown: {number['absent']}, with {number['hidden']} of its "
         "records.",
         "left_out": f"Rows of the release with missing values are left out, as in the original: {number['left_out']}.",
         "all_different": "Each row of the release is read as one record, and no two are alike; if it holds counts, "

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import pairwise
 
 from cellrisk.decide.choosing import Choice, Option
 from cellrisk.decide.limits import SMALLEST_EPSILON, Limit
 from cellrisk.decide.search import Intervals
 from cellrisk.decide.tradeoff import TradeOff, TvdLimit
-from cellrisk.noise.mechanisms import Mechanism
-from cellrisk.show.wording.figures import say_tables, sentence
-from cellrisk.show.wording.limits import ABOUT, aim, describe, describe_limits, say, say_again, say_largest
+from cellrisk.risk.attackers.settings import SettingFigures
+from cellrisk.show.wording.assessment import name_table
+from cellrisk.show.wording.attackers import accuracy, bound, name_setting, setting_table
+from cellrisk.show.wording.figures import say_tables
+from cellrisk.show.wording.limits import ABOUT, describe, describe_limits, say, say_again, say_largest, show_value
 from cellrisk.system.formatting import (
     CURATOR_NOTE,
     aligned,
     as_given,
-    claim,
     make_sentence,
-    number_of,
     percent,
     show_down,
     show_spans,
@@ -33,9 +32,10 @@ INSTEAD = (
     "every smaller epsilon too"
 )
 CHOICE_NOTE = (
-    "Choosing epsilon from the data is itself a disclosure: account for it, or choose on public data of the same kind."
+    "An epsilon chosen from these data reveals a little about them. Round it down, or choose it on public or earlier "
+    "data."
 )
-WITHOUT_DATA = "The epsilon follows from limits on the guarantee alone: that choice discloses nothing about the data."
+WITHOUT_DATA = "The epsilon follows from limits on the guarantee alone, so the choice reveals nothing about the data."
 BIND = (
     "to choose an epsilon, set a limit that binds, such as a ceiling of 0.75 or an epsilon of at most 1, or choose it "
     "by other standards"
@@ -43,34 +43,74 @@ BIND = (
 
 
 def headline(choice: Choice) -> str:
-    """What a member of a board can repeat."""
+    """Return what a member of a board can repeat."""
+    return " ".join(_answer(choice))
+
+
+def _answer(choice: Choice) -> list[str]:
     first = choice.options[0]
-    noise = _name_noise(first.mechanism)
+    noise = name_setting(first.mechanism.with_epsilon(first.shown or first.searched[0])).partition(", epsilon")[0]
     if first.open_ended:
-        return f"With {noise}, nothing is recommended: {first.why}."
-    if first.epsilon is None or first.risk is None:
-        return f"For {choice.wanted} with {noise}, {first.why}."
-    largest = name_largest(choice, f"keeps {_aim(choice)}")
-    if first.given:
-        kept = "; ".join(list_limits(choice, [each for each in choice.kept_limits if each.name != "max_epsilon"]))
-        largest = f"the largest epsilon allowed{f', and it keeps the other limits: {kept}' if kept else ''}"
-    answer = f"With {noise}, {as_given(first.epsilon)} is {largest}."
-    if not choice.on_first_risk:
-        return answer
-    people = "; ".join(
-        f"{attribute.name}: {exposed.describe()} of {number_of(choice.table.n_records, 'person')} exposed"
-        for attribute, exposed in zip(choice.measured.attributes, choice.alternatives[1].people, strict=True)
-    )
-    return f"{answer} The {choice.measured.name}, is then {percent(first.risk)}; {people}."
+        return [f"No recommendation for {noise[0].lower()}{noise[1:]}: {first.why}."]
+    if first.shown is None:
+        return [f"No epsilon keeps {choice.wanted} with {noise[0].lower()}{noise[1:]}: {first.why.partition(': ')[2]}."]
+    answer = f"Recommended: epsilon {as_given(first.shown)} with {noise[0].lower()}{noise[1:]}, the largest allowed."
+    limits = [limit for limit in choice.kept_limits if not first.given or limit.name != "max_epsilon"]
+    keeps = f"keeps {list_limits(choice, limits)[0] if len(limits) == 1 and not choice.trade_off else 'every limit'}"
+    smaller = all(limit.metric.kind.every_smaller for limit in limits) and choice.trade_off is None
+    if not limits:
+        return [answer]
+    return [answer, f"{f'Every epsilon from {first.searched[0]:g} up to it' if smaller else 'It'} {keeps}."]
+
+
+def screen(choice: Choice) -> list[str]:
+    """Return what is printed first: the epsilon, the error of a count, and stricter and looser ones beside it."""
+    first = choice.options[0]
+    title = "\n".join(name_table(choice.table, attribute.name) for attribute in choice.measured.attributes)
+    if first.shown is None:
+        return [f"{title}\n{headline(choice)}", f"{CURATOR_NOTE}\n{choice.choice_note}"]
+    mechanism = first.mechanism.with_epsilon(first.shown)
+    tables = [table for attribute in choice.measured.attributes if (table := _compare(choice, attribute.name))]
+    command = f"Next: cellrisk release ... --epsilon {as_given(first.shown)}   Why, and other settings: --all"
+    again = [make_sentence(say_again(first.again, first.admissible[-1][1]).removeprefix("; "))] if first.again else []
+    sentences = "\n".join([*_answer(choice), accuracy(mechanism)])
+    return [f"{title}\n{sentences}", *tables, *again, f"{choice.choice_note}\n{command}\n{CURATOR_NOTE}"]
+
+
+def _compare(choice: Choice, sensitive: str) -> str | None:
+    """Return a table of the stricter, the recommended and the looser epsilon, and of no noise, by what is limited."""
+    attribute, template = choice.table.attribute(sensitive), choice.options[0].mechanism
+    mechanisms = [template.with_epsilon(each.epsilon) for each in choice.alternatives]
+    settings = choice.compare(sensitive)
+    limits = [limit for limit in choice.kept_limits if limit.name not in ("max_epsilon", "max_error")]
+    values = [limit.metric.on((attribute,))(mechanisms) for limit in limits]
+    tvd = [] if choice.trade_off is None else ["TVD"]
+    rows: list[tuple[Sequence[str], SettingFigures]] = []
+    for number, figures in enumerate(settings):
+        if figures.mechanism is None:
+            bare = [limit.without_noise((attribute,)) for limit in limits]
+            limited = [
+                "" if value is None else show_value(limit, value) for limit, value in zip(limits, bare, strict=True)
+            ]
+            cells = ["no noise", "-", *limited, *(["0"] if tvd else [])]
+        else:
+            each = choice.alternatives[number]
+            limited = [show_value(limit, float(value[number])) for limit, value in zip(limits, values, strict=True)]
+            shown = choice.options[0].shown if each.role == "recommended" else each.epsilon
+            cells = [each.role, show_down(shown or 0.0), *limited, *([f"{each.tvd:.2g}"] if tvd else [])]
+        rows.append((cells, figures))
+    names = [f"{ABOUT[limit.name].removeprefix('the ')}\n(limit {_show_maximum(limit)})" for limit in limits]
+    return setting_table(rows, ["", "epsilon", *names, *tvd], chosen=choice.from_data) if rows else None
+
+
+def _show_maximum(limit: Limit) -> str:
+    return f"{as_given(limit.maximum, 2)}%" if show_value(limit, 1.0).endswith("%") else as_given(limit.maximum)
 
 
 def paragraphs(choice: Choice) -> list[str]:
-    """What is printed below the headline."""
+    """Return the rest: why it is this epsilon, other mechanisms, and the verdict on each epsilon."""
     first, attributes = choice.options[0], choice.measured.attributes
     parts = [] if choice.epsilon is None and not choice.options[1:] else [make_sentence(choice.why)]
-    for figures, limits in zip(choice.figures, choice.measured.people.limits(first.mechanism), strict=False):
-        shown = first.mechanism.with_epsilon(first.epsilon or 0.0)  # as in the headline
-        parts.append(sentence(replace(figures, mechanism=shown), limits.chance))
     if len(choice.options) > 1:
         rows = [[option.mechanism.describe(), *_show_numbers(option)] for option in choice.options]
         parts.append(aligned(["mechanism", "largest epsilon", "risk"], rows))
@@ -78,64 +118,48 @@ def paragraphs(choice: Choice) -> list[str]:
         rows = [
             [each.role, show_down(each.epsilon), percent(each.risk)]
             + [whole_people(people.mean) for people in each.people]
-            + [*map(whole_people, each.caused)]
-            + ["-" if each.ceiling is None else f"{each.ceiling:.4f}"]
-            + ([] if each.tvd is None else [f"{each.tvd:.4f}"])
-            + [each.verdict]
+            + ["-" if each.ceiling is None else f"{each.ceiling:.4f}", each.verdict]
             for each in choice.alternatives
         ]
-        people = [f"people ({attribute.name})" for attribute in attributes]
-        caused = [f"caused ({attribute.name})" for attribute in attributes]
-        tvd = ["TVD"] if choice.trade_off is not None else []
-        parts.append(aligned(["", "epsilon", "risk", *people, *caused, "ceiling", *tvd, "verdict"], rows))
+        people = [f"revealed ('{attribute.name}')" for attribute in attributes]
+        parts.append(aligned(["", "epsilon", "risk", *people, "worst case", "verdict"], rows))
+    parts += dict.fromkeys(bound(figures.ceiling) for figures in choice.figures)
     if choice.policies:
         parts.append(choice.policies.describe())
     if choice.epsilon is not None:
         parts += say_tables(first.mechanism.with_epsilon(choice.epsilon), len(attributes))
-    return [*parts, f"{CURATOR_NOTE} {choice.choice_note}"]
+    return parts
 
 
 def list_limits(choice: Choice, limits: Sequence[Limit] | None = None) -> list[str]:
-    """The limits in words, or some of them, and that on the TVD."""
+    """Return the limits in words, or some of them, and that on the TVD."""
     tvd = [] if choice.trade_off is None else [say_tvd_limit(choice.trade_off.limit)]
     return describe_limits(choice.kept_limits if limits is None else limits) + tvd
 
 
 def say_tvd_limit(limit: TvdLimit) -> str:
+    """Return the limit on the TVD, after "keeps"."""
     return f"a TVD of at most {as_given(limit.max_tvd)}"
 
 
 def say_least(trade_off: TradeOff) -> str:
-    """The smallest epsilon whose TVD is within its limit, after "epsilon"."""
+    """Return the smallest epsilon whose TVD is within its limit, after "epsilon"."""
     if trade_off.least_epsilon is None:
         return f"more than {trade_off.epsilon[-1]:g} (its TVD is still {trade_off.tvd[-1]:.3g})"
     return f"at least {show_up(trade_off.least_epsilon)}"
 
 
 def name_largest(choice: Choice, keeps: str) -> str:
-    """What the epsilon is; ``keeps`` is the limits with a verb."""
-    wavy = [ABOUT[each.name] for each in choice.kept_limits if each.uses_data and each.metric.kind.every_smaller]
+    """Return what the epsilon is; ``keeps`` is the limits with a verb."""
+    wavy = [ABOUT[limit.name] for limit in choice.kept_limits if limit.uses_data and limit.metric.kind.every_smaller]
     others = bool(choice.on_first_risk) or choice.trade_off is not None
     return say_largest(wavy, keeps, others, choice.options[0].searched[0])
 
 
-def _aim(choice: Choice) -> str:
-    """The limits in words, after "keeps"."""
-    limits = choice.kept_limits
-    if choice.trade_off is None and (len(limits) == 1 or limits == choice.on_first_risk):
-        return " and ".join(map(aim, limits))
-    return f"every limit ({'; '.join(list_limits(choice))})"
-
-
 def _show_numbers(option: Option) -> list[str]:
-    if option.epsilon is None or option.risk is None:
+    if option.shown is None or option.risk is None:
         return [option.without_epsilon, "-"]
-    return [as_given(option.epsilon), percent(option.risk)]
-
-
-def _name_noise(mechanism: Mechanism) -> str:
-    """After "with"."""
-    return f"{mechanism.name} noise" if mechanism.pure else f"{mechanism.name} noise (delta {claim(mechanism.delta)})"
+    return [as_given(option.shown), percent(option.risk)]
 
 
 def why(option: Option) -> str:
@@ -214,15 +238,15 @@ def _explain_none(option: Option) -> str:
             f"the other limits allow epsilon up to {show_down(option.within_limits[-1][1])}, the limit on the TVD asks "
             f"for {say_least(option.trade_off)}"
         )
-    for bound in option.kept:
-        if bound.limit.metric.kind.every_smaller and bound.largest is None:
+    for kept in option.kept:
+        if kept.limit.metric.kind.every_smaller and kept.largest is None:
             least = min(low, SMALLEST_EPSILON)
-            value = bound.limit.value(option.measured.attributes, option.mechanism.with_epsilon(least))
-            return f"already at epsilon {least:g}, {say(bound.limit, value)}"
-        if bound.limit.metric.kind.every_smaller and bound.largest is not None and bound.largest < low:
-            return f"every epsilon keeps the limit on {ABOUT[bound.limit.name]} only up to {show_down(bound.largest)}"
+            value = kept.limit.value(option.measured.attributes, option.mechanism.with_epsilon(least))
+            return f"already at epsilon {least:g}, {say(kept.limit, value)}"
+        if kept.limit.metric.kind.every_smaller and kept.largest is not None and kept.largest < low:
+            return f"every epsilon keeps the limit on {ABOUT[kept.limit.name]} only up to {show_down(kept.largest)}"
     if all(_on_risks(option)) and len(option.kept) > 1:
-        spans = [f"{describe(bound.limit)} epsilon {show_spans(bound.allowed)}" for bound in option.kept]
+        spans = [f"{describe(kept.limit)} epsilon {show_spans(kept.allowed)}" for kept in option.kept]
         return f"the limits exclude each other: {'; '.join(spans)}{instead}"
     return (
         f"epsilon {option.lowest_epsilon:.4g} comes nearest, with a risk of {percent(option.lowest_risk)}; "

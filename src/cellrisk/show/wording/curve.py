@@ -1,41 +1,82 @@
-"""The words of `RiskCurve`: the risk and the figures to decide by along epsilon, and the two ends that they tend to."""
+"""The words of `RiskCurve`: what attacks reveal along epsilon, and the paper's measures with the ends they tend to."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from cellrisk.risk.ceilings import say_bounds, say_most
-from cellrisk.risk.certainty.inferences import say_named
+from cellrisk.noise.mechanisms import Mechanism
+from cellrisk.risk.ceilings import say_most
 from cellrisk.risk.curves import Line, RiskCurve
 from cellrisk.risk.figure_lines import FigureLines
-from cellrisk.system.formatting import CURATOR_NOTE, aligned, number_of, percent, whole_people
+from cellrisk.show.wording.assessment import name_table
+from cellrisk.show.wording.attackers import revealed_by_own_record, setting_table
+from cellrisk.system.formatting import CURATOR_NOTE, aligned, claim, join_names, number_of, percent, whole_people
 
-TOLD = (0.1, 1.0, 10.0)
+NAMED = (0.1, 1.0, 10.0)
 """Epsilons that sentences give numbers for, or the nearest to them."""
+USUAL = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
+"""Epsilons of the table of attackers, if none were asked for."""
 MOST_COLUMNS = 11
-"""Epsilons of a printed table."""
+"""Epsilons of a printed table of measures."""
+NEXT = "Choose: cellrisk choose ... --max-caused 0.01   Picture: --plot curve.svg   The paper's measures: --all"
 
 
 def headline(curve: RiskCurve) -> str:
-    """The figures to decide by, if asked for, then a sentence for the leading line of each setting and attribute."""
+    """Return what attacks reveal at epsilon 1, or the figures and measures that were asked for by name."""
+    if not curve.named:
+        return "\n".join(sentence for _, sentence, _ in _attacks(curve, (1.0,)))
     sentences = [sentence(lines) for lines in curve.figures]
     for line in curve.leading:
-        shown = sorted({line.nearest(epsilon) for epsilon in TOLD})
+        shown = sorted({line.nearest(epsilon) for epsilon in NAMED})
         risks = ", ".join(f"{percent(line.at(epsilon))} at epsilon {epsilon:.3g}" for epsilon in shown)
+        ends = f"{line.setting.lower_end} is {percent(line.limits.chance)}, no noise {percent(line.limits.raw)}"
         epsilon, people = curve.people[line.setting, line.sensitive]
         sentences.append(
-            f"{_name(line)} ({line.name}): {risks}; {line.setting.lower_end} is {percent(line.limits.chance)}, the raw "
-            f"table {percent(line.limits.raw)}. At epsilon {epsilon:.3g}, {people.describe()} of "
-            f"{number_of(curve.table.n_records, 'person')} exposed."
+            f"{_name(line)} ({line.name}): {risks}; {ends}. At epsilon {epsilon:.3g}, {people.describe()} of "
+            f"{number_of(curve.table.n_records, 'person')} revealed."
         )
     return "\n".join(sentences)
 
 
+def screen(curve: RiskCurve) -> list[str]:
+    """Return what is printed first: what attacks reveal along epsilon; or everything, if measures were named."""
+    if curve.named:
+        return [headline(curve), *_measures(curve), CURATOR_NOTE]
+    parts = [part for title, sentence, table in _attacks(curve, USUAL) for part in (f"{title}\n{sentence}", table)]
+    return [*parts, f"{NEXT}\n{CURATOR_NOTE}"]
+
+
+def _attacks(curve: RiskCurve, usual: Sequence[float]) -> Iterator[tuple[str, str, str]]:
+    """Yield a title, a sentence and the table of attackers for each setting and attribute."""
+    for setting in curve.settings:
+        for name in curve.table.sensitive:
+            figures = curve.trace_attacks(name, setting, usual)
+            at = [each for each in figures if each.mechanism is not None]
+            title = f"{name_table(curve.table, name)}; {setting.describe()} noise"
+            if not at:
+                yield title, "What attacks reveal is not computed: more than 100 categories, or no epsilon fits.", ""
+                continue
+            nearest = min(at, key=lambda each: abs(np.log(_epsilon(each.mechanism))))
+            guarantee = f"epsilon {claim(_epsilon(nearest.mechanism))}"
+            rows = [
+                (["no noise" if each.mechanism is None else claim(each.mechanism.epsilon)], each) for each in figures
+            ]
+            yield title, revealed_by_own_record(nearest.own, nearest.people, name, guarantee), setting_table(rows)
+
+
+def _epsilon(mechanism: Mechanism | None) -> float:
+    return 1.0 if mechanism is None else mechanism.epsilon
+
+
 def paragraphs(curve: RiskCurve) -> list[str]:
-    """What is printed below the headline: a table for each setting, then the ends of the lines."""
+    """Return the paper's measures; nothing more if they were named, as the first screen has them."""
+    return [] if curve.named else _measures(curve)
+
+
+def _measures(curve: RiskCurve) -> list[str]:
+    """Return a table of figures and measures for each setting, then the ends of the lines."""
     parts = []
     settings = [lines.setting for lines in curve.figures] + [line.setting for line in curve.lines]
     for setting in dict.fromkeys(settings):
@@ -56,41 +97,36 @@ def paragraphs(curve: RiskCurve) -> list[str]:
             ]
             tables.append(aligned(["", "epsilon:", "", "", *shown], rows, left=4))
         parts.append("\n".join([setting.describe(), *tables]))
-    beliefs = dict.fromkeys(lines.belief.describe() for lines in curve.figures if lines.belief is not None)
-    return [*parts, words(curve), *(f"The attacker's belief: {belief}." for belief in beliefs), CURATOR_NOTE]
+    priors = dict.fromkeys(lines.belief.describe() for lines in curve.figures if lines.belief is not None)
+    return [*parts, words(curve), *(f"The attacker's prior: {prior}." for prior in priors)]
 
 
 def words(curve: RiskCurve) -> str:
-    """What the picture shows, in words: one paragraph for each setting and attribute."""
+    """Return what the picture shows, in words: one paragraph for each setting and attribute."""
     lines = (f"{_name(line)}: {_say_ends(line)}" for line in curve.leading)
     return "\n".join([*map(_say_figure_ends, curve.figures), *lines])
 
 
 def sentence(lines: FigureLines) -> str:
-    """The figures at a small, a middle and a large epsilon."""
-    places = sorted({lines.place(epsilon) for epsilon in TOLD})
+    """Return the figures at a small, a middle and a large epsilon."""
+    places = sorted({lines.place(epsilon) for epsilon in NAMED})
 
     def along(values: Sequence[str]) -> str:
-        return _list([f"{value} at epsilon {lines.epsilon[at]:.3g}" for value, at in zip(values, places, strict=True)])
+        pairs = zip(values, places, strict=True)
+        return join_names([f"{value} at epsilon {lines.epsilon[place]:.3g}" for value, place in pairs])
 
     parts = []
     if lines.caused is not None:
         points = [lines.caused.points[place] for place in places]
-        because = along([f"{whole_people(point.people)} ({percent(point.share)})" for point in points])
-        exposed = _list([whole_people(point.exposed) for point in points])
-        noise = "chance alone" if math.isinf(lines.setting.limit_noise.scale) else "the noise that delta leaves"
-        parts.append(
-            f"Of {number_of(lines.records, 'person')}, {because} would be given away only because of their own "
-            f"record; {exposed} would be at all, and {percent(lines.caused.exposed_limits.chance)} by {noise}."
-        )
+        own = along([f"{whole_people(point.people)} ({percent(point.share)})" for point in points])
+        parts.append(f"Of {number_of(lines.records, 'person')}, revealed because of their own record: {own}.")
     if lines.certainty:
         line = lines.certainty[-1]
-        parts.append(say_named(lines.sensitive, along([line.points[place].number for place in places]), line.certainty))
+        inferred = along([line.points[place].number for place in places])
+        parts.append(f"Inferred by an informed attacker who is {100 * line.certainty:g}% sure: {inferred}.")
     if lines.ceiling is not None:
-        gains = [f"{say_most(float(lines.ceiling.advantage[place]))} percentage points" for place in places]
-        often = [f"{say_most(float(lines.ceiling.even_two[place]))}%" for place in places]
-        worst = along([f"{often[0]} of the time", *often[1:]])
-        parts.append(say_bounds(along(gains), worst, lines.setting.neighbours))
+        worst = along([f"{say_most(float(lines.ceiling.even_two[place]))}%" for place in places])
+        parts.append(f"Worst case for one record (coin toss: 50%): {worst}.")
     return f"{_name(lines)}: {' '.join(parts)}"
 
 
@@ -99,16 +135,12 @@ def _name(line: Line | FigureLines) -> str:
 
 
 def _say_ends(line: Line) -> str:
-    """The two ends of the line and its extremes, for a reader who sees no picture."""
+    """Return the two ends of the line and its extremes, for a reader who sees no picture."""
     scale = line.setting.limit_noise.scale
-    why = (
-        "that is chance, what noise alone gives away"
-        if math.isinf(scale)
-        else f"with delta as it is, the noise grows to a scale of {scale:.3g} and no further"
-    )
+    fixed = "" if np.isinf(scale) else f" (delta stays as it is, so the noise has at most the scale {scale:.3g})"
     start = (
-        f"As epsilon falls to 0 the risk tends to {percent(line.limits.chance)}: {why}. "
-        f"As epsilon grows it tends to {percent(line.limits.raw)}, the raw table's own risk."
+        f"As epsilon falls to 0 the risk tends to {percent(line.limits.chance)}{fixed}. "
+        f"As epsilon grows it tends to {percent(line.limits.raw)}, the risk without noise."
     )
     least, most = int(np.argmin(line.risk)), int(np.argmax(line.risk))
     if percent(line.risk[least]) == percent(line.risk[most]):
@@ -120,45 +152,27 @@ def _say_ends(line: Line) -> str:
 
 
 def _say_figure_ends(lines: FigureLines) -> str:
-    """The ends of each figure, for a reader who sees no picture."""
-    parts = []
+    """Return the ends of each figure, for a reader who sees no picture."""
+    parts: list[tuple[str, str, str]] = []
     if lines.caused is not None:
-        limits, exposed = lines.caused.limits, lines.caused.exposed_limits
-        parts.append(
-            f"As epsilon falls to 0, the people given away only because of their own record tend to "
-            f"{percent(limits.chance)}, and {percent(exposed.chance)} are exposed. Without noise they are "
-            f"{percent(limits.raw)}, of {percent(exposed.raw)} exposed."
-        )
-    if lines.certainty:
-        ends = [
-            f"{percent(line.chance.right / lines.records)} and {percent(line.raw.right / lines.records)} "
-            f"({100 * line.certainty:g}%)"
-            for line in lines.certainty
-        ]
-        parts.append(
-            f"People named rightly with a certainty, as epsilon falls to 0 and without noise: {', '.join(ends)}."
-        )
+        ends = percent(lines.caused.limits.chance), percent(lines.caused.limits.raw)
+        parts.append(("revealed because of their own record", *ends))
+    for line in lines.certainty:
+        low, high = (percent(end.right / lines.records) for end in (line.chance, line.raw))
+        parts.append((f"inferred with {100 * line.certainty:g}% certainty", low, high))
     if lines.ceiling is not None:
-        low, high = (say_most(level) for level in (lines.ceiling.limits.chance, lines.ceiling.limits.raw))
-        parts.append(f"The worst case goes from {low}% to {high}%; it uses no data.")
-    return f"{_name(lines)}: {' '.join(parts)}"
+        low, high = (f"{say_most(level)}%" for level in (lines.ceiling.limits.chance, lines.ceiling.limits.raw))
+        parts.append(("worst case for one record", low, high))
+    shown = "; ".join(f"{what} {low} to {high}" for what, low, high in parts)
+    return f"{_name(lines)}: From epsilon near 0 to no noise: {shown}."
 
 
 def _rows(lines: FigureLines) -> Iterator[tuple[str, list[str]]]:
-    """Rows of the table that is printed: what is counted, and a text for each epsilon."""
+    """Yield rows of the table that is printed: what is counted, and a text for each epsilon."""
     if lines.caused is not None:
-        yield "caused, people", [f"{point.people:,.1f}" for point in lines.caused.points]
-        yield "exposed, people", [f"{point.exposed:,.1f}" for point in lines.caused.points]
+        yield "because of their own record", [f"{point.people:,.1f}" for point in lines.caused.points]
+        yield "revealed", [f"{point.exposed:,.1f}" for point in lines.caused.points]
     for line in lines.certainty:
-        yield f"{100 * line.certainty:g}% sure and right, people", [point.number for point in line.points]
+        yield f"inferred, {100 * line.certainty:g}% sure", [point.number for point in line.points]
     if lines.ceiling is not None:
         yield "worst case, %", [say_most(level) for level in lines.ceiling.even_two.tolist()]
-
-
-def _list(values: Sequence[str]) -> str:
-    """Several values in words.
-
-    >>> _list(["1", "2", "3"]), _list(["1"])
-    ('1, 2 and 3', '1')
-    """
-    return " and ".join([", ".join(values[:-1]), values[-1]] if len(values) > 1 else values)

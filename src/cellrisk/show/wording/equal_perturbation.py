@@ -13,24 +13,24 @@ def headline(found: EqualPerturbation) -> str:
 
 def sentence(number: EqualNumber, found: EqualPerturbation) -> str:
     """The perturbation of equal risk, and how far it and the noise lie from the true table."""
-    what = "because of their own record" if number.by == "caused" else "to an attacker who is sure of them"
+    what = "because of their own record" if number.by == "caused" else "to an informed attacker"
     noise = f"{found.mechanism.name.capitalize()} noise at epsilon {claim(found.mechanism.epsilon)}"
     given = (
-        f"{noise} gives away the {number.sensitive} of {number_of(number.figure, 'person')} {what}, and lies "
+        f"{noise} reveals the '{number.sensitive}' of {number_of(number.figure, 'person')} {what}, and is "
         f"{percent(number.mechanism_distance)} of the records away from the true table"
     )
     family = found.family
     if number.perturbation is None or number.people is None or number.distance is None:
-        return f"{given}; no {family.name} up to {family.rule(family.numbers[-1])} gives away as few."
+        return f"{given}; no {family.name} up to {family.rule(family.numbers[-1])} reveals as few."
     return (
-        f"{given}; {number.perturbation} is the mildest {family.name} that gives away no more "
-        f"({whole_people(number.people)}), and lies {percent(number.distance)} away."
+        f"{given}; {number.perturbation} is the mildest {family.name} that reveals no more "
+        f"({whole_people(number.people)}), and is {percent(number.distance)} away."
     )
 
 
 def paragraphs(found: EqualPerturbation) -> list[str]:
     """What is printed below the headline."""
-    header = ["sensitive", "by", "perturbation", "people", "noise gives away", "lies away", "noise lies away"]
+    header = ["sensitive", "by", "perturbation", "people", "with noise", "away from truth", "noise away"]
     rows = [
         [
             number.sensitive,
@@ -44,7 +44,7 @@ def paragraphs(found: EqualPerturbation) -> list[str]:
         for number in found.numbers
     ]
     how = (
-        f"Looked for was {found.family.what}, from {found.family.numbers[0]:g} to {found.family.numbers[-1]:g}, the "
-        "smallest first. A larger one may give away more again."
+        f"Searched: {found.family.what}, from {found.family.numbers[0]:g} to {found.family.numbers[-1]:g}, the "
+        "smallest first. A larger one may reveal more again."
     )
     return [aligned(header, rows, left=3), how, CURATOR_NOTE]

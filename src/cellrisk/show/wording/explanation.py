@@ -5,140 +5,138 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from cellrisk.risk.explanation.explaining import Explanation
-from cellrisk.risk.explanation.remedies import AS_GIVEN, NEIGHBOURS, RAREST, Coarsening, OtherSetting
-from cellrisk.risk.explanation.risky_cells import CellSteps, LevelRisk, RiskyCell
-from cellrisk.system.formatting import CURATOR_NOTE, about_people, aligned, make_sentence, number_of, of_people, percent
+from cellrisk.risk.explanation.remedies import AS_GIVEN, NEIGHBOURS, RAREST, Coarsening
+from cellrisk.risk.explanation.risky_cells import CellSteps, RiskyCell
+from cellrisk.show.wording.attackers import own_people, own_share, share
+from cellrisk.system.formatting import CURATOR_NOTE, aligned, number_of, percent
 
-LEVELS_PRINTED, VALUES_PRINTED = 10, 6
+LEVELS_PRINTED, VALUES_PRINTED, REMEDIES_PRINTED, GROUPS_NAMED = 10, 6, 7, 3
 HARDLY = 0.05
 """Fewer people than this are hardly anybody."""
-KEYS_NOTE = "The values that describe cells and people are raw data: do not publish them."
+FEWEST_NAMED = 5
+"""People of a value that is named as one of those whose people are revealed most."""
+KEYS_NOTE = "The values that describe groups and people are raw data: do not publish them."
 
 
 def headline(explanation: Explanation) -> str:
-    """Whom the riskiest cells hold, who is revealed because of their own record, and what would lower the risk most."""
-    return f"{_say_who(explanation)} {_say_caused(explanation)} {_say_what_helps(explanation)}"
+    """Return who is revealed because of their own record, and what would lower their number most."""
+    best = min(_remedies(explanation)[1:], key=lambda remedy: remedy[2], default=None)
+    if best is None or best[2] >= explanation.caused:
+        return f"{_say_caused(explanation)} No change that was tried would lower that number."
+    fewer = own_people(best[2], explanation.records)
+    return f"{_say_caused(explanation)} {best[0][:1].upper()}{best[0][1:]}, it would be {fewer}."
+
+
+def screen(explanation: Explanation) -> list[str]:
+    """Return what is printed first: what would help, sorted by the people revealed, and who bears the risk."""
+    size = f"{number_of(explanation.records, 'person')} in {number_of(explanation.cells, 'group')}"
+    now, *changes = _remedies(explanation)
+    rows = [
+        [what, f"{cells:,}", own_people(own, explanation.records), own_share(own, explanation.records), share(revealed)]
+        for what, cells, own, revealed in [now, *sorted(changes, key=lambda remedy: remedy[2])[:REMEDIES_PRINTED]]
+    ]
+    levels = sorted(
+        (level for level in explanation.by_level if level.records >= FEWEST_NAMED),
+        key=lambda level: (-level.caused / level.records, -level.records),
+    )[:GROUPS_NAMED]
+    most = "; ".join(
+        f"'{level.quasi_identifier}' {level.label}: {share(level.caused / level.records)} of {level.records:,}"
+        for level in levels
+    )
+    return [
+        f"'{explanation.sensitive}': {size}; {_describe_method(explanation)}\n{_say_caused(explanation)}",
+        aligned(["what would help", "groups", "because of own record", "", "revealed"], rows),
+        *([f"Most at risk: {most}."] if explanation.caused >= HARDLY else []),
+        f"Riskiest groups and values: --all   Choose: cellrisk choose ... --max-caused 0.01\n{CURATOR_NOTE}",
+    ]
+
+
+def _remedies(found: Explanation) -> list[tuple[str, int, float, float]]:
+    """Return the table as it is, then after each change: in words, groups, people because of their record, revealed."""
+    rows = [("as it is", found.cells, found.caused, found.people / found.records)]
+    rows += [(f"without '{way.quasi_identifier}'", way.cells, way.caused, way.risk) for way in found.without]
+    rows += [(_say_merged(way), way.cells, way.caused, way.risk) for way in found.coarser]
+    for setting in found.settings:
+        changed = f"epsilon {setting.epsilon:g}"
+        if found.mechanism is not None and setting.epsilon == found.mechanism.epsilon:
+            changed = f"counts below {setting.threshold + 0.5:g} suppressed"
+        rows.append((f"with {changed}", found.cells, setting.caused, setting.people / found.records))
+    return rows
+
+
+def _say_merged(way: Coarsening) -> str:
+    """Return what was merged, and how many values are left."""
+    what = "rarest values" if way.how in RAREST else "neighbours" if way.how in NEIGHBOURS else "values"
+    how = f" {way.how}" if way.how == AS_GIVEN else ""
+    return f"with {what} of '{way.quasi_identifier}' merged{how} ({way.labels:,} of {way.labels_before:,} left)"
+
+
+def _say_caused(found: Explanation) -> str:
+    """Return how many people are revealed because of their own record."""
+    at = "" if found.perturbation is None else f"With {found.perturbation.name}"
+    at = at if found.mechanism is None else f"At {found.mechanism.guarantee}"
+    number = own_people(abs(found.caused), found.records)
+    people = f"{number} of {number_of(found.records, 'person')} ({own_share(abs(found.caused), found.records)})"
+    if found.caused < 0:  # a perturbation can hide people behind each other
+        return f"{at}, the homogeneity attack reveals {people} fewer than without their own record."
+    return f"{at}, the homogeneity attack reveals {people} because of their own record."
 
 
 def paragraphs(explanation: Explanation) -> list[str]:
-    """What is printed below the headline."""
-    about = (
-        f"{explanation.sensitive}: {number_of(explanation.records, 'record')} in "
-        f"{number_of(explanation.cells, 'cell')}; {_describe_method(explanation)}\n"
-        f"local risk, {explanation.form}, weights {explanation.weights}: {percent(explanation.baseline)}; people "
-        f"exposed on average: {explanation.people:,.1f}, of them only because of their own record: "
-        f"{explanation.caused:,.1f}; exposed by the raw table: {percent(explanation.raw_share)}"
-    )
+    """Return the rest: the riskiest groups and values, and who is revealed by the size of their group."""
     steps = [] if explanation.steps is None else [_show_steps(explanation.steps)]
-    return [about, *steps, *_tables(explanation), f"{CURATOR_NOTE}\n{KEYS_NOTE}"]
+    return [*steps, *_tables(explanation), KEYS_NOTE]
 
 
 def _tables(found: Explanation) -> Iterator[str]:
     levels = found.by_level
-    yield _show_cells("Riskiest cells", found.riskiest, "risk", [percent(cell.risk) for cell in found.riskiest])
-    shown = sorted(levels, key=lambda level: (-level.risk, -level.people))[:LEVELS_PRINTED]
-    yield _table(
-        f"Riskiest values, {len(shown):,} of {len(levels):,}",
-        ["quasi-identifier", "value", "cells", "records", "risk", "people exposed", "raw"],
-        [[*_start(level), percent(level.risk), f"{level.people:,.1f}", percent(level.raw_share)] for level in shown],
-        left=2,
-    )
-    yield _table(
-        "Without a quasi-identifier",
-        ["without", "cells", "risk", "change (points)", "caused"],
-        [
-            [way.quasi_identifier, f"{way.cells:,}", percent(way.risk), points(way.change), f"{way.caused:,.1f}"]
-            for way in found.without
-        ],
-    )
-    if found.coarser:
-        yield _table(
-            "With coarser quasi-identifiers",
-            ["quasi-identifier", "merged", "values", "cells", "risk", "change (points)", "caused"],
-            [
-                [
-                    way.quasi_identifier,
-                    way.how,
-                    f"{way.labels:,} of {way.labels_before:,}",
-                    f"{way.cells:,}",
-                    percent(way.risk),
-                    points(way.change),
-                    f"{way.caused:,.1f}",
-                ]
-                for way in found.coarser
-            ],
-            left=2,
-        )
-    yield _table(
-        "Who is exposed only because of their own record (caused), by the size of their cell",
-        ["records in the cell", "cells", "records", "caused", "people exposed"],
-        [
-            [each.size, f"{each.cells:,}", f"{each.records:,}", f"{each.caused:,.1f}", f"{each.people:,.1f}"]
-            for each in found.caused_by_size
-        ],
-    )
+    title = f"Riskiest groups: local risk, {found.form}, weights {found.weights}"
+    yield _show_cells(title, found.riskiest, "risk", [percent(cell.risk) for cell in found.riskiest])
     shown = sorted(levels, key=lambda level: (-level.caused, level.records))[:LEVELS_PRINTED]
     yield _table(
-        f"Values with most people exposed only because of their own record, {len(shown):,} of {len(levels):,}",
-        ["quasi-identifier", "value", "records", "caused", "share"],
+        f"Values with most people revealed because of their own record, {len(shown):,} of {len(levels):,}",
+        ["quasi-identifier", "value", "groups", "people", "own record", "share", "revealed", "no noise"],
         [
             [
-                level.quasi_identifier,
-                level.label,
-                f"{level.records:,}",
-                f"{level.caused:,.1f}",
-                percent(level.caused / level.records),
+                *(level.quasi_identifier, level.label, f"{level.cells:,}", f"{level.records:,}"),
+                *(f"{level.caused:,.1f}", percent(level.caused / level.records)),
+                *(percent(level.risk), percent(level.raw_share)),
             ]
             for level in shown
         ],
         left=2,
     )
+    yield _table(
+        "People revealed because of their own record, by the size of their group",
+        ["people in the group", "groups", "people", "own record", "revealed"],
+        [
+            [size.size, f"{size.cells:,}", f"{size.records:,}", f"{size.caused:,.1f}", f"{size.people:,.1f}"]
+            for size in found.caused_by_size
+        ],
+    )
     if found.caused_cells:
-        title = "Cells with most people exposed only because of their own record"
-        yield _show_cells(title, found.caused_cells, "caused", [f"{cell.caused:.3f}" for cell in found.caused_cells])
-    if found.mechanism is not None:
-        now = OtherSetting(found.mechanism.epsilon, found.mechanism.threshold, found.caused, found.people)
-        yield _table(
-            "With another setting",
-            ["epsilon", "threshold", "caused", "people exposed"],
-            [
-                [f"{each.epsilon:g}", f"{each.threshold:g}", f"{each.caused:,.1f}", f"{each.people:,.1f}"]
-                for each in (now, *found.settings)
-            ],
-            left=0,
+        title = "Groups with most people revealed because of their own record"
+        yield _show_cells(
+            title, found.caused_cells, "own record", [f"{cell.caused:.3f}" for cell in found.caused_cells]
         )
-
-
-def points(change: float) -> str:
-    """A change of a share in percentage points, with its sign.
-
-    >>> points(-0.0412), points(0.00001)
-    ('-4.1', '0.0')
-    """
-    text = f"{100 * change:+.1f}"
-    return "0.0" if text in ("+0.0", "-0.0") else text
 
 
 def _table(title: str, header: list[str], rows: Sequence[list[str]], left: int = 1) -> str:
     return f"{title}\n{aligned(header, rows, left=left)}"
 
 
-def _start(level: LevelRisk) -> list[str]:
-    return [level.quasi_identifier, level.label, f"{level.cells:,}", f"{level.records:,}"]
-
-
 def _show_cells(title: str, cells: Sequence[RiskyCell], column: str, amounts: Sequence[str]) -> str:
-    """Cells with their keys, and in one column what they are listed for."""
+    """Return groups with their keys, and in one column what they are listed for."""
     names = list(cells[0].key)
     rows = [
         [*cell.key.values(), f"{cell.records:,}", f"{cell.levels:,}", amount, f"{cell.people:,.1f}"]
         for cell, amount in zip(cells, amounts, strict=True)
     ]
-    return _table(title, [*names, "records", "levels", column, "people exposed"], rows, left=len(names))
+    return _table(title, [*names, "people", "categories", column, "revealed"], rows, left=len(names))
 
 
 def _show_steps(steps: CellSteps) -> str:
-    """One cell: what each of its counts may be published as, and what follows."""
+    """Return one group: what each of its counts may be published as, and what follows."""
     rows = [
         [
             step.label,
@@ -154,64 +152,17 @@ def _show_steps(steps: CellSteps) -> str:
     ]
     key = "; ".join(f"{name}={label}" for name, label in steps.key.items())
     title = (
-        f"One cell step by step, that with most people given away because of their own record: {key}\n"
-        "A value is shown alone where its own count does not vanish, and all others do: the product of these chances"
+        f"The group with most people revealed because of their own record, step by step: {key}\n"
+        "A value is shown alone if its own count does not vanish and all others do: the product of these probabilities"
     )
     header = ["value", "count", "published as", "vanishes", "shown alone", "people", "with one record less"]
     return _table(title, header, rows)
 
 
 def _describe_method(explanation: Explanation) -> str:
-    """How the table would be published."""
+    """Return how the table would be published."""
     mechanism = explanation.mechanism
     if mechanism is None:
         return "" if explanation.perturbation is None else explanation.perturbation.describe()
-    suppressed = "" if mechanism.threshold == 0.5 else f", counts below {mechanism.threshold:g} suppressed"
-    return f"{mechanism.name}, noise scale {mechanism.scale:.4g}{suppressed}"
-
-
-def _say_who(found: Explanation) -> str:
-    perturbed = "" if found.perturbation is None else f"With {found.perturbation.name}"
-    at = perturbed if found.mechanism is None else f"At {found.mechanism.guarantee}"
-    held, exposed = sum(cell.records for cell in found.riskiest), sum(cell.people for cell in found.riskiest)
-    many = len(found.riskiest)
-    which = f"the {many:,} riskiest cells hold" if many > 1 else "the riskiest cell holds"
-    return (
-        f"{at}, {which} {number_of(held, 'person')}; "
-        f"{exposed:,.{0 if exposed >= 10 else 1}f} of them would be exposed on average."
-    )
-
-
-def _say_caused(found: Explanation) -> str:
-    """How many are revealed because of their own record, and how many there would be after two changes."""
-    people = make_sentence(of_people(abs(found.caused), found.records), "")
-    if found.caused <= -HARDLY:  # a perturbation that hides people behind each other
-        return f"{people} more would be exposed without their own record."
-    start = f"{people} would be exposed only because of their own record"
-    now = None if found.mechanism is None else found.mechanism.epsilon
-    halved = [setting for setting in found.settings if now is not None and setting.epsilon < now][:1]
-    after = [f"{about_people(setting.caused)} at half the epsilon" for setting in halved]
-    merged = min(found.coarser, key=lambda coarsening: coarsening.caused, default=None)
-    if merged is not None and merged.caused < found.caused:
-        after.append(f"{about_people(merged.caused)} after {_say_merged(merged, named=True)}")
-    return f"{start}; it would be {', and '.join(after)}." if after else f"{start}."
-
-
-def _say_what_helps(found: Explanation) -> str:
-    best = found.best_removal
-    if best is None:
-        return f"Dropping any one quasi-identifier would not lower the risk of {percent(found.baseline)}."
-    name = best.quasi_identifier
-    change = f"Dropping '{name}' would lower the risk most, from {percent(found.baseline)} to {percent(best.risk)}"
-    ways = [coarsening for coarsening in found.coarser if coarsening.quasi_identifier == name]
-    ways.sort(key=lambda coarsening: coarsening.how != AS_GIVEN)
-    return f"{change}; {_say_merged(ways[0])} would give {percent(ways[0].risk)}." if ways else f"{change}."
-
-
-def _say_merged(way: Coarsening, named: bool = False) -> str:
-    """What was merged, with the name of the quasi-identifier or, after it, without."""
-    start, of = ("the", f" of '{way.quasi_identifier}'") if named else ("its", "")
-    if way.how in RAREST:
-        return f"merging {start} rarest values{of} to {way.labels:,} of {way.labels_before:,}"
-    what = "neighbours" if way.how in NEIGHBOURS else "values"
-    return f"merging {'' if named else 'its '}{what}{of} {way.how.removeprefix('neighbours ')}"
+    suppressed = "" if mechanism.threshold == 0.5 else f", counts below {mechanism.threshold + 0.5:g} suppressed"
+    return f"{mechanism.name} noise, scale {mechanism.scale:.4g}{suppressed}"

@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
-from cellrisk.repeat.ledger.entry import BookedTable, Entry, show_on_one_line
-from cellrisk.system.formatting import aligned
+from collections.abc import Sequence
+
+from cellrisk.repeat.accounting.composition import Composition
+from cellrisk.repeat.ledger.entry import BookedTable, Entry, Limit, show_on_one_line
+from cellrisk.risk.ceilings import Ceiling, say_most
+from cellrisk.system.formatting import aligned, claim, number_of, show_down
+
+COHORTS_SHOWN, ENTRIES_SHOWN, LONGEST_LINE = 3, 6, 88
+"""Cohorts and entries on the first screen, and characters of an entry."""
+CohortState = tuple[str, Composition, Limit | None, Ceiling | None]
+"""A cohort: its name, what it has spent, its limit, and its worst case if that is known."""
 
 
 def headline(entry: Entry) -> str:
@@ -39,6 +48,40 @@ def describe(entry: Entry) -> str:
         rows.append(["clock", f"{entry.clock_behind:g} s behind the entry before"])
     rows += [["written by", f"cellrisk {entry.version}"], ["previous", entry.previous], ["digest", entry.digest]]
     return f"{headline(entry)}\n\n{aligned(rows[0], rows[1:], left=2)}"
+
+
+def list_entries(about: str, cohorts: Sequence[CohortState], entries: Sequence[Entry], everything: bool = False) -> str:
+    """Return what `ledger list` prints: what each cohort has spent of its limit, then the last entries, or all."""
+    parts = [about]
+    rows = [
+        [
+            *(show_on_one_line(name), claim(spent.epsilon), f"{spent.delta:g}" if spent.delta else ""),
+            *(*_left(spent, limit), "not known" if worst is None else f"{say_most(worst.even_two)}%"),
+        ]
+        for name, spent, limit, worst in (cohorts if everything else cohorts[:COHORTS_SHOWN])
+    ]
+    if rows:
+        parts.append(aligned(["cohort", "epsilon spent", "delta", "limit", "left", "worst case"], rows))
+    shown = entries if everything else entries[-ENTRIES_SHOWN:]
+    lines = [
+        [f"{entry.number}", entry.time[:16].replace("T", " "), _cut(entry.headline, everything)] for entry in shown
+    ]
+    if lines:
+        parts.append(aligned(["entry", "time (UTC)", ""], lines, left=3))
+    hidden = number_of(len(entries) - len(shown), "earlier entry", "earlier entries") + ": --all   "
+    following = "By each method: cellrisk ledger show ...   What another release would cost: cellrisk ledger plan ..."
+    return "\n\n".join([*parts, f"{hidden if len(shown) < len(entries) else ''}{following}"])
+
+
+def _left(spent: Composition, limit: Limit | None) -> list[str]:
+    if limit is None:
+        return ["none", ""]
+    left = limit.epsilon - spent.epsilon
+    return [f"{limit.epsilon:g}", "-" if spent.delta > limit.delta else show_down(left) if left > 0 else "0"]
+
+
+def _cut(text: str, everything: bool) -> str:
+    return text if everything or len(text) <= LONGEST_LINE else f"{text[: LONGEST_LINE - 3]}..."
 
 
 def _describe_table(table: BookedTable) -> str:

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 from cellrisk.decide.limits import Limit, RiskDefinition
 from cellrisk.decide.search import Intervals
-from cellrisk.risk.ceilings import WORST_CASE
 from cellrisk.risk.sweep import LEAST_EPSILON
-from cellrisk.system.formatting import as_given, show_spans
+from cellrisk.system.formatting import as_given, percent, show_spans
 
 if TYPE_CHECKING:
     from cellrisk.decide.policies import Policies
@@ -31,29 +30,16 @@ ABOUT = {
 ASKED = {
     "max_caused": "at most {}% of any category revealed because of their own record",
     "max_certain": "at most {}% of any {harmful}category learnt with {sure} certainty",
-    "max_person": "at most {}% more for any person because of their own record",
-    "max_ceiling": f"a worst case of at most {{}}% ({WORST_CASE})",
+    "max_person": "at most {}% for any person because of their own record",
+    "max_ceiling": "a worst case of at most {}%",
     "max_posterior": "a suspicion of {suspected} raised to at most {}% by what one record adds",
     "max_epsilon": "an epsilon of at most {}",
     "max_error": "a published count within {} of the true one in 95% of cases",
     "max_risk": "a risk of at most {}%",
-    "margin": "a risk at most {}% above chance",
-    "max_people": "at most {} {people} exposed on average",
+    "margin": "a risk at most {}% above blind noise",
+    "max_people": "at most {} {people} revealed on average",
 }
-"""A limit, after "asks for" or "gives"."""
-AIMED = {
-    "max_caused": "the share of each category revealed because of their own record at or below {}%",
-    "max_certain": "the share of each {harmful}category learnt with {sure} certainty at or below {}%",
-    "max_person": "what anybody's own record adds at or below {}%",
-    "max_ceiling": f"the worst case ({WORST_CASE}) at or below {{}}%",
-    "max_posterior": "a suspicion of {suspected} at or below {}% after the release",
-    "max_epsilon": "epsilon at or below {}",
-    "max_error": "a published count within {} of the true one in 95% of cases",
-    "max_risk": "the risk at or below {}%",
-    "margin": "the risk at most {}% above chance",
-    "max_people": "the number of people exposed on average at or below {}",
-}
-"""A limit, after "keeps"."""
+"""A limit, after "asks for", "keeps" or "gives"."""
 STATED = {
     "max_caused": "{}% of a category are revealed because of their own record",
     "max_certain": "{}% of a {harmful}category are learnt with {sure} certainty",
@@ -73,13 +59,13 @@ CHECKED = "Whether the limits are kept was found from the data, which the guaran
 
 
 def describe(limit: Limit) -> str:
-    """The limit in words, after "asks for" or "gives"."""
+    """Return the limit in words, after "asks for", "keeps" or "gives"."""
     return _fill(ASKED, limit, limit.maximum)
 
 
-def aim(limit: Limit) -> str:
-    """The limit in words, after "keeps"."""
-    return _fill(AIMED, limit, limit.maximum)
+def show_value(limit: Limit, value: float) -> str:
+    """Return a value of the metric that is limited as a cell of a table."""
+    return percent(value) if "{}%" in ASKED[limit.name] else f"{value:,.4g}"
 
 
 def say(limit: Limit, value: float) -> str:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from cellrisk.risk.ceilings import say_most, say_worst_case
-from cellrisk.risk.certainty.inferences import say_named
 from cellrisk.risk.perturbed import EqualRisk, PerturbedAssessment, PerturbedFigures
-from cellrisk.system.formatting import CURATOR_NOTE, about_people, aligned, number_of, of_people, percent
+from cellrisk.show.wording.attackers import inferred
+from cellrisk.system.formatting import CURATOR_NOTE, aligned, number_of, of_people, percent
 
 NOT_TOLD = (
     "It has no epsilon, so there is no curve, no entry in a ledger and no bound by a guarantee. One publication is "
@@ -19,19 +19,17 @@ def headline(assessment: PerturbedAssessment) -> str:
 
 
 def sentence(figures: PerturbedFigures, name: str) -> str:
-    """The figures for somebody who reads nothing else."""
+    """Return the figures for readers who read nothing else."""
     own = of_people(abs(figures.caused), figures.records)
-    read = f"have their {figures.sensitive} read off the table correctly"
-    if figures.caused >= 0:
-        because = f"With {name}, {own} would {read} only because their own record is in it; "
-    else:
-        because = f"With {name}, {own} more would {read} were their own record left out; "
+    than = "because of their own record" if figures.caused >= 0 else "fewer than with their own record left out"
     parts = [
-        f"{because}{about_people(figures.people.mean)} ({percent(figures.people.mean / figures.records)}) would at "
-        f"all, and the raw table exposes {percent(figures.raw_share)}."
+        f"With {name}, the homogeneity attack reveals the '{figures.sensitive}' of {own} {than}.",
+        f"It reveals {percent(figures.people.mean / figures.records)} for any reason, and without the perturbation "
+        f"{percent(figures.raw_share)}.",
     ]
     if figures.certainty:
-        parts.append(say_named(figures.sensitive, figures.certainty[-1].people, figures.certainty[-1].certainty))
+        surest = figures.certainty[-1]
+        parts.append(inferred(figures.sensitive, surest.people, surest.certainty))
     parts.append(say_ceiling(figures.ceiling, figures.worst_counts))
     return " ".join([*parts, *(say_equal(equal) for equal in figures.equal)])
 
@@ -48,7 +46,7 @@ def say_ceiling(limit: float, counts: tuple[int, int]) -> str:
 
 def compare(equal: EqualRisk) -> str:
     """At which epsilons the mechanism reveals no more people."""
-    noise = f"{equal.mechanism.capitalize()} noise gives away"
+    noise = f"{equal.mechanism.capitalize()} noise reveals"
     if not equal.ranges:
         return f"{noise} more people at every epsilon searched"
     ends = (f"{low:g}" if low == high else f"{low:g} to {high:g}" for low, high in equal.ranges)
@@ -57,15 +55,15 @@ def compare(equal: EqualRisk) -> str:
 
 def say_equal(equal: EqualRisk) -> str:
     """What an office gains or loses by moving to differential privacy."""
-    what = "because of their own record" if equal.by == "caused" else "to an attacker who is sure of them"
+    what = "because of their own record" if equal.by == "caused" else "to an informed attacker"
     searched = f"searched: {len(equal.scanned)} epsilons from {equal.scanned[0][0]:g} to {equal.scanned[-1][0]:g}"
     compared = (
-        f"The perturbation gives away {number_of(equal.figure, 'person')} {what}, and lies {percent(equal.distance)} "
-        f"of the records away from the true table. {compare(equal)} ({searched})"
+        f"The perturbation reveals {number_of(equal.figure, 'person')} {what}, and is {percent(equal.distance)} of the "
+        f"records away from the true table. {compare(equal)} ({searched})"
     )
     if equal.epsilon is None or equal.mechanism_distance is None:
         return f"{compared}."
-    return f"{compared}; at epsilon {equal.epsilon:g} it lies {percent(equal.mechanism_distance)} away."
+    return f"{compared}; at epsilon {equal.epsilon:g} it is {percent(equal.mechanism_distance)} away."
 
 
 def paragraphs(assessment: PerturbedAssessment) -> list[str]:
@@ -73,13 +71,13 @@ def paragraphs(assessment: PerturbedAssessment) -> list[str]:
     parts = [f"{assessment.perturbation.describe()}. {NOT_TOLD}"]
     for figures in assessment.figures:
         lines = [
-            f"{figures.sensitive}: with {100 * row.certainty:g}% certainty or more {row.people} named rightly, "
-            f"of {round(row.named):,} named."
+            f"{figures.sensitive}: with {100 * row.certainty:g}% certainty or more {row.people} inferred correctly, "
+            f"of {round(row.named):,} inferred."
             for row in figures.certainty
         ]
         if figures.unknown is not None:
             lines.append(f"What an attacker could be sure of is not computed: {figures.unknown}.")
-        lines.append(f"People exposed: {figures.people.describe()}.")
+        lines.append(f"People revealed: {figures.people.describe()}.")
         rows = [
             [row.measure, row.weights or "-", row.form, f"{row.risk:.4f}"]
             for row in assessment.risks

@@ -12,8 +12,8 @@ def headline(risk: PublishedRisk) -> str:
     mechanism, value = risk.mechanism, max(risk.value, 0.0)
     about = f"A release of {risk.sensitive} by {', '.join(risk.quasi_identifiers)} at {mechanism.guarantee}"
     gives = {
-        "caused": f"would give away the values of {number_of(value, 'person')} because of their own record",
-        "local": f"would show one value alone, and one that is there, in {number_of(value, 'cell')}",
+        "caused": f"reveals the values of {number_of(value, 'person')} because of their own record",
+        "local": f"shows one value alone, and one that is there, in {number_of(value, 'group')}",
     }[risk.figure]
     own = f"this figure has noise, and costs epsilon {claim(risk.epsilon)} of its own"
     return f"{about} ({mechanism.name} noise) {gives} ({_say_interval(risk)}); {own}."

@@ -10,8 +10,11 @@ from collections.abc import Sequence
 
 from cellrisk.publish.releasing.published_totals import PublishedTotals
 from cellrisk.publish.releasing.release_result import Release
+from cellrisk.show.wording.attackers import accuracy, bound
 from cellrisk.system.formatting import aligned, claim
 from cellrisk.system.spreadsheets import SAFE_WORDS
+
+EXCEPTIONS_SHOWN = 5
 
 
 def headline(release: Release) -> str:
@@ -29,8 +32,23 @@ def headline(release: Release) -> str:
     return f"{counts}: differentially private with {release.composed.guarantee}{shown}{covers}."
 
 
+def screen(release: Release) -> list[str]:
+    """Return what is printed first: the error of a count, the worst case, and what the guarantee does not cover."""
+    parts = [headline(release)]
+    if release.description is None and release.clamp and not release.adjusted:
+        parts.append(accuracy(release.mechanism))
+    if release.ceiling is not None:
+        parts.append(bound(release.ceiling))
+    exceptions = release.exceptions
+    if exceptions:
+        parts.append("\n".join(exceptions[:EXCEPTIONS_SHOWN]))
+    more = f" {len(exceptions) - EXCEPTIONS_SHOWN:,} more exceptions and" if exceptions[EXCEPTIONS_SHOWN:] else ""
+    following = f"What a reader has to know:{more} --all, or the description beside the file"
+    return ["\n".join(parts), f"{following}   Check it: cellrisk audit ..."]
+
+
 def paragraphs(release: Release) -> list[str]:
-    """What is printed below the headline."""
+    """Return the rest: the noise, and what a reader of the counts has to know."""
     rows = [
         ["mechanism", release.mechanism.name],
         ["neighbours", release.mechanism.neighbours],

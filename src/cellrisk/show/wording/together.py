@@ -5,21 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cellrisk.repeat.together.after_consistency import MOST_CELLS, Refinement
-from cellrisk.repeat.together.linkage_attacks import MOST_SUBSETS
-from cellrisk.repeat.together.together_result import TogetherAssessment
+from cellrisk.repeat.together.linkage_attacks import MOST_SUBSETS, Figures
+from cellrisk.repeat.together.together_result import RuleFigures, TogetherAssessment
+from cellrisk.show.wording.attackers import bound, own_people, own_share, share
 from cellrisk.system.formatting import (
     CURATOR_NOTE,
-    about_people,
     aligned,
     change,
     claim,
     make_sentence,
     number_of,
-    of_people,
     percent,
     say_people,
 )
 
+TABLES_SHOWN, LONGEST_NAME = 5, 40
+"""Tables on the first screen, and characters of their names."""
 SAYS = {
     "elimination": "the one value that is zero in none of the person's cells",
     "any": "a value that some table shows alone; there may be several",
@@ -37,32 +38,69 @@ RELATIONS = {
 
 
 def headline(found: TogetherAssessment) -> str:
-    """What a member of a board can repeat."""
+    """Return what a member of a board can repeat."""
+    return " ".join(_sentences(found))
+
+
+def _sentences(found: TogetherAssessment) -> Iterator[str]:
     lead, several = found.rule(), len(found.tables) > 1
-    tables = f"Together the {len(found.tables)} tables reveal" if several else "The table reveals"
-    answer = (
-        f"{tables} the {found.sensitive} of {of_people(lead.caused, found.records)} only because their own records are "
-        f"in {'them' if several else 'it'}, and of {about_people(lead.right)} ({percent(lead.right / found.records)}) "
-        f"at all, against {percent(lead.chance / found.records)} by chance alone."
+    tables = f"Together, the {len(found.tables)} tables reveal" if several else "The table reveals"
+    own = f"{own_people(lead.caused, found.records)} of {number_of(found.records, 'person')}"
+    yield (
+        f"{tables} the '{found.sensitive}' of {own} ({own_share(lead.caused, found.records)}) because of their own "
+        "record."
     )
-    if not several:
-        return answer
-    worst = max(found.tables, key=lambda each: each.alone.caused)
-    alone = sum(each.alone.caused for each in found.tables)
-    return (
-        f"{answer} By itself, {worst.table.title} reveals {say_people(worst.alone.caused)}, more than any other; one "
-        f"by one the tables reveal {say_people(alone)} in all."
+    yield (
+        f"Elimination names {share(lead.right / found.records)} of the people correctly; with nothing but noise, "
+        f"{share(lead.chance / found.records)}."
     )
+
+
+def screen(found: TogetherAssessment) -> list[str]:
+    """Return what is printed first: what the set reveals, each table alone, and what the set costs."""
+    name = f"'{found.sensitive}': {number_of(found.records, 'person')} in {number_of(len(found.tables), 'table')}"
+    ordered = sorted(found.tables, key=lambda table: -table.alone.caused)
+    rows = [_screen_row(found, "all together", found.cost.epsilon, found.rule(), None)]
+    for table in ordered[:TABLES_SHOWN]:
+        title = f"{table.table.number}: {table.table.name or table.table.describe()}"
+        rows.append(_screen_row(found, title, table.table.mechanism.epsilon, table.alone, table.without))
+    hidden = len(found.tables) - TABLES_SHOWN
+    rest = [f"{hidden:,} more tables: --all"] if hidden > 0 else []
+    header = ["", "epsilon", "because of own record", "", "named correctly", "no noise", "set without it"]
+    ceiling = f"No worst case is stated: {found.ceiling_unknown}."
+    if found.ceiling is not None:
+        ceiling = bound(found.ceiling).partition("\nWorst")[0]
+    return [
+        "\n".join([name, *_sentences(found)]),
+        "\n".join([aligned(header, rows), *rest]),
+        f"{found.cost.headline}\n{ceiling}",
+        f"Shares of a total: cellrisk together split ...   Attacks, and what is assumed: --all\n{CURATOR_NOTE}",
+    ]
+
+
+def _screen_row(
+    found: TogetherAssessment, title: str, epsilon: float, alone: RuleFigures, without: Figures | None
+) -> list[str]:
+    people = found.records
+    return [
+        title[:LONGEST_NAME],
+        claim(epsilon),
+        own_people(alone.caused, people),
+        own_share(alone.caused, people),
+        share(alone.right / people),
+        share(alone.raw / people),
+        "" if without is None else own_people(without.caused, people),
+    ]
 
 
 def paragraphs(found: TogetherAssessment) -> list[str]:
-    """What is printed below the headline."""
-    refined, ceiling = found.refinement, f"No ceiling is stated: {found.ceiling_unknown}."
+    """Return the rest: both attacks, which table adds most, least squares, the informed attacker, what is assumed."""
+    refined = found.refinement
     blocks = [_rules_table(found) if len(found.tables) > 1 else "", _tables_table(found), " ".join(_say_parts(found))]
     blocks.append("\n".join(each.headline for each in found.differences))
     blocks += [] if refined is None else [refinement_headline(refined), *_refined_tables(refined)]
-    blocks.append(f"{found.cost.headline} {ceiling if found.ceiling is None else found.ceiling.headline}")
-    blocks += ["\n".join(f"- {each}" for each in statements(found)), _say_certain(found), CURATOR_NOTE]
+    blocks += [] if found.ceiling is None else [found.ceiling.headline.partition(". ")[2]]
+    blocks += ["\n".join(f"- {each}" for each in statements(found)), _say_certain(found)]
     return [block for block in blocks if block]
 
 

@@ -14,7 +14,7 @@ from cellrisk.noise.mechanisms import MECHANISMS, mechanism
 from cellrisk.risk.attacks import GUESSES
 from cellrisk.risk.measures import FORMS, Dirichlet
 from cellrisk.risk.measures.dirichlet import all_same, labels_drawn
-from tests.measures import cases, oracle
+from tests.risk.measures import cases, oracle
 
 FINITE = {"gaussian-analytic": GaussianNoise, "discrete-gaussian": DiscreteGaussianNoise}
 

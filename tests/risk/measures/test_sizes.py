@@ -18,19 +18,18 @@ from scipy.optimize import minimize
 
 from cellrisk.counts.profiles import Profiles
 from cellrisk.errors import InvalidInput, UnknownName
-from cellrisk.risk.measures.pmf import poisson_pmf
-from cellrisk.risk.measures.size_fits import _inverse_excess
+from cellrisk.risk.measures.pmf import poisson_log_pmf
 from cellrisk.risk.measures.sizes import (
     FAMILIES,
     METHODS,
-    NegativeBinomialSizes,
-    PoissonSizes,
     SizeDistribution,
     fit_sizes,
+    negative_binomial_sizes,
+    poisson_sizes,
 )
 from tests.near import near
 
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
+DATA = Path(__file__).resolve().parents[4] / "shared" / "data"
 
 
 def table(sizes: Sequence[int] | NDArray[np.int64], times: NDArray[np.int64] | None = None) -> Profiles:
@@ -38,12 +37,12 @@ def table(sizes: Sequence[int] | NDArray[np.int64], times: NDArray[np.int64] | N
     return Profiles.from_lists(np.asarray(distinct, np.int64), np.arange(len(distinct) + 1), np.asarray(cells), 1)
 
 
-def negbin(shape: float, mean: float, truncated: bool = True) -> NegativeBinomialSizes:
-    return NegativeBinomialSizes(shape, mean, truncated, "given")
+def negbin(shape: float, mean: float, truncated: bool = True) -> negative_binomial_sizes:
+    return negative_binomial_sizes(shape, mean, truncated, "given")
 
 
-def poisson(rate: float, truncated: bool = True) -> PoissonSizes:
-    return PoissonSizes(rate, truncated, "given")
+def poisson(rate: float, truncated: bool = True) -> poisson_sizes:
+    return poisson_sizes(rate, truncated, "given")
 
 
 LAWS = [
@@ -84,7 +83,7 @@ def test_the_mass_is_one_and_the_last_size_is_where_the_tail_ends(law: SizeDistr
     chance = law.pmf(np.arange(last + 1))
     assert chance.min() >= 0
     assert chance.sum() == pytest.approx(1, abs=2e-13)
-    assert chance[0] == near(0 if law.truncated else law.untruncated(0))
+    assert chance[0] == near(0 if law.truncated else 1 - law.not_empty)
     tail = law.last(1e-3)
     assert chance[tail + 1 :].sum() < 1e-3
     assert tail == 1 or chance[tail:].sum() >= 1e-3
@@ -103,17 +102,17 @@ def test_likely_sizes_are_all_that_are_not_unlikely() -> None:
 
 @EVERY_LAW
 def test_the_mixture_of_poissons_gives_the_sizes_back(law: SizeDistribution) -> None:
-    rates, weights = law.mixture()
+    rates, weights = law.mixture
     assert weights.min() > 0
     sizes = some_sizes(law)
-    mixed = np.array([weights @ poisson_pmf(n, rates) for n in sizes])
+    mixed = np.array([weights @ np.exp(poisson_log_pmf(n, rates)) for n in sizes])
     np.testing.assert_allclose(mixed, law.pmf(sizes), rtol=0, atol=1e-13)
 
 
 @EVERY_LAW
 def test_the_mixture_integrates_smooth_functions(law: SizeDistribution) -> None:
     """1 - e^-l, l e^-l, and E (-1/2)^N - E 1(N = 0), an oscillating one, in closed form."""
-    rates, weights = law.mixture()
+    rates, weights = law.mixture
     factor = 1 / law.not_empty if law.truncated and law.not_empty else 1.0
     kept = 1.0 if law.truncated else law.not_empty
     assert float(weights @ -np.expm1(-rates)) == pytest.approx(kept, abs=1e-13)
@@ -134,10 +133,10 @@ def test_the_mixture_integrates_smooth_functions(law: SizeDistribution) -> None:
 
 @EVERY_LAW
 def test_the_size_biased_mixture_gives_the_sizes_less_one_record(law: SizeDistribution) -> None:
-    rates, weights = law.size_biased_mixture()
+    rates, weights = law.size_biased_mixture
     assert rates.min() >= 0
     sizes = some_sizes(law)
-    mixed = np.array([weights @ poisson_pmf(n - 1, rates) for n in sizes])
+    mixed = np.array([weights @ np.exp(poisson_log_pmf(n - 1, rates)) for n in sizes])
     np.testing.assert_allclose(mixed, law.pmf(sizes), rtol=0, atol=1e-13)
     assert weights.sum() == pytest.approx(1.0 if law.truncated else law.not_empty, abs=1e-13)
 
@@ -176,7 +175,7 @@ def test_limits_agree_with_their_neighbours() -> None:
 def test_pmf_agrees_with_mpmath(law: SizeDistribution) -> None:
     for n in (1, 2, 17):
         with mpmath.workdps(40):
-            if isinstance(law, NegativeBinomialSizes):
+            if law.family == "negbin":
                 r, m = mpmath.mpf(law.shape), mpmath.mpf(law.mean)
                 empty = (r / (r + m)) ** r
                 chance = mpmath.gamma(r + n) / mpmath.gamma(r) / mpmath.factorial(n) * empty * (m / (r + m)) ** n
@@ -197,12 +196,12 @@ def test_pmf_agrees_with_mpmath(law: SizeDistribution) -> None:
         (lambda: poisson(-1.0), "rate of Poisson cell sizes must be finite and positive"),
         (lambda: poisson(math.inf), "rate of Poisson cell sizes must be finite and positive"),
         (lambda: poisson(0.0, truncated=False), "rate of Poisson cell sizes must be finite and positive"),
-        (lambda: PoissonSizes(1.0, True, "guess"), "unknown source"),
+        (lambda: poisson_sizes(1.0, True, "guess"), "unknown source"),
         (lambda: negbin(1.0, math.nan), "mean of negative binomial cell sizes must be"),
         (lambda: negbin(1.0, 0.0, truncated=False), "mean of negative binomial cell sizes must be"),
         (lambda: negbin(0.0, 1.0), "shape of negative binomial cell sizes is too small"),
         (lambda: negbin(math.nan, 1.0), "shape of negative binomial cell sizes is too small"),
-        (lambda: NegativeBinomialSizes(1.0, 1.0, True, "guess"), "unknown source"),
+        (lambda: negative_binomial_sizes(1.0, 1.0, True, "guess"), "unknown source"),
         (lambda: poisson(1.0).last(0.0), "a tail must be a probability"),
         (lambda: poisson(1.0).last(1.0), "a tail must be a probability"),
         (lambda: fit_sizes(table([1, 2]), "zipf"), "allowed: poisson, negbin"),
@@ -246,7 +245,7 @@ def log_likelihood(sizes: NDArray[np.int64], shape: float, mean: float, truncate
 def test_negative_binomial_maximum(sizes: NDArray[np.int64], truncated: bool) -> None:
     """No perturbation is better, and a general optimiser finds the same."""
     law = fit_sizes(table(sizes), "negbin", "mle", truncated)
-    assert isinstance(law, NegativeBinomialSizes)
+    assert law.family == "negbin"
     assert law.boundary is None
     best = log_likelihood(sizes, law.shape, law.mean, truncated)
     for step in (1e-2, 0.1, 1.0):
@@ -272,7 +271,7 @@ def test_negative_binomial_maximum(sizes: NDArray[np.int64], truncated: bool) ->
 @pytest.mark.parametrize("sizes", SAMPLES.values(), ids=SAMPLES.keys())
 def test_negative_binomial_moments_are_met(sizes: NDArray[np.int64], truncated: bool) -> None:
     law = fit_sizes(table(sizes), "negbin", "moments", truncated)
-    assert isinstance(law, NegativeBinomialSizes)
+    assert law.family == "negbin"
     if law.boundary == "shape zero":
         pytest.skip("no negative binomial has these two moments")
     first, second = law.mean, law.mean + law.mean**2 * (1 + 1 / law.shape)
@@ -286,7 +285,7 @@ def test_truth_is_recovered() -> None:
     sizes = draws(1.2, 6.0, 200_000, 5)
     for method in METHODS:
         law = fit_sizes(table(sizes), "negbin", method)
-        assert isinstance(law, NegativeBinomialSizes)
+        assert law.family == "negbin"
         assert law.shape == pytest.approx(1.2, rel=0.04, abs=0)
         assert law.mean == pytest.approx(6.0, rel=0.02, abs=0)
     counts = np.random.default_rng(6).poisson(0.8, 100_000)
@@ -347,16 +346,9 @@ def test_the_negative_binomial_posterior_mean_agrees_with_a_plain_grid(truncated
     assert "log shape uniform from 0.001 to 1000" in law.describe()
 
 
-@pytest.mark.parametrize("x", [1e-9, 1e-3, 0.02, 0.0499, 0.05, 0.3, 5.0, 100.0])
-def test_what_is_left_of_a_truncated_mean_agrees_with_mpmath(x: float) -> None:
-    with mpmath.workdps(40):
-        expected = float(-1 / mpmath.expm1(-mpmath.mpf(x)) - 1 / mpmath.mpf(x))
-    assert _inverse_excess(x) == pytest.approx(expected, rel=2e-14, abs=0)
-
-
 @pytest.mark.parametrize("method", ["mle", "moments"])
 def test_cells_of_one_record_each(method: str) -> None:
-    assert fit_sizes(table([1] * 7), "poisson", method) == PoissonSizes(0.0, True, method)
+    assert fit_sizes(table([1] * 7), "poisson", method) == poisson_sizes(0.0, True, method)
     law = fit_sizes(table([1] * 7), "negbin", method)
     assert law.boundary == "rate zero"
     np.testing.assert_array_equal(law.pmf([0, 1, 2]), [0, 1, 0])

@@ -9,7 +9,7 @@ from cellrisk.counts.profiles import Profiles
 from cellrisk.noise.channel import AdditiveChannel
 from cellrisk.noise.distributions import DiscreteGaussianNoise, GaussianNoise, GeometricNoise, LaplaceNoise, Noise
 from cellrisk.risk.measures import Dirichlet, Expected, Local, Marginal, Measure, Shrinkage
-from cellrisk.risk.measures.sizes import NegativeBinomialSizes, PoissonSizes
+from cellrisk.risk.measures.sizes import negative_binomial_sizes, poisson_sizes
 from cellrisk.system.arrays import Floats, Integers
 
 CELL = np.array([6, 2, 1, 0])
@@ -38,10 +38,10 @@ def counts_for(name: str, generator: np.random.Generator) -> tuple[Measure, Inte
         drawn = generator.dirichlet(alpha, RELEASES)
         return Shrinkage(Dirichlet.given(alpha.tolist(), 4)), generator.multinomial(same_size, drawn)
     if name == "marginal":
-        law: PoissonSizes | NegativeBinomialSizes = PoissonSizes(SIZE_MEAN, True, "given")
+        law = poisson_sizes(SIZE_MEAN, True, "given")
         sizes = generator.poisson(SIZE_MEAN, 2 * RELEASES)
     else:
-        law = NegativeBinomialSizes(1.5, SIZE_MEAN, True, "given")
+        law = negative_binomial_sizes(1.5, SIZE_MEAN, True, "given")
         sizes = generator.negative_binomial(1.5, 1.5 / (1.5 + SIZE_MEAN), 2 * RELEASES)
     sizes = sizes[sizes > 0][:RELEASES]
     return Marginal(law), generator.multinomial(sizes, shares)

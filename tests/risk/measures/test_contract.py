@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cellrisk.risk.measures import FORMS
-from tests.measures import cases
+from tests.risk.measures import cases
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -26,7 +26,7 @@ from cellrisk.risk.measures import (
     Shrinkage,
     average_risks,
 )
-from cellrisk.risk.measures.sizes import NegativeBinomialSizes, PoissonSizes
+from cellrisk.risk.measures.sizes import SizeDistribution, negative_binomial_sizes, poisson_sizes
 from tests.examples import examples
 
 noises = st.builds(
@@ -40,12 +40,12 @@ tables = st.integers(2, 5).flatmap(
     )
 )
 sizes = st.one_of(
-    st.builds(PoissonSizes, st.floats(0.05, 30.0), st.booleans(), st.just("given")),
-    st.builds(NegativeBinomialSizes, st.floats(0.05, 50.0), st.floats(0.1, 20.0), st.booleans(), st.just("given")),
+    st.builds(poisson_sizes, st.floats(0.05, 30.0), st.booleans(), st.just("given")),
+    st.builds(negative_binomial_sizes, st.floats(0.05, 50.0), st.floats(0.1, 20.0), st.booleans(), st.just("given")),
 )
 
 
-def every_measure(n_levels: int, alpha: float, law: PoissonSizes | NegativeBinomialSizes) -> list[Measure]:
+def every_measure(n_levels: int, alpha: float, law: SizeDistribution) -> list[Measure]:
     prior = Dirichlet.given([alpha * (k + 1) for k in range(n_levels)], n_levels)
     return [Local(), Expected(), Shrinkage(prior), Marginal(law), MarginalShrinkage(prior, law)]
 
@@ -57,7 +57,7 @@ def test_range_order_and_average(
     laws: list[Noise],
     threshold: float,
     alpha: float,
-    law: PoissonSizes | NegativeBinomialSizes,
+    law: SizeDistribution,
 ) -> None:
     n_levels = len(cells[0])
     profiles = Profiles.from_cells(cells, n_levels)
@@ -143,7 +143,7 @@ def test_shrinkage_at_the_limits_is_local_and_pooled_multinomial() -> None:
 def test_many_noises_at_once_are_the_same_as_one_by_one() -> None:
     profiles = Profiles.from_cells([[3, 0, 1], [1, 9, 0], [0, 70, 4], [2, 2, 2]], 3)
     laws = tuple(LaplaceNoise(scale) for scale in np.geomspace(0.01, 1000, 150))
-    prior, size_law = Dirichlet.given([0.4, 1.0, 2.0], 3), PoissonSizes(4.0, True, "given")
+    prior, size_law = Dirichlet.given([0.4, 1.0, 2.0], 3), poisson_sizes(4.0, True, "given")
     for measure in (
         Local(),
         Expected(),
@@ -177,7 +177,7 @@ def test_large_cells_cost_a_window_not_a_square() -> None:
 
 def test_rows_name_their_weights() -> None:
     profiles = Profiles.from_cells([[2, 1]], 2)
-    law = PoissonSizes(2.0, True, "given")
+    law = poisson_sizes(2.0, True, "given")
     measures = every_measure(2, 1.0, law)
     rows = list(average_risks(profiles, measures, AdditiveChannel((LaplaceNoise(1.0),))))
     assert len(rows) == 4 * 3 * 2 + 3

@@ -18,11 +18,11 @@ from scipy.special import gammaln
 from cellrisk.counts.profiles import LevelCounts, Profiles
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.risk.measures.dirichlet import Dirichlet, all_same, fit_dirichlet
-from cellrisk.risk.measures.rising import falling_root, log_excess, sums_of_inverses
+from cellrisk.risk.measures.rising import log_excess, sums_of_inverses
 from tests.near import near
 
 Cells = NDArray[np.int64]
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
+DATA = Path(__file__).resolve().parents[4] / "shared" / "data"
 
 
 def fit(cells: Cells, method: str = "mle") -> Dirichlet:
@@ -402,15 +402,6 @@ def test_sums_of_inverses_and_log_excess_agree_with_mpmath(a: float, m: int) -> 
         x = mpmath.mpf(a)
         digits = 1e-13 if a < 12 else 2e-15  # below, two values of scipy's digamma are subtracted
         assert float(rise[0]) == pytest.approx(float(mpmath.digamma(x + m) - mpmath.digamma(x)), rel=digits, abs=0)
-        assert float(fall[0]) == pytest.approx(float(mpmath.psi(1, x) - mpmath.psi(1, x + m)), rel=1e-14, abs=0)
+        assert float(fall[0]) == pytest.approx(float(mpmath.psi(1, x) - mpmath.psi(1, x + m)), rel=1e-13, abs=1e-15 / a)
         expected = float(mpmath.loggamma(x + m) - mpmath.loggamma(x) - m * mpmath.log(x))
     assert float(excess[0]) == pytest.approx(expected, rel=1e-13, abs=1e-15 * m + 1e-14)
-
-
-def test_falling_root_finds_roots_and_names_the_end_where_there_is_none() -> None:
-    assert falling_root(lambda x: 1 - x**3, 50.0) == pytest.approx(1, rel=1e-12, abs=0)
-    assert falling_root(lambda x: 1 - x**3, -50.0) == pytest.approx(1, rel=1e-12, abs=0)
-    assert falling_root(lambda x: 1 - x, 1.0) == 1
-    assert falling_root(lambda x: -1.0, 0.0, low=-3.0) == -math.inf
-    assert falling_root(lambda x: 1.0, 0.0, high=3.0) == math.inf
-    assert falling_root(lambda x: 3.0 - x, 0.0, high=3.0) == 3

@@ -1,0 +1,145 @@
+"""How many records of one person count: the unit of privacy, and which records of a person are kept."""
+
+from __future__ import annotations
+
+import math
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cellrisk.errors import InvalidInput
+from cellrisk.system.arrays import Integers
+from cellrisk.system.checks import require_whole_number
+
+Numbers = NDArray[np.uint64]
+Draw = Callable[[Integers, Integers, Integers], Numbers]
+"""A random number for each record: from the person, the place of its values among the person's own, and its copy."""
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What one neighbouring table has more or less: a record, or a person with several.
+
+    >>> Unit(contributions=3, per_group=1, enforced=True).to_dict()
+    {'kind': 'person', 'contributions': 3, 'per_group': 1, 'enforced': True}
+    >>> Unit().to_dict()
+    {'kind': 'record', 'contributions': 1, 'per_group': 1, 'enforced': False}
+    """
+
+    contributions: int = 1
+    """M: a person has at most so many records."""
+    per_group: int | None = None
+    """C: at most so many of them in one count; M if it is None."""
+    enforced: bool = False
+    """Whether records beyond the bound are dropped; if not, the curator asserts it."""
+
+    def __post_init__(self) -> None:
+        require_whole_number("contributions", self.contributions, 1)
+        if self.per_group is None:
+            return
+        require_whole_number("per_group", self.per_group, 1)
+        if self.per_group > self.contributions:
+            raise InvalidInput(
+                "cannot exceed the records of a person",
+                option="per_group",
+                got=self.per_group,
+                allowed=f"from 1 to {self.contributions}",
+                code="per-group-range",
+            )
+
+    @property
+    def most_in_one(self) -> int:
+        """C, the most records of a person in one count."""
+        return self.contributions if self.per_group is None else self.per_group
+
+    @property
+    def l1(self) -> float:
+        """How far one person more or less moves the counts in all: M."""
+        return float(self.contributions)
+
+    @property
+    def l2(self) -> float:
+        """How far one person more or less moves the counts in Euclidean distance.
+
+        The largest norm of a vector v with 0 <= v_j <= C and sum v <= M: as many entries C as fit, and the rest in one,
+
+            sqrt(floor(M/C) C^2 + (M mod C)^2).
+
+        >>> Unit(contributions=4).l2, Unit(contributions=4, per_group=1).l2, Unit(contributions=5, per_group=2).l2
+        (4.0, 2.0, 3.0)
+        """
+        whole, rest = divmod(self.contributions, self.most_in_one)
+        return math.sqrt(whole * self.most_in_one**2 + rest**2)
+
+    def to_dict(self) -> dict[str, Any]:
+        kind = "person" if self.enforced or self.contributions > 1 else "record"
+        bound = {"contributions": self.contributions, "per_group": self.most_in_one}
+        return {"kind": kind, **bound, "enforced": self.enforced}
+
+
+def keep_records(person: Integers, count: Integers, unit: Unit, draw: Draw) -> Integers:
+    """Return how many records of each entry are kept.
+
+    An entry is a person with a combination of values, and how many records of the person have it; entries are ordered
+    by person, and those of one person by their values. Each count is first cut to C. If more than M records of a person
+    are left, M are drawn from them alone, so what is kept of one person never depends on another.
+
+    >>> person, count = np.array([0, 0, 1]), np.array([3, 1, 2])
+    >>> keep_records(person, count, Unit(contributions=4, per_group=2), draw_securely).tolist()
+    [2, 1, 2]
+    >>> int(keep_records(person, count, Unit(contributions=2), draw_securely)[:2].sum())
+    2
+    """
+    kept = np.minimum(count, unit.most_in_one)
+    if not len(kept):
+        return kept
+    starts = np.flatnonzero(np.r_[True, person[1:] != person[:-1]])
+    lengths = np.diff(np.r_[starts, len(person)])
+    too_many = np.repeat(np.add.reduceat(kept, starts) > unit.contributions, lengths)
+    rows = np.flatnonzero(too_many)
+    place = np.arange(len(person)) - np.repeat(starts, lengths)
+    record = np.repeat(rows, kept[rows])
+    first = np.cumsum(kept[rows]) - kept[rows]
+    copy = np.arange(len(record)) - np.repeat(first, kept[rows])
+    order = np.lexsort((draw(person[record], place[record], copy), person[record]))
+    owner = person[record][order]
+    begins = np.flatnonzero(np.r_[True, owner[1:] != owner[:-1]]) if len(owner) else np.zeros(0, np.int64)
+    rank = np.arange(len(owner)) - np.repeat(begins, np.diff(np.r_[begins, len(owner)]))
+    kept[rows] = 0
+    np.add.at(kept, record[order][rank < unit.contributions], 1)
+    return kept
+
+
+def draw_securely(person: Integers, place: Integers, copy: Integers) -> Numbers:
+    """Return random numbers from the system's secure source: for releases."""
+    return np.frombuffer(secrets.token_bytes(8 * len(person)), np.uint64)
+
+
+def draw_seeded(seeds: Numbers) -> Draw:
+    """Return a draw that repeats itself, from a number of each person: for what is assessed or simulated.
+
+    A person's number is to depend on the seed and on the person alone; the draw then does too.
+
+    >>> draw = draw_seeded(np.array([7, 9], np.uint64))
+    >>> zero = np.zeros(2, np.int64)
+    >>> bool(draw(np.array([1]), zero[:1], zero[:1])[0] == draw(np.array([0, 1]), zero, zero)[1])
+    True
+    """
+
+    def draw(person: Integers, place: Integers, copy: Integers) -> Numbers:
+        mixed = _scramble(seeds[person] + _scramble(place.astype(np.uint64)))
+        return _scramble(mixed + _scramble(copy.astype(np.uint64)))
+
+    return draw
+
+
+def _scramble(numbers: Numbers) -> Numbers:
+    """Return numbers that look independent of the given ones: the finaliser of SplitMix64."""
+    mixed = numbers + np.uint64(0x9E3779B97F4A7C15)
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return mixed ^ (mixed >> np.uint64(31))
