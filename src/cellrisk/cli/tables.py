@@ -171,6 +171,7 @@ def _check(assessment: Any, releases: int, seed: int) -> dict[str, Any]:
 def explain_command(
     table: options.TableOptions,
     noise: options.NoiseOptions,
+    attacker: options.HarmOptions,
     output: PictureOptions,
     form: options.OneForm = None,
     weights: options.OneWeights = None,
@@ -189,7 +190,7 @@ def explain_command(
     how: dict[str, Any] = {name: value for name, value in {"form": form, "weights": weights}.items() if value}
     made = noise.read_perturbation()
     how |= {"mechanism": noise.one()} if made is None else {"perturbation": made}
-    found = cr.explain(table.tabulate(), top=top, merge=merges, **how)
+    found = cr.explain(table.tabulate(), top=top, merge=merges, **attacker.single(), **how)
     output.answer(found, everything=everything)
 
 
