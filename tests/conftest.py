@@ -45,7 +45,7 @@ APART = ("tests/docs/test_pages.py",)
 """Files whose tests share nothing and take long: each may go to another process."""
 
 FULL_BY_FILE: dict[str, tuple[str, ...]] = {
-    "repeat/accounting/test_compose.py": ("test_what_is_slow_is_left_until_it_is_looked_at",),
+    "repeat/accounting/test_composition.py": ("test_what_is_slow_is_left_until_it_is_looked_at",),
     "attacks/test_enumeration.py": (
         "test_many_records_in_very_wide_noise[noise0-",
         "test_many_records_in_very_wide_noise[noise3-",
@@ -75,7 +75,7 @@ FULL_BY_FILE: dict[str, tuple[str, ...]] = {
         "test_what_cannot_be_built_is_refused[a name that does not exist",
         "test_what_cannot_be_built_is_refused[a snippet that does not exist",
     ),
-    "repeat/ledger/test_sharing.py": (
+    "repeat/ledger/test_backends.py": (
         "test_a_disk_that_can_be_read_only",
         "test_a_disk_that_fills",
         "test_several_processes_at_once",
@@ -133,11 +133,8 @@ FULL_BY_FILE: dict[str, tuple[str, ...]] = {
         "test_spark_of_large_tables",
     ),
     "counts/test_database.py": ("test_texts_that_only_some_take_for_numbers",),
-    "counts/test_embedded.py": (
-        "test_every_type_of_duckdb",
-        "test_long_fields_of_text",
-        "test_numbers_and_texts_of_sqlite",
-    ),
+    "counts/test_files.py": ("test_long_fields_of_text",),
+    "counts/test_sqlite.py": ("test_every_type_of_duckdb", "test_numbers_and_texts_of_sqlite"),
     "counts/test_other_formats.py": (
         "test_a_value_does_not_change_how_others_are_read",
         "test_many_rows_come_in_parts",

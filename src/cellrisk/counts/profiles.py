@@ -299,6 +299,7 @@ class NoProfiles(Profiles):
             "the table has no record, so that there is no risk to compute",
             got="0 records inside the declared labels",
             fix=f"check the declared levels and bins; {argument('outside', 'error')} says which column does not fit",
+            code="no-records",
         )
 
 

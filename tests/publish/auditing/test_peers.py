@@ -158,18 +158,6 @@ def test_the_example_by_hand() -> None:
     assert [number for number in range(1, 9) if found.value(f"scenario_{number}")] == [1, 4, 5, 8]
 
 
-def test_the_page_shows_these_numbers() -> None:
-    found = audit(cr.tabulate(ORIGINAL, KEYS, "job"), RELEASED)
-    page = (REPOSITORY / "docs" / "peers.md").read_text(encoding="utf-8")
-    rows = [
-        [cell.strip() for cell in line.strip("|").split("|")] for line in page.splitlines() if line.startswith("| `")
-    ]
-    assert len(rows) > 8
-    for name, released, original, *_ in rows:
-        assert released == f"{found.value(name.strip('`')):.4f}"
-        assert original == f"{found.value(name.strip('`'), 'original'):.4f}"
-
-
 def test_the_script_and_the_requirements_are_there() -> None:
     assert SCRIPT.is_file()
     pinned = Path(__file__).with_name("peers-requirements.txt").read_text(encoding="utf-8").splitlines()

@@ -1,4 +1,4 @@
-"""`audit`: given the original table and any release of it, what did the release give away?"""
+"""`audit`: given the original table and any release of it, what did the release reveal?"""
 
 from __future__ import annotations
 

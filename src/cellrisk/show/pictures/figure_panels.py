@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from cellrisk.risk.ceilings import say_most
 from cellrisk.show.pictures.canvas import Picture, drawn
 from cellrisk.show.pictures.style import (
     ALARM,
@@ -29,6 +28,7 @@ from cellrisk.show.pictures.style import (
     show_values,
     write_beside,
 )
+from cellrisk.show.wording.ceiling import say_most
 from cellrisk.system.formatting import claim, percent
 
 if TYPE_CHECKING:

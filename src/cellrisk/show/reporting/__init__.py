@@ -148,7 +148,7 @@ def report(
     from cellrisk.show.reporting.board import collect_board, collect_public
     from cellrisk.show.reporting.decision import ReportRequest, decide
     from cellrisk.show.reporting.metadata import collect_metadata, describe_budget
-    from cellrisk.show.reporting.registry import describe_decided, write_record
+    from cellrisk.show.reporting.registry import record_decided
 
     limits = {name: given[name] for name in METRICS}
     printed = {name: given[name] for name in ("title", "organisation", "source", "audience")}
@@ -246,11 +246,12 @@ def report(
         from cellrisk.repeat.accounting.loss import Loss
 
         metadata |= describe_budget(ledger, cohort, Loss.of(setting.with_epsilon(decision.epsilon)))
-    record = write_record("release", describe_decided(decision, metadata))
     if public:
         name, data = "public.html.j2", collect_public(decision, metadata, published)
     else:
         name, data = "board.html.j2", collect_board(decision, metadata, top, share_of(progress, 0.8, 0.95))
+    record = record_decided(decision, data)
+    if not public:
         data["registry"] = record
     document = letterhead.make_report(
         name, data, record=record, setting=setting, epsilon=decision.epsilon, public=public, policies=policies
