@@ -59,12 +59,15 @@ FULL_BY_FILE: dict[str, tuple[str, ...]] = {
         "test_many_labels[100-12-",
         "test_many_labels[20-40-",
     ),
+    "decide/test_attack_limits.py": (
+        "test_people_who_are_not_at_risk_do_not_raise_the_epsilon[limits1]",
+        "test_categories_that_nobody_has_do_not_raise_the_epsilon[limits1]",
+        "test_harmful_values_narrow_the_limit",
+        "test_a_value_that_was_split_is_assessed_as_one",
+    ),
     "decide/test_limits.py": (
-        "test_caused_by_an_attack_that_guesses[proportional]",
-        "test_certainty_is_within_its_limit_up_to_the_answer[cells2",
         "test_a_report_without_a_binding_limit",
         "test_every_attribute_must_keep_the_limit[limit1]",
-        "test_certainty_is_within_its_limit_up_to_the_answer[cells3",
     ),
     "docs/test_notebooks.py": ("test_a_notebook_runs",),
     "docs/test_pages.py": ("test_what_a_page_shows_is_what_comes_out[docs/",),  # but those of SHOWN
