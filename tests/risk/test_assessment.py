@@ -230,5 +230,5 @@ def test_chance_stands_beside_every_risk(subset: cr.FrequencyTable) -> None:
     for ends, chance, raw in zip(found.limits, drowned.risks, bare.risks, strict=True):
         assert ends.chance == pytest.approx(chance.risk, abs=1e-6)
         assert ends.raw == pytest.approx(raw.risk, abs=1e-9)
-    assert "tight: by chance" in found.details
+    assert "tight: blind" in found.details
     assert "0.1250" in found.details
