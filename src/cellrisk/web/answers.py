@@ -15,9 +15,10 @@ from cellrisk.decide.policy import DELTA_FROM_RECORDS
 from cellrisk.errors import CellriskError
 from cellrisk.noise.mechanisms import LARGEST_CLASSICAL, MECHANISMS
 from cellrisk.noise.perturbations import Perturbation
+from cellrisk.risk.attackers.figures import AttackTable
 from cellrisk.risk.explanation.risky_cells import CellRisks
 from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON, usual_delta
-from cellrisk.show.wording.attackers import share_at_most
+from cellrisk.show.wording.attackers import accuracy, attack_rows, learnt, people_above, share_at_most, shown_attacks
 from cellrisk.system.formatting import claim, make_sentence, number_of, of_people, percent, show_spans
 from cellrisk.system.formatting import whole_people as people
 from cellrisk.web import requests
@@ -139,9 +140,9 @@ def _describe_delta(given: Given, asked: requests.Setting, rows: list[dict[str, 
     caused = [row for row in rows if row["measure"] == "caused"]
     ceilings = [row["even_two"] for row in rows if row["measure"] == "ceiling"]
     sentences = [
-        f"At epsilon {claim(row['epsilon'])}, {of_people(row['people'], records)} would have their {given.sensitive} "
-        f"read off the table correctly only because of their own record; {people(row['exposed'])} "
-        f"({percent(row['exposed'] / records)}) would at all."
+        f"The homogeneity attack reveals the '{given.sensitive}' of {of_people(row['people'], records)} because of "
+        f"their own record, and of {people(row['exposed'])} ({percent(row['exposed'] / records)}) in all. "
+        f"{accuracy(given.mechanism(asked.model_copy(update={'epsilon': row['epsilon'], 'delta': row['delta']})))}"
         for row in caused
     ]
     figures = {"caused": make_line([row["risk"] for row in caused]), "ceiling": make_line(ceilings, share_at_most)}
@@ -176,14 +177,32 @@ def find_figures(report: Report, given: Given, asked: requests.Setting) -> dict[
     result = assessment.to_dict()
     [decision] = result["decision"]
     exposed, caused = result["people"][given.sensitive], decision["caused"]
+    tables = assessment.attackers[given.sensitive][-1:]
+    advantage = next((row["most"] for row in result["attackers"] if row["attack"] == "any"), None)
+    categories = given.table.attribute(given.sensitive).levels.labels
     return {
         "epsilon": asked.epsilon,
         "sentence": assessment.headline,
+        "head": [
+            "blind",
+            (now := f"epsilon {claim(asked.epsilon)}"),
+            "no noise",
+            f"own record, {now}",
+            "no noise",
+            "one person",
+        ],
+        "attacks": [row for table in tables for row in attack_rows(table, shown_attacks(table), advantage)],
+        "notes": [note for table in tables for note in say_attacks(table, given.sensitive, categories)],
         "caused": between(caused["low"], caused["high"]),
         "exposed": between(exposed["low"], exposed["high"]),
         "sure": describe_certainty(decision, given.table.n_records),
         "result": result,
     }
+
+
+def say_attacks(table: AttackTable, sensitive: str, categories: Sequence[str]) -> list[str]:
+    """Return how many people gain notably, and what the informed attacker learns."""
+    return [people_above(table), *([] if table.prior is None else [learnt(table, sensitive, categories)])]
 
 
 def describe_certainty(decision: dict[str, Any], records: int) -> list[str]:

@@ -27,7 +27,7 @@ function epsilonAxis(epsilons, wide) {
 // The three lines that steps 2 and 3 show, those that are known by now.
 function presentLines() {
   const lines = [{ kind: "exposed", ...presentRow()[at("form").value], words: ["exposed", "exposed"] },
-    { kind: "caused", ...presentFigures().caused, words: ["own record", "because of their own record"] }];
+    { kind: "caused", ...presentFigures().caused, words: ["own record", "because of their own record (homogeneity)"] }];
   if (page.certainty?.values) lines.push({ kind: "sure", ...page.certainty, words: ["sure", page.certainty.title] });
   return lines;
 }

@@ -3,7 +3,7 @@ import { showCommands, showRelease, showSetting } from "./act.js";
 import { showRiskiest } from "./cells.js";
 import { drawCurve, drawHistogram, drawLimits, placeOverlays } from "./charts.js";
 import { admissiblePlace, findAdmissible } from "./decide.js";
-import { announce, at, later, makeTable, setFigures, setOptions, showNote, write } from "./elements.js";
+import { announce, at, later, make, makeTable, setFigures, setOptions, showNote, write } from "./elements.js";
 import { askTable, work } from "./server.js";
 import { epsilonText, fulfil, isPerturbed, page, presentFigures, presentIndex, presentRow, presentSetting, titleOf, writeAddress } from "./state.js";
 import { tell } from "./steps.js";
@@ -87,6 +87,7 @@ export function showPosition() {
   page.epsilon = page.positions.epsilons[presentIndex()];
   at("epsilon-value").textContent = epsilonText();
   page.figures = null;
+  at("attacks").hidden = true;
   showNumbers();
   placeOverlays();
   later("settle", 300, settle);
@@ -98,7 +99,7 @@ function showNumbers() {
   const [caused, exposed] = [figures.caused.texts[place], row[form].texts[place]];
   write("sentence", found?.sentence ?? figures.sentences[place]);
   setFigures(at("risk-figures"), [
-    ["Because of their own record", caused, found ? found.caused : "of people; counting the interval", "first caused"],
+    ["Because of their own record", caused, found ? found.caused : "homogeneity attack; counting the interval", "first caused"],
     ["Named with certainty", ...(found?.sure ?? ["–", "counting"]), "sure"],
     [`Exposed: ${titleOf("form", form).toLowerCase()}`, exposed, found && form === "tight" && page.shown.measure === "local" ? found.exposed : "chance included", "exposed"],
     [titleOf("form", other), row[other].texts[place], other === "exact" ? "one value shown alone, and somebody has it" : "the person’s own value is shown alone"],
@@ -115,6 +116,9 @@ async function fillIn() {
   if (!found || found.epsilon !== page.epsilon || isPerturbed()) return;
   page.figures = found;
   showNumbers();
+  at("attacks").replaceChildren(makeTable("What each attack names correctly, and because of the own record", ["attack"], found.head, found.attacks),
+    ...found.notes.map((words) => make("p", { class: "help" }, words)));
+  at("attacks").hidden = !found.attacks.length;
   announce(found.sentence);
 }
 
