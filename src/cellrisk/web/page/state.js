@@ -8,7 +8,7 @@ export const page = {
   counting: false, // whether the table is being counted, which a reload continues
   positions: null, // every slider position of what is shown
   shown: null, // of which sensitive column, mechanism, neighbours and measure these are
-  certainty: null, // what an attacker can be sure of along epsilon, once it is known
+  traced: null, // what attacks reveal along epsilon, once it is known
   epsilon: 1, // what the slider shows; kept when the mechanism changes
   admissible: null, // what the server says of the limits
   perturbed: null, // what a perturbation reveals, if one is shown instead of a mechanism
