@@ -225,13 +225,15 @@ class OutputOptions:
         result does not report them itself; JSON also reports that there was none.
         """
         self.draw(result if drawn is None else drawn, **picture)
-        checked = {"check": {name: check.to_dict() for name, check in checks.items()}} if checks else {}
-        policy = {} if policies is None else {"policy": policies.to_dict()}
-        document = {**result.to_dict(), **checked, **policy, **({"note": CURATOR_NOTE} if raw else {})}
+        if self.as_json:
+            checked = {"check": {name: check.to_dict() for name, check in checks.items()}} if checks else {}
+            policy = {} if policies is None else {"policy": policies.to_dict()}
+            self.say({**result.to_dict(), **checked, **policy, **({"note": CURATOR_NOTE} if raw else {})}, "")
+            return
         parts = [result.details if everything else result, *(checks or {}).values()]
         text = "\n\n".join(map(str, [*parts, *([policies.describe()] if policies else [])]))
-        self.say(document, f"{text}\n\n{CURATOR_NOTE}" if raw and CURATOR_NOTE not in text else text)
-        if after and not self.as_json:
+        say(f"{text}\n\n{CURATOR_NOTE}" if raw and CURATOR_NOTE not in text else text)
+        if after:
             say(f"\n{after}")
 
     def draw(self, result: Any, **how: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -29,6 +29,9 @@ from cellrisk.errors import InvalidInput
 from cellrisk.system.atomic import check_ending, give_up_input, write_whole
 from cellrisk.system.choices import FigureName, MeasureName
 from cellrisk.system.formatting import as_given
+
+if TYPE_CHECKING:
+    from cellrisk.decide.limits import Limit
 
 Ranged = Annotated[Numbers, option("Range of epsilons to search.", "LOW:HIGH", parsing.parse_range, "0.001:100")]
 Ways = Annotated[Numbers, option("Columns of the marginals.", "NUMBERS", parsing.parse_whole_numbers, "1,2,3")]
@@ -88,7 +91,7 @@ def assess_command(
     table: options.TableOptions,
     noise: options.NoiseOptions,
     risk: options.SeveralRiskOptions,
-    attacker: options.AttackerOptions,
+    attacker: options.HarmOptions,
     output: PictureOptions,
     gates: options.GateOptions,
     everything: All = False,
@@ -102,17 +105,20 @@ def assess_command(
     Prints how many people are revealed because of their own record, how many an informed attacker infers, and the
     worst case for one record; then every measure of the homogeneity attack. Ends with exit code 3 if a limit is broken.
     """
-    from cellrisk.decide.limits import RiskDefinition, read_limits
-
     policies, limits, asked = policies_of(context), asdict(gates), risk.many()
     max_risk = limits.pop("max_risk")
     if max_risk is not None and not 0 <= max_risk <= 1:
         raise InvalidInput("must be a share of people", option="max_risk", got=max_risk, allowed="from 0 to 1")
-    judged = read_limits(**limits, risk=RiskDefinition(attack=risk.attack), **attacker.arguments())
+    judged: tuple[Limit, ...] = ()
+    if any(limit is not None for limit in limits.values()):
+        from cellrisk.decide.limits import RiskDefinition, read_limits
+
+        judged = read_limits(**limits, risk=RiskDefinition(attack=risk.attack), **attacker.arguments())
     if noise.perturbation is not None:
         from cellrisk.risk.perturbed.families import Family
 
         beside = {"attack": risk.attack != "homogeneity", "check": check, "domain": domain}
+        beside |= {"harmful": bool(attacker.harmful), "also_as": bool(attacker.unions)}
         unused = [name for name, is_given in beside.items() if is_given]
         refuse_beside("a perturbation is assessed by the homogeneity attack alone", unused)
         if noise.epsilon is not None and Family.of(noise.perturbation) is not None:
@@ -129,16 +135,17 @@ def assess_command(
         del asked["attack"]
         compared: Any = {"compare": noise.mechanism, "delta": noise.delta}
         found = cr.assess_perturbation(frequencies, used, **compared, **asked, **attacker.arguments())
-    if narrowed:
-        largest = max((row.risk, f"{row.measure} {row.form}") for row in found.risks)
-    else:
-        largest = max((row.share, f"expected share for {row.sensitive}") for row in found.figures)
     everything = everything or narrowed or domain or risk.attack != "homogeneity"
     output.answer(found, checks=checks, policies=policies, everything=everything)
     breaches = [limit.breach(frequencies.attributes, used) for limit in judged]
     broken = [f"asked for was {breach}" for breach in breaches if breach is not None]
-    if max_risk is not None and largest[0] > max_risk:
-        broken.append(f"risk {largest[0]:.6g} ({largest[1]}) is above the limit {as_given(max_risk)}")
+    if max_risk is not None:
+        if narrowed:
+            largest, name = max((row.risk, f"{row.measure} {row.form}") for row in found.risks)
+        else:
+            largest, name = max((row.share, f"expected share for {row.sensitive}") for row in found.figures)
+        if largest > max_risk:
+            broken.append(f"risk {largest:.6g} ({name}) is above the limit {as_given(max_risk)}")
     stop_if_broken([*broken, *policies.breaches(frequencies, used)])
 
 
@@ -170,6 +177,7 @@ def _check(assessment: Any, releases: int, seed: int) -> dict[str, Any]:
 def explain_command(
     table: options.TableOptions,
     noise: options.NoiseOptions,
+    attacker: options.HarmOptions,
     output: PictureOptions,
     form: options.OneForm = None,
     weights: options.OneWeights = None,
@@ -188,7 +196,7 @@ def explain_command(
     how: dict[str, Any] = {name: value for name, value in {"form": form, "weights": weights}.items() if value}
     made = noise.read_perturbation()
     how |= {"mechanism": noise.one()} if made is None else {"perturbation": made}
-    found = cr.explain(table.tabulate(), top=top, merge=merges, **how)
+    found = cr.explain(table.tabulate(), top=top, merge=merges, **attacker.single(), **how)
     output.answer(found, everything=everything)
 
 
@@ -239,7 +247,7 @@ def choose_command(
     mechanism: SearchedMechanismOptions,
     risk: options.OneRiskOptions,
     limits: options.LimitOptions,
-    attacker: options.AttackerOptions,
+    attacker: options.HarmOptions,
     error: options.ErrorOptions,
     output: PictureOptions,
     everything: All = False,
@@ -292,7 +300,7 @@ def simulate_command(
     context: typer.Context,
     table: options.TableOptions,
     noise: options.NoiseOptions,
-    attacker: options.AttackerOptions,
+    attacker: options.HarmOptions,
     output: OutputOptions,
     releases: Annotated[int, whole("Releases that are simulated.")] = 1000,
     seed: Annotated[int, whole("Seed of the simulation.")] = 0,
@@ -308,11 +316,13 @@ def simulate_command(
     """
     made = noise.read_perturbation()
     if made is not None:
-        beside = list_typed(context, "certainty", "belief", "parents", "parent_count", "exclude", "may_be_missing")
+        beside = list_typed(
+            context, "certainty", "belief", "harmful", "unions", "parents", "parent_count", "exclude", "may_be_missing"
+        )
         refuse_beside("an informed attacker and --parents require noise", beside)
     elif parents is not None:
         why = "an informed attacker is simulated without --parents"
-        refuse_beside(why, list_typed(context, "certainty", "belief"))
+        refuse_beside(why, list_typed(context, "certainty", "belief", "harmful", "unions"))
     else:
         refuse_beside("these require --parents", list_typed(context, "parent_count", "exclude", "may_be_missing"))
     drawn: dict[str, Any] = {"releases": releases, "seed": seed}

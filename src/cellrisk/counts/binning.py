@@ -9,7 +9,7 @@ from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
 from numbers import Real
-from typing import Any, Protocol
+from typing import Any
 
 from cellrisk.errors import InvalidInput
 
@@ -17,24 +17,6 @@ NARROWEST, WIDEST = 1e-15, 1e15
 FARTHEST = 2.0**52
 """Bin numbers stay exact as floating-point numbers up to here."""
 MOST_EDGES = 1000
-
-
-class Binning(Protocol):
-    """How a column of numbers is cut: a number for each bin, and a label for each number."""
-
-    def sql(self, number: str) -> str:
-        """SQL for the bin's number of a finite number that is given in SQL."""
-
-    def label(self, index: int) -> str:
-        """The bin as a person reads it."""
-
-    @property
-    def reach(self) -> float:
-        """The largest absolute value that can be binned exactly."""
-
-    @property
-    def declared(self) -> Sequence[int]:
-        """The bins that belong to the domain whether they hold records or not; none where there is no end of them."""
 
 
 @dataclass(frozen=True)
@@ -60,18 +42,22 @@ class WidthBinning:
 
     @property
     def reach(self) -> float:
+        """The largest absolute value that can be binned exactly."""
         return FARTHEST * float(self.width)
 
     @property
     def declared(self) -> Sequence[int]:
+        """The bins that belong to the domain whether they hold records or not: none, as there is no end of them."""
         return ()
 
     def sql(self, number: str) -> str:
+        """SQL for the bin's number of a finite number that is given in SQL."""
         p, q = (f"'{float(part)!r}'::DOUBLE" for part in (self.fraction.numerator, self.fraction.denominator))
         guess = f"(ceil({number} * {q} / {p})::BIGINT - 1)"
         return f"{guess} - ({number} <= {guess} * {p} / {q})::BIGINT + ({number} > ({guess} + 1) * {p} / {q})::BIGINT"
 
     def label(self, index: int) -> str:
+        """The bin as a person reads it."""
         width = exact(self.width)
         return f"({plain(width * index)}, {plain(width * (index + 1))}]"
 
@@ -119,6 +105,10 @@ class EdgeBinning:
         if index >= len(self.edges) - 1:
             return f"above {plain(exact(self.edges[-1]))}"
         return f"({plain(exact(self.edges[index]))}, {plain(exact(self.edges[index + 1]))}]"
+
+
+Binning = WidthBinning | EdgeBinning
+"""How a column of numbers is cut: a number for each bin, and a label for each number."""
 
 
 def make_binning(column: str, given: Any) -> Binning:

@@ -57,6 +57,12 @@ def check_type(name: str, kind: str) -> None:
         raise InvalidInput(f"column '{name}' holds {shown} values", allowed=ALLOWED, code="column-type")
 
 
+def check_numbers(kind: str, what: str, fix: str) -> None:
+    """Refuse a type that holds neither numbers nor text."""
+    if not (is_numeric(kind) or is_text(kind)):
+        raise InvalidInput(what, got=f"type {kind.lower()}", fix=fix, code="column-type")
+
+
 def kind_of(kind: str) -> str:
     """How values of a type become labels."""
     bare = bare_type(kind)
@@ -126,13 +132,7 @@ def bin_flaws(name: str) -> tuple[Flaw, ...]:
 
 def bin_value(name: str, column: str, kind: str, binning: Binning) -> str:
     """SQL for the number of a value's bin, or of its flaw."""
-    if not (is_numeric(kind) or is_text(kind)):
-        raise InvalidInput(
-            f"column '{name}' is to be binned but is not numeric",
-            got=f"type {kind.lower()}",
-            fix=f"leave '{name}' out of bins",
-            code="column-type",
-        )
+    check_numbers(kind, f"column '{name}' is to be binned but is not numeric", f"leave '{name}' out of bins")
     number, bare = as_number(column, kind), bare_type(kind)
     text, infinite, far = (flaw.number for flaw in bin_flaws(name))
     cases = [f"WHEN {column} IS NULL THEN NULL"]
@@ -163,14 +163,7 @@ def count_flaws(name: str) -> tuple[Flaw, ...]:
 
 def count_value(name: str, column: str, kind: str) -> str:
     """SQL for the count of a row, or the number of its flaw."""
-    if not (is_numeric(kind) or is_text(kind)):
-        raise InvalidInput(
-            f"the count column '{name}' holds no numbers",
-            got=f"type {kind.lower()}",
-            allowed=COUNTS,
-            fix=count_flaws(name)[0].fix,
-            code="column-type",
-        )
+    check_numbers(kind, f"the count column '{name}' holds no numbers", count_flaws(name)[0].fix)
     number = as_number(column, kind)
     return (
         f"CASE WHEN {column} IS NULL OR isnan({number}) THEN -1 WHEN {number} IS NULL THEN -2 "

@@ -12,7 +12,7 @@ from itertools import product
 from typing import Any
 
 from cellrisk.counts.binning import is_number
-from cellrisk.counts.columns import as_number, check_type, is_numeric, is_text, kind_of, plain_value
+from cellrisk.counts.columns import as_number, check_numbers, check_type, is_numeric, is_text, kind_of, plain_value
 from cellrisk.counts.engine import Relation, quote_double, quote_sql
 from cellrisk.counts.levels import NUMBERS, label_level, spell
 from cellrisk.counts.schema import Schema
@@ -49,11 +49,10 @@ class ColumnCondition:
         if self.none_of:
             tests.append(f"NOT {is_among(self.column, value, kind, self.none_of)}")
         if self.ends:
-            if not (is_numeric(kind) or is_text(kind)):
-                if not strict:
-                    return "false"
-                what = f"the part of the people asks for numbers of '{self.column}', which holds none"
-                raise InvalidInput(what, got=f"type {kind.lower()}", code="column-type")
+            if not (strict or is_numeric(kind) or is_text(kind)):
+                return "false"
+            what = f"the part of the people asks for numbers of '{self.column}', which holds none"
+            check_numbers(kind, what, "choose the part by another column")
             number = as_number(value, kind)
             inside = " AND ".join(f"{number} {SIGNS[word]} {quote_double(end)}" for word, end in self.ends)
             tests.append(f"coalesce({inside} AND NOT isnan({number}), false)")

@@ -75,7 +75,7 @@ def match_column(column: LabelledColumn, labels: tuple[str, ...], missing: bool)
 
 
 def check_shared(matched: Matched) -> None:
-    """Refuses a column that shares no value with the original: it would look as if nothing were given away."""
+    """Refuses a column that shares no value with the original: it would look as if nothing were revealed."""
     if len(matched.codes) and (matched.codes >= matched.known).all():
         raise InvalidInput(
             f"no value of '{matched.name}' in the released table is one of the original",

@@ -187,6 +187,53 @@ def test_the_description_is_complete_and_has_no_seed(table: cr.FrequencyTable) -
     assert "records" not in described
 
 
+LABELS: dict[str, tuple[dict[str, Any], dict[str, str]]] = {
+    "usual": (
+        {"mechanism": GEOMETRIC},
+        {
+            "epsilon": "1 (at most 1)",
+            "delta": "0",
+            "definition": "pure differential privacy",
+            "interpretation": "46.3 percentage points.",
+            "accuracy": "within 3 of the true one in 97 of 100 cases",
+            "bias": "a true 0 is published as 0.43 on average",
+            "neighbours": "L1 = 1, L2 = 1",
+            "total": "to fill: ",
+        },
+    ),
+    "replace": (
+        {"mechanism": cr.Geometric(epsilon=2.0, neighbours="replace"), "clamp": False},
+        {"epsilon": "2 (1 to 20)", "neighbours": "L1 = 2, L2 = sqrt 2", "bias": "none: negative counts are published"},
+    ),
+    "delta": (
+        {"mechanism": cr.DiscreteGaussian(epsilon=21.0, delta=1e-6), "observed_cells_only": True},
+        {
+            "epsilon": "21 (above 20)",
+            "delta": "1e-06",
+            "definition": "approximate",
+            "not_covered": "which cells exist",
+        },
+    ),
+    "parents": (
+        {"mechanism": GEOMETRIC, "parents": pd.DataFrame({"count": [12]})},
+        {"epsilon": "not known", "interpretation": "no bound", "accuracy": "add up to published totals"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LABELS)
+def test_the_label_answers_every_question(table: cr.FrequencyTable, name: str) -> None:
+    asked, answers = LABELS[name]
+    described = release(table, **asked).to_dict()
+    label, precision = described["label"], cr.Geometric(epsilon=1.0)
+    for question, answer in answers.items():
+        assert answer in label[question]
+    assert all(isinstance(answer, str) and answer for answer in label.values())
+    assert len(label) == 13
+    if asked["mechanism"] == precision:
+        assert described["accuracy"] == {"within": 3, "probability": near(0.95), "sd": near(1.3569624860015779)}
+
+
 @pytest.mark.parametrize(
     ("mechanism", "options", "message"),
     [

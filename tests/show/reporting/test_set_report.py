@@ -92,7 +92,7 @@ def test_the_board_sees_the_set_and_its_picture(found: cr.TogetherAssessment) ->
     assert made.verdict == "kept"
     assert made.epsilon == near(2.5)
     assert found.headline in page.text
-    assert any(label.startswith("How what is given away grows as tables are added") for label in page.labels)
+    assert any(label.startswith("How what is revealed grows as tables are added") for label in page.labels)
     assert "each with geometric noise, at epsilon 2.5 in all." in page.text
     for line in (
         "All who ask",

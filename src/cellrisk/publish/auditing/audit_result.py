@@ -1,4 +1,4 @@
-"""The answer of `audit`: a sentence, a table of figures, a frame, a document, and the cells that were given away."""
+"""The answer of `audit`: a sentence, a table of figures, a frame, a document, and the cells that were revealed."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class Audit(Result):
         return tuple(find_words(self.wording).notes(self))
 
     def exposed(self, top: int = 20) -> tuple[ExposedCell, ...]:
-        """The cells that give away most people, with their keys: for the curator alone."""
+        """The cells that reveal most people, with their keys: for the curator alone."""
         top = require_whole_number("top", top, 1)
         both = self.comparison
         found = np.flatnonzero(both.named > 0)
@@ -178,6 +178,7 @@ class Audit(Result):
         """What ``cellrisk audit --json`` prints; null where a figure is undefined."""
         return {
             "table": {"records": self.original.n_records, "cells": self.original.n_cells, "sensitive": self.sensitive},
+            "attackers": [{"sensitive": self.sensitive, **row} for row in self.decision.attackers],
             "decision": self.decision.to_dict(),
             "figures": {of: {name: _plain(name, self.value(name, of)) for name in FIGURES} for of in OF},
             "people": {"exposed": self.n_exposed, "records": self.original.n_records},

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["Book", "PublishedRisk", "publish_risk"]
 
 MEANINGS = {
-    "caused": "people whose value a release gives away because of their own record",
+    "caused": "people whose value a release reveals because of their own record",
     "local": "cells of which a release shows one value alone that is there",
 }
 CONFIDENCE = 0.95

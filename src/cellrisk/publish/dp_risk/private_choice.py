@@ -47,7 +47,7 @@ USUAL_GRID = tuple(float(f"{epsilon:.3g}") for epsilon in np.geomspace(0.01, 10.
 MOST_POINTS = 1000
 DOUBT = 0.05
 WAY = "permute-and-flip"
-PURPOSE = "the choice of an epsilon by a limit on the people given away because of their own record"
+PURPOSE = "the choice of an epsilon by a limit on the people revealed because of their own record"
 
 
 def find_exponents(envelope: Sequence[int], limit: int, units: int, epsilon: float) -> list[Fraction]:

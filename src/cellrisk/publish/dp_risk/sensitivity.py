@@ -4,7 +4,7 @@ With f the mass of the rounded noise, T the smallest value that is released, q(m
 
     h(m) = m f(m - T),    H = max_m |h(m + 1) - h(m)|,    kappa = max_m h(m) / (q(0) - q(m)),
 
-one record that is added or removed moves D, the people given away because of their own record, by at most
+one record that is added or removed moves D, the people revealed because of their own record, by at most
 q(0)^(K-1) max(H, kappa f(0)). Where T = 1, kappa is 1 and H is at least f(0), so that it is q(0)^(K-1) H, which an
 empty cell attains. The chapter "Figures that may be published" of the documentation has the proof.
 
@@ -63,7 +63,7 @@ class Sensitivity:
 def find_sensitivity(figure: str, mechanism: Mechanism, n_levels: int) -> Sensitivity:
     """How far does one record move the figure, at most, whatever the table?
 
-    ``caused`` is the expected number of people given away because of their own record, ``local`` the sum over cells of
+    ``caused`` is the expected number of people revealed because of their own record, ``local`` the sum over cells of
     the exact local risk: the expected number of cells that show one of their labels alone. Where neighbouring tables
     replace a record, one is removed and another added: twice as far.
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy import special
 
 from cellrisk.counts.counting import MOST_LABELS
 from cellrisk.counts.profiles import LabelledCounts
@@ -84,24 +85,21 @@ def find_certainty(
     """
     vectors = attribute.vectors
     if vectors is None:
-        raise InvalidInput(f"no certainty can be told for '{attribute.name}'", got=why_unknown(attribute) or "")
-    if channel.infinite[0]:
-        return _without_knowledge(vectors, certainties, prior, 0.0)
-    if isinstance(prior, NegativeBinomial):
-        _refuse_impossible(vectors, channel, prior)
+        raise InvalidInput(f"no certainty can be computed for '{attribute.name}'", got=why_unknown(attribute) or "")
+    if isinstance(prior, NegativeBinomial) and channel.never_shows_zero:
+        _refuse_impossible(vectors, prior)
     if _drowned(channel, vectors):
-        return _without_knowledge(vectors, certainties, prior, _most_learnt(vectors, channel, prior))
+        return _infer_by_shares(vectors, channel, certainties, prior)
     if not isinstance(prior, NegativeBinomial):
         return infer_from_table(vectors, channel, certainties)
     if vectors.n_levels > 2 and are_few(vectors, channel):
         return count_inferences(_every_release(vectors, channel, prior), certainties, prior.name)
-    low, high = _prob_inferred(vectors, channel, certainties, prior)
-    own, everybody = vectors.cells[:, None] * vectors.counts, vectors.cells * vectors.sizes
-    right = [np.einsum("vk,vkt->t", own, part).tolist() for part in (low, high)]
-    named = [np.einsum("v,vkt->t", everybody, part).tolist() for part in (low, high)]
+    inferred = np.stack(_prob_inferred(vectors, channel, certainties, prior))
+    right = np.einsum("v,vk,evkt->te", vectors.cells, vectors.counts, inferred).tolist()
+    named = np.einsum("v,evkt->te", vectors.cells * vectors.sizes, inferred).tolist()
     return tuple(
-        ConfidentInferences(certainty, prior.name, *ends)
-        for certainty, *ends in zip(certainties, *right, *named, strict=True)
+        ConfidentInferences(certainty, prior.name, *correct, *claimed)
+        for certainty, correct, claimed in zip(certainties, right, named, strict=True)
     )
 
 
@@ -113,21 +111,27 @@ def find_spread(
     None if they are not known. Groups are independent, and in each at most one category is inferred.
     """
     vectors = attribute.vectors
-    if vectors is None or not isinstance(prior, NegativeBinomial) or channel.infinite[0] or _drowned(channel, vectors):
+    if vectors is None or not isinstance(prior, NegativeBinomial) or _drowned(channel, vectors):
         return None
     low, high = _prob_inferred(vectors, channel, (certainty,), prior)
     inferred = 0.5 * (low + high)[:, :, 0]
-    counts = vectors.counts.astype(np.float64)
-    mean, square = (counts * inferred).sum(axis=1), (counts**2 * inferred).sum(axis=1)
-    some = np.minimum(inferred.sum(axis=1), 1.0)
+    mean, square = ((vectors.counts.astype(np.float64) ** power * inferred).sum(axis=1) for power in (1, 2))
+    any_inferred = np.minimum(inferred.sum(axis=1), 1.0)
     right = float(vectors.cells @ np.maximum(square - mean**2, 0.0))
-    named = float(vectors.cells @ (vectors.sizes.astype(np.float64) ** 2 * some * (1.0 - some)))
+    named = float(vectors.cells @ (vectors.sizes.astype(np.float64) ** 2 * any_inferred * (1.0 - any_inferred)))
     return math.sqrt(right), math.sqrt(named)
 
 
+def certain_shares(attribute: Attribute, channel: CountChannel, certainty: float, prior: CountPrior) -> Floats:
+    """Return the share of people inferred correctly with that certainty, by setting: the upper end where two differ."""
+    settings = (channel[[place]] for place in range(len(channel)))
+    people = [find_certainty(attribute, setting, (certainty,), prior)[0].right_high for setting in settings]
+    return np.array(people) / attribute.profiles.n_records
+
+
 def _drowned(channel: CountChannel, vectors: LabelledCounts) -> bool:
-    """Whether noise reaches so far that it has all but drowned the counts."""
-    return channel.radius > (WIDEST if vectors.n_levels == 2 else WIDEST_OF_MANY)
+    """Return whether noise reaches so far that it has all but drowned the counts."""
+    return bool(channel.infinite[0]) or channel.radius > (WIDEST if vectors.n_levels == 2 else WIDEST_OF_MANY)
 
 
 def _prob_inferred(
@@ -135,13 +139,11 @@ def _prob_inferred(
 ) -> tuple[Floats, Floats]:
     """Return how likely each category of each vector is inferred: two ends, equal for two categories."""
     scores = tuple(
-        Scores(channel, values, posterior_means(own, channel, values))
-        for own, values in zip(prior.by_category, possible_values(vectors.counts, channel), strict=True)
+        Scores(channel, values, posterior_means(category, channel, values))
+        for category, values in zip(prior.by_category, possible_values(vectors.counts, channel), strict=True)
     )
-    low, high = np.zeros((2, *vectors.counts.shape, len(certainties)))
-    for place, certainty in enumerate(certainties):
-        attack = informed_attack(scores, (odds_against(certainty),) * vectors.n_levels)
-        low[..., place], high[..., place] = attack.succeed(vectors, channel, absent=True).revealed
+    attacks = [informed_attack(scores, (odds_against(each),) * vectors.n_levels) for each in certainties]
+    low, high = np.stack([attack.succeed(vectors, channel, absent=True).revealed for attack in attacks], axis=-1)
     return low, high
 
 
@@ -150,62 +152,46 @@ def _every_release(
 ) -> Iterator[tuple[Floats, Floats]]:
     """Yield the people expected in each release, and the posterior shares there: (releases, categories)."""
     values = channel.support(vectors.counts)
-    means = np.stack([posterior_means(own, channel, values) for own in prior.by_category])
+    means = np.stack([posterior_means(category, channel, values) for category in prior.by_category])
     for released, people in list_releases(vectors, channel):
         expected = means[np.arange(vectors.n_levels), np.searchsorted(values, released)]
         total = expected.sum(axis=1, keepdims=True)
         yield people, expected / np.where(total > 0, total, 1.0)
 
 
-def _refuse_impossible(vectors: LabelledCounts, channel: CountChannel, prior: NegativeBinomial) -> None:
+def _refuse_impossible(vectors: LabelledCounts, prior: NegativeBinomial) -> None:
     """Refuse a category of shape 0 that somebody has, if a count of 0 is never shown: no share follows from that."""
-    if channel.never_shows_zero and (vectors.counts.any(axis=0) & (np.asarray(prior.shapes) == 0)).any():
+    if (vectors.counts.any(axis=0) & (np.asarray(prior.shapes) == 0)).any():
         raise InvalidInput(
             "the release is impossible under this belief: it gives the shape 0 to a label that somebody has",
             fix="give that label a shape above 0, or use the belief negbin",
         )
 
 
-def certain_shares(attribute: Attribute, channel: CountChannel, certainty: float, prior: CountPrior) -> Floats:
-    """Return the share of people inferred correctly with that certainty, by setting: the upper end where two differ."""
-    settings = (channel[[place]] for place in range(len(channel)))
-    found = [find_certainty(attribute, setting, (certainty,), prior)[0].right_high for setting in settings]
-    return np.array(found) / attribute.profiles.n_records
-
-
-def _without_knowledge(
-    vectors: LabelledCounts, certainties: Sequence[float], prior: CountPrior, learnt: float
+def _infer_by_shares(
+    vectors: LabelledCounts, channel: CountChannel, certainties: Sequence[float], prior: CountPrior
 ) -> tuple[ConfidentInferences, ...]:
-    """Noise that has drowned the counts: a category that is common enough is inferred for everybody, or none is.
-
-    ``learnt``: what the logarithm of a category's odds can still move by. Where that decides, the ends are none and
-    all.
-    """
-    shares = np.asarray(prior.shapes) if isinstance(prior, NegativeBinomial) else vectors.cells @ vectors.counts
-    shares = shares / shares.sum()
-    commonest = int(np.argmax(shares))
-    has, everybody = float(vectors.cells @ vectors.counts[:, commonest]), float(vectors.n_records)
-    log_odds = math.log(shares[commonest]) - math.log(max(1.0 - float(shares[commonest]), 1e-300))
-    found = []
-    for certainty in certainties:
-        needed = -math.log(odds_against(certainty))
-        low, high = float(log_odds - learnt >= needed), float(log_odds + learnt >= needed)
-        # If it is not sure that the commonest is inferred for all, another might be for some.
-        most = has if learnt == 0 or low else everybody
-        found.append(
-            ConfidentInferences(certainty, prior.name, low * has, high * most, low * everybody, high * everybody)
-        )
-    return tuple(found)
-
-
-def _most_learnt(vectors: LabelledCounts, channel: CountChannel, prior: CountPrior) -> float:
-    """Return by how much very wide noise can move the logarithm of a category's odds, whatever is released.
+    """Return the inferences under noise that has drowned the counts: a common category is inferred for everybody.
 
     Two counts that differ by d have likelihoods whose ratio is at most e^(d / scale) under noise with exponential
-    tails, and e^(10 d / scale) within ten deviations of Gaussian noise; no w_k moves by more. Of the prior, e^-30 is
-    left out.
+    tails, and e^(10 d / scale) within ten deviations of Gaussian noise, so the logarithm of a category's odds moves by
+    at most twice that. If it matters, the ends are none and all. Of the prior, e^-30 is left out.
     """
-    steepest = channel.noise.steepest if isinstance(channel, AdditiveChannel) else math.inf
+    shares, most = vectors.cells @ vectors.counts, float(vectors.counts.max())
     if isinstance(prior, NegativeBinomial):
-        return 2.0 * steepest * max(own.last_likely(30.0) for own in prior.by_category)
-    return 2.0 * steepest * float(vectors.counts.max())
+        shares, most = np.asarray(prior.shapes), max(category.last_likely(30.0) for category in prior.by_category)
+    steepest = channel.noise.steepest if isinstance(channel, AdditiveChannel) else math.inf
+    moved = 0.0 if channel.infinite[0] else 2.0 * steepest * most
+    commonest = int(np.argmax(shares))
+    log_odds = float(special.logit(shares[commonest] / shares.sum()))
+    have, everybody = float(vectors.cells @ vectors.counts[:, commonest]), float(vectors.n_records)
+    rows = []
+    for certainty in certainties:
+        needed = -math.log(odds_against(certainty))
+        low, high = float(log_odds - moved >= needed), float(log_odds + moved >= needed)
+        # If it is not sure that the commonest is inferred for all, another might be for some.
+        right = have if moved == 0 or low else everybody
+        rows.append(
+            ConfidentInferences(certainty, prior.name, low * have, high * right, low * everybody, high * everybody)
+        )
+    return tuple(rows)

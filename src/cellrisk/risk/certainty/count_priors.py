@@ -153,42 +153,36 @@ def fit_negative_binomial(levels: LevelCounts, n_cells: int) -> NegativeBinomial
     """Return the negative binomial prior of the largest likelihood, with shapes A p_k, p the overall shares.
 
     A and theta maximise prod_k NB(n_k; A p_k, theta) / (1 - (1 - theta)^A) over the groups that hold anybody: only
-    those are seen.
+    those are seen. For a fixed A it is an exponential family in the total, so theta solves
+    mean size = A t/(1 - t) / (1 - (1 - t)^A).
 
     >>> one = LevelCounts.from_cells([[3, 0], [1, 2], [0, 1], [4, 1]], ["a", "b"])
-    >>> found = fit_negative_binomial(one, n_cells=4)
-    >>> round(found.shapes[0] / sum(found.shapes), 6), found.fitted
+    >>> fitted = fit_negative_binomial(one, n_cells=4)
+    >>> round(fitted.shapes[0] / sum(fitted.shapes), 6), fitted.fitted
     (0.666667, True)
     """
     from scipy.optimize import minimize_scalar
 
+    records = float(levels.totals.sum())
+
     def loss(log_shape: float) -> float:
-        return -_log_likelihood(math.exp(log_shape), levels, n_cells)[0]
+        """Return minus the largest log likelihood of one A."""
+        shape = math.exp(log_shape)
+        log_odds = _solve_odds(shape, records / n_cells)
+        log_theta, log_rest = -math.log1p(math.exp(-log_odds)), -math.log1p(math.exp(log_odds))
+        shapes = shape * levels.shares[levels.level]
+        rising = float(levels.cells @ (special.gammaln(shapes + levels.count) - special.gammaln(shapes)))
+        log_seen = math.log(-math.expm1(shape * log_rest))
+        return -(rising + records * log_theta + n_cells * (shape * log_rest - log_seen))
 
     grid = np.linspace(math.log(LEAST_SHAPE), math.log(LARGEST_SHAPE), 61)
     values = [loss(float(point)) for point in grid]
     best = int(np.argmin(values))
     ends = float(grid[max(best - 1, 0)]), float(grid[min(best + 1, len(grid) - 1)])
-    found = minimize_scalar(loss, bounds=ends, method="bounded", options={"xatol": 1e-10})
-    log_shape = float(found.x) if float(found.fun) <= values[best] else float(grid[best])
-    shape = math.exp(log_shape)
-    theta = _log_likelihood(shape, levels, n_cells)[1]
+    refined = minimize_scalar(loss, bounds=ends, method="bounded", options={"xatol": 1e-10})
+    shape = math.exp(float(refined.x) if float(refined.fun) <= values[best] else float(grid[best]))
+    theta = math.exp(-math.log1p(math.exp(-_solve_odds(shape, records / n_cells))))
     return NegativeBinomial(tuple((shape * levels.shares).tolist()), theta, fitted=True)
-
-
-def _log_likelihood(shape: float, levels: LevelCounts, n_cells: int) -> tuple[float, float]:
-    """Return the largest log likelihood of one A, and the theta that gives it.
-
-    For a fixed A it is an exponential family in the total, so theta solves mean size = A t/(1 - t) / (1 -
-    (1 - t)^A).
-    """
-    records = float(levels.totals.sum())
-    log_odds = _solve_odds(shape, records / n_cells)
-    log_theta, log_rest = -math.log1p(math.exp(-log_odds)), -math.log1p(math.exp(log_odds))
-    shapes = shape * levels.shares[levels.level]
-    rising = float(levels.cells @ (special.gammaln(shapes + levels.count) - special.gammaln(shapes)))
-    log_some = math.log(-math.expm1(shape * log_rest))
-    return rising + records * log_theta + n_cells * (shape * log_rest - log_some), math.exp(log_theta)
 
 
 def _solve_odds(shape: float, mean: float) -> float:
@@ -196,8 +190,8 @@ def _solve_odds(shape: float, mean: float) -> float:
     from scipy.optimize import brentq
 
     def excess(log_odds: float) -> float:
-        some = -math.expm1(-shape * math.log1p(math.exp(log_odds)))
-        return math.log(shape / some) + log_odds - math.log(mean)
+        seen = -math.expm1(-shape * math.log1p(math.exp(log_odds)))
+        return math.log(shape / seen) + log_odds - math.log(mean)
 
     if excess(LEAST_LOG_ODDS) >= 0:  # every group holds one person: sizes do not vary
         return LEAST_LOG_ODDS

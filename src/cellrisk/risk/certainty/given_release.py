@@ -1,4 +1,4 @@
-"""What the attacker infers from one release that is known: nothing is averaged over releases."""
+"""The people whose value the attacker infers from one known release; nothing is averaged over releases."""
 
 from __future__ import annotations
 
@@ -10,13 +10,11 @@ from cellrisk.counts.profiles import LabelledCounts
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.channel import AdditiveChannel, CountChannel
 from cellrisk.risk.certainty import WIDEST
-from cellrisk.risk.certainty.count_priors import CountPrior, NegativeBinomial
+from cellrisk.risk.certainty.count_priors import CategoryPrior, CountPrior, NegativeBinomial
 from cellrisk.risk.certainty.empirical import posterior_shares
 from cellrisk.risk.certainty.inferences import ConfidentInferences, count_inferences
 from cellrisk.risk.certainty.posterior import means_under_noise, posterior_means
 from cellrisk.system.arrays import Floats, Integers
-
-DROWNED = "its noise is so wide that it has all but drowned the counts"
 
 
 def infer_given_release(
@@ -57,33 +55,31 @@ def infer_given_release(
     (3.0, 3.0)
     """
     if channel.radius > WIDEST:
-        raise InvalidInput("nothing can be told of this release", got=DROWNED)
+        raise InvalidInput(
+            "what an attacker infers from this release is not computed",
+            got="noise so wide that it has all but drowned the counts",
+        )
     if isinstance(prior, NegativeBinomial):
-        shares = _shares(prior, channel, released, clamped)
-    elif vectors is None:
+        columns = zip(prior.by_category, released.T, strict=True)
+        means = np.stack([_posterior_means(category, shown, channel, clamped) for category, shown in columns], axis=1)
+        total = means.sum(axis=1, keepdims=True)
+        return count_inferences([(original, means / np.where(total > 0, total, 1.0))], certainties, prior.name)
+    if vectors is None:
         raise InvalidInput("the belief 'table' needs the counts of the table")
-    else:
-        distinct, place = np.unique(released, axis=0, return_inverse=True)
-        shift = 0 if clamped else 1 - min(int(released.min()), 0)
-        shares = posterior_shares(vectors, channel, distinct, shift)[place.reshape(-1)]
+    distinct, place = np.unique(released, axis=0, return_inverse=True)
+    shift = 0 if clamped else 1 - min(int(released.min()), 0)
+    shares = posterior_shares(vectors, channel, distinct, shift)[place.reshape(-1)]
     return count_inferences([(original, shares)], certainties, prior.name)
 
 
-def _shares(prior: NegativeBinomial, channel: CountChannel, released: Integers, clamped: bool) -> Floats:
-    """Return the posterior shares of the categories in each group; 0 where nobody is believed to be."""
-    means = np.empty(released.shape)
-    for label, own in enumerate(prior.by_category):
-        values, place = np.unique(released[:, label], return_inverse=True)
-        if own.shape == 0:
-            if values[-1] > 0 and channel.never_shows_zero:
-                raise InvalidInput(
-                    "the release is impossible under this belief: it gives the shape 0 to a label that is shown",
-                    fix="give that label a shape above 0, or use the belief negbin",
-                )
-            means[:, label] = 0.0
-        elif clamped or not isinstance(channel, AdditiveChannel) or channel.noise.is_none:
-            means[:, label] = posterior_means(own, channel, values)[place.reshape(-1)]
-        else:
-            means[:, label] = means_under_noise(own, channel.noise, values)[place.reshape(-1)]
-    total = means.sum(axis=1, keepdims=True)
-    return np.asarray(means / np.where(total > 0, total, 1.0))
+def _posterior_means(prior: CategoryPrior, released: Integers, channel: CountChannel, clamped: bool) -> Floats:
+    """Return the posterior mean of one category's count in each group."""
+    values, place = np.unique(released, return_inverse=True)
+    if prior.shape == 0 and values[-1] > 0 and channel.never_shows_zero:
+        raise InvalidInput(
+            "the release is impossible under this belief: it gives the shape 0 to a label that is shown",
+            fix="give that label a shape above 0, or use the belief negbin",
+        )
+    if clamped or prior.shape == 0 or not isinstance(channel, AdditiveChannel) or channel.noise.is_none:
+        return posterior_means(prior, channel, values)[place.reshape(-1)]
+    return means_under_noise(prior, channel.noise, values)[place.reshape(-1)]

@@ -70,7 +70,8 @@ def write_registry(entries: Sequence[Entry]) -> str:
     """
     releases = [entry for entry in entries if entry.kind == "release"]
     return "".join(
-        f"---\n{write_record(f'release-{entry.number}', describe_entry(entry, len(releases)))}" for entry in releases
+        f"---\n{write_record({**describe_entry(entry, len(releases)), 'slug': f'release-{entry.number}'})}"
+        for entry in releases
     )
 
 
@@ -116,6 +117,7 @@ def describe_entry(entry: Entry, n_releases: int) -> dict[str, Any]:
     mechanism, by = loss.mechanism, ", ".join(entry.quasi_identifiers)
     what = f"{entry.attribute} by {by}" if entry.attribute and by else entry.attribute or by
     known: dict[str, Any] = {
+        "slug": f"release-{entry.number}",
         "name": show_on_one_line(f"{what} ({entry.cohort})"),
         "description": f"Frequency table of {show_on_one_line(what)}",
         "intended_use": entry.purpose,

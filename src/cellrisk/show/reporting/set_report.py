@@ -38,6 +38,7 @@ from cellrisk.show.reporting.noise import (
     describe_use,
 )
 from cellrisk.show.reporting.registry import write_record
+from cellrisk.show.wording.ceiling import advantage
 from cellrisk.show.wording.limits import CHECKED
 from cellrisk.show.wording.together import SAYS
 from cellrisk.system.formatting import claim, join_names, number_of
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
 KEPT, BROKEN, NOT_JUDGED = "kept", "broken", "cannot be judged"
 ASKED = "applicant"
 MOST_ON_FRONT = 7
-"""Tables that the first page shows one by one, and draws; of more, those that give away most by themselves."""
+"""Tables that the first page shows one by one, and draws; of more, those that reveal most by themselves."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,7 +166,7 @@ def report_set(
     """
     policies = Policies.in_force(policy)
     if found is None and not public:
-        raise InvalidInput("a board decides by what a set gives away", fix="hand in the answer of assess_together")
+        raise InvalidInput("a board decides by what a set reveals", fix="hand in the answer of assess_together")
     letterhead = Letterhead.read(template, logo)
     mechanisms, together = [each.mechanism for each in tables], find_together(tables)
     ceiling, _ = try_ceiling(mechanisms, together, 2)
@@ -189,11 +190,13 @@ def report_set(
             loss = str(refusal)
         data |= describe_budget(ledger, cohort, loss)
     data |= _collect(request, data)
-    record = write_record("release", _describe_record(request, {**data, "title": printed["title"]}))
     if public or found is None:
         data |= _collect_public(request, ceiling, [*disclosures, *policies.disclosures])
     else:
         data |= _collect_board(request, found, ceiling)
+    figures = {"epsilon": float(f"{request.cost.epsilon:.12g}"), "delta": float(claim(request.cost.delta))}
+    record = write_record({**data, **figures, "assessed": found is not None}, "record_set.yaml.j2")
+    if not public and found is not None:
         data["registry"] = record
     document = letterhead.make_report(
         "set_public.html.j2" if public or found is None else "set.html.j2",
@@ -264,12 +267,12 @@ def _collect_board(request: SetRequest, found: TogetherAssessment, ceiling: Ceil
     count, most, largest = len(found.tables), found.adds_most, found.largest
     by_caused = sorted(found.tables, key=lambda each: -each.alone.caused)
     on_front = by_caused[: MOST_ON_FRONT if count <= MOST_ON_FRONT else MOST_ON_FRONT - 1] if count > 1 else []
-    growth = f"How what is given away grows as tables are added. {found.headline}"
+    growth = f"How what is revealed grows as tables are added. {found.headline}"
     tables = [
         {
             **_describe_table(each.table),
             **pick(each, "records cells alone without"),
-            "worst_case": each.ceiling.points if each.ceiling else "not known",
+            "worst_case": advantage(each.ceiling) if each.ceiling else "not known",
             "shown": each in on_front,
             **_describe_growth(found, place),
         }
@@ -278,7 +281,7 @@ def _collect_board(request: SetRequest, found: TogetherAssessment, ceiling: Ceil
     return {
         **pick(found, "records headline rules certain certain_unknown statements"),
         "meanings": SAYS,
-        "worst_case": ceiling.points if ceiling else "not known",
+        "worst_case": advantage(ceiling) if ceiling else "not known",
         "tables": tables,
         "n_not_shown": count - len(on_front) if count > 1 else 0,
         "growth": make_picture(draw_together(found), growth) if count > 1 else None,
@@ -326,32 +329,6 @@ def _describe_growth(found: TogetherAssessment, place: int) -> dict[str, Any]:
     if so_far is not None and (before is not None or not place):
         adds = {name: getattr(so_far, name) - getattr(before, name, 0.0) for name in ("caused", "right")}
     return {"so_far": so_far, "adds": adds}
-
-
-def _describe_record(request: SetRequest, metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """What a report on a set knows of its record in the registry."""
-    cost, tables, found = request.cost, request.tables, request.found
-    formulas = "; ".join(FORMULAS[name] for name in dict.fromkeys(table.mechanism.name for table in tables))
-    scales = "; ".join(f"table {name_set_table(each)}: {describe_scale(each.mechanism)}, in counts" for each in tables)
-    limits, prepared = request.describe_limits(), "; ".join(metadata["preparation"])
-    steps = [f"Preparation: {prepared}"] if prepared else []
-    steps += ["Risks were assessed on the raw data before the release"] if found is not None else []
-    return {
-        "name": metadata["title"] or f"{request.set_name} about the same people",
-        "curator": metadata["organisation"],
-        "description": "; ".join(f"Table {name_set_table(each)}" for each in tables),
-        "variant": "Approximate DP" if cost.delta else "Pure DP",
-        "data_domain": f"Records with {join_names(request.quasi_identifiers)}, {request.sensitive}",
-        "unit_details": NEIGHBOURS[tables[0].mechanism.neighbours],
-        "n_units": None if metadata["public"] or found is None else f"{found.records:,}",
-        "epsilon": float(f"{cost.epsilon:.12g}"),
-        "delta": float(claim(cost.delta)),
-        "parameters_details": f"Given beforehand; checked for {limits}" if limits else "Given beforehand",
-        "preparation": ". ".join(steps),
-        "mechanisms": f"{formulas}. Scales: {scales}",
-        "composition": cost.headline,
-        "post_processing": " ".join(metadata["rounding"]),
-    }
 
 
 def name_set_table(table: SetTable) -> str:
