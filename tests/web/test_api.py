@@ -139,7 +139,7 @@ class TestQuestions:
         assert (found["epsilon"] is None) == (choice.epsilon is None)
         if choice.epsilon is not None:
             assert found["epsilon"] == near_epsilon(choice.epsilon)
-            for epsilon, broken in ((0.99 * choice.epsilon, False), (1.01 * choice.epsilon, True)):
+            for epsilon, broken in ((choice.epsilon, False), (1.01 * choice.exact_epsilon, True)):
                 told = question(client, table, "consequences", sensitive="s", **limits, epsilon=epsilon)
                 assert told["broken"] == broken, told
 
