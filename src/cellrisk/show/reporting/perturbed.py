@@ -37,6 +37,8 @@ REFUSED = {
     "registry": "the registry is one of differentially private deployments",
     "max_epsilon": NO_EPSILON,
     "margin": NO_CHANCE,
+    "harmful": "its informed attacker counts every value",
+    "unions": "its informed attacker names single values",
     "max_tvd": (
         "marginals are simulated with noise at an epsilon; how far a perturbation moves the table is told at equal risk"
     ),
