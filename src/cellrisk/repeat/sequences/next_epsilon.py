@@ -64,8 +64,8 @@ class NextMetric(Metric):
 
     values: Values | None = None
 
-    def on(self, attributes: Sequence[Attribute]) -> Values:
-        return self.values or super().on(attributes)
+    def on(self, attributes: Sequence[Attribute], enough: float = math.inf) -> Values:
+        return self.values or super().on(attributes, enough)
 
 
 def _require_ceiling(steps: Sequence[Step]) -> float:
