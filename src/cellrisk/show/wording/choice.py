@@ -76,7 +76,8 @@ def screen(choice: Choice) -> list[str]:
     command = f"Next: cellrisk release ... --epsilon {as_given(first.shown)}   Why, and other settings: --all"
     again = [make_sentence(say_again(first.again, first.admissible[-1][1]).removeprefix("; "))] if first.again else []
     sentences = "\n".join([*_answer(choice), accuracy(mechanism)])
-    return [f"{title}\n{sentences}", *tables, *again, f"{choice.choice_note}\n{command}\n{CURATOR_NOTE}"]
+    last = [*(textwrap.fill(sentence, WIDTH) for sentence in again), choice.choice_note, command, CURATOR_NOTE]
+    return [f"{title}\n{sentences}", *tables, "\n".join(last)]
 
 
 def _compare(choice: Choice, sensitive: str) -> str | None:
