@@ -206,7 +206,7 @@ FULL_BY_FILE: dict[str, tuple[str, ...]] = {
         "test_the_files_of_a_package",
         "test_the_same_files_give_the_same_bytes",
     ),
-    "test_people.py": ("test_simulated_releases_of_adult",),
+    "risk/test_people.py": ("test_simulated_releases_of_adult",),
     "decide/test_search.py": (
         "test_against_a_fine_scan",
         "test_all_and_nothing",
@@ -264,7 +264,7 @@ FULL_BY_FILE: dict[str, tuple[str, ...]] = {
     ),
     "web/test_browser_sets.py": ("",),
     "web/test_firefox.py": ("",),
-    "perturbations/test_key_package.py": ("test_a_table_of_keys_is_published_as_often_as_its_rows_say",),
+    "risk/perturbed/test_key_package.py": ("test_a_table_of_keys_is_published_as_often_as_its_rows_say",),
     "counts/test_sources.py": ("test_counting_a_file_loads_no_pandas[a column a label]",),
     "repeat/ledger/test_ledger.py": (
         "test_threads_share_a_ledger[database]",

@@ -13,7 +13,7 @@ from cellrisk.errors import InvalidInput
 from cellrisk.noise.perturbations import Perturbation
 from cellrisk.risk.perturbed.counts import CLASSES
 from tests.near import near
-from tests.perturbations.test_perturbed import CASES, CELLS, ODD, alone, less, make_table, published
+from tests.risk.perturbed.test_assess_perturbation import CASES, CELLS, ODD, alone, less, make_table, published
 
 
 def class_of(count: int) -> int:
