@@ -14,7 +14,7 @@ import pytest
 
 from cellrisk.noise.perturbations import Perturbation, read_perturbation
 
-REPOSITORY = Path(__file__).resolve().parents[3]
+REPOSITORY = Path(__file__).resolve().parents[2]
 SCRIPT = Path(__file__).with_name("key_package_script.py")
 ABSENT = "cell-key-perturbation is not installed; run: rm -rf .venv-peers && make peers"
 
