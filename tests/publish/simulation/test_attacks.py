@@ -15,7 +15,7 @@ import cellrisk as cr
 from cellrisk.cli import main
 from cellrisk.publish.simulation import simulate
 from cellrisk.publish.simulation.attacks import delete_one
-from cellrisk.publish.simulation.comparison import Difference
+from cellrisk.publish.simulation.simulation_result import Difference
 from cellrisk.risk.certainty import empirical, find_spread
 from tests.publish.simulation.cases import MECHANISMS, THREE, TWO, make
 
