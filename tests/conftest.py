@@ -45,7 +45,7 @@ APART = ("tests/docs/test_pages.py",)
 """Files whose tests share nothing and take long: each may go to another process."""
 
 FULL_BY_FILE: dict[str, tuple[str, ...]] = {
-    "repeat/accounting/test_compose.py": ("test_what_is_slow_is_left_until_it_is_looked_at",),
+    "repeat/accounting/test_composition.py": ("test_what_is_slow_is_left_until_it_is_looked_at",),
     "attacks/test_enumeration.py": (
         "test_many_records_in_very_wide_noise[noise0-",
         "test_many_records_in_very_wide_noise[noise3-",
@@ -59,12 +59,15 @@ FULL_BY_FILE: dict[str, tuple[str, ...]] = {
         "test_many_labels[100-12-",
         "test_many_labels[20-40-",
     ),
+    "decide/test_attack_limits.py": (
+        "test_people_who_are_not_at_risk_do_not_raise_the_epsilon[limits1]",
+        "test_categories_that_nobody_has_do_not_raise_the_epsilon[limits1]",
+        "test_harmful_values_narrow_the_limit",
+        "test_a_value_that_was_split_is_assessed_as_one",
+    ),
     "decide/test_limits.py": (
-        "test_caused_by_an_attack_that_guesses[proportional]",
-        "test_certainty_is_within_its_limit_up_to_the_answer[cells2",
         "test_a_report_without_a_binding_limit",
         "test_every_attribute_must_keep_the_limit[limit1]",
-        "test_certainty_is_within_its_limit_up_to_the_answer[cells3",
     ),
     "docs/test_notebooks.py": ("test_a_notebook_runs",),
     "docs/test_pages.py": ("test_what_a_page_shows_is_what_comes_out[docs/",),  # but those of SHOWN
@@ -72,7 +75,7 @@ FULL_BY_FILE: dict[str, tuple[str, ...]] = {
         "test_what_cannot_be_built_is_refused[a name that does not exist",
         "test_what_cannot_be_built_is_refused[a snippet that does not exist",
     ),
-    "repeat/ledger/test_sharing.py": (
+    "repeat/ledger/test_backends.py": (
         "test_a_disk_that_can_be_read_only",
         "test_a_disk_that_fills",
         "test_several_processes_at_once",
@@ -130,11 +133,8 @@ FULL_BY_FILE: dict[str, tuple[str, ...]] = {
         "test_spark_of_large_tables",
     ),
     "counts/test_database.py": ("test_texts_that_only_some_take_for_numbers",),
-    "counts/test_embedded.py": (
-        "test_every_type_of_duckdb",
-        "test_long_fields_of_text",
-        "test_numbers_and_texts_of_sqlite",
-    ),
+    "counts/test_files.py": ("test_long_fields_of_text",),
+    "counts/test_sqlite.py": ("test_every_type_of_duckdb", "test_numbers_and_texts_of_sqlite"),
     "counts/test_other_formats.py": (
         "test_a_value_does_not_change_how_others_are_read",
         "test_many_rows_come_in_parts",
@@ -269,10 +269,6 @@ FULL_BY_FILE: dict[str, tuple[str, ...]] = {
     "repeat/ledger/test_ledger.py": (
         "test_threads_share_a_ledger[database]",
         "test_a_release_is_read_back_as_it_was_written[database]",
-    ),
-    "show/pictures/test_figure_panels.py": (
-        "test_a_column_for_each_mechanism_and_attribute",
-        "test_three_panels_hold_the_numbers[three",
     ),
     "repeat/together/test_splitting.py": ("test_figures_to_meet",),
     "publish/auditing/test_audit.py": ("test_hundreds_of_thousands_of_cells_take_seconds",),

@@ -328,6 +328,15 @@ def names_say_what_things_are(source: Path) -> Iterator[str]:
                 yield f"{module.name}:{node.lineno} def {node.name}"
 
 
+def noise_is_not_told_apart_by_its_class(source: Path) -> Iterator[str]:
+    """Outside noise/, what differs between noises is a method of theirs."""
+    for module in modules(source):
+        for node in module.nodes:
+            tells = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "isinstance"
+            if module.room != "noise" and tells and "Noise" in ast.unparse(node):
+                yield f"{module.name}:{node.lineno} {ast.unparse(node)}"
+
+
 def calls(module: Module, function: str) -> Iterator[int]:
     """The lines on which a function is called by that bare name."""
     for node in module.nodes:
@@ -408,6 +417,7 @@ VIOLATIONS: list[tuple[Rule, str, str]] = [
     (nothing_is_validated_by_assert, "noise/distributions.py", "def f(x):\n    assert x > 0"),
     (no_module_is_a_drawer, "counts/utils.py", ""),
     (no_module_is_a_drawer, "helpers/__init__.py", ""),
+    (noise_is_not_told_apart_by_its_class, "risk/totals.py", "wide = isinstance(noise, LaplaceNoise)"),
     (names_say_what_things_are, "noise/distributions.py", "class BaseNoise: ..."),
     (names_say_what_things_are, "noise/distributions.py", "def get_noise(): ..."),
 ]

@@ -178,7 +178,7 @@ class TestAnswers:
 
     def test_picture(self, result: Result, tmp_path: Path) -> None:
         if not (result.picture or isinstance(result, cr.Plan)):
-            with pytest.raises(InvalidInput, match="no picture of this kind"):
+            with pytest.raises(InvalidInput, match="has no picture"):
                 result.plot()
             return
         from matplotlib.figure import Figure

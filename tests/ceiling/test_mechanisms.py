@@ -20,7 +20,8 @@ from cellrisk.noise.distributions import (
     Noise,
     NoNoise,
 )
-from cellrisk.risk.ceilings import MOST_LABELS, WIDE, Labels, find_success, odds_bound, say_most, total_variation
+from cellrisk.risk.ceilings import MOST_LABELS, WIDE, Labels, find_success, odds_bound, total_variation
+from cellrisk.show.wording.ceiling import say_most
 from tests.near import near
 
 from .oracle import (

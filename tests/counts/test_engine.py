@@ -21,7 +21,7 @@ import pytest
 
 import cellrisk as cr
 from cellrisk.cli import main
-from cellrisk.counts import counting, embedded, engine, validation
+from cellrisk.counts import counting, refusals, sources, validation
 from cellrisk.counts.resources import Resources, free_memory
 from cellrisk.errors import InvalidInput, UnknownName
 from tests import near
@@ -148,7 +148,7 @@ def test_a_full_disk_is_refused_and_left_empty(
 ) -> None:
     """DuckDB's own limit for what it spills stands for the disk; given when it is opened, it would not hold."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    real = embedded.embedded_engine
+    real = sources.embedded_engine
 
     for room, code in (("2GB", 0), ("1MB", 2)):
 
@@ -158,10 +158,10 @@ def test_a_full_disk_is_refused_and_left_empty(
                 connection.execute(f"SET max_temp_directory_size = '{room}'")
                 yield connection, folder
 
-        monkeypatch.setattr(embedded, "embedded_engine", engine_with_room)
+        monkeypatch.setattr(sources, "embedded_engine", engine_with_room)
         assert main(["inspect", str(many_cells), *FULL_DISK]) == code
         message = capsys.readouterr().err
-        assert [engine.OUT_OF_MEMORY in line for line in message.splitlines()] == [True] * (code == 2)
+        assert [refusals.OUT_OF_MEMORY in line for line in message.splitlines()] == [True] * (code == 2)
         assert list(tmp_path.iterdir()) == []
 
 
@@ -189,7 +189,7 @@ def test_a_disk_that_is_really_full(many_cells: Path, tmp_path: Path) -> None:
             timeout=300,
         )
         assert done.returncode == expected, done.stderr
-        assert [engine.OUT_OF_MEMORY in line for line in done.stderr.splitlines()] == [True] * (expected == 2)
+        assert [refusals.OUT_OF_MEMORY in line for line in done.stderr.splitlines()] == [True] * (expected == 2)
         assert done.stdout.splitlines()[-1] == "left: []"
 
 

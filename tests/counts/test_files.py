@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import gzip
+import math
 import random
 import string
 from pathlib import Path
+from typing import Any
 
+import duckdb
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.dataset
 import pyarrow.parquet as pq
 import pytest
 
+import cellrisk as cr
 from cellrisk.cli import main
 from cellrisk.counts import files
-from cellrisk.counts.engine import redact
 from cellrisk.counts.preview import preview_file
+from cellrisk.counts.refusals import redact
 from cellrisk.counts.spark.refusals import explain_spark_failure
 from cellrisk.counts.tabulation import tabulate
 from cellrisk.errors import CellriskError, InvalidInput, UnknownName
@@ -177,3 +182,108 @@ def test_a_packed_file_is_unpacked_no_further_than_needed(tmp_path: Path, monkey
     with pytest.raises(InvalidInput, match="too long"):
         tabulate(path, "a", "b", memory_limit="200MB")
     assert sum(read) < files.LONGEST_HEADER + files.LONGEST_LINE + 2 * files.CHUNK
+
+
+NAN = math.nan
+
+NEEDS_DUCKDB_2 = pytest.mark.skipif(
+    duckdb.__version__.startswith("1."), reason="DuckDB 1.5, for Python 3.10, needs more memory and has fewer types"
+)
+
+
+def profiles(source: Any, quasi: Any = "q", sensitive: str = "y", **options: Any) -> dict[tuple[int, ...], int]:
+    return dict(cr.tabulate(source, quasi, sensitive, **options).profiles().rows())
+
+
+@pytest.mark.parametrize("writer", ["pyarrow", "polars", "pandas", "duckdb"])
+@pytest.mark.parametrize("kind", [pa.float64(), pa.float32()], ids=str)
+def test_nan_in_parquet_is_missing(writer: str, kind: pa.DataType, tmp_path: Path) -> None:
+    """Statistics leave NaN out, and an engine that trusts them would find none."""
+    path = tmp_path / "a.parquet"
+    table = pa.table({"q": pa.array([1.0, NAN, 2.0, NAN], kind), "y": ["a", "b", "b", "b"]})
+    if writer == "pyarrow":
+        pq.write_table(table, path)
+    elif writer == "polars":
+        pl.DataFrame(table).write_parquet(path)
+    elif writer == "pandas":
+        table.to_pandas().to_parquet(path)
+    else:
+        duckdb.from_arrow(table).write_parquet(str(path))
+    found = cr.tabulate(path, "q", "y")
+    assert (dict(found.profiles().rows()), found.missing_records) == ({(1,): 2, (2,): 1}, (("q", 2),))
+    dropped = cr.tabulate(path, "q", "y", missing="drop")
+    assert (dropped.n_records, dropped.dropped_records) == (2, 2)
+    with pytest.raises(InvalidInput, match="2 records in 'q'"):
+        cr.tabulate(path, "q", "y", missing="error")
+
+
+def test_a_column_in_the_file_and_in_its_folders_is_refused(tmp_path: Path) -> None:
+    for value in "12":
+        folder = tmp_path / f"x={value}" / f"z={value}"
+        folder.mkdir(parents=True)
+        pq.write_table(pa.table({"x": ["7", "8"], "y": ["a", "b"]}), folder / "f.parquet")
+    pattern = tmp_path / "**" / "*.parquet"
+    assert profiles(pattern, "z") == {(1, 1): 2}
+    for quasi in ("x", ["x", "z"]):
+        with pytest.raises(InvalidInput, match="column 'x' is both in the file and in the names of its folders"):
+            cr.tabulate(pattern, quasi, "y")
+
+
+@pytest.mark.parametrize("name", ["f0", "c0", "files", "column 0", 'a "quoted" name'])
+def test_columns_of_a_file_and_of_its_folders_may_have_any_names(name: str, tmp_path: Path) -> None:
+    for value in "12":
+        folder = tmp_path / f"{name}={value}"
+        folder.mkdir()
+        pq.write_table(pa.table({"Q": [1, 1], "q": [1, 2], "y": ["a", "b"]}), folder / "x.parquet")
+    pattern = tmp_path / "**" / "*.parquet"
+    assert profiles(pattern, "Q", count=False) == {(2, 2): 1}
+    assert profiles(pattern, "q", count=False) == {(2,): 2}
+    assert profiles(pattern, ["q", name], count=False) == {(1,): 4}
+    assert profiles(pattern, [name, "Q"], count=False) == {(1, 1): 2}
+
+
+@pytest.mark.parametrize(
+    ("kind", "log"),
+    [
+        ("Delta", "_delta_log/00000000000000000000.json"),
+        ("Iceberg", "metadata/v1.metadata.json"),
+        ("Hudi", ".hoodie/hoodie.properties"),
+    ],
+)
+def test_tables_with_a_log_are_refused_by_name(kind: str, log: str, tmp_path: Path) -> None:
+    table = tmp_path / "people"
+    (table / "data").mkdir(parents=True)
+    pq.write_table(pa.table({"q": [1, 2], "y": ["a", "b"]}), table / "data" / "removed.parquet")
+    assert profiles(table / "data" / "*.parquet") == {(1,): 2}
+    (table / log).parent.mkdir()
+    (table / log).write_text("{}")
+    for source in (table, table / "data" / "*.parquet", table / "data" / "removed.parquet"):
+        with pytest.raises(InvalidInput, match=f"table of {kind}") as refusal:
+            cr.tabulate(source, "q", "y")
+        assert "for instance" not in str(refusal.value)
+
+
+@NEEDS_DUCKDB_2
+@pytest.mark.parametrize("quoted", [False, True])
+def test_long_fields_of_text(quoted: bool, tmp_path: Path) -> None:
+    mark, path = '"' if quoted else "", tmp_path / "a.csv"
+    field = mark + ("x\n" if quoted else "xx") * 2_500_000 + mark
+    path.write_text(f"q,y\n{field},a\n{field},b\nc,b\n", encoding="utf-8")
+    assert profiles(path, memory_limit="200MB") == {(1, 1): 1, (1,): 1}
+    path.write_text(f"q,y\n{field * 8},a\n{field * 8},b\nc,b\n".replace('""', ""), encoding="utf-8")
+    with pytest.raises(InvalidInput, match="line 2 is longer than 32 MB"):
+        cr.tabulate(path, "q", "y")
+    path.write_text(f"{'x' * 200_000},q,y\n1,c,b\n", encoding="utf-8")
+    with pytest.raises(InvalidInput, match="a field of the header of the file is too long"):
+        cr.tabulate(path, "q", "y")
+
+
+def test_text_packed_by_zstd(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv.zst"
+    content = pa.compress(b"q,y\n1,a\n1,b\n2,a\n" + b"3,a\n" * 10_000, "zstd", asbytes=True)
+    path.write_bytes(content)
+    assert profiles(path) == {(1, 1): 1, (1,): 1, (10_000,): 1}
+    for damaged in (content[:-5], b"q,y\n1,a\n"):
+        path.write_bytes(damaged)
+        with pytest.raises(InvalidInput, match="not whole zstd"):
+            cr.tabulate(path, "q", "y")

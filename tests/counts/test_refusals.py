@@ -197,7 +197,7 @@ def test_frames(tmp_path: Path) -> None:
     refused(InvalidInput, "cannot be read", frame(job=pd.Series(["a", "b", "\ud800", SECRET], dtype=object)))
     for other in (None, 5, [{"age": 1}], BASE):
         refused(InvalidInput, "not of a kind that can be read", other)
-    refused(InvalidInput, "cannot be read", pd.Series([1]))
+    refused(InvalidInput, "be read", pd.Series([1]))  # a stream of Arrow batches from pandas 3 on
 
 
 def put(path: Path, content: str | bytes) -> Path:

@@ -442,7 +442,7 @@ def is_readable(path: Path) -> bool:
 @pytest.fixture
 def nothing_running(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     monkeypatch.setattr(spark_session, "find_session", lambda: None)
-    for name in ("SPARK_REMOTE", "SPARK_MASTER", "JAVA_HOME", "PYSPARK_SUBMIT_ARGS"):
+    for name in ("SPARK_REMOTE", "SPARK_MASTER", "JAVA_HOME"):
         monkeypatch.delenv(name, raising=False)
     return put(tmp_path / "a.csv", f"a,y\n1,u\n{SECRET},v\n")
 
@@ -482,21 +482,9 @@ def test_a_failure_below_spark_is_spark_s_whatever_its_kind() -> None:
         raise RuntimeError("of our own")
 
 
-@pytest.mark.parametrize("variable", ["SPARK_REMOTE", "SPARK_MASTER"])
-def test_spark_cannot_be_reached(variable: str, nothing_running: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    address = {"SPARK_REMOTE": f"sc://127.0.0.1:1/;token={SECRET}", "SPARK_MASTER": f"spark://me:{SECRET}@127.0.0.1:1"}
-    monkeypatch.setenv(variable, address[variable])
-    refused("cannot be reached; got 127.0.0.1:1", nothing_running)
-
-
-def test_the_master_of_the_environment(nothing_running: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert spark_session.find_master() == "local[*]"
-    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "--conf spark.master=yarn pyspark-shell")
-    assert spark_session.find_master() == "yarn"
-    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "--master local[3] pyspark-shell")
-    assert spark_session.find_master() == "local[3]"
-    monkeypatch.setenv("SPARK_MASTER", "local[1]")
-    assert spark_session.find_master() == "local[1]"
+def test_a_server_that_does_not_answer(nothing_running: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPARK_REMOTE", f"sc://127.0.0.1:1/;token={SECRET}")
+    refused("connection to Spark was lost", nothing_running)
 
 
 def test_the_command_line(session: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

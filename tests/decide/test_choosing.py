@@ -15,6 +15,7 @@ from cellrisk.decide.limits import RiskDefinition, check_limits, read_limits, ti
 from cellrisk.errors import CellriskError
 from cellrisk.noise.mechanisms import mechanism as make_mechanism
 from cellrisk.noise.perturbations import read_perturbation
+from cellrisk.noise.precision import find_error
 from cellrisk.risk.people import count_people
 from cellrisk.show.wording.limits import describe_limits
 from cellrisk.system.formatting import round_down
@@ -51,7 +52,8 @@ def risk_at(table: cr.FrequencyTable, epsilon: float, measure: str, form: str, w
 )
 def test_edges_on_adult(adult: cr.FrequencyTable, measure: str, form: str, weights: str, limit: float) -> None:
     choice = cr.choose(adult, max_risk=limit, measure=measure, form=form, weights=weights)
-    assert choice.epsilon == choice.admissible[-1][1]
+    assert choice.exact_epsilon == choice.admissible[-1][1]
+    assert choice.epsilon == round_down(choice.exact_epsilon, digits=2)
     for low, high in choice.admissible:
         for edge, outward in ((low, -1), (high, 1)):
             assert risk_at(adult, edge, measure, form, weights) <= limit
@@ -96,13 +98,13 @@ def test_none_says_why(adult: cr.FrequencyTable) -> None:
 def test_people_and_margin_are_limits_on_the_same_risk(adult: cr.FrequencyTable) -> None:
     by_people = cr.choose(adult, max_people=8000)
     by_risk = cr.choose(adult, max_risk=8000 / adult.n_records)
-    assert by_people.epsilon == pytest.approx(by_risk.epsilon, rel=1e-7, abs=0)
+    assert by_people.exact_epsilon == pytest.approx(by_risk.exact_epsilon, rel=1e-7, abs=0)
     assert by_people.epsilon is not None
     assert count_people(adult.profiles(), cr.Geometric(epsilon=by_people.epsilon).channel).mean <= 8000
     by_margin = cr.choose(adult, margin=0.05)
-    assert by_margin.epsilon == pytest.approx(cr.choose(adult, max_risk=0.3).epsilon, rel=1e-7, abs=0)
+    assert by_margin.exact_epsilon == pytest.approx(cr.choose(adult, max_risk=0.3).exact_epsilon, rel=1e-7, abs=0)
     both = cr.choose(adult, max_risk=0.3, max_people=8000)
-    assert both.epsilon == pytest.approx(by_people.epsilon, rel=1e-7, abs=0)
+    assert both.exact_epsilon == pytest.approx(by_people.exact_epsilon, rel=1e-7, abs=0)
 
 
 def test_every_attribute_must_be_within_the_limit() -> None:
@@ -144,9 +146,11 @@ def test_alternatives_say_what_they_cost(adult: cr.FrequencyTable) -> None:
         assert f"{each.people[0].mean:,.0f}" in choice.details
     free = weigh(choice.measured, choice.options[0].mechanism, 1.0)
     assert {each.verdict for each in free} == {"no limit was set"}
-    shown = choice.rounded()
-    assert shown.epsilon == round_down(recommended.epsilon) == shown.alternatives[1].epsilon < recommended.epsilon
-    assert shown.alternatives[1].risk == near(shown.risk)
+    assert recommended.risk == near(choice.risk) == near(recommended.limited["max_risk"])
+    assert [each.within for each in choice.alternatives] == [
+        find_error(cr.Geometric(each.epsilon)) for each in choice.alternatives
+    ]
+    assert choice.no_noise == {"max_risk": near(choice.limits.raw)}
 
 
 def test_the_range_can_be_narrowed(adult: cr.FrequencyTable) -> None:
@@ -286,14 +290,14 @@ def test_an_answer_says_which_limits_bind(bent: cr.FrequencyTable) -> None:
 
 def test_a_range_may_begin_below_the_usual_one(bent: cr.FrequencyTable) -> None:
     choice = cr.choose(bent, max_ceiling=0.5001, least_epsilon=1e-4)
-    assert choice.epsilon == pytest.approx(np.log(0.5001 / 0.4999), rel=1e-6, abs=0)
+    assert choice.exact_epsilon == pytest.approx(np.log(0.5001 / 0.4999), rel=1e-6, abs=0)
 
 
 def test_a_limit_that_the_smallest_epsilon_breaks(bent: cr.FrequencyTable) -> None:
     """Two values are told apart 1/(1 + e^-0.001) of the time at epsilon 0.001: 0.50001 is searched below that."""
     choice = cr.choose(bent, max_ceiling=0.50001)
-    assert choice.epsilon == pytest.approx(np.log(0.50001 / 0.49999), rel=1e-6, abs=0)
-    assert choice.admissible == ((1e-6, choice.epsilon),)
+    assert choice.exact_epsilon == pytest.approx(np.log(0.50001 / 0.49999), rel=1e-6, abs=0)
+    assert choice.admissible == ((1e-6, choice.exact_epsilon),)
     choice = cr.choose(bent, max_ceiling=0.5 + 1e-8)
     assert (choice.epsilon, choice.admissible) == (None, ())
     assert "already at epsilon 1e-06, the worst case is" in choice.why

@@ -62,28 +62,20 @@ def test_the_most_exposed_person_is_within_the_limit() -> None:
     """With one person alone in each group, no prior makes an attack gain more than the largest count does."""
     cells = [[1, 0], [0, 1], [1, 0]]
     choice = cr.choose(make_table(cells), max_person=0.2)
-    assert choice.epsilon is not None
-    assert largest_gain(cells, choice.epsilon) <= 0.2 + 1e-9
-    rows = cr.assess(make_table(cells), cr.Geometric(choice.epsilon * (1 + 1e-6))).to_dict()["attackers"]
+    assert choice.exact_epsilon is not None
+    assert largest_gain(cells, choice.exact_epsilon) <= 0.2 + 1e-9
+    rows = cr.assess(make_table(cells), cr.Geometric(choice.exact_epsilon * (1 + 1e-6))).to_dict()["attackers"]
     assert max(row["most"] for row in rows if row["attack"] != "any") > 0.2 - 1e-9
-
-
-def test_one_person_among_many_decides() -> None:
-    """People in a large group of their own do not raise the epsilon that is answered."""
-    few = cr.choose(make_table(MIXED), max_person=0.2, belief="0.4,0.15/0.9").epsilon
-    more = cr.choose(make_table([*MIXED, [10_000, 10_000]]), max_person=0.2, belief="0.4,0.15/0.9").epsilon
-    assert few is not None
-    assert more == pytest.approx(few, rel=1e-6, abs=0)
 
 
 def test_what_the_guarantee_alone_keeps_is_not_computed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The total variation distance is tanh(epsilon/2): up to 2 atanh(limit) the limit is kept on every table."""
     from cellrisk.risk.attackers.figures import AttackTable
 
-    def refuse(table: AttackTable) -> float:
+    def refuse(table: AttackTable, name: str, union: Any = ()) -> float:
         raise AssertionError("no attack is needed")
 
-    monkeypatch.setattr(AttackTable, "largest_gain", property(refuse))
+    monkeypatch.setattr(AttackTable, "success", refuse)
     end = 2 * math.atanh(0.2)
     choice = cr.choose(make_table(MIXED), max_person=0.2, largest_epsilon=end * (1 - 1e-9))
     assert choice.admissible == ((1e-3, end * (1 - 1e-9)),)
@@ -94,7 +86,7 @@ def test_what_the_guarantee_alone_keeps_is_not_computed(monkeypatch: pytest.Monk
 @pytest.mark.parametrize(("neighbours", "steps"), [("add-remove", 2.0), ("replace", 1.0)])
 def test_the_posterior_has_a_closed_form(neighbours: Any, steps: float) -> None:
     choice = cr.choose(make_table(MIXED), max_posterior="5:20", neighbours=neighbours)
-    assert choice.epsilon == pytest.approx(math.log(0.2 * 0.95 / (0.05 * 0.8)) / steps, rel=1e-7, abs=0)
+    assert choice.exact_epsilon == pytest.approx(math.log(0.2 * 0.95 / (0.05 * 0.8)) / steps, rel=1e-7, abs=0)
     assert not choice.from_data
     assert choice.to_dict()["limits"]["max_posterior"] == "5:20"
 
@@ -114,6 +106,21 @@ def test_limits_that_exclude_each_other_name_both_epsilons() -> None:
     choice = cr.choose(make_table(MIXED), max_error=3, max_ceiling=0.6)
     assert (choice.epsilon, choice.admissible) == (None, ())
     assert "the error asks for epsilon 0.83189 or more, the limit on the ceiling allows up to 0.40546" in choice.why
+    conflict = choice.to_dict()["conflict"]
+    assert (conflict["asks"], conflict["allows"]) == ("max_error", "max_ceiling")
+    assert conflict["at_most"] == pytest.approx(math.log(1.5), rel=1e-6, abs=0)
+    assert conflict["at_least"] > 0.8318
+
+
+def test_if_no_limit_binds_epsilons_are_named_as_information() -> None:
+    """The worst case is 60% at ln(3/2), and 75% at ln 3."""
+    choice = cr.choose(make_table(MIXED), max_caused=1.0, max_epsilon=200)
+    assert choice.epsilon is None
+    assert choice.to_dict()["information"] == [
+        {"max_ceiling": 0.6, "epsilon": 0.4},
+        {"max_ceiling": 0.75, "epsilon": 1.0},
+        {"max_epsilon": 200.0, "epsilon": 200.0},
+    ]
 
 
 @pytest.mark.parametrize(
@@ -142,7 +149,8 @@ def test_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytes
     people = ["people.csv", "--qid", "q", "--sensitive", "y", "--count", "n"]
     assert main(["choose", *people, "--max-posterior", "5:20", "--max-error", "9", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert found["exact_epsilon"] == found["epsilon"] == pytest.approx(0.7790723, rel=1e-6, abs=0)
+    assert found["exact_epsilon"] == pytest.approx(0.7790723, rel=1e-6, abs=0)
+    assert found["epsilon"] == 0.77
     assert main(["choose", *people, "--max-ceiling", "0.6", "--max-error", "3"]) == 3
     assert main(["assess", *people, "--epsilon", "1", "--max-person", "0.2"]) == 3
     assert main(["assess", *people, "--epsilon", "1", "--max-error", "2"]) == 3

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from cellrisk.decide.search import find_admissible
+from cellrisk.decide.search import find_admissible, scan_upwards
 from cellrisk.system.arrays import Floats
 from tests.examples import examples
 from tests.near import near
@@ -191,11 +191,26 @@ def test_an_edge_that_is_all_rounding_is_left_in_few_steps(needed: float) -> Non
 
 @pytest.mark.parametrize("quarter", [1, 2, 3])
 def test_a_jump_between_two_points_near_the_limit_is_seen(quarter: int) -> None:
-    """For functions that jump: neighbours of which one comes near to zero are divided in four."""
+    """Neighbours of which one comes near to zero are divided in four."""
     start, end = np.geomspace(LOW, HIGH, 129)[[80, 81]]
     risen = start * (end / start) ** (quarter / 4)
 
     def jump(epsilon: Floats) -> Floats:
         return np.where(np.abs(epsilon / risen - 1) < 1e-3, 0.1, np.where(epsilon < end * 1.001, -0.01, 0.2))
 
-    assert find_admissible(jump, LOW, HIGH, near=0.05).intervals[0][1] < risen
+    step = float(np.log(HIGH / LOW) / 128)
+    assert scan_upwards(jump, LOW, HIGH, step, 1.0, near=0.05).intervals[0][1] < risen
+
+
+@pytest.mark.parametrize("top", [0.3, 0.5, 0.77])
+def test_a_peak_between_two_points_is_followed_to_its_top(top: float) -> None:
+    """A smooth peak that is above zero for a hundredth of a step, between points that are not."""
+    step = float(np.log(HIGH / LOW) / 128)
+    at = LOW * np.exp(step * (60 + top))
+    width = 0.005 * step
+
+    def peak(epsilon: Floats) -> Floats:
+        return np.asarray(width**2 - np.log(epsilon / at) ** 2)
+
+    kept = scan_upwards(peak, LOW, HIGH, step, 1.0, near=1.0)
+    assert kept.intervals[0][1] == pytest.approx(at * np.exp(-width), rel=1e-6, abs=0)

@@ -2,13 +2,11 @@
 
 PYTHONPATH=src python tests/opendp/frame_queries.py [--few]
 
-OpenDP searches the scale of each query, which takes seconds; `--few` stops after four. Where private-pgm is installed
-too (`opendp[mbi]`), a contingency table is released and its marginals are read.
+OpenDP searches the scale of each query, which takes seconds; `--few` stops after four.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import sys
 import warnings
@@ -73,28 +71,7 @@ def main() -> None:
     }
     few = "--few" in sys.argv
     found = {name: ask() for name, ask in islice(cases.items(), 4 if few else None)}
-    if not few and importlib.util.find_spec("mbi") is not None:
-        found |= read_contingency_tables()
     print(json.dumps(found))  # noqa: T201
-
-
-def read_contingency_tables() -> dict[str, Any]:
-    """A fixed workload of one marginal, which so gets all of the budget, and what is refused."""
-    from opendp.extras.mbi import Count, Fixed
-
-    keys = {"age": ["a", "b", "c"], "sick": ["y", "n"]}
-    workload = Fixed(queries=[Count(by=("age", "sick"))])
-    found = {}
-    for name, loss in (("epsilon", dp.loss_of(epsilon=1.0)), ("rho", dp.loss_of(rho=0.5))):
-        asked = query(loss, parts=1).select("age", "sick").contingency_table(keys=keys, algorithm=workload)
-        found[f"contingency query, {name}"] = read(asked)
-        table = asked.release()
-        how: dict[str, Any] = {"mechanism": "geometric"} if name == "epsilon" else {"mechanism": "discrete-gaussian"}
-        how |= {"neighbours": "add-remove", "delta": None if name == "epsilon" else 1e-6}
-        found[f"contingency table, {name}"] = read(table, marginal=["sick", "age"], **how)
-        found[f"contingency table, no marginal, {name}"] = read(table)
-        found[f"contingency table, not measured, {name}"] = read(table, marginal=["age"], **how)
-    return found
 
 
 if __name__ == "__main__":

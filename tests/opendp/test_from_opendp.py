@@ -9,7 +9,6 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import opendp.prelude as dp
@@ -232,52 +231,6 @@ def test_words_and_numbers_are_checked() -> None:
         cr.from_opendp(on_counts(dp.m.make_gaussian, 2.0), **COUNTS, delta=1.5)
 
 
-def contingency_table(*counts: list[float], thresholds: tuple[str, ...] = (), listed: bool = True) -> Any:
-    """A table as OpenDP leaves it, without the model that private-pgm fits: measured marginals are all that is read."""
-    from opendp.extras.mbi import ContingencyTable
-
-    made = object.__new__(ContingencyTable)
-    measured = [SimpleNamespace(noisy_measurement=found, clique=("age", "sick"), stddev=3.0) for found in counts]
-    marginals: Any = {("age", "sick"): measured if listed else measured[0]}
-    made.marginals = SimpleNamespace(by_clique=marginals) if listed else marginals  # since 0.16; before
-    made.thresholds = dict.fromkeys(thresholds, 34)
-    return made
-
-
-@pytest.mark.parametrize("listed", [True, False], ids=["0.16", "before"])
-def test_a_marginal_of_a_contingency_table(listed: bool) -> None:
-    table = contingency_table([4.0, 0.0, -2.0, 9.0], thresholds=("town",), listed=listed)
-    laplace = cr.from_opendp(table, marginal=["sick", "age"], mechanism="geometric", neighbours="add-remove")
-    assert isinstance(laplace, cr.Geometric)
-    assert laplace.scale == near(3.0 / math.sqrt(2.0))  # OpenDP states the deviation of the continuous law
-    how: dict[str, Any] = {"mechanism": "discrete-gaussian", "delta": 1e-6, "neighbours": "add-remove"}
-    gaussian = cr.from_opendp(table, marginal=("age", "sick"), **how)
-    assert isinstance(gaussian, cr.DiscreteGaussian)
-    assert gaussian.scale == near(3.0)
-
-
-MARGINAL: dict[str, Any] = {"marginal": ["age", "sick"], "mechanism": "geometric", "neighbours": "add-remove"}
-
-
-@pytest.mark.parametrize(
-    ("words", "table", "how"),
-    [
-        ("none is a count plus noise", {}, {"marginal": None}),
-        ("none is a count plus noise", {}, {"mechanism": None}),
-        ("unknown mechanism", {}, {"mechanism": "laplace"}),
-        ("do not state how far", {}, {"neighbours": None}),
-        ("was not measured; got age; allowed: age, sick", {}, {"marginal": ["age"]}),
-        ("measured several times", {"counts": [[4.5, 0.0]]}, {}),
-        ("measured several times", {"counts": [[4.0, 0.0], [5.0, 1.0]]}, {}),
-        ("found in the data", {"thresholds": ("age",)}, {}),
-    ],
-)
-def test_contingency_tables_that_do_not_state_enough(words: str, table: dict[str, Any], how: dict[str, Any]) -> None:
-    made = contingency_table(*table.get("counts", [[4.0, 0.0]]), thresholds=table.get("thresholds", ()))
-    with pytest.raises(CellriskError, match=words):
-        cr.from_opendp(made, **{**MARGINAL, **how})
-
-
 def read_frame_queries(*python: str, few: bool = False) -> dict[str, dict[str, Any]]:
     """What `frame_queries.py` finds in another environment, which has the Polars that its OpenDP asks for."""
     done = subprocess.run(
@@ -313,13 +266,6 @@ def test_queries_over_frames() -> None:
     assert found["changes"]["neighbours"] == "replace"
     assert found["changes"]["scale"] == near(4.0)
     assert found["three records"]["epsilon"] == near(0.5 / 3)  # of one record
-    tables = {name: found.pop(name) for name in [*found] if name.startswith("contingency")}
-    if tables:  # private-pgm is installed; one marginal has the whole budget
-        assert tables["contingency table, epsilon"]["kind"] == "Geometric"
-        assert tables["contingency table, epsilon"]["scale"] == pytest.approx(1.0, rel=1e-6, abs=0)
-        assert tables["contingency table, rho"]["kind"] == "DiscreteGaussian"
-        assert tables["contingency table, rho"]["scale"] == pytest.approx(1.0, rel=1e-6, abs=0)
-        assert sum("refused" in words for words in tables.values()) == len(tables) - 2
     refused = {name: words["refused"] for name, words in found.items() if "refused" in words}
     assert set(refused) == {"keys of the data", "keys not stated", "public counts", "two counts"}
     assert "Frame Length, Length" in refused["two counts"]

@@ -324,11 +324,28 @@ class AttackerOptions:
 
 
 @dataclass(frozen=True)
+class HarmOptions(AttackerOptions):
+    """The informed attacker, and the values that matter."""
+
+    harmful: Annotated[Texts, option("Values that must not be learnt; comma-separated.", "VALUES", default="all")] = (
+        None
+    )
+    unions: Annotated[
+        Texts, typer.Option("--also-as", metavar="A+B", help="Values also assessed as one, with + between them.")
+    ] = None
+
+    def arguments(self) -> dict[str, Any]:
+        """Arguments for what takes certainties, a belief, harmful values and unions."""
+        named = {"harmful": parsing.split_names(self.harmful), "unions": self.unions}
+        return {**super().arguments(), **{name: values for name, values in named.items() if values}}
+
+
+@dataclass(frozen=True)
 class GateOptions:
     """Limits on the figures to decide by; a command ends with exit code 3 if one is broken."""
 
-    max_caused: Annotated[Number, share("Largest share of people revealed because of their own record.")] = None
-    max_certain: Annotated[Number, share("Largest share of people inferred with --certainty.")] = None
+    max_caused: Annotated[Number, share("Largest share of a category revealed because of their own record.")] = None
+    max_certain: Annotated[Number, share("Largest share of a category learnt with --certainty.")] = None
     max_person: Annotated[Number, share("Most that one person's own record may add.")] = None
     max_ceiling: Annotated[Number, share("Largest worst case for one record, above 0.5 and below 1.")] = None
     max_posterior: Annotated[Text, option("From a suspicion of P to at most Q percent: 5:20.", "P:Q")] = None
@@ -377,7 +394,7 @@ class ErrorOptions(SimulationOptions):
     max_tvd: Annotated[Number, share("Largest error of marginals: a total variation distance.")] = None
 
 
-COMMON = (TableOptions, NoiseOptions, OneRiskOptions, AttackerOptions, LimitOptions, ErrorOptions)
+COMMON = (TableOptions, NoiseOptions, OneRiskOptions, HarmOptions, LimitOptions, ErrorOptions)
 """Options that a settings file may give for every command, also for those that do not have them."""
 
 

@@ -70,7 +70,7 @@ def report_command(
     noise: options.NoiseOptions,
     risk: options.OneRiskOptions,
     limits: options.LimitOptions,
-    attacker: options.AttackerOptions,
+    attacker: options.HarmOptions,
     error: options.ErrorOptions,
     record: RecordOptions,
     document: DocumentOptions,

@@ -91,7 +91,7 @@ def assess_command(
     table: options.TableOptions,
     noise: options.NoiseOptions,
     risk: options.SeveralRiskOptions,
-    attacker: options.AttackerOptions,
+    attacker: options.HarmOptions,
     output: PictureOptions,
     gates: options.GateOptions,
     everything: All = False,
@@ -118,6 +118,7 @@ def assess_command(
         from cellrisk.risk.perturbed.families import Family
 
         beside = {"attack": risk.attack != "homogeneity", "check": check, "domain": domain}
+        beside |= {"harmful": bool(attacker.harmful), "also_as": bool(attacker.unions)}
         unused = [name for name, is_given in beside.items() if is_given]
         refuse_beside("a perturbation is assessed by the homogeneity attack alone", unused)
         if noise.epsilon is not None and Family.of(noise.perturbation) is not None:
@@ -176,6 +177,7 @@ def _check(assessment: Any, releases: int, seed: int) -> dict[str, Any]:
 def explain_command(
     table: options.TableOptions,
     noise: options.NoiseOptions,
+    attacker: options.HarmOptions,
     output: PictureOptions,
     form: options.OneForm = None,
     weights: options.OneWeights = None,
@@ -194,7 +196,7 @@ def explain_command(
     how: dict[str, Any] = {name: value for name, value in {"form": form, "weights": weights}.items() if value}
     made = noise.read_perturbation()
     how |= {"mechanism": noise.one()} if made is None else {"perturbation": made}
-    found = cr.explain(table.tabulate(), top=top, merge=merges, **how)
+    found = cr.explain(table.tabulate(), top=top, merge=merges, **attacker.single(), **how)
     output.answer(found, everything=everything)
 
 
@@ -245,7 +247,7 @@ def choose_command(
     mechanism: SearchedMechanismOptions,
     risk: options.OneRiskOptions,
     limits: options.LimitOptions,
-    attacker: options.AttackerOptions,
+    attacker: options.HarmOptions,
     error: options.ErrorOptions,
     output: PictureOptions,
     everything: All = False,
@@ -298,7 +300,7 @@ def simulate_command(
     context: typer.Context,
     table: options.TableOptions,
     noise: options.NoiseOptions,
-    attacker: options.AttackerOptions,
+    attacker: options.HarmOptions,
     output: OutputOptions,
     releases: Annotated[int, whole("Releases that are simulated.")] = 1000,
     seed: Annotated[int, whole("Seed of the simulation.")] = 0,
@@ -314,11 +316,13 @@ def simulate_command(
     """
     made = noise.read_perturbation()
     if made is not None:
-        beside = list_typed(context, "certainty", "belief", "parents", "parent_count", "exclude", "may_be_missing")
+        beside = list_typed(
+            context, "certainty", "belief", "harmful", "unions", "parents", "parent_count", "exclude", "may_be_missing"
+        )
         refuse_beside("an informed attacker and --parents require noise", beside)
     elif parents is not None:
         why = "an informed attacker is simulated without --parents"
-        refuse_beside(why, list_typed(context, "certainty", "belief"))
+        refuse_beside(why, list_typed(context, "certainty", "belief", "harmful", "unions"))
     else:
         refuse_beside("these require --parents", list_typed(context, "parent_count", "exclude", "may_be_missing"))
     drawn: dict[str, Any] = {"releases": releases, "seed": seed}

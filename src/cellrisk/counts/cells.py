@@ -97,7 +97,8 @@ class Cells:
     def place(self, name: str) -> int:
         """Where a quasi-identifier stands among the others."""
         if name not in self.names:
-            raise UnknownName(f"the table has no quasi-identifier '{name}'", allowed=", ".join(self.names))
+            what, names = f"the table has no quasi-identifier '{name}'", ", ".join(self.names)
+            raise UnknownName(what, allowed=names, code="no-column")
         return self.names.index(name)
 
     def key(self, cell: int) -> dict[str, str]:
@@ -127,9 +128,11 @@ class Cells:
         merged_values = [(member, label) for label, members in groups.items() for member in members]
         new_label = dict(merged_values)
         if not new_label.keys() <= set(domain.labels):
-            raise UnknownName(f"'{name}' has no such value to merge", allowed=f"{len(domain)} values")
+            what, allowed = f"'{name}' has no such value to merge", f"{len(domain)} values"
+            raise UnknownName(what, allowed=allowed, code="merge")
         if len(new_label) < len(merged_values):
-            raise InvalidInput(f"a value of '{name}' is merged twice", fix="name each value in one group")
+            what, fix = f"a value of '{name}' is merged twice", "name each value in one group"
+            raise InvalidInput(what, fix=fix, code="merge")
         renamed = [new_label.get(label, label) for label in domain.labels]
         labels = tuple(dict.fromkeys(renamed))
         missing = domain.missing and renamed[-1] == domain.labels[-1] and renamed.count(renamed[-1]) == 1

@@ -245,17 +245,19 @@ class Selected:
 
     def count(self) -> FrequencyTable:
         """Count the cells, with their keys if they are in memory. Then, DuckDB is not needed any more."""
-        counted, selection = [], self.selection
+        selection, merged, kinds = self.selection, list[Attribute](), np.zeros(3, np.int64)
         for rows in self.kept or (Selection(selection.packing, self.schema).add(rows) for rows in self.groups.parts()):
             cells = CountedCells.of(rows.sort(), self.levels)
-            counted.append((cells.attributes(self.schema.sensitive), cells.homogeneity))
-        parts, kinds = zip(*counted, strict=True)
-        attributes = tuple(map(merge_attributes, zip(*parts, strict=True)))
+            attributes = cells.attributes(self.schema.sensitive)
+            merged = list(map(merge_attributes, merged, attributes)) if merged else attributes
+            kinds += cells.homogeneity
         if not selection.records:
-            attributes = tuple(replace(attribute, profiles=NoProfiles(attribute.n_levels)) for attribute in attributes)
-        homogeneity, dropped = Homogeneity(*map(sum, zip(*kinds, strict=True))), selection.inside - selection.records
+            merged = [replace(attribute, profiles=NoProfiles(attribute.n_levels)) for attribute in merged]
+        homogeneity, dropped = Homogeneity(*kinds.tolist()), selection.inside - selection.records
         read_cells = cells.read if self.kept else refuse_cells(self.groups.size)
-        return make_table(self.schema, attributes, homogeneity, +selection.missing, dropped, self.outside, read_cells)
+        return make_table(
+            self.schema, tuple(merged), homogeneity, +selection.missing, dropped, self.outside, read_cells
+        )
 
 
 def select_records(values: Values, resources: Resources) -> Selected:
@@ -432,14 +434,8 @@ def name_vectors(name: str, levels: Levels, vectors: LabelledCounts) -> Attribut
     return Attribute(name, spread, vectors.profiles(), levels.declared, levels.missing, vectors)
 
 
-def merge_attributes(parts: Sequence[Attribute]) -> Attribute:
-    """One attribute of all cells from that of several parts of them."""
-    first, vectors = parts[0], [part.vectors for part in parts if part.vectors is not None]
-    if len(parts) == 1:
-        return first
-    return replace(
-        first,
-        levels=LevelCounts.merge([part.levels for part in parts]),
-        profiles=Profiles.merge([part.profiles for part in parts]),
-        vectors=LabelledCounts.merge(vectors) if len(vectors) == len(parts) else None,
-    )
+def merge_attributes(one: Attribute, other: Attribute) -> Attribute:
+    """One attribute of two sets of cells."""
+    vectors = None if one.vectors is None or other.vectors is None else one.vectors.merge(other.vectors)
+    levels, profiles = one.levels.merge(other.levels), one.profiles.merge(other.profiles)
+    return replace(one, levels=levels, profiles=profiles, vectors=vectors)

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from cellrisk.counts.columns import ALLOWED
+from cellrisk.counts.refusals import Cause, find_cause
 from cellrisk.counts.schema import locate, unknown_table
 from cellrisk.errors import CellriskError, InvalidInput, argument
 
@@ -69,18 +70,18 @@ def open_database(address: str, table: str | None, columns: Sequence[str]) -> It
             code="no-table",
         )
     with plain_refusals_of_drivers(name, table), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # SQLAlchemy tells of types that it does not know
+        warnings.simplefilter("ignore")  # SQLAlchemy warns of types that it does not know
         with open_connection(address, name) as connection:
-            found = find_table(connection, table, columns, name)
-            forms = [read_form(connection, found.c[column]) for column in columns]
-            check_collations(connection, found, columns)
-            with open_batches(connection, found, forms) as batches:
+            source = find_table(connection, table, columns, name)
+            forms = [read_form(connection, source.c[column]) for column in columns]
+            check_collations(connection, source, columns)
+            with open_batches(connection, source, forms) as batches:
                 yield batches, {f"c{place}": form.kind for place, form in enumerate(forms) if form.kind}
 
 
 @contextmanager
 def open_connection(address: str, name: DatabaseName) -> Iterator[Any]:
-    """A connection in a transaction that only reads and, in PostgreSQL, sees one moment; it is rolled back."""
+    """Connect in a transaction that only reads and, in PostgreSQL, sees one moment; it is rolled back."""
     import sqlalchemy as sa
 
     url = sa.make_url(address)
@@ -89,13 +90,9 @@ def open_connection(address: str, name: DatabaseName) -> Iterator[Any]:
     if url.drivername == "postgresql+psycopg":
         options = {"connect_timeout": CONNECT_SECONDS, "client_encoding": "utf8"}
         options |= {"fallback_application_name": "cellrisk"}
+    arguments = {key: value for key, value in options.items() if key not in url.query}
     try:
-        engine = sa.create_engine(
-            url,
-            poolclass=sa.NullPool,
-            hide_parameters=True,
-            connect_args={key: value for key, value in options.items() if key not in url.query},
-        )
+        engine = sa.create_engine(url, poolclass=sa.NullPool, hide_parameters=True, connect_args=arguments)
     except ImportError as error:
         raise InvalidInput(
             f"reading {name.engine} databases needs a driver that is not installed",
@@ -125,18 +122,17 @@ def find_table(connection: Any, table: str, columns: Sequence[str], where: Datab
 
     inspector = sa.inspect(connection)
     dots = [place for place, letter in enumerate(table) if letter == "."]
-    candidates = [(None, table), *((table[:dot], table[dot + 1 :]) for dot in dots)]
-    for schema, name in candidates:
+    for schema, name in [(None, table), *((table[:dot], table[dot + 1 :]) for dot in dots)]:
         if name and inspector.has_table(name, schema=schema):
-            described = {column["name"]: column["type"] for column in inspector.get_columns(name, schema=schema)}
-            locate(columns, list(described), f"table '{table}'")
-            quoted = [sa.column(sa.quoted_name(column, True), described[column]) for column in columns]
+            types = {column["name"]: column["type"] for column in inspector.get_columns(name, schema=schema)}
+            locate(columns, list(types), f"table '{table}'")
+            quoted = [sa.column(sa.quoted_name(column, True), types[column]) for column in columns]
             return sa.table(sa.quoted_name(name, True), *quoted, schema=schema and sa.quoted_name(schema, True))
     names: list[str] = []
     for schema in (None, *inspector.get_schema_names()):
         if schema not in (inspector.default_schema_name, "information_schema"):
-            own = [*inspector.get_table_names(schema=schema), *inspector.get_view_names(schema=schema)]
-            names += own if schema is None else [f"{schema}.{name}" for name in own]
+            listed = [*inspector.get_table_names(schema=schema), *inspector.get_view_names(schema=schema)]
+            names += listed if schema is None else [f"{schema}.{name}" for name in listed]
     raise unknown_table(table, names, str(where))
 
 
@@ -184,7 +180,6 @@ def read_form(connection: Any, column: Any) -> Form:
     kind, postgres = column.type, connection.dialect.name == "postgresql"
     while isinstance(kind, postgresql.DOMAIN):
         kind = kind.data_type
-    instant = getattr(kind, "timezone", False) and isinstance(kind, sa.DateTime)
     if isinstance(kind, sa.Boolean):
         return Form(column, pa.bool_())
     if isinstance(kind, sa.Integer) and not getattr(kind, "unsigned", False):
@@ -193,14 +188,16 @@ def read_form(connection: Any, column: Any) -> Form:
         return Form(column, pa.float32() if postgres and isinstance(kind, sa.REAL) else pa.float64())
     if isinstance(kind, postgresql.OID):
         return Form(sa.cast(column, sa.BigInteger), pa.int64())
-    if isinstance(kind, sa.Numeric | sa.Integer | postgresql.MONEY):
-        money = isinstance(kind, postgresql.MONEY)
-        return Form(sa.cast(column, sa.Numeric) if money else sa.type_coerce(column, kind), pa.string(), "number")
+    if isinstance(kind, postgresql.MONEY):
+        return Form(sa.cast(column, sa.Numeric), pa.string(), "number")
+    if isinstance(kind, sa.Numeric | sa.Integer):
+        return Form(sa.type_coerce(column, kind), pa.string(), "number")
     times = (sa.Date, sa.Time, sa.DateTime, sa.Interval, postgresql.INTERVAL)
     others = (sa.Uuid, postgresql.INET, postgresql.CIDR, postgresql.MACADDR, postgresql.MACADDR8, postgresql.BIT)
     if isinstance(kind, (sa.String, *times, *others)):
-        form = sa.cast(column, sa.Text).collate("C") if postgres else sa.type_coerce(column, kind)
-        return Form(form, pa.string(), "instant" if instant else "")
+        text = sa.cast(column, sa.Text).collate("C") if postgres else sa.type_coerce(column, kind)
+        instant = isinstance(kind, sa.DateTime) and kind.timezone
+        return Form(text, pa.string(), "instant" if instant else "")
     array = isinstance(kind, sa.ARRAY)
     named = kind.item_type if array else kind
     shown = "unknown" if isinstance(named, sa.types.NullType) else named.compile(connection.dialect).lower()
@@ -217,9 +214,9 @@ def check_collations(connection: Any, table: Any, columns: Sequence[str]) -> Non
         return  # `read_form` chooses the collation
     for name in columns:
         if isinstance(table.c[name].type, sa.String):
-            column = table.c[name]
-            exact = sa.func.count(sa.distinct(sa.cast(column, sa.LargeBinary)))
-            texts, different = connection.execute(sa.select(sa.func.count(sa.distinct(column)), exact)).one()
+            exact = sa.cast(table.c[name], sa.LargeBinary)
+            numbers = [sa.func.count(sa.distinct(values)) for values in (table.c[name], exact)]
+            texts, different = connection.execute(sa.select(*numbers)).one()
             if texts != different:
                 raise InvalidInput(
                     f"column '{name}' has a collation under which different texts are equal",
@@ -235,17 +232,17 @@ def open_batches(connection: Any, table: Any, forms: Sequence[Form]) -> Iterator
     import pyarrow as pa
     import sqlalchemy as sa
 
-    grouped = [form.expression for form in forms]
-    query = sa.select(*(each.label(f"c{place}") for place, each in enumerate(grouped)), sa.func.count().label("n"))
-    query = query.select_from(table).group_by(*grouped)
+    names, values = [f"c{place}" for place in range(len(forms))], [form.expression for form in forms]
+    chosen = [value.label(name) for name, value in zip(names, values, strict=True)]
+    query = sa.select(*chosen, sa.func.count().label("n")).select_from(table).group_by(*values)
     cursors: list[Any] = []
     sa.event.listen(connection, "before_cursor_execute", lambda _, cursor, *rest: cursors.append(cursor))
-    types = {**{f"c{place}": form.type for place, form in enumerate(forms)}, "n": pa.int64()}
-    schema = pa.schema(list(types.items()))
+    types = [*(form.type for form in forms), pa.int64()]
+    schema = pa.schema(list(zip([*names, "n"], types, strict=True)))
 
     def make(rows: Sequence[Any]) -> pa.RecordBatch:
-        *values, numbers = zip(*rows, strict=True)
-        arrays = [form.array(column) for form, column in zip(forms, values, strict=True)]
+        *columns, numbers = zip(*rows, strict=True)
+        arrays = [form.array(column) for form, column in zip(forms, columns, strict=True)]
         return pa.record_batch([*arrays, pa.array(numbers, pa.int64())], schema=schema)
 
     try:
@@ -260,7 +257,7 @@ def open_batches(connection: Any, table: Any, forms: Sequence[Form]) -> Iterator
 
 
 def read_address(address: str) -> DatabaseName:
-    """Dialect, host and database of an address; a refusal quotes nothing of it but the dialect.
+    """Return dialect, host and database of an address; a refusal quotes nothing of it but the dialect.
 
     >>> print(read_address("postgresql://me:secret@localhost:5432/census"))
     database 'census' on localhost
@@ -286,7 +283,7 @@ def read_address(address: str) -> DatabaseName:
             code="address",
         )
     dialect = None
-    with suppress(sa.exc.ArgumentError, sa.exc.NoSuchModuleError):
+    with suppress(sa.exc.ArgumentError, sa.exc.NoSuchModuleError):  # which repeat the scheme
         dialect = sa.URL.create(DRIVERS.get(scheme, scheme)).get_dialect().name
     if dialect is None:
         raise InvalidInput(
@@ -297,8 +294,8 @@ def read_address(address: str) -> DatabaseName:
         )
     if dialect == "sqlite":
         return DatabaseName(dialect, "", Path(unquote(f"{parts.netloc}{parts.path}")).name)
-    dialect = "postgres" if dialect == "postgresql" else dialect
-    return DatabaseName(dialect, host, unquote(parts.path.strip("/").partition("/")[0]))
+    engine = "postgres" if dialect == "postgresql" else dialect
+    return DatabaseName(engine, host, unquote(parts.path.strip("/").partition("/")[0]))
 
 
 @contextmanager
@@ -318,7 +315,7 @@ def plain_refusals_of_drivers(name: DatabaseName, table: str) -> Iterator[None]:
 
 
 def forget(error: BaseException | None) -> None:
-    """Empty an exception and those before it: a message, a connection and the variables on its way may tell."""
+    """Empty an exception and those before it: messages, connections and local variables may hold data."""
     while error is not None:
         if not isinstance(error, CellriskError):
             error.args = (type(error).__name__,)
@@ -330,30 +327,39 @@ def forget(error: BaseException | None) -> None:
 
 
 def explain_connection(error: BaseException, name: DatabaseName) -> InvalidInput:
-    """Why there is no connection, from the driver's words but not in them."""
+    """Return why there is no connection, from the driver's words but not in them."""
     text = re.sub(r'"[^"]*"', "", str(error).lower())  # without the names in it, which may be any word
-    for words, reason, fix in CONNECTION_FAILURES:
-        if re.search(words, text):
-            return InvalidInput(f"no connection to {name}: {reason}", fix=fix, code="no-connection")
-    return InvalidInput(
-        f"no connection to {name} ({type(error).__name__})", fix="check the address", code="no-connection"
+    cause = find_cause(text, CONNECTION_FAILURES)
+    if cause is None:
+        cause = InvalidInput(f"the driver raised {type(error).__name__}", fix="check the address", code="no-connection")
+    return cause.within(f"no connection to {name}")
+
+
+CONNECTION_FAILURES: tuple[Cause, ...] = tuple(
+    (words, reason, fix, "no-connection")
+    for words, reason, fix in (
+        (
+            "password|authentication|access denied|login failed|role ",
+            "the server refused this user or password",
+            "check them",
+        ),
+        (
+            "resolve|translate host|name or service|unknown host|getaddrinfo",
+            "there is no host of that name",
+            "check it",
+        ),
+        ("refused|no such file", "nothing answers at that host and port", "check them, and that the server runs"),
+        ("timeout|timed out|unreachable", "the server did not answer in time", "check host, port and firewall"),
+        ("does not exist|unknown database|cannot open database", "the server has no such database", "check its name"),
+        ("too many|slots|starting up|shutting down", "the server takes no connection now", TRY_AGAIN),
+        ("ssl|certificate", "no secure connection could be agreed", "check sslmode and the certificates"),
+        ("pg_hba", "the server admits no such connection from here", "ask its administrator"),
+        (
+            "connection option|unexpected keyword|sslmode",
+            "an option is not known",
+            "check what follows ? in the address",
+        ),
     )
-
-
-CONNECTION_FAILURES = (
-    (
-        "password|authentication|access denied|login failed|role ",
-        "the server refused this user or password",
-        "check them",
-    ),
-    ("resolve|translate host|name or service|unknown host|getaddrinfo", "there is no host of that name", "check it"),
-    ("refused|no such file", "nothing answers at that host and port", "check them, and that the server runs"),
-    ("timeout|timed out|unreachable", "the server did not answer in time", "check host, port and firewall"),
-    ("does not exist|unknown database|cannot open database", "the server has no such database", "check its name"),
-    ("too many|slots|starting up|shutting down", "the server takes no connection now", TRY_AGAIN),
-    ("ssl|certificate", "no secure connection could be agreed", "check sslmode and the certificates"),
-    ("pg_hba", "the server admits no such connection from here", "ask its administrator"),
-    ("connection option|unexpected keyword|sslmode", "an option is not known", "check what follows ? in the address"),
 )
 
 
@@ -370,8 +376,7 @@ def explain_failure(error: BaseException, name: DatabaseName, table: str) -> Bas
     if lost or state.startswith(("08", "57P")) or kind == "AdminShutdown":
         return InvalidInput(f"{name}: the connection was lost", fix=TRY_AGAIN, code="connection-lost")
     reason = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", kind).lower() + (f", {state}" if state else "")
-    known = [(code, fix) for start, code, fix in FAILURES if state.startswith(start)]
-    code, fix = known[0] if known else ("query-failed", EXPORT)
+    code, fix = next((known for start, *known in FAILURES if state.startswith(start)), ("query-failed", EXPORT))
     what = "computes something that fails on a record" if code == "failing-view" else "cannot be read"
     return InvalidInput(f"{name}: table '{table}' {what} ({reason})", fix=fix, code=code)
 

@@ -1,8 +1,7 @@
-"""The embedded engine: an in-memory DuckDB, the SQL that is sent to it, and what may be told of its errors."""
+"""The embedded engine: an in-memory DuckDB, and the SQL that is sent to it."""
 
 from __future__ import annotations
 
-import re
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -11,12 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from cellrisk.counts.resources import Resources, reported
-from cellrisk.errors import CellriskError, InvalidInput
 from cellrisk.system.interrupt import cancelled_by_signal, interrupts_delayed
 from cellrisk.system.scratch import private_folder
-
-LONGEST_LINE = 32_000_000
-"""Bytes of a line of text, or of a field over several lines, that the engine reads."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +33,7 @@ class Relation:
         return "n" if self.grouped else "1"
 
     def select(self, columns: Mapping[str, str], where: str | None = None) -> Relation:
-        """The relation with other columns, given in SQL, and with the rows that satisfy a condition alone."""
+        """Return other columns, given in SQL, of the rows that satisfy a condition."""
         chosen = [f"{sql} AS {name}" for name, sql in columns.items()] + (["n"] if self.grouped else [])
         condition = f" WHERE {where}" if where else ""
         made = make_view(self.connection, f"SELECT {', '.join(chosen)} FROM {self.name}{condition}")
@@ -46,17 +41,17 @@ class Relation:
         return replace(made, kinds=kept, grouped=self.grouped)
 
     def fetch(self, query: str) -> list[tuple[Any, ...]]:
-        """The rows of a query, in which {rows} stands for the relation."""
+        """Return the rows of a query, in which {rows} stands for the relation."""
         return list(self.connection.execute(query.replace("{rows}", self.name)).fetchall())
 
     def read(self, most: int) -> Any:
-        """Up to so many rows as an Arrow table."""
+        """Return up to so many rows as an Arrow table."""
         return self.connection.sql(f"SELECT * FROM {self.name} LIMIT {most}").to_arrow_table()
 
 
 @contextmanager
 def embedded_engine(resources: Resources) -> Iterator[tuple[Any, Path]]:
-    """A DuckDB and its private folder, into which it spills. It reads no network, and both are gone after the block."""
+    """Open a DuckDB that loads nothing from a network, and a private folder, into which it spills, for the block."""
     with interrupts_delayed():
         import duckdb
 
@@ -78,19 +73,19 @@ def embedded_engine(resources: Resources) -> Iterator[tuple[Any, Path]]:
 
 
 def new_name(start: str) -> str:
-    """A name for a view or table that nothing has."""
+    """Return a name for a view or table that nothing else has."""
     return f"{start}_{uuid.uuid4().hex}"
 
 
 def make_view(connection: Any, query: str) -> Relation:
-    """A query as a relation, computed each time it is asked."""
+    """Return a query as a relation, which is computed each time it is used."""
     name = new_name("view")
     connection.execute(f"CREATE TEMP VIEW {name} AS {query}")
     return name_relation(connection, name)
 
 
 def name_relation(connection: Any, name: str, kinds: Mapping[str, str] | None = None) -> Relation:
-    """A view or table by its name, with the types that DuckDB plans for it."""
+    """Return a view or table by its name, with the types that DuckDB plans for it."""
     planned = connection.sql(f"FROM {name}")
     types = {column: str(kind) for column, kind in zip(planned.columns, planned.types, strict=True)}
     grouped = types.pop("n", None) is not None
@@ -98,8 +93,10 @@ def name_relation(connection: Any, name: str, kinds: Mapping[str, str] | None = 
 
 
 def load_stream(connection: Any, stream: Any, kinds: Mapping[str, str] | None = None) -> Relation:
-    """An Arrow table, or a stream that is read once into a temporary table. DuckDB hides why a stream failed, so the
-    first failure is noted and raised again."""
+    """Return an Arrow table, or a stream, which is read once into a temporary table, as a relation.
+
+    DuckDB hides why a stream failed, so the first failure is noted and raised again.
+    """
     import pyarrow as pa
 
     name = new_name("loaded")
@@ -131,7 +128,7 @@ def load_stream(connection: Any, stream: Any, kinds: Mapping[str, str] | None = 
 def read_parquet(
     connection: Any, paths: Sequence[Path], chosen: str = "*", names: Sequence[str] = (), **settings: bool
 ) -> Relation:
-    """Columns of Parquet files. Their statistics leave NaN out, and DuckDB would conclude that there is none.
+    """Read columns of Parquet files. Their statistics leave NaN out, and DuckDB would conclude that there is none.
 
     ``chosen``: the columns in SQL. ``names``: names for the first columns of the files, whatever they are called there.
     """
@@ -142,14 +139,14 @@ def read_parquet(
 
 
 def stack(relations: Sequence[Relation]) -> Relation:
-    """The rows of several relations with the same columns."""
+    """Return the rows of several relations with the same columns."""
     if len(relations) == 1:
         return relations[0]
-    return make_view(relations[0].connection, " UNION ALL ".join(f"FROM {each.name}" for each in relations))
+    return make_view(relations[0].connection, " UNION ALL ".join(f"FROM {relation.name}" for relation in relations))
 
 
 def literal_path(path: Path) -> str:
-    """The path with the engine's own wildcards switched off.
+    """Return a path with DuckDB's wildcards switched off.
 
     >>> literal_path(Path("a[1]*.csv"))
     'a[[]1][*].csv'
@@ -158,7 +155,7 @@ def literal_path(path: Path) -> str:
 
 
 def quote_sql(text: str) -> str:
-    """A text as an SQL literal; a NUL character, which ends SQL, is spelt.
+    """Return a text as an SQL literal; a NUL character, which ends SQL, is spelt.
 
     >>> quote_sql("it's"), quote_sql("a\\0b")
     ("'it''s'", "('a' || chr(0) || 'b')")
@@ -168,7 +165,7 @@ def quote_sql(text: str) -> str:
 
 
 def quote_name(name: str) -> str:
-    """A name as an SQL identifier.
+    """Return a name as an SQL identifier.
 
     >>> print(quote_name("hours per week"))
     "hours per week"
@@ -177,75 +174,5 @@ def quote_name(name: str) -> str:
 
 
 def quote_double(number: float) -> str:
-    """A floating-point number as an SQL literal that is exactly it."""
+    """Return a floating-point number as an SQL literal that is exactly it."""
     return f"'{float(number)!r}'::DOUBLE"
-
-
-@contextmanager
-def redacted() -> Iterator[None]:
-    """Turns an engine's exception, which may quote the data, into one line that does not."""
-    try:
-        yield
-    except CellriskError:
-        raise
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise InvalidInput(f"the source or the temporary folder cannot be used: {reason}") from None
-    except Exception as error:
-        if isinstance(error, RuntimeError) and str(error) == "Query interrupted":  # Ctrl-C, as DuckDB says it
-            raise KeyboardInterrupt from None
-        if not isinstance(error, MemoryError) and not comes_from(error, ENGINES):
-            raise
-        raise redact(error) from None
-
-
-def comes_from(error: Exception, libraries: Sequence[str]) -> bool:
-    """Return whether a library defines the exception's class; compares names, so no library is loaded."""
-    return any(kind.__module__.partition(".")[0] in libraries for kind in type(error).__mro__)
-
-
-ENGINES = ("duckdb", "_duckdb", "ibis", "pyarrow", "sqlglot")
-OUT_OF_MEMORY = "the table does not fit into memory and the temporary folder"
-LESS_MEMORY = "use fewer or coarser quasi-identifiers, or free memory and disk"
-
-
-def redact(error: BaseException) -> InvalidInput:
-    """What can be said of an engine's exception without its text, which may hold data: its kind and a line number.
-
-    >>> failure = ValueError("CSV Error on Line: 3 Original Line: a,b,c Expected Number of Columns: 2 Found: 3")
-    >>> print(redact(failure))
-    the CSV source cannot be read: line 3 has 3 fields, the header has 2; correct that line
-    """
-    text, kind = str(error), type(error).__name__
-    if isinstance(error, MemoryError) or "OutOfMemory" in kind or "No space left" in text:
-        return InvalidInput(OUT_OF_MEMORY, fix=LESS_MEMORY, code="out-of-memory")
-    if "CSV Parser state machine" in text:
-        return InvalidInput(
-            "the CSV source cannot be read: its line endings are mixed, or a quotation mark is out of place",
-            fix="write it again with one kind of line ending",
-        )
-    if "Parallel CSV Reader" in text:
-        return InvalidInput(
-            "the CSV source cannot be read: a line of it is too long, or a quotation mark is never closed",
-            fix="check its line ends and quotation marks",
-        )
-    line = re.search(r"CSV Error on Line: (\d+)", text)
-    if line:
-        return _redact_line(f"the CSV source cannot be read: line {int(line[1]):,}", text)
-    return InvalidInput(f"the engine could not read the source ({kind})", fix="check that the file is whole")
-
-
-def _redact_line(line: str, text: str) -> InvalidInput:
-    fields = re.findall(r"Expected Number of Columns: (\d+) Found: (\d+)", text)
-    if fields:
-        expected, found = fields[-1]
-        return InvalidInput(f"{line} has {found} fields, the header has {expected}", fix="correct that line")
-    if "Maximum line size" in text:
-        return InvalidInput(
-            f"{line} is longer than {LONGEST_LINE // 10**6} MB", fix="leave that column out, or convert to Parquet"
-        )
-    if "nterminated quote" in text:
-        return InvalidInput(f"{line} opens a quotation mark that is never closed", fix="correct that line")
-    if "unicode" in text.lower():
-        return InvalidInput(f"{line} is not UTF-8 text", fix="save the file as UTF-8")
-    return InvalidInput(line, fix="correct that line, or its quotation marks")

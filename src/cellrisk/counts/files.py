@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple, cast
 
-from cellrisk.counts.engine import LONGEST_LINE, redacted
+from cellrisk.counts.refusals import LONGEST_LINE, redacted
 from cellrisk.counts.schema import locate
 from cellrisk.errors import InvalidInput, argument
 
@@ -191,23 +191,6 @@ def check_lake(path: Path) -> None:
                 )
 
 
-def check_parquet(path: Path) -> None:
-    """Refuse a file without Parquet's mark at both ends."""
-    with refusals_of_the_system(path), path.open("rb") as stream:
-        start = stream.read(4)
-        stream.seek(-min(4, path.stat().st_size), os.SEEK_END)
-        end = stream.read(4)
-    what = ""
-    if b"PARE" in (start, end):
-        what = "the Parquet file is encrypted"
-    elif start != b"PAR1":
-        what = "the file is not Parquet, whatever its name says"
-    elif end != b"PAR1" or path.stat().st_size < 12:
-        what = "the Parquet file is cut short"
-    if what:
-        raise InvalidInput(what, got=path, fix="copy or write it again", code="damaged")
-
-
 def check_unpacked(path: str, limit: int | None) -> None:
     """Refuse a file that holds more than a limit once it is unpacked. Gzip and zstd are measured, as far as the limit.
 
@@ -221,7 +204,6 @@ def check_unpacked(path: str, limit: int | None) -> None:
         if is_parquet(file):
             import pyarrow.parquet as pq
 
-            check_parquet(file)
             stated = pq.read_metadata(path)
             unpacked = sum(stated.row_group(number).total_byte_size for number in range(stated.num_row_groups))
             unpacked = max(unpacked, stated.num_rows * stated.num_columns)
@@ -241,7 +223,7 @@ def describe_text(path: Path, columns: Sequence[str]) -> tuple[str, tuple[str, .
             start = stream.read(LONGEST_HEADER + 1)
         check_text(path, start[:HEAD])
         order = ("\t", *DELIMITERS) if ".tsv" in path.suffixes else DELIMITERS
-        headers = [(names, each) for each in order if (names := read_header(path, start, each)) is not None]
+        headers = [(names, sign) for sign in order if (names := read_header(path, start, sign)) is not None]
         if not headers:
             raise too_long(path, "a field of the header", csv.field_size_limit())
         names, delimiter = max(headers, key=lambda header: (len(set(columns) & set(header[0])), len(header[0])))
@@ -274,9 +256,12 @@ def describe_parquet(path: Path, columns: Sequence[str]) -> ParquetFiles:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    check_parquet(path)
     with refusals_of_the_system(path):
-        schema = pq.read_schema(path)
+        try:
+            schema = pq.read_schema(path)
+        except pa.ArrowInvalid:
+            what = "the file is not Parquet, or is cut short or encrypted"
+            raise InvalidInput(what, got=path, fix="write it again", code="damaged") from None
     check_columns(path, len(schema.names))
     keys = partition_keys(path)
     both = [name for name in columns if name in keys and name in schema.names]

@@ -22,13 +22,13 @@ _READ: WeakSet[Any] = WeakSet()
 """Streams that cannot be read again."""
 
 
-def list_types(source: object) -> list[tuple[str, str]]:
-    """Return the library and the name of each type that a source has, without loading the library.
+def has_type(source: object, library: str, *names: str) -> bool:
+    """Return whether a source is of one of a library's types; compares names, so the library is not loaded.
 
-    >>> list_types(InvalidInput("no"))[0]
-    ('cellrisk', 'InvalidInput')
+    >>> has_type(InvalidInput("no"), "cellrisk", "Relation", "InvalidInput")
+    True
     """
-    return [(kind.__module__.partition(".")[0], kind.__name__) for kind in type(source).__mro__]
+    return any(kind.__module__.partition(".")[0] == library and kind.__name__ in names for kind in type(source).__mro__)
 
 
 def unwrap(source: Any) -> Any:
@@ -39,8 +39,12 @@ def unwrap(source: Any) -> Any:
 
 def is_frame(source: object) -> bool:
     """Return whether the source is a frame, a dataset or a stream of Arrow batches."""
-    kinds = {("polars", "LazyFrame"), ("pandas", "DataFrame"), ("pyarrow", "Dataset"), ("pyarrow", "Scanner")}
-    return hasattr(source, "__arrow_c_stream__") or not kinds.isdisjoint(list_types(source))
+    return (
+        hasattr(source, "__arrow_c_stream__")
+        or has_type(source, "polars", "LazyFrame")
+        or has_type(source, "pandas", "DataFrame")
+        or has_type(source, "pyarrow", "Dataset", "Scanner")
+    )
 
 
 def read_frame(source: Any, columns: Sequence[str], by_declaration: bool = False) -> Any:
@@ -49,18 +53,20 @@ def read_frame(source: Any, columns: Sequence[str], by_declaration: bool = False
     by_declaration: whether a stream without records is a table without records; else it is refused.
     """
     with refusals_of_the_owner():
-        if ("polars", "LazyFrame") in list_types(source):
+        if has_type(source, "polars", "LazyFrame"):
             locate(columns, source.collect_schema().names(), "the polars frame")
             source = source.select(list(columns)).collect()
-        kinds = list_types(source)
-        if ("pandas", "DataFrame") in kinds or ("polars", "DataFrame") in kinds:
-            of_pandas = ("pandas", "DataFrame") in kinds
-            where = f"the {'pandas' if of_pandas else 'polars'} frame"
-            places = locate(columns, [str(name) for name in source.columns], where)
-            series = [source.iloc[:, place] if of_pandas else source.to_series(place) for place in places]
-            to_arrow = pandas_array if of_pandas else lambda column: simplify(column.to_arrow())
-            return assemble(convert(name, each, to_arrow) for name, each in zip(columns, series, strict=True))
-        if ("pyarrow", "Table") in kinds or ("pyarrow", "RecordBatch") in kinds:
+        if has_type(source, "pandas", "DataFrame"):
+            places = locate(columns, [str(name) for name in source.columns], "the pandas frame")
+            series = [source.iloc[:, place] for place in places]
+            return assemble(convert(name, values, pandas_array) for name, values in zip(columns, series, strict=True))
+        if has_type(source, "polars", "DataFrame"):
+            places = locate(columns, source.columns, "the polars frame")
+            columns_of_polars = zip(columns, map(source.to_series, places), strict=True)
+            return assemble(
+                convert(name, series, lambda x: simplify(x.to_arrow())) for name, series in columns_of_polars
+            )
+        if has_type(source, "pyarrow", "Table", "RecordBatch"):
             return take(source, columns, locate(columns, source.schema.names, "the Arrow table"))
         return open_stream(source, columns, by_declaration)
 
@@ -104,7 +110,9 @@ def read_ibis(source: Any, columns: Sequence[str]) -> Any:
     Ibis 12 asks DuckDB 2 for results by names that are gone, so DuckDB runs the SQL that Ibis writes.
     """
     if source._find_backends()[1]:
-        raise InvalidInput("the Ibis table is not bound to any data", fix="take the table from a connection")
+        raise InvalidInput(
+            "the Ibis table is not bound to any data", fix="take the table from a connection", code="source"
+        )
     locate(columns, source.columns, "the Ibis table")
     backend, used = source.get_backend(), source.select(*columns)
     if backend.name == "sqlite":  # its columns hold values of any type, of which Ibis refuses some
@@ -177,6 +185,10 @@ def pandas_array(series: Any) -> Any:
     )
 
 
+def polars_array(series: Any) -> Any:
+    return simplify(series.to_arrow())
+
+
 def simplify(array: Any) -> Any:
     """Return an Arrow array in a type that DuckDB holds exactly, or refuse it.
 
@@ -219,4 +231,4 @@ def check_exact(kind: pa.DataType) -> None:
     if fine and kind.unit == "ns" and duckdb.__version__.startswith("1."):
         reason, fix = "holds nanoseconds, which DuckDB rounds before version 2", "convert it to microseconds"
     if reason:
-        raise InvalidInput(reason, fix=fix)
+        raise InvalidInput(reason, fix=fix, code="column-type")

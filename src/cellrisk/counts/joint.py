@@ -135,7 +135,7 @@ def count_together(
     declared = read_mapping(levels, "levels", "{'sex': ['f', 'm']}")
     unknown = [name for name in declared if name not in (sensitive, *raw)]
     if unknown:
-        raise InvalidInput(f"levels are given for column '{unknown[0]}', which no table has")
+        raise InvalidInput(f"are given for column '{unknown[0]}', which no table has", option="levels", code="roles")
     opened_as = Schema(tuple(raw), (sensitive,), count=count, missing=missing, outside=outside)
     resources = Resources.of(memory_limit, progress)
     with open_records(source, opened_as, resources, table=table, engine=engine) as (records, others):
@@ -243,9 +243,11 @@ def join_tables(
         members.append(member)
     somewhere = np.logical_or.reduce(members)
     if not somewhere.any():
-        raise InvalidInput("no record is in any of the tables", got=f"{number_of(int(count.sum()), 'record')} left out")
+        got = f"{number_of(int(count.sum()), 'record')} left out"
+        raise InvalidInput("no record is in any of the tables", got=got, code="no-records")
     if len(labels) < 2:
-        raise InvalidInput(f"sensitive column '{sensitive}' has one level only", allowed="two levels or more")
+        what, allowed = f"sensitive column '{sensitive}' has one level only", "two levels or more"
+        raise InvalidInput(what, allowed=allowed, code="one-level")
     dropped, outside = int(count[~somewhere].sum()), outside_level + int(count[left_out].sum())
     kept = slice(None) if somewhere.all() else np.flatnonzero(somewhere)
     level, count, joined, cells = level[kept], count[kept], [], []

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from cellrisk.counts.binning import exact, is_number, scalar
 from cellrisk.counts.files import refusals_of_the_system
@@ -40,21 +40,21 @@ class Metadata:
     def declare(
         self, columns: Sequence[str], bins: Mapping[str, Any] | None, levels: Mapping[str, Any] | None
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Bins and levels of the columns in use: those that are given, and where nothing is given, what is declared.
+        """Return bins and levels of the columns in use: those that are given, or else those that are declared.
 
         A width becomes edges from one bound to the other, so that the bins are declared, too.
 
         >>> Metadata(levels={"sex": ("f", "m")}, bounds={"age": (18, 33)}).declare(["sex", "age"], {"age": 5}, None)
         ({'age': [15.0, 20.0, 25.0, 30.0, 35.0]}, {'sex': ('f', 'm')})
         """
-        found_bins, found_levels = dict(bins or {}), dict(levels or {})
+        all_bins, all_levels = dict(bins or {}), dict(levels or {})
         for name in columns:
-            width = scalar(found_bins.get(name))
+            width = scalar(all_bins.get(name))
             if name in self.bounds and is_number(width) and width > 0:
-                found_bins[name] = _edges(float(width), *self.bounds[name])
-            elif name in self.levels and name not in found_bins:
-                found_levels.setdefault(name, self.levels[name])
-        return found_bins, found_levels
+                all_bins[name] = _edges(float(width), *self.bounds[name])
+            elif name in self.levels and name not in all_bins:
+                all_levels.setdefault(name, self.levels[name])
+        return all_bins, all_levels
 
 
 def _edges(width: float, low: float, high: float) -> list[float]:
@@ -71,14 +71,14 @@ def _refuse(what: str, got: object = None, allowed: str | None = None) -> Invali
 
 
 def read_metadata(path: str | os.PathLike[str], source: Any = None) -> Metadata:
-    """What a file declares. ``source`` is the data's own name, by which one of several tables is told from the others.
+    """Return what a file declares.
 
     Parameters
     ----------
     path
         A JSON or YAML file of one of the four kinds.
     source
-        The path of the data.
+        The path of the data, by whose name one of several tables is chosen.
     """
     file = Path(path)
     with refusals_of_the_system(file), file.open("rb") as stream:
@@ -88,31 +88,40 @@ def read_metadata(path: str | os.PathLike[str], source: Any = None) -> Metadata:
     suffix = file.suffix.lower()
     if suffix == ".json":
         name = Path(os.fspath(source)).name if isinstance(source, str | os.PathLike) else ""
-        columns = _list_json_columns(_parse(text, "JSON"), name)
+        declared = _list_json_columns(_parse(text, "JSON"), name)
     elif suffix in (".yaml", ".yml"):
-        columns = _list_smartnoise_columns(_parse(text, "YAML"))
+        declared = _list_smartnoise_columns(_parse(text, "YAML"))
     else:
         raise _refuse("is of a kind that is not known", f"a file that ends in {suffix!r}", KINDS)
     levels: dict[str, tuple[Any, ...]] = {}
     bounds: dict[str, tuple[float, float]] = {}
-    for name, values, low, high, whole in columns:
-        if name in levels or name in bounds:
-            raise _refuse("declares a column twice", f"'{name}'")
-        if values is not None:
-            levels[name] = values
-        if low is not None and high is not None:
-            if not low <= high:
-                raise _refuse(f"has the bounds of column '{name}' the wrong way round")
-            bounds[name] = (float(low), float(high))
-            if values is None and whole and high - low < MOST_CODES:
-                levels[name] = tuple(range(math.ceil(low), math.floor(high) + 1))
+    for column in declared:
+        if column.name in levels or column.name in bounds:
+            raise _refuse("declares a column twice", f"'{column.name}'")
+        if column.levels is not None:
+            levels[column.name] = column.levels
+        low, high = map(_read_number, column.bounds)
+        if low is None or high is None:
+            continue
+        if not low <= high:
+            raise _refuse(f"has the bounds of column '{column.name}' the wrong way round")
+        bounds[column.name] = (float(low), float(high))
+        if column.levels is None and column.whole and high - low < MOST_CODES:
+            levels[column.name] = tuple(range(math.ceil(low), math.floor(high) + 1))
     if not levels and not bounds:
         raise _refuse("declares no levels and no bounds", allowed=KINDS)
     return Metadata(levels, bounds)
 
 
-Declared = tuple[str, tuple[Any, ...] | None, float | None, float | None, bool]
-"""Name, levels, least and largest value, and whether the values are whole numbers."""
+class Declared(NamedTuple):
+    """What a file declares of a column."""
+
+    name: str
+    levels: tuple[Any, ...] | None
+    bounds: tuple[Any, Any]
+    """The least and the largest value as they are written, None for none."""
+    whole: bool
+    """Whether the values are whole numbers."""
 
 
 def _parse(text: bytes, kind: str) -> Any:
@@ -128,12 +137,12 @@ def _parse(text: bytes, kind: str) -> Any:
         raise _refuse(f"is not {kind} that can be read") from None
 
 
-def _list_json_columns(found: Any, source: str) -> list[Declared]:
+def _list_json_columns(described: Any, source: str) -> Iterator[Declared]:
     """The columns of a table: of CSVW, of a Table Schema, or of a Data Package."""
-    if not isinstance(found, dict):
-        raise _refuse("describes no table", type(found).__name__, KINDS)
-    listed = found.get("tables") or found.get("resources")
-    tables = [table for table in listed if isinstance(table, dict)] if isinstance(listed, list) else [found]
+    if not isinstance(described, dict):
+        raise _refuse("describes no table", type(described).__name__, KINDS)
+    listed = described.get("tables") or described.get("resources")
+    tables = [table for table in listed if isinstance(table, dict)] if isinstance(listed, list) else [described]
     if len(tables) > 1:
         tables = [table for table in tables if Path(str(table.get("url") or table.get("path"))).name == source]
     if len(tables) != 1:
@@ -141,24 +150,28 @@ def _list_json_columns(found: Any, source: str) -> list[Declared]:
         raise _refuse(what, f"{len(tables)} that fit")
     (table,) = tables
     schema = next((table[key] for key in ("tableSchema", "schema") if isinstance(table.get(key), dict)), table)
-    for key, read in (("columns", _read_csvw), ("fields", _read_field)):
+    for key, names, read in (("columns", ("name", "titles"), _read_csvw), ("fields", ("name",), _read_field)):
         if isinstance(schema.get(key), list):
-            return [found for column in schema[key] if (found := read(column)) is not None]
+            named = ((_find_name(column, names), column) for column in schema[key])
+            return (read(name, column) for name, column in named if name)
     raise _refuse("lists no columns", allowed=KINDS)
 
 
-def _read_csvw(column: Any) -> Declared | None:
+def _find_name(column: Any, keys: Sequence[str]) -> str | None:
+    """The name of a column; None if it has none."""
+    given = next((column[key] for key in keys if column.get(key)), None) if isinstance(column, dict) else None
+    name = given[0] if isinstance(given, list) and given else given
+    return name if isinstance(name, str) else None
+
+
+def _read_csvw(name: str, column: dict[str, Any]) -> Declared:
     """A column of CSVW: levels are a pattern that is a list of words, or the two words of a truth value."""
-    name = _name(column, "name", "titles")
-    if name is None:
-        return None
     kind = column.get("datatype")
-    if not isinstance(kind, dict):
-        return name, None, None, None, False
+    kind = kind if isinstance(kind, dict) else {}
     base, pattern = str(kind.get("base", "string")), kind.get("format")
-    values = _split_pattern(pattern) if base in ("string", "token", "boolean") and isinstance(pattern, str) else None
-    low, high = (_number(kind.get(key, kind.get(f"{key[:3]}Inclusive"))) for key in ("minimum", "maximum"))
-    return name, values, low, high, base in WHOLE
+    levels = _split_pattern(str(pattern)) if base in ("string", "token", "boolean") and pattern else None
+    low, high = (kind.get(key, kind.get(f"{key[:3]}Inclusive")) for key in ("minimum", "maximum"))
+    return Declared(name, levels, (low, high), base in WHOLE)
 
 
 def _split_pattern(pattern: str) -> tuple[str, ...] | None:
@@ -173,61 +186,43 @@ def _split_pattern(pattern: str) -> tuple[str, ...] | None:
     return tuple(words) if len(words) > 1 and all(PLAIN.fullmatch(word) for word in words) else None
 
 
-def _read_field(column: Any) -> Declared | None:
+def _read_field(name: str, column: dict[str, Any]) -> Declared:
     """A field of a Table Schema."""
-    name = _name(column, "name")
-    if name is None:
-        return None
     limits = column.get("constraints")
     limits = limits if isinstance(limits, dict) else {}
-    values = limits.get("enum", column.get("categories"))
-    listed = None
-    if isinstance(values, list) and values:
-        plain = [value.get("value") if isinstance(value, dict) else value for value in values]
-        if not all(isinstance(value, str | int | float) for value in plain):
+    listed = limits.get("enum", column.get("categories"))
+    values = None
+    if isinstance(listed, list) and listed:
+        values = tuple(value.get("value") if isinstance(value, dict) else value for value in listed)
+        if not all(isinstance(value, str | int | float) for value in values):
             raise _refuse(f"has levels of column '{name}' that are not texts or numbers")
-        listed = tuple(plain)
-    whole = column.get("type") == "integer"
-    return name, listed, _number(limits.get("minimum")), _number(limits.get("maximum")), whole
+    bounds = limits.get("minimum"), limits.get("maximum")
+    return Declared(name, values, bounds, column.get("type") == "integer")
 
 
-def _list_smartnoise_columns(found: Any) -> list[Declared]:
+def _list_smartnoise_columns(described: Any) -> Iterator[Declared]:
     """The columns of the one table of SmartNoise's metadata: database, schema, table, columns."""
+    parts = [described]
+    for _ in range(3):
+        parts = [value for part in parts if isinstance(part, dict) for value in part.values()]
     tables = [
-        table
-        for database in _mappings(found)
-        for schema in _mappings(database)
-        for table in _mappings(schema)
-        if any(isinstance(column, dict) and "type" in column for column in table.values())
+        {name: column for name, column in table.items() if isinstance(column, dict) and "type" in column}
+        for table in parts
+        if isinstance(table, dict)
     ]
+    tables = [table for table in tables if table]
     if len(tables) != 1:
         raise _refuse("must describe exactly one table", f"{len(tables)} tables", "one, as SmartNoise has")
-    return [
-        (str(name), None, _number(column.get("lower")), _number(column.get("upper")), column.get("type") == "int")
-        for name, column in tables[0].items()
-        if isinstance(column, dict) and "type" in column
-    ]
+    for name, column in tables[0].items():
+        yield Declared(str(name), None, (column.get("lower"), column.get("upper")), column["type"] == "int")
 
 
-def _mappings(found: Any) -> Iterator[dict[Any, Any]]:
-    return (value for value in found.values() if isinstance(value, dict)) if isinstance(found, dict) else iter(())
-
-
-def _name(column: Any, *keys: str) -> str | None:
-    """The name of a column; None where it has none."""
-    if not isinstance(column, dict):
-        return None
-    found = next((column[key] for key in keys if column.get(key)), None)
-    found = found[0] if isinstance(found, list) and found else found
-    return found if isinstance(found, str) else None
-
-
-def _number(given: Any) -> float | int | None:
-    """A bound as a number: CSVW allows them as texts."""
+def _read_number(given: Any) -> float | int | None:
+    """A bound as a number, which CSVW allows as text; None if it is not finite."""
     if not isinstance(given, str | int | float) or isinstance(given, bool):
         return None
     try:
-        found = float(given)
+        number = float(given)
     except (OverflowError, ValueError):
         return None
-    return (given if isinstance(given, int) else found) if math.isfinite(found) else None
+    return (given if isinstance(given, int) else number) if math.isfinite(number) else None

@@ -10,13 +10,11 @@ import json
 import shutil
 import zipfile
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from importlib import import_module
 from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from cellrisk.counts.engine import LONGEST_LINE
 from cellrisk.counts.files import (
     FEATHER,
     HEAD,
@@ -29,11 +27,12 @@ from cellrisk.counts.files import (
     refusals_of_the_system,
 )
 from cellrisk.counts.frames import assemble, open_stream
+from cellrisk.counts.refusals import LONGEST_LINE
 from cellrisk.counts.schema import locate
 from cellrisk.counts.statistical_worker import in_parts, refusals_of_the_reader, text_array, unpack_member
 from cellrisk.errors import InvalidInput
 from cellrisk.system.extras import extra_needed
-from cellrisk.system.isolated import send, start_isolated
+from cellrisk.system.isolated import ask_isolated
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -50,81 +49,65 @@ LOOKED_AT = 10_000
 """Lines of JSON whose keys tell which columns there are."""
 
 
-def list_columns(path: Path, sheet: str | None = None) -> list[str]:
-    """Return the names of the columns of a file; of JSON lines, those of the first ten thousand records."""
-    suffix = path.suffix.lower()
-    if suffix in LIBRARIES:
-        return ask_worker(path, sheet)
-    if sheet is not None:
-        raise InvalidInput("this file holds one table", option="table", got=path, fix="leave it out", code="no-tables")
-    with refusals_of_the_reader(path):
-        if suffix in FEATHER:
-            return list(_open_feather(path).schema.names)
-        names: dict[str, None] = {}
-        for record in islice(read_lines(path), LOOKED_AT):
-            names.update(dict.fromkeys(record))
-            check_columns(path, len(names))
-        return list(names)
-
-
 def read_other(path: Path, columns: Sequence[str], sheet: str | None, by_declaration: bool, folder: Path) -> Any:
     """Return the columns in use as a stream of Arrow batches, or as a Parquet file in the folder.
 
     by_declaration: lines of JSON have the columns asked for, whatever keys occur in them.
     """
     suffix = path.suffix.lower()
-    if suffix in FEATHER and sheet is None:
-        with refusals_of_the_reader(path):
-            return open_stream(_open_feather(path), columns, by_declaration)
-    if suffix not in LIBRARIES and sheet is None and by_declaration:
-        return open_lines(path, columns, by_declaration)
-    locate(columns, list_columns(path, sheet), f"'{path.name}'", first_line=suffix in SPREADSHEETS)
-    if suffix not in LIBRARIES:
-        return open_lines(path, columns, by_declaration)
-    ask_worker(path, sheet, columns, folder / "table.parquet")
-    return folder / "table.parquet"
+    if suffix in LIBRARIES:
+        target = folder / "table.parquet"
+        names = ask_worker(path, sheet, columns, target)
+        locate(columns, names, f"'{path.name}'", first_line=suffix in SPREADSHEETS)
+        if not target.exists():  # every column was asked for, and now has a name
+            ask_worker(path, sheet, columns, target)
+        return target
+    if sheet is not None:
+        raise InvalidInput("this file holds one table", option="table", got=path, fix="leave it out", code="no-tables")
+    with refusals_of_the_reader(path):
+        if suffix in FEATHER:
+            import pyarrow.dataset
+
+            return open_stream(pyarrow.dataset.dataset(str(path), format="feather"), columns, by_declaration)
+        if not by_declaration:
+            locate(columns, list_keys(path), f"'{path.name}'")
+    return open_lines(path, columns, by_declaration)
 
 
-def _open_feather(path: Path) -> Any:
-    import pyarrow.dataset
+def list_keys(path: Path) -> list[str]:
+    """Return the keys of the first ten thousand records of lines of JSON."""
+    names: dict[str, None] = {}
+    for record in islice(read_lines(path), LOOKED_AT):
+        names.update(dict.fromkeys(record))
+        check_columns(path, len(names))
+    return list(names)
 
-    return pyarrow.dataset.dataset(str(path), format="feather")
 
-
-def ask_worker(
-    path: Path, sheet: str | None, columns: Sequence[str] | None = None, target: Path | None = None
-) -> list[str]:
+def ask_worker(path: Path, sheet: str | None, columns: Sequence[str] = (), target: Path | None = None) -> list[str]:
     """Read a file in an isolated process with limits of memory and time, which a damaged or hostile file may end.
 
-    Returns the names of its columns; the columns given are written to a target.
+    Returns the names of its columns. If the columns given are among them, they are written to a target.
     """
     suffix = path.suffix.lower()
     fix = "delete cells far from the table, or save it as CSV" if suffix in SPREADSHEETS else "save it again"
     with extra_needed(), refusals_of_the_system(path):
         import_module(LIBRARIES[suffix])
         seconds = PATIENCE + path.stat().st_size // BYTES_A_SECOND
-    asked = {"path": str(path), "sheet": sheet, "columns": columns and list(columns), "target": str(target)}
-    limits = {"bytes": LARGEST_SPREADSHEET, "memory": MEMORY, "seconds": seconds, "library": LIBRARIES[suffix]}
-    reply = b""
-    with (
-        suppress(BrokenPipeError),
-        start_isolated("cellrisk.counts.statistical_worker", path.absolute().parent) as process,
-    ):
-        try:
-            send(process.stdin, asked | limits)
-            reply = process.stdout.read() if process.stdout else b""
-        except BaseException:
-            process.kill()
-            raise
-    if reply.startswith(b"Timeout"):
-        raise InvalidInput(f"reading the file was ended after {seconds:,} seconds", got=path, fix=fix, code="too-large")
-    if process.returncode != 0:
+    asked: dict[str, Any] = {"path": str(path), "sheet": sheet, "columns": list(columns), "target": str(target)}
+    asked |= {"bytes": LARGEST_SPREADSHEET, "memory": MEMORY, "library": LIBRARIES[suffix]}
+    try:
+        answer = ask_isolated("cellrisk.counts.statistical_worker", asked, seconds, path.absolute().parent)
+    except TimeoutError:
+        what = f"reading the file was ended after {seconds:,} seconds"
+        raise InvalidInput(what, got=path, fix=fix, code="too-large") from None
+    except ChildProcessError:
         allowed = f"up to {MEMORY / 10**9:g} GB of memory to read it"
-        raise InvalidInput("the file cannot be read, or is damaged", got=path, allowed=allowed, fix=fix, code="damaged")
-    answer: dict[str, list[str]] = json.loads(reply)
+        raise InvalidInput(
+            "the file cannot be read, or is damaged", got=path, allowed=allowed, fix=fix, code="damaged"
+        ) from None
     if "refused" in answer:
-        raise InvalidInput(*answer["refused"], code="damaged")
-    return answer["names"]
+        raise InvalidInput(answer["refused"], code=answer["code"])
+    return list(answer["names"])
 
 
 def open_lines(path: Path, columns: Sequence[str], by_declaration: bool) -> pa.RecordBatchReader:
@@ -139,11 +122,9 @@ def open_lines(path: Path, columns: Sequence[str], by_declaration: bool) -> pa.R
     def batches() -> Iterator[pa.RecordBatch]:
         with refusals_of_the_reader(path):
             for part in in_parts(read_lines(path, by_declaration)):
-                values = ([record.get(name) for record in part] for name in columns)
-                table = assemble(
-                    text_array(None if isinstance(each, nested) else each for each in column) for column in values
-                )
-                yield from table.to_batches()
+                lists = ([record.get(name) for record in part] for name in columns)
+                arrays = (text_array(None if isinstance(v, nested) else v for v in values) for values in lists)
+                yield from assemble(arrays).to_batches()
 
     schema = pa.schema([(f"c{place}", pa.string()) for place in range(len(columns))])
     return pa.RecordBatchReader.from_batches(schema, batches())
@@ -198,7 +179,8 @@ def unpack(path: Path, folder: Path) -> Path:
 
 def _find_member(path: Path, packed: zipfile.ZipFile) -> zipfile.ZipInfo:
     """Return the one file in a zip that is a table; what a Mac adds beside it does not count."""
-    members = [each for each in packed.infolist() if not each.is_dir() and not each.filename.startswith("__MACOSX/")]
+    files = [member for member in packed.infolist() if not member.is_dir()]
+    members = [member for member in files if not member.filename.startswith("__MACOSX/")]
     allowed = "one file in it, .csv, .tsv, .txt or .parquet, not encrypted"
     if len(members) != 1:
         raise InvalidInput("a zip must hold one file", got=f"{len(members)} in {path}", allowed=allowed, code="zip")

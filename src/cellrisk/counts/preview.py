@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from cellrisk.counts.columns import has_plain_values, is_missing, is_numeric, is_text, plain_value
-from cellrisk.counts.embedded import open_embedded
-from cellrisk.counts.engine import Relation, redacted
+from cellrisk.counts.engine import Relation
 from cellrisk.counts.files import EncodedPath, find_files
 from cellrisk.counts.resources import Resources
 from cellrisk.counts.schema import AskedColumns
+from cellrisk.counts.sources import open_source
 from cellrisk.errors import InvalidInput
 from cellrisk.system.progress import Progress
 
@@ -20,9 +21,14 @@ COUNTED = 10_001
 """Up to here the number of distinct values is exact; beyond it none is given."""
 CLEARLY_MORE = 2 * COUNTED
 """An estimate above this is clearly above COUNTED: estimates are off by a few percent."""
-READ = ("number", "truth", "date")
-"""The kinds that text may be read as, the likeliest first."""
+READ = {
+    "number": "TRY_CAST({0} AS DOUBLE) IS NOT NULL AND NOT isnan(TRY_CAST({0} AS DOUBLE))",
+    "truth": "lower({0}::VARCHAR) IN ('true', 'false')",
+    "date": "TRY_CAST({0} AS TIMESTAMP) IS NOT NULL",
+}
+"""The kinds that text may be read as, the likeliest first, and SQL for texts that read so."""
 SAMPLE = 2000
+"""Rows that tell which of these kinds all rows are tried for."""
 
 
 @dataclass(frozen=True)
@@ -59,8 +65,8 @@ def preview_file(
     for truth values and dates.
 
     >>> from cellrisk import datasets
-    >>> found = preview_file(datasets.adult_path())
-    >>> found.rows, [(each.name, each.kind, each.levels, each.missing) for each in found.columns[:2]]
+    >>> preview = preview_file(datasets.adult_path())
+    >>> preview.rows, [(column.name, column.kind, column.levels, column.missing) for column in preview.columns[:2]]
     (32561, [('age', 'number', 73, 0), ('workclass', 'text', 8, 1836)])
     """
     files = find_files(path)
@@ -70,7 +76,7 @@ def preview_file(
     report = progress or (lambda share: None)
     report(0.0)
     source = files[0] if encoding is None else EncodedPath(str(files[0]), encoding)
-    with redacted(), open_embedded(source, names, table, Resources.of(None, progress)) as records:
+    with open_source(source, names, Resources.of(None, progress), table=table) as records:
         if len(names) > MOST_COLUMNS:
             raise InvalidInput(
                 "the file has too many columns to preview",
@@ -78,67 +84,55 @@ def preview_file(
                 allowed=f"{MOST_COLUMNS:,}",
                 code="too-many-columns",
             )
-        places = range(len(names))
-        sample = f"(FROM {records.name} LIMIT {SAMPLE})"
-        looks = _ask(records, sample, {key: sql for place in places for key, sql in _readings(records, place).items()})
-        facts = {key: sql for place in places for key, sql in _facts(records, place, looks).items()}
-        found = _ask(records, records.name, {"rows": "count(*)", **facts})
-        few = [place for place in places if found.get(f"about{place}", CLEARLY_MORE) < CLEARLY_MORE]
-        levels = {f"levels{place}": f"count(DISTINCT {_value(records, place)})" for place in few}
-        found |= _ask(records, records.name, levels)
+        columns = list(records.types)
+        sample = f"(FROM {{rows}} LIMIT {SAMPLE})"
+        texts = [column for column in columns if is_text(records.types[column])]
+        looks = {
+            f"{kind} {c}": f"bool_and({sql.format(c)}) FILTER ({c} IS NOT NULL)"
+            for c in texts
+            for kind, sql in READ.items()
+        }
+        likely = _ask(records, looks, sample)
+        facts = {"rows": "count(*)"}
+        for column in columns:
+            facts |= _list_facts(column, records.types[column], likely)
+        counts = _ask(records, facts)
+        countable = [column for column in columns if counts.get(f"about {column}", CLEARLY_MORE) < CLEARLY_MORE]
+        values = {f"levels {c}": f"count(DISTINCT {plain_value(c, records.types[c])})" for c in countable}
+        counts |= _ask(records, values)
     report(1.0)
-    return Preview(int(found["rows"]), tuple(_describe(name, place, found) for place, name in enumerate(names)))
+    return Preview(int(counts["rows"]), tuple(map(partial(_describe, counts), names, columns)))
 
 
-def _ask(records: Relation, rows: str, facts: dict[str, str]) -> dict[str, Any]:
-    """Return numbers about some rows, each given in SQL, found in one pass."""
+def _ask(records: Relation, facts: dict[str, str], rows: str = "{rows}") -> dict[str, Any]:
+    """Return facts about some rows, each given in SQL, which are found in one pass."""
     if not facts:
         return {}
     return dict(zip(facts, records.fetch(f"SELECT {', '.join(facts.values())} FROM {rows}")[0], strict=True))
 
 
-def _value(records: Relation, place: int) -> str:
-    return plain_value(f"c{place}", records.types[f"c{place}"])
-
-
-def _facts(records: Relation, place: int, looks: dict[str, Any]) -> dict[str, str]:
-    """Return what is asked of one column in the first pass. Text is read only as what a sample of it looks like."""
-    column, kind = f"c{place}", records.types[f"c{place}"]
+def _list_facts(column: str, kind: str, likely: dict[str, Any]) -> dict[str, str]:
+    """Return SQL for how many values are missing, about how many differ, and how many read as a number and so on."""
     missing = is_missing(column, kind)
-    facts = {f"missing{place}": f"count(*) FILTER ({missing})"}
+    facts = {f"missing {column}": f"count(*) FILTER ({missing})"}
     if not has_plain_values(kind):
         return facts
-    facts[f"about{place}"] = f"approx_count_distinct({_value(records, place)})"
-    if not is_text(kind):
+    facts[f"about {column}"] = f"approx_count_distinct({plain_value(column, kind)})"
+    if is_text(kind):
+        kinds = {name: sql.format(column) for name, sql in READ.items() if likely[f"{name} {column}"] is not False}
+    else:
         named = "truth" if kind == "BOOLEAN" else "number" if is_numeric(kind) else "date"
-        named = "text" if kind.startswith("INTERVAL") else named
-        return {**facts, f"{named}{place}": f"count(*) FILTER (NOT ({missing}))"}
-    readings = _readings(records, place)
-    likely = [f"{each}{place}" for each in READ if looks[f"{each}{place}"] == looks[f"present{place}"]]
-    return {**facts, **{name: readings[name] for name in likely}}
+        kinds = {"text" if kind.startswith("INTERVAL") else named: f"NOT ({missing})"}
+    return facts | {f"{name} {column}": f"count(*) FILTER ({sql})" for name, sql in kinds.items()}
 
 
-def _readings(records: Relation, place: int) -> dict[str, str]:
-    """Return SQL for how much of a column of text reads as a number, a truth value or a date, and how much there is."""
-    column = f"c{place}"
-    if not is_text(records.types[column]):
-        return {}
-    number = f"TRY_CAST({column} AS DOUBLE)"
-    return {
-        f"present{place}": f"count({column})",
-        f"number{place}": f"count(*) FILTER ({number} IS NOT NULL AND NOT isnan({number}))",
-        f"truth{place}": f"count(*) FILTER (lower({column}::VARCHAR) IN ('true', 'false'))",
-        f"date{place}": f"count(TRY_CAST({column} AS TIMESTAMP))",
-    }
-
-
-def _describe(name: str, place: int, found: dict[str, Any]) -> PreviewedColumn:
-    missing, about = int(found[f"missing{place}"]), found.get(f"about{place}")
-    present = int(found["rows"]) - missing
+def _describe(counts: dict[str, Any], name: str, column: str) -> PreviewedColumn:
+    missing, about = int(counts[f"missing {column}"]), counts.get(f"about {column}")
+    present = int(counts["rows"]) - missing
     if about is None:
         return PreviewedColumn(name, "other", None, missing, 0.0)
-    kind = next((kind for kind in READ if present and found.get(f"{kind}{place}") == present), "text")
-    levels = found.get(f"levels{place}")
+    kind = next((kind for kind in READ if present and counts.get(f"{kind} {column}") == present), "text")
+    levels = counts.get(f"levels {column}")
     share = min(1.0, int(about if levels is None else levels) / present) if present else 0.0
     exact = None if levels is None or levels > COUNTED else int(levels)
     return PreviewedColumn(name, kind, exact, missing, share)

@@ -107,15 +107,12 @@ class Profiles:
             blocks.append(_merge(counts, cells[rows], cells[rows] * counts.sum(axis=1)))
         return Profiles(int(n_levels), tuple(blocks))
 
-    @staticmethod
-    def merge(parts: Sequence[Profiles]) -> Profiles:
-        """The profiles of all cells from those of several parts of them."""
-        blocks = []
-        for length in sorted({block.counts.shape[1] for part in parts for block in part.blocks}):
-            alike = [block for part in parts for block in part.blocks if block.counts.shape[1] == length]
-            columns = ([getattr(block, name) for block in alike] for name in ("counts", "cells", "records"))
-            blocks.append(_merge(*map(np.concatenate, columns)))
-        return Profiles(parts[0].n_levels, tuple(blocks))
+    def merge(self, other: Profiles) -> Profiles:
+        """The profiles of these cells and of other ones."""
+        alike: dict[int, list[Block]] = {}
+        for block in (*self.blocks, *other.blocks):
+            alike.setdefault(block.counts.shape[1], []).append(block)
+        return Profiles(self.n_levels, tuple(_join(alike[length]) for length in sorted(alike)))
 
     @cached_property
     def n_profiles(self) -> int:
@@ -248,12 +245,10 @@ class LabelledCounts:
                 return None
         return LabelledCounts.from_cells(np.concatenate(vectors), np.concatenate(cells))
 
-    @staticmethod
-    def merge(parts: Sequence[LabelledCounts]) -> LabelledCounts | None:
-        """The vectors of all cells from those of several parts of them; None if they are too many to be kept."""
-        cells = np.concatenate([part.cells for part in parts])
-        whole = LabelledCounts.from_cells(np.concatenate([part.counts for part in parts]), cells)
-        return whole if whole.counts.size <= MOST_NUMBERS else None
+    def merge(self, other: LabelledCounts) -> LabelledCounts | None:
+        """The vectors of these cells and of other ones; None if they are too many to be kept."""
+        joined = _join([Block(part.counts, part.cells, part.cells) for part in (self, other)])
+        return LabelledCounts(joined.counts, joined.cells) if joined.counts.size <= MOST_NUMBERS else None
 
     @cached_property
     def sizes(self) -> Integers:
@@ -299,6 +294,7 @@ class NoProfiles(Profiles):
             "the table has no record, so that there is no risk to compute",
             got="0 records inside the declared labels",
             fix=f"check the declared levels and bins; {argument('outside', 'error')} says which column does not fit",
+            code="no-records",
         )
 
 
@@ -336,14 +332,11 @@ class LevelCounts:
         products = np.bincount(level, count * np.asarray(sizes, np.float64), len(labels)).astype(np.float64)
         return LevelCounts(tuple(labels), block.counts[:, 0], block.counts[:, 1], block.cells, products)
 
-    @staticmethod
-    def merge(parts: Sequence[LevelCounts]) -> LevelCounts:
-        """The counts of all cells from those of several parts of them."""
-        names = ("level", "count", "cells")
-        level, count, cells = (np.concatenate([getattr(part, name) for part in parts]) for name in names)
-        block = _merge(np.stack([level, count], axis=1), cells, cells)
-        products = np.sum([part.size_products for part in parts], axis=0)
-        return LevelCounts(parts[0].labels, block.counts[:, 0], block.counts[:, 1], block.cells, products)
+    def merge(self, other: LevelCounts) -> LevelCounts:
+        """The counts of these cells and of other ones, with the same levels."""
+        pairs = [Block(np.stack([part.level, part.count], axis=1), part.cells, part.cells) for part in (self, other)]
+        joined, products = _join(pairs), self.size_products + other.size_products
+        return LevelCounts(self.labels, joined.counts[:, 0], joined.counts[:, 1], joined.cells, products)
 
     @staticmethod
     def from_cells(cells: Any, labels: Sequence[str], multiplicity: Integers | None = None) -> LevelCounts:
@@ -368,3 +361,10 @@ def _merge(counts: Integers, cells: Integers, records: Integers) -> Block:
     starts = np.flatnonzero(np.diff(key[order], prepend=-1))
     first = order[starts]
     return Block(counts[first], np.add.reduceat(cells[order], starts), np.add.reduceat(records[order], starts))
+
+
+def _join(blocks: Sequence[Block]) -> Block:
+    """Several blocks with the same number of columns as one."""
+    return _merge(
+        *(np.concatenate([getattr(block, name) for block in blocks]) for name in ("counts", "cells", "records"))
+    )

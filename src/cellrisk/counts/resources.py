@@ -1,4 +1,4 @@
-"""What counting may use of the machine: memory, and somebody to tell how far it has got."""
+"""What counting may use of the machine, and whom to report how far it is."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Resources:
     """Limits for one tabulation."""
 
     memory: int
-    """Bytes that the embedded engine may hold; past that it spills to a private folder."""
+    """Bytes that DuckDB may hold; past that it spills to a private folder."""
     progress: Progress | None = None
 
     def __post_init__(self) -> None:
@@ -34,6 +34,7 @@ class Resources:
                 "the memory limit is too small to count in",
                 got=f"{self.memory / 10**6:.0f} MB",
                 allowed=f"{LEAST_MEMORY // 10**6} MB or more",
+                code="memory-limit",
             )
 
     @staticmethod
@@ -47,50 +48,51 @@ class Resources:
 
 
 def read_bytes(given: str | int) -> int:
-    """A number of bytes, as 4GB, 500 MB or 2GiB."""
+    """Return a number of bytes, given as 4GB, 500 MB or 2GiB."""
     if isinstance(given, int) and not isinstance(given, bool):
         return given
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*", str(given))
     if not match or match[2].upper() not in UNITS:
-        raise InvalidInput("the memory limit cannot be read", got=repr(given), allowed="for example 4GB, 500MB or 2GiB")
+        raise InvalidInput(
+            "the memory limit cannot be read",
+            got=repr(given),
+            allowed="for example 4GB, 500MB or 2GiB",
+            code="memory-limit",
+        )
     return int(float(match[1]) * UNITS[match[2].upper()])
 
 
 def free_memory() -> int:
-    """A share of the memory that is available now: what the container allows, or what the machine has."""
-    candidates = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
-    for file, pattern in (
-        ("/proc/meminfo", r"MemAvailable:\s+(\d+) kB"),
-        ("/sys/fs/cgroup/memory.max", r"(\d+)"),
+    """Return a share of the memory that is available: what the container allows, or what the machine has."""
+    available = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    for file, pattern, unit in (
+        ("/proc/meminfo", r"MemAvailable:\s+(\d+) kB", 1024),
+        ("/sys/fs/cgroup/memory.max", r"(\d+)", 1),
     ):
         try:
             match = re.search(pattern, Path(file).read_text(encoding="ascii"))
         except (OSError, ValueError):
             continue
         if match:
-            candidates.append(int(match[1]) * (1024 if "kB" in pattern else 1))
-    return max(LEAST_MEMORY, int(SHARE_OF_MACHINE * min(candidates)))
-
-
-def _switch_bar(connection: Any, on: bool) -> bool:
-    """Whether DuckDB's own bar could be switched: in a notebook without ipywidgets it cannot, and stays off."""
-    import duckdb
-
-    try:
-        connection.execute("SET enable_progress_bar_print = false")
-        connection.execute(f"SET enable_progress_bar = {'true' if on else 'false'}")
-    except duckdb.InvalidInputException:
-        return False
-    return True
+            available.append(int(match[1]) * unit)
+    return max(LEAST_MEMORY, int(SHARE_OF_MACHINE * min(available)))
 
 
 @contextmanager
 def reported(connection: Any, progress: Progress | None) -> Iterator[None]:
-    """Reports how far the running query of a DuckDB connection has got, from a thread that ends with the block.
+    """Report from a thread how far the running query of a DuckDB connection is.
 
-    DuckDB counts along only where its own bar is switched on; that bar itself must never be printed.
+    DuckDB knows this only if its own progress bar is switched on, which is never printed. In a notebook without
+    ipywidgets it cannot be switched, and nothing is reported.
     """
-    if not _switch_bar(connection, progress is not None) or progress is None:
+    import duckdb
+
+    try:
+        connection.execute("SET enable_progress_bar_print = false")
+        connection.execute(f"SET enable_progress_bar = {progress is not None}")
+    except duckdb.InvalidInputException:
+        progress = None
+    if progress is None:
         yield
         return
     finished = threading.Event()

@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from cellrisk.counts.columns import kinds_of, plain_value
-from cellrisk.counts.embedded import open_embedded
-from cellrisk.counts.engine import redacted
 from cellrisk.counts.files import EncodedPath
 from cellrisk.counts.levels import observe
 from cellrisk.counts.preview import PreviewedColumn
 from cellrisk.counts.resources import Resources
 from cellrisk.counts.roles import COUNT, FEW_LEVELS, QUASI_IDENTIFIER, SENSITIVE, Columns
+from cellrisk.counts.sources import open_source
 from cellrisk.errors import InvalidInput
 from cellrisk.system.formatting import number_of
 from cellrisk.system.results import Result
@@ -93,7 +92,7 @@ def draft_settings(
             fix="name them: --qid age,sex --sensitive income",
             code="no-roles",
         )
-    previewed = {each.name: each for each in columns.preview.columns}
+    previewed = {column.name: column for column in columns.preview.columns}
     used = [*quasi, *about]
     others = [name for name, role in roles.items() if role in (QUASI_IDENTIFIER, SENSITIVE) and name not in used]
     listed = [name for name in (*used, *others) if _has_levels(previewed[name])]
@@ -131,14 +130,14 @@ def read_levels(
     if not names:
         return {}
     given = source if encoding is None else EncodedPath(os.fspath(source), encoding)
-    found = {}
-    with redacted(), open_embedded(given, names, table, Resources.of(None)) as records:
+    levels = {}
+    with open_source(given, names, Resources.of(None), table=table) as records:
         kinds = kinds_of(records)
         for place, name in enumerate(names):
             value = plain_value(f"c{place}", records.types[f"c{place}"])
             rows = records.fetch(f"SELECT DISTINCT {value} AS v FROM {{rows}} WHERE v IS NOT NULL")
-            found[name] = tuple(observe([key for (key,) in rows], kinds[f"c{place}"], None)[0])
-    return found
+            levels[name] = tuple(observe([key for (key,) in rows], kinds[f"c{place}"], None)[0])
+    return levels
 
 
 def _has_levels(column: PreviewedColumn) -> bool:

@@ -19,6 +19,7 @@ from cellrisk.counts.columns import ALLOWED, bare_type
 from cellrisk.counts.engine import Relation, load_stream, make_view, quote_name, quote_sql, read_parquet
 from cellrisk.counts.files import find_files
 from cellrisk.counts.levels import label_number
+from cellrisk.counts.refusals import Cause, find_cause
 from cellrisk.counts.schema import locate, unknown_table
 from cellrisk.errors import InvalidInput, argument
 
@@ -79,7 +80,7 @@ def read_duckdb(connection: Any, path: Path, columns: Sequence[str], table: str)
         "SELECT schema_name, view_name FROM duckdb_views() WHERE database_name = 'source' AND NOT internal"
     ).fetchall()
     if ((schema or "main"), name) not in tables:
-        names = [each if owner == "main" else f"{owner}.{each}" for owner, each in tables]
+        names = [view if owner == "main" else f"{owner}.{view}" for owner, view in tables]
         raise unknown_table(table, names, "the DuckDB file")
     whole = f"source.{quote_name(schema or 'main')}.{quote_name(name)}"
     try:
@@ -136,8 +137,8 @@ def read_sqlite(connection: Any, path: Path, columns: Sequence[str], table: str,
         closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, check_same_thread=False)) as database,
     ):
         database.execute("BEGIN")
-        found = database.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')").fetchall()
-        names = [name for (name,) in found]
+        tables = database.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')").fetchall()
+        names = [name for (name,) in tables]
         bare = table if table in names else table.removeprefix("main.")
         if bare not in names:
             raise unknown_table(table, names, "the SQLite file")
@@ -210,15 +211,14 @@ def refusals_of_sqlite() -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        text = str(error)
-        if "decode to UTF-8" in text:
-            raise InvalidInput(
-                "the SQLite file holds text that is not UTF-8", fix="correct it", code="encoding"
-            ) from None
-        if "not a database" in text:
-            raise InvalidInput("the file is not a SQLite database, whatever its name says", code="damaged") from None
-        raise InvalidInput(
+        raise find_cause(str(error), CAUSES) or InvalidInput(
             f"the SQLite file cannot be read ({type(error).__name__})",
             fix="check that it is whole and not locked",
             code="damaged",
         ) from None
+
+
+CAUSES: tuple[Cause, ...] = (
+    ("decode to UTF-8", "the SQLite file holds text that is not UTF-8", "correct it", "encoding"),
+    ("not a database", "the file is not a SQLite database, whatever its name says", "name a SQLite file", "damaged"),
+)

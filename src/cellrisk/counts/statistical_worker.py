@@ -5,15 +5,12 @@ A damaged or hostile file can end the process in which a library written in C or
 
 from __future__ import annotations
 
-import faulthandler
-import json
 import math
-import os
 import re
 import sys
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import date, datetime, time
 from functools import partial
 from importlib import import_module
@@ -26,7 +23,7 @@ from cellrisk.counts.frames import assemble
 from cellrisk.counts.resources import free_memory
 from cellrisk.counts.schema import locate
 from cellrisk.errors import CellriskError, InvalidInput, argument
-from cellrisk.system.isolated import listen
+from cellrisk.system.isolated import answer_once, limit_memory
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -38,44 +35,27 @@ DATES = re.compile(r"^%-?[td]|DATE|TIME|YY|QYR|MOYR|WKYR|JULIAN|HHMM|MMSS|TOD|E8
 
 
 def main() -> None:
-    """Answer what `other_formats.ask_worker` asks, as JSON: names of columns, or nothing once the file is written."""
-    try:
-        asked = listen().get()
-        faulthandler.dump_traceback_later(asked["seconds"], exit=True, file=sys.stdout)
-        sys.stdout.write(json.dumps(answer(asked)))
-        sys.stdout.flush()
-        os._exit(0)
-    finally:
-        os._exit(1)
+    """Answer `other_formats.ask_worker`, in the other process."""
+    answer_once(answer)
 
 
-def answer(asked: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Return the names of a file's columns, or write those asked for to a Parquet file."""
+def answer(asked: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the names of a file's columns, and write those asked for to a Parquet file if the file has them."""
     path, columns = Path(asked["path"]), asked["columns"]
     for library in (asked["library"], "pyarrow.parquet"):
         import_module(library)
-    limit_memory(asked["memory"])
+    limit_memory(min(asked["memory"], free_memory()))
     try:
         with refusals_of_the_reader(path):
             if path.suffix.lower() in SPREADSHEETS:
                 names, batches = read_spreadsheet(path, columns, asked["sheet"], asked["bytes"])
             else:
                 names, batches = read_statistical(path, columns)
-            if columns is not None:
+            if columns and set(columns) <= set(names):
                 write_batches(batches, asked["target"], len(columns))
             return {"names": names}
     except CellriskError as refusal:
-        return {"refused": [refusal.marked]}
-
-
-def limit_memory(most: int) -> None:
-    """Allow so much memory on top of what is loaded, or what the machine can spare; no copy of it goes to a disk."""
-    with suppress(ImportError, AttributeError, OSError, ValueError):
-        import resource
-
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        loaded = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
-        resource.setrlimit(resource.RLIMIT_AS, (loaded + min(most, free_memory()),) * 2)
+        return {"refused": refusal.marked, "code": refusal.code}
 
 
 def write_batches(batches: Iterable[pa.Table], target: str, columns: int) -> None:
@@ -91,7 +71,7 @@ def write_batches(batches: Iterable[pa.Table], target: str, columns: int) -> Non
             writer.write_table(batch)
 
 
-def read_statistical(path: Path, columns: Sequence[str] | None) -> tuple[list[str], Iterator[pa.Table]]:
+def read_statistical(path: Path, columns: Sequence[str]) -> tuple[list[str], Iterator[pa.Table]]:
     """Read a file of SPSS, SAS or Stata. If a column has labels for its values, they are the levels, unless the file
     says that it measures on a scale; missing values that the user has defined are missing."""
     import pyreadstat
@@ -100,13 +80,11 @@ def read_statistical(path: Path, columns: Sequence[str] | None) -> tuple[list[st
     described = read(str(path), metadataonly=True)[1]
 
     def batches() -> Iterator[pa.Table]:
-        converters = [choose_converter(described, name) for name in columns or ()]
-        used = list(dict.fromkeys(columns or ()))
+        converters = [choose_converter(described, name) for name in columns]
+        used = list(dict.fromkeys(columns))
         for frame, _ in pyreadstat.read_file_in_chunks(read, str(path), chunksize=ROWS, usecols=used):
             if len(frame):
-                yield assemble(
-                    convert(frame[name].tolist()) for name, convert in zip(columns or (), converters, strict=True)
-                )
+                yield assemble(convert(frame[name].tolist()) for name, convert in zip(columns, converters, strict=True))
 
     return list(described.column_names), batches()
 
@@ -121,7 +99,7 @@ def choose_converter(described: Any, name: str) -> Callable[[list[Any]], pa.Arra
 
 
 def read_spreadsheet(
-    path: Path, columns: Sequence[str] | None, sheet: str | None, most: int
+    path: Path, columns: Sequence[str], sheet: str | None, most: int
 ) -> tuple[list[str], Iterator[pa.Table]]:
     """Read one sheet of a workbook, every value as the text that it would be in a CSV file; the first row has the
     names."""
@@ -147,7 +125,7 @@ def read_spreadsheet(
         raise InvalidInput("the first row is empty", allowed=allowed, code="no-header")
 
     def batches() -> Iterator[pa.Table]:
-        places = locate(columns or (), names, f"'{path.name}'", first_line=True)
+        places = locate(columns, names, f"'{path.name}'", first_line=True)
         filled = (row for row in rows if any(value != "" for value in row))
         for part in in_parts([row[place] if place < len(row) else None for place in places] for row in filled):
             yield assemble(map(text_array, zip(*part, strict=True)))

@@ -145,13 +145,13 @@ class FrequencyTable(Result):
     def attribute(self, name: str | None = None) -> Attribute:
         """The sensitive attribute of that name; the name may be left out where there is one only."""
         if name is None and len(self.attributes) > 1:
-            raise InvalidInput(
-                "the table has several sensitive attributes", allowed=listed(self.sensitive), fix="name one of them"
-            )
+            what, names = "the table has several sensitive attributes", listed(self.sensitive)
+            raise InvalidInput(what, allowed=names, fix="name one of them", code="no-attribute")
         for attribute in self.attributes:
             if name in (None, attribute.name):
                 return attribute
-        raise UnknownName(f"the table has no sensitive attribute '{name}'", allowed=listed(self.sensitive))
+        what, names = f"the table has no sensitive attribute '{name}'", listed(self.sensitive)
+        raise UnknownName(what, allowed=names, code="no-attribute")
 
     def profiles(self, name: str | None = None) -> Profiles:
         """The profiles of one sensitive attribute; the name may be left out where there is one only."""
@@ -224,9 +224,8 @@ def require_table(given: object, name: str = "table") -> None:
     cellrisk.errors.InvalidInput: table must be a frequency table; got str; make one with cellrisk.tabulate
     """
     if not isinstance(given, FrequencyTable):
-        raise InvalidInput(
-            f"{mark(name)} must be a frequency table", got=type(given).__name__, fix="make one with cellrisk.tabulate"
-        )
+        what, fix = f"{mark(name)} must be a frequency table", "make one with cellrisk.tabulate"
+        raise InvalidInput(what, got=type(given).__name__, fix=fix, code="no-table")
 
 
 @dataclass(frozen=True, repr=False)

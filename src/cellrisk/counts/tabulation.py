@@ -113,7 +113,8 @@ def tabulate(
     resources = Resources.of(memory_limit, progress)
     if encoding is not None:
         if not isinstance(source, str | os.PathLike):
-            raise InvalidInput("only text files have an encoding to name", got=type(source).__name__)
+            what = "only text files have an encoding to name"
+            raise InvalidInput(what, got=type(source).__name__, code="encoding")
         source = EncodedPath(os.fspath(source), encoding)
     coarse = {name: binning for name, binning in (schema.bins or {}).items() if name not in part.columns}
     asked = with_part(schema, part)

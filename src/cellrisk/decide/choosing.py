@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,9 @@ from cellrisk.decide.search import Intervals, intersect
 from cellrisk.decide.tradeoff import TradeOff, TvdLimit, find_trade_off
 from cellrisk.errors import InvalidInput, argument
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
+from cellrisk.noise.precision import find_error
 from cellrisk.risk.attackers.settings import SettingFigures, find_setting_figures
+from cellrisk.risk.attackers.values import NamedValues
 from cellrisk.risk.caused import caused_shares
 from cellrisk.risk.ceilings import Labels, find_success
 from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, CountPrior
@@ -28,7 +31,7 @@ from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON, Limits, Measured
 from cellrisk.system.arrays import Floats
 from cellrisk.system.checks import require_kind
 from cellrisk.system.choices import Attack, Form, MeasureName, MechanismName, Neighbours, NoisyCells, Weights
-from cellrisk.system.formatting import DIGITS, round_down
+from cellrisk.system.formatting import round_down
 from cellrisk.system.progress import Progress, share_of
 from cellrisk.system.results import Result, find_words
 
@@ -40,6 +43,12 @@ FACTOR = 2.0
 ROLES = ("stricter", "recommended", "looser")
 SHOWN = 121
 """Epsilons along which a picture shows the risk."""
+DIGITS = 2
+"""Digits of an epsilon that is recommended."""
+DEPENDS = ("certainty", "belief", "harmful", "unions")
+"""What limits on attackers depend on, in JSON."""
+WORST_CASES = (0.6, 0.75)
+"""Worst cases for which epsilons are named, as information, if no limit binds."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +58,10 @@ class Alternative:
     role: str
     """stricter, recommended or looser"""
     epsilon: float
+    limited: Mapping[str, float]
+    """What is limited, by the name of its limit: the largest value of the metric."""
+    within: int
+    """A published count is within this of the true one in 95% of cases, whatever the true count."""
     risk: float
     people: tuple[People, ...]
     """People revealed, for each sensitive attribute."""
@@ -56,7 +69,7 @@ class Alternative:
     broken: tuple[str, ...] | None
     """The names of the limits that it breaks; None if no limit was set."""
     caused: tuple[float, ...] = ()
-    """People revealed because of their own record, for each sensitive attribute."""
+    """People revealed because of their own record by the homogeneity attack, for each sensitive attribute."""
     ceiling: float | None = None
     """The worst case of two equally likely values."""
 
@@ -68,6 +81,19 @@ class Alternative:
     def to_dict(self) -> dict[str, Any]:
         fields = {name: value for name, value in vars(self).items() if name != "broken"}
         return {**fields, "people": [vars(people) for people in self.people], "verdict": self.verdict}
+
+
+@dataclass(frozen=True)
+class Conflict:
+    """Two limits that exclude each other."""
+
+    asks: str
+    """The name of the one that asks for a larger epsilon than the other allows."""
+    at_least: float
+    """The smallest epsilon that it allows."""
+    allows: str
+    at_most: float
+    """The largest epsilon that the other allows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,13 +108,11 @@ class Option:
     """Which epsilons keep each limit."""
     trade_off: TradeOff | None
     searched: tuple[float, float]
-    rounded_to: float | None = None
-    """The epsilon rounded down, if it was rounded."""
 
     @cached_property
     def within_limits(self) -> Intervals:
         """Every interval that is admissible whatever the limit on the TVD."""
-        return intersect((self.searched,), *(each.allowed for each in self.kept))
+        return intersect((self.searched,), *(bound.allowed for bound in self.kept))
 
     @cached_property
     def admissible(self) -> Intervals:
@@ -98,32 +122,62 @@ class Option:
     @property
     def again(self) -> Intervals:
         """Larger epsilons that keep every limit without being admissible, because some smaller ones do not."""
-        kept = intersect((self.searched,), *(each.intervals for each in self.kept))
+        kept = intersect((self.searched,), *(bound.intervals for bound in self.kept))
         kept = kept if self.trade_off is None else self.trade_off.restrict(kept)
         end = self.admissible[-1][1] if self.admissible else 0.0
         return tuple((low, high) for low, high in kept if low > end)
 
     @property
-    def epsilon(self) -> float | None:
-        """The epsilon that is recommended; None if there is none, and if no limit binds."""
-        return self.exact_epsilon if self.rounded_to is None else self.rounded_to
+    def exact_epsilon(self) -> float | None:
+        """The largest admissible epsilon; None if there is none, and if no limit binds."""
+        end = self.admissible[-1][1] if self.admissible else None
+        binds = end is not None and (end < self.searched[1] or any(bound.binds_itself for bound in self.kept))
+        return end if binds else None
 
     @property
-    def exact_epsilon(self) -> float | None:
-        """The largest admissible epsilon, not rounded; None if there is none, and if no limit binds."""
-        end = self.admissible[-1][1] if self.admissible else None
-        binds = end is not None and (end < self.searched[1] or any(each.binds_itself for each in self.kept))
-        return end if binds else None
+    def epsilon(self) -> float | None:
+        """The epsilon that is recommended: rounded down to two digits inside the admissible set, unless it was given.
+
+        With more digits if no number of two digits is admissible.
+        """
+        exact = self.exact_epsilon
+        return exact if exact is None or self.given else round_down(exact, self.admissible[-1][0], DIGITS)
+
+    @property
+    def shown(self) -> float | None:
+        """The epsilon to be used and shown."""
+        return self.epsilon
 
     @property
     def open_ended(self) -> bool:
         """Whether the limits hold up to the end of the range, so none of them says which epsilon to choose."""
-        return bool(self.admissible) and self.epsilon is None
+        return bool(self.admissible) and self.exact_epsilon is None
 
     @property
     def given(self) -> bool:
         """Whether the epsilon is a limit on epsilon itself."""
-        return any(each.binds_itself and each.largest == self.epsilon for each in self.kept)
+        return any(bound.binds_itself and bound.largest == self.exact_epsilon for bound in self.kept)
+
+    @property
+    def information(self) -> tuple[tuple[Limit, float], ...]:
+        """If no limit binds: limits on the worst case and on epsilon with the epsilons that they allow."""
+        if not self.open_ended:
+            return ()
+        cases = [limit for most in WORST_CASES for limit in read_limits(max_ceiling=most)]
+        found = [(limit, find_kept(limit, (), self.mechanism, self.searched).largest) for limit in cases]
+        allowed = [(limit, round_down(largest, digits=DIGITS)) for limit, largest in found if largest is not None]
+        return (*allowed, *((each.limit, each.limit.maximum) for each in self.kept if each.limit.name == "max_epsilon"))
+
+    @property
+    def conflict(self) -> Conflict | None:
+        """Two limits that exclude each other: the one that asks most, and the one that allows least."""
+        bounds = [(bound.limit.name, bound.allowed[0][0], bound.allowed[-1][1]) for bound in self.kept if bound.allowed]
+        if self.admissible or len(bounds) < len(self.kept) or not bounds:
+            return None
+        if self.trade_off is not None and self.trade_off.least_epsilon is not None:
+            bounds.append(("max_tvd", self.trade_off.least_epsilon, math.inf))
+        asks, allows = max(bounds, key=lambda bound: bound[1]), min(bounds, key=lambda bound: bound[2])
+        return Conflict(*asks[:2], allows[0], allows[2]) if asks[1] > allows[2] else None
 
     @cached_property
     def risk(self) -> float | None:
@@ -136,8 +190,8 @@ class Option:
     @property
     def lowest_epsilon(self) -> float:
         """The epsilon that comes nearest to the limits on risks, or stays farthest below them."""
-        on_risks = [each for each in self.kept if each.limit.risk is not None]
-        hardest = next((each for each in on_risks if not each.intervals), on_risks[0] if on_risks else None)
+        on_risks = [bound for bound in self.kept if bound.limit.risk is not None]
+        hardest = next((bound for bound in on_risks if not bound.intervals), on_risks[0] if on_risks else None)
         return self.searched[0] if hardest is None else hardest.nearest
 
     @cached_property
@@ -148,18 +202,7 @@ class Option:
     @cached_property
     def limits(self) -> Limits:
         """Chance and raw risk of the attribute with the highest raw risk."""
-        return max(self.measured.limits(self.mechanism), key=lambda each: each.raw)
-
-    @property
-    def shown(self) -> float | None:
-        """The epsilon to be used and shown: rounded down inside the admissible set, unless it was given."""
-        return self.round(DIGITS)
-
-    def round(self, digits: int) -> float | None:
-        """The epsilon rounded down to so many digits inside the admissible set, unless it was given."""
-        if self.epsilon is None or self.given:
-            return self.epsilon
-        return round_down(self.epsilon, self.admissible[-1][0], digits)
+        return max(self.measured.limits(self.mechanism), key=lambda ends: ends.raw)
 
     @property
     def why(self) -> str:
@@ -177,6 +220,9 @@ class Option:
             "exact_epsilon": self.exact_epsilon,
             "risk": self.risk,
             "admissible": [list(interval) for interval in self.admissible],
+            "larger_that_keep": [list(interval) for interval in self.again],
+            "conflict": None if self.conflict is None else vars(self.conflict),
+            "information": [{**limit.to_dict(), "epsilon": epsilon} for limit, epsilon in self.information],
             "why": self.why,
             "mechanism": self.mechanism.name,
             "delta": self.mechanism.delta,
@@ -212,6 +258,10 @@ class Choice(Result):
         return self.options[0].epsilon
 
     @property
+    def exact_epsilon(self) -> float | None:
+        return self.options[0].exact_epsilon
+
+    @property
     def risk(self) -> float | None:
         return self.options[0].risk
 
@@ -237,6 +287,12 @@ class Choice(Result):
         if self.epsilon is None:
             return ()
         return weigh(self.measured, self.options[0].mechanism, self.epsilon, self.kept_limits, self.trade_off)
+
+    @cached_property
+    def no_noise(self) -> Mapping[str, float | None]:
+        """What is limited, by the name of its limit, for the table published as it is; None if it is not known."""
+        attributes = self.measured.attributes
+        return {limit.name: limit.without_noise(attributes) for limit in self.kept_limits if self.epsilon is not None}
 
     @cached_property
     def figures(self) -> tuple[DecisionFigures, ...]:
@@ -265,11 +321,6 @@ class Choice(Result):
         """Epsilons along the range searched, and the worst attribute's risk at each: what a picture shows."""
         epsilons = np.geomspace(*self.options[0].searched, SHOWN)
         return epsilons, self.measured.at(self.options[0].mechanism, epsilons).max(axis=0)
-
-    def rounded(self, digits: int = DIGITS) -> Choice:
-        """The same answer with an epsilon of so many digits, or the fewest more that the limits admit, if any do."""
-        first = self.options[0]
-        return replace(self, options=(replace(first, rounded_to=first.round(digits)), *self.options[1:]))
 
     @property
     def on_first_risk(self) -> tuple[Limit, ...]:
@@ -310,13 +361,16 @@ class Choice(Result):
             limits |= limit.to_dict()
         return {
             **first,
-            "limits": {name: limits[name] for name in (*METRICS, "certainty", "belief") if name in limits},
+            "limits": {
+                name: limits[name] for name in (*METRICS, "certainty", "belief", "harmful", "unions") if name in limits
+            },
             "policy": self.policies.to_dict(),
             "question": self.measured.name,
             "chance": self.limits.chance,
             "raw": self.limits.raw,
             "decision": [each.to_dict() for each in self.figures],
             "alternatives": [each.to_dict() for each in self.alternatives],
+            "no_noise": self.no_noise,
             "options": options,
             "trade_off": None if self.trade_off is None else self.trade_off.to_dict(),
             "headline": self.headline,
@@ -345,6 +399,8 @@ def choose(
     max_tvd: float | None = None,
     certainty: float = USUAL_CERTAINTY,
     belief: str | CountPrior | Mapping[str, str | CountPrior] = USUAL_BELIEF,
+    harmful: str | Sequence[str] | None = None,
+    unions: str | Sequence[str | Sequence[str]] | None = None,
     measure: MeasureName = "local",
     form: Form = "tight",
     weights: Weights = "records",
@@ -364,21 +420,21 @@ def choose(
 ) -> Choice:
     """Return the largest epsilon that keeps the limits.
 
-    Under ``max_caused``, ``max_certain``, ``max_person``, ``max_ceiling``, ``max_posterior`` and ``max_epsilon`` every
-    smaller epsilon is allowed too: the answer is the largest epsilon up to which every smaller one, from 0.001 on,
-    keeps the limit. Larger ones may keep it again: ``why`` names them. ``max_error`` sets a smallest epsilon. Under
-    ``max_risk``, ``max_people`` and ``margin``, the paper's measure, a smaller epsilon can be inadmissible; the whole
-    admissible set comes back, each edge on its safe side and within one part in a million. If no epsilon from 0.001 on
-    will do, those from 0.000001 on are searched. All limits must hold, for every sensitive attribute. If they hold up
-    to the end of the range, none of them says which epsilon to choose: ``epsilon`` is None, and ``why`` says what to
-    do.
+    The epsilon is rounded down to two significant digits, or the fewest more that are admissible; ``exact_epsilon`` is
+    not rounded. All limits must hold, for every sensitive attribute. Under ``max_caused``, ``max_certain``,
+    ``max_person``, ``max_ceiling``, ``max_posterior`` and ``max_epsilon`` the answer is the largest epsilon up to which
+    every smaller one, from 0.001 on, keeps the limit. With geometric noise and threshold 0.5 an attacker can add noise
+    and obtain a release of any smaller epsilon, so this is exact; with other noise it is a cautious convention. Larger
+    epsilons may keep the limit again: ``why`` names them. ``max_error`` sets a smallest epsilon. Under ``max_risk``,
+    ``max_people`` and ``margin``, the paper's measure, a smaller epsilon can be inadmissible; the whole admissible set
+    comes back. If no epsilon from 0.001 on will do, those from 0.000001 on are searched. If the limits hold up to the
+    end of the range, ``epsilon`` is None, and ``why`` says what to do.
 
-    Ceiling and posterior rise with epsilon, the error falls. Caused and the risk are scanned at 26 epsilons in each
-    power of ten, and every bend between them is followed to its end; they change over a factor of two in epsilon or
-    more. Certainty and the most for one person jump, and are scanned at 12 epsilons or more in each power of ten: a
-    rise above the limit and back between two of them can be overlooked. For one person, epsilons so small that the
-    guarantee alone keeps the limit are not scanned; in tables of more than 20,000 counts the edge is found within one
-    part in 10,000.
+    Ceiling and posterior rise with epsilon, the error falls. The paper's measures are scanned at 26 epsilons in each
+    power of ten, and every bend between them is followed to its end. What attackers learn jumps: it is scanned at as
+    many epsilons (12 in tables of more than 20,000 counts, where the edge is found within one part in 10,000), so a
+    rise above the limit and back between two of them can be overlooked. For ``max_caused`` and ``max_person``,
+    epsilons so small that the guarantee alone keeps the limit are not scanned.
 
     Parameters
     ----------
@@ -388,13 +444,16 @@ def choose(
         One name or several; of an object, the epsilon does not matter, and its delta, neighbours and threshold are
         taken. With several mechanisms or deltas each has its own answer; the first is the headline.
     max_caused
-        The largest share of people who may be revealed because of their own record, above 0.
+        The largest share of the people of a category who may be revealed because of their own record: of the four
+        attacks that `assess` prints, and of all categories. Categories of fewer than five people count together.
     max_certain, certainty, belief
-        The largest share of people whose value an attacker may infer correctly with at least that certainty; the
-        attacker's prior is as in `assess`. With three labels or more the upper end of the figure counts.
+        The largest share of the people of a category whose value the informed attacker may learn: with at least that
+        certainty, and with at least three times the odds that the overall share gives. The attacker's prior is as in
+        `assess`; "table" is refused. With three categories or more the upper end of the figure counts.
+    harmful, unions
+        Values to which ``max_certain`` is restricted, and sets of values that are also assessed as one, as in `assess`.
     max_person
-        The most that one person's own record may add to the probability that an attack names their value: of the four
-        attacks that `assess` prints. The prior "table" is refused.
+        The most that one person's own record may add to the probability that one of these attacks names their value.
     max_ceiling
         The worst case for one record, between two equally likely values: above 0.5, up to 1. Uses no data.
     max_posterior
@@ -421,7 +480,7 @@ def choose(
     neighbours, threshold
         Those of a mechanism that is named.
     attack
-        As in `assess`; caused is of this attack too.
+        As in `assess`.
     policy
         One to obey beside those that are in force (`Policies.in_force`): the tightest limit of each kind holds, and
         if nothing is asked for, theirs alone.
@@ -430,8 +489,9 @@ def choose(
 
     >>> import cellrisk as cr
     >>> table = cr.tabulate(cr.datasets.adult_as_published(), ["age", "education"], "income", bins={"age": 5})
-    >>> round(choose(table, max_ceiling=0.75).epsilon, 4)  # ln 3
-    1.0986
+    >>> choice = choose(table, max_ceiling=0.75)
+    >>> choice.epsilon, round(choice.exact_epsilon, 4)  # ln 3
+    (1.0, 1.0986)
     >>> unbound = choose(table, max_risk=0.2)
     >>> unbound.epsilon is None, len(unbound.admissible)
     (True, 1)
@@ -453,6 +513,8 @@ def choose(
         max_people=max_people,
         certainty=certainty,
         belief=belief,
+        harmful=harmful,
+        unions=unions,
         risk=risk,
     )
     limits = policies.join(given, risk)
@@ -467,7 +529,7 @@ def choose(
     settings = read_settings(mechanism, delta, neighbours, threshold, table.n_records)
     tvd_limit = None if max_tvd is None else TvdLimit(max_tvd, way, releases, seed, cells)
     searched = least_epsilon, largest_epsilon
-    attacker = Attacker.of(certainty, belief)
+    attacker = Attacker.of(certainty, belief, NamedValues.read(harmful, unions))
     return choose_within(table, limits, settings, tvd_limit, policies, searched, risk, attacker, progress)
 
 
@@ -525,35 +587,33 @@ def weigh(
     limits: Sequence[Limit] = (),
     trade_off: TradeOff | None = None,
 ) -> tuple[Alternative, ...]:
-    """What an epsilon, half of it and twice it would mean: risk, people, caused, ceiling, TVD, and limits broken.
+    """What an epsilon, half of it and twice it would mean.
 
     Twice the epsilon is cut to the largest for which the mechanism has a guarantee.
     """
     looser = min(epsilon * FACTOR, mechanism.largest_epsilon)
-    epsilons = np.array([epsilon / FACTOR, epsilon, looser])
-    methods = [mechanism.with_epsilon(value) for value in epsilons.tolist()]
+    methods = [mechanism.with_epsilon(value) for value in (epsilon / FACTOR, epsilon, looser)]
     values = [limit.metric.on(measured.attributes)(methods) for limit in limits]
-    channel = mechanism.channel_at(epsilons)
-    risks = measured.under(channel).max(axis=0)
-    caused = [
-        each.profiles.n_records * caused_shares(each.profiles, channel, attack=measured.attack)
-        for each in measured.attributes
-    ]
     alternatives = []
     for place, (role, method) in enumerate(zip(ROLES, methods, strict=True)):
+        limited = {limit.name: float(value[place]) for limit, value in zip(limits, values, strict=True)}
         broken = [limit.name for limit, value in zip(limits, values, strict=True) if value[place] > limit.maximum]
         if trade_off is not None and trade_off.breaks(method.epsilon):
             broken.append("the TVD")
-        people = (count_people(each.profiles, method.channel, measured.attack) for each in measured.attributes)
+        profiles, channel = [each.profiles for each in measured.attributes], method.channel
         alternatives.append(
             Alternative(
                 role,
                 method.epsilon,
-                float(risks[place]),
-                tuple(people),
+                limited,
+                find_error(method),
+                float(measured.under(channel).max()),
+                tuple(count_people(each, channel, measured.attack) for each in profiles),
                 None if trade_off is None else trade_off.at(method.epsilon),
                 tuple(broken) if limits or trade_off else None,
-                tuple(float(numbers[place]) for numbers in caused),
+                tuple(
+                    each.n_records * float(caused_shares(each, channel, attack=measured.attack)[0]) for each in profiles
+                ),
                 find_success(method.noise, Labels.even(2)),
             )
         )

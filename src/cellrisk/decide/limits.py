@@ -15,25 +15,19 @@ import numpy as np
 
 from cellrisk.decide.search import EDGE, STEP, Intervals, find_admissible, scan_upwards
 from cellrisk.errors import InvalidInput, argument
-from cellrisk.noise.channel import CountChannel
+from cellrisk.noise.channel import AdditiveChannel, CountChannel
+from cellrisk.noise.distributions import USUAL_THRESHOLD
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.noise.perturbations import Perturbation
 from cellrisk.noise.precision import SHARE, find_error, probability_within
 from cellrisk.risk.attackers.figures import AttackTable
-from cellrisk.risk.caused import caused_shares
+from cellrisk.risk.attackers.values import NamedValues
 from cellrisk.risk.ceilings import Labels, find_success, odds_bound, total_variation
-from cellrisk.risk.certainty import (
-    USUAL_BELIEF,
-    USUAL_CERTAINTY,
-    NegativeBinomial,
-    certain_shares,
-    read_certainties,
-    why_unknown,
-)
+from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, read_certainties, why_unknown
 from cellrisk.risk.figures import Attacker
 from cellrisk.risk.measures import NEED_PRIOR, NEED_SIZES
 from cellrisk.risk.priors import Priors
-from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON, MeasuredRisk
+from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON, NO_NOISE, MeasuredRisk
 from cellrisk.system.arrays import Floats
 from cellrisk.system.checks import is_number
 from cellrisk.system.choices import Attack, Form, MeasureName, Weights, list_words, require_word
@@ -46,22 +40,36 @@ if TYPE_CHECKING:
 
 SMALLEST_EPSILON = 1e-6
 """A search looks down to this before it reports that no epsilon keeps a limit."""
-PERTURBED_ATTACK = "a perturbation is judged by the homogeneity attack alone"
+PERTURBED_ATTACK = "the risk under a perturbation is that of the homogeneity attack alone"
 NO_CHANCE = "a perturbation has no noise that could drown the counts, and so no chance level"
 NO_EPSILON = "a perturbation states no epsilon"
 NO_ERROR = "the error is that of noise, which a perturbation does not have"
-NO_TABLE = "a limit on one person requires a prior that does not look at the table"
+NO_TABLE = "a limit on what attackers learn requires a prior that does not look at the table"
 WITH_DELTA = "with a delta no posterior is bounded: limit the worst case instead (max-ceiling)"
 MANY_COUNTS = 20_000
-"""Counts of a table above which an epsilon takes so long that an edge is narrowed less."""
-WIDER_EDGE = 1e-4
-"""The relative width to which it is then narrowed."""
+"""Counts of a table above which an epsilon takes so long that fewer are looked at."""
+FEW_COUNTS, FEW_STEPS = 200, 48
+STEPS = 26, 12
+"""Epsilons in each power of ten at which attackers are assessed: of small tables, and of large ones; of few counts,
+of which every one makes the figures jump, more."""
+EDGES = EDGE, 1e-4
+"""The relative widths to which the edge is then narrowed."""
 COARSE = math.log(10.0) / 4
-"""The step beyond the first epsilon that breaks a limit, in log epsilon: it finds out whether larger ones keep it."""
+"""The step in log epsilon beyond the first epsilon that breaks a limit, in large tables."""
+NEAR = 0.1
+"""A search looks closer where a metric comes within this part of its limit."""
 
 Method = Mechanism | Perturbation
-Values = Callable[[Sequence[Method]], Floats]
-"""A metric of one table: its value under each of several methods that differ in epsilon alone."""
+
+
+class AsItIs:
+    """The table published without noise."""
+
+    channel = AdditiveChannel((NO_NOISE,), USUAL_THRESHOLD)
+
+
+Values = Callable[[Sequence[Any]], Floats]
+"""A metric of one table: its value under each of several methods that differ in epsilon alone, or as it is."""
 
 
 @dataclass(frozen=True)
@@ -102,10 +110,8 @@ class Metric:
 
     name: str
     """The argument that limits it: max_caused, say."""
-    attack: str | None = None
-    certainty: float | None = None
-    belief: Any = None
-    """What the informed attacker believes, as in `Attacker`."""
+    attacker: Attacker | None = None
+    """Who applies Bayes' rule, with one certainty."""
     suspected: float | None = None
     """How likely an attacker finds a value before the release."""
     risk: RiskDefinition | None = None
@@ -114,33 +120,34 @@ class Metric:
     def kind(self) -> MetricKind:
         return METRICS[self.name]
 
-    def on(self, attributes: Sequence[Attribute]) -> Values:
-        """The metric of these sensitive attributes, as a function of methods of release."""
-        return self.kind.function(self, attributes)
+    @property
+    def certainty(self) -> float | None:
+        """How sure the informed attacker must be."""
+        return None if self.attacker is None else self.attacker.certainties[-1]
+
+    def on(self, attributes: Sequence[Attribute], enough: float = math.inf) -> Values:
+        """The metric of these sensitive attributes, as a function of methods of release.
+
+        A value above ``enough`` may be less than the metric.
+        """
+        return self.kind.function(self, attributes, enough)
 
     def why_not(self, method: Method) -> str | None:
         """Why it cannot be judged for this method; None if it can."""
         if isinstance(method, Mechanism):
             return WITH_DELTA if self.suspected is not None and not method.pure else None
-        attack = self.attack if self.risk is None else self.risk.attack
-        return PERTURBED_ATTACK if attack not in (None, "homogeneity") else self.kind.not_perturbed
+        attack = "homogeneity" if self.risk is None else self.risk.attack
+        return PERTURBED_ATTACK if attack != "homogeneity" else self.kind.not_perturbed
 
-    def step(self, attributes: Sequence[Attribute], high: float) -> float:
-        """The widest step of a search up to ``high``, in log epsilon; infinity if the metric only rises or falls.
 
-        Of attackers, 12 epsilons in each power of ten; 48 of small tables; 4 below 0.001, where each takes long.
-        """
-        if self.certainty is not None:
-            few = _count(attributes) <= 100
-            return math.log(10.0) / (4 if high <= LEAST_EPSILON else 48 if few else 12)
-        return STEP if self.kind.uses_data else math.inf
+Figure = Callable[[Metric, "Sequence[Attribute]", float], Values]
 
 
 @dataclass(frozen=True)
 class MetricKind:
     """How a metric is computed, and which numbers can be limits on it."""
 
-    function: Callable[[Metric, Sequence[Attribute]], Values]
+    function: Figure
     what: str = "a share of people"
     allowed: str = "above 0, up to 1"
     """What a limit must be, and the values allowed, for refusals."""
@@ -154,72 +161,57 @@ class MetricKind:
     """Whether it depends on the table. If not, that a limit on it is kept reveals nothing about the records."""
     every_smaller: bool = True
     """Whether it is limited through its maximum over smaller epsilons: more privacy is then never inadmissible."""
-    jumps: float = 0.0
-    """Of a metric that jumps, the share of its limit within which a search looks closer; 0 if it is smooth."""
     whole: bool = False
     """Whether a limit is a whole number."""
-    bounded: bool = False
-    """Whether it is at most the total variation distance that one record makes, whatever the table."""
     not_perturbed: str | None = None
     """Why it cannot be judged for a perturbation; None if it can."""
+    no_noise: float | None = None
+    """What it is without noise, if that does not depend on the table."""
 
 
-def _caused(metric: Metric, attributes: Sequence[Attribute]) -> Values:
-    """The expected share of people who are revealed because of their own record."""
+def _of_attacks(figure: Callable[[AttackTable, float], float], bounded: bool = True) -> Figure:
+    """Return a metric of the table of attackers.
 
-    def values(methods: Sequence[Method]) -> Floats:
-        channel, attack = _channel(methods), metric.attack or "homogeneity"
-        return np.asarray(np.max([caused_shares(each.profiles, channel, attack=attack) for each in attributes], axis=0))
-
-    return values
-
-
-def _certain(metric: Metric, attributes: Sequence[Attribute]) -> Values:
-    """The expected share of people whose value the informed attacker infers correctly with a given certainty.
-
-    It jumps where a released count becomes enough for that certainty. With three categories or more, the upper end.
+    If it is ``bounded``, the total variation distance v that one record makes bounds it; noise too wide to be summed
+    then counts with v.
     """
-    certainty = metric.certainty or USUAL_CERTAINTY
-    attacker = Attacker((certainty,), metric.belief)
-    believed = [(attribute, attacker.believe(attribute)) for attribute in attributes]
 
-    def value(method: Method) -> float:
-        channel = method.channel
-        return max(float(certain_shares(each, channel, certainty, belief)[0]) for each, belief in believed)
+    def function(metric: Metric, attributes: Sequence[Attribute], enough: float) -> Values:
+        attacker = metric.attacker or Attacker()
+        attacker.values.check(attributes)
+        tables = [table for attribute in attributes for table in _unpublished(attacker, attribute)]
 
-    return lambda methods: np.array([value(method) for method in methods])
+        def value(method: Any) -> float:
+            largest = 0.0
+            for table in tables:
+                made = replace(table, channel=method.channel, noiseless=method is AsItIs)
+                bound = bounded and made.drowned and isinstance(method, Mechanism)
+                largest = max(largest, total_variation(method) if bound else figure(made, enough))
+                if largest > enough:
+                    break
+            return largest
+
+        return lambda methods: np.array([value(method) for method in methods])
+
+    return function
 
 
-def _person(metric: Metric, attributes: Sequence[Attribute]) -> Values:
-    """The most that one person's own record adds to the probability that one of four attacks names their value.
+def _unpublished(attacker: Attacker, attribute: Attribute) -> list[AttackTable]:
+    """Return the table of attackers of an attribute, without noise, and that of attackers who know what occurs.
 
-    Noise too wide to be summed counts with its bound, the total variation distance that one record makes.
+    Those leave out the categories that nobody has, so declaring more categories never raises the epsilon.
     """
-    certainty = metric.certainty or USUAL_CERTAINTY
-    attacker = Attacker((certainty,), metric.belief or USUAL_BELIEF)
-    asked = []
-    for attribute in attributes:
-        if attribute.vectors is None or why_unknown(attribute) is not None:
-            why = f"attacks cannot be assessed: {why_unknown(attribute)}"
-            raise InvalidInput(why, fix=f"use {argument('max_ceiling')}", code="attacks-unknown")
-        prior = attacker.believe(attribute)
-        if not isinstance(prior, NegativeBinomial):
-            raise InvalidInput(NO_TABLE, got="table", allowed="negbin, or shapes/theta", code="table-belief")
-        asked.append((attribute.vectors, prior))
-
-    def value(method: Method) -> float:
-        tables = [AttackTable(vectors, method.channel, prior, certainty) for vectors, prior in asked]
-        bound = total_variation(method) if isinstance(method, Mechanism) else 1.0
-        return max(bound if table.drowned else table.largest_gain() for table in tables)
-
-    return lambda methods: np.array([value(method) for method in methods])
+    unknown = why_unknown(attribute)
+    if unknown is not None:
+        fix = f"use {argument('max_ceiling')}"
+        raise InvalidInput(f"attacks cannot be assessed: {unknown}", fix=fix, code="attacks-unknown")
+    [table] = attacker.tables(attribute, AsItIs.channel)
+    if table.prior is None:
+        raise InvalidInput(NO_TABLE, got="table", allowed="negbin, or shapes/theta", code="table-belief")
+    return [table] if table.people.all() else [table, table.without_unused()]
 
 
-def _count(attributes: Sequence[Attribute]) -> int:
-    return max((len(each.vectors or ()) * each.n_levels for each in attributes), default=0)
-
-
-def _posterior(metric: Metric, attributes: Sequence[Attribute]) -> Values:
+def _posterior(metric: Metric, attributes: Sequence[Attribute], enough: float) -> Values:
     """What an attacker who knows every other record comes to believe at most, of a value suspected with P.
 
     Posterior odds are at most e^(2 epsilon) times prior odds if a record is added or removed, and e^epsilon times if
@@ -234,12 +226,12 @@ def _posterior(metric: Metric, attributes: Sequence[Attribute]) -> Values:
     return lambda methods: np.array([value(method) for method in methods])
 
 
-def _error(metric: Metric, attributes: Sequence[Attribute]) -> Values:
+def _error(metric: Metric, attributes: Sequence[Attribute], enough: float) -> Values:
     """How far a published count is from the true one in 95% of cases, whatever the true count."""
     return lambda methods: np.array([find_error(method) for method in methods if isinstance(method, Mechanism)])
 
 
-def _ceiling(metric: Metric, attributes: Sequence[Attribute]) -> Values:
+def _ceiling(metric: Metric, attributes: Sequence[Attribute], enough: float) -> Values:
     """The worst case of two equally likely values, for an attacker who knows every other record. It rises."""
 
     def value(method: Method) -> float:
@@ -252,18 +244,18 @@ def _ceiling(metric: Metric, attributes: Sequence[Attribute]) -> Values:
     return lambda methods: np.array([value(method) for method in methods])
 
 
-def _epsilon(metric: Metric, attributes: Sequence[Attribute]) -> Values:
+def _epsilon(metric: Metric, attributes: Sequence[Attribute], enough: float) -> Values:
     """Epsilon itself."""
     return lambda methods: np.array([method.epsilon for method in methods if isinstance(method, Mechanism)])
 
 
-def _risk(metric: Metric, attributes: Sequence[Attribute]) -> Values:
+def _risk(metric: Metric, attributes: Sequence[Attribute], enough: float) -> Values:
     """One of the paper's measures: a smaller epsilon can have a larger one, because chance is part of it."""
     measured = (metric.risk or RiskDefinition()).of(attributes)
     return lambda methods: np.asarray(measured.under(_channel(methods)).max(axis=0))
 
 
-def _margin(metric: Metric, attributes: Sequence[Attribute]) -> Values:
+def _margin(metric: Metric, attributes: Sequence[Attribute], enough: float) -> Values:
     """How far one of the paper's measures lies above its value as epsilon goes to 0."""
     measured = (metric.risk or RiskDefinition()).of(attributes)
 
@@ -275,7 +267,7 @@ def _margin(metric: Metric, attributes: Sequence[Attribute]) -> Values:
     return values
 
 
-def _people(metric: Metric, attributes: Sequence[Attribute]) -> Values:
+def _people(metric: Metric, attributes: Sequence[Attribute], enough: float) -> Values:
     """The expected number of people revealed."""
     measured, records = (metric.risk or RiskDefinition()).of(attributes).people, attributes[0].profiles.n_records
     return lambda methods: records * np.asarray(measured.under(_channel(methods)).max(axis=0))
@@ -287,18 +279,23 @@ def _channel(methods: Sequence[Method]) -> CountChannel:
 
 HALF = "above 0.5, as one of two equally likely values is guessed half the time"
 ON_RISK: dict[str, Any] = {"or_zero": True, "depends": ("risk",), "every_smaller": False}
-NO_DATA: dict[str, Any] = {"uses_data": False}
+NO_DATA: dict[str, Any] = {"uses_data": False, "no_noise": 1.0}
 POSTERIOR = "for example 5:20, from a suspicion of 5% to at most 20%"
 METRICS: dict[str, MetricKind] = {
-    "max_caused": MetricKind(_caused, depends=("attack",)),
-    "max_certain": MetricKind(_certain, depends=("certainty", "belief"), jumps=0.1),
-    "max_person": MetricKind(_person, "a probability", depends=("certainty", "belief"), jumps=0.1, bounded=True),
+    "max_caused": MetricKind(_of_attacks(AttackTable.largest_own), depends=("attacker",)),
+    "max_certain": MetricKind(_of_attacks(lambda table, _: table.largest_learnt(), False), depends=("attacker",)),
+    "max_person": MetricKind(_of_attacks(AttackTable.largest_gain), "a probability", depends=("attacker",)),
     "max_ceiling": MetricKind(_ceiling, HALF, "above 0.5, up to 1", 0.5, **NO_DATA),
     "max_posterior": MetricKind(
-        _posterior, "P:Q in percent", POSTERIOR, depends=("suspected",), not_perturbed=NO_EPSILON, **NO_DATA
+        _posterior,
+        "P:Q in percent",
+        POSTERIOR,
+        depends=("suspected",),
+        not_perturbed=NO_EPSILON,
+        **NO_DATA,
     ),
     "max_epsilon": MetricKind(
-        _epsilon, "a number above 0", "for example 1", most=math.inf, not_perturbed=NO_EPSILON, **NO_DATA
+        _epsilon, "a number above 0", "for example 1", most=math.inf, not_perturbed=NO_EPSILON, uses_data=False
     ),
     "max_error": MetricKind(
         _error,
@@ -309,7 +306,8 @@ METRICS: dict[str, MetricKind] = {
         whole=True,
         every_smaller=False,
         not_perturbed=NO_ERROR,
-        **NO_DATA,
+        uses_data=False,
+        no_noise=0.0,
     ),
     "max_risk": MetricKind(_risk, "a share", "from 0 to 1", **ON_RISK),
     "margin": MetricKind(_margin, "a share", "from 0 to 1", not_perturbed=NO_CHANCE, **ON_RISK),
@@ -323,7 +321,7 @@ class Limit:
     """The most that a metric may be, for every sensitive attribute. Its words are in cellrisk.show.wording.limits.
 
     >>> Limit(Metric("max_caused"), 0.03).describe()
-    'at most 3% of people revealed because of their own record'
+    'at most 3% of any category revealed because of their own record'
     """
 
     metric: Metric
@@ -354,6 +352,13 @@ class Limit:
         value = self.value(attributes, method)
         return self.say_breach(value) if value > self.maximum else None
 
+    def without_noise(self, attributes: Sequence[Attribute]) -> float | None:
+        """The metric of the table published as it is; None if that says nothing."""
+        kind = self.metric.kind
+        if kind.no_noise is not None or kind.not_perturbed is not None:
+            return kind.no_noise
+        return float(self.metric.on(attributes)([AsItIs])[0])
+
     def describe(self) -> str:
         """The limit in words, after "asks for" or "gives"."""
         return str(find_words("limits").describe(self))
@@ -368,8 +373,8 @@ class Limit:
 
     def to_dict(self) -> dict[str, Any]:
         """The limit as it was given, with what it depends on."""
-        informed = {"certainty": self.metric.certainty, "belief": self.metric.belief}
-        return {self.name: self.given, **({} if self.metric.certainty is None else informed)}
+        attacker = self.metric.attacker
+        return {self.name: self.given, **({} if attacker is None else attacker.to_dict())}
 
     @property
     def given(self) -> float | str:
@@ -382,6 +387,8 @@ def read_limits(
     *,
     certainty: float | Sequence[float] = USUAL_CERTAINTY,
     belief: Any = USUAL_BELIEF,
+    harmful: str | Sequence[str] | None = None,
+    unions: str | Sequence[str | Sequence[str]] | None = None,
     risk: RiskDefinition | None = None,
     **maxima: Any,
 ) -> tuple[Limit, ...]:
@@ -391,16 +398,17 @@ def read_limits(
     ['max_caused', 'max_epsilon']
     """
     suspected, maxima = check_limits(maxima)
-    risk, certainties = risk or RiskDefinition(), read_certainties(certainty)
+    certainties = read_certainties(certainty)
     if maxima.get("max_certain") is not None and len(certainties) > 1:
         raise InvalidInput(
-            "a limit on people named with certainty takes one certainty",
+            "a limit on people inferred with certainty takes one certainty",
             got=f"{len(certainties)} of them",
             allowed="for example 0.95",
             code="one-certainty",
         )
-    known: dict[str, Any] = {"attack": risk.attack, "certainty": certainties[-1], "belief": belief}
-    known |= {"suspected": suspected, "risk": risk.without_unused_priors}
+    attacker = Attacker.of(certainties[-1], belief, NamedValues.read(harmful, unions))
+    known: dict[str, Any] = {"attacker": attacker, "suspected": suspected}
+    known["risk"] = (risk or RiskDefinition()).without_unused_priors
     return tuple(
         Limit(Metric(name, **{part: known[part] for part in kind.depends}), float(maximum))
         for name, kind in METRICS.items()
@@ -487,40 +495,28 @@ def find_kept(
     """Find the epsilons of a range that keep a limit.
 
     If more privacy is never inadmissible, epsilons from 0.001 on must keep the limit, wherever the range begins; if
-    0.001 does not keep it, those from 0.000001 on are searched. What one record adds to an attack is at most the total
-    variation distance v that it makes, v <= 1 - e^-epsilon without a delta: up to the epsilon at which v reaches the
-    limit nothing is computed.
+    0.001 does not keep it, those from 0.000001 on are searched.
     """
-    metric, values = limit.metric, limit.metric.on(attributes)
+    metric, low, high = limit.metric, *searched
     _refuse_unknown(limit, mechanism)
+    values = metric.on(attributes, limit.maximum)
     unit = attributes[0].profiles.n_records if metric.name == "max_people" else 1.0  # rounding errors are of shares
 
     def excess(epsilons: Floats) -> Floats:
         methods = [mechanism.with_epsilon(epsilon) for epsilon in epsilons.tolist()]
         if metric.name == "max_error":
             return np.array([SHARE - probability_within(method, int(limit.maximum)) for method in methods])
-        return (values(methods) - limit.maximum) / unit if methods else np.zeros(0)
-
-    def beyond_bound(epsilons: Floats) -> Floats:
-        return np.array([total_variation(mechanism.with_epsilon(each)) - limit.maximum for each in epsilons.tolist()])
+        return (values(methods) - limit.maximum) / unit
 
     def search(start: float, end: float) -> tuple[Intervals, float]:
         if metric.name == "max_epsilon":  # exactly, as the limit was given
             return (((start, min(end, limit.maximum)),) if start <= limit.maximum else ()), start
-        step, near = metric.step(attributes, end), metric.kind.jumps * limit.maximum
-        if not metric.kind.bounded:
-            found = find_admissible(excess, start, end, step, near)
-            return found.intervals, found.where
-        bound = find_admissible(beyond_bound, start, end, math.inf)
-        safe = bound.intervals[0][1] if bound.intervals else start
-        if safe == end:
-            return ((start, end),), start
-        edge = WIDER_EDGE if _count(attributes) > MANY_COUNTS else EDGE
-        found = scan_upwards(excess, safe, end, step, COARSE, near, edge, progress)
-        joined = [(start if low == safe else low, high) for low, high in found.intervals]
-        return tuple(joined), found.where
+        if metric.attacker is not None:
+            counts = max(len(each.vectors or ()) * each.n_levels for each in attributes)
+            return _search_attacks(limit, excess, mechanism, start, end, counts, progress)
+        found = find_admissible(excess, start, end, STEP if metric.kind.uses_data else math.inf)
+        return found.intervals, found.where
 
-    low, high = searched
     if not metric.kind.every_smaller:
         intervals, nearest = search(low, high)
         return LimitBound(limit, intervals, intervals, nearest)
@@ -530,6 +526,42 @@ def find_kept(
     if not begins and low > SMALLEST_EPSILON and excess(np.array([SMALLEST_EPSILON]))[0] <= 0:
         intervals, begins = (*search(SMALLEST_EPSILON, low)[0], *intervals), True
     return LimitBound(limit, intervals, intervals[:1] if begins else (), nearest)
+
+
+def _search_attacks(
+    limit: Limit,
+    excess: Callable[[Floats], Floats],
+    mechanism: Mechanism,
+    low: float,
+    high: float,
+    counts: int,
+    progress: Progress | None,
+) -> tuple[Intervals, float]:
+    """Find the epsilons that keep a limit on what attackers learn, and the one at which the metric is least.
+
+    What one record adds to an attack is at most the total variation distance v that it makes, v <= 1 - e^-epsilon
+    without a delta: up to the epsilon at which v reaches the limit nothing is computed.
+    """
+    safe = low
+    if limit.name != "max_certain":
+        bound = find_admissible(
+            lambda epsilons: (
+                np.array([total_variation(mechanism.with_epsilon(each)) for each in epsilons.tolist()]) - limit.maximum
+            ),
+            low,
+            high,
+            math.inf,
+        )
+        safe = bound.intervals[0][1] if bound.intervals else low
+    if safe == high:
+        return ((low, high),), low
+    large = counts > MANY_COUNTS
+    steps = FEW_STEPS if counts <= FEW_COUNTS else STEPS[large or limit.name == "max_certain"]
+    step = math.log(10.0) / (4 if high <= LEAST_EPSILON else steps)
+    found = scan_upwards(
+        excess, safe, high, step, COARSE if large else step, NEAR * limit.maximum, EDGES[large], progress
+    )
+    return tuple((low if start == safe else start, end) for start, end in found.intervals), found.where
 
 
 def _refuse_unknown(limit: Limit, mechanism: Mechanism) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cellrisk.system.arrays import Floats
 from cellrisk.system.progress import Progress
@@ -18,8 +19,8 @@ EDGE = 1e-8
 """Relative width to which an edge is narrowed; the admissible end of that width is returned."""
 ROUNDING = 1e-14
 """An edge is moved inwards until the excess is below zero by this: added up in another order it is not above."""
-MOST_PAIRS = 16
-"""Of a function that jumps, the most pairs of neighbours near zero that are looked at again."""
+MOST_PAIRS, MOST_PEAKS = 8, 3
+"""Of a function that jumps, the most pairs of neighbours near zero, and peaks, that are looked at again."""
 
 Excess = Callable[[Floats], Floats]
 """How far a metric is above its limit, at many epsilons at once."""
@@ -51,14 +52,13 @@ def intersect(*several: Intervals) -> Intervals:
     return common
 
 
-def find_admissible(excess: Excess, low: float, high: float, step: float = STEP, near: float = 0.0) -> Admissible:
+def find_admissible(excess: Excess, low: float, high: float, step: float = STEP) -> Admissible:
     """Scan the range evenly in log epsilon, follow every bend to its end, then narrow each edge to its safe side.
 
     For functions of which nothing is known but that they change over a factor of about two in epsilon or more: the
     usual step is an eighth of that, so two edges can hide between neighbours only at a bend, or at an end of the range,
     which is where it looks closer. An infinite ``step`` is for functions that only rise, or only fall: the ends of the
-    range are enough. ``near`` is for functions that jump, which have no bends to follow: neighbours of which one comes
-    nearer to zero than this are divided in four.
+    range are enough.
 
     >>> kept = find_admissible(lambda epsilon: (epsilon - 1.0) * (epsilon - 2.0) * (epsilon - 4.0), 0.5, 10.0)
     >>> [(round(low, 6), round(high, 6)) for low, high in kept.intervals]
@@ -67,10 +67,7 @@ def find_admissible(excess: Excess, low: float, high: float, step: float = STEP,
     epsilon = np.geomspace(low, high, math.ceil(math.log(high / low) / step) + 1 if math.isfinite(step) else 2)
     epsilon[0], epsilon[-1] = low, high
     value = excess(epsilon)
-    if near:
-        more = _divide(epsilon, value, near)
-        epsilon, value = np.append(epsilon, more), np.append(value, excess(more))
-    elif math.isfinite(step):
+    if math.isfinite(step):
         low_turns = [_find_least(excess, epsilon, place) for place in {*_find_dips(value), int(np.argmin(value))}]
         high_turns = [_find_least(lambda at: -excess(at), epsilon, place) for place in _find_dips(-value)]
         epsilon = np.append(epsilon, [turn for turn, _ in low_turns + high_turns])
@@ -91,39 +88,49 @@ def scan_upwards(
 ) -> Admissible:
     """Scan a function that jumps up to the first epsilon at which it is above zero, and more coarsely beyond.
 
-    For limits up to which every smaller epsilon must hold: epsilons beyond the first excess are looked at only to tell
-    whether larger ones would be within the limit again. ``near`` is as in `find_admissible`.
+    For limits up to which every smaller epsilon must hold: epsilons beyond the first excess only show whether larger
+    ones would be within the limit again. Where neighbours come nearer to zero than ``near``, it looks closer.
 
     >>> kept = scan_upwards(lambda epsilon: (epsilon - 1.0) * (4.0 - epsilon), 0.5, 10.0, 0.1, 0.5, 0.01)
     >>> [(round(low, 6), round(high, 6)) for low, high in kept.intervals]
     [(0.5, 1.0), (4.0, 10.0)]
     """
-    values: list[float] = []
-    report = (lambda share: None) if progress is None else progress
+    known: dict[float, float] = {}
 
-    def extend(epsilons: Floats, stop: bool) -> list[float]:
-        reached = []
-        for epsilon in epsilons.tolist():
-            reached.append(epsilon)
-            values.append(float(excess(np.array([epsilon]))[0]))
-            report(0.9 * math.log(max(epsilon, low * 1.000001) / low) / math.log(high / low))
-            if stop and values[-1] > 0:
-                break
-        return reached
+    def at(epsilon: float) -> float:
+        if epsilon not in known:
+            known[epsilon] = float(excess(np.array([epsilon]))[0])
+            if progress is not None:
+                progress(0.9 * math.log(epsilon / low) / math.log(high / low))
+        return known[epsilon]
 
-    def spread(start: float, width: float) -> Floats:
+    def spread(start: float, width: float) -> list[float]:
         points = np.geomspace(start, high, max(math.ceil(math.log(high / start) / width), 1) + 1)
-        points[0], points[-1] = start, high
-        return points
+        return [start, *points[1:-1].tolist(), high]
 
-    epsilon = extend(spread(low, step), stop=True)
-    more = _divide(np.array(epsilon), np.array(values), near)
-    epsilon += extend(more, stop=False)
-    last = max(epsilon)
-    if last < high:
-        epsilon += extend(spread(last, coarse)[1:], stop=False)
-    ascending, kept = np.unique(epsilon, return_index=True)
-    return _collect(excess, ascending, np.array(values)[kept], edge)
+    last = next((epsilon for epsilon in spread(low, step) if at(epsilon) > 0), high)
+    for epsilon in _divide(*_ascending(known), near).tolist():
+        at(epsilon)
+    epsilons, values = _ascending(known)
+    peaks = np.flatnonzero(_is_peak(values) & (values <= 0) & (values > -near))
+    for place in sorted(peaks.tolist(), key=lambda place: -values[place])[:MOST_PEAKS]:
+        at(_find_least(lambda epsilon: -excess(epsilon), epsilons, place)[0])
+    for epsilon in spread(last, coarse)[1:] if last < high else ():
+        at(epsilon)
+    return _collect(excess, *_ascending(known), edge)
+
+
+def _ascending(known: dict[float, float]) -> tuple[Floats, Floats]:
+    """Return the epsilons at which a function is known, ascending, and its values."""
+    epsilons = np.array(sorted(known))
+    return epsilons, np.array([known[epsilon] for epsilon in epsilons.tolist()])
+
+
+def _is_peak(value: Floats) -> NDArray[np.bool_]:
+    """Whether a value is above one neighbour and not below the other; the ends of the range are none."""
+    sides = np.diff(value)
+    inside = (sides[:-1] >= 0) & (sides[1:] <= 0) & ((sides[:-1] > 0) | (sides[1:] < 0))
+    return np.concatenate([[False], inside, [False]])[: len(value)]
 
 
 def _collect(excess: Excess, epsilon: Floats, value: Floats, edge: float = EDGE) -> Admissible:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, cast
 
 import numpy as np
@@ -185,17 +185,14 @@ class AdditiveChannel(CountChannel):
             return super().beside(others)
         return AdditiveChannel((*self.noises, *(noise for other in alike for noise in other.noises)), self.threshold)
 
-    def _each(self, values: Iterable[Floats]) -> Floats:
-        return np.stack(list(values), axis=-1)
-
     def p_zero(self, counts: Any) -> Floats:
-        return self._each(noise.p_zero(counts, self.threshold) for noise in self.noises)
+        return np.stack([noise.p_zero(counts, self.threshold) for noise in self.noises], axis=-1)
 
     def p_positive(self, counts: Any) -> Floats:
-        return self._each(noise.p_positive(counts, self.threshold) for noise in self.noises)
+        return np.stack([noise.p_positive(counts, self.threshold) for noise in self.noises], axis=-1)
 
     def p_pivotal(self, counts: Any) -> Floats:
-        return self._each(noise.p_pivotal(counts, self.threshold) for noise in self.noises)
+        return np.stack([noise.p_pivotal(counts, self.threshold) for noise in self.noises], axis=-1)
 
     @cached_property
     def first(self) -> int:
@@ -213,11 +210,11 @@ class AdditiveChannel(CountChannel):
                 mass[hidden] = noise.p_zero(np.broadcast_to(counts, hidden.shape)[hidden], self.threshold)
             return mass
 
-        return self._each(law(noise) for noise in self.noises)
+        return np.stack([law(noise) for noise in self.noises], axis=-1)
 
     def cdf(self, counts: Any, values: Any) -> Floats:
         distance = np.maximum(np.asarray(values), self.first - 1) - np.asarray(counts, dtype=np.float64)
-        return self._each(noise.at_most(distance) for noise in self.noises)
+        return np.stack([noise.at_most(distance) for noise in self.noises], axis=-1)
 
     @property
     def radius(self) -> int:
@@ -238,12 +235,11 @@ class AdditiveChannel(CountChannel):
         return np.maximum(counts - radius, self.first), counts + radius
 
     def support(self, counts: Any) -> Integers:
-        runs, last = [np.zeros(1, np.int64)], 0
-        for low, high in zip(*(ends.tolist() for ends in self.window(np.unique(counts))), strict=True):
-            if high > last:
-                runs.append(np.arange(max(low, last + 1), high + 1))
-                last = max(last, high)
-        return np.concatenate(runs)
+        low, high = self.window(np.unique(counts))
+        start = np.maximum(low, np.append(0, np.maximum.accumulate(high)[:-1]) + 1)  # both rise with the count
+        return np.concatenate(
+            [[0], *(np.arange(*run) for run in zip(start.tolist(), (high + 1).tolist(), strict=True))]
+        )
 
     def n_values(self, counts: Any) -> Integers:
         low, high = self.window(counts)
@@ -251,12 +247,10 @@ class AdditiveChannel(CountChannel):
 
     @cached_property
     def zero_radius(self) -> Integers:
-        def radius(noise: Noise) -> int:
-            if noise.is_infinite:
-                return ANY_COUNT
-            return min(find_first(lambda count: float(noise.p_zero(count, self.threshold)) < NEVER_ZERO), ANY_COUNT)
+        def never(noise: Noise, count: int) -> bool:
+            return count >= ANY_COUNT or float(noise.p_zero(count, self.threshold)) < NEVER_ZERO
 
-        return np.array([radius(noise) for noise in self.noises])
+        return np.array([find_first(partial(never, noise)) for noise in self.noises])
 
     @cached_property
     def infinite(self) -> NDArray[np.bool_]:
@@ -328,45 +322,46 @@ class TransitionTable(CountChannel):
         counts = np.asarray(counts)
         return np.asarray(self.p_zero(counts - 1) - self.p_zero(counts))
 
-    def pmf(self, counts: Any, values: Any) -> Floats:
+    def _by_count(self, counts: Any, values: Any, law: Callable[[Row, Integers], Floats]) -> Floats:
+        """Return a law of the row of each count, at its values."""
         counts, values = np.broadcast_arrays(np.asarray(counts), np.asarray(values))
-        found = np.zeros(counts.shape)
+        probabilities = np.zeros(counts.shape)
         for count in np.unique(counts).tolist():
             here = counts == count
-            known, pmf = self.row(count)
-            place = np.minimum(np.searchsorted(known, values[here]), len(known) - 1)
-            found[here] = np.where(known[place] == values[here], pmf[place], 0.0)
-        return found[..., None]
+            probabilities[here] = law(self.row(count), values[here])
+        return probabilities[..., None]
+
+    def pmf(self, counts: Any, values: Any) -> Floats:
+        def law(row: Row, values: Integers) -> Floats:
+            place = np.minimum(np.searchsorted(row[0], values), len(row[0]) - 1)
+            return np.where(row[0][place] == values, row[1][place], 0.0)
+
+        return self._by_count(counts, values, law)
 
     def cdf(self, counts: Any, values: Any) -> Floats:
-        counts, values = np.broadcast_arrays(np.asarray(counts), np.asarray(values))
-        found = np.zeros(counts.shape)
-        for count in np.unique(counts).tolist():
-            here = counts == count
-            known, pmf = self.row(count)
-            sums = np.concatenate([[0.0], np.cumsum(pmf)])
-            found[here] = sums[np.searchsorted(known, values[here], side="right")]
-        return found[..., None]
+        def law(row: Row, values: Integers) -> Floats:
+            return np.append(0.0, np.cumsum(row[1]))[np.searchsorted(row[0], values, side="right")]
+
+        return self._by_count(counts, values, law)
 
     def window(self, counts: Any) -> tuple[Integers, Integers]:
-        rows = [self.row(count)[0] for count in np.asarray(counts).ravel().tolist()]
-        shown = [values[values > 0] if values.any() else np.array([1, 0]) for values in rows]
-        first, last = np.array([values[0] for values in shown]), np.array([values[-1] for values in shown])
-        return first.reshape(np.shape(counts)), last.reshape(np.shape(counts))
+        shown = [self.row(count)[0] for count in np.asarray(counts).ravel().tolist()]
+        shown = [values[values > 0] if values.any() else np.array([1, 0]) for values in shown]
+        ends = np.array([(values[0], values[-1]) for values in shown]).reshape(*np.shape(counts), 2)
+        return ends[..., 0], ends[..., 1]
 
     @cached_property
     def radius(self) -> int:
-        return max(
-            int(np.abs(values[values > 0] - count).max(initial=0)) for count, (values, _) in enumerate(self.rows)
-        )
+        shown = [values[values > 0] - count for count, (values, _) in enumerate(self.rows)]
+        return max(int(np.abs(away).max(initial=0)) for away in shown)
 
     @property
     def smooth(self) -> float:
         return 0.0
 
     def support(self, counts: Any) -> Integers:
-        known = [self.row(count)[0] for count in np.unique(counts).tolist()]
-        return np.unique(np.concatenate([[0], *known]).astype(np.int64))
+        rows = [self.row(count)[0] for count in np.unique(counts).tolist()]
+        return np.unique(np.concatenate([[0], *rows]).astype(np.int64))
 
     def n_values(self, counts: Any) -> Integers:
         distinct, place = np.unique(counts, return_inverse=True)
@@ -385,12 +380,10 @@ class TransitionTable(CountChannel):
         return np.array([float(categories)])  # q need not fall with the count
 
     def draw(self, counts: Integers, generator: np.random.Generator) -> Integers:
-        released = np.empty(counts.shape, np.int64)
-        for count in np.unique(counts).tolist():
-            values, pmf = self.row(count)
-            here = counts == count
-            released[here] = generator.choice(values, size=int(here.sum()), p=pmf / pmf.sum())
-        return released
+        def drawn(row: Row, values: Integers) -> Floats:
+            return generator.choice(row[0], size=len(values), p=row[1] / row[1].sum())
+
+        return self._by_count(counts, counts, drawn)[..., 0].astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from cellrisk.errors import InvalidInput, argument
@@ -52,7 +52,6 @@ def from_opendp(
     delta: float | None = None,
     mechanism: MechanismName | None = None,
     keys: Literal["declared", "observed"] | None = None,
-    marginal: Sequence[str] | None = None,
 ) -> Mechanism:
     """Return the mechanism of a count query or a measurement of OpenDP, for `assess`, `ceiling`, `audit` and the rest.
 
@@ -63,25 +62,20 @@ def from_opendp(
     Parameters
     ----------
     given
-        A query of a ``Context``, over a Polars frame or a list, that counts; a ``Measurement`` that adds Laplace or
-        Gaussian noise to counts, and does nothing to them afterwards; or a ``ContingencyTable`` that was released.
+        A query of a ``Context``, over a Polars frame or a list, that counts; or a ``Measurement`` that adds Laplace or
+        Gaussian noise to counts, and does nothing to them afterwards.
     scale
         Of a measurement, the scale that it was made with.
     neighbours
-        "add-remove" or "replace", for a measurement on counts alone and for a contingency table; a measurement on
-        records states it.
+        "add-remove" or "replace", for a measurement on counts alone; a measurement on records states it.
     delta
         At which delta Gaussian noise is stated as an epsilon.
     mechanism
-        "laplace" or "gaussian-analytic" if records are counted in numbers that are not whole; for a contingency table
-        "geometric" if its session spends an epsilon, "discrete-gaussian" if it spends a rho.
+        "laplace" or "gaussian-analytic" if records are counted in numbers that are not whole.
     keys
         Of a query over a frame: "declared" if ``with_keys`` declares every combination of the grouping columns, or if
         there is none; "observed" if it publishes the keys of the data above a threshold. The guarantee then has a delta
         for keys that one person alone has, which the mechanism does not include.
-    marginal
-        The columns of one measured marginal of a contingency table. Its cells are fitted to several noisy marginals,
-        and are not counts plus noise.
 
     >>> from cellrisk import Geometric
     >>> from_opendp(Geometric(epsilon=0.5).to_opendp(), scale=2.0, neighbours="add-remove")
@@ -90,16 +84,13 @@ def from_opendp(
     if neighbours is not None:
         require_word("neighbours", neighbours, NEIGHBOURS)
     kind = type(given).__name__ if type(given).__module__.partition(".")[0] == "opendp" else ""
-    if kind == "ContingencyTable":
-        name, scale = _read_marginal(given, marginal, mechanism)
-        return _make(name, scale, _require_neighbours(neighbours), delta, USUAL_THRESHOLD)
     if kind not in ("LazyFrameQuery", "Query", "Measurement"):
         raise InvalidInput(
             "this object of OpenDP is not a count query or a measurement"
             if kind
             else "this is not an object of OpenDP",
             got=type(given).__name__,
-            allowed="a query of a Context that counts, a Measurement, or a released ContingencyTable",
+            allowed="a query of a Context that counts, or a Measurement",
             code="not-opendp",
         )
     if kind == "LazyFrameQuery":
@@ -184,22 +175,18 @@ def _is_on_counts(measurement: Any) -> bool:
     return str(measurement.input_metric).startswith(("L1Distance", "L2Distance", "AbsoluteDistance"))
 
 
-def _require_neighbours(given: Neighbours | None) -> Neighbours:
-    if given is None:
+def _find_neighbours(measurement: Any, given: Neighbours | None) -> Neighbours:
+    """Return how neighbouring tables differ: by the metric of the input if it is one of records, else as given."""
+    metric = str(measurement.input_metric).partition("(")[0].partition("<")[0]
+    known = METRICS.get(metric)
+    if known is None and not _is_on_counts(measurement):
+        raise InvalidInput("neighbouring tables of this kind are not known here", got=metric, code="opendp-metric")
+    if known is None and given is None:
         raise InvalidInput(
             "counts alone do not state how far one record moves them",
             fix=f"give {argument('neighbours', 'add-remove')}, or {argument('neighbours', 'replace')}",
             code="opendp-neighbours",
         )
-    return given
-
-
-def _find_neighbours(measurement: Any, given: Neighbours | None) -> Neighbours:
-    """How neighbouring tables differ: by the metric of the input if it is one of records, else as given."""
-    metric = str(measurement.input_metric).partition("(")[0].partition("<")[0]
-    known = METRICS.get(metric)
-    if known is None and not _is_on_counts(measurement):
-        raise InvalidInput("neighbouring tables of this kind are not known here", got=metric, code="opendp-metric")
     if known is not None and given not in (None, known):
         raise InvalidInput(
             f"the measurement has {argument('neighbours', known)}",
@@ -207,7 +194,7 @@ def _find_neighbours(measurement: Any, given: Neighbours | None) -> Neighbours:
             fix=f"leave {argument('neighbours')} out",
             code="opendp-neighbours",
         )
-    return known or _require_neighbours(given)
+    return known or given or "add-remove"
 
 
 def _check_loss(measurement: Any, name: MechanismName, scale: float, neighbours: Neighbours) -> None:
@@ -225,39 +212,6 @@ def _check_loss(measurement: Any, name: MechanismName, scale: float, neighbours:
             fix=f"give the {argument('scale')} of noise on counts, of which each record is in one",
             code="opendp-loss",
         )
-
-
-def _read_marginal(
-    table: Any, marginal: Sequence[str] | None, mechanism: MechanismName | None
-) -> tuple[MechanismName, float]:
-    """Noise and scale of one measured marginal of a contingency table."""
-    if marginal is None or mechanism is None:
-        raise InvalidInput(
-            "the cells of a ContingencyTable are fitted to several noisy marginals: none is a count plus noise",
-            fix=f"give a marginal that was measured, {argument('marginal', ['age', 'income'])}, and its noise, "
-            f"{argument('mechanism', 'geometric')} or {argument('mechanism', 'discrete-gaussian')}",
-            code="opendp-marginal",
-        )
-    require_word("mechanism", mechanism, tuple(DISTRIBUTIONS.values()))
-    measured = getattr(table.marginals, "by_clique", table.marginals)  # since 0.16, a list for each
-    found = next((each for clique, each in measured.items() if sorted(clique) == sorted(marginal)), None)
-    if found is None:
-        known = "; ".join(", ".join(clique) for clique in measured)
-        raise InvalidInput("this marginal was not measured", got=", ".join(marginal), allowed=known, code="marginal")
-    observations = found if isinstance(found, list) else [found]
-    whole = all(float(count).is_integer() for each in observations for count in each.noisy_measurement)
-    discovered = [column for column in marginal if column in table.thresholds]
-    if len(observations) != 1 or not whole or discovered:
-        raise InvalidInput(
-            "the keys of a column were found in the data, with a delta of their own"
-            if discovered
-            else "this marginal was measured several times: together, they are not counts with one noise",
-            got=", ".join(discovered) or None,
-            fix="declare the keys, contingency_table(keys=...), and measure each marginal once",
-            code="opendp-marginal",
-        )
-    deviation = float(observations[0].stddev)
-    return mechanism, deviation / math.sqrt(2.0) if MECHANISMS[mechanism].pure else deviation
 
 
 def _make(

@@ -16,6 +16,7 @@ from cellrisk.noise.mechanisms import mechanism as read_mechanism
 from cellrisk.noise.perturbations import Perturbation
 from cellrisk.noise.precision import SHARE, find_precision
 from cellrisk.risk.attackers.figures import NOTABLE_GAINS, AttackTable
+from cellrisk.risk.attackers.values import NamedValues
 from cellrisk.risk.attacks import AskedRisks, choose_risks
 from cellrisk.risk.caused import caused_shares
 from cellrisk.risk.ceilings import total_variation
@@ -239,6 +240,8 @@ def assess(
     domain: bool = False,
     certainty: float | Sequence[float] = USUAL_CERTAINTY,
     belief: str | CountPrior | Mapping[str, str | CountPrior] = USUAL_BELIEF,
+    harmful: str | Sequence[str] | None = None,
+    unions: str | Sequence[str | Sequence[str]] | None = None,
     releases: int = 1,
 ) -> Assessment:
     """Return what an attacker learns about the people of this table if it is published through this mechanism.
@@ -270,6 +273,10 @@ def assess(
     belief
         The attacker's prior: "negbin", "table" or shapes and theta such as "0.4,0.15/0.9"; a mapping gives each
         sensitive attribute its own.
+    harmful
+        The values of which it counts whether the informed attacker learns them; default all.
+    unions
+        Sets of values that the informed attacker also names as one value: lists, or texts such as "a+b".
     releases
         How many times the table is released, each time with new noise. With more than one the answer is an
         `Averaging`: the homogeneity attack on the mean of the releases, and the ceiling of all of them.
@@ -283,7 +290,8 @@ def assess(
     require_kind("priors", priors, Priors)
     mechanism = read_mechanism(mechanism, epsilon=epsilon, delta=delta, neighbours=neighbours, threshold=threshold)
     asked = choose_risks(attack, measures, forms, weights)
-    attacker = Attacker.of(certainty, belief)
+    attacker = Attacker.of(certainty, belief, NamedValues.read(harmful, unions))
+    attacker.values.check(table.attributes)
     if releases != 1:
         if attack != "homogeneity" or domain:
             raise InvalidInput(

@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Context, Decimal
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import special
@@ -19,7 +18,6 @@ from cellrisk.noise.mechanisms import mechanism as make_mechanism
 from cellrisk.system.arrays import Floats
 from cellrisk.system.checks import require_whole_number
 from cellrisk.system.choices import MechanismName, Neighbours
-from cellrisk.system.formatting import aligned
 from cellrisk.system.results import Result
 
 MOST_LABELS = 10_000_000
@@ -34,11 +32,8 @@ STEP = 0.125
 """The step of the trapezoidal rule along a Gaussian, in deviations; its error falls like exp(-2 pi 1.5 / STEP)."""
 LONG = 45.0
 """exp(-LONG) is lost beside 1."""
-WIDEST_PANEL, NARROW_PANEL = 0.5, 0.05
+WIDEST_PANEL = 0.5
 AT_ONCE = 4_000_000
-WORST_CASE = "an attacker who already knows every other record, and finds two values equally likely"
-"""Whose success the ceiling of two values is. It does not bound what is learnt from other people's records."""
-CHOSEN = "What one record adds at most is not stated, because epsilon was chosen from the data."
 
 
 @dataclass(frozen=True)
@@ -85,6 +80,8 @@ class Ceiling(Result):
     One who also learns from other people's records may be right more often; ``advantage`` bounds what the person's own
     record adds to any attack. It uses the mechanism and the number of labels, and no data: it may be published.
     """
+
+    wording: ClassVar[str] = "ceiling"
 
     labels: int
     """How many values the sensitive attribute can have."""
@@ -133,19 +130,9 @@ class Ceiling(Result):
         return find_success(self.mechanism.noise, labels, rounded=True)
 
     @property
-    def headline(self) -> str:
-        """What a board can repeat: the advantage, then the worst case of two equally likely values."""
-        if self.chosen:
-            return CHOSEN
-        worst = f"{say_most(self.even_two)}% of the time"
-        return say_bounds(self.points, worst, self.neighbours, several=self.releases != 1)
-
-    of_two = headline
-
-    @property
-    def points(self) -> str:
-        """``advantage`` in percentage points."""
-        return f"{say_most(self.advantage)} percentage points"
+    def of_two(self) -> str:
+        """What a board can repeat."""
+        return self.headline
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready values; an odds factor past all numbers is None."""
@@ -165,19 +152,6 @@ class Ceiling(Result):
             rows.append(("success", self.success))
         rows += [("rounded", self.rounded), ("prior", self.prior), ("advantage", self.advantage)]
         return [{"figure": name, "value": value} for name, value in rows if value is not None]
-
-    def _paragraphs(self) -> list[str]:
-        bound = "" if self.exact else " (an upper bound)"
-        rows = [["two values, equally likely", "0.5", _show(self.even_two)]]
-        if self.labels > 2:
-            rows.append([f"{self.labels:,} values, equally likely", f"{1 / self.labels:.4g}", _show(self.even)])
-        if self.priors is not None:
-            rows.append(["the priors given", f"{self.prior:.4g}", _show(self.success)])
-        table = aligned([f"worst case: right at most{bound}", "without", "with"], rows)
-        said = ["No data are in these numbers: they follow from the noise alone, and hold for every table."]
-        if self.odds is not None:
-            said.append(f"The odds between two values of a person move by a factor of at most {_show(self.odds)}.")
-        return [table, "\n".join(said)]
 
 
 def ceiling(
@@ -406,19 +380,14 @@ def _succeed_against_laplace(noise: Noise, labels: Labels) -> float:
     entry = -np.log(ratio)
     end = min(epsilon, LONG)
     edges = np.unique(np.concatenate([[0.0, end], entry[entry < end], np.arange(0.0, end, WIDEST_PANEL)]))
-    widths = np.diff(edges)
+    points, weights = np.polynomial.legendre.leggauss(10)
+    half = 0.5 * np.diff(edges)
+    place = (edges[:-1, None] + half[:, None] * (1.0 + points)).ravel()
+    weight = (half[:, None] * weights).ravel() * np.exp(-place)
+    entered = np.searchsorted(entry, np.repeat(edges[:-1], len(points)), side="right")
     total = 0.0
-    for narrow, count in ((False, 10), (True, 4)):
-        chosen = (widths <= NARROW_PANEL) == narrow
-        points, weights = np.polynomial.legendre.leggauss(count)
-        left, half = edges[:-1][chosen], 0.5 * widths[chosen]
-        place = (left[:, None] + half[:, None] * (1.0 + points)).ravel()
-        weight = (half[:, None] * weights).ravel()
-        entered = np.searchsorted(entry, np.repeat(left, count), side="right")
-        for part in np.array_split(np.arange(len(place)), 1 + len(place) * len(ratio) // AT_ONCE):
-            if len(part):
-                quotient = _lose(np.exp(place[part] - epsilon), entered[part], ratio, labels.times)
-                total += float(np.sum(weight[part] * np.exp(-place[part]) * quotient))
+    for part in np.array_split(np.arange(len(place)), 1 + len(place) * len(ratio) // AT_ONCE):
+        total += float(weight[part] @ _lose(np.exp(place[part] - epsilon), entered[part], ratio, labels.times))
     return labels.likeliest * (math.exp(-epsilon) + 2.0 * total)
 
 
@@ -430,33 +399,3 @@ def _lose(w: Floats, entered: Any, ratio: Floats, times: Floats) -> Floats:
     limit = np.where(inside, 0.5 * ratio[:most], 0.0) @ times[:most]
     small = w < 1e-200
     return np.asarray(np.where(small, limit, -np.expm1(logs) / np.where(small, 1.0, w)))
-
-
-def _show(number: float) -> str:
-    """Six digits of a bound, rounded up."""
-    return (
-        f"{Context(prec=6, rounding=ROUND_CEILING).create_decimal(repr(number)):f}" if number < 1e9 else f"{number:.3g}"
-    )
-
-
-def say_bounds(gain: str, worst: str, neighbours: Neighbours, *, several: bool = False) -> str:
-    """What one record adds at most to the chance of any attack, then the worst case."""
-    where = "these releases" if several else "this release"
-    instead = "leaving it out" if neighbours == "add-remove" else "anybody else's record"
-    naming = "raises anybody's chance of naming that person's value by at most"
-    return f"Having a person's record in {where}, instead of {instead}, {naming} {gain}. {say_worst_case(worst)}"
-
-
-def say_worst_case(most: str) -> str:
-    """The ceiling of two equally likely values, with all its conditions."""
-    return f"Worst case for one record: {WORST_CASE}, is right at most {most} (coin toss: 50%)."
-
-
-def say_most(share: float) -> str:
-    """A share in hundredths to one decimal, never too low.
-
-    >>> say_most(0.724090), say_most(0.500025), say_most(0.99996), say_most(0.1 + 0.2)
-    ('72.5', '50.1', '100', '30')
-    """
-    near = (Decimal(repr(share)) * 100).quantize(Decimal(1).scaleb(-10), rounding=ROUND_HALF_EVEN)  # 0.1 + 0.2 is 0.3
-    return f"{near.quantize(Decimal('0.1'), rounding=ROUND_CEILING).normalize():f}"

@@ -47,6 +47,12 @@ class Attacker:
     def of(certainty: float | Sequence[float], belief: Any, values: NamedValues | None = None) -> Attacker:
         return Attacker(read_certainties(certainty), belief, values or NamedValues())
 
+    def to_dict(self) -> dict[str, Any]:
+        """What a limit on what it learns depends on, in JSON."""
+        found: dict[str, Any] = {"certainty": self.certainties[-1], "belief": self.belief}
+        named = {"harmful": list(self.values.harmful), "unions": list(self.values.unions)}
+        return {**found, **{name: values for name, values in named.items() if values}}
+
     def _given(self, attribute: Attribute) -> str | CountPrior:
         return self.belief.get(attribute.name, USUAL_BELIEF) if isinstance(self.belief, Mapping) else self.belief
 

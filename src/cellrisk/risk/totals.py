@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import fft, special
+from scipy import fft
 
 from cellrisk.system.arrays import NUMBERS_AT_ONCE, Floats, Integers
 
@@ -57,10 +57,8 @@ class CellOutcomes:
 
 def find_moments(outcomes: Sequence[CellOutcomes]) -> tuple[float, float]:
     """Return the mean and the variance of the total of all cells, which are independent."""
-    mean, variance = (
-        sum(float(kinds.cells @ getattr(kinds, name)) for kinds in outcomes) for name in ("mean", "variance")
-    )
-    return mean, variance
+    mean = sum(float(kinds.cells @ kinds.mean) for kinds in outcomes)
+    return mean, sum(float(kinds.cells @ kinds.variance) for kinds in outcomes)
 
 
 @dataclass(frozen=True)
@@ -77,24 +75,23 @@ def find_interval(outcomes: Sequence[CellOutcomes], tail: float) -> Interval:
     """Return the whole numbers between which the total lies, but for a probability of ``tail`` on each side.
 
     The total has the characteristic function prod over cells of 1 + sum_v P(v) (e^(i w v) - 1), which is transformed
-    back over a window outside which Bennett's inequality leaves less than 1e-7. Cells that are as good as certain are
+    back over a window outside which Bernstein's inequality leaves less than 1e-7. Cells that are as good as certain are
     taken out first.
 
     >>> cell = CellOutcomes(np.array([[10, 1]]), np.array([[0.5, 0.2]]), np.array([1]))
     >>> find_interval([cell], 0.025), find_interval([cell], 0.35)
     (Interval(low=0, high=10, exact=True), Interval(low=1, high=10, exact=True))
     """
-    known = [kinds.likeliest for kinds in outcomes]
-    doubt = np.concatenate([part for _, part in known])
+    likeliest = [kinds.likeliest for kinds in outcomes]
+    doubt = np.concatenate([part for _, part in likeliest])
     certain = np.zeros(len(doubt), bool)
     order = np.argsort(doubt, kind="stable")
     certain[order] = np.cumsum(doubt[order]) <= NEGLECTED
-    fixed = int(np.concatenate([part for part, _ in known])[certain].sum())
-    parts = np.split(certain, np.cumsum([len(kinds.cells) for kinds in outcomes])[:-1])
+    fixed = int(np.concatenate([part for part, _ in likeliest])[certain].sum())
+    parts = np.split(~certain, np.cumsum([len(kinds.cells) for kinds in outcomes])[:-1])
+    chosen = zip(outcomes, parts, strict=True)
     rest = [
-        CellOutcomes(kinds.values[~part], kinds.pmf[~part], kinds.cells[~part])
-        for kinds, part in zip(outcomes, parts, strict=True)
-        if not part.all()
+        CellOutcomes(kinds.values[part], kinds.pmf[part], kinds.cells[part]) for kinds, part in chosen if part.any()
     ]
     if not rest:
         return Interval(fixed, fixed, True)
@@ -116,23 +113,16 @@ def _transform(outcomes: Sequence[CellOutcomes], grid: int, length: int) -> Floa
     """Return the characteristic function of the total, in steps of the grid, conjugate, at all frequencies.
 
     Factors are at most 1 in size, so a frequency at which the product has become as small as rounding needs no further
-    ones. The kinds of cells that vary most come first. On a coarser grid a value is shared out between its neighbours,
-    so its mean stays.
+    ones: those of the kinds of cells that vary most come first. On a coarser grid a value is shared out between its
+    neighbours, so its mean stays.
     """
     roots = np.exp(-2j * np.pi / length * np.arange(length))
     kept = np.arange(length // 2 + 1)
     log_product = np.zeros(len(kept), complex)
-    spread = [kinds.cells * kinds.variance for kinds in outcomes]
-    number = np.repeat(np.arange(len(outcomes)), [len(part) for part in spread])
-    row = np.concatenate([np.arange(len(part)) for part in spread])
-    ranked = np.argsort(-np.concatenate(spread), kind="stable")
-    start = 0
-    while start < len(ranked):
-        width = max(kinds.values.shape[1] for kinds in outcomes)
-        few = ranked[start : start + max(1, NUMBERS_AT_ONCE // (len(kept) * width))]
-        start += len(few)
-        for which in np.unique(number[few]).tolist():
-            kinds, rows = outcomes[which], row[few[number[few] == which]]
+    for kinds in sorted(outcomes, key=lambda kinds: -float((kinds.cells * kinds.variance).max())):
+        ranked = np.argsort(-kinds.cells * kinds.variance, kind="stable")
+        while len(ranked):
+            rows, ranked = np.split(ranked, [max(1, NUMBERS_AT_ONCE // (len(kept) * kinds.values.shape[1]))])
             factor = np.ones((len(rows), len(kept)), complex)
             for values, pmf in zip(kinds.values[rows].T, kinds.pmf[rows].T, strict=True):
                 below, part = values // grid, (values % grid) / grid
@@ -142,23 +132,19 @@ def _transform(outcomes: Sequence[CellOutcomes], grid: int, length: int) -> Floa
                 factor += pmf[:, None] * (wave - 1.0)
             with np.errstate(divide="ignore"):
                 log_product += kinds.cells[rows] @ np.log(factor)
-        matters = log_product.real > math.log(np.finfo(np.float64).eps)
-        kept, log_product = kept[matters], log_product[matters]
-    found = np.zeros(length // 2 + 1, complex)
-    found[kept] = np.exp(log_product)
-    return found
+            matters = log_product.real > math.log(np.finfo(np.float64).eps)
+            kept, log_product = kept[matters], log_product[matters]
+    transform = np.zeros(length // 2 + 1, complex)
+    transform[kept] = np.exp(log_product)
+    return transform
 
 
 def tail_radius(variance: float, largest: float, outside: float) -> float:
     """Return how far from its mean a total of independent numbers goes with probability ``outside``, at most, a side.
 
-    Bennett (1962): P(total - mean >= t) <= exp(-(v/m^2) h(t m/v)), h(u) = (1 + u) log(1 + u) - u, with v the variance
-    and m the farthest that any of them is from its mean. With 1 + u = e^(1 + W), h(u) is 1 + W e^(1 + W): so W is
-    Lambert's function at (h - 1)/e. Where h is so small that this is lost in rounding, u is sqrt(2 h), below which it
-    never is.
+    Bernstein: P(total - mean >= t) <= exp(-t^2 / (2 (v + m t/3))), with v the variance and m the farthest that any of
+    them is from its mean.
     """
-    if variance <= 0:
-        return 0.0
-    wanted = -math.log(outside) * largest**2 / variance
-    u = math.expm1(1.0 + float(special.lambertw((wanted - 1.0) / math.e).real))
-    return float(np.nanmax([u, math.sqrt(2.0 * wanted)])) * variance / largest
+    exponent = -math.log(outside)
+    linear = exponent * largest / 3.0
+    return linear + math.sqrt(linear**2 + 2.0 * exponent * variance)

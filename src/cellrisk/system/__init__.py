@@ -1,1 +1,1 @@
-"""The floor that every room stands on: files written whole, scratch space, locks, progress, interrupts, texts."""
+"""What every package uses: files written whole, scratch space, locks, progress, interrupts, formatting."""

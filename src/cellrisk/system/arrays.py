@@ -1,4 +1,4 @@
-"""Arrays: their types, in the words that every room uses for them, and rows of codes as numbers."""
+"""Types of arrays, and rows of codes as numbers."""
 
 from __future__ import annotations
 

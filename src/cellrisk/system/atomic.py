@@ -13,32 +13,27 @@ from pathlib import Path
 from cellrisk.errors import InvalidInput
 
 PRIVATE_FILE = 0o600
-"""Who may read what holds figures of the raw data: the one who made it."""
-HANDLES = "/proc/self/fd"
-
+"""The mode of files with figures of the raw data: only their owner may read them."""
 
 _INPUTS: dict[Path, str] = {}
 
 
 def keep_inputs(what: str, *paths: str | os.PathLike[str]) -> None:
-    """From now on nothing is written over these files, whatever name is given for them: they are read, or recorded in.
-
-    what: what they are, for the message.
-    """
+    """From now on refuse to write over these files, which are read, under any name; ``what`` is for the message."""
     for path in paths:
         with suppress(OSError, ValueError, RuntimeError):
             _INPUTS[Path(path).expanduser().absolute()] = what
 
 
 def give_up_input(path: str | os.PathLike[str], what: str) -> None:
-    """A file that is read as ``what`` may be written over after all: somebody said so."""
+    """Allow to write over a file that is read as ``what``: the user asked for it."""
     for kept in [kept for kept, named in _INPUTS.items() if named == what and is_same_file(Path(path), kept)]:
         del _INPUTS[kept]
 
 
 @contextmanager
 def inputs_of_one_command() -> Iterator[None]:
-    """The length of a command: what it reads is kept no longer than that."""
+    """Forget after the block which files were read in it."""
     before = dict(_INPUTS)
     try:
         yield
@@ -48,14 +43,18 @@ def inputs_of_one_command() -> Iterator[None]:
 
 
 def refuse_inputs(target: Path, inputs: Mapping[Path, str] | None = None) -> None:
-    """Refuses to write over a file that is an input, under any name of the same file."""
+    """Refuse to write over a file that is an input, under any name of the same file."""
     for path, what in list((_INPUTS if inputs is None else inputs).items()):
         if is_same_file(target, path):
-            raise InvalidInput(f"the output would replace {what}", got=target, fix="choose another name")
+            raise _refuse(f"the output would replace {what}", target, "choose another name")
+
+
+def _refuse(what: str, path: object, fix: str | None = None) -> InvalidInput:
+    return InvalidInput(what, got=path, fix=fix, code="output")
 
 
 def is_same_file(one: Path, other: Path) -> bool:
-    """Whether two names lead to one file, or would where it is not there yet.
+    """Return whether two names lead to one file, or would if it existed.
 
     >>> is_same_file(Path("docs/../README.md"), Path("README.md")), is_same_file(Path("a.csv"), Path("b.csv"))
     (True, False)
@@ -73,22 +72,22 @@ def is_same_file(one: Path, other: Path) -> bool:
 
 
 def check_writable(path: str | os.PathLike[str]) -> Path:
-    """Refuses a path that cannot be written to, before any long work for it begins."""
+    """Refuse a path that cannot be written to, before any long work for it begins."""
     target = Path(path)
     if target.is_dir() and not target.is_symlink():
-        raise InvalidInput("the output path is a folder", got=target, fix="give it a file name")
+        raise _refuse("the output path is a folder", target, "give it a file name")
     if not target.parent.is_dir():
-        raise InvalidInput("the folder of the output path does not exist", got=target.parent, fix="make it first")
+        raise _refuse("the folder of the output path does not exist", target.parent, "make it first")
     refuse_inputs(target)
-    if target.is_symlink():  # neither followed, which writes elsewhere, nor replaced, which nobody asked for
-        raise InvalidInput("the output path is a link", got=target, fix="name the file itself, or remove the link")
+    if target.is_symlink():  # to follow it would write elsewhere, and to replace it is not what was asked for
+        raise _refuse("the output path is a link", target, "name the file itself, or remove the link")
     if not os.access(target.parent, os.W_OK) or (target.exists() and not os.access(target, os.W_OK)):
-        raise InvalidInput("the output path cannot be written to", got=target, fix="choose another place")
+        raise _refuse("the output path cannot be written to", target, "choose another place")
     return target
 
 
 def check_ending(path: str | os.PathLike[str], endings: Sequence[str], what: str, example: str) -> Path:
-    """Refuses an ending that names no format, or a path that cannot be written to, before any long work begins."""
+    """Refuse an ending that names no format, or a path that cannot be written to, before any long work begins."""
     target = Path(path)
     if target.suffix.lower() not in endings:
         raise InvalidInput(
@@ -96,15 +95,16 @@ def check_ending(path: str | os.PathLike[str], endings: Sequence[str], what: str
             got=repr(target.suffix) if target.suffix else "a path without an ending",
             allowed=", ".join(endings),
             fix=f"for example {example}",
+            code="output",
         )
     return check_writable(target)
 
 
 def write_whole(path: str | os.PathLike[str], content: str | bytes, *, public: bool = False) -> Path:
-    """Writes a file beside its place and moves it there, so that nobody ever sees half of it.
+    """Write a file beside its place and move it there, so that no reader ever sees half of it.
 
-    Only its owner may read it, except where it is for the public: then the umask decides. It never becomes more
-    readable than the file that it replaces.
+    Only its owner may read it, or, if it is public, those whom the umask allows, but never more than could read the
+    file that it replaces.
     """
     target = check_writable(path)
     mode = public_mode(target) if public else choose_mode(target, PRIVATE_FILE)
@@ -120,7 +120,7 @@ def write_whole(path: str | os.PathLike[str], content: str | bytes, *, public: b
         os.replace(unfinished, target)
         unfinished = ""
     except OSError as error:
-        raise InvalidInput("the output path cannot be written to", got=f"{target} ({error.strerror})") from None
+        raise _refuse("the output path cannot be written to", f"{target} ({error.strerror})") from None
     finally:
         if unfinished:
             with suppress(OSError):
@@ -129,58 +129,46 @@ def write_whole(path: str | os.PathLike[str], content: str | bytes, *, public: b
 
 
 def choose_mode(target: Path, mode: int) -> int:
-    """Who may read and write what takes a place: as many as asked for, and nobody who could not before."""
+    """Return a mode without the rights that the file at a place does not give."""
     try:
         return mode & stat.S_IMODE(target.stat().st_mode)
-    except OSError:  # nothing is there
+    except OSError:  # there is no file yet
         return mode
 
 
-def write_new(path: Path, content: bytes) -> None:
-    """Writes a private file that is not there yet, whole or not at all; FileExistsError where something is there.
+def public_mode(target: Path) -> int:
+    """Return the mode of a file that is published: as the umask says, without new rights for an old file."""
+    umask = os.umask(0)
+    os.umask(umask)
+    return choose_mode(target, 0o666 & ~umask)
 
-    Where the system can, the file has no name until it is whole, so that a death leaves nothing.
+
+def write_new(path: Path, content: bytes) -> None:
+    """Write a private file that does not exist yet, whole or not at all; FileExistsError if it does.
+
+    A process that is killed in between leaves at most a hidden file beside it.
     """
     hidden = path.with_name(f".{path.name}.{secrets.token_hex(16)}.new")
-    nameless = getattr(os, "O_TMPFILE", 0) if os.path.isdir(HANDLES) else 0
-    handle = -1
-    if nameless:
-        with suppress(OSError):  # a file system that cannot
-            handle = os.open(path.parent, nameless | os.O_RDWR, 0o600)
-    named = handle < 0
-    if named:
-        handle = os.open(hidden, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
+    handle = os.open(hidden, os.O_CREAT | os.O_EXCL | os.O_RDWR, PRIVATE_FILE)
     try:
         write_through(handle, content)
-        if named:
-            _link(hidden, path)
-        else:
-            handles = os.open(HANDLES, os.O_RDONLY)
-            try:
-                os.link(str(handle), path, src_dir_fd=handles, follow_symlinks=True)
-            finally:
-                os.close(handles)
+        try:
+            os.link(hidden, path)
+        except FileExistsError:
+            raise
+        except OSError:  # a file system without links
+            if path.exists():
+                raise FileExistsError(path) from None
+            os.rename(hidden, path)
     finally:
         os.close(handle)
-        if named:
-            with suppress(OSError):
-                hidden.unlink()
+        with suppress(OSError):
+            hidden.unlink()
     make_last(path.parent)
 
 
-def _link(hidden: Path, path: Path) -> None:
-    try:
-        os.link(hidden, path)
-    except FileExistsError:
-        raise
-    except OSError:  # a file system without links
-        if path.exists():
-            raise FileExistsError(path) from None
-        os.rename(hidden, path)
-
-
 def write_through(handle: int, content: bytes) -> None:
-    """Writes to an open file so that it outlives a loss of power."""
+    """Write to an open file and wait until the disk has it."""
     left = memoryview(content)
     while left:
         left = left[os.write(handle, left) :]
@@ -188,21 +176,10 @@ def write_through(handle: int, content: bytes) -> None:
 
 
 def make_last(folder: Path) -> None:
-    """Names in a folder outlive a loss of power from here on, where the system can see to that."""
+    """Wait until the disk has the names in a folder, if the system can."""
     with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:
             os.fsync(handle)
         finally:
             os.close(handle)
-
-
-def public_mode(target: Path) -> int:
-    """Who may read what is published at a place: as the umask says, and nobody who could not read what was there."""
-    return choose_mode(target, 0o666 & ~_umask())
-
-
-def _umask() -> int:
-    current = os.umask(0)
-    os.umask(current)
-    return current

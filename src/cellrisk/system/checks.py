@@ -1,4 +1,4 @@
-"""Checks of what a user gives, that several rooms make."""
+"""Checks of what a user gives that several packages make."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOST_RELEASES = 1_000_000
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Whether it is a finite number, small enough for floating point; True and False are none.
+    """Return whether a value is a finite number, small enough for floating point; True and False are not.
 
     >>> [is_number(value) for value in (0.5, 2, True, "2", float("inf"), 10**400)]
     [True, True, False, False, False, False]
@@ -31,10 +31,14 @@ def is_number(value: object) -> TypeGuard[float]:
         return False
 
 
+def _wrong_type(name: str, wanted: str, got: str, fix: str | None = None) -> InvalidInput:
+    return InvalidInput(f"{mark(name)} must be {wanted}", got=got, fix=fix, code="type")
+
+
 def require_number(name: str, value: object) -> None:
-    """Refuses what is no number at all; the caller then looks at its range."""
+    """Refuse what is not a number; the caller checks its range."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise InvalidInput(f"{mark(name)} must be a number", got=type(value).__name__)
+        raise _wrong_type(name, "a number", type(value).__name__)
 
 
 def require_within(
@@ -46,7 +50,7 @@ def require_within(
     most: float | None = None,
     below: float = math.inf,
 ) -> float:
-    """The value as a number in a range, whose ends belong to it (least, most) or do not (above, below).
+    """Return the value as a number in a range, whose ends belong to it (least, most) or do not (above, below).
 
     >>> require_within("delta", 0, least=0, below=1)
     0.0
@@ -54,16 +58,20 @@ def require_within(
     low, high = above if least is None else least, below if most is None else most
     if is_number(value) and low <= value <= high and above < value < below:
         return float(value)
-    said = f"above {above:g}" if least is None else f"from {least:g}"
+    allowed = f"above {above:g}" if least is None else f"from {least:g}"
     if not math.isinf(high):
-        said += (" and" if least is None else " to") + (" below" if most is None else " up to" if least is None else "")
-        said += f" {high:g}"
+        allowed += (" and" if least is None else " to") + (
+            " below" if most is None else " up to" if least is None else ""
+        )
+        allowed += f" {high:g}"
     known = isinstance(value, (int, float)) and not isinstance(value, bool)
-    raise InvalidInput(f"{mark(name)} must be a number {said}", got=value if known else type(value).__name__)
+    raise InvalidInput(
+        f"{mark(name)} must be a number {allowed}", got=value if known else type(value).__name__, code="range"
+    )
 
 
 def read_number(given: Any, allowed: str | None = None, name: str = "") -> float:
-    """The number that a text says, or a value of a settings file. ``name`` is told where the caller does not add one.
+    """Return the number that a text or a value of a settings file stands for; give a name if the caller adds none.
 
     >>> read_number("1e-3")
     0.001
@@ -72,14 +80,14 @@ def read_number(given: Any, allowed: str | None = None, name: str = "") -> float
         return float(str(given))  # a settings file may hold true, which Python would take for 1
     except ValueError:
         raise InvalidInput(
-            f"{mark(name)} must be a number".strip(), got=repr(str(given))[:60], allowed=allowed
+            f"{mark(name)} must be a number".strip(), got=repr(str(given))[:60], allowed=allowed, code="type"
         ) from None
 
 
 def read_numbers(
     given: Any, between: str = ",", allowed: str = "numbers between commas", name: str = ""
 ) -> list[float]:
-    """The numbers that a text says, with a sign between them.
+    """Return the numbers of a text with a sign between them.
 
     >>> read_numbers("1e-5,1e-6"), read_numbers("0/18/65", "/")
     ([1e-05, 1e-06], [0.0, 18.0, 65.0])
@@ -88,29 +96,28 @@ def read_numbers(
 
 
 def read_bins(text: str, name: str = "") -> float | list[float]:
-    """Bins as commands and pages are told them: a width, or edges between slashes.
+    """Return bins as commands and the web app take them: a width, or edges between slashes.
 
     >>> read_bins("5"), read_bins("0/18/65")
     (5.0, [0.0, 18.0, 65.0])
     """
-    allowed = "a width such as 5, or edges such as 0/18/65"
-    numbers = read_numbers(text, "/", allowed, name)
+    numbers = read_numbers(text, "/", "a width such as 5, or edges such as 0/18/65", name)
     return numbers[0] if len(numbers) == 1 else numbers
 
 
 def read_list(name: str, given: object, members: str) -> list[Any]:
-    """The members of a list; ``members`` says what they are. A text is none, though Python would take its letters.
+    """Return the members of a list; ``members`` says what they are. A text is not a list of its letters.
 
     >>> read_list("losses", (1, 2), "losses")
     [1, 2]
     """
     if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
-        raise InvalidInput(f"{mark(name)} must be a list of {members}", got=type(given).__name__)
+        raise _wrong_type(name, f"a list of {members}", type(given).__name__)
     return list(given)
 
 
 def read_texts(name: str, given: object, members: str) -> tuple[str, ...]:
-    """The members of a list of texts; ``members`` says what they are.
+    """Return the members of a list of texts; ``members`` says what they are.
 
     >>> read_texts("disclosures", ["Counts are rounded."], "sentences")
     ('Counts are rounded.',)
@@ -118,28 +125,27 @@ def read_texts(name: str, given: object, members: str) -> tuple[str, ...]:
     texts = tuple(read_list(name, given, members))
     for text in texts:
         if not isinstance(text, str):
-            raise InvalidInput(f"{mark(name)} must be a list of {members}", got=f"a list with a {type(text).__name__}")
+            raise _wrong_type(name, f"a list of {members}", f"a list with a {type(text).__name__}")
     return texts
 
 
 def require_kind(name: str, given: object, kind: type, fix: str | None = None) -> None:
-    """Refuses what is not of a kind.
+    """Refuse what is not of a kind.
 
     >>> require_kind("title", "People", str)
     """
     if not isinstance(given, kind):
-        said = "a text" if kind is str else f"a {kind.__name__}"
-        raise InvalidInput(f"{mark(name)} must be {said}", got=type(given).__name__, fix=fix)
+        raise _wrong_type(name, "a text" if kind is str else f"a {kind.__name__}", type(given).__name__, fix)
 
 
 def require_path(name: str, given: object) -> None:
-    """Refuses what names no file."""
+    """Refuse what cannot be the name of a file."""
     if not isinstance(given, (str, os.PathLike)):
-        raise InvalidInput(f"{mark(name)} must be the path of a file", got=type(given).__name__)
+        raise _wrong_type(name, "the path of a file", type(given).__name__)
 
 
 def read_array(name: str, given: Any) -> Floats:
-    """One number or several, as numbers; the caller then looks at their range.
+    """Return one number or several as an array; the caller checks their range.
 
     >>> read_array("certainty", 0.95).tolist()
     [0.95]
@@ -149,24 +155,25 @@ def read_array(name: str, given: Any) -> Floats:
     try:
         values = np.atleast_1d(np.asarray(given, dtype=np.float64))
     except (TypeError, ValueError, OverflowError):
-        raise InvalidInput(f"{mark(name)} must be a number or a list of numbers", got=type(given).__name__) from None
+        raise _wrong_type(name, "a number or a list of numbers", type(given).__name__) from None
     if values.ndim != 1:
-        raise InvalidInput(f"{mark(name)} must be a number or a list of numbers", got=f"{values.ndim} dimensions")
+        raise _wrong_type(name, "a number or a list of numbers", f"{values.ndim} dimensions")
     return values
 
 
 def require_whole_number(name: str, value: Any, least: int, most: int | None = None) -> int:
-    """The value as a whole number that is large enough, and not too large; refuses anything else.
+    """Return the value as a whole number in a range.
 
     >>> require_whole_number("releases", 100, least=1)
     100
     """
     allowed = f"from {least:,} on" if most is None else f"from {least:,} to {most:,}"
     if isinstance(value, bool) or not isinstance(value, Integral):
-        raise InvalidInput(f"{mark(name)} must be a whole number", got=type(value).__name__, allowed=allowed)
+        raise InvalidInput(
+            f"{mark(name)} must be a whole number", got=type(value).__name__, allowed=allowed, code="type"
+        )
     number = int(value)
     if number < least or (most is not None and number > most):
-        raise InvalidInput(
-            f"{mark(name)} must be a whole number {allowed}", got=f"{number:,}" if abs(number) < 10**18 else number
-        )
+        got = f"{number:,}" if abs(number) < 10**18 else number
+        raise InvalidInput(f"{mark(name)} must be a whole number {allowed}", got=got, code="range")
     return number

@@ -1,4 +1,4 @@
-"""The closed lists of words that Python, the command line and the page take: each is a type, written down once."""
+"""The closed lists of words that Python, the command line and the web app take: each is a type."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MissingRule = Literal["category", "drop", "error"]
 OutsideRule = Literal["error", "drop"]
 EngineName = Literal["duckdb", "spark"]
 NoisyCells = Literal["domain", "observed"]
-"""Where noise is added: to the whole domain, or to the cells that hold somebody."""
+"""Where noise is added: to the whole domain, or to the cells that occur."""
 
 CompositionMethod = Literal["tightest", "basic", "rdp", "pld"]
 OverallKind = Literal["max", "sum"]
@@ -36,7 +36,7 @@ Word = TypeVar("Word", bound=str)
 
 
 def list_words(kind: Any) -> tuple[Any, ...]:
-    """The words of a list, in its order.
+    """Return the words of a list, in its order.
 
     >>> list_words(Weights)
     ('uniform', 'records')
@@ -45,7 +45,7 @@ def list_words(kind: Any) -> tuple[Any, ...]:
 
 
 def say_words(kind: Any) -> str:
-    """The words of a list, in a sentence.
+    """Return the words of a list, in a sentence.
 
     >>> say_words(MissingRule)
     'category, drop or error'
@@ -55,7 +55,7 @@ def say_words(kind: Any) -> str:
 
 
 def choose_words(what: str, chosen: Word | Sequence[Word] | None, known: Sequence[Word]) -> tuple[Word, ...]:
-    """The words a user chose among the known ones, in the known order; all of them where none was chosen.
+    """Return the words that a user chose, in the order of the known ones; all of them for None.
 
     >>> choose_words("form", ["tight", "exact"], list_words(Form))
     ('exact', 'tight')
@@ -66,11 +66,11 @@ def choose_words(what: str, chosen: Word | Sequence[Word] | None, known: Sequenc
     for word in words:
         require_word(what, word, known)
     if not words:
-        raise InvalidInput(f"no {what} was chosen", allowed=", ".join(known))
+        raise InvalidInput(f"no {what} was chosen", allowed=", ".join(known), code="word")
     return tuple(word for word in known if word in words)
 
 
 def require_word(what: str, given: object, known: Sequence[str]) -> None:
-    """Refuses a word that is not in the list, and whatever is no word."""
+    """Refuse what is not a word of the list."""
     if not isinstance(given, str) or given not in known:
-        raise UnknownName(f"unknown {what}", got=repr(given)[:60], allowed=", ".join(known))
+        raise UnknownName(f"unknown {what}", got=repr(given)[:60], allowed=", ".join(known), code="word")

@@ -1,4 +1,4 @@
-"""Packages that only some answers need, and what to type where one of them is not installed."""
+"""Packages that only some results need, and what to type if one of them is not installed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EXTRAS = {
 
 
 def explain_missing(error: BaseException) -> InvalidInput | None:
-    """The refusal for an import that failed because an extra is not installed; None for every other error.
+    """Return the refusal of an import that failed because an extra is not installed; None for every other error.
 
     >>> print(explain_missing(ModuleNotFoundError(name="sqlalchemy.orm")))
     this needs the package sqlalchemy, which is not installed; run: pip install 'cellrisk[postgres]'
@@ -33,13 +33,14 @@ def explain_missing(error: BaseException) -> InvalidInput | None:
             return InvalidInput(
                 f"this needs the package {missing.replace('_', '-')}, which is not installed",
                 fix=f"run: pip install 'cellrisk[{extra}]'",
+                code="missing-package",
             )
     return None
 
 
 @contextmanager
 def extra_needed() -> Iterator[None]:
-    """Imports inside it say what to type where an extra is not installed."""
+    """Refuse an import in the block that fails because an extra is not installed."""
     try:
         yield
     except ModuleNotFoundError as error:

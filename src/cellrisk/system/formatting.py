@@ -15,17 +15,17 @@ DIGITS = 5
 
 
 def paragraphs(parts: Iterable[str]) -> str:
-    """What a result prints: its parts with a line between them, and nothing hidden in them."""
+    """Return the parts of a text with a line between them, and invisible characters escaped."""
     return visible("\n\n".join(parts))
 
 
 def make_sentence(text: str, end: str = ".") -> str:
-    """Words with a capital letter at their start, and a full stop at their end."""
+    """Return words with a capital letter at their start and a full stop at their end."""
     return f"{text[:1].upper()}{text[1:]}{end}"
 
 
 def percent(share: float) -> str:
-    """A share with one decimal, and more where that would hide a small risk.
+    """Return a share with one decimal, or with more if that would hide a small risk.
 
     >>> percent(0.29606), percent(0.00002), percent(0.0)
     ('29.6%', '0.002%', '0.0%')
@@ -45,21 +45,21 @@ def as_given(number: float, places: int = 0) -> str:
 
 
 def whole_people(number: float) -> str:
-    """A number of people without decimals: never a 0 beside a share that is above it.
+    """Return a number of people without decimals, but no 0 for a number above 0.
 
-    A difference below zero that rounds to none keeps a digit.
+    A difference below zero that rounds to 0 keeps a digit.
 
     >>> whole_people(997.48), whole_people(0.195), whole_people(0.0), whole_people(-0.31), whole_people(-4.1)
     ('997', 'fewer than 1', '0', '-0.3', '-4')
     """
-    told = f"{round(number):,}"
-    if told != "0" or number == 0:
-        return told
+    whole = f"{round(number):,}"
+    if whole != "0" or number == 0:
+        return whole
     return "fewer than 1" if number > 0 else f"{number:.1g}"
 
 
 def join_names(names: Sequence[str]) -> str:
-    """Names as a sentence has them.
+    """Return names as in a sentence.
 
     >>> join_names(["age"]), join_names(["age", "sex", "race"])
     ('age', 'age, sex and race')
@@ -69,7 +69,7 @@ def join_names(names: Sequence[str]) -> str:
 
 
 def say_people(number: float) -> str:
-    """A number of people: whole, and with digits where there are few.
+    """Return a number of people: whole, with decimals below 100.
 
     >>> say_people(4298.49), say_people(12.8), say_people(0.0312), say_people(1e-9), say_people(0.0)
     ('4,298', '12.8', '0.031', 'under 0.01', '0')
@@ -80,17 +80,17 @@ def say_people(number: float) -> str:
 
 
 def about_people(number: float) -> str:
-    """The same in a sentence.
+    """Return about how many people, for a sentence.
 
     >>> about_people(997.48), about_people(0.195), about_people(0.0), about_people(-0.31)
     ('about 997', 'fewer than 1', 'about 0', 'about -0.3')
     """
-    told = whole_people(number)
-    return told if told.startswith("fewer") else f"about {told}"
+    people = whole_people(number)
+    return people if people.startswith("fewer") else f"about {people}"
 
 
 def of_people(number: float, everybody: int, more: str = "") -> str:
-    """An expected number of people among all, with its share and more about it; of one person, a digit of the number.
+    """Return an expected number of people among all, with its share; of one person, one digit.
 
     >>> of_people(997.48, 27504), of_people(0.3, 40), of_people(0.3069, 1)
     ('about 997 of 27,504 people (3.6%)', 'fewer than 1 of 40 people (0.8%)', 'about 0.3 of 1 person (30.7%)')
@@ -100,7 +100,7 @@ def of_people(number: float, everybody: int, more: str = "") -> str:
 
 
 def change(before: str, after: str) -> str:
-    """How a number that is printed changes.
+    """Return how a printed number changes.
 
     >>> change("12.5%", "13%"), change("1 person", "1 person")
     ('from 12.5% to 13%', 'to 1 person, as before')
@@ -109,7 +109,7 @@ def change(before: str, after: str) -> str:
 
 
 def aligned(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:
-    """A plain table: the first ``left`` columns flush left, the rest flush right.
+    """Return a plain table: the first ``left`` columns flush left, the rest flush right.
 
     >>> print(aligned(["what", "n"], [["cells", "5,009"], ["records", "27,504"]]))
     what          n
@@ -129,20 +129,20 @@ def aligned(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1)
 
 
 def number_of(number: float, noun: str, several: str | None = None) -> str:
-    """A number with its noun; an expected one is rounded as `whole_people` does.
+    """Return a number with its noun; an expected number is rounded by `whole_people`.
 
     >>> number_of(1, "release"), number_of(1200, "loss"), number_of(2, "entry", "entries"), number_of(0.3, "person")
     ('1 release', '1,200 losses', '2 entries', 'fewer than 1 person')
     """
-    told = whole_people(number)
+    count = whole_people(number)
     plural = several or ("people" if noun == "person" else noun + ("es" if noun.endswith("s") else "s"))
-    return f"{told} {noun if told in ('1', 'fewer than 1') else plural}"
+    return f"{count} {noun if count in ('1', 'fewer than 1') else plural}"
 
 
 def interval(low: float, high: float) -> str:
-    """An interval that holds an expected number, from 0 on, its ends rounded outwards.
+    """Return an interval of numbers from 0 on, with its ends rounded outwards.
 
-    Whole numbers from 100 on, one decimal below, and one digit where that would be 0.
+    Whole numbers from 100 on, one decimal below, and one digit if that would be 0.
 
     >>> interval(1234.5, 1236.1), interval(3.21, 99.02), interval(0.0, 0.032)
     ('1,234 to 1,237', '3.2 to 99.1', '0 to 0.04')
@@ -154,7 +154,7 @@ def interval(low: float, high: float) -> str:
 
 
 def say_error(error: float) -> str:
-    """A standard error over releases that were drawn; what never varied in them may only be rare."""
+    """Return a standard error over simulated releases; what did not vary in them may be rare, not certain."""
     return f"{error:.2g}" if error else "did not vary"
 
 
@@ -174,7 +174,7 @@ def round_down(epsilon: float, least: float = 0.0, digits: int = DIGITS) -> floa
 
 
 def round_up(epsilon: float, digits: int = DIGITS) -> float:
-    """An epsilon to five digits, or another number of them, not below it.
+    """Round an epsilon up to so many digits.
 
     >>> round_up(1.0904253)
     1.0905
@@ -183,7 +183,7 @@ def round_up(epsilon: float, digits: int = DIGITS) -> float:
 
 
 def show_down(epsilon: float) -> str:
-    """An epsilon as text, to five digits, not above it.
+    """Return an epsilon as text, rounded down to five digits.
 
     >>> show_down(1.64567), show_down(100.0)
     ('1.6456', '100')
@@ -192,7 +192,7 @@ def show_down(epsilon: float) -> str:
 
 
 def show_up(epsilon: float) -> str:
-    """An epsilon as text, to five digits, not below it."""
+    """Return an epsilon as text, rounded up to five digits."""
     return f"{round_up(epsilon):.{DIGITS}g}"
 
 
@@ -207,7 +207,7 @@ def show_spans(intervals: Iterable[tuple[float, float]]) -> str:
 
 
 def claim(loss: float) -> str:
-    """An epsilon, delta or rho that is promised: to six digits, and no smaller than it is, but for rounding errors.
+    """Return a promised epsilon, delta or rho as text: six digits, rounded up but for rounding errors.
 
     >>> claim(1.0), claim(1.2345612), claim(0.1 + 0.2)
     ('1', '1.23457', '0.3')
@@ -217,7 +217,7 @@ def claim(loss: float) -> str:
 
 
 def write_yaml(value: str | float | None) -> str:
-    """A value of YAML; None is written as "to fill".
+    """Return a value of YAML; None is written as "to fill".
 
     A number has a full stop before an exponent, as YAML 1.1 needs it. What is not printable in a text is escaped,
     beyond 16 bits in YAML's own way, which JSON lacks.

@@ -6,11 +6,13 @@ Python started with ``-c``, as `multiprocessing` starts it, looks for every modu
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import os
 import pickle
 import sys
 import threading
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from queue import SimpleQueue
@@ -23,7 +25,7 @@ START = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from {} import
 def safe_path(*unsafe: Path) -> list[str]:
     """Return the absolute entries of `sys.path` without the working folder and those given; cellrisk's own is last."""
     entries = [entry for entry in map(str, sys.path) if os.path.isabs(entry) and os.path.exists(entry)]
-    safe = [entry for entry in entries if not any(os.path.samefile(entry, each) for each in (Path(), *unsafe))]
+    safe = [entry for entry in entries if not any(os.path.samefile(entry, folder) for folder in (Path(), *unsafe))]
     return [*safe, str(Path(__file__).resolve().parents[2])]
 
 
@@ -51,3 +53,45 @@ def listen() -> SimpleQueue[Any]:
 
     threading.Thread(target=read, name="cellrisk-parent", daemon=True).start()
     return messages
+
+
+def ask_isolated(module: str, message: Mapping[str, Any], seconds: int, *unsafe: Path) -> Any:
+    """Return what a child answers to a message of plain data by `answer_once`.
+
+    TimeoutError if it takes longer; ChildProcessError if it ends without an answer, for instance for want of memory.
+    """
+    reply = b""
+    with suppress(BrokenPipeError), start_isolated(module, *unsafe) as process:
+        try:
+            send(process.stdin, (json.dumps(message), seconds))
+            reply = process.stdout.read() if process.stdout else b""
+        except BaseException:
+            process.kill()
+            raise
+    if reply.startswith(b"Timeout"):
+        raise TimeoutError
+    if process.returncode != 0:
+        raise ChildProcessError
+    return json.loads(reply)
+
+
+def answer_once(answer: Callable[[dict[str, Any]], Any]) -> None:
+    """Answer the parent's message, and end this process."""
+    try:
+        message, seconds = listen().get()
+        faulthandler.dump_traceback_later(seconds, exit=True, file=sys.stdout)
+        sys.stdout.write(json.dumps(answer(json.loads(message))))
+        sys.stdout.flush()
+        os._exit(0)
+    finally:
+        os._exit(1)
+
+
+def limit_memory(most: int) -> None:
+    """Allow this process so many bytes on top of what is loaded; no copy of its memory goes to a disk."""
+    with suppress(ImportError, AttributeError, OSError, ValueError):  # not every system has limits
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        loaded = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (loaded + most,) * 2)

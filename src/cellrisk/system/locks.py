@@ -9,7 +9,7 @@ PAUSE = 0.002
 
 
 def try_lock(handle: int) -> bool:
-    """Locks an open file; whether nobody else had."""
+    """Lock an open file; return whether it was free."""
     try:
         if sys.platform == "win32":
             import msvcrt
@@ -27,6 +27,6 @@ def try_lock(handle: int) -> bool:
 
 
 def wait_for_lock(handle: int) -> None:
-    """Locks an open file once nobody else has; those who hold it do so for an instant."""
+    """Lock an open file once it is free; locks are held only for an instant."""
     while not try_lock(handle):
         time.sleep(PAUSE)

@@ -1,4 +1,4 @@
-"""Long work tells how far it has got."""
+"""Reports of how far long work is."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ Progress = Callable[[float], None]
 
 
 class StepCounter:
-    """Counts steps, and tells each percent once.
+    """Count steps, and report each percent once.
 
-    >>> told = []
-    >>> report = StepCounter(told.append, 4)
-    >>> report.add(1), report.add(3), told
+    >>> shares = []
+    >>> report = StepCounter(shares.append, 4)
+    >>> report.add(1), report.add(3), shares
     (None, None, [0.25, 1.0])
     """
 
     def __init__(self, progress: Progress | None, steps: int) -> None:
-        self._progress, self._steps, self._done, self._told = progress, steps, 0, 0
+        self._progress, self._steps, self._done, self._reported = progress, steps, 0, 0
 
     def add(self, steps: int) -> None:
         self._done += steps
         percent = 100 * self._done // self._steps
-        if self._progress is not None and percent > self._told:
-            self._told = percent
+        if self._progress is not None and percent > self._reported:
+            self._reported = percent
             self._progress(self._done / self._steps)
 
 
 def share_of(progress: Progress | None, start: float, end: float) -> Progress | None:
-    """What reports progress, for a part of the work."""
+    """Return a report of progress for a part of the work."""
     if progress is None:
         return None
     return lambda done: progress(start + (end - start) * done)

@@ -1,4 +1,4 @@
-"""What every answer can do: say itself in one sentence, print, become a frame or a dictionary, be drawn, be pickled."""
+"""Results: each has a headline, prints, becomes a frame or a dictionary, and can be drawn and pickled."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ NOT_KEPT = "(not kept)"
 
 
 def find_words(name: str) -> ModuleType:
-    """The module with the words of a result. Words know the results that they are about, so results reach them late."""
+    """Return the module with the words of a result, which imports the results: so it is imported late."""
     return importlib.import_module(f"{WORDING}.{name}")
 
 
 class LeavesKeys(ABC):
-    """Something that knows keys of the source, and leaves them behind when it is pickled.
+    """An object with keys of the source, which are left out when it is pickled.
 
-    Its numbers survive. A copy in the same process is the object itself, which cannot be changed.
+    A copy in the same process is the object itself, which cannot be changed.
     """
 
     @abstractmethod
     def without_keys(self) -> dict[str, Any]:
-        """The fields that are pickled otherwise than they are, with what is pickled instead."""
+        """Return the fields that are not pickled as they are, with what is pickled instead."""
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), **self.without_keys()}
@@ -52,7 +52,7 @@ class LeavesKeys(ABC):
 
 
 class Result(LeavesKeys):
-    """An answer. Each kind of answer adds its headline, its numbers and the paragraphs that it prints.
+    """A result. Each kind adds its headline, its numbers and the paragraphs that it prints.
 
     Answers cannot be changed. Their ``repr`` is the headline on one line; a notebook shows what `print` prints.
     """
@@ -65,30 +65,30 @@ class Result(LeavesKeys):
 
     @property
     def headline(self) -> str:
-        """What a curator can repeat."""
+        """The result in one sentence."""
         return str(find_words(self.wording).headline(self))
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
-        """The answer for machines: JSON-ready values."""
+        """Return the result as JSON-ready values."""
 
     @abstractmethod
     def _numbers(self) -> Any:
-        """What the frame is made of: rows, columns by name, or a frame."""
+        """Return what the frame is made of: rows, columns by name, or a frame."""
 
     def _paragraphs(self) -> Iterable[str]:
-        """What is printed below the headline."""
+        """Return what is printed below the headline."""
         paragraphs: Iterable[str] = find_words(self.wording).paragraphs(self)
         return paragraphs
 
     def to_frame(self) -> pd.DataFrame:
-        """The answer as a tidy frame: one number a row."""
+        """Return the result as a tidy frame: one number a row."""
         import pandas as pd
 
         return pd.DataFrame(self._numbers())
 
     def to_csv(self, path: str | os.PathLike[str], *, spreadsheet_safe: bool = False) -> Path:
-        """Writes the tidy frame as a CSV file.
+        """Write the tidy frame as a CSV file.
 
         Parameters
         ----------
@@ -100,7 +100,7 @@ class Result(LeavesKeys):
         return write_whole(path, write_frame(self.to_frame(), spreadsheet_safe=spreadsheet_safe))
 
     def plot(self, path: str | os.PathLike[str] | None = None, ax: Axes | None = None) -> Any:
-        """The picture of the answer: a figure of matplotlib.
+        """Draw the result: a figure of matplotlib.
 
         Parameters
         ----------
@@ -114,10 +114,12 @@ class Result(LeavesKeys):
 
     def _draw(self, path: str | os.PathLike[str] | None, ax: Axes | None, **how: Any) -> Any:
         if not self.picture:
-            raise InvalidInput(f"there is no picture of this kind of answer, {type(self).__name__}")
+            raise InvalidInput(f"a {type(self).__name__} has no picture", code="no-picture")
         if ax is not None and path is not None:
-            raise InvalidInput("path and ax exclude each other", fix="draw into ax, then save its figure yourself")
-        # Pictures know the answers that they draw, so answers reach them late, and here alone.
+            raise InvalidInput(
+                "path and ax exclude each other", fix="draw into ax, then save its figure yourself", code="options"
+            )
+        # Pictures import the results that they draw, so they are imported late.
         pictures = importlib.import_module(PICTURES)
         figure = getattr(pictures, self.picture)(self, ax=ax, **how)
         return figure if path is None else pictures.save(figure, path)
@@ -136,7 +138,7 @@ class Result(LeavesKeys):
 
     @property
     def details(self) -> str:
-        """Everything that the answer can print; printing the answer shows the first screen of it."""
+        """Everything that the result can print; printing the result shows the first screen of it."""
         return paragraphs([*(self._screen() or [self.headline]), *self._paragraphs()])
 
     def __repr__(self) -> str:

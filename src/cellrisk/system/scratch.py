@@ -1,4 +1,4 @@
-"""Private folders for what engines spill and readers copy, which may be anybody's records.
+"""Private folders for what engines spill and readers copy, which may hold records.
 
 A folder is removed after its block, however that ends. A process that was killed leaves its folder, but not the
 lock on it, and the next process that needs a folder removes it. Folders for temporary files are shared with others, who
@@ -23,7 +23,7 @@ LOCK = ".in-use"
 
 @contextmanager
 def private_folder(purpose: str = "") -> Iterator[Path]:
-    """A folder that only this user can read, for the length of the block; what killed processes left is removed first.
+    """Make a folder that only this user can read, for the block; remove first what killed processes left.
 
     >>> with private_folder() as folder:
     ...     _ = (folder / "spilled").write_text("a record")
@@ -53,10 +53,10 @@ def remove_left_behind(place: Path) -> None:
                     shutil.rmtree(folder, ignore_errors=True)  # which follows no link, not even in its place
 
 
-def _is_private(found: os.stat_result) -> bool:
+def _is_private(status: os.stat_result) -> bool:
     """Return whether this is a folder that this user made and nobody else may enter."""
-    ours = not hasattr(os, "geteuid") or (found.st_uid == os.geteuid() and not found.st_mode & 0o077)
-    return stat.S_ISDIR(found.st_mode) and ours
+    ours = not hasattr(os, "geteuid") or (status.st_uid == os.geteuid() and not status.st_mode & 0o077)
+    return stat.S_ISDIR(status.st_mode) and ours
 
 
 def _is_free(folder: Path) -> bool:

@@ -1,7 +1,7 @@
-"""CSV files that people open in spreadsheets, where a text that starts like a formula is one.
+"""CSV files, which people open in spreadsheets: there a text that starts like a formula is computed.
 
-Every CSV file is written here. It holds its texts as they are; who asks for it gets an apostrophe before those that a
-spreadsheet would compute. Numbers are never changed.
+Texts are written as they are, or on request with an apostrophe before those that a spreadsheet would compute. Numbers
+are never changed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SAFE_WORDS = "write it with --spreadsheet-safe, or open it as text"
 
 
 def starts_formula(cell: object) -> bool:
-    """Whether a spreadsheet would take a cell for a formula.
+    """Return whether a spreadsheet would take a cell for a formula.
 
     >>> [starts_formula(cell) for cell in ("=1+1", "-2 to 0", "@home", "<=50K", "-2.5", -2.5)]
     [True, True, True, False, False, False]
@@ -33,7 +33,7 @@ def starts_formula(cell: object) -> bool:
 
 
 def make_safe(cell: Any) -> Any:
-    """The cell with an apostrophe before it, where a spreadsheet would take it for a formula.
+    """Return a cell, with an apostrophe before it if a spreadsheet would take it for a formula.
 
     >>> make_safe("=1+1"), make_safe("cook"), make_safe(-3)
     ("'=1+1", 'cook', -3)
@@ -42,7 +42,7 @@ def make_safe(cell: Any) -> Any:
 
 
 def write_frame(frame: pd.DataFrame, *, spreadsheet_safe: bool = False) -> str:
-    """A frame as CSV."""
+    """Return a frame as CSV."""
     if spreadsheet_safe:
         frame = frame.rename(columns=make_safe)
         for place, (name, kind) in enumerate(frame.dtypes.items()):
@@ -59,7 +59,7 @@ def write_frame(frame: pd.DataFrame, *, spreadsheet_safe: bool = False) -> str:
 
 
 def write_rows(names: Sequence[str], rows: Iterable[Sequence[Any]], *, spreadsheet_safe: bool = False) -> str:
-    """Rows as CSV, below their names; None is an empty cell."""
+    """Return rows as CSV, below their names; None is an empty cell."""
     table = [[make_safe(cell) for cell in row] if spreadsheet_safe else row for row in (names, *rows)]
     stream = io.StringIO()
     quoting = _quoting(cell for row in table for cell in row if isinstance(cell, str))
@@ -68,7 +68,7 @@ def write_rows(names: Sequence[str], rows: Iterable[Sequence[Any]], *, spreadshe
 
 
 def tell_formulas(path: str | os.PathLike[str]) -> str | None:
-    """What has to be said of a CSV file with cells that a spreadsheet would compute; nothing where it has none."""
+    """Return a warning of a CSV file with cells that a spreadsheet would compute; None if it has none."""
     with Path(path).open(encoding="utf-8", newline="") as stream:
         cells = sum(starts_formula(cell) for row in csv.reader(stream) for cell in row)
     if not cells:
@@ -78,8 +78,7 @@ def tell_formulas(path: str | os.PathLike[str]) -> str | None:
 
 
 def _quoting(texts: Iterable[str]) -> Literal[0, 2]:
-    """Which texts stand in quotation marks: all of them where one holds a carriage return, which older Pythons leave
-    bare, and readers take for the end of a row."""
+    """Return which texts are quoted: all if one holds a carriage return, which older Pythons leave bare."""
     return csv.QUOTE_NONNUMERIC if any("\r" in text for text in texts) else csv.QUOTE_MINIMAL
 
 

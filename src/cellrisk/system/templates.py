@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
-import sys
 import traceback
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 from cellrisk.errors import InvalidInput, visible
 from cellrisk.system import formatting
+from cellrisk.system.isolated import answer_once, ask_isolated, limit_memory
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -21,7 +18,6 @@ if TYPE_CHECKING:
 
 SECONDS, BYTES = 60, 2**30
 """Time and memory for a template of others."""
-START = "import json, sys; sys.path += json.loads(sys.argv.pop()); from cellrisk.system.templates import main; main()"
 FILTERS = {
     "number": lambda number, digits=",": format(number, digits),
     "percent": formatting.percent,
@@ -87,44 +83,37 @@ def to_plain(value: Any) -> Any:
 
 def fill_apart(template: str, files: Mapping[str, str], data: Mapping[str, Any]) -> str:
     """Fill in a template of others in a process without environment variables and with limits on time and memory."""
-    folders = [folder for folder in sys.path if os.path.isabs(folder)]  # after those of Python itself
-    asked = {"template": template, "files": files, "data": data}
-    needed = {name: os.environ[name] for name in ("SYSTEMROOT", "LD_LIBRARY_PATH") if name in os.environ}
     try:
-        child = subprocess.run(
-            [sys.executable, "-I", "-c", START, json.dumps(folders)],
-            input=json.dumps(asked),
-            capture_output=True, check=False, encoding="ascii", env=needed, timeout=SECONDS,
-        )  # fmt: skip
-        answer = json.loads(child.stdout)
-    except subprocess.TimeoutExpired:
-        answer = {"error": f"it takes more than {SECONDS} seconds"}
-    except (ValueError, OSError):
-        answer = {"error": f"its process ended early; it may use {BYTES:,} bytes of memory"}
-    if "error" in answer:
+        filled = ask_isolated(__name__, {"template": template, "files": files, "data": data}, SECONDS)
+    except TimeoutError:
+        filled = {"error": f"it takes more than {SECONDS} seconds"}
+    except ChildProcessError:
+        filled = {"error": f"its process ended early; it may use {BYTES:,} bytes of memory"}
+    if "error" in filled:
         raise InvalidInput(
-            f"the template cannot be filled in ({answer['error']})",
+            f"the template cannot be filled in ({filled['error']})",
             allowed="Jinja with the keys and filters that the page on templates of reports lists",
             fix='start from {% extends "board.html.j2" %}, or from another template of the package',
+            code="template",
         )
-    return str(answer["document"])
+    return str(filled["document"])
 
 
 def main() -> None:
     """Answer `fill_apart`, in the other process."""
-    asked = json.load(sys.stdin)
-    with suppress(ImportError, ValueError, OSError):  # not every system has limits
-        import resource
+    answer_once(fill_in)
 
-        for limit, most in ((resource.RLIMIT_CPU, SECONDS), (resource.RLIMIT_AS, BYTES)):
-            resource.setrlimit(limit, (most, most))
+
+def fill_in(asked: Mapping[str, Any]) -> dict[str, str]:
+    """Return the document, or the kind of the error and its line in the template."""
+    os.environ.clear()
+    limit_memory(BYTES)
     try:
         document = make_environment(asked["files"]).from_string(asked["template"]).render(asked["data"])
         document.encode("utf-8")  # refuses what no file could hold
-        answer = {"document": document}
+        return {"document": document}
     except Exception as error:
         steps = traceback.walk_tb(error.__traceback__)
         lines = [getattr(error, "lineno", 0)]
         lines += [line for frame, line in steps if frame.f_code.co_filename == "<template>"]
-        answer = {"error": type(error).__name__ + (f" in line {lines[-1]}" if lines[-1] else "")}
-    sys.stdout.write(json.dumps(answer))
+        return {"error": type(error).__name__ + (f" in line {lines[-1]}" if lines[-1] else "")}

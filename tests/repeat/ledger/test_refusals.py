@@ -214,10 +214,7 @@ def test_a_ledger_that_was_not_written_to_can_be_removed(where: Where) -> None:
         assert len(ledger.entries()) == 1
 
 
-def test_where_no_file_can_be_without_a_name_a_ledger_is_made_too(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(atomic, "HANDLES", "/nowhere")
+def test_a_new_ledger_is_private_and_replaces_nothing(tmp_path: Path) -> None:
     path = tmp_path / "releases.ledger"
     Ledger(path, create=True).close()
     with pytest.raises(FileExistsError):

@@ -77,7 +77,7 @@ def test_figures_of_adult() -> None:
     assert abs(rules["elimination"].right - 2153.54) < 5 * rules["elimination"].error
     assert abs(rules["elimination"].caused - 10.5713) < 5 * rules["elimination"].caused_error
     assert (found.rule("any").right, found.rule().right) == pytest.approx((2200.00, 2189.45), rel=3e-6, abs=0)
-    assert "leaves 91.5%, 91.2%, 88.9% of the variance" in str(found)
+    assert "leaves 91.5%, 91.2%, 88.9% of the variance" in found.details
 
 
 def make_people() -> pd.DataFrame:
@@ -180,7 +180,7 @@ def test_nested_geography_beside_the_plain_figures() -> None:
     error = math.hypot(8 * 0.5 / math.sqrt(draws), observed.rules["elimination"].error)
     assert abs(observed.rules["elimination"].right - right) < 5 * error
     assert 0 < observed.rules["elimination"].caused <= observed.rules["elimination"].right
-    assert "If only the combinations that occur are published" in str(found)
+    assert "If only the combinations that occur are published" in found.details
 
 
 NAMES = "abc"
@@ -275,7 +275,7 @@ def test_whole_releases_by_hand(name: str) -> None:
 def test_each_row_prints_its_error() -> None:
     frame = make_people()
     found = cr.assess_together(frame, [{"qid": ["a", "b"]}, {"qid": ["b", "c"]}], "y", epsilon=1.0)
-    printed = str(found)
+    printed = found.details
     assert "least squares, every combination published" in printed
     assert "least squares, those that occur published" in printed
     rows = found.to_dict()["least_squares"]["rows"]

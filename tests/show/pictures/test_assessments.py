@@ -64,12 +64,12 @@ def test_rows_say_what_differs(two: cr.FrequencyTable, asked: dict[str, str], ro
 def test_the_title_is_the_risk_that_is_told_first(two: cr.FrequencyTable) -> None:
     assessment = cr.assess(two, MECHANISM)
     words = words_of(draw_assessment(assessment))
-    assert f"At epsilon 1 the risk for job is {percent(assessment.value())} (chance" in words
+    assert f"At epsilon 1 the risk for job is {percent(assessment.value())} (blind" in words
     assert "In the title: local risk, tight, by records" in words
     assert " ".join(assessment.headline.split()) in words
     alone = cr.assess(two, MECHANISM, measures="expected", forms="exact", weights="uniform")
     words = words_of(draw_assessment(alone))
-    assert f"is {percent(alone.risks[0].risk)} (chance {percent(alone.limits[0].chance)}" in words
+    assert f"is {percent(alone.risks[0].risk)} (blind {percent(alone.limits[0].chance)}" in words
     assert "expected risk, exact, each cell alike; geometric" in words
 
 

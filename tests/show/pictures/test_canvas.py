@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 
 import cellrisk as cr
 from cellrisk.errors import InvalidInput, UnknownName
+from cellrisk.risk.measures import MEASURES
 from cellrisk.system.results import Result
 from tests.show.pictures.drawing import EPSILONS, holds, make_table
 
@@ -75,7 +76,7 @@ def test_every_word_stands_within_the_axes(kind: str, two: cr.FrequencyTable, ax
 
 
 def test_several_panels_are_refused_with_their_number_and_a_way_out(several: cr.FrequencyTable, ax: Axes) -> None:
-    curve = cr.curve(several, epsilon=EPSILONS)
+    curve = cr.curve(several, epsilon=EPSILONS, measures=list(MEASURES))
     with pytest.raises(InvalidInput, match=r"got 10 panels; .* one sensitive attribute, one measure"):
         curve.plot(ax=ax)
     with pytest.raises(InvalidInput, match=r"got 2 panels; .*tabulate with one sensitive attribute"):
@@ -125,8 +126,8 @@ def test_lines_are_named_in_a_key(three: cr.FrequencyTable, ax: Axes) -> None:
     one_form = cr.curve(three, epsilon=EPSILONS, measures="local", forms="tight")
     one_form.plot(ax=ax)
     assert {"by records", "each cell alike"} <= set(legend_of(ax))
-    assert "raw" in shown(ax)
-    assert "chance" in shown(ax)
+    assert "no noise" in shown(ax)
+    assert "blind" in shown(ax)
     other = ax.figure.axes[1]
     forms = cr.curve(three, epsilon=EPSILONS, measures="local")
     forms.plot(ax=other)

@@ -17,10 +17,10 @@ import cellrisk as cr
 from cellrisk.decide.choosing import choose
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.noise.mechanisms import MECHANISMS
-from cellrisk.risk.ceilings import CHOSEN
 from cellrisk.risk.explanation import explain
 from cellrisk.show.reporting import Report, noise, report
 from cellrisk.show.wording.attackers import accuracy, attack_rows, shown_attacks
+from cellrisk.show.wording.ceiling import CHOSEN
 from cellrisk.show.wording.choice import CHOICE_NOTE
 from cellrisk.show.wording.label import label
 from cellrisk.system.formatting import CURATOR_NOTE, percent

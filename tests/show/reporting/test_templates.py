@@ -15,7 +15,7 @@ import cellrisk as cr
 from cellrisk.cli import main
 from cellrisk.errors import InvalidInput
 from cellrisk.show.reporting.document import render
-from cellrisk.system import templates
+from cellrisk.system import isolated, templates
 
 DATA: dict[str, Any] = {"title": "A <b> title\u202e", "verdict": {"title": "kept"}, "sections": [{"name": "one"}]}
 OBJECTS = (
@@ -120,11 +120,13 @@ def test_the_other_process_starts_with_nothing_of_ours(monkeypatch: pytest.Monke
     for name in ("json", "jinja2", "markupsafe", "traceback", "resource", "cellrisk", "sitecustomize"):
         Path(f"{name}.py").write_text("open('ran', 'w').close()")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    shown = "import json, os; print(json.dumps({'document': ' '.join(os.environ.values())}))"
     assert fill("{{ title }}") == "A &lt;b&gt; title\\u202e"
     assert not Path("ran").exists()
-    monkeypatch.setattr(templates, "START", shown)
-    assert "SECRET" not in fill("")
+    shown = "Mock(render=lambda data: 'shown ' + ' '.join(os.environ.values()))"
+    stub = f"templates.make_environment = lambda files: Mock(from_string=lambda text: {shown})"
+    imports = "import os; from unittest.mock import Mock; from cellrisk.system import templates"
+    monkeypatch.setattr(isolated, "START", isolated.START.replace("main()", f"{imports}; {stub}; main()"))
+    assert fill("") == "shown "
 
 
 @pytest.mark.usefixtures("no_pictures")

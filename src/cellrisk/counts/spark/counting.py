@@ -1,6 +1,6 @@
 """Counting on the cluster, for tables with more combinations of values than one machine takes: only profiles come out.
 
-Values that need a decision (levels, bins, conditions, counts) are few. Each distinct one goes through the embedded
+Values that need a decision (levels, bins, conditions, counts) are not many. Each distinct one goes through the embedded
 engine, as a table of its own, and comes back to the cluster as a number, so Spark and DuckDB cannot differ.
 """
 
@@ -62,7 +62,9 @@ class SparkTable:
         """Count the cells, without their keys. tabulate: the function that makes a frequency table in DuckDB."""
         decide = partial(self.decide, tabulate)
         if schema.wide:
-            raise InvalidInput("the wide table has too many rows", got=f"{self.rows:,} different rows on Spark")
+            raise InvalidInput(
+                "the wide table has too many rows", got=f"{self.rows:,} different rows on Spark", code="too-many-cells"
+            )
         fn, frame = functions_of(self.grouped.sparkSession), self.grouped
         for condition in part.conditions:
             asked = {"where": type(part)((condition,)), "outside": schema.outside}

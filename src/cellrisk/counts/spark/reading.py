@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import reduce
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ from cellrisk.counts.files import (
     KINDS,
     PARQUET_SUFFIXES,
     TEXT_SUFFIXES,
+    ParquetFiles,
     are_parquet,
     exists,
     find_files,
@@ -30,9 +32,10 @@ from cellrisk.counts.files import (
     group_text,
     is_address,
 )
+from cellrisk.counts.refusals import CSV
 from cellrisk.counts.schema import locate
 from cellrisk.counts.spark.counting import SparkTable
-from cellrisk.counts.spark.refusals import CANNOT_READ_TEXT, spark_refusals
+from cellrisk.counts.spark.refusals import spark_refusals
 from cellrisk.counts.spark.session import functions_of, spark_session
 from cellrisk.errors import InvalidInput
 
@@ -102,9 +105,9 @@ def stream(grouped: Any, rows: int) -> pa.RecordBatchReader:
 
     fn, parts = functions_of(grouped.sparkSession), max(1, math.ceil(rows / ROWS))
     key = fn.pmod(fn.hash(*grouped.columns), fn.lit(parts))
-    tables = (grouped.where(key == part).toArrow() if parts > 1 else grouped.toArrow() for part in range(parts))
-    first = next(tables)
-    batches = (batch for part in ([first], tables) for table in part for batch in table.to_batches())
+    first = grouped.where(key == 0).toArrow()
+    later = (grouped.where(key == part).toArrow() for part in range(1, parts))
+    batches = (batch for table in chain([first], later) for batch in table.to_batches())
     return pa.RecordBatchReader.from_batches(first.schema, batches)
 
 
@@ -142,8 +145,8 @@ def coarsen(frame: Any, name: str, binning: Binning) -> Any:
     elif isinstance(binning, EdgeBinning):
         edges = [*map(float, binning.edges)]
         edge = fn.when(number > edges[-1], fn.lit(math.nextafter(edges[-1], math.inf)))
-        for each in edges:
-            edge = edge.when(number <= each, fn.lit(each))
+        for right in edges:
+            edge = edge.when(number <= right, fn.lit(right))
     edge = fn.when(fn.isnan(number) | (fn.abs(number) == math.inf), number).otherwise(edge)
     if text:
         edge = fn.when(column.isNull(), None).when(number.isNull(), "no number").otherwise(edge.cast("string"))
@@ -157,8 +160,7 @@ def plan_source(source: Any, columns: Sequence[str]) -> Callable[[Any], Any]:
             raise InvalidInput(
                 "the Spark DataFrame is a stream", allowed="one whose records are all there", code="source"
             )
-        places = locate(columns, source.columns, "the Spark DataFrame")
-        return lambda session: take_columns(source, places)
+        return lambda session: use_columns(source, columns, "the Spark DataFrame")
     if not isinstance(source, str | os.PathLike):
         kind = type(source).__name__
         raise InvalidInput("the source is not of a kind that Spark reads", got=kind, allowed=ALLOWED, code="source")
@@ -178,28 +180,31 @@ def plan_source(source: Any, columns: Sequence[str]) -> Callable[[Any], Any]:
     if skipped:
         what = "Spark skips or cannot read files of such a name"
         raise InvalidInput(what, got=skipped[0], fix="rename it: no _ or . first, no colon, no .zst", code="path")
-    if not are_parquet(files):
-        texts = group_text(files, columns)
-        return lambda session: stack(
-            read_text(session, [*map(as_address, group.paths)], group.delimiter, group.names, columns, True)
-            for group in texts
-        )
-    groups = group_parquet(files, columns)
+    if are_parquet(files):
+        tables = group_parquet(files, columns)
+        return lambda session: stack(read_parquet(session, group, columns) for group in tables)
+    texts = group_text(files, columns)
+    return lambda session: stack(
+        read_text(session, [*map(as_address, group.paths)], group.delimiter, group.names, columns, local=True)
+        for group in texts
+    )
 
-    def read(session: Any) -> Any:
-        from pyspark.sql.types import StructField, StructType
 
-        frames = []
-        for group in groups:
-            kinds = [spark_type(name, group.kinds[place]) for name, place in zip(columns, group.places, strict=True)]
-            reader = session.read.schema(StructType([*map(StructField, columns, kinds)]))
-            # Spark takes columns from the names of folders below this one, and puts them last.
-            reader = reader if group.base is None else reader.option("basePath", f"file://{group.base}")
-            frame = reader.parquet(*map(as_address, group.paths))
-            frames.append(take_columns(frame, [frame.columns.index(name) for name in columns]))
-        return stack(frames)
+def read_parquet(session: Any, group: ParquetFiles, columns: Sequence[str]) -> Any:
+    """Read local Parquet files with the types that pyarrow finds: Spark refuses files with types that it lacks."""
+    from pyspark.sql.types import StructField, StructType
 
-    return read
+    kinds = [spark_type(name, group.kinds[place]) for name, place in zip(columns, group.places, strict=True)]
+    reader = session.read.schema(StructType([*map(StructField, columns, kinds)]))
+    # Spark takes columns from the names of folders below this one, and puts them last.
+    reader = reader if group.base is None else reader.option("basePath", f"file://{group.base}")
+    frame = reader.parquet(*map(as_address, group.paths))
+    return take_columns(frame, [frame.columns.index(name) for name in columns])
+
+
+def use_columns(frame: Any, columns: Sequence[str], where: str) -> Any:
+    """Return the columns in use as c0, c1, ...; refuse a frame without them."""
+    return take_columns(frame, locate(columns, frame.columns, where))
 
 
 def take_columns(frame: Any, places: Sequence[int]) -> Any:
@@ -216,8 +221,7 @@ def read_table(session: Any, name: str, columns: Sequence[str]) -> Any:
     if not session.catalog.tableExists(name):
         what = "there is no such file and no such Spark table"
         raise InvalidInput(what, got=name, allowed=f"{KINDS}, a table", code="no-file")
-    frame = session.table(name)
-    return take_columns(frame, locate(columns, frame.columns, f"the Spark table '{name}'"))
+    return use_columns(session.table(name), columns, f"the Spark table '{name}'")
 
 
 def spark_type(name: str, kind: pa.DataType) -> Any:
@@ -258,17 +262,17 @@ def read_address(session: Any, address: str, columns: Sequence[str]) -> Any:
     """Read files where only Spark reaches them, such as hdfs://; the kind goes by the end of the name."""
     where = f"the source at {address.partition('://')[0]}://"
     if address.lower().endswith(PARQUET_SUFFIXES):
-        frame = session.read.option("mergeSchema", "true").parquet(address)
-        return take_columns(frame, locate(columns, frame.columns, where))
+        return use_columns(session.read.option("mergeSchema", "true").parquet(address), columns, where)
     first = session.read.text(address).first()
-    headers = [(next(csv.reader([first[0] if first else ""], delimiter=each), []), each) for each in DELIMITERS]
+    line = [first[0] if first else ""]
+    headers = [(next(csv.reader(line, delimiter=delimiter), []), delimiter) for delimiter in DELIMITERS]
     names, delimiter = max(headers, key=lambda header: (len(set(columns) & set(header[0])), len(header[0])))
     locate([*columns, *names], names, where, first_line=True)
-    return read_text(session, [address], delimiter, names, columns, False)
+    return read_text(session, [address], delimiter, names, columns, local=False)
 
 
 def read_text(
-    session: Any, paths: list[str], delimiter: str, names: Sequence[str], columns: Sequence[str], local: bool
+    session: Any, paths: list[str], delimiter: str, names: Sequence[str], columns: Sequence[str], *, local: bool
 ) -> Any:
     """Read text files of one shape, every field as text; if not local, Spark compares each header with the names."""
     fn, line = functions_of(session), functions_of(session).col("value")
@@ -280,10 +284,10 @@ def read_text(
         fn.max(fn.when(spaced, 1)).alias("it has blanks before a quotation mark"),
         (fn.sum(quotes) % 2).alias("a quotation mark is never closed"),
     )
-    found = facts.agg(*(fn.max(name).alias(name) for name in facts.columns[1:])).first().asDict()
-    flaw = next((name for name, number in found.items() if number), None)
+    flaws = facts.agg(*(fn.max(name).alias(name) for name in facts.columns[1:])).first().asDict()
+    flaw = next((name for name, number in flaws.items() if number), None)
     if flaw is not None:
-        raise InvalidInput(f"{CANNOT_READ_TEXT}: {flaw}", fix="correct it, or use the embedded engine", code="damaged")
+        raise InvalidInput(f"{CSV}: {flaw}", fix="correct it, or use the embedded engine", code="damaged")
     used = [f"f{place}" for place in range(len(names))] if local else names
     fields = ", ".join(f"`{name.replace('`', '``')}` STRING" for name in used)
     options = TEXT | {"sep": delimiter, "maxColumns": str(len(names) + 1), "enforceSchema": str(local).lower()}

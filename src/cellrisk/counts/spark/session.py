@@ -6,10 +6,8 @@ import importlib
 import importlib.util
 import logging
 import os
-import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -47,10 +45,11 @@ def spark_session(given: Any = None) -> Iterator[Any]:
     if importlib.util.find_spec("pyspark") is None:
         what = "the Spark engine needs pyspark, which is not installed"
         raise InvalidInput(what, fix="run: pip install 'cellrisk[spark]'", code="no-spark")
-    opened: Any
-    remote, opened = os.environ.get("SPARK_REMOTE", ""), nullcontext(given if given is not None else find_session())
-    if opened.enter_result is None:
-        opened = remote_session(remote) if remote.startswith("sc://") else own_session(find_master())
+    session, remote = given if given is not None else find_session(), os.environ.get("SPARK_REMOTE", "")
+    opened: Any = nullcontext(session)
+    if session is None:
+        master = os.environ.get("SPARK_MASTER") or "local[*]"
+        opened = remote_session(remote) if remote.startswith("sc://") else own_session(master)
     logging.getLogger().addFilter(is_not_of_py4j)
     try:
         with opened as session, with_settings(session):
@@ -82,12 +81,6 @@ def functions_of(session: Any) -> Any:
     """Return Spark's functions for that kind of session; those for one kind make no columns for the other."""
     remote = type(session).__module__.startswith("pyspark.sql.connect.")
     return importlib.import_module("pyspark.sql.connect.functions" if remote else "pyspark.sql.functions")
-
-
-def find_master() -> str:
-    """Return the master that the environment names, else this machine."""
-    submitted = re.search(r"(?:--master[ =]|spark\.master=)(\S+)", os.environ.get("PYSPARK_SUBMIT_ARGS", ""))
-    return os.environ.get("SPARK_MASTER") or (submitted[1] if submitted else "local[*]")
 
 
 @contextmanager
@@ -123,7 +116,6 @@ def with_settings(session: Any) -> Iterator[None]:
 @contextmanager
 def remote_session(address: str) -> Iterator[Any]:
     """A session of our own on a Spark Connect server."""
-    check_reachable(address)
     try:
         session = importlib.import_module("pyspark.sql.connect.session").SparkSession.builder.remote(address).create()
         retries = importlib.import_module("pyspark.sql.connect.client.retries")
@@ -134,7 +126,7 @@ def remote_session(address: str) -> Iterator[Any]:
         what = "Spark Connect needs packages that are not installed"
         raise InvalidInput(what, fix="run: pip install 'cellrisk[spark]'", code="no-spark") from None
     except Exception as error:  # the text of such errors repeats the address, which may hold a token
-        raise unreachable(address, type(error).__name__) from None
+        raise unreachable(error) from None
     try:
         yield session
     finally:
@@ -143,32 +135,9 @@ def remote_session(address: str) -> Iterator[Any]:
             session.stop()
 
 
-def check_reachable(address: str) -> None:
-    """Refuse a cluster that does not answer, at once: Spark itself tries for minutes."""
-    places = parse_places(address)
-    for host, port in places:
-        with suppress(OSError), socket.create_connection((host, port), timeout=PATIENCE):
-            return
-    if places:
-        raise unreachable(address)
-
-
-def parse_places(address: str) -> list[tuple[str, int]]:
-    """Return hosts and ports of an address, without the credentials that it may hold.
-
-    >>> parse_places("sc://me:pass@db.example:15003/;token=abc"), parse_places("spark://a:7077,b:7078")
-    ([('db.example', 15003)], [('a', 7077), ('b', 7078)])
-    """
-    found = re.match(r"(sc|spark)://(?:[^/;]*@)?([^/;?#]+)", address)
-    parts = [re.fullmatch(r"(.+?)(?::(\d+))?", place) for place in found[2].split(",") if place] if found else []
-    usual = 15002 if address.startswith("sc") else 7077
-    return [(part[1].strip("[]"), int(part[2] or usual)) for part in parts if part]
-
-
-def unreachable(address: str, why: str = "") -> InvalidInput:
+def unreachable(error: Exception) -> InvalidInput:
     return InvalidInput(
-        "Spark cannot be reached" + (f" ({why})" if why else ""),
-        got=", ".join(f"{host}:{port}" for host, port in parse_places(address)) or None,
+        f"Spark cannot be reached ({type(error).__name__})",
         fix="check SPARK_REMOTE and SPARK_MASTER, and that the server runs; without them Spark runs on this machine",
         code="no-connection",
     )
@@ -181,7 +150,6 @@ def own_session(master: str) -> Iterator[Any]:
     java = shutil.which("java", path=str(Path(home, "bin"))) if home else shutil.which("java")
     if java is None and "PYSPARK_GATEWAY_PORT" not in os.environ:
         raise no_java("the Spark engine needs Java, which is not found" + (" where JAVA_HOME points" if home else ""))
-    check_reachable(master)
     from pyspark import SparkConf, SparkContext, java_gateway
     from pyspark.sql import SparkSession
 
@@ -204,9 +172,9 @@ def own_session(master: str) -> Iterator[Any]:
                 with patch.object(importlib.import_module(SparkContext.__module__), "signal"):
                     session = SparkSession(SparkContext(conf=conf, gateway=gateway))
             except Exception as error:  # Spark's own text is long and names hosts and paths
-                kind = type(error).__name__
-                local = master.startswith("local")
-                raise no_java(f"Spark could not be started ({kind})") if local else unreachable(master, kind) from None
+                if not master.startswith("local"):
+                    raise unreachable(error) from None
+                raise no_java(f"Spark could not be started ({type(error).__name__})") from None
             yield session
             with suppress(Exception):
                 session.stop()

@@ -17,6 +17,7 @@ from cellrisk.publish.auditing.comparison import TableComparison, compare_tables
 from cellrisk.publish.auditing.figures import FIGURES, find_figures
 from cellrisk.publish.auditing.reading import ReleasedCounts, leave_out_missing, read_release
 from cellrisk.publish.auditing.realised_disclosure import NAME_IT, MadeBy, find_realised, read_method
+from cellrisk.risk.attackers.values import NamedValues
 from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, CountPrior
 from cellrisk.risk.figures import Attacker
 from cellrisk.system.choices import MechanismName, Neighbours
@@ -45,6 +46,8 @@ def audit(
     perturbation: str | Perturbation | None = None,
     certainty: float | Sequence[float] | None = None,
     belief: str | CountPrior | None = None,
+    harmful: str | Sequence[str] | None = None,
+    unions: str | Sequence[str | Sequence[str]] | None = None,
 ) -> Audit:
     """What did this release disclose about the people in the original table?
 
@@ -86,8 +89,8 @@ def audit(
     perturbation
         What made the table, in the place of a mechanism, as in `assess_perturbation`: counts that it never makes of the
         true ones are refused.
-    certainty, belief
-        Of the attacker who does the mathematics, as for `assess`.
+    certainty, belief, harmful, unions
+        Those of the informed attacker, as for `assess`.
 
     >>> import cellrisk as cr, pandas
     >>> people = pandas.DataFrame({"sex": [*"fffmmmmx"], "job": ["cook"] * 4 + ["smith"] * 4})
@@ -110,7 +113,10 @@ def audit(
             "what an attacker can be sure of depends on the mechanism, which is not known",
             fix=NAME_IT,
         )
-    attacker = Attacker.of(USUAL_CERTAINTY if certainty is None else certainty, belief or USUAL_BELIEF)
+    attacker = Attacker.of(
+        USUAL_CERTAINTY if certainty is None else certainty, belief or USUAL_BELIEF, NamedValues.read(harmful, unions)
+    )
+    attacker.values.check([attribute])
     if loaded is not None and count is None and not bins:
         released, bins = loaded, None
     elif count is None and isinstance(released, str | os.PathLike):

@@ -164,6 +164,7 @@ class Audit(Result):
         """What ``cellrisk audit --json`` prints; null where a figure is undefined."""
         return {
             "table": {"records": self.original.n_records, "cells": self.original.n_cells, "sensitive": self.sensitive},
+            "attackers": [{"sensitive": self.sensitive, **row} for row in self.decision.attackers],
             "decision": self.decision.to_dict(),
             "figures": {of: {name: _plain(name, self.value(name, of)) for name in FIGURES} for of in OF},
             "people": {"exposed": self.n_exposed, "records": self.original.n_records},

@@ -14,12 +14,14 @@ from cellrisk.noise.mechanisms import mechanism as read_mechanism
 from cellrisk.noise.methods import check_alone
 from cellrisk.noise.perturbations import Perturbation, read_perturbation
 from cellrisk.publish.auditing.comparison import TableComparison
+from cellrisk.risk.attackers.realised import PosteriorMeans, RealisedAttacks
 from cellrisk.risk.ceilings import Ceiling, ceiling
-from cellrisk.risk.certainty import ConfidentInferences, CountPrior, why_unknown
+from cellrisk.risk.certainty import ConfidentInferences, CountPrior, NegativeBinomial, why_unknown
 from cellrisk.risk.certainty.given_release import infer_given_release
+from cellrisk.risk.certainty.posterior import means_under_noise, posterior_means
 from cellrisk.risk.figures import Attacker
 from cellrisk.risk.perturbed.ceiling import find_ceiling
-from cellrisk.system.arrays import Integers
+from cellrisk.system.arrays import Floats, Integers
 from cellrisk.system.choices import MechanismName
 
 if TYPE_CHECKING:
@@ -103,6 +105,9 @@ class RealisedDisclosure:
     that count been published anew."""
     worst: tuple[float, tuple[int, int]] | None = None
     """Of a perturbation, its worst case and the counts at which it is reached."""
+    attackers: tuple[dict[str, Any], ...] = ()
+    """The four attacks on these counts: people revealed, and under noise because of their own record; without a known
+    mechanism, the two that need none."""
 
     def to_dict(self) -> dict[str, Any]:
         """What stands under ``decision`` in JSON."""
@@ -147,6 +152,7 @@ def find_realised(attribute: Attribute, both: TableComparison, made: MadeBy, att
     unknown, method = _why_unknown(attribute, both, made), mechanism or perturbation
     belief: CountPrior | None = None
     certainty: tuple[ConfidentInferences, ...] = ()
+    clamped = unknown is not None or mechanism is None or _is_clamped(both, made, smallest)
     if unknown is None and method is not None:
         belief = attacker.believe(attribute)
         certainty = infer_given_release(
@@ -155,9 +161,10 @@ def find_realised(attribute: Attribute, both: TableComparison, made: MadeBy, att
             attacker.certainties,
             belief,
             attribute.vectors,
-            clamped=mechanism is None or _is_clamped(both, made, smallest),
+            clamped=clamped,
         )
     stated = mechanism is not None and not made.adjusted
+    means = _means_behind(method, belief, clamped) if unknown is None and method is not None else None
     return RealisedDisclosure(
         sensitive=attribute.name,
         records=int(both.n_records),
@@ -171,7 +178,57 @@ def find_realised(attribute: Attribute, both: TableComparison, made: MadeBy, att
         ceiling=ceiling(mechanism, labels=max(attribute.n_levels, 2)) if mechanism and stated else None,
         without=without,
         worst=worst,
+        attackers=_attack(attribute, both, made, attacker, means, smallest if clamped else None),
     )
+
+
+def _attack(
+    attribute: Attribute,
+    both: TableComparison,
+    made: MadeBy,
+    attacker: Attacker,
+    means: PosteriorMeans | None,
+    smallest: int | None,
+) -> tuple[dict[str, Any], ...]:
+    """Return the four attacks on a release, at the attacker's largest certainty.
+
+    ``smallest``: the smallest value that is released; None if small counts were left as the noise made them.
+    """
+    if made.records or attribute.n_levels < 2:
+        return ()
+    original, published = (counts.T[:, None, :].astype(np.float64) for counts in _spread(both, attribute.n_levels))
+    lessened = published - 1
+    if smallest is not None:
+        lessened = np.where(lessened >= smallest, lessened, 0)
+    labels, values = attribute.levels.labels, attacker.values
+    attacks = RealisedAttacks(
+        1,
+        original.sum(axis=(1, 2)).astype(np.int64),
+        attacker.certainties[-1],
+        means,
+        values.find_harmful(labels),
+        values.find_unions(labels),
+    )
+    own_known = made.perturbation is None and not made.adjusted
+    attacks.read(slice(0, 1), original, published, lessened if own_known else None)
+    return tuple(attacks.to_rows(labels))
+
+
+def _means_behind(method: Mechanism | Perturbation, belief: CountPrior | None, clamped: bool) -> PosteriorMeans | None:
+    """Return the posterior mean of a count behind each released value; None for a prior that looks at the table."""
+    if not isinstance(belief, NegativeBinomial):
+        return None
+    channel, priors = method.channel, belief.by_category
+
+    def means(category: int, shown: Integers) -> Floats:
+        values, place = np.unique(shown, return_inverse=True)
+        if clamped or not isinstance(method, Mechanism):
+            found = posterior_means(priors[category], channel, values)
+        else:
+            found = means_under_noise(priors[category], method.noise, values)
+        return np.asarray(found[place.reshape(shown.shape)])
+
+    return means
 
 
 def _sum_without(original: Integers, published: Integers, perturbation: Perturbation) -> float:

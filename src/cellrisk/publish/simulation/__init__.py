@@ -15,7 +15,9 @@ from cellrisk.publish.scenarios import SCENARIOS, Scenario
 from cellrisk.publish.simulation.attacks import CellAttacks, InformedAttacker, mean_and_error
 from cellrisk.publish.simulation.drawing import draw_releases, noisy_release
 from cellrisk.publish.simulation.simulation_result import Comparison, Estimate, Simulation
-from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, CountPrior, why_unknown
+from cellrisk.risk.attackers.realised import RealisedAttacks
+from cellrisk.risk.attackers.values import NamedValues
+from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, CountPrior, NegativeBinomial, why_unknown
 from cellrisk.risk.figures import Attacker
 from cellrisk.system.checks import MOST_RELEASES, require_whole_number
 from cellrisk.system.choices import MechanismName, Neighbours
@@ -45,6 +47,8 @@ def simulate(
     may_be_missing: str | Sequence[str] = (),
     certainty: float | Sequence[float] = USUAL_CERTAINTY,
     belief: str | CountPrior | Mapping[str, str | CountPrior] = USUAL_BELIEF,
+    harmful: str | Sequence[str] | None = None,
+    unions: str | Sequence[str | Sequence[str]] | None = None,
     progress: Progress | None = None,
 ) -> Simulation:
     """What do attackers find in simulated releases of this table?
@@ -69,9 +73,9 @@ def simulate(
     parents, parent_count, exclude, may_be_missing
         As in `release`: simulates counts made consistent with published totals. The totals are taken as they are
         published, so only the noise of this release varies.
-    certainty, belief
-        Those of the informed attacker, as in `assess`. Without parents, this attacker reads them
-        (right, named), and each record is left out in turn under the same noise (caused).
+    certainty, belief, harmful, unions
+        Those of the informed attacker, as in `assess`. Without parents, the four attacks of `assess` read the releases
+        (``attackers``, at the largest certainty), and each record is left out in turn under the same noise.
     progress
         Called now and then with the share that is done.
 
@@ -98,7 +102,9 @@ def simulate(
     require_table(table)
     mechanism = read_mechanism(mechanism, epsilon=epsilon, delta=delta, neighbours=neighbours, threshold=threshold)
     number, first = require_whole_number("releases", releases, 2, MOST_RELEASES), require_whole_number("seed", seed, 0)
-    attribute, attacker, informed = table.attribute(sensitive), Attacker.of(certainty, belief), None
+    attribute, informed, realised = table.attribute(sensitive), None, None
+    attacker = Attacker.of(certainty, belief, NamedValues.read(harmful, unions))
+    attacker.values.check(table.attributes)
     if parents is not None:
         from cellrisk.publish.simulation.constrained import constrained_release
 
@@ -120,11 +126,21 @@ def simulate(
         informed = InformedAttacker(
             mechanism.channel, number, attacker.certainties, prior, attribute.vectors, unknown=unknown
         )
+        labels = attribute.levels.labels
+        realised = RealisedAttacks(
+            number,
+            np.bincount(cells.level, cells.count, len(labels)).astype(np.int64),
+            attacker.certainties[-1],
+            informed.posterior_means if informed.unknown is None and isinstance(prior, NegativeBinomial) else None,
+            attacker.values.find_harmful(labels),
+            attacker.values.find_unions(labels),
+        )
     attacks = CellAttacks(number)
     for chunk in drawn:
         attacks.read(chunk)
-        if informed is not None:
+        if informed is not None and realised is not None:
             informed.read(chunk)
+            realised.read(chunk.releases, chunk.counts, chunk.released, chunk.lessened)
     total = {"uniform": cells.n_cells, "records": int(cells.sizes.sum())}
     estimates = [
         Estimate.of({"measure": "local", "attack": attack, "form": form, "weights": weights}, values / total[weights])
@@ -151,5 +167,6 @@ def simulate(
             for scenario, row in enumerate(attacks.scenarios, start=1)
         ),
         figures=tuple(figures),
+        attackers=() if realised is None else tuple(realised.to_rows(attribute.levels.labels)),
         unknown=None if informed is None else informed.unknown,
     )

@@ -143,7 +143,7 @@ class InformedAttacker:
     def _posterior_shares(self, released: Integers) -> Floats:
         """How likely each label is a person's own: (levels, releases, cells)."""
         if isinstance(self.belief, NegativeBinomial):
-            means = np.stack([self._posterior_means(label, shown) for label, shown in enumerate(released)])
+            means = np.stack([self.posterior_means(label, shown) for label, shown in enumerate(released)])
             total = means.sum(axis=0)
             return np.asarray(means / np.where(total > 0, total, 1.0))
         if self.vectors is None:
@@ -152,7 +152,8 @@ class InformedAttacker:
         shares = posterior_shares(self.vectors, self.channel, seen.T)
         return np.asarray(shares[place.reshape(-1)].T.reshape(released.shape))
 
-    def _posterior_means(self, label: int, shown: Integers) -> Floats:
+    def posterior_means(self, label: int, shown: Integers) -> Floats:
+        """Return the posterior mean of a label's count behind each released value."""
         values, place = np.unique(shown, return_inverse=True)
         known = self._means[label]
         new = np.array([value for value in values.tolist() if value not in known], np.int64)

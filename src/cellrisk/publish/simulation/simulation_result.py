@@ -317,6 +317,8 @@ class Simulation(Result):
     """The figures to decide by, in people; none of post-processed releases."""
     unknown: str | None = None
     """Why the informed attacker was not simulated."""
+    attackers: tuple[Mapping[str, Any], ...] = ()
+    """The four attacks: people revealed, and because of their own record; none of post-processed releases."""
 
     def value(
         self, measure: str = "local", form: str = "tight", weights: str = "records", attack: str = "homogeneity"
@@ -383,6 +385,7 @@ class Simulation(Result):
                 for row in self.scenarios
             ],
             "figures": [row.to_dict() for row in self.figures],
+            "attackers": [{"sensitive": self.sensitive, **row} for row in self.attackers],
             **({} if self.unknown is None else {"certainty_unknown": self.unknown}),
             "headline": self.headline,
         }

@@ -111,32 +111,26 @@ class LedgerState:
         return tuple(entry.loss for entry in self.entries if entry.loss is not None and entry.cohort in covering)
 
     def _cases(self, cohort: str) -> Iterable[tuple[Loss, ...]]:
-        """What people of a cohort have lost, each different case once."""
+        """Return what people of a cohort have lost, each different case once."""
         return dict.fromkeys(self.losses(name) for name in self.innermost(cohort))
 
     def innermost(self, cohort: str) -> list[str]:
-        """The cohorts inside one, or itself, that contain no other: their people have lost most."""
+        """Return the cohorts inside one, or itself, that contain no other: their people have lost most."""
         parents = set(self.declared.values())
         return [name for name in self.declared if name not in parents and cohort in self.path(name)]
 
     def spend(self, cohort: str, method: CompositionMethod = "tightest", delta: float | None = None) -> Composition:
-        """The most that a person of a cohort has lost: the worst over it and the cohorts inside it."""
-        found = [_compose(losses, method, delta) for losses in self._cases(cohort)]
-        return max(found, key=lambda composition: (composition.epsilon, composition.delta))
+        """Return the most that a person of a cohort has lost: the worst over it and the cohorts inside it."""
+        cases = (_compose(losses, method, delta) for losses in self._cases(cohort))
+        return max(cases, key=lambda composition: (composition.epsilon, composition.delta))
 
     def check_release(self, cohort: Cohort, loss: Loss) -> None:
         """Refuse a release past a limit: of its cohort, of one that contains it, or of one inside it."""
-        if not self.limits:
-            return
-        done: set[tuple[str, tuple[Loss, ...]]] = set()
         known = cohort.name in self.declared
-        for name in self.innermost(cohort.name) if known else [cohort.part_of]:
-            losses = (*(self.losses(name) if name is not None else ()), loss)
-            path = self.path(name) if name is not None else ()
-            for limit in (self.limits[other] for other in path if other in self.limits):
-                if (limit.cohort, losses) not in done:
-                    done.add((limit.cohort, losses))
-                    _check(losses, limit, f"the release would exceed the limit of cohort '{limit.cohort}'")
+        names = self.innermost(cohort.name) if known else [cohort.part_of] if cohort.part_of else []
+        limited = ((other, name) for name in names for other in self.path(name) if other in self.limits)
+        for other, losses in dict.fromkeys((other, (*self.losses(name), loss)) for other, name in limited):
+            _check(losses, self.limits[other], f"the release would exceed the limit of cohort '{other}'")
 
     def check_limit(self, limit: Limit) -> None:
         """Refuse a limit that is below what is spent, or that what is spent can never keep."""

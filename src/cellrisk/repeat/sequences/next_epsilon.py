@@ -37,7 +37,7 @@ from cellrisk.risk.measures import WEIGHTS
 from cellrisk.risk.priors import USUAL_PRIORS, Priors
 from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON
 from cellrisk.system.arrays import Floats
-from cellrisk.system.checks import is_number, read_list, require_kind
+from cellrisk.system.checks import read_list, require_kind, require_within
 from cellrisk.system.choices import (
     CompositionMethod,
     Form,
@@ -54,14 +54,18 @@ if TYPE_CHECKING:
     from cellrisk.counts.table import Attribute, FrequencyTable
 
 
+RANGES: dict[str, dict[str, float]] = {"max_ceiling": {"above": 0.5, "below": 1.0}}
+"""A worst case of 0.5 is a coin toss."""
+
+
 @dataclass(frozen=True, eq=False)
 class NextMetric(Metric):
     """What a limit limits after the next release, as a function of its mechanism."""
 
     values: Values | None = None
 
-    def on(self, attributes: Sequence[Attribute]) -> Values:
-        return self.values or super().on(attributes)
+    def on(self, attributes: Sequence[Attribute], enough: float = math.inf) -> Values:
+        return self.values or super().on(attributes, enough)
 
 
 def _require_ceiling(steps: Sequence[Step]) -> float:
@@ -259,7 +263,14 @@ def largest_epsilon(
         require_kind("each release of past", step, Step, "write Step(mechanism)")
     require_word("kind", kind, KINDS)
     require_word("weights", weights, WEIGHTS)
-    maxima = _check_maxima({"max_risk": max_risk, "max_caused": max_caused, "max_ceiling": max_ceiling})
+    given_limits = {"max_risk": max_risk, "max_caused": max_caused, "max_ceiling": max_ceiling}
+    maxima = {
+        name: require_within(name, maximum, **RANGES.get(name, {"above": 0.0}))
+        for name, maximum in given_limits.items()
+        if maximum is not None
+    }
+    if not maxima:
+        raise InvalidInput("no limit was given", allowed=" or ".join(map(argument, given_limits)))
     if table is None and list(maxima) != ["max_ceiling"]:
         raise InvalidInput(
             f"{argument('max_risk')} and {argument('max_caused')} need a table",
@@ -311,21 +322,6 @@ def largest_epsilon(
     steps = release(setting.with_epsilon(found.epsilon))
     sequence = None if assessor is None else assessor.result((*rows, assessor.describe_last(so_far, steps)[1]))
     return replace(found, cumulative=cumulative.compose(steps), ceiling=find_ceiling(steps)[0], sequence=sequence)
-
-
-def _check_maxima(given: dict[str, float | None]) -> dict[str, float]:
-    """The limits that were given, checked."""
-    maxima = {name: maximum for name, maximum in given.items() if maximum is not None}
-    if not maxima:
-        raise InvalidInput("no limit was given", allowed=" or ".join(argument(name) for name in given))
-    for name, maximum in maxima.items():
-        least, most = (0.5, 1.0) if name == "max_ceiling" else (0.0, math.inf)
-        if not (is_number(maximum) and least < maximum < most):
-            what = "above 0.5, which is a coin toss, and below 1" if least else "above 0"
-            raise InvalidInput(
-                f"must be a number {what}", option=name, got=maximum, allowed=f"for example {0.75 if least else 0.1}"
-            )
-    return maxima
 
 
 def _follow(

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations, permutations
+from itertools import product as all_pairs
 from typing import Any
 
 import numpy as np
@@ -120,31 +121,30 @@ class ProductFit:
     @property
     def shares(self) -> tuple[float, ...]:
         left = variances_left(self.columns, self.levels, self.variances)
-        return tuple(each / variance for each, variance in zip(left, self.variances, strict=True))
+        return tuple(rest / variance for rest, variance in zip(left, self.variances, strict=True))
 
     def shape(self, table: int) -> tuple[int, ...]:
         return tuple(self.levels[axis] if axis in self.columns[table] else 1 for axis in self.axes)
 
     def estimate(self, published: Sequence[Floats]) -> list[Floats]:
         """The estimates of all counts, from published ones: (releases, labels, counts) of each table."""
-        every = frozenset(self.axes)
-        values = [each.reshape(-1, *self.shape(table)) for table, each in enumerate(published)]
-        found = [np.zeros_like(each) for each in values]
-        factors = [math.prod(self.levels[axis] for axis in every - own) for own in self.columns]
-        place = {axis: number + 1 for number, axis in enumerate(self.axes)}
-        for subset in {subset for own in self.columns for subset in list_subsets(own)}:
-            having = [table for table, own in enumerate(self.columns) if subset <= own]
+        values = [counts.reshape(-1, *self.shape(table)) for table, counts in enumerate(published)]
+        estimates = [np.zeros_like(counts) for counts in values]
+        factors = [math.prod(self.levels[axis] for axis in set(self.axes) - columns) for columns in self.columns]
+        dimension = {axis: number + 1 for number, axis in enumerate(self.axes)}
+        for subset in {subset for columns in self.columns for subset in list_subsets(columns)}:
+            having = [table for table, columns in enumerate(self.columns) if subset <= columns]
             total: Any = 0.0
             for table in having:
-                others = tuple(place[axis] for axis in self.columns[table] - subset)
-                part = values[table].mean(axis=others, keepdims=True)
+                others = tuple(dimension[axis] for axis in self.columns[table] - subset)
+                component = values[table].mean(axis=others, keepdims=True)
                 for axis in subset:
-                    part = part - part.mean(axis=place[axis], keepdims=True)
-                total = total + part / self.variances[table]
+                    component = component - component.mean(axis=dimension[axis], keepdims=True)
+                total = total + component / self.variances[table]
             total = total / sum(factors[table] / self.variances[table] for table in having)
             for table in having:
-                found[table] += factors[table] * total
-        return [each.reshape(before.shape) for each, before in zip(found, published, strict=True)]
+                estimates[table] += factors[table] * total
+        return [estimate.reshape(counts.shape) for estimate, counts in zip(estimates, published, strict=True)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,11 +170,10 @@ class ObservedFit:
         from scipy import linalg
 
         starts = np.concatenate([[0], np.cumsum(self.cells)[:-1]])
-        places = np.unique(self.joint.cell, axis=1) + starts[:, None]
+        rows = np.unique(self.joint.cell, axis=1) + starts[:, None]
         product = np.zeros((sum(self.cells),) * 2)
-        for one in places:
-            for other in places:
-                np.add.at(product, (one, other), 1.0)
+        for pair in all_pairs(rows, repeat=2):
+            np.add.at(product, pair, 1.0)
         product /= np.outer(self.scale, self.scale)
         factor, pivot, rank, _ = linalg.lapack.dpstrf(product, tol=1e-10 * product.max(), lower=1)
         combined = linalg.solve_triangular(factor[:rank, :rank], factor[rank:, :rank].T, trans="T", lower=True)
@@ -200,8 +199,8 @@ class ObservedFit:
 
 
 def list_subsets(columns: Iterable[int]) -> list[frozenset[int]]:
-    every = sorted(columns)
-    return [frozenset(some) for size in range(len(every) + 1) for some in combinations(every, size)]
+    listed = sorted(columns)
+    return [frozenset(subset) for size in range(len(listed) + 1) for subset in combinations(listed, size)]
 
 
 def variances_left(
@@ -214,28 +213,22 @@ def variances_left(
     prod_{a in S} (1 - 1/L_a) prod_{a in Q - S} 1/L_a prod_{a not in Q} L_a / M_S.
 
     >>> parent, child = frozenset({0}), frozenset({0, 1})
-    >>> found = variances_left([parent, child], {0: 5, 1: 3}, [1.0, 1.0])  # 1/(1/v_p + 1/(C v_c))
-    >>> [round(variance, 12) for variance in found]
+    >>> left = variances_left([parent, child], {0: 5, 1: 3}, [1.0, 1.0])  # 1/(1/v_p + 1/(C v_c))
+    >>> [round(variance, 12) for variance in left]
     [0.75, 0.75]
     """
-    every = frozenset().union(*columns)
+    axes = frozenset().union(*columns)
+    factors = [math.prod(levels[axis] for axis in axes - table) for table in columns]
 
-    def precision(subset: frozenset[int]) -> float:
-        return sum(
-            math.prod(levels[axis] for axis in every - own) / variance
-            for own, variance in zip(columns, variances, strict=True)
-            if subset <= own
-        )
+    def component(subset: frozenset[int], table: frozenset[int]) -> float:
+        having = zip(columns, factors, variances, strict=True)
+        precision = sum(factor / variance for other, factor, variance in having if subset <= other)
+        inside = math.prod(1.0 - 1.0 / levels[axis] for axis in subset)
+        return inside / math.prod(levels[axis] for axis in table - subset) / precision
 
     return [
-        math.prod(levels[axis] for axis in every - own)
-        * sum(
-            math.prod(1.0 - 1.0 / levels[axis] for axis in subset)
-            / math.prod(levels[axis] for axis in own - subset)
-            / precision(subset)
-            for subset in list_subsets(own)
-        )
-        for own in columns
+        factor * sum(component(subset, table) for subset in list_subsets(table))
+        for table, factor in zip(columns, factors, strict=True)
     ]
 
 
@@ -252,7 +245,7 @@ def find_refinement(
     columns = [frozenset(table.columns) for table in joint.tables]
     if not any(one & other for one, other in combinations(columns, 2)) and not is_nested(joint):
         return None
-    levels = {column: count_levels(joint, column) for own in columns for column in own}
+    levels = {column: count_levels(joint, column) for table in columns for column in table}
     variances = tuple(max(table.mechanism.noise.variance, LEAST_VARIANCE) for table in asked)
     fit = ProductFit(joint, levels, variances)
     sizes = [math.prod(fit.shape(table)) for table in range(len(asked))]

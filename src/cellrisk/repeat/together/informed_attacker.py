@@ -37,8 +37,6 @@ MOST_DRAWS, SHARE = 200, 0.1
 """Releases at most, and how many of those that the simulator could read for the linkage attacks."""
 FITTED = 20
 """Releases that a tempering is fitted to."""
-STEPS = 8
-"""Of Newton's method."""
 FIT = "fit"
 TIE = 1e-12
 MOST_ROWS = 200_000
@@ -193,12 +191,9 @@ class View:
     def own(self, values: Floats) -> Floats:
         return np.asarray(values[:, self.level, np.arange(len(self.level))])
 
-    def slope(self, tempering: float) -> tuple[float, float]:
-        """The first two derivatives of the log loss of the own label: E[g] - g of it, and Var g, g the gain."""
-        chance = np.exp(self.posterior(tempering))
-        mean = (chance * self.gain).sum(axis=1)
-        variance = (chance * self.gain**2).sum(axis=1) - mean**2
-        return float(np.sum((mean - self.own(self.gain)) @ self.people)), float(np.sum(variance @ self.people))
+    def log_loss(self, tempering: float) -> float:
+        """-ln P of the people's own labels, added up."""
+        return -float(np.sum(self.own(self.posterior(tempering)) @ self.people))
 
     def count(self, certainties: Sequence[float], tempering: float) -> Floats:
         """(certainties, 2, releases): people inferred correctly, and at all."""
@@ -209,9 +204,10 @@ class View:
 
 
 def _fit(views: Sequence[View]) -> float:
-    """The tempering with the least log loss on the true labels, by Newton's method: the loss is convex."""
-    tempering = 0.5
-    for _ in range(STEPS):
-        slope, bend = np.sum([view.slope(tempering) for view in views], axis=0)
-        tempering = float(np.clip(tempering - slope / max(bend, 1e-300), 0.01, 1.0))
-    return round(tempering, 3)
+    """The tempering with the least log loss on the true labels, which is convex."""
+    from scipy.optimize import minimize_scalar
+
+    least = minimize_scalar(
+        lambda tempering: sum(view.log_loss(tempering) for view in views), bounds=(0.01, 1.0), method="bounded"
+    )
+    return round(float(least.x), 3)

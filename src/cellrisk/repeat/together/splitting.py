@@ -9,8 +9,9 @@ it is minimised among shares whose error is within a part of the least error, by
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -242,15 +243,10 @@ def _read_use(use: Sequence[float] | None, tables: int) -> Numbers:
     """The weights of use, adding up to 1."""
     weights = (1.0,) * tables if use is None else read_list("use", use, "weights")
     if len(weights) != tables:
-        raise InvalidInput(
-            "must have one weight for each table",
-            option="use",
-            got=number_of(len(weights), "weight"),
-            allowed=f"{tables}",
-        )
-    for each in weights:
-        require_within("a weight of use", each, above=0, most=1e300)
-    return tuple(float(each) / math.fsum(weights) for each in weights)
+        what, got = "must have one weight for each table", number_of(len(weights), "weight")
+        raise InvalidInput(what, option="use", got=got, allowed=f"{tables}")
+    numbers = [require_within("a weight of use", weight, above=0, most=1e300) for weight in weights]
+    return tuple(number / math.fsum(numbers) for number in numbers)
 
 
 @dataclass(frozen=True, eq=False)
@@ -265,83 +261,75 @@ class SplitProblem:
     """Of each table: what one E|e| in its counts adds to the error."""
 
     def noises(self, shares: Sequence[float]) -> list[Noise]:
+        pairs = zip(self.mechanisms, shares, strict=True)
         if self.unit == "epsilon":
-            return [each.noise_at(share) for each, share in zip(self.mechanisms, shares, strict=True)]
-        return [
-            type(each.noise)(each.l2 / math.sqrt(2.0 * share))
-            for each, share in zip(self.mechanisms, shares, strict=True)
-        ]
+            return [mechanism.noise_at(share) for mechanism, share in pairs]
+        return [type(mechanism.noise)(mechanism.l2 / math.sqrt(2.0 * share)) for mechanism, share in pairs]
 
     def error(self, shares: Sequence[float]) -> float:
         return math.fsum(price * noise.mean_size for price, noise in zip(self.prices, self.noises(shares), strict=True))
 
     def laws(self, shares: Sequence[float]) -> list[TableLaw]:
-        return find_laws(self.joint, self.noises(shares), [each.threshold for each in self.mechanisms])
+        return find_laws(self.joint, self.noises(shares), [mechanism.threshold for mechanism in self.mechanisms])
 
     def caused(self, shares: Sequence[float]) -> float:
         return eliminate(self.joint, self.laws(shares)).caused
-
-    @property
-    def least(self) -> float:
-        return LEAST_SHARE * self.total / len(self.mechanisms)
 
     def assess(self, name: str, shares: Numbers) -> Share:
         linked = link_tables(self.joint, self.laws(shares))
         largest = max(figures.caused for figures in linked.collections.values())
         epsilons = shares  # of a rho, the epsilon at the table's own delta
         if self.unit == "rho":
-            epsilons = tuple(map(find_epsilon, shares, (each.delta for each in self.mechanisms)))
-        sizes, every = tuple(noise.mean_size for noise in self.noises(shares)), linked.rules["elimination"]
-        return Share(name, shares, epsilons, sizes, self.error(shares), every.right, every.caused, largest)
+            epsilons = tuple(map(find_epsilon, shares, (mechanism.delta for mechanism in self.mechanisms)))
+        sizes, all_tables = tuple(noise.mean_size for noise in self.noises(shares)), linked.rules["elimination"]
+        return Share(name, shares, epsilons, sizes, self.error(shares), all_tables.right, all_tables.caused, largest)
+
+    def scan(self) -> Iterator[Numbers]:
+        """Shares all over, in even steps; none for more than four tables."""
+        tables = len(self.mechanisms)
+        steps = SCANNED.get(tables, 0)
+        for parts in product(range(1, steps), repeat=tables - 1):
+            if sum(parts) < steps:
+                yield tuple(self.total * part / steps for part in (*parts, steps - sum(parts)))
+
+    def descend(
+        self,
+        objective: Callable[[Sequence[float]], float],
+        start: Sequence[float],
+        tolerance: float,
+        most: float | None = None,
+    ) -> Numbers:
+        """A local minimum over shares of the total, with an error of at most ``most``."""
+        from scipy.optimize import minimize
+
+        least = LEAST_SHARE * self.total / len(start)
+
+        def scale(shares: Any) -> Floats:
+            shares = np.clip(shares, least, None)
+            return np.asarray(shares * (self.total / shares.sum()))
+
+        constraints: list[dict[str, Any]] = [{"type": "eq", "fun": lambda shares: np.sum(shares) / self.total - 1.0}]
+        if most is not None:
+            constraints.append({"type": "ineq", "fun": lambda shares: 1.0 - self.error(shares) / most})
+        bounds, options = [(least, self.total)] * len(start), {"maxiter": 100, "ftol": tolerance}
+        found = minimize(
+            objective, scale(start), method="SLSQP", bounds=bounds, constraints=constraints, options=options
+        )
+        return tuple(scale(found.x).tolist())
 
 
 def least_error(problem: SplitProblem) -> Numbers:
     """The shares of the least error, which is convex."""
-    start = np.sqrt(np.maximum(problem.prices, 1e-300))
-    return _descend(problem, lambda shares: math.log(problem.error(shares)), start, 1e-13)
+    start = np.sqrt(np.maximum(problem.prices, 1e-300)).tolist()
+    return problem.descend(lambda shares: math.log(problem.error(shares)), start, 1e-13)
 
 
 def least_caused(problem: SplitProblem, known: Sequence[Numbers], most: float) -> Numbers:
     """The shares with an error of at most ``most`` that are found to reveal fewest because of their own records: the
     best of ``known`` and of a scan, and from there a local search along the edge of the error that is allowed."""
-    allowed = [shares for shares in (*known, *_scan(problem)) if problem.error(shares) <= most * (1.0 + 1e-12)]
+    allowed = [shares for shares in (*known, *problem.scan()) if problem.error(shares) <= most * (1.0 + 1e-12)]
     start = min(allowed, key=problem.caused)
     lowest = problem.caused(start)
-    ended = _descend(problem, lambda shares: problem.caused(shares) / max(lowest, 1e-300), np.array(start), 1e-7, most)
-    within = problem.error(ended) <= most * (1.0 + 1e-6)
-    return ended if within and problem.caused(ended) < lowest else start
-
-
-def _descend(
-    problem: SplitProblem,
-    what: Callable[[Sequence[float]], float],
-    start: Floats,
-    tolerance: float,
-    most: float | None = None,
-) -> Numbers:
-    """A local minimum over shares of the total, with an error of at most ``most``."""
-    from scipy.optimize import minimize
-
-    def scale(shares: Floats) -> Floats:
-        shares = np.clip(shares, problem.least, None)
-        return np.asarray(shares * (problem.total / shares.sum()))
-
-    constraints: list[dict[str, Any]] = [
-        {"type": "eq", "fun": lambda shares: (float(np.sum(shares)) - problem.total) / problem.total}
-    ]
-    if most is not None:
-        constraints.append({"type": "ineq", "fun": lambda shares: 1.0 - problem.error(shares) / most})
-    bounds, options = [(problem.least, problem.total)] * len(start), {"maxiter": 100, "ftol": tolerance}
-    first = scale(start)
-    found = minimize(what, first, method="SLSQP", bounds=bounds, constraints=constraints, options=options)
-    return tuple(float(share) for share in scale(found.x))
-
-
-def _scan(problem: SplitProblem) -> list[Numbers]:
-    """Shares all over, in even steps."""
-    tables = len(problem.mechanisms)
-    steps = SCANNED.get(tables, 0)
-    found: list[tuple[int, ...]] = [()]
-    for _ in range(tables - 1):
-        found = [(*some, step) for some in found for step in range(1, steps) if sum(some) + step < steps]
-    return [tuple(problem.total * step / steps for step in (*some, steps - sum(some))) for some in found if steps]
+    end = problem.descend(lambda shares: problem.caused(shares) / max(lowest, 1e-300), start, 1e-7, most)
+    within = problem.error(end) <= most * (1.0 + 1e-6)
+    return end if within and problem.caused(end) < lowest else start

@@ -158,6 +158,23 @@ class AttackTable:
         """The same attacks on the counts published as they are."""
         return replace(self, noiseless=True)
 
+    def without_unused(self) -> AttackTable:
+        """The attacks of those who know which categories occur; two categories are kept at the least."""
+        kept = np.sort(np.argsort(-self.people, kind="stable")[: max(2, np.count_nonzero(self.people))]).tolist()
+        place = {k: new for new, k in enumerate(kept)}
+        prior = self.prior
+        if prior is not None:
+            shapes = tuple(prior.shapes[k] for k in kept)
+            prior = replace(prior, shapes=shapes) if any(shapes) else None
+        unions = (tuple(place[k] for k in union if k in place) for union in self.unions)
+        return replace(
+            self,
+            vectors=LabelledCounts.from_cells(self.vectors.counts[:, kept], self.vectors.cells),
+            prior=prior,
+            harmful=tuple(place[k] for k in self.harmful if k in place),
+            unions=tuple(union for union in unions if 1 < len(union) < len(kept)),
+        )
+
     @cached_property
     def _weights(self) -> Integers:
         return self.vectors.cells[:, None] * self.vectors.counts

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from cellrisk.counts.table import require_table
@@ -11,8 +11,20 @@ from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.noise.methods import read_method
 from cellrisk.noise.perturbations import Perturbation
-from cellrisk.risk.explanation.remedies import Coarsening, Groups, OtherSetting, Remedies, Removal, try_settings
+from cellrisk.risk.attackers.values import NamedValues
+from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, CountPrior
+from cellrisk.risk.explanation.attacked import AttackedCells
+from cellrisk.risk.explanation.remedies import (
+    AttackSummary,
+    Coarsening,
+    Groups,
+    OtherSetting,
+    Remedies,
+    Removal,
+    try_settings,
+)
 from cellrisk.risk.explanation.risky_cells import CausedBySize, CellRisks, CellSteps, LevelRisk, RiskyCell
+from cellrisk.risk.figures import Attacker
 from cellrisk.risk.measures import FORMS, WEIGHTS
 from cellrisk.system.checks import require_whole_number
 from cellrisk.system.choices import Form, MechanismName, Neighbours, Weights, require_word
@@ -60,6 +72,17 @@ class Explanation(Result):
     perturbation: Perturbation | None = None
     steps: CellSteps | None = None
     """Of a perturbation, the cell with most people revealed because of their own record, step by step."""
+    attacks: AttackSummary = field(default_factory=AttackSummary)
+    """What the four attacks reveal in the table as it is."""
+
+    @property
+    def what_would_help(self) -> tuple[Removal | OtherSetting, ...]:
+        """Every change that was tried, by the share of a category revealed because of their own record, ascending.
+
+        Of tables that are too large for that, by the people whom homogeneity so reveals.
+        """
+        changes: tuple[Any, ...] = (*self.without, *self.coarser, *self.settings)
+        return tuple(sorted(changes, key=lambda way: way.caused if way.largest_own is None else way.largest_own))
 
     @property
     def best_removal(self) -> Removal | None:
@@ -114,6 +137,8 @@ class Explanation(Result):
             "weights": self.weights,
             "table": self._totals,
             **{name: [asdict(entry) for entry in getattr(self, name)] for name in several},
+            "attacks": asdict(self.attacks),
+            "what_would_help": [asdict(way) for way in self.what_would_help],
             "most_raising": self.most_raising,
             "headline": self.headline,
         }
@@ -138,6 +163,10 @@ def explain(
     weights: Weights = "records",
     top: int = 20,
     merge: Mapping[str, Groups] | None = None,
+    certainty: float = USUAL_CERTAINTY,
+    belief: str | CountPrior = USUAL_BELIEF,
+    harmful: str | Sequence[str] | None = None,
+    unions: str | Sequence[str | Sequence[str]] | None = None,
 ) -> Explanation:
     """Return who is at risk if this table is published through this mechanism, and what would help.
 
@@ -165,6 +194,8 @@ def explain(
         How many of the riskiest cells are listed.
     merge
         A further way to make values one: {"quasi-identifier": {"new value": ["old value", "old value"]}}.
+    certainty, belief, harmful, unions
+        Those of the informed attacker, as in `assess`.
 
     >>> import cellrisk as cr
     >>> table = cr.tabulate(cr.datasets.adult_as_published(), ["age", "education", "sex"], "income", bins={"age": 5})
@@ -183,12 +214,14 @@ def explain(
     cells = table.cells(sensitive)
     if isinstance(method, Perturbation):
         method.check_reach(int(cells.count.max()))
-    remedies = Remedies(cells, method.channel, form, weights)
+    attacker = Attacker.of(certainty, belief, NamedValues.read(harmful, unions))
+    attacker.values.check([table.attribute(cells.sensitive)])
+    remedies = Remedies(cells, method.channel, form, weights, attacker)
     given = {name: remedies.merge(name, groups) for name, groups in merge.items()}
     coarser: list[Coarsening] = []
     for name in cells.names:
         coarser += [*remedies.coarsen(name), *([given[name]] if name in given else [])]
-    risks = CellRisks(cells, method.channel, form)
+    risks, attacked = CellRisks(cells, method.channel, form), AttackedCells.of(cells, method.channel, attacker)
     perturbed = method if isinstance(method, Perturbation) else None
     made = None if isinstance(method, Perturbation) else method
     return Explanation(
@@ -202,15 +235,16 @@ def explain(
         people=float(risks.people.sum()),
         raw_share=float(risks.exposed.sum() / cells.sizes.sum()),
         riskiest=tuple(risks.riskiest(top)),
-        by_level=tuple(risks.by_level(weights)),
+        by_level=tuple(risks.by_level(weights, attacked)),
         without=tuple(remedies.drop(name) for name in cells.names),
         coarser=tuple(coarser),
         caused=float(risks.caused.sum()),
         caused_cells=tuple(risks.most_caused(top)),
         caused_by_size=tuple(risks.caused_by_size()),
-        settings=() if made is None else tuple(try_settings(cells.profiles(), made)),
+        settings=() if made is None else tuple(try_settings(cells, made, attacker)),
         perturbation=perturbed,
         steps=None if perturbed is None else risks.walk_through(perturbed),
+        attacks=AttackSummary() if attacked is None else AttackSummary(**attacked.summary()),
     )
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +15,8 @@ from cellrisk.counts.profiles import Profiles
 from cellrisk.noise.channel import CountChannel
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.risk.caused import caused_shares
+from cellrisk.risk.explanation.attacked import AttackedCells
+from cellrisk.risk.figures import Attacker
 from cellrisk.risk.measures import Local
 from cellrisk.system.arrays import Integers
 
@@ -32,8 +35,20 @@ THRESHOLDS = (1.5, 5.5, 10.5)
 """Thresholds that are tried: counts below 2, 6 and 11 are suppressed."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class AttackSummary:
+    """What the four attacks reveal after a change; None if the table is too large to be explained so."""
+
+    own: float | None = None
+    """People revealed because of their own record, by the attack that reveals most of them."""
+    largest_own: float | None = None
+    """The largest share of a category so revealed by any of the attacks: what ``max_caused`` limits."""
+    largest_learnt: float | None = None
+    """The largest share of a category that the informed attacker learns: what ``max_certain`` limits."""
+
+
 @dataclass(frozen=True)
-class Removal:
+class Removal(AttackSummary):
     """The table without one quasi-identifier, through the same mechanism."""
 
     quasi_identifier: str
@@ -56,7 +71,7 @@ class Coarsening(Removal):
 
 
 @dataclass(frozen=True)
-class OtherSetting:
+class OtherSetting(AttackSummary):
     """The same table through the same mechanism with a smaller epsilon, or with small counts suppressed."""
 
     epsilon: float
@@ -67,15 +82,22 @@ class OtherSetting:
     """People revealed, for any reason: suppression can raise this, because other labels vanish also."""
 
 
-def try_settings(profiles: Profiles, mechanism: Mechanism) -> Iterator[OtherSetting]:
+def summarise(cells: Cells, channel: CountChannel, attacker: Attacker) -> dict[str, Any]:
+    """Return the fields of `AttackSummary`."""
+    attacked = AttackedCells.of(cells, channel, attacker)
+    return {} if attacked is None else attacked.summary()
+
+
+def try_settings(cells: Cells, mechanism: Mechanism, attacker: Attacker) -> Iterator[OtherSetting]:
     """Caused and revealed at half and a quarter of the epsilon, and with counts below 2, 6 and 11 suppressed."""
     settings = [(mechanism.epsilon * part, mechanism.threshold) for part in SMALLER]
-    settings += [(mechanism.epsilon, each) for each in THRESHOLDS if each > mechanism.threshold]
+    settings += [(mechanism.epsilon, threshold) for threshold in THRESHOLDS if threshold > mechanism.threshold]
+    profiles = cells.profiles()
     for epsilon, threshold in settings:
         channel = replace(mechanism, epsilon=epsilon, threshold=threshold).channel
         exposed = Local().average(profiles, channel, ("tight",))["tight", "records"]
-        shares = caused_shares(profiles, channel), exposed
-        yield OtherSetting(epsilon, threshold, *(profiles.n_records * float(share[0]) for share in shares))
+        people = (profiles.n_records * float(share[0]) for share in (caused_shares(profiles, channel), exposed))
+        yield OtherSetting(epsilon, threshold, *people, **summarise(cells, channel, attacker))
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,6 +117,7 @@ class Remedies:
     channel: CountChannel
     form: str
     weights: str
+    attacker: Attacker = field(default_factory=Attacker)
 
     @cached_property
     def baseline(self) -> float:
@@ -103,13 +126,15 @@ class Remedies:
 
     def drop(self, name: str) -> Removal:
         """Without one quasi-identifier; without the only one, all records are in one cell."""
-        return Removal(name, *self._change(self.cells.drop(name)))
+        changed = self.cells.drop(name)
+        return Removal(name, *self._change(changed), **summarise(changed, self.channel, self.attacker))
 
     def merge(self, name: str, groups: Groups, how: str = AS_GIVEN) -> Coarsening:
         """The table with some values of one quasi-identifier made one."""
         changed, place = self.cells.merge(name, groups), self.cells.place(name)
         labels = (len(cells.domains[place]) for cells in (changed, self.cells))
-        return Coarsening(name, *self._change(changed), how, *labels)
+        summary = summarise(changed, self.channel, self.attacker)
+        return Coarsening(name, *self._change(changed), how, *labels, **summary)
 
     def coarsen(self, name: str) -> Iterator[Coarsening]:
         """The table with values of one quasi-identifier made one in the ways that `propose_groups` proposes."""

@@ -13,6 +13,7 @@ from cellrisk.counts.cells import Cells
 from cellrisk.counts.profiles import Block, Profiles
 from cellrisk.noise.channel import CountChannel
 from cellrisk.noise.perturbations import Perturbation
+from cellrisk.risk.explanation.attacked import AttackedCells
 from cellrisk.risk.measures import Local, Measure
 from cellrisk.system.arrays import Floats, Integers, find_distinct
 from cellrisk.system.results import NOT_KEPT, LeavesKeys
@@ -116,7 +117,13 @@ class LevelRisk(LeavesKeys):
     raw_share: float
     """The share of them whose value is revealed without noise: those in homogeneous cells."""
     caused: float
-    """Expected number of them revealed because of their own record."""
+    """Expected number of them revealed because of their own record by the homogeneity attack."""
+    own: float | None = None
+    """The same for the attack that reveals most people so; None if the table is too large."""
+    most: float | None = None
+    """The most that one person's own record adds to the probability that this attack names their value."""
+    learnt: float | None = None
+    """Expected number of them whose value the informed attacker learns."""
 
     def without_keys(self) -> dict[str, Any]:
         return {"label": NOT_KEPT}
@@ -221,8 +228,10 @@ class CellRisks:
                 sums = (float(amounts[inside].sum()) for amounts in (self.caused, self.people))
                 yield CausedBySize(least, most, int(inside.sum()), int(sizes[inside].sum()), *sums)
 
-    def by_level(self, weights: str) -> Iterator[LevelRisk]:
+    def by_level(self, weights: str, attacked: AttackedCells | None = None) -> Iterator[LevelRisk]:
         """The people who share a value, for each value of each quasi-identifier that occurs."""
+        own, most = (None, None) if attacked is None else attacked.strongest()
+        learnt = None if attacked is None else attacked.learnt()
         sizes = self.cells.sizes
         weight = sizes if weights == "records" else np.ones(len(sizes))
         for domain, code in zip(self.cells.domains, self.cells.codes.T, strict=True):
@@ -231,6 +240,15 @@ class CellRisks:
                 np.bincount(code, amounts, minlength=len(domain))
                 for amounts in (sizes, self.exposed, self.people, self.caused, weight, weight * self.risk)
             )
+            by_value: list[dict[str, float]] = [{} for _ in range(len(domain))]
+            if own is not None and most is not None and learnt is not None:
+                largest = np.zeros(len(domain))
+                np.maximum.at(largest, code, most)
+                sums = (np.bincount(code, amounts, minlength=len(domain)) for amounts in (own, learnt))
+                by_value = [
+                    {"own": float(own_there), "learnt": float(learnt_there), "most": float(most_there)}
+                    for own_there, learnt_there, most_there in zip(*sums, largest, strict=True)
+                ]
             for level in np.flatnonzero(cells).tolist():
                 yield LevelRisk(
                     domain.name,
@@ -241,6 +259,7 @@ class CellRisks:
                     people=float(people[level]),
                     raw_share=float(exposed[level] / records[level]),
                     caused=float(caused[level]),
+                    **by_value[level],
                 )
 
 

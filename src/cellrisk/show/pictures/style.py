@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from threading import RLock
 from typing import TYPE_CHECKING, Any
@@ -344,9 +344,8 @@ def describe_setting(mechanism: Mechanism, epsilon: bool = False) -> str:
     return f"{mechanism.name}{f', epsilon {claim(mechanism.epsilon)}' if epsilon else ''}{delta}"
 
 
-def show_values(axes: Axes, x: Floats, y: Floats, colour: Any, tell: Callable[[int], str] | None = None) -> None:
+def show_values(axes: Axes, x: Floats, y: Floats, colour: Any) -> None:
     """Marks a line at the epsilons that people ask about, or its only point, with its heights above the marks."""
-    words = tell or (lambda place: percent(float(y[place])))
     close = [int(np.argmin(np.abs(np.log(x / epsilon)))) for epsilon in SHOWN]
     places = [place for place, epsilon in zip(close, SHOWN, strict=True) if abs(x[place] / epsilon - 1) < 0.01]
     for place in [0] if len(x) == 1 else [place for place in places if x[0] < x[place] < x[-1]]:
@@ -354,4 +353,6 @@ def show_values(axes: Axes, x: Floats, y: Floats, colour: Any, tell: Callable[[i
         axes.plot(*at, "o", color=colour, markersize=4.2, zorder=4, markeredgecolor="white")
         falls = 0 < place < len(x) - 1 and y[place + 1] < y[place - 1]
         look: dict[str, Any] = {"va": "bottom", "weight": "bold", "color": darker(colour)}
-        write_beside(axes, words(place), at, (2 if falls else -2, 2.5), ha="left" if falls else "right", **look)
+        write_beside(
+            axes, percent(float(y[place])), at, (2 if falls else -2, 2.5), ha="left" if falls else "right", **look
+        )

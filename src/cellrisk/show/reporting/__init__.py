@@ -59,6 +59,8 @@ def report(
     max_tvd: float | None = None,
     certainty: float = USUAL_CERTAINTY,
     belief: str | CountPrior | Mapping[str, str | CountPrior] = USUAL_BELIEF,
+    harmful: str | Sequence[str] | None = None,
+    unions: str | Sequence[str | Sequence[str]] | None = None,
     measure: MeasureName = "local",
     form: Form = "tight",
     weights: Weights = "records",
@@ -104,7 +106,7 @@ def report(
         The limits, as in `choose`, beside those of policies in force.
     max_risk, max_people, margin, max_tvd, policy
         Likewise, on the paper's measure and on the use of the table.
-    certainty, belief, measure, form, weights, priors
+    certainty, belief, harmful, unions, measure, form, weights, priors
         Those of the informed attacker and of the risk, as in `assess`.
     public
         Make a statement for the public: no figure in it was computed from the raw data.
@@ -140,6 +142,7 @@ def report(
     from cellrisk.decide.limits import METRICS, RiskDefinition, read_limits
     from cellrisk.decide.policies import Policies
     from cellrisk.decide.tradeoff import TvdLimit
+    from cellrisk.risk.attackers.values import NamedValues
     from cellrisk.risk.figures import Attacker
     from cellrisk.risk.sweep import read_settings
     from cellrisk.show.reporting.board import collect_board, collect_public
@@ -164,8 +167,8 @@ def report(
             require_table(table)
         _refuse_given(
             given,
-            "mechanism epsilon delta neighbours threshold max_tvd perturbation published belief measure form weights "
-            "priors",
+            "mechanism epsilon delta neighbours threshold max_tvd perturbation published belief harmful unions measure "
+            "form weights priors",
             "a report on a set of tables takes no {}: its tables bring their own noise, and the set is judged by "
             "elimination",
         )
@@ -187,6 +190,7 @@ def report(
         check_alone(None if isinstance(mechanism, str) else mechanism, beside)
         refused: dict[str, Any] = {"public": public or None, "risk_epsilon": published, "ledger": ledger}
         refused |= {"max_epsilon": max_epsilon, "margin": margin, "max_tvd": max_tvd}
+        refused |= {"harmful": harmful, "unions": unions}
         check_perturbed({name: value is not None for name, value in refused.items()})
         return report_perturbation(
             table,
@@ -207,7 +211,9 @@ def report(
         check_public_delta(noise.name, noise.delta)
     if published is not None:
         check_published(published, public, noise)
-    joined = policies.join(read_limits(**limits, certainty=certainty, belief=belief, risk=risk), risk)
+    joined = policies.join(
+        read_limits(**limits, certainty=certainty, belief=belief, harmful=harmful, unions=unions, risk=risk), risk
+    )
     if noise.epsilon is None and not joined:
         raise InvalidInput(
             "a report needs a decision to ask for",
@@ -224,7 +230,7 @@ def report(
         epsilon=noise.epsilon,
         risk=risk,
         limits=joined,
-        attacker=Attacker.of(certainty, belief),
+        attacker=Attacker.of(certainty, belief, NamedValues.read(harmful, unions)),
         tvd_limit=None if max_tvd is None else TvdLimit(max_tvd, releases=releases, seed=seed, cells=cells),
         cells=cells,
         policies=policies,

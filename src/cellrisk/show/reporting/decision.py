@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from cellrisk.decide.choosing import Alternative, Choice, choose_within, limits_use_data, weigh
+from cellrisk.decide.choosing import DIGITS, Alternative, Choice, choose_within, limits_use_data, weigh
 from cellrisk.decide.limits import (
     SMALLEST_EPSILON,
     Limit,
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 KEEPS_RISK, KEEPS_TVD, NEAREST = "keeps the limit on the risk", "keeps the limit on the TVD", "comes nearest"
 SMALLEST = "is the smallest of the range"
 """Where no epsilon will do, those that are shown instead."""
-PUBLIC_DIGITS = 2
-"""Digits of an epsilon that was chosen from the data and is told to the public: neighbouring tables mostly share it."""
 UNBOUND = "the end of the range, not recommended"
 """Where no limit binds, what is shown."""
 
@@ -188,7 +186,6 @@ def decide(request: ReportRequest, progress: Progress | None = None) -> Decision
         return Decision(request, kind, asked_for, measured, choice, trade_off, candidates, 1)
     if choice is None or choice.epsilon is None:
         return _none(request, measured, choice, trade_off)
-    choice = choice.rounded(PUBLIC_DIGITS) if request.public else choice.rounded()
     return Decision(request, "recommended", choice.epsilon, measured, choice, trade_off, choice.alternatives, 1)
 
 
@@ -201,7 +198,7 @@ def _decide_without_data(request: ReportRequest) -> Decision:
         kind = "none" if largest is None else "recommended" if binds else "unbound"
         epsilon = largest if kind == "recommended" else None
         if epsilon is not None and all(epsilon != limit.maximum for limit in limits):
-            epsilon = round_down(epsilon)
+            epsilon = round_down(epsilon, digits=DIGITS)
     decision = Decision(request, kind, epsilon, request.risk.of(request.table.attributes), None, None, (), 0)
     if limits and request.epsilon is not None:
         return replace(decision, kind="broken" if decision.broken else "kept")

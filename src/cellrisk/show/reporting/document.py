@@ -132,8 +132,9 @@ class Report(Result):
         """What is decided, one thing a row."""
         return [{"what": name, "value": value} for name, value in self.to_dict().items() if name != "policy"]
 
-    def _paragraphs(self) -> list[str]:
-        return []
+    @property
+    def details(self) -> str:
+        return paragraphs([self.title, self.decision, self.headline])
 
     def _repr_html_(self) -> str:
         """The document itself, in a frame of its own in which nothing runs; what a pickle left is shown as a table."""
@@ -147,7 +148,7 @@ class Report(Result):
         )
 
     def __str__(self) -> str:
-        return paragraphs([self.title, self.decision, self.headline])
+        return self.details
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ from cellrisk.decide.limits import NO_CHANCE, NO_EPSILON, RiskDefinition, read_l
 from cellrisk.decide.policies import Policies
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.perturbations import Perturbation, read_perturbation
-from cellrisk.risk.ceilings import say_most
 from cellrisk.risk.perturbed import PerturbedAssessment, PerturbedFigures, assess_perturbation
 from cellrisk.risk.perturbed.counts import inspect_perturbation
 from cellrisk.show.reporting.document import Letterhead, Report, read_decision
@@ -23,6 +22,7 @@ from cellrisk.show.reporting.metadata import (
     pick,
 )
 from cellrisk.show.wording import perturbed_counts
+from cellrisk.show.wording.ceiling import say_most
 from cellrisk.show.wording.explanation import KEYS_NOTE
 from cellrisk.show.wording.limits import describe_limits
 from cellrisk.show.wording.perturbed_assessment import NOT_TOLD, say_equal
@@ -37,6 +37,8 @@ REFUSED = {
     "registry": "the registry is one of differentially private deployments",
     "max_epsilon": NO_EPSILON,
     "margin": NO_CHANCE,
+    "harmful": "its informed attacker counts every value",
+    "unions": "its informed attacker names single values",
     "max_tvd": (
         "marginals are simulated with noise at an epsilon; how far a perturbation moves the table is told at equal risk"
     ),

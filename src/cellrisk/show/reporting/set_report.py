@@ -38,6 +38,7 @@ from cellrisk.show.reporting.noise import (
     describe_use,
 )
 from cellrisk.show.reporting.registry import write_record
+from cellrisk.show.wording.ceiling import advantage
 from cellrisk.show.wording.limits import CHECKED
 from cellrisk.show.wording.together import SAYS
 from cellrisk.system.formatting import claim, join_names, number_of
@@ -271,7 +272,7 @@ def _collect_board(request: SetRequest, found: TogetherAssessment, ceiling: Ceil
         {
             **_describe_table(each.table),
             **pick(each, "records cells alone without"),
-            "worst_case": each.ceiling.points if each.ceiling else "not known",
+            "worst_case": advantage(each.ceiling) if each.ceiling else "not known",
             "shown": each in on_front,
             **_describe_growth(found, place),
         }
@@ -280,7 +281,7 @@ def _collect_board(request: SetRequest, found: TogetherAssessment, ceiling: Ceil
     return {
         **pick(found, "records headline rules certain certain_unknown statements"),
         "meanings": SAYS,
-        "worst_case": ceiling.points if ceiling else "not known",
+        "worst_case": advantage(ceiling) if ceiling else "not known",
         "tables": tables,
         "n_not_shown": count - len(on_front) if count > 1 else 0,
         "growth": make_picture(draw_together(found), growth) if count > 1 else None,

@@ -88,7 +88,11 @@ def _compare(choice: Choice, sensitive: str) -> str | None:
     rows: list[tuple[Sequence[str], SettingFigures]] = []
     for number, figures in enumerate(settings):
         if figures.mechanism is None:
-            cells = ["no noise", "-", *([""] * len(limits)), *(["0"] if tvd else [])]
+            bare = [limit.without_noise((attribute,)) for limit in limits]
+            limited = [
+                "" if value is None else show_value(limit, value) for limit, value in zip(limits, bare, strict=True)
+            ]
+            cells = ["no noise", "-", *limited, *(["0"] if tvd else [])]
         else:
             each = choice.alternatives[number]
             limited = [show_value(limit, float(value[number])) for limit, value in zip(limits, values, strict=True)]
@@ -191,7 +195,8 @@ def _explain_open(option: Option) -> str:
     reasons = [f"{start} {show_down(high)}, the end of {ends}, gives {kept}{raw}", *gaps]
     if option.trade_off is not None and option.admissible[0][0] > option.searched[0]:
         reasons.append(f"the limit on the TVD asks for {say_least(option.trade_off)}")
-    return "; ".join([*reasons, BIND])
+    cases = [f"{describe(limit)} allows epsilon {as_given(epsilon)}" for limit, epsilon in option.information]
+    return "; ".join([*reasons, BIND, *([f"for information, {', '.join(cases)}"] if cases else [])])
 
 
 def _on_risks(option: Option) -> list[Intervals]:
@@ -219,31 +224,30 @@ def _say_chance(option: Option) -> str:
 
 
 def _explain_none(option: Option) -> str:
-    """Which limit no epsilon keeps; or which limits exclude each other, and the epsilons that each asks for."""
-    low = option.searched[0]
+    """Which limits exclude each other, and the epsilons that each asks for; or which limit no epsilon keeps."""
+    low, conflict = option.searched[0], option.conflict
+    instead = f"; {INSTEAD}" if _on_risks(option) else ""
+    if conflict is not None:
+        asks, allows = (ABOUT.get(name, "the TVD") for name in (conflict.asks, conflict.allows))
+        return (
+            f"the limit on {asks} asks for epsilon {show_up(conflict.at_least)} or more, the limit on {allows} allows "
+            f"up to {show_down(conflict.at_most)}{instead}"
+        )
     if option.within_limits and option.trade_off is not None:
         return (
             f"the other limits allow epsilon up to {show_down(option.within_limits[-1][1])}, the limit on the TVD asks "
             f"for {say_least(option.trade_off)}"
         )
-    for each in option.kept:
-        if each.limit.metric.kind.every_smaller and each.largest is None:
+    for kept in option.kept:
+        if kept.limit.metric.kind.every_smaller and kept.largest is None:
             least = min(low, SMALLEST_EPSILON)
-            value = each.limit.value(option.measured.attributes, option.mechanism.with_epsilon(least))
-            return f"already at epsilon {least:g}, {say(each.limit, value)}"
-        if each.limit.metric.kind.every_smaller and each.largest is not None and each.largest < low:
-            return f"every epsilon keeps the limit on {ABOUT[each.limit.name]} only up to {show_down(each.largest)}"
-    instead = f"; {INSTEAD}" if _on_risks(option) else ""
+            value = kept.limit.value(option.measured.attributes, option.mechanism.with_epsilon(least))
+            return f"already at epsilon {least:g}, {say(kept.limit, value)}"
+        if kept.limit.metric.kind.every_smaller and kept.largest is not None and kept.largest < low:
+            return f"every epsilon keeps the limit on {ABOUT[kept.limit.name]} only up to {show_down(kept.largest)}"
     if all(_on_risks(option)) and len(option.kept) > 1:
-        asking = max(option.kept, key=lambda each: each.allowed[0][0])
-        allowing = min(option.kept, key=lambda each: each.allowed[-1][1])
-        if asking.allowed[0][0] > allowing.allowed[-1][1]:
-            return (
-                f"the limit on {ABOUT[asking.limit.name]} asks for epsilon {show_up(asking.allowed[0][0])} or more, "
-                f"the limit on {ABOUT[allowing.limit.name]} allows up to {show_down(allowing.allowed[-1][1])}{instead}"
-            )
-        spans = [f"{describe(each.limit)} epsilon {show_spans(each.allowed)}" for each in option.kept]
-        return f"the limits exclude each other: {'; '.join(spans)}"
+        spans = [f"{describe(kept.limit)} epsilon {show_spans(kept.allowed)}" for kept in option.kept]
+        return f"the limits exclude each other: {'; '.join(spans)}{instead}"
     return (
         f"epsilon {option.lowest_epsilon:.4g} comes nearest, with a risk of {percent(option.lowest_risk)}; "
         f"{_say_chance(option)}, and the raw table's is {percent(option.limits.raw)}; {INSTEAD}"

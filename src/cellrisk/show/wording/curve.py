@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from cellrisk.noise.mechanisms import Mechanism
-from cellrisk.risk.ceilings import say_most
 from cellrisk.risk.curves import Line, RiskCurve
 from cellrisk.risk.figure_lines import FigureLines
 from cellrisk.show.wording.assessment import name_table
 from cellrisk.show.wording.attackers import revealed_by_own_record, setting_table
+from cellrisk.show.wording.ceiling import say_most
 from cellrisk.system.formatting import CURATOR_NOTE, aligned, claim, join_names, number_of, percent, whole_people
 
 NAMED = (0.1, 1.0, 10.0)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from cellrisk.risk.explanation.explaining import Explanation
 from cellrisk.risk.explanation.remedies import AS_GIVEN, NEIGHBOURS, RAREST, Coarsening
-from cellrisk.risk.explanation.risky_cells import CellSteps, RiskyCell
+from cellrisk.risk.explanation.risky_cells import CellSteps, LevelRisk, RiskyCell
 from cellrisk.show.wording.attackers import own_people, own_share, share
 from cellrisk.system.formatting import CURATOR_NOTE, aligned, number_of, percent
 
@@ -20,8 +20,9 @@ KEYS_NOTE = "The values that describe groups and people are raw data: do not pub
 
 def headline(explanation: Explanation) -> str:
     """Return who is revealed because of their own record, and what would lower their number most."""
-    best = min(_remedies(explanation)[1:], key=lambda remedy: remedy[2], default=None)
-    if best is None or best[2] >= explanation.caused:
+    now, *changes = _remedies(explanation)
+    best = min(changes, key=lambda remedy: remedy[4], default=None)
+    if best is None or best[2] >= now[2]:
         return f"{_say_caused(explanation)} No change that was tried would lower that number."
     fewer = own_people(best[2], explanation.records)
     return f"{_say_caused(explanation)} {best[0][:1].upper()}{best[0][1:]}, it would be {fewer}."
@@ -33,14 +34,14 @@ def screen(explanation: Explanation) -> list[str]:
     now, *changes = _remedies(explanation)
     rows = [
         [what, f"{cells:,}", own_people(own, explanation.records), own_share(own, explanation.records), share(revealed)]
-        for what, cells, own, revealed in [now, *sorted(changes, key=lambda remedy: remedy[2])[:REMEDIES_PRINTED]]
+        for what, cells, own, revealed, _ in [now, *sorted(changes, key=lambda remedy: remedy[4])[:REMEDIES_PRINTED]]
     ]
     levels = sorted(
         (level for level in explanation.by_level if level.records >= FEWEST_NAMED),
-        key=lambda level: (-level.caused / level.records, -level.records),
+        key=lambda level: (-_own(level) / level.records, -level.records),
     )[:GROUPS_NAMED]
     most = "; ".join(
-        f"'{level.quasi_identifier}' {level.label}: {share(level.caused / level.records)} of {level.records:,}"
+        f"'{level.quasi_identifier}' {level.label}: {share(_own(level) / level.records)} of {level.records:,}"
         for level in levels
     )
     return [
@@ -51,17 +52,29 @@ def screen(explanation: Explanation) -> list[str]:
     ]
 
 
-def _remedies(found: Explanation) -> list[tuple[str, int, float, float]]:
-    """Return the table as it is, then after each change: in words, groups, people because of their record, revealed."""
-    rows = [("as it is", found.cells, found.caused, found.people / found.records)]
-    rows += [(f"without '{way.quasi_identifier}'", way.cells, way.caused, way.risk) for way in found.without]
-    rows += [(_say_merged(way), way.cells, way.caused, way.risk) for way in found.coarser]
+def _remedies(found: Explanation) -> list[tuple[str, int, float, float, float]]:
+    """Return the table as it is, then after each change: in words, groups, people because of their record, revealed.
+
+    The last number is what is limited: the largest share of a category revealed because of their own record.
+    """
+    rows = [("as it is", found.cells, found.caused, found.people / found.records, found.attacks)]
+    rows += [(f"without '{way.quasi_identifier}'", way.cells, way.caused, way.risk, way) for way in found.without]
+    rows += [(_say_merged(way), way.cells, way.caused, way.risk, way) for way in found.coarser]
     for setting in found.settings:
         changed = f"epsilon {setting.epsilon:g}"
         if found.mechanism is not None and setting.epsilon == found.mechanism.epsilon:
             changed = f"counts below {setting.threshold + 0.5:g} suppressed"
-        rows.append((f"with {changed}", found.cells, setting.caused, setting.people / found.records))
-    return rows
+        rows.append((f"with {changed}", found.cells, setting.caused, setting.people / found.records, setting))
+    return [
+        (what, cells, caused, risk, caused)
+        if attacks.own is None or attacks.largest_own is None
+        else (what, cells, attacks.own, risk, attacks.largest_own)
+        for what, cells, caused, risk, attacks in rows
+    ]
+
+
+def _own(level: LevelRisk) -> float:
+    return level.caused if level.own is None else level.own
 
 
 def _say_merged(way: Coarsening) -> str:
@@ -75,11 +88,13 @@ def _say_caused(found: Explanation) -> str:
     """Return how many people are revealed because of their own record."""
     at = "" if found.perturbation is None else f"With {found.perturbation.name}"
     at = at if found.mechanism is None else f"At {found.mechanism.guarantee}"
-    number = own_people(abs(found.caused), found.records)
-    people = f"{number} of {number_of(found.records, 'person')} ({own_share(abs(found.caused), found.records)})"
-    if found.caused < 0:  # a perturbation can hide people behind each other
-        return f"{at}, the homogeneity attack reveals {people} fewer than without their own record."
-    return f"{at}, the homogeneity attack reveals {people} because of their own record."
+    own = found.caused if found.attacks.own is None else found.attacks.own
+    number = own_people(abs(own), found.records)
+    people = f"{number} of {number_of(found.records, 'person')} ({own_share(abs(own), found.records)})"
+    attack = "homogeneity" if found.attacks.own is None else "strongest"
+    if own < 0:  # a perturbation can hide people behind each other
+        return f"{at}, the {attack} attack reveals {people} fewer than without their own record."
+    return f"{at}, the {attack} attack reveals {people} because of their own record."
 
 
 def paragraphs(explanation: Explanation) -> list[str]:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from cellrisk.repeat.accounting.composition import Composition
 from cellrisk.repeat.ledger.entry import BookedTable, Entry, Limit, show_on_one_line
-from cellrisk.risk.ceilings import Ceiling, say_most
+from cellrisk.risk.ceilings import Ceiling
+from cellrisk.show.wording.ceiling import say_most
 from cellrisk.system.formatting import aligned, claim, number_of, show_down
 
 COHORTS_SHOWN, ENTRIES_SHOWN, LONGEST_LINE = 3, 6, 88

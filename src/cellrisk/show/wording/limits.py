@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from cellrisk.decide.policy import Policy
 
 ABOUT = {
-    "max_caused": "caused",
-    "max_certain": "certainty",
+    "max_caused": "own records",
+    "max_certain": "people learnt",
     "max_person": "one person",
     "max_ceiling": "the ceiling",
     "max_posterior": "the posterior",
@@ -28,8 +28,8 @@ ABOUT = {
 }
 """What is limited, after "the limit on"."""
 ASKED = {
-    "max_caused": "at most {}% of people revealed because of their own record",
-    "max_certain": "at most {}% of people inferred with {sure} certainty",
+    "max_caused": "at most {}% of any category revealed because of their own record",
+    "max_certain": "at most {}% of any {harmful}category learnt with {sure} certainty",
     "max_person": "at most {}% for any person because of their own record",
     "max_ceiling": "a worst case of at most {}%",
     "max_posterior": "a suspicion of {suspected} raised to at most {}% by what one record adds",
@@ -41,8 +41,8 @@ ASKED = {
 }
 """A limit, after "asks for", "keeps" or "gives"."""
 STATED = {
-    "max_caused": "{}% of people are revealed because of their own record",
-    "max_certain": "{}% of people can be inferred with {sure} certainty",
+    "max_caused": "{}% of a category are revealed because of their own record",
+    "max_certain": "{}% of a {harmful}category are learnt with {sure} certainty",
     "max_person": "one person's own record adds {}%",
     "max_ceiling": "the worst case is {}%",
     "max_posterior": "it can become {}%",
@@ -87,7 +87,9 @@ def _fill(words: dict[str, str], limit: Limit, number: float) -> str:
         "" if share is None else f"{as_given(share, 2)}%" for share in (metric.certainty, metric.suspected)
     )
     people = "person" if limit.maximum == 1 else "people"
-    return text.format(as_given(number, 2 if "{}%" in text else 0), sure=sure, suspected=suspected, people=people)
+    harmful = "harmful " if metric.attacker is not None and metric.attacker.values.harmful else ""
+    named = {"sure": sure, "suspected": suspected, "people": people, "harmful": harmful}
+    return text.format(as_given(number, 2 if "{}%" in text else 0), **named)
 
 
 def describe_limits(limits: Sequence[Limit]) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cellrisk.decide.limits import Limit
 from cellrisk.repeat.sequences.next_epsilon import NextEpsilon
-from cellrisk.risk.ceilings import WORST_CASE, say_most
+from cellrisk.show.wording.ceiling import WORST_CASE, say_most
 from cellrisk.show.wording.choice import CHOICE_NOTE
 from cellrisk.show.wording.limits import say_again, say_largest
 from cellrisk.show.wording.sequence import say_loss

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from cellrisk.risk.ceilings import say_most, say_worst_case
 from cellrisk.risk.perturbed import EqualRisk, PerturbedAssessment, PerturbedFigures
 from cellrisk.show.wording.attackers import inferred
+from cellrisk.show.wording.ceiling import say_most, say_worst_case
 from cellrisk.system.formatting import CURATOR_NOTE, aligned, number_of, of_people, percent
 
 NOT_TOLD = (

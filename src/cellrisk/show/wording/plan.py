@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from cellrisk.repeat.sequences import Plan
-from cellrisk.risk.ceilings import WORST_CASE, say_most
 from cellrisk.risk.measures import WEIGHTS
+from cellrisk.show.wording.ceiling import WORST_CASE, say_most
 from cellrisk.show.wording.sequence import say_loss
 from cellrisk.system.formatting import CURATOR_NOTE, aligned, change, percent, whole_people
 

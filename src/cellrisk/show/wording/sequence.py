@@ -6,7 +6,7 @@ import math
 
 from cellrisk.repeat.accounting.composition import Composition
 from cellrisk.repeat.sequences import Released, RiskSequence
-from cellrisk.risk.ceilings import WORST_CASE, say_most
+from cellrisk.show.wording.ceiling import WORST_CASE, say_most
 from cellrisk.system.formatting import CURATOR_NOTE, aligned, claim, number_of, of_people, percent, whole_people
 
 

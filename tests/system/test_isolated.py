@@ -212,7 +212,7 @@ def test_a_child_imports_nothing_from_a_path_of_the_parent_that_leads_there(
     monkeypatch.setenv("PYTHONPATH", str(folder))
     monkeypatch.setattr(sys, "path", ["", ".", str(folder), *sys.path])
     for name in ("people.sav", "people.xlsx"):
-        assert other_formats.list_columns(Path(name)) == ["sex", "job"]
+        assert other_formats.ask_worker(Path(name), None) == ["sex", "job"]
     assert marks(mark) == []
 
 
@@ -371,20 +371,21 @@ def test_a_reader_that_hangs_is_ended(name: str, tmp_path: Path, monkeypatch: py
         monkeypatch.setattr(isolated, "START", isolated.START.replace("main()", f"{patch}; main()"))
     monkeypatch.setattr(other_formats, "PATIENCE", 3)
     with pytest.raises(InvalidInput, match=rf"reading the file was ended after 3 seconds; got .*{name}; "):
-        other_formats.list_columns(path)
+        other_formats.ask_worker(path, None)
 
 
 HANGING = """
 import sys
 from pathlib import Path
 from cellrisk.counts import other_formats
-start = other_formats.start_isolated
+from cellrisk.system import isolated
+start = isolated.start_isolated
 def tell(*given):
     process = start(*given)
     print(process.pid, flush=True)
     return process
-other_formats.start_isolated = tell
-other_formats.list_columns(Path(sys.argv[1]))
+isolated.start_isolated = tell
+other_formats.ask_worker(Path(sys.argv[1]), None)
 """
 
 

@@ -186,7 +186,7 @@ def test_an_answer_prints_and_converts(table: cr.FrequencyTable) -> None:
     found = largest_epsilon(table, past, mechanism="laplace", attribute="pay", max_risk=0.6, kind="sum")
     assert isinstance(found, NextEpsilon)
     assert "(sum, records) at 0.6 or below" in str(found)
-    assert "account for it" in str(found)
+    assert "reveals a little about them" in str(found)
     document = json.loads(json.dumps(found.to_dict()))
     assert document["epsilon"] == found.epsilon
     assert document["sequence"]["releases"][-1]["attribute"] == "pay"
