@@ -21,7 +21,7 @@ LONG = (
         "tests/docs/test_site.py",
         "tests/test_r_package.py",
         "tests/test_package.py",
-        "tests/opendp/test_from_opendp.py",
+        "tests/noise/test_from_opendp.py",
     ),
     *("tests/risk/measures/test_contract.py", "tests/repeat/ledger/test_staging.py"),
     *("tests/web/test_serving.py", "tests/counts/test_database.py"),
@@ -105,7 +105,7 @@ FULL_BY_FILE: dict[str, tuple[str, ...]] = {
         "test_threads_do_not_disturb_each_other",
     ),
     "publish/releasing/test_release.py": ("test_a_domain_of_a_billion_takes_seconds",),
-    "opendp/test_from_opendp.py": ("test_queries_over_frames",),
+    "noise/test_from_opendp.py": ("test_queries_over_frames",),
     "show/reporting/test_report.py": (
         "test_the_same_bytes_in_every_process",
         "test_every_figure_is_at_the_delta_of_the_policy",
@@ -206,7 +206,7 @@ FULL_BY_FILE: dict[str, tuple[str, ...]] = {
         "test_the_files_of_a_package",
         "test_the_same_files_give_the_same_bytes",
     ),
-    "test_people.py": ("test_simulated_releases_of_adult",),
+    "risk/test_people.py": ("test_simulated_releases_of_adult",),
     "decide/test_search.py": (
         "test_against_a_fine_scan",
         "test_all_and_nothing",
@@ -264,7 +264,7 @@ FULL_BY_FILE: dict[str, tuple[str, ...]] = {
     ),
     "web/test_browser_sets.py": ("",),
     "web/test_firefox.py": ("",),
-    "perturbations/test_key_package.py": ("test_a_table_of_keys_is_published_as_often_as_its_rows_say",),
+    "noise/test_key_package.py": ("test_a_table_of_keys_is_published_as_often_as_its_rows_say",),
     "counts/test_sources.py": ("test_counting_a_file_loads_no_pandas[a column a label]",),
     "repeat/ledger/test_ledger.py": (
         "test_threads_share_a_ledger[database]",

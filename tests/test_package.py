@@ -36,8 +36,8 @@ needs_tools = pytest.mark.skipif(
 )
 PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
 OFFLINE = ("dns error", "network", "Failed to fetch", "error sending request")
-CORE = ("tests/test_noise.py", "tests/test_mechanisms.py", "tests/test_assessment.py", "tests/test_people.py")
-"""What is tested with the oldest libraries: noise, mechanisms, measures and figures, from a table to an answer."""
+CORE = ("tests/noise/test_distributions.py", "tests/noise/test_mechanisms.py", "tests/risk/test_people.py")
+"""What is tested with the oldest libraries: noise, mechanisms and people, from a table to an answer."""
 
 
 def test_one_version_everywhere() -> None:

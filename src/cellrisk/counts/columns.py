@@ -68,8 +68,6 @@ def kind_of(kind: str) -> str:
     bare = bare_type(kind)
     if bare in INTEGER_BYTES:
         return "integer"
-    if bare == "TIMESTAMP WITH TIME ZONE" or bare.startswith("TIMESTAMPTZ"):
-        return "instant"
     named = {"BOOLEAN": "boolean", "DOUBLE": "double", "FLOAT": "single"}
     return named.get(bare, "number" if bare in WIDE else "text")
 

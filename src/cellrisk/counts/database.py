@@ -153,15 +153,19 @@ class Form:
 
 
 def as_text(value: Any) -> str | None:
-    """Write a value as DuckDB writes one of its kind; the NaN of a decimal number is missing.
+    """Write a value as DuckDB writes one of its kind, instants in UTC; the NaN of a decimal number is missing.
 
     >>> as_text(Decimal("1.50")), as_text(dt.datetime(2020, 1, 2, 3, 4, 5, 500000)), as_text(Decimal("NaN"))
     ('1.50', '2020-01-02 03:04:05.5', None)
+    >>> as_text(dt.datetime(2020, 7, 1, 1, 30, tzinfo=dt.timezone(dt.timedelta(hours=2))))
+    '2020-06-30 23:30:00+00'
     """
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, Decimal):
         return None if value.is_nan() else str(value)
+    if isinstance(value, dt.datetime) and value.tzinfo is not None:
+        return f"{as_text(value.astimezone(dt.timezone.utc).replace(tzinfo=None))}+00"
     text = str(value)
     return re.sub(r"(\.\d*?)0+(?=$|[-+Z])", r"\1", text) if isinstance(value, dt.datetime | dt.time) else text
 
@@ -196,8 +200,7 @@ def read_form(connection: Any, column: Any) -> Form:
     others = (sa.Uuid, postgresql.INET, postgresql.CIDR, postgresql.MACADDR, postgresql.MACADDR8, postgresql.BIT)
     if isinstance(kind, (sa.String, *times, *others)):
         text = sa.cast(column, sa.Text).collate("C") if postgres else sa.type_coerce(column, kind)
-        instant = isinstance(kind, sa.DateTime) and kind.timezone
-        return Form(text, pa.string(), "instant" if instant else "")
+        return Form(text, pa.string(), "")
     array = isinstance(kind, sa.ARRAY)
     named = kind.item_type if array else kind
     shown = "unknown" if isinstance(named, sa.types.NullType) else named.compile(connection.dialect).lower()

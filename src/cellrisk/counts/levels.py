@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any, NamedTuple
 
@@ -37,7 +36,7 @@ class Levels:
 def label_key(key: Any, kind: str, binning: Binning | None) -> str:
     """An engine value as a label: bins by their interval, numbers without trailing zeros, the rest as it is.
 
-    Engines write one floating-point number, and one instant, in several ways; the label is the same.
+    Engines write one floating-point number in several ways; the label is the same. All write times in UTC.
 
     >>> label_key("1.0", "number", None), label_key("1.0", "text", None)
     ('1', '1.0')
@@ -50,8 +49,6 @@ def label_key(key: Any, kind: str, binning: Binning | None) -> str:
         key = repr(float(key))
     if kind == "single":
         key = str(np.float32(key))
-    if kind == "instant":
-        return label_instant(key)
     return label_number(key) if kind in NUMBERS else str(key)
 
 
@@ -65,29 +62,6 @@ def label_number(text: str) -> str:
     if not number.is_finite():
         return str(float(number))
     return plain(number) if -10 <= number.adjusted() < 40 or number.is_zero() else str(number)
-
-
-def label_instant(text: str) -> str:
-    """A point in time in UTC, whatever the zone of the engine.
-
-    >>> label_instant("2020-07-01 01:30:00.5+02"), label_instant("2020-06-30 23:30:00.5")
-    ('2020-06-30 23:30:00.5+00', '2020-06-30 23:30:00.5+00')
-    """
-    match = INSTANT.fullmatch(text)
-    if not match:
-        return text
-    zone = {part: int(f"{match['sign'] or ''}{match[part] or 0}") for part in ("hours", "minutes", "seconds")}
-    try:
-        moment = datetime.fromisoformat(match["moment"]) - timedelta(**zone)
-    except (OverflowError, ValueError):  # a year that Python does not know
-        return text
-    return f"{moment}{match['fraction'] or ''}+00"
-
-
-INSTANT = re.compile(
-    r"(?P<moment>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)(?P<fraction>\.\d+)?"
-    r"((?P<sign>[-+])(?P<hours>\d\d)(:?(?P<minutes>\d\d))?(:?(?P<seconds>\d\d))?)?"
-)
 
 
 @dataclass(frozen=True)

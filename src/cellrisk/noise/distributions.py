@@ -138,8 +138,8 @@ class Noise(ABC):
 
     @property
     def mass_at_zero(self) -> float:
-        """P(rounded noise = 0), to full accuracy however wide the noise."""
-        return 1.0 - 2.0 * float(self.cdf(-0.5))
+        """P(rounded noise = 0)."""
+        return float(self.mass(np.zeros(1))[0])
 
     @cached_property
     def tail_radius(self) -> int:
@@ -272,10 +272,6 @@ class LaplaceNoise(_TwoSided):
     def mean_size(self) -> float:
         return self.scale
 
-    @property
-    def mass_at_zero(self) -> float:
-        return -math.expm1(-0.5 / self.scale)
-
     def cdf(self, x: Any) -> Floats:
         half = 0.5 * np.exp(-np.abs(x) / self.scale)
         return np.asarray(np.where(np.asarray(x) < 0, half, 1.0 - half))
@@ -302,10 +298,6 @@ class GaussianNoise(Noise):
     @property
     def mean_size(self) -> float:
         return self.scale * math.sqrt(2.0 / math.pi)
-
-    @property
-    def mass_at_zero(self) -> float:
-        return math.erf(0.5 / (math.sqrt(2.0) * self.scale))
 
     def far(self, exponent: float) -> float:
         return self.scale * math.sqrt(2.0 * exponent) + 2.0
@@ -357,10 +349,6 @@ class GeometricNoise(_TwoSided):
     @property
     def mean_size(self) -> float:
         return 1.0 / math.sinh(1.0 / self.scale) if self.scale > 2e-3 else 0.0
-
-    @property
-    def mass_at_zero(self) -> float:
-        return math.tanh(0.5 / self.scale)
 
     def cdf(self, x: Any) -> Floats:
         tail_length = np.ceil(np.abs(x))  # P(noise >= k) = a^k/(1 + a) for k >= 1

@@ -130,15 +130,14 @@ def read_perturbation(given: str | os.PathLike[str] | Perturbation) -> Perturbat
 
 
 def _suppress(made: Perturbation, below: int) -> Perturbation:
-    """The perturbation with published values below a threshold left out; rows are spelt out until none is."""
-    end = made.last + (below if made.period else 0)
+    """Return the perturbation with published values below a threshold left out; rows are spelt out until none is."""
     rows = []
-    for count in range(end + 1):
+    for count in range(made.last + (below if made.period else 0) + 1):
         values, pmf = made.row(count)
         shown = values >= below
-        hidden = float(pmf[~shown].sum())
-        none: Row = (np.zeros(0 if hidden == 0 else 1, np.int64), np.array([hidden] if hidden else []))
-        rows.append((np.concatenate([none[0], values[shown]]), np.concatenate([none[1], pmf[shown]])))
+        none = int(not shown.all())
+        hidden = [float(pmf[~shown].sum())] * none
+        rows.append((np.append(np.zeros(none, np.int64), values[shown]), np.append(hidden, pmf[shown])))
     return Perturbation(f"{made.name}, below {below} left out", tuple(rows), made.period)
 
 
@@ -157,15 +156,9 @@ def _suppress_and_round(name: str, below: int, base: int) -> Perturbation:
 
 
 def _read_key_noise(text: str, given: str) -> tuple[int, float]:
-    """The largest that a key adds, and the variance, of "5/2"."""
+    """Return the largest that a key adds, and the variance, of "5/2"."""
     digits, _, spread = given.partition("/")
-    most = _read_digits(digits, LARGEST_KEY_NOISE)
-    if most is None:
-        raise InvalidInput(
-            "the largest that a key adds must be a whole number above 0",
-            got=repr(text[:60]),
-            allowed=f"up to {LARGEST_KEY_NOISE}: cell-key:5/2",
-        )
+    most = _whole(text, digits, LARGEST_KEY_NOISE, "the largest that a key adds", "cell-key:5/2")
     try:
         variance = float(spread)
     except ValueError:
@@ -217,40 +210,36 @@ def _spread_most(values: Integers, variance: float) -> Floats:
     raise InvalidInput("no keys with this variance were found", got=f"{variance:g}", fix="choose another")
 
 
-def _whole(text: str, number: str) -> int:
-    found = _read_digits(number, LARGEST_COUNT)
-    if found is None:
+def _whole(
+    text: str, digits: str, most: int = LARGEST_COUNT, what: str = "the number of a rule", example: str = ""
+) -> int:
+    """Return the whole number from 1 to ``most`` that a rule gives; it may be a text of any length."""
+    number = float(digits) if digits.isascii() and digits.isdigit() else 0.0
+    if not 0 < number <= most:
         raise InvalidInput(
-            "the number of a rule must be a whole number above 0",
+            f"{what} must be a whole number above 0",
             got=repr(text[:60]),
-            allowed=f"up to {LARGEST_COUNT:,}",
-            fix="give it, as in random-rounding:3; or an epsilon, to find the number at equal risk",
+            allowed=f"up to {most:,}" + (f": {example}" if example else ""),
+            fix=None
+            if example
+            else "give it, as in random-rounding:3; or an epsilon, to find the number at equal risk",
         )
-    return found
-
-
-def _read_digits(text: str, most: int) -> int | None:
-    """A whole number from 1 to ``most``, of a text of any length; None where it is something else."""
-    found = float(text) if text.isascii() and text.isdigit() else 0.0
-    return int(found) if 0 < found <= most else None
+    return int(number)
 
 
 def _check_row(count: int, values: Integers, pmf: Floats) -> None:
+    def refuse(what: str, **more: str) -> InvalidInput:
+        return InvalidInput(what, **{"got": f"the row of {count:,}", **more})
+
     if len(values) == 0 or len(values) != len(pmf) or len(np.unique(values)) < len(values):
-        raise InvalidInput("a row of a perturbation has each published value once", got=f"the row of {count:,}")
+        raise refuse("a row of a perturbation has each published value once")
     if values.min() < 0 or values.max() > LARGEST_VALUE:
-        raise InvalidInput(
-            "published values must not be negative, nor beyond all counts",
-            got=f"the row of {count:,}",
-            allowed=f"0 to {LARGEST_VALUE:,}",
-        )
+        raise refuse("published values must not be negative, nor beyond all counts", allowed=f"0 to {LARGEST_VALUE:,}")
     if not (np.isfinite(pmf).all() and pmf.min() >= 0):
-        raise InvalidInput("probabilities must be numbers from 0 to 1", got=f"the row of {count:,}")
-    if abs(math.fsum(pmf.tolist()) - 1.0) > SUM_OF_ROW:
-        total = math.fsum(pmf.tolist())
-        raise InvalidInput(
-            "the probabilities of a row must add up to 1", got=f"{total:.9g} in the row of {count:,}", fix="correct it"
-        )
+        raise refuse("probabilities must be numbers from 0 to 1")
+    if abs((total := math.fsum(pmf.tolist())) - 1.0) > SUM_OF_ROW:
+        got = f"{total:.9g} in the row of {count:,}"
+        raise refuse("the probabilities of a row must add up to 1", got=got, fix="correct it")
 
 
 # Files
@@ -301,14 +290,11 @@ def _read_file(path: Path) -> Perturbation:
 def _numbers(line: int, row: Sequence[str], places: Sequence[int], width: int) -> tuple[int, int, float]:
     """Two whole numbers and a probability, or three whole numbers."""
     try:
-        if len(row) != width:
-            raise ValueError
         first, second, third = (float(row[place]) for place in places)
-        if not (first.is_integer() and second.is_integer() and math.isfinite(third)):
+        whole = len(row) == width and first.is_integer() and second.is_integer() and math.isfinite(third)
+        if not whole or max(abs(first), abs(second), abs(third)) > LARGEST_VALUE:
             raise ValueError
-        if max(abs(first), abs(second), abs(third)) > LARGEST_VALUE:
-            raise ValueError
-    except (ValueError, OverflowError):
+    except (ValueError, OverflowError, IndexError):
         raise InvalidInput(
             "a line of the perturbation table is not what its header says", got=f"line {line:,}", allowed=ALLOWED
         ) from None
@@ -316,13 +302,13 @@ def _numbers(line: int, row: Sequence[str], places: Sequence[int], width: int) -
 
 
 def _plain_rows(numbers: Sequence[tuple[int, int, float]]) -> tuple[Row, ...]:
-    found: dict[int, dict[int, float]] = {}
+    rows: dict[int, dict[int, float]] = {}
     for count, released, pmf in numbers:
-        row = found.setdefault(count, {})
+        row = rows.setdefault(count, {})
         if released in row:
             raise InvalidInput("a row of a perturbation has each published value once", got=f"the row of {count:,}")
         row[released] = pmf
-    return _in_order(found)
+    return _in_order(rows)
 
 
 def _key_rows(numbers: Sequence[tuple[int, int, float]]) -> tuple[Row, ...]:

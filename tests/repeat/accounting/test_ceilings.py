@@ -24,8 +24,8 @@ from cellrisk.repeat.accounting.ceilings import (
 from cellrisk.repeat.accounting.distributions import Moved, Parts
 from cellrisk.repeat.accounting.loss import Loss
 from cellrisk.risk.ceilings import Labels, Likelihoods, find_success, succeed
-from tests.ceiling.oracle import discrete_gaussian, geometric, guess_among
 from tests.near import near
+from tests.risk.ceiling_oracle import discrete_gaussian, geometric, guess_among
 
 CLOSE = 3e-5
 """What the rounding of distributions adds at most in these cases: less than is promised."""

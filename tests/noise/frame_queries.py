@@ -1,6 +1,6 @@
 """Queries of OpenDP over Polars frames as `from_opendp` reads them, as JSON: run in an environment that has both.
 
-PYTHONPATH=src python tests/opendp/frame_queries.py [--few]
+PYTHONPATH=src python tests/noise/frame_queries.py [--few]
 
 OpenDP searches the scale of each query, which takes seconds; `--few` stops after four.
 """
