@@ -138,10 +138,6 @@ class RiskSequence(Result):
     labels: int = 2
     """How many labels the attribute has that was released last."""
 
-    def __post_init__(self) -> None:
-        if not self.rows:
-            raise InvalidInput("a sequence needs one release at least")
-
     def overall(self, weights: str = "records", kind: str = "max", after: int | None = None) -> float:
         """The overall risk after a release.
 

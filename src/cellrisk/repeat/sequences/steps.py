@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from cellrisk.errors import InvalidInput, UnknownName, argument
 from cellrisk.noise.distributions import USUAL_THRESHOLD
-from cellrisk.noise.mechanisms import LARGEST_CLASSICAL, MECHANISMS, Mechanism
+from cellrisk.noise.mechanisms import MECHANISMS, Mechanism
 from cellrisk.noise.mechanisms import mechanism as read_mechanism
 from cellrisk.repeat.accounting.ceilings import find_ceiling as find_ceiling_of_losses
 from cellrisk.repeat.accounting.composition import Composition, compose, find_epsilon, find_probabilistic_epsilon
@@ -154,29 +154,14 @@ class Cumulative:
                 code="no-mechanism",
             )
         epsilon, delta = self._reckon(steps, kind, loss)
-        if MECHANISMS[kind].pure and delta:
-            pure = all(each.loss.dp_definition == "pure" for each in steps)
-            own = f"leave {argument('total_delta')} out, or " if pure else ""
-            first = f", with {argument('total_delta')}" if self.delta is None and not steps[0].loss.delta else ""
-            raise InvalidInput(
-                f"{loss} has a delta, and {kind} noise has none to assess it by",
-                got=f"delta {delta:g}",
-                fix=f"{own}assess it by another: {INSTEAD}{first}",
-            )
-        if not (MECHANISMS[kind].pure or delta):
-            raise InvalidInput(
-                f"{loss} has no delta, and {kind} noise needs one to assess it by",
-                fix=f"give {argument('total_delta', 1e-6)}, or {PURE_INSTEAD}",
-            )
-        if kind == "gaussian" and epsilon > LARGEST_CLASSICAL:
-            raise InvalidInput(
-                f"{loss} is past the classical gaussian mechanism, which ends below epsilon 1",
-                got=f"epsilon {claim(epsilon)}",
-                fix=f"assess it by another: {INSTEAD}",
-            )
         threshold = USUAL_THRESHOLD if known is None else known.threshold
         epsilon = max(epsilon, SMALLEST_EPSILON)
-        return MECHANISMS[kind](epsilon, delta=delta, neighbours=step.loss.neighbours, threshold=threshold)
+        try:
+            return MECHANISMS[kind](epsilon, delta=delta, neighbours=step.loss.neighbours, threshold=threshold)
+        except InvalidInput as refusal:
+            instead = f"{INSTEAD}, at a total_delta" if delta else f"{PURE_INSTEAD}, or at a total_delta"
+            got = f"epsilon {claim(epsilon)}, delta {delta:g}"
+            raise _refuse(loss, kind, refusal.message.partition(";")[0], got, instead) from None
 
     def _reckon(self, steps: Sequence[Step], kind: str, loss: str) -> tuple[float, float]:
         """The epsilon and delta of the composition that a kind of noise is assessed at."""
@@ -208,8 +193,9 @@ class Cumulative:
         return basic.epsilon, basic.delta
 
 
-def _refuse(loss: str, kind: str, why: str) -> InvalidInput:
-    return InvalidInput(f"{loss} cannot be assessed by {kind}: {why}", fix=f"assess it by another: {INSTEAD}")
+def _refuse(loss: str, kind: str, why: str, got: str | None = None, instead: str = INSTEAD) -> InvalidInput:
+    what = f"{loss} cannot be assessed by {kind}: {why}"
+    return InvalidInput(what, got=got, fix=f"assess it by another: {instead}", code="not-assessed")
 
 
 def find_ceiling(steps: Sequence[Step], labels: int = 2) -> tuple[Ceiling | None, str]:

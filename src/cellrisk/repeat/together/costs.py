@@ -40,10 +40,10 @@ class Cost:
 
 def find_cost(mechanisms: Sequence[Mechanism], together: Sequence[tuple[int, ...]]) -> Cost:
     """The largest of what the collections of tables cost that one person can be in."""
-    found = [compose([Loss.of(mechanisms[table]) for table in tables]) for tables in together]
-    largest = max(found, key=lambda each: (each.epsilon, each.delta))
-    weakest = max(found, key=lambda each: ("pure", "approximate").index(each.dp_definition))
-    delta = max(each.delta for each in found)
+    costs = [compose([Loss.of(mechanisms[table]) for table in tables]) for tables in together]
+    largest = max(costs, key=lambda cost: (cost.epsilon, cost.delta))
+    weakest = max(costs, key=lambda cost: ("pure", "approximate").index(cost.dp_definition))
+    delta = max(cost.delta for cost in costs)
     return Cost(largest.epsilon, delta, weakest.dp_definition, largest.chosen.method, len(together) > 1)
 
 
@@ -60,15 +60,17 @@ def book_loss(mechanisms: Sequence[Mechanism], together: Sequence[tuple[int, ...
 def find_ceiling(mechanisms: Sequence[Mechanism], together: Sequence[tuple[int, ...]], labels: int) -> Ceiling:
     """How often does an attacker who knows all other records guess a value correctly from all tables, at most?
 
-    Of tables whose people exclude each other, the largest counts. Counts are rounded, as they are released: with
-    Laplace noise that reveals a little less than what `ceiling` states of counts before rounding.
+    Of tables whose people exclude each other, the largest counts. Counts are rounded, as they are released, for one
+    table and for the set: with Laplace noise that reveals a little less than counts before rounding, which is what
+    `ceiling` states first.
     """
-    every = [
+    ceilings = [
         compose_ceiling([Loss.of(mechanisms[table]) for table in tables], labels=labels, rounded=True)
         for tables in together
     ]
-    worst = max(every, key=lambda found: (found.even_two, found.even))
-    return replace(worst, advantage=max(found.advantage for found in every), releases=len(mechanisms))
+    worst = max(ceilings, key=lambda ceiling: (ceiling.even_two, ceiling.even))
+    advantage = max(ceiling.advantage for ceiling in ceilings)
+    return replace(worst, advantage=advantage, releases=len(mechanisms))
 
 
 def try_ceiling(

@@ -1,8 +1,8 @@
 """Differencing: two tables of the same columns, of which one leaves some people out, are a third table of those people.
 
 Where the people of table B are among those of table A, A - B counts the rest in the cells of B, with noise e_A - e_B in
-every count. The attacker subtracts what is released; it is taken as it is before counts below the threshold are set to
-0, and of clamped counts he sees less.
+every count. The attacker subtracts what is released, taken as it is before counts below the threshold are set to 0; of
+clamped counts they see less.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from cellrisk.system.formatting import change, make_sentence, number_of, whole_p
 DIRECT = 4096
 """Noise that reaches no further is convolved term by term."""
 FARTHEST = 2_000_000
-"""Noise that reaches further is not subtracted: it tells next to nothing of a few people."""
+"""Noise that reaches further is not subtracted: it reveals next to nothing of a few people."""
 NUMBERS_AT_ONCE = 1 << 20
 
 
 @dataclass(frozen=True)
 class Difference:
-    """What the difference of two tables gives away of the people who are in the larger one alone."""
+    """What the difference of two tables reveals of the people who are in the larger one alone."""
 
     outer: SetTable
     inner: SetTable

@@ -180,7 +180,7 @@ def split_budget(
     if total is not None:
         require_within(f"total_{unit}", total, above=0, most=1e6)
         epsilon = epsilon if epsilon is not None or isinstance(mechanism, Mechanism) else 0.5
-        listed = [_with_epsilon(each, epsilon) for each in listed]  # shares take the place of their own epsilons
+        listed = [_with_epsilon(given, epsilon) for given in listed]  # shares take the place of their own epsilons
     asked = read_tables(listed, sensitive, bins, mechanism, epsilon, delta, neighbours, threshold)
     if len(asked) < 2:
         raise InvalidInput("there is nothing to share among one table", fix="add a [[table]] to the set")
@@ -189,13 +189,14 @@ def split_budget(
             "the people of some tables exclude each other, so no person spends all of them",
             fix="split for the tables of one part of the people at a time",
         )
-    whole = math.fsum(each.mechanism.epsilon for each in asked) if total is None else float(total)
-    for each in asked:
-        _check_total(each.mechanism, unit, whole)
+    mechanisms = [set_table.mechanism for set_table in asked]
+    whole = math.fsum(made.epsilon for made in mechanisms) if total is None else float(total)
+    for made in mechanisms:
+        _check_total(made, unit, whole)
     weights = _read_use(use, len(asked))
     joint = count_together(
         source,
-        [each.asked for each in asked],
+        [set_table.asked for set_table in asked],
         sensitive,
         levels=levels,
         count=count,
@@ -211,7 +212,7 @@ def split_budget(
         weight * size * joint.n_levels / (2.0 * cells.n_records)
         for weight, size, cells in zip(weights, sizes, joint.tables, strict=True)
     )
-    problem = SplitProblem(joint, [each.mechanism for each in asked], unit, whole, prices)
+    problem = SplitProblem(joint, mechanisms, unit, whole, prices)
     even = (whole / len(asked),) * len(asked)
     best = least_error(problem)
     most = max((1.0 + slack) * problem.error(best), problem.error(even))
