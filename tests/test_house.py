@@ -76,6 +76,7 @@ ANSWERS = (
 QUESTIONS = {
     *PUBLIC,
     *("assess_sequence", "choose_within", "compose_ceiling", "count_people", "find_exposure", "find_trade_off"),
+    "find_setting_figures",
     *("assess_together", "plan_loss", "read_set_file", "read_set_text", "read_tables"),
     *("find_breaches", "find_policy_breaches", "list_certainties", "find_figure", "say_people"),
     *("find_cost", "find_together", "try_ceiling"),  # of the tables that are asked for: no record has a part in them

@@ -77,10 +77,12 @@ def test_nothing_is_replaced_without_force(file: Path, capsys: pytest.CaptureFix
     assert not Path("x.txt").exists()
 
 
-def test_values_that_the_settings_cannot_hold_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_names_and_values_may_hold_any_sign(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    frame = pd.DataFrame({"sex": ["f", "m|x"] * 9, "town\u007f": ["a", "b", "c"] * 6, "diagnosis": list("xyz") * 6})
-    frame.to_csv("people.csv", index=False)
-    settings = draft("--qid", "sex,town\u007f", "--sensitive", "diagnosis")
-    assert settings["levels"] == {"town\u007f": ["a", "b", "c"], "diagnosis": ["x", "y", "z"]}
+    columns = {"a=b": ["f", "m|x"] * 9, "town\u007f": ["a", '"b"', "c\\"] * 6, "diagnosis": list("xyz") * 6}
+    pd.DataFrame(columns).to_csv("people.csv", index=False)
+    settings = draft("--qid", "a=b,town\u007f", "--sensitive", "diagnosis")
+    assert {name: set(levels) for name, levels in settings["levels"].items()} == {
+        name: set(values) for name, values in columns.items()
+    }
     assert main(["inspect", "people.csv"]) == 0

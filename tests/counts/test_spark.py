@@ -459,29 +459,6 @@ def test_pyspark_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
     refused("pip install 'cellrisk[spark]'", put(tmp_path / "a.csv", "a,y\n1,u\n"))
 
 
-def test_a_failure_below_spark_is_spark_s_whatever_its_kind() -> None:
-    """Spark's client hands work to a thread pool that may have gone with the server: a RuntimeError of no package."""
-    pytest.importorskip("pyspark", reason="pyspark is not installed")
-    from pyspark.sql.connect.client.reattach import ExecutePlanResponseReattachableIterator
-
-    from cellrisk.counts.spark.refusals import spark_refusals
-
-    pool = ExecutePlanResponseReattachableIterator._get_or_create_release_thread_pool()
-    pool.shutdown()
-    iterator = object.__new__(ExecutePlanResponseReattachableIterator)
-    iterator._result_complete = False
-    iterator._create_release_execute_request = lambda _: None  # type: ignore[method-assign,assignment,return-value]
-    try:
-        with pytest.raises(InvalidInput, match="connection to Spark was lost"), spark_refusals():
-            iterator._release_all()
-    finally:
-        ExecutePlanResponseReattachableIterator.shutdown()
-    with pytest.raises(InvalidInput, match="connection to Spark failed"), spark_refusals():
-        ExecutePlanResponseReattachableIterator._has_next(None)  # type: ignore[arg-type]
-    with pytest.raises(RuntimeError, match="of our own"), spark_refusals():
-        raise RuntimeError("of our own")
-
-
 def test_a_server_that_does_not_answer(nothing_running: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SPARK_REMOTE", f"sc://127.0.0.1:1/;token={SECRET}")
     refused("connection to Spark was lost", nothing_running)

@@ -15,6 +15,7 @@ import pytest
 
 import cellrisk as cr
 from cellrisk.cli import main
+from cellrisk.show.wording.attackers import accuracy
 from cellrisk.system.formatting import percent
 from tests.near import near, near_epsilon, same
 from tests.web.conftest import SETTING, Running, hear, load, upload
@@ -97,8 +98,7 @@ class TestQuestions:
             for place in (0, len(epsilons) // 2, len(epsilons) - 1):
                 assessed = cr.assess(direct, cr.mechanism(mechanism, epsilon=epsilons[place], delta=delta))
                 [decision] = assessed.to_dict()["decision"]
-                assert lines["caused"]["values"][place] == near(decision["caused"]["share"])
-                assert lines["caused"]["texts"][place] == percent(decision["caused"]["share"])
+                assert lines["sentences"][place] == accuracy(assessed.mechanism)
                 assert lines["ceiling"]["values"][place] == near(decision["ceiling"]["even_two"])
                 for weights in ("uniform", "records"):
                     for form in ("exact", "tight", "published"):
@@ -139,7 +139,7 @@ class TestQuestions:
         assert (found["epsilon"] is None) == (choice.epsilon is None)
         if choice.epsilon is not None:
             assert found["epsilon"] == near_epsilon(choice.epsilon)
-            for epsilon, broken in ((0.99 * choice.epsilon, False), (1.01 * choice.epsilon, True)):
+            for epsilon, broken in ((choice.epsilon, False), (1.01 * choice.exact_epsilon, True)):
                 told = question(client, table, "consequences", sensitive="s", **limits, epsilon=epsilon)
                 assert told["broken"] == broken, told
 
@@ -148,15 +148,25 @@ class TestQuestions:
     ) -> None:
         found = question(client, table, "figures")
         assessed = cr.assess(direct, cr.Geometric(epsilon=1.0), measures="local")
-        assert found["sentence"] == assessed.headline
+        assert found["sentence"] == assessed.headline.partition(" Having")[0]
         assert same(found["result"], assessed.to_dict())
+        printed = str(assessed)
+        assert len(found["attacks"]) >= 4
+        assert all(cell in printed for row in found["attacks"] for cell in row)
+        assert all(note in printed for note in found["notes"])
 
-    def test_certainty_is_that_of_curve(self, client: Any, table: str, direct: cr.FrequencyTable) -> None:
-        found = question(client, table, "certainty")
+    def test_attacks_along_epsilon_are_those_of_assess(
+        self, client: Any, table: str, direct: cr.FrequencyTable
+    ) -> None:
+        found = question(client, table, "attacks")
         epsilons = question(client, table, "positions")["epsilons"]
-        rows = cr.curve(direct, epsilon=[epsilons[0], epsilons[60], epsilons[-1]], measures="certainty").to_dict()
-        shares = [row["risk"] for row in rows["risks"] if row["measure"] == "certainty"]
-        assert [found["values"][place] for place in (0, 60, -1)] == near(shares)
+        for place in (0, 60, 120):
+            rows = cr.assess(direct, cr.Geometric(epsilons[place])).to_dict()["attackers"]
+            named = [row for row in rows if row["attack"] != "any"]
+            informed = next(row["revealed"] for row in named if row["attack"] == "informed")
+            assert found["own"]["values"][place] == near(max(row["own"] for row in named) / direct.n_records)
+            assert found["most"]["values"][place] == near(max(row["most"] for row in named))
+            assert found["sure"]["values"][place] == near(informed / direct.n_records)
 
     def test_the_riskiest_cells_are_those_of_explain(self, client: Any, table: str, direct: cr.FrequencyTable) -> None:
         found = question(client, table, "riskiest", top=7)

@@ -202,12 +202,12 @@ class TestLongWork:
             else:
                 held.append(route)
 
-        for what in ("certainty", "figures"):
+        for what in ("attacks", "figures"):
             page.route(f"**/{what}", hold)
         open_people(page)
         page.get_by_role("button", name="Count the table").click()
-        expect(page.locator("#curve polyline")).to_have_count(2)
-        expect(page.locator("#certainty-status")).to_contain_text("Counting whom an attacker can be sure of")
+        expect(page.locator("#curve polyline")).to_have_count(1)
+        expect(page.locator("#attacks-status")).to_contain_text("Assessing the attacks")
         expect(page.locator("#risk-figures")).to_contain_text("counting")
         free.append(True)
         for route in held:

@@ -49,7 +49,7 @@ def wait_until_shown(page: Any) -> None:
     expect(page.locator("#see-status")).to_be_empty()
     expect(page.locator("#verdict .answer")).not_to_be_empty()
     expect(page.locator("#verdict")).to_have_attribute("aria-busy", "false")
-    expect(page.locator("#certainty-status progress")).to_have_count(0)
+    expect(page.locator("#attacks-status progress")).to_have_count(0)
     expect(page.locator("#risk-figures")).not_to_contain_text("counting")
     expect(page.locator("#shell")).to_contain_text(f"--epsilon {epsilon(page)}")
     for control in ("mechanism", "measure"):

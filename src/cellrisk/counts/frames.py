@@ -62,10 +62,8 @@ def read_frame(source: Any, columns: Sequence[str], by_declaration: bool = False
             return assemble(convert(name, values, pandas_array) for name, values in zip(columns, series, strict=True))
         if has_type(source, "polars", "DataFrame"):
             places = locate(columns, source.columns, "the polars frame")
-            columns_of_polars = zip(columns, map(source.to_series, places), strict=True)
-            return assemble(
-                convert(name, series, lambda x: simplify(x.to_arrow())) for name, series in columns_of_polars
-            )
+            series = [source.to_series(place) for place in places]
+            return assemble(convert(name, values, polars_array) for name, values in zip(columns, series, strict=True))
         if has_type(source, "pyarrow", "Table", "RecordBatch"):
             return take(source, columns, locate(columns, source.schema.names, "the Arrow table"))
         return open_stream(source, columns, by_declaration)

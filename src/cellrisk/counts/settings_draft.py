@@ -79,7 +79,7 @@ def draft_settings(
     table: str | None = None,
     encoding: str | None = None,
 ) -> tuple[str, dict[str, tuple[str, ...]]]:
-    """The text of a settings file, and for each kind of column its names: qid, sensitive, declared, unfinished.
+    """Return the text of a settings file, and the names of columns by kind: qid, sensitive, declared, unfinished.
 
     Roles that are not given are those that `columns` suggests. Columns in no use are written as comments.
     """
@@ -88,7 +88,7 @@ def draft_settings(
     about = tuple(sensitive) or tuple(name for name in about if name not in quasi)
     if not quasi or not about:
         raise InvalidInput(
-            "no column could be told to be a quasi-identifier, or none to be sensitive",
+            "no column looks like a quasi-identifier, or none looks sensitive",
             fix="name them: --qid age,sex --sensitive income",
             code="no-roles",
         )
@@ -101,32 +101,27 @@ def draft_settings(
     counts = [name for name, role in roles.items() if role == COUNT and name not in used]
     lines += [f"count = {_quote(counts[0])}  # each row stands for that many people"] if counts else []
     lines += ["", "[levels]"]
-    declared = []
-    for name in (*used, *others):
-        if name in levels and _can_stand(name, levels[name]):
-            comment = "" if name in used else "# "
-            declared += [name] if name in used else []
-            lines.append(f"{comment}{_quote(name)} = {_list(levels[name])}")
-        elif name in levels:
-            lines.append(f"# {_quote(name)} is left out: its name holds '=', or one of its values '|'")
-    unfinished = [name for name in used if name not in declared]
+    for name in levels:
+        lines.append(f"{'' if name in used else '# '}{_quote(name)} = {_list(levels[name])}")
+    declared = tuple(name for name in used if name in levels)
+    unfinished = tuple(name for name in used if name not in levels)
     numbers = [name for name in (*used, *others) if name not in levels and previewed[name].kind == "number"]
     if numbers:
         lines += ["", "[bin]", BINS]
         lines += [f"# {_quote(name)} = [0, 10, 100]  # {_count(previewed[name])} different numbers" for name in numbers]
     lines += [
         f"# {_quote(name)} has too many values to be listed ({_count(previewed[name])}): leave it out"
-        for name in used
-        if name not in levels and name not in numbers
+        for name in unfinished
+        if name not in numbers
     ]
-    facts = {"qid": quasi, "sensitive": about, "declared": tuple(declared), "unfinished": tuple(unfinished)}
+    facts = {"qid": quasi, "sensitive": about, "declared": declared, "unfinished": unfinished}
     return "\n".join(lines) + "\n", facts
 
 
 def read_levels(
     source: str | os.PathLike[str], names: Sequence[str], table: str | None, encoding: str | None
 ) -> dict[str, tuple[str, ...]]:
-    """The labels of the values that occur in some columns of a file."""
+    """Return the labels of the values that occur in some columns of a file."""
     if not names:
         return {}
     given = source if encoding is None else EncodedPath(os.fspath(source), encoding)
@@ -141,14 +136,9 @@ def read_levels(
 
 
 def _has_levels(column: PreviewedColumn) -> bool:
-    """Whether the values of a column can be listed; many numbers need bins."""
+    """Return whether the values of a column can be listed; many numbers need bins."""
     most = FEW_LEVELS if column.kind == "number" else MOST_LISTED
     return column.kind != "other" and column.levels is not None and 0 < column.levels <= most
-
-
-def _can_stand(name: str, labels: Sequence[str]) -> bool:
-    """Whether the command line can read these levels of a column."""
-    return "=" not in name and not any("|" in label for label in labels)
 
 
 def _count(column: PreviewedColumn) -> str:
@@ -160,7 +150,7 @@ def _list(values: Sequence[str]) -> str:
 
 
 def _quote(text: str) -> str:
-    """A text as TOML writes it.
+    """Return a text as TOML writes it.
 
     >>> print(_quote('a "b"'))
     "a \\"b\\""

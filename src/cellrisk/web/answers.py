@@ -15,11 +15,22 @@ from cellrisk.decide.policy import DELTA_FROM_RECORDS
 from cellrisk.errors import CellriskError
 from cellrisk.noise.mechanisms import LARGEST_CLASSICAL, MECHANISMS
 from cellrisk.noise.perturbations import Perturbation
+from cellrisk.risk.attackers.figures import AttackTable
+from cellrisk.risk.attackers.settings import find_setting_figures
 from cellrisk.risk.explanation.risky_cells import CellRisks
+from cellrisk.risk.figures import Attacker
 from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON, usual_delta
-from cellrisk.show.wording.attackers import share_at_most
-from cellrisk.system.formatting import claim, make_sentence, number_of, of_people, percent, show_spans
-from cellrisk.system.formatting import whole_people as people
+from cellrisk.show.wording.attackers import (
+    accuracy,
+    attack_rows,
+    learnt,
+    people_above,
+    share,
+    share_at_most,
+    shown_attacks,
+    strongest,
+)
+from cellrisk.system.formatting import claim, make_sentence, number_of, percent, show_spans
 from cellrisk.web import requests
 from cellrisk.web.boxes import name_box
 from cellrisk.web.jobs import Report
@@ -102,15 +113,17 @@ def between(low: float | None, high: float | None) -> str:
 
 
 def find_positions(report: Report, given: Given, asked: requests.Setting) -> dict[str, Any]:
-    """Every position of the slider: risks, people revealed because of their own record, the worst case, a sentence.
-    Intervals and certainty take longer: `find_figures` and `trace_certainty`."""
+    """Every position of the slider: risks, the worst case, and the error of a count in a sentence.
+
+    Attacks and intervals take longer: `trace_attacks` and `find_figures`.
+    """
     epsilons, deltas = slider(POINTS, asked.mechanism), given.deltas(asked.mechanism)
     curve = cr.curve(
         given.table,
         asked.mechanism,
         epsilon=epsilons,
         delta=deltas,
-        measures=[asked.measure, "caused", "ceiling"],
+        measures=[asked.measure, "ceiling"],
         neighbours=asked.neighbours,
         progress=partial(report, "computing the risks"),
     )
@@ -126,7 +139,6 @@ def find_positions(report: Report, given: Given, asked: requests.Setting) -> dic
 
 def _describe_delta(given: Given, asked: requests.Setting, rows: list[dict[str, Any]]) -> dict[str, Any]:
     """The lines of one delta: for each weighting and form, the risk; and the figures to decide by."""
-    records = given.table.n_records
     found: dict[str, Any] = {}
     for weights in ("records", "uniform"):
         own = [row for row in rows if row["measure"] == asked.measure and row["weights"] in (weights, None)]
@@ -136,37 +148,42 @@ def _describe_delta(given: Given, asked: requests.Setting, rows: list[dict[str, 
         found[weights] |= {name: {"value": tight[name], "text": percent(tight[name])} for name in ("chance", "raw")}
         smallest = min(min(line["values"]) for line in found[weights].values() if "values" in line)
         found[weights]["note"] = NOISE.format(percent(tight["chance"])) if tight["chance"] > 1.05 * smallest else ""
-    caused = [row for row in rows if row["measure"] == "caused"]
-    ceilings = [row["even_two"] for row in rows if row["measure"] == "ceiling"]
-    sentences = [
-        f"At epsilon {claim(row['epsilon'])}, {of_people(row['people'], records)} would have their {given.sensitive} "
-        f"read off the table correctly only because of their own record; {people(row['exposed'])} "
-        f"({percent(row['exposed'] / records)}) would at all."
-        for row in caused
-    ]
-    figures = {"caused": make_line([row["risk"] for row in caused]), "ceiling": make_line(ceilings, share_at_most)}
-    return found | figures | {"sentences": sentences}
+    ceilings = [row for row in rows if row["measure"] == "ceiling"]
+    found["ceiling"] = make_line([row["even_two"] for row in ceilings], share_at_most)
+    settings = (asked.model_copy(update={name: row[name] for name in ("epsilon", "delta")}) for row in ceilings)
+    found["sentences"] = [accuracy(given.mechanism(setting)) for setting in settings]
+    return found
 
 
-def trace_certainty(report: Report, given: Given, asked: requests.Setting) -> dict[str, Any]:
-    """The share of people whose value an informed attacker names with certainty, at each position of the slider. It is
-    computed at a third of them; lines are straight from point to point, along the logarithm."""
+def trace_attacks(report: Report, given: Given, asked: requests.Setting) -> dict[str, Any]:
+    """What attacks reveal at each position of the slider: because of the own record, inferred, and of one person.
+
+    It is computed at a third of the positions; lines are straight from point to point, along the logarithm.
+    """
+    at = slider(CERTAINTY_POINTS, asked.mechanism)
+
+    def list_mechanisms() -> Iterator[cr.Mechanism]:
+        for place, epsilon in enumerate(at):
+            report("assessing the attacks", place / len(at))
+            yield given.mechanism(asked.model_copy(update={"epsilon": epsilon}))
+
+    attribute = given.table.attribute(given.sensitive)
     try:
-        curve = cr.curve(
-            given.table,
-            asked.mechanism,
-            epsilon=slider(CERTAINTY_POINTS, asked.mechanism),
-            delta=given.delta(asked.mechanism, asked.delta),
-            measures="certainty",
-            neighbours=asked.neighbours,
-            progress=partial(report, "computing posteriors"),
-        )
+        rows = find_setting_figures(attribute, Attacker(), list_mechanisms())[:-1]
     except CellriskError as refusal:
-        return {"unknown": f"What an attacker could be sure of is not computed: {refusal}."}
-    rows = [row for row in curve.to_dict()["risks"] if row["measure"] == "certainty"]
-    at, shares = [row["epsilon"] for row in rows], [row["risk"] for row in rows]
-    values = np.interp(np.log(slider(POINTS, asked.mechanism)), np.log(at), shares).tolist()
-    return {"unknown": None, "title": "named with 95% certainty", **make_line(values)}
+        return {"unknown": f"What attacks reveal is not computed: {refusal}."}
+    if not rows:
+        return {"unknown": "What attacks reveal is not computed: the groups have too many categories."}
+
+    def trace(values: list[float]) -> dict[str, Any]:
+        return make_line(np.interp(np.log(slider(POINTS, asked.mechanism)), np.log(at), values).tolist(), share)
+
+    return {
+        "unknown": None,
+        "own": trace([row.own / row.people for row in rows]),
+        "sure": trace([(row.inferred or 0.0) / row.people for row in rows]),
+        "most": trace([row.most or 0.0 for row in rows]),
+    }
 
 
 def find_figures(report: Report, given: Given, asked: requests.Setting) -> dict[str, Any]:
@@ -174,16 +191,34 @@ def find_figures(report: Report, given: Given, asked: requests.Setting) -> dict[
     report("counting the people", None)
     assessment = cr.assess(given.table, given.mechanism(asked), measures="local")
     result = assessment.to_dict()
-    [decision] = result["decision"]
-    exposed, caused = result["people"][given.sensitive], decision["caused"]
+    exposed = result["people"][given.sensitive]
+    tables = assessment.attackers[given.sensitive][-1:]
+    advantage = next((row["most"] for row in result["attackers"] if row["attack"] == "any"), None)
+    categories = given.table.attribute(given.sensitive).levels.labels
+    now = f"epsilon {claim(asked.epsilon)}"
     return {
         "epsilon": asked.epsilon,
-        "sentence": assessment.headline,
-        "caused": between(caused["low"], caused["high"]),
+        "sentence": strongest(tables[0], given.sensitive, assessment.mechanism.guarantee)
+        if tables
+        else assessment.headline,
+        "head": [
+            "blind",
+            now,
+            "no noise",
+            f"own record, {now}",
+            "no noise",
+            "one person",
+        ],
+        "attacks": [row for table in tables for row in attack_rows(table, shown_attacks(table), advantage)],
+        "notes": [note for table in tables for note in say_attacks(table, given.sensitive, categories)],
         "exposed": between(exposed["low"], exposed["high"]),
-        "sure": describe_certainty(decision, given.table.n_records),
         "result": result,
     }
+
+
+def say_attacks(table: AttackTable, sensitive: str, categories: Sequence[str]) -> list[str]:
+    """Return how many people gain notably, and what the informed attacker learns."""
+    return [people_above(table), *([] if table.prior is None else [learnt(table, sensitive, categories)])]
 
 
 def describe_certainty(decision: dict[str, Any], records: int) -> list[str]:

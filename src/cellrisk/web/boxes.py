@@ -10,7 +10,9 @@ from cellrisk.errors import CellriskError, InvalidInput
 
 LABELS = {
     "max_caused": "“Because of their own record”",
-    "max_certain": "“Named with certainty”",
+    "max_certain": "“Learnt by an informed attacker”",
+    "max_person": "“Most for one person”",
+    "max_error": "“Error of a count”",
     "max_ceiling": "“Worst case for one record”",
     "max_epsilon": "“Epsilon, at most”",
     "max_risk": "“Exposed”",

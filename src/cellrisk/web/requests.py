@@ -12,8 +12,12 @@ Name = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
 Words = Annotated[str, StringConstraints(max_length=1000)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Epsilon = Annotated[float, Field(gt=0, le=1e6)]
-LIMITS = ("max_caused", "max_certain", "max_ceiling", "max_epsilon", "max_risk", "max_people", "margin")
+LIMITS = (
+    *("max_caused", "max_certain", "max_person", "max_ceiling", "max_epsilon", "max_error", "max_risk"),
+    *("max_people", "margin"),
+)
 """The limits that the page offers, by the names that `choose` gives them."""
+NEED_NOISE = ("max_epsilon", "max_error", "margin")
 
 
 class Model(BaseModel):
@@ -63,8 +67,10 @@ class Setting(Model):
     weights: Weights = "records"
     max_caused: Share | None = None
     max_certain: Share | None = None
+    max_person: Share | None = None
     max_ceiling: Share | None = None
     max_epsilon: Epsilon | None = None
+    max_error: int | None = Field(default=None, ge=0, le=10**15)
     max_risk: Share | None = None
     max_people: float | None = Field(default=None, ge=0, le=1e12)
     margin: Share | None = None
@@ -85,8 +91,8 @@ class Setting(Model):
 
     @property
     def limits(self) -> dict[str, Any]:
-        """The limits that are set; a perturbation has no epsilon and no chance level that could be limited."""
-        names = [name for name in LIMITS if self.perturbation is None or name not in ("max_epsilon", "margin")]
+        """The limits that are set; those on noise are not on a perturbation."""
+        names = [name for name in LIMITS if self.perturbation is None or name not in NEED_NOISE]
         return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
 
     @property

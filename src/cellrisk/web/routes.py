@@ -24,7 +24,7 @@ PAGE = Path(__file__).parent / "page"
 STATIC = {file.name for file in PAGE.iterdir() if file.suffix in (".css", ".js")}
 QUESTIONS: dict[str, Work] = {
     "positions": answers.find_positions,
-    "certainty": answers.trace_certainty,
+    "attacks": answers.trace_attacks,
     "figures": answers.find_figures,
     "admissible": answers.find_admissible,
     "consequences": answers.describe_consequences,

@@ -71,7 +71,7 @@ def describe_locks(policies: Policies) -> dict[str, Any]:
         on_risk = {"max_risk", "max_people", "margin"} & set(obeyed["limits"])
         words = words or (risk if on_risk else {})
         for name, most in obeyed["limits"].items():
-            if name not in on_risk or risk == words:
+            if name != "max_posterior" and (name not in on_risk or risk == words):
                 limits[name] = min(most, limits.get(name, most))
     return {"words": words, "limits": limits}
 

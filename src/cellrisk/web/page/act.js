@@ -2,7 +2,7 @@
 import { fetchFile } from "./both.js";
 import { at, copy, make, makeTable, setVerdict, showError, showNote } from "./elements.js";
 import { ask, askTable, work } from "./server.js";
-import { hasLimit, isPerturbed, page, presentFigures, presentIndex, presentRow, presentSetting, settingWords, titleOf } from "./state.js";
+import { hasLimit, isPerturbed, page, presentIndex, presentRow, presentSetting, settingWords, titleOf } from "./state.js";
 import { tell } from "./steps.js";
 
 // Whether the epsilon that is shown keeps the limits, and the words for it.
@@ -18,7 +18,7 @@ export function showSetting() {
   const [kept, words] = judge();
   const exposed = `${presentRow()[form].texts[place]} exposed (${titleOf("form", form).toLowerCase()}; ${titleOf("measure", page.shown.measure)}; averaged ${titleOf("weights", at("weights").value).toLowerCase()})`;
   setVerdict(at("setting"), kept === null ? "" : kept ? "good" : "bad", `To sign off: ${settingWords()}`,
-    [`${presentFigures().caused.texts[place]} of people revealed because of their own record; ${exposed}. ${words}`],
+    [`${page.traced?.own ? `${page.traced.own.texts[place]} of people revealed because of their own record; ` : ""}${exposed}. ${words}`],
     page.server.policy ?? "No policy is in force.");
   tell("act", `${settingWords()}. ${words}`);
 }

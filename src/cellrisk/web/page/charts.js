@@ -1,6 +1,6 @@
 // The charts, and the marks that move over them.
 import { at, make, makeTable } from "./elements.js";
-import { LIMITS, limitOf, page, presentFigures, presentIndex, presentRow } from "./state.js";
+import { LIMITS, limitOf, page, presentIndex, presentRow } from "./state.js";
 import { bar, frame, labelRight, level, line, niceTicks, offerValues, shape, widthOf } from "./picture.js";
 
 const drawn = new Map();
@@ -26,17 +26,17 @@ function epsilonAxis(epsilons, wide) {
 
 // The three lines that steps 2 and 3 show, those that are known by now.
 function presentLines() {
-  const lines = [{ kind: "exposed", ...presentRow()[at("form").value], words: ["exposed", "exposed"] },
-    { kind: "caused", ...presentFigures().caused, words: ["own record", "because of their own record"] }];
-  if (page.certainty?.values) lines.push({ kind: "sure", ...page.certainty, words: ["sure", page.certainty.title] });
-  return lines;
+  const { own, sure } = page.traced ?? {};
+  return [{ kind: "exposed", ...presentRow()[at("form").value], words: ["exposed", "exposed"] },
+    ...(own ? [{ kind: "caused", ...own, words: ["own record", "because of their own record"] }] : []),
+    ...(sure ? [{ kind: "sure", ...sure, words: ["sure", "inferred, 95% sure"] }] : [])];
 }
 
 function drawFigures(id, again, intervals) {
   drawn.set(id, again);
   const [{ epsilons, epsilon_texts: epsilonTexts }, { raw, chance }, lines, wide] = [page.positions, presentRow(), presentLines(), isWide(id)];
   const labels = [...lines.map(({ kind, values, words }) => ({ kind, value: values.at(-1), words: words[Number(wide)] })),
-    { kind: "raw", value: raw.value, words: `raw ${wide ? "table, no noise " : ""}${raw.text}` },
+    { kind: "raw", value: raw.value, words: `no noise ${raw.text}` },
     { kind: "chance", value: chance.value, words: `${wide ? "as epsilon falls to 0" : "at 0"} ${chance.text}` },
     ...(id === "limits" ? LIMITS.filter(({ line: isLine }) => isLine).map(limitOf) : []).filter((most) => most !== null)
       .map((most) => ({ kind: "limit", value: most, words: `limit ${shareText(most)}` }))];

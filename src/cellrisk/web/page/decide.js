@@ -6,7 +6,7 @@ import { askTable, work } from "./server.js";
 import { LIMITS, hasLimit, isPerturbed, page, presentSetting, whyUnused } from "./state.js";
 import { tell } from "./steps.js";
 
-const NO_EPSILON = { max_epsilon: "A perturbation has no epsilon.", margin: "A perturbation has no chance level." };
+const NO_EPSILON = { max_epsilon: "A perturbation has no epsilon.", margin: "A perturbation has no blind share.", max_error: "A perturbation has no noise." };
 
 // What the policy in force fixes: its limits stand in their boxes, and cannot be changed; nor can the words of its risk.
 // A perturbation has no epsilon and no chance level that could be limited.

@@ -96,7 +96,7 @@ function makeColumnRow(column, place, role, bins) {
 function forgetTable() {
   endTurns();
   stopWaiting();
-  Object.assign(page, { table: null, hasCells: false, positions: null, shown: null, certainty: null, figures: null, admissible: null, perturbed: null, map: null });
+  Object.assign(page, { table: null, hasCells: false, positions: null, shown: null, traced: null, figures: null, admissible: null, perturbed: null, map: null });
   forgetCharts();
   for (const id of ["table-area", "see-area", "map-area"]) at(id).hidden = true;
   for (const status of document.querySelectorAll("main .status:not(#ledger-status)")) status.replaceChildren();

@@ -3,7 +3,7 @@ import { showCommands, showRelease, showSetting } from "./act.js";
 import { showRiskiest } from "./cells.js";
 import { drawCurve, drawHistogram, drawLimits, placeOverlays } from "./charts.js";
 import { admissiblePlace, findAdmissible } from "./decide.js";
-import { announce, at, later, makeTable, setFigures, setOptions, showNote, write } from "./elements.js";
+import { announce, at, later, make, makeTable, setFigures, setOptions, showNote, write } from "./elements.js";
 import { askTable, work } from "./server.js";
 import { epsilonText, fulfil, isPerturbed, page, presentFigures, presentIndex, presentRow, presentSetting, titleOf, writeAddress } from "./state.js";
 import { tell } from "./steps.js";
@@ -21,15 +21,15 @@ export async function loadPositions() {
   showPositions(positions);
 }
 
-// What an attacker can be sure of takes longer than the curve, and is filled in.
-async function loadCertainty() {
+// What attacks reveal takes longer than the curve, and is filled in.
+async function loadAttacks() {
   const { sensitive, mechanism, neighbours, delta } = presentSetting();
-  const wish = (page.wantedCertainty = {});
-  page.certainty = null;
-  const certainty = await work(at("certainty-status"), "Counting whom an attacker can be sure of", () => askTable("certainty", { sensitive, mechanism, neighbours, delta }));
-  if (!certainty || page.wantedCertainty !== wish || isPerturbed()) return;
-  page.certainty = certainty;
-  if (certainty.unknown) showNote(at("certainty-status"), certainty.unknown);
+  const wish = (page.wantedAttacks = {});
+  page.traced = null;
+  const traced = await work(at("attacks-status"), "Assessing the attacks", () => askTable("attacks", { sensitive, mechanism, neighbours, delta }));
+  if (!traced || page.wantedAttacks !== wish || isPerturbed()) return;
+  page.traced = traced;
+  if (traced.unknown) showNote(at("attacks-status"), traced.unknown);
   showLines();
 }
 
@@ -66,18 +66,18 @@ export function showRow() {
   const place = Number(at("delta").value);
   const delta = page.positions.deltas[0] === null ? "" : `, delta ${page.positions.delta_texts[place]}`;
   write("advanced-told", `${titleOf("mechanism", page.shown.mechanism)}${delta}; ${titleOf("form", at("form").value).toLowerCase()}`);
-  loadCertainty();
+  loadAttacks();
   showLines();
   findAdmissible();
 }
 
 function showLines() {
-  const [row, { caused }] = [presentRow(), presentFigures()];
+  const [row, { traced }] = [presentRow(), page];
   showPosition();
   drawCurve();
   drawLimits();
   at("curve-numbers").replaceChildren(makeTable("The figures along epsilon", [], ["epsilon", "own value revealed", "any value revealed", "because of their own record"],
-    page.positions.epsilon_texts.map((epsilon, place) => [epsilon, row.tight.texts[place], row.exact.texts[place], caused.texts[place]])));
+    page.positions.epsilon_texts.map((epsilon, place) => [epsilon, row.tight.texts[place], row.exact.texts[place], traced?.own?.texts[place] ?? "–"])));
   at("noise-note").hidden = !row.note;
   write("noise-note", row.note);
 }
@@ -87,6 +87,7 @@ export function showPosition() {
   page.epsilon = page.positions.epsilons[presentIndex()];
   at("epsilon-value").textContent = epsilonText();
   page.figures = null;
+  at("attacks").hidden = true;
   showNumbers();
   placeOverlays();
   later("settle", 300, settle);
@@ -95,19 +96,22 @@ export function showPosition() {
 function showNumbers() {
   const [place, row, figures, found, form] = [presentIndex(), presentRow(), presentFigures(), page.figures, at("form").value];
   const other = form === "exact" ? "tight" : "exact";
-  const [caused, exposed] = [figures.caused.texts[place], row[form].texts[place]];
-  write("sentence", found?.sentence ?? figures.sentences[place]);
+  const exposed = row[form].texts[place];
+  const tracedOf = (name, more) => [page.traced?.[name]?.texts[place] ?? "–", page.traced ? (page.traced.unknown ? "not computed" : more) : "counting"];
+  write("sentence", found ? `${found.sentence} ${figures.sentences[place]}` : figures.sentences[place]);
   setFigures(at("risk-figures"), [
-    ["Because of their own record", caused, found ? found.caused : "of people; counting the interval", "first caused"],
-    ["Named with certainty", ...(found?.sure ?? ["–", "counting"]), "sure"],
-    [`Exposed: ${titleOf("form", form).toLowerCase()}`, exposed, found && form === "tight" && page.shown.measure === "local" ? found.exposed : "chance included", "exposed"],
+    ["Because of their own record", ...tracedOf("own", "of people at least, by the attack that reveals most"), "first caused"],
+    ["Inferred, 95% sure", ...tracedOf("sure", "correctly, by an informed attacker"), "sure"],
+    ["Most for one person", ...tracedOf("most", "that their own record adds to an attack")],
+    [`Exposed: ${titleOf("form", form).toLowerCase()}`, exposed, found && form === "tight" && page.shown.measure === "local" ? found.exposed : "with what noise alone gives", "exposed"],
     [titleOf("form", other), row[other].texts[place], other === "exact" ? "one value shown alone, and somebody has it" : "the person’s own value is shown alone"],
     ["Worst case for one record", figures.ceiling.texts[place], "right at most, by an attacker who knows every other record and finds two values equally likely; coin toss: 50%"],
     ["Exposed as epsilon falls to 0", row.chance.text, "what is left with the most noise"],
-    ["Exposed by the raw table", row.raw.text, "published without noise"],
+    ["Exposed without noise", row.raw.text, "the table published as it is"],
   ]);
-  at("epsilon").setAttribute("aria-valuetext", `epsilon ${epsilonText()}, ${caused} because of their own record, ${exposed} exposed`);
-  tell("see", `epsilon ${epsilonText()}: ${caused} of people revealed because of their own record, ${exposed} exposed`);
+  const own = page.traced?.own ? `${page.traced.own.texts[place]} because of their own record, ` : "";
+  at("epsilon").setAttribute("aria-valuetext", `epsilon ${epsilonText()}, ${own}${exposed} exposed`);
+  tell("see", `epsilon ${epsilonText()}: ${own}${exposed} exposed`);
 }
 
 async function fillIn() {
@@ -115,6 +119,9 @@ async function fillIn() {
   if (!found || found.epsilon !== page.epsilon || isPerturbed()) return;
   page.figures = found;
   showNumbers();
+  at("attacks").replaceChildren(makeTable("What each attack names correctly, and because of the own record", ["attack"], found.head, found.attacks),
+    ...found.notes.map((words) => make("p", { class: "help" }, words)));
+  at("attacks").hidden = !found.attacks.length;
   announce(found.sentence);
 }
 

@@ -8,7 +8,7 @@ export const page = {
   counting: false, // whether the table is being counted, which a reload continues
   positions: null, // every slider position of what is shown
   shown: null, // of which sensitive column, mechanism, neighbours and measure these are
-  certainty: null, // what an attacker can be sure of along epsilon, once it is known
+  traced: null, // what attacks reveal along epsilon, once it is known
   epsilon: 1, // what the slider shows; kept when the mechanism changes
   admissible: null, // what the server says of the limits
   perturbed: null, // what a perturbation reveals, if one is shown instead of a mechanism
@@ -24,10 +24,12 @@ export const epsilonText = () => page.positions.epsilon_texts[presentIndex()];
 
 // The limits: their boxes, in which unit they are typed, and whether they are a line of the chart.
 export const LIMITS = [
-  { name: "max_caused", id: "max-caused", per: 100, line: "caused", above: true },
-  { name: "max_certain", id: "max-certain", per: 100, line: "sure", above: true },
+  { name: "max_caused", id: "max-caused", per: 100, line: null, above: true },
+  { name: "max_certain", id: "max-certain", per: 100, line: null, above: true },
+  { name: "max_person", id: "max-person", per: 100, line: null, above: true },
   { name: "max_ceiling", id: "max-ceiling", per: 100, line: null, above: true },
   { name: "max_epsilon", id: "max-epsilon", per: 1, line: null, above: true },
+  { name: "max_error", id: "max-error", per: 1, line: null },
   { name: "max_risk", id: "max-risk", per: 100, line: "exposed" },
   { name: "max_people", id: "max-people", per: 1, line: null },
   { name: "margin", id: "margin", per: 100, line: null },
@@ -53,7 +55,7 @@ export const isPerturbed = () => at("protection").value === "perturbation";
 // not on an epsilon.
 export function presentSetting() {
   if (!isPerturbed()) return { ...page.shown, epsilon: page.epsilon, delta: page.positions.deltas[Number(at("delta").value)], form: at("form").value, weights: at("weights").value, ...presentLimits() };
-  const [kind, below, { max_epsilon: _, margin: __, ...limits }] = [at("perturbation").value, at("suppress-below"), presentLimits()];
+  const [kind, below, { max_epsilon: _, margin: __, max_error: ___, ...limits }] = [at("perturbation").value, at("suppress-below"), presentLimits()];
   const isTable = kind === "table";
   const perturbation = { rule: isTable ? null : kind === "rule" ? at("rule").value.trim() : kind, uploaded: isTable ? at("keys").value.split(" ")[0] : null,
     suppress_below: isTable && below.value !== "" && below.checkValidity() ? Number(below.value) : null };
@@ -69,7 +71,7 @@ export function settingWords() {
 // it stands after the #, which browsers send to nobody.
 const CONTROLS = ["protection", "perturbation", "rule", "keys", "suppress-below", "sensitive", "mechanism", "delta", "neighbours",
   "measure", "form", "weights", "max-caused", "max-certain",
-  "max-ceiling", "max-epsilon", "max-risk", "max-people", "margin", "max-tvd", "top", "report-title", "organisation",
+  "max-person", "max-ceiling", "max-epsilon", "max-error", "max-risk", "max-people", "margin", "max-tvd", "top", "report-title", "organisation",
   "spreadsheet-safe", "purpose", "cohort", "new-cohort", "observed-levels", "observed-cells"];
 let wishes = new URLSearchParams();
 
