@@ -255,11 +255,11 @@ class Ledger:
                 release.check_place(path, force)
                 entry = self._write_release(session, state, fields, file, spent, cohort, new_cohort, part_of)
                 named = {"id": self.id, "entry": entry.number, "digest": entry.digest}
-                beside = (
-                    {sidecar_of(target).name: name_entry(description, named).encode("utf-8")} if description else {}
-                )
-                for name, data in (beside or release.describe_tables(ledger=named)).items():  # type: ignore[union-attr]
-                    draft.stage(name, data)
+                if description:
+                    draft.stage(sidecar_of(target).name, name_entry(description, named).encode("utf-8"))
+                else:
+                    for name, data in release.describe_tables(ledger=named).items():  # type: ignore[union-attr]
+                        draft.stage(name, data)
                 draft.seal(entry.digest)
             note_outcome(
                 f"entry {entry.number} is written; cellrisk ledger recover LEDGER {draft.folder} moves its file"
