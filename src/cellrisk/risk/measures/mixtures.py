@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.linalg import eigh_tridiagonal
 from scipy.special import expit, gammaincc
 
 from cellrisk.risk.measures.pmf import deviance, stirling_error
@@ -57,6 +56,8 @@ def gamma_size_biased(shape: float, mean: float) -> tuple[Floats, Floats]:
     """
     scale = mean / shape
     if shape > max(400.0, mean**2) and scale < 1 / 64:
+        from scipy.linalg import eigh_tridiagonal  # slow to load, and seldom needed
+
         k = np.arange(12.0)
         points, vectors = eigh_tridiagonal(2 * k + shape, np.sqrt(k[1:] * (k[1:] + shape - 1)))
         parts = [poisson_size_biased(point * scale) for point in points.tolist()]
