@@ -74,9 +74,9 @@ def screen(choice: Choice) -> list[str]:
     mechanism = first.mechanism.with_epsilon(first.shown)
     tables = [table for attribute in choice.measured.attributes if (table := _compare(choice, attribute.name))]
     command = f"Next: cellrisk release ... --epsilon {as_given(first.shown)}   Why, and other settings: --all"
-    again = [make_sentence(say_again(first.again, first.admissible[-1][1]).removeprefix("; "))] if first.again else []
+    again = [f"Some larger epsilons also keep the limits: {show_spans(first.again[:1])}."] if first.again else []
     sentences = "\n".join([*_answer(choice), accuracy(mechanism)])
-    last = [*(textwrap.fill(sentence, WIDTH) for sentence in again), choice.choice_note, command, CURATOR_NOTE]
+    last = [*again, choice.choice_note, command, CURATOR_NOTE]
     return [f"{title}\n{sentences}", *tables, "\n".join(last)]
 
 
