@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,10 +55,8 @@ def match_column(column: LabelledColumn, labels: tuple[str, ...], missing: bool)
     (('1', '2', '(missing)', '3'), [1, 3, 2, 1])
     """
     place = {label: number for number, label in enumerate(labels)}
-    named = [label for label in column.labels if label is not None]
-    meaning = _alone({label: spell_plainly(label) for label in labels})
-    released = _alone({label: spell_plainly(label) for label in named})
-    by_meaning = {plain: place[label] for label, plain in meaning.items()}
+    released = _spell(label for label in column.labels if label is not None)
+    by_meaning = {plain: place[label] for label, plain in _spell(labels).items()}
     found: list[int] = []
     new: list[str] = []
     for label in column.labels:
@@ -109,9 +108,10 @@ def spell_plainly(label: str) -> str | None:
     return label.lower() if label.lower() in ("true", "false") else None
 
 
-def _alone(spelled: dict[str, str | None]) -> dict[str, str]:
-    """Labels that alone have their meaning."""
-    times = Counter(plain for plain in spelled.values() if plain is not None)
+def _spell(labels: Iterable[str]) -> dict[str, str]:
+    """The plain spelling of the labels that alone have their meaning."""
+    spelled = {label: spell_plainly(label) for label in labels}
+    times = Counter(spelled.values())
     return {label: plain for label, plain in spelled.items() if plain is not None and times[plain] == 1}
 
 

@@ -159,7 +159,7 @@ def test_the_answer_of_release_says_its_mechanism() -> None:
         assert document["caused"]["shown_as"] == 1
         assert document["ceiling"]["even_two"] == near(cr.ceiling("geometric", epsilon=1.0).even_two)
         assert len(document["certainty"]) == 1
-        assert "each would have been safe from that" in found.headline
+        assert "would not be without their own record" in found.headline
         frame = found.to_frame().set_index("figure").value
         assert frame["right_0.95"] == document["certainty"][0]["right"]
         assert frame["caused"] == document["caused"]["people"]

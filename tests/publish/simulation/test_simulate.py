@@ -13,7 +13,7 @@ import pytest
 import cellrisk as cr
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.publish.simulation import Comparison, simulate
-from cellrisk.publish.simulation.comparison import Difference
+from cellrisk.publish.simulation.simulation_result import Difference
 from cellrisk.system.formatting import CURATOR_NOTE
 from tests.near import near
 from tests.publish.simulation.cases import HOMOGENEOUS, THREE, TWO, make, same

@@ -98,20 +98,14 @@ class Audit(Result):
         found = np.flatnonzero(both.named > 0)
         chosen = found[np.argsort(-both.named[found], kind="stable")][:top]
         shown = both.shown > 0
-        listed = []
-        for cell in chosen.tolist():
+
+        def describe(cell: int) -> ExposedCell:
             start, stop = np.searchsorted(both.cell, [cell, cell + 1])
             pair = start + int(np.argmax(shown[start:stop]))
-            listed.append(
-                ExposedCell(
-                    both.key(cell),
-                    both.levels[both.level[pair]],
-                    int(both.sizes[cell]),
-                    int(both.named[cell]),
-                    float(both.released[pair]),
-                )
-            )
-        return tuple(listed)
+            label, released = both.levels[both.level[pair]], float(both.released[pair])
+            return ExposedCell(both.key(cell), label, int(both.sizes[cell]), int(both.named[cell]), released)
+
+        return tuple(describe(cell) for cell in chosen.tolist())
 
     def save_acro(
         self,
@@ -156,23 +150,15 @@ class Audit(Result):
         )
 
     def _numbers(self) -> list[dict[str, Any]]:
-        rows = [
-            {
-                "sensitive": self.sensitive,
-                "figure": name,
-                "source": figure.source,
-                "of": of,
-                "value": self.value(name, of),
-            }
-            for name, figure in FIGURES.items()
-            for of in OF
+        rows: list[tuple[str, str, str, float]] = [
+            (name, figure.source, of, self.value(name, of)) for name, figure in FIGURES.items() for of in OF
         ]
-        ours = {"sensitive": self.sensitive, "source": "cellrisk", "of": "released"}
-        rows.append({**ours, "figure": "caused", "value": self.decision.caused})
+        rows.append(("caused", "cellrisk", "released", self.decision.caused))
         for row in self.decision.certainty:
-            rows.append({**ours, "figure": f"right_{row.certainty:g}", "value": row.right})
-            rows.append({**ours, "figure": f"named_{row.certainty:g}", "value": row.named})
-        return rows
+            rows.append((f"right_{row.certainty:g}", "cellrisk", "released", row.right))
+            rows.append((f"named_{row.certainty:g}", "cellrisk", "released", row.named))
+        columns = ("figure", "source", "of", "value")
+        return [{"sensitive": self.sensitive, **dict(zip(columns, values, strict=True))} for values in rows]
 
     def to_dict(self) -> dict[str, Any]:
         """What ``cellrisk audit --json`` prints; null where a figure is undefined."""

@@ -111,27 +111,26 @@ class RealisedDisclosure:
 
     def to_dict(self) -> dict[str, Any]:
         """What stands under ``decision`` in JSON."""
-        caused: dict[str, Any] = {"people": self.caused, "share": self.caused / self.records}
-        limit = None if self.ceiling is None else self.ceiling.to_dict()
+        share = {"share": self.caused / self.records}
         if self.worst is not None:
-            caused["without"] = self.without
-            limit = {"even_two": self.worst[0], "worst_counts": list(self.worst[1])}
+            caused = {"people": self.caused, **share, "without": self.without}
+            limit: Any = {"even_two": self.worst[0], "worst_counts": list(self.worst[1])}
         else:
-            caused |= {"people": int(self.caused), "cells": self.cells, "shown_as": self.smallest}
-        found: dict[str, Any] = {
+            caused = {"people": int(self.caused), **share, "cells": self.cells, "shown_as": self.smallest}
+            limit = self.ceiling and self.ceiling.to_dict()
+        known = {
+            "perturbation": self.made.perturbation and self.made.perturbation.to_dict(),
+            "certainty_unknown": self.unknown,
+            "belief": self.belief and self.belief.to_dict(),
+        }
+        return {
             "sensitive": self.sensitive,
             "caused": caused,
             "certainty": [row.to_dict() for row in self.certainty],
             "ceiling": limit,
-            "mechanism": None if self.made.mechanism is None else self.made.mechanism.to_dict(),
+            "mechanism": self.made.mechanism and self.made.mechanism.to_dict(),
+            **{name: value for name, value in known.items() if value is not None},
         }
-        if self.made.perturbation is not None:
-            found["perturbation"] = self.made.perturbation.to_dict()
-        if self.unknown is not None:
-            found["certainty_unknown"] = self.unknown
-        if self.belief is not None:
-            found["belief"] = self.belief.to_dict()
-        return found
 
 
 def find_realised(attribute: Attribute, both: TableComparison, made: MadeBy, attacker: Attacker) -> RealisedDisclosure:
@@ -150,10 +149,9 @@ def find_realised(attribute: Attribute, both: TableComparison, made: MadeBy, att
         _check_possible(both, perturbation)
         without = _sum_without(*_spread(both, attribute.n_levels), perturbation)
         caused, worst = both.n_exposed - without, find_ceiling(perturbation)
-    unknown = _why_unknown(attribute, both, made)
+    unknown, method = _why_unknown(attribute, both, made), mechanism or perturbation
     belief: CountPrior | None = None
     certainty: tuple[ConfidentInferences, ...] = ()
-    method = mechanism or perturbation
     clamped = unknown is not None or mechanism is None or _is_clamped(both, made, smallest)
     if unknown is None and method is not None:
         belief = attacker.believe(attribute)
@@ -165,10 +163,8 @@ def find_realised(attribute: Attribute, both: TableComparison, made: MadeBy, att
             attribute.vectors,
             clamped=clamped,
         )
+    stated = mechanism is not None and not made.adjusted
     means = _means_behind(method, belief, clamped) if unknown is None and method is not None else None
-    limit = None
-    if mechanism is not None and not made.adjusted:
-        limit = ceiling(mechanism, labels=max(attribute.n_levels, 2))
     return RealisedDisclosure(
         sensitive=attribute.name,
         records=int(both.n_records),
@@ -179,7 +175,7 @@ def find_realised(attribute: Attribute, both: TableComparison, made: MadeBy, att
         certainty=certainty,
         unknown=unknown,
         belief=belief,
-        ceiling=limit,
+        ceiling=ceiling(mechanism, labels=max(attribute.n_levels, 2)) if mechanism and stated else None,
         without=without,
         worst=worst,
         attackers=_attack(attribute, both, made, attacker, means, smallest if clamped else None),

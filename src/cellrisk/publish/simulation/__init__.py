@@ -13,9 +13,8 @@ from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.noise.mechanisms import mechanism as read_mechanism
 from cellrisk.publish.scenarios import SCENARIOS, Scenario
 from cellrisk.publish.simulation.attacks import CellAttacks, InformedAttacker, mean_and_error
-from cellrisk.publish.simulation.comparison import Comparison, Estimate
 from cellrisk.publish.simulation.drawing import draw_releases, noisy_release
-from cellrisk.publish.simulation.simulation_result import Simulation
+from cellrisk.publish.simulation.simulation_result import Comparison, Estimate, Simulation
 from cellrisk.risk.attackers.realised import RealisedAttacks
 from cellrisk.risk.attackers.values import NamedValues
 from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, CountPrior, NegativeBinomial, why_unknown

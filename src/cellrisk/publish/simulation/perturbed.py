@@ -10,8 +10,8 @@ import numpy as np
 from cellrisk.counts.table import require_table
 from cellrisk.noise.perturbations import Perturbation, read_perturbation
 from cellrisk.publish.simulation.attacks import CellAttacks
-from cellrisk.publish.simulation.comparison import Difference
 from cellrisk.publish.simulation.drawing import draw_releases, perturbed_release
+from cellrisk.publish.simulation.simulation_result import Difference
 from cellrisk.risk.caused import caused_shares
 from cellrisk.risk.measures import Local
 from cellrisk.risk.people import count_people

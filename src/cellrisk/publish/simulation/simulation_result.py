@@ -1,37 +1,272 @@
-"""The answer of `simulate`: estimates with their errors, and a comparison with an assessment."""
+"""The answer of `simulate`: estimates with their errors, beside those of an assessment, in standard errors."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from cellrisk.counts.profiles import Profiles
 from cellrisk.errors import InvalidInput, UnknownName
+from cellrisk.noise.channel import CountChannel
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.publish.scenarios import Scenario
 from cellrisk.publish.simulation.attacks import mean_and_error
-from cellrisk.publish.simulation.comparison import (
-    Comparison,
-    Estimate,
-    compare_figures,
-    compare_risks,
-)
 from cellrisk.risk.assessment import Assessment
-from cellrisk.risk.attacks import ATTACKS
-from cellrisk.risk.measures import WEIGHTS
-from cellrisk.system.arrays import Integers
+from cellrisk.risk.attacks import ATTACKS, choose_risks
+from cellrisk.risk.certainty import find_spread
+from cellrisk.risk.measures import WEIGHTS, Local, Measure
+from cellrisk.risk.measures.local import shown_alone
+from cellrisk.risk.totals import tail_radius
+from cellrisk.system.arrays import Floats, Integers
 from cellrisk.system.choices import require_word
 from cellrisk.system.results import Result
 
 if TYPE_CHECKING:
-    from cellrisk.counts.table import FrequencyTable
+    from cellrisk.counts.table import Attribute, FrequencyTable
+    from cellrisk.risk.figures import DecisionFigures
 
 FORMS = ("exact", "tight")
 """The published form is a formula, not the probability of something, so no release shows it."""
+ROUNDING = 1e-12
+"""Numbers that are closer than this are the same."""
+LARGEST_CHANCE_Z = 4.0
+"""A z-score beyond this, where the law of a number is not known, is taken for more than chance."""
+FALSE_ALARM = 1e-4
+"""A right number is farther off than is allowed with at most this probability, whatever the table."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """One simulated number: the mean over releases, and its standard error."""
+
+    name: Mapping[str, Any]
+    """The measure, attack, form and weights of a risk; or the figure ("caused", "right", "named"), in people, and its
+    certainty."""
+    mean: float
+    standard_error: float
+
+    @staticmethod
+    def of(name: Mapping[str, Any], values: Floats) -> Estimate:
+        """The estimate from one value a release; the standard error is their deviation over the root of their number.
+
+        >>> Estimate.of({"figure": "caused"}, np.array([0.1, 0.3])).mean
+        0.2
+        """
+        return Estimate(name, *mean_and_error(values))
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**self.name, "mean": self.mean, "standard_error": self.standard_error}
+
+
+@dataclass(frozen=True)
+class Difference:
+    """An assessed number and its simulated counterpart."""
+
+    name: Mapping[str, Any]
+    """That of the estimate."""
+    assessed: float
+    """The assessed number; where only two ends are known, the one that is nearest to the simulated number, or that
+    number itself between them."""
+    simulated: float
+    standard_error: float
+    """The standard error of the simulated number, if the assessed one is right: known, or bounded from above, and not
+    estimated from the releases, which may not have drawn what is rare and large. It is estimated if the releases were
+    post-processed, or the law is not known."""
+    allowed: float
+    """The difference that chance explains."""
+
+    @staticmethod
+    def of(figure: str, assessed: float, values: Floats) -> Difference:
+        """A figure whose law is not known: the standard error is that of its values in the releases."""
+        mean, error = mean_and_error(values)
+        return Difference({"figure": figure}, float(assessed), mean, error, LARGEST_CHANCE_Z * error)
+
+    @property
+    def z(self) -> float:
+        """(assessed - simulated) / standard error.
+
+        >>> round(Difference({"figure": "caused"}, 0.31, 0.30, 0.005, 0.02).z, 6)
+        2.0
+        """
+        difference = self.assessed - self.simulated
+        if abs(difference) <= self._rounding:
+            return 0.0
+        return difference / self.standard_error if self.standard_error > 0 else math.copysign(math.inf, difference)
+
+    @property
+    def agrees(self) -> bool:
+        """Whether chance explains the difference."""
+        return abs(self.assessed - self.simulated) <= self.allowed + self._rounding
+
+    @property
+    def tells(self) -> bool:
+        """Whether so many releases say anything: chance does not explain a difference as large as the figure itself.
+
+        >>> Difference({"figure": "caused"}, 3.0, 2.0, 1.1, 4.5).tells
+        False
+        """
+        return self.allowed < max(self.assessed, ROUNDING)
+
+    @property
+    def _rounding(self) -> float:
+        return ROUNDING * max(1.0, self.assessed)
+
+    def to_dict(self) -> dict[str, Any]:
+        numbers = {"assessed": self.assessed, "simulated": self.simulated, "standard_error": self.standard_error}
+        return {**self.name, **numbers, "z": self.z}
+
+
+def compare_risks(
+    attribute: Attribute, assessment: Assessment, simulated: Sequence[Estimate], releases: int, post_processed: bool
+) -> list[Difference]:
+    """Each risk of an attribute that was simulated too, with the error that follows from the assessment's own law."""
+    rows = {tuple(row.name.values()): row for row in simulated}
+    differences = []
+    for risk in assessment.risks:
+        row = rows.get((risk.measure, risk.attack, risk.form, risk.weights))
+        if risk.sensitive != attribute.name or row is None:
+            continue
+        errors = row.standard_error, LARGEST_CHANCE_Z * row.standard_error
+        if not post_processed:
+            [measure] = choose_risks(risk.attack, risk.measure, risk.form).make(
+                assessment.fitted[attribute.name].measure
+            )
+            channel = assessment.mechanism.channel
+            spread = expected_spread(attribute.profiles, measure, risk.form, risk.weights, channel)
+            errors = expected_errors(*spread, releases)
+        differences.append(Difference(row.name, risk.risk, row.mean, *errors))
+    return differences
+
+
+def compare_figures(
+    attribute: Attribute, assessed: DecisionFigures, simulated: Sequence[Estimate], releases: int
+) -> Iterator[Difference]:
+    """Each figure that was simulated too, with the standard error that follows from the assessment's own law."""
+    blocks = attribute.profiles.blocks
+    most = max(float(block.counts.max()) for block in blocks)
+    fullest = max(float(block.sizes.max()) for block in blocks)
+    for row in simulated:
+        figure, certainty = row.name["figure"], row.name["certainty"]
+        if figure == "caused":
+            if assessed.attack == "homogeneity" and assessed.caused.deviation is not None:
+                errors = expected_errors(assessed.caused.deviation**2, most, releases)
+                yield Difference(row.name, assessed.caused.people, row.mean, *errors)
+            continue
+        named = next((inferred for inferred in assessed.certainty if inferred.certainty == certainty), None)
+        if named is None or assessed.belief is None:
+            continue
+        known = find_spread(attribute, assessed.mechanism.channel, named.certainty, assessed.belief)
+        if known is None:
+            error = math.hypot(row.standard_error, named.error or 0.0)
+            errors = error, LARGEST_CHANCE_Z * error
+        elif figure == "right":
+            errors = expected_errors(known[0] ** 2, most, releases)
+        else:
+            errors = expected_errors(known[1] ** 2, fullest, releases)
+        low, high = getattr(named, f"{figure}_low"), getattr(named, f"{figure}_high")
+        yield Difference(row.name, min(max(row.mean, low), high), row.mean, *errors)
+
+
+def expected_spread(
+    profiles: Profiles, measure: Measure, form: str, weights: str | None, channel: CountChannel
+) -> tuple[float, float]:
+    """The variance of the sum over cells of w_i X_i, 0 <= X_i <= 1, with w_i the weights of cells; and the largest w_i.
+
+    Cells are independent. A cell that shows label k alone with probability P_k has X = 1 (exact) or n_k/n (tight): its
+    variance is known. If counts are drawn anew, or an attacker guesses, X has the mean R and, because it lies between 0
+    and 1, a variance of at most R (1 - R).
+    """
+    variance = largest = 0.0
+    for block in profiles.blocks:
+        if isinstance(measure, Local):
+            alone = shown_alone(block, profiles.n_levels, channel)
+            worth = block.counts / block.sizes[:, None] if form == "tight" else np.ones(block.counts.shape)
+            cell = (alone * worth**2).sum(axis=1) - (alone * worth).sum(axis=1) ** 2
+        else:
+            risk = measure.risk(block, profiles.n_levels, channel, (form,))[form][:, 0]
+            cell = risk * (1.0 - risk)
+        by_records = weights == "records"
+        weight = block.sizes / profiles.n_records if by_records else np.full(len(block), 1 / profiles.n_cells)
+        variance += float(block.cells @ (weight**2 * np.maximum(cell, 0.0)))
+        largest = max(largest, float(weight.max()))
+    return variance, largest
+
+
+def expected_errors(variance: float, largest: float, releases: int) -> tuple[float, float]:
+    """The standard error of the mean over releases of a sum of independent parts, and how far it may be off.
+
+    It is farther off with probability `FALSE_ALARM` at most, by Bennett's inequality; no part is above ``largest``.
+    """
+    allowed = tail_radius(releases * variance, largest, 0.5 * FALSE_ALARM) / releases
+    return math.sqrt(variance / releases), allowed
+
+
+@dataclass(frozen=True, repr=False)
+class Comparison(Result):
+    """Every assessed number that was simulated too. Made by `Simulation.compare`; prints as a sentence and a table."""
+
+    wording: ClassVar[str] = "comparison"
+
+    differences: tuple[Difference, ...]
+    releases: int
+    post_processed: bool = False
+    figures: tuple[Difference, ...] = ()
+    """The figures to decide by, in people."""
+    unknown: str | None = None
+    """Why the informed attacker was not simulated."""
+
+    @property
+    def every(self) -> tuple[Difference, ...]:
+        """Risks and figures."""
+        return (*self.differences, *self.figures)
+
+    def __post_init__(self) -> None:
+        if not self.differences:
+            raise InvalidInput(
+                "the assessment and the simulation have no number in common",
+                fix="assess the exact or tight form of a measure that was simulated",
+            )
+
+    @property
+    def largest_z(self) -> float:
+        """The largest distance, in standard errors, above or below."""
+        return max(abs(difference.z) for difference in self.every)
+
+    @property
+    def agrees(self) -> bool:
+        """Whether chance explains every difference: a right number is farther off once in 10,000 times at most."""
+        return all(difference.agrees for difference in self.every)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The comparison for machines; an infinite z, of a number that cannot be right, is None."""
+        return {
+            "releases": self.releases,
+            "post_processed": self.post_processed,
+            "largest_z": _finite(self.largest_z),
+            "agrees": self.agrees,
+            "differences": [{**row.to_dict(), "z": _finite(row.z)} for row in self.differences],
+            "figures": [{**row.to_dict(), "z": _finite(row.z), "tells": row.tells} for row in self.figures],
+            "headline": self.headline,
+        }
+
+    def _numbers(self) -> list[dict[str, Any]]:
+        """Risks, then the figures to decide by, whose form is "people"."""
+        rows = [row.to_dict() for row in self.differences]
+        for row in self.figures:
+            numbers = {name: value for name, value in row.to_dict().items() if name != "figure"}
+            attack = "homogeneity" if row.name["certainty"] is None else "bayes"
+            words = {"measure": row.name["figure"], "attack": attack, "form": "people", "weights": None}
+            rows.append(words | numbers)
+        return rows
+
+
+def _finite(z: float) -> float | None:
+    return z if math.isfinite(z) else None
 
 
 @dataclass(frozen=True)

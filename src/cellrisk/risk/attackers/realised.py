@@ -91,7 +91,7 @@ class RealisedAttacks:
             return np.asarray(shown[k] & (shown.sum(axis=0) == 1), np.float64)
         if attack in ("plurality", "best-guess"):
             largest = scores.max(axis=0)
-            tied = scores >= largest * (1.0 - SAME_SCORE)
+            tied = scores >= largest - np.abs(largest) * SAME_SCORE  # largest is negative if every count is
             return np.asarray(tied[k] * (largest > 0) / tied.sum(axis=0))
         factor, share = odds_against(self.certainty), float(self.people[members].sum() / self.people.sum())
         if attack == "learnt":

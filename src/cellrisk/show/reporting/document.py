@@ -78,7 +78,6 @@ class Report(Result):
 
     @property
     def headline(self) -> str:
-        """What the report says in one sentence."""
         return self.sentence
 
     def without_keys(self) -> dict[str, Any]:
@@ -93,14 +92,14 @@ class Report(Result):
         """What ``cellrisk report --json`` prints."""
         how: dict[str, Any] = {"mechanism": None}
         if self.setting is not None:
-            setting = self.setting
-            how = {"mechanism": setting.name, "delta": setting.delta}
-            how |= {"neighbours": setting.neighbours, "threshold": setting.threshold}
+            names = ("delta", "neighbours", "threshold")
+            how = {"mechanism": self.setting.name, **{name: getattr(self.setting, name) for name in names}}
         if self.perturbation is not None:
-            how |= {"perturbation": self.perturbation.to_dict(), "broken": list(self.broken)}
+            how["perturbation"] = self.perturbation.to_dict()
         if self.tables:
-            how |= {"tables": [table.to_dict() for table in self.tables]}
-            how |= {} if self.public else {"broken": list(self.broken)}
+            how["tables"] = [table.to_dict() for table in self.tables]
+        if self.setting is None and not self.public:
+            how["broken"] = list(self.broken)
         return {
             "title": self.title,
             "decision": self.decision,
@@ -133,8 +132,9 @@ class Report(Result):
         """What is decided, one thing a row."""
         return [{"what": name, "value": value} for name, value in self.to_dict().items() if name != "policy"]
 
-    def _paragraphs(self) -> list[str]:
-        return []
+    @property
+    def details(self) -> str:
+        return paragraphs([self.title, self.decision, self.headline])
 
     def _repr_html_(self) -> str:
         """The document itself, in a frame of its own in which nothing runs; what a pickle left is shown as a table."""
@@ -148,7 +148,7 @@ class Report(Result):
         )
 
     def __str__(self) -> str:
-        return paragraphs([self.title, self.decision, self.headline])
+        return self.details
 
 
 @dataclass(frozen=True)
@@ -164,10 +164,10 @@ class Letterhead:
         for name, path in (("template", template), ("logo", logo)):
             if path is not None:
                 require_path(name, path)
-        own = None
-        if template is not None:
-            own = _read_small(Path(template), "template", LARGEST_TEMPLATE).decode("utf-8", "replace")
-        return Letterhead(own, "" if logo is None else read_logo(logo))
+        own = None if template is None else _read_small(template, "template", LARGEST_TEMPLATE)
+        return Letterhead(
+            None if own is None else own.decode("utf-8", "replace"), "" if logo is None else read_logo(logo)
+        )
 
     def make_report(self, name: str, data: Mapping[str, Any], more: str = "", **known: Any) -> Report:
         """The document that a template makes of its data; ``more`` follows the verdict in the headline."""
@@ -211,7 +211,9 @@ def render(name: str, data: Mapping[str, Any], template: str | None = None) -> s
 def read_decision(document: str, public: bool, kind: str, data: Mapping[str, Any]) -> dict[str, Any]:
     """What is asked, and the answer with its kind, title and texts, as decision.txt.j2 words them."""
     plain = {name: value.replace("\n", " ") if isinstance(value, str) else value for name, value in data.items()}
-    text = render("decision.txt.j2", {**plain, "document": document, "public": public, "kind": kind})
+    environment = _load_templates()[1].overlay(finalize=None)  # texts stay as they are; what prints them escapes them
+    template = environment.get_template("decision.txt.j2")
+    text = template.render({**plain, "document": document, "public": public, "kind": kind})
     decision, title, *texts = filter(None, text.split("\n"))
     return {"decision": decision, "verdict": {"kind": kind, "title": title, "texts": texts}}
 
@@ -226,21 +228,21 @@ def _load_templates() -> tuple[dict[str, str], Environment]:
 
 def read_logo(path: str | os.PathLike[str]) -> str:
     """A picture as a data: address, so that the document needs no other file; by its bytes, whatever its name says."""
-    content = _read_small(Path(path), "logo", LARGEST_LOGO)
+    content = _read_small(path, "logo", LARGEST_LOGO)
     for start, kind in LOGOS.items():
         if content.startswith(start):
             return f"data:image/{kind};base64,{base64.b64encode(content).decode('ascii')}"
     raise InvalidInput("the logo is not a picture that a report can hold", got=Path(path).name, allowed="PNG or JPEG")
 
 
-def _read_small(path: Path, what: str, most: int) -> bytes:
+def _read_small(path: str | os.PathLike[str], what: str, most: int) -> bytes:
     try:
-        with path.open("rb") as stream:
+        with open(path, "rb") as stream:
             content = stream.read(most + 1)
     except OSError as error:
-        raise InvalidInput(f"the {what} cannot be read: {error.strerror}", got=path) from None
+        raise InvalidInput(f"the {what} cannot be read: {error.strerror}", got=os.fspath(path)) from None
     if len(content) > most:
-        raise InvalidInput(f"the {what} is too large", got=path, allowed=f"up to {most:,} bytes")
+        raise InvalidInput(f"the {what} is too large", got=os.fspath(path), allowed=f"up to {most:,} bytes")
     return content
 
 

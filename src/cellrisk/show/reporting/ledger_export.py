@@ -69,10 +69,7 @@ def write_registry(entries: Sequence[Entry]) -> str:
     What only the publisher knows is marked as to be filled in.
     """
     releases = [entry for entry in entries if entry.kind == "release"]
-    return "".join(
-        f"---\n{write_record({**describe_entry(entry, len(releases)), 'slug': f'release-{entry.number}'})}"
-        for entry in releases
-    )
+    return "".join(f"---\n{write_record(describe_entry(entry, len(releases)))}" for entry in releases)
 
 
 FORMS: dict[str, Callable[[Sequence[Entry]], str]] = {

@@ -73,8 +73,7 @@ def report_perturbation(
     """The report on a table that is published with a perturbation."""
     made = read_perturbation(given)
     joined = policies.join(read_limits(**limits, **attacker, risk=risk), risk)
-    breaches = [limit.breach(table.attributes, made) for limit in joined]
-    broken = tuple(breach for breach in breaches if breach is not None)
+    broken = tuple(filter(None, (limit.breach(table.attributes, made) for limit in joined)))
     assessed = assess_perturbation(
         table,
         made,
@@ -99,7 +98,9 @@ def report_perturbation(
         "risk": {"measure": "local"},
         "keys_note": KEYS_NOTE,
     }
-    made_report = letterhead.make_report(
+    if progress is not None:
+        progress(1.0)
+    return letterhead.make_report(
         "perturbation.html.j2",
         document,
         assessed.headline,
@@ -110,9 +111,6 @@ def report_perturbation(
         perturbation=made,
         broken=broken,
     )
-    if progress is not None:
-        progress(1.0)
-    return made_report
 
 
 def _collect(table: FrequencyTable, assessed: PerturbedAssessment, made: Perturbation) -> dict[str, Any]:

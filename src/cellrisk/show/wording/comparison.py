@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cellrisk.publish.simulation.comparison import Comparison, Difference
+from cellrisk.publish.simulation.simulation_result import Comparison, Difference
 from cellrisk.system.formatting import CURATOR_NOTE, aligned
 
 
