@@ -114,8 +114,7 @@ r:
 	echo 'Skipped: tests of the R package. There is no R (on Debian or Ubuntu: apt install $(R_PACKAGES)).'
 
 NUMERICAL := tests/attacks tests/repeat/averaging tests/repeat/accounting tests/repeat/sequences tests/risk tests/decide tests/publish/simulation \
-	tests/decision tests/ceiling tests/noise tests/repeat/together tests/publish/dp_risk tests/perturbations \
-	tests/risk/test_curves.py tests/risk/test_assessment.py tests/cli/test_tables.py \
+	tests/ceiling tests/noise tests/repeat/together tests/publish/dp_risk tests/cli/test_tables.py \
 	src/cellrisk
 # What takes long for another reason than its digits: speed, pictures, reports, draws, and enumerations by the million.
 NOT_NUMERICAL := cost or seconds or fast or very_wide or fine_scan or picture or report or simulat or random_sizes or web

@@ -23,8 +23,7 @@ from cellrisk.noise.distributions import (
 from cellrisk.risk.ceilings import MOST_LABELS, WIDE, Labels, find_success, odds_bound, total_variation
 from cellrisk.show.wording.ceiling import say_most
 from tests.near import near
-
-from .oracle import (
+from tests.risk.ceiling_oracle import (
     discrete_gaussian,
     enumerate_success,
     geometric,

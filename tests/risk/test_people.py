@@ -10,12 +10,10 @@ import numpy as np
 import pytest
 
 import cellrisk as cr
-from cellrisk.counts.profiles import Block, Profiles
+from cellrisk.counts.profiles import Profiles
 from cellrisk.errors import InvalidInput
-from cellrisk.risk.measures.measure import NUMBERS_AT_ONCE
-from cellrisk.risk.people import People, count_people, split_profiles
+from cellrisk.risk.people import People, count_people
 from tests.attacks import oracle
-from tests.near import near
 
 MECHANISMS = {
     "laplace": cr.Laplace(epsilon=0.7),
@@ -143,53 +141,6 @@ def test_guesses_against_enumeration(cells: list[list[int]], mechanism: cr.Mecha
     assert max(below, above) <= 0.025
     assert below + distribution[found.low] > 0.025 - 2e-6
     assert above + distribution[found.high] > 0.025 - 2e-6
-
-
-@pytest.mark.parametrize(
-    ("cells", "epsilon"),
-    [([[10_000_000, 0]], 2.4), ([[1_000_000, 0], *([size, size % 3] for size in range(1, 12))], 1.0)],
-    ids=["alone", "beside small ones"],
-)
-def test_one_large_cell(cells: list[list[int]], epsilon: float) -> None:
-    """A cell that outweighs all others leaves two heaps of outcomes, and no normal law."""
-    mechanism = cr.Laplace(epsilon=epsilon)
-    distribution = enumerate_people(cells, mechanism)
-    found = count_people(Profiles.from_cells(cells, n_levels=2), mechanism.channel)
-    below = sum(chance for number, chance in distribution.items() if number < found.low)
-    above = sum(chance for number, chance in distribution.items() if number > found.high)
-    assert max(below, above) <= 0.025
-
-
-def test_answers_have_the_interval(adult: cr.FrequencyTable) -> None:
-    assessment = cr.assess(adult, cr.Laplace(epsilon=1.0), measures="local")
-    found = count_people(adult.profiles(), cr.Laplace(epsilon=1.0).channel)
-    people = assessment.to_dict()["people"]["income"]
-    assert (people["low"], people["high"], people["deviation"]) == (found.low, found.high, near(found.deviation))
-    for headline in (cr.choose(adult, max_risk=0.3).headline, cr.curve(adult, measures="local").headline):
-        assert "standard deviation" in headline
-        assert "95% interval" in headline
-
-
-def test_how_a_deviation_is_said() -> None:
-    """Two digits below 10, whole people from there on."""
-    deviations = {0.0: "0", 0.123: "0.12", 1.0: "1", 1.26: "1.3", 9.46: "9.5", 10.4: "10", 12.7: "13", 1234.5: "1"}
-    said = [People(50.0, each, 1, 99, exact=True).spread.split(",")[0] for each in deviations]
-    assert said == [f"standard deviation {each}" for each in deviations.values()]
-    assert "1,234," in People(50.0, 1234.4, 1, 99, exact=True).spread
-
-
-def test_profiles_are_taken_in_pieces_that_are_neither_large_nor_many() -> None:
-    """No piece holds more than so many counts, and no two of them would fit into one."""
-    counts = np.arange(1, 1 + 3 * NUMBERS_AT_ONCE, 3)[:, None] + np.array([2, 1, 0])
-    for width in (1, 3):
-        taken = counts[:, :width]
-        block = Block(taken, np.ones(len(taken), np.int64), taken.sum(axis=1))
-        pieces = list(split_profiles(Profiles(3, (block,))))
-        assert np.array_equal(np.concatenate([piece.counts for piece in pieces]), block.counts)
-        assert max(piece.counts.size for piece in pieces) <= NUMBERS_AT_ONCE
-        assert len(pieces) == -(-len(block) // (NUMBERS_AT_ONCE // width))
-    wide = Block(np.ones((2, NUMBERS_AT_ONCE + 1), np.int64), np.ones(2, np.int64), np.full(2, NUMBERS_AT_ONCE + 1))
-    assert [len(piece) for piece in split_profiles(Profiles(NUMBERS_AT_ONCE + 1, (wide,)))] == [1, 1]
 
 
 def test_refusals() -> None:

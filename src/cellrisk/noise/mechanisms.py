@@ -452,15 +452,16 @@ def mechanism(
     >>> mechanism("laplace", epsilon=2.0).scale
     0.5
     """
-    said = describe_mechanism(name, epsilon=epsilon, delta=delta, neighbours=neighbours, threshold=threshold)
+    described = describe_mechanism(name, epsilon=epsilon, delta=delta, neighbours=neighbours, threshold=threshold)
     if isinstance(name, Mechanism):
         return name
-    if said.epsilon is None:
-        made = f"{MECHANISMS[said.name].__name__}(epsilon=1.0)"
+    if described.epsilon is None:
+        made = f"{MECHANISMS[described.name].__name__}(epsilon=1.0)"
         raise InvalidInput(
-            f"no epsilon was given for {said.name}", fix=f"give it beside the name, epsilon=1.0, or with it: {made}"
+            f"no epsilon was given for {described.name}",
+            fix=f"give it beside the name, epsilon=1.0, or with it: {made}",
         )
-    return said.with_epsilon(said.epsilon)
+    return described.with_epsilon(described.epsilon)
 
 
 def make_noises(like: Mechanism, epsilons: Iterable[float]) -> tuple[Noise, ...]:

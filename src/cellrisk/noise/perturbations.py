@@ -321,7 +321,7 @@ def _key_rows(numbers: Sequence[tuple[int, int, float]]) -> tuple[Row, ...]:
         if not added.is_integer():
             raise InvalidInput("what a key adds must be a whole number", got=f"the row of {count:,}")
         seen[count][key] = added
-    found: dict[int, dict[int, float]] = {0: {0: 1.0}}
+    rows: dict[int, dict[int, float]] = {0: {0: 1.0}}
     for count, row in seen.items():
         if sorted(row) != keys or keys != list(range(len(keys))):
             raise InvalidInput(
@@ -331,23 +331,23 @@ def _key_rows(numbers: Sequence[tuple[int, int, float]]) -> tuple[Row, ...]:
         for added in row.values():
             value = max(count + int(added), 0)
             pmf[value] = pmf.get(value, 0.0) + 1.0 / len(keys)
-        found[count] = pmf
-    return _in_order(found)
+        rows[count] = pmf
+    return _in_order(rows)
 
 
-def _in_order(found: Mapping[int, Mapping[int, float]]) -> tuple[Row, ...]:
-    if not found:
+def _in_order(rows: Mapping[int, Mapping[int, float]]) -> tuple[Row, ...]:
+    if not rows:
         raise InvalidInput("the perturbation table has no rows")
-    if min(found) < 0 or max(found) > LARGEST_COUNT:
+    if min(rows) < 0 or max(rows) > LARGEST_COUNT:
         raise InvalidInput("counts of a perturbation table must be from 0 on", allowed=f"up to {LARGEST_COUNT:,}")
-    missing = next((count for count in range(max(found)) if count not in found), None)
+    missing = next((count for count in range(max(rows)) if count not in rows), None)
     if missing is not None:
         raise InvalidInput("a count has no row in the perturbation table", got=f"{missing:,}", fix="add it")
-    rows = []
-    for count in range(len(found)):
-        row = found[count]
+    ordered = []
+    for count in range(len(rows)):
+        row = rows[count]
         values = np.array(sorted(row), dtype=np.int64)
         pmf = np.array([row[value] for value in values.tolist()])
         _check_row(count, values, pmf)
-        rows.append((values, pmf / pmf.sum()))
-    return tuple(rows)
+        ordered.append((values, pmf / pmf.sum()))
+    return tuple(ordered)

@@ -218,18 +218,18 @@ def require_labels(labels: int | None, priors: Sequence[float] | None) -> tuple[
     if priors is None:
         return count or 2, None
     try:
-        found = [float(each) for each in priors]
+        shares = [float(share) for share in priors]
     except (TypeError, ValueError):
         raise InvalidInput("priors must be numbers, one for each label", allowed="for example 0.6, 0.3, 0.1") from None
-    require_whole_number("the number of priors", len(found), least=2, most=MOST_LABELS)
-    if count is not None and count != len(found):
-        raise InvalidInput("there must be one prior for each label", got=f"{len(found)} priors for {count} labels")
-    if not all(math.isfinite(each) and each >= 0 for each in found):
-        raise InvalidInput("every prior must be a probability", got=min(found), allowed="0 to 1")
-    total = math.fsum(found)
+    require_whole_number("the number of priors", len(shares), least=2, most=MOST_LABELS)
+    if count is not None and count != len(shares):
+        raise InvalidInput("there must be one prior for each label", got=f"{len(shares)} priors for {count} labels")
+    if not all(math.isfinite(share) and share >= 0 for share in shares):
+        raise InvalidInput("every prior must be a probability", got=min(shares), allowed="0 to 1")
+    total = math.fsum(shares)
     if abs(total - 1.0) > SUM_OF_PRIORS:
         raise InvalidInput("priors must add up to 1", got=f"{total:.12g}", fix="divide each by their sum")
-    return len(found), tuple(found)
+    return len(shares), tuple(shares)
 
 
 def total_variation(given: Mechanism | Noise) -> float:
@@ -279,14 +279,14 @@ def find_success(noise: Noise, labels: Labels, *, rounded: bool = False) -> floa
         raise InvalidInput("no ceiling is known for this noise", got=type(noise).__name__)
     steps = step_likelihoods(noise)
     if steps is not None:
-        found = succeed(steps, labels) if rounded or noise.is_whole else _succeed_against_laplace(noise, labels)
+        success = succeed(steps, labels) if rounded or noise.is_whole else _succeed_against_laplace(noise, labels)
     elif not (rounded or noise.is_whole) or 2.0 * REACH * noise.scale > min(
         MOST_VALUES / len(labels.priors), 2.0 * REACH * WIDE
     ):
-        found = _succeed_against_gaussian(noise.scale, labels)
+        success = _succeed_against_gaussian(noise.scale, labels)
     else:
-        found = succeed(_whole_likelihoods(noise), labels)
-    return min(found, 1.0)  # above 1 by rounding alone
+        success = succeed(_whole_likelihoods(noise), labels)
+    return min(success, 1.0)  # above 1 by rounding alone
 
 
 def succeed(likelihoods: Likelihoods, labels: Labels) -> float:
@@ -299,7 +299,7 @@ def succeed(likelihoods: Likelihoods, labels: Labels) -> float:
     """
     known = (likelihoods.without > 0) | (likelihoods.with_person > 0)
     log_ratio, without, with_person = (
-        each[known] for each in (likelihoods.log_ratio, likelihoods.without, likelihoods.with_person)
+        values[known] for values in (likelihoods.log_ratio, likelihoods.without, likelihoods.with_person)
     )
     near = np.log(labels.priors) + log_ratio[-1] >= math.log(labels.likeliest) + log_ratio[0]  # others never win
     priors, times = labels.priors[near], labels.times[near]
@@ -359,10 +359,10 @@ def _succeed_against_gaussian(sigma: float, labels: Labels) -> float:
     points = np.arange(low, REACH + STEP, STEP)
     total = 0.0
     for part in np.array_split(points, 1 + len(points) * len(shift) // AT_ONCE):
-        own = part[:, None] - shift
-        log_below = special.log_ndtr(own + 1.0 / sigma)
+        away = part[:, None] - shift
+        log_below = special.log_ndtr(away + 1.0 / sigma)
         others = (log_below @ labels.times)[:, None] - log_below
-        density = np.exp(others - 0.5 * own * own)
+        density = np.exp(others - 0.5 * away * away)
         total += float(np.sum(density @ (labels.times * labels.priors)))
     return total * STEP / math.sqrt(2.0 * math.pi)
 

@@ -71,8 +71,8 @@ def count_people(profiles: Profiles, channel: CountChannel, attack: str = "homog
     """
     outcomes = find_outcomes(profiles, channel, attack)
     mean, variance = find_moments(outcomes)
-    found = find_interval(outcomes, TAIL)
-    return People(mean, math.sqrt(variance), found.low, found.high, found.exact)
+    interval = find_interval(outcomes, TAIL)
+    return People(mean, math.sqrt(variance), interval.low, interval.high, interval.exact)
 
 
 def find_outcomes(profiles: Profiles, channel: CountChannel, attack: str = "homogeneity") -> list[CellOutcomes]:

@@ -216,18 +216,6 @@ def test_a_label_that_nobody_has() -> None:
     assert found.right_high - found.right_low < 0.02 * 10
 
 
-def test_a_belief_that_the_table_contradicts_is_refused() -> None:
-    """Without noise a label is shown that the attacker believes to be nobody's: no share can be computed."""
-    attribute = make_attribute([[3, 0], [0, 2]])
-    with pytest.raises(InvalidInput, match="impossible"):
-        find_certainty(attribute, AdditiveChannel((NoNoise(),), 0.5), (0.9,), NegativeBinomial((1.0, 0.0), 0.5))
-    noisy = find_certainty(
-        attribute, AdditiveChannel((LaplaceNoise(1.0),), 0.5), (0.9,), NegativeBinomial((1.0, 0.0), 0.5)
-    )[0]
-    assert (noisy.right, noisy.named) == (near(3), near(5))
-    assert noisy.overconfident
-
-
 @pytest.mark.parametrize(
     ("n_levels", "n_cells", "noise"),
     [

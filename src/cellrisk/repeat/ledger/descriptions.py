@@ -46,6 +46,11 @@ def digest_description(text: str) -> str | None:
         return None
 
 
+def name_entry(text: str, ledger: Mapping[str, Any]) -> str:
+    """Return a description with the ledger's id, entry and digest at its end."""
+    return _write({**json.loads(text), "ledger": ledger})
+
+
 def _write(described: Mapping[str, Any]) -> str:
     return json.dumps(described, indent=2, ensure_ascii=False) + "\n"
 

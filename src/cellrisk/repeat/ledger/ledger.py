@@ -20,7 +20,7 @@ from cellrisk.repeat.accounting.loss import Loss
 from cellrisk.repeat.ledger.chain import Head, Row, check_links, compute_digest, write_canonically
 from cellrisk.repeat.ledger.checkpoints import find_checkpoints, write_line
 from cellrisk.repeat.ledger.cohorts import LedgerState
-from cellrisk.repeat.ledger.descriptions import NEWEST, digest_description, find_lost
+from cellrisk.repeat.ledger.descriptions import NEWEST, digest_description, find_lost, name_entry
 from cellrisk.repeat.ledger.entry import (
     KINDS,
     LONGEST_BODY,
@@ -240,7 +240,8 @@ class Ledger:
             target = target.parent.resolve() / target.name
         check_text("the output path", str(target), LONGEST_PATH)
         content = release.encode(target.suffix.lower())
-        described = None if tables else digest_description(release.describe_file(target.name, content))  # type: ignore[union-attr]
+        description = "" if tables else release.describe_file(target.name, content)  # type: ignore[union-attr]
+        described = digest_description(description) if description else None
         sha256 = hashlib.sha256(content).hexdigest()
         file = ReleasedFile(target.name, str(target), sha256, len(content), description=described)
         with plain_refusals(path):
@@ -254,8 +255,11 @@ class Ledger:
                 release.check_place(path, force)
                 entry = self._write_release(session, state, fields, file, spent, cohort, new_cohort, part_of)
                 named = {"id": self.id, "entry": entry.number, "digest": entry.digest}
-                for name, data in _describe(release, target, content, named).items():
-                    draft.stage(name, data)
+                if description:
+                    draft.stage(sidecar_of(target).name, name_entry(description, named).encode("utf-8"))
+                else:
+                    for name, data in release.describe_tables(ledger=named).items():  # type: ignore[union-attr]
+                        draft.stage(name, data)
                 draft.seal(entry.digest)
             note_outcome(
                 f"entry {entry.number} is written; cellrisk ledger recover LEDGER {draft.folder} moves its file"
@@ -579,11 +583,3 @@ def _loss_of(release: Any) -> Loss:
     if hasattr(release, "check_place") and hasattr(release, "encode"):
         return release.loss if hasattr(release, "tables") else Loss.of(release.mechanism)
     raise InvalidInput("only a release can be saved", got=type(release).__name__, code="no-release")
-
-
-def _describe(release: Any, target: Path, content: bytes, ledger: dict[str, Any]) -> dict[str, bytes]:
-    """The descriptions by their names, with the entry of the release in the ledger."""
-    if hasattr(release, "tables"):
-        described: dict[str, bytes] = release.describe_tables(ledger=ledger)
-        return described
-    return {sidecar_of(target).name: release.describe_file(target.name, content, ledger=ledger).encode("utf-8")}

@@ -91,14 +91,6 @@ class ConfidentInferences:
         return found if self.error is None else {**found, "standard_error": self.error}
 
 
-def say_named(sensitive: str, people: str, certainty: float) -> str:
-    """The sentence on the people whom an attacker could name, for somebody who reads nothing else."""
-    return (
-        f"Somebody who knows the method and does the mathematics could name the {sensitive} of {people} rightly and "
-        f"with at least {100 * certainty:g}% certainty."
-    )
-
-
 def count_inferences(
     parts: Iterable[tuple[Floats | Integers, Floats]], certainties: Sequence[float], prior: str
 ) -> tuple[ConfidentInferences, ...]:

@@ -38,7 +38,7 @@ def each_alone(q: Sequence[Floats] | Floats, s: Sequence[Floats] | Floats, axis:
     >>> each_alone(np.array([0.5, 0.25]), np.array([0.5, 0.75])).tolist()
     [0.125, 0.375]
     """
-    zero, found = np.moveaxis(np.asarray(q), axis, 0), np.moveaxis(np.array(s), axis, 0)
-    found[1:] *= np.cumprod(zero[:-1], axis=0)
-    found[:-1] *= np.cumprod(zero[:0:-1], axis=0)[::-1]
-    return np.moveaxis(found, 0, axis)
+    zero, alone = np.moveaxis(np.asarray(q), axis, 0), np.moveaxis(np.array(s), axis, 0)
+    alone[1:] *= np.cumprod(zero[:-1], axis=0)
+    alone[:-1] *= np.cumprod(zero[:0:-1], axis=0)[::-1]
+    return np.moveaxis(alone, 0, axis)

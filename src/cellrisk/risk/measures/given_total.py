@@ -81,8 +81,8 @@ class Expected(Measure):
             risks["published"] = published_risk(same, block.sizes, n_levels, channel)
         if "exact" in forms or "tight" in forms:
             absent = n_levels - np.count_nonzero(block.counts, axis=1)
-            found = multinomial_risk(block.counts, block.sizes, channel) * channel.q0 ** absent[:, None]
-            risks |= {form: risk for form, risk in zip(("exact", "tight"), found, strict=True) if form in forms}
+            values = multinomial_risk(block.counts, block.sizes, channel) * channel.q0 ** absent[:, None]
+            risks |= {form: risk for form, risk in zip(("exact", "tight"), values, strict=True) if form in forms}
         return risks
 
 
@@ -125,8 +125,8 @@ class MarginalShrinkage(Measure):
 
     def labels_present(self, block: Block) -> tuple[Floats, Floats]:
         sizes, pmf = self.sizes.likely(len(self.prior.mean))
-        some = 1.0 if self.sizes.truncated else self.sizes.not_empty
-        return np.full(len(block), pmf @ labels_drawn(self.prior, sizes)), np.full(len(block), some)
+        not_empty = 1.0 if self.sizes.truncated else self.sizes.not_empty
+        return np.full(len(block), pmf @ labels_drawn(self.prior, sizes)), np.full(len(block), not_empty)
 
     def risk(self, block: Block, n_levels: int, channel: CountChannel, forms: Sequence[str]) -> RisksByForm:
         sizes, pmf = self.sizes.likely(n_levels)
@@ -143,11 +143,11 @@ def risk_by_size(prior: Dirichlet, sizes: Integers, channel: CountChannel, forms
     if "exact" in forms or "tight" in forms:
         shares, times = np.unique([share for share in prior.mean if share > 0], return_counts=True)
         if prior.concentration == 0:
-            found = np.repeat((channel.p_positive(sizes) * channel.q0 ** (n_levels - 1))[None], 2, axis=0)
+            values = np.repeat((channel.p_positive(sizes) * channel.q0 ** (n_levels - 1))[None], 2, axis=0)
         else:
             absent = channel.q0 ** (n_levels - times.sum())
-            found = dirichlet_risk(shares, times, prior.concentration, sizes, channel) * absent
-        risks |= {form: risk for form, risk in zip(("exact", "tight"), found, strict=True) if form in forms}
+            values = dirichlet_risk(shares, times, prior.concentration, sizes, channel) * absent
+        risks |= {form: risk for form, risk in zip(("exact", "tight"), values, strict=True) if form in forms}
     return risks
 
 

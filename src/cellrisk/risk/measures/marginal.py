@@ -75,11 +75,11 @@ class Marginal(Measure):
         total = np.repeat((pmf @ mixed)[None], len(block), axis=0)
         step = max(1, NUMBERS_AT_ONCE // block.counts.size)
         for start in range(0, len(sizes), step):
-            few = slice(start, start + step)
+            chosen = slice(start, start + step)
             likely = log_shares.max(axis=0) * float(sizes[start]) > np.log(NEGLIGIBLE_SHARE)
             if not likely.any():  # nor is it in larger cells
                 break
-            total += np.exp(log_shares[:, likely, None] * sizes[few]).sum(axis=1) @ difference[few]
+            total += np.exp(log_shares[:, likely, None] * sizes[chosen]).sum(axis=1) @ difference[chosen]
         return total
 
 
@@ -90,12 +90,12 @@ def _mixed(block: Block, channel: CountChannel, rates: Floats, weights: Floats, 
     q, s = poisson_means(shares[:, None] * rates, channel, aside)
     if aside:
         s = s * shares[:, None, None]
-    found = np.empty((len(block), len(channel)))
+    risks = np.empty((len(block), len(channel)))
     step = max(1, 4 * NUMBERS_AT_ONCE // (len(rates) * len(channel) * len(row)))
     for start in range(0, len(block), step):
-        few = slice(start, start + step)
-        found[few] = np.einsum("l,cle->ce", weights, exactly_one(q[row[:, few]], s[row[:, few]]))
-    return found
+        chosen = slice(start, start + step)
+        risks[chosen] = np.einsum("l,cle->ce", weights, exactly_one(q[row[:, chosen]], s[row[:, chosen]]))
+    return risks
 
 
 def poisson_means(means: Floats, channel: CountChannel, aside: int) -> tuple[Floats, Floats]:
@@ -118,10 +118,10 @@ def poisson_means(means: Floats, channel: CountChannel, aside: int) -> tuple[Flo
         stop = int(np.searchsorted(mean, last, side="right"))
         last = min(int(window(float(last))[1]), max(first, radius))
         stop = min(stop, start + max(1, 8 * NUMBERS_AT_ONCE // (last - first + 1)))
-        counts, few, here = np.arange(first, last + 1), order[start:stop], mean[start:stop, None]
+        counts, rows, here = np.arange(first, last + 1), order[start:stop], mean[start:stop, None]
         pmf = np.cumprod(np.concatenate([np.exp(poisson_log_pmf(first, here)), here / counts[1:]], axis=1), axis=1)
         shown = channel.p_positive(counts + aside) * ((counts + aside) > 0)[:, None]
-        q[few] = pmf @ channel.p_zero(counts)
-        s[few] = pmf @ shown + special.pdtrc(last, here) * far
+        q[rows] = pmf @ channel.p_zero(counts)
+        s[rows] = pmf @ shown + special.pdtrc(last, here) * far
         start = stop
     return q.reshape(*means.shape, -1), s.reshape(*means.shape, -1)

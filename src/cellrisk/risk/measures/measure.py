@@ -93,9 +93,9 @@ class Measure(ABC):
         for start in range(0, len(finite), SETTINGS_AT_ONCE):
             groups += self._groups(finite[start : start + SETTINGS_AT_ONCE], merged.n_levels, channel, forms)
         for settings, find, asked in groups:
-            few = channel[settings]
-            for block in self.pieces(merged, few):
-                for form, risk in find(block, merged.n_levels, few, asked).items():
+            part = channel[settings]
+            for block in self.pieces(merged, part):
+                for form, risk in find(block, merged.n_levels, part, asked).items():
                     totals[form, "uniform"][settings] += block.cells @ risk
                     totals[form, "records"][settings] += block.records @ risk
         for form in forms:
@@ -105,11 +105,11 @@ class Measure(ABC):
 
     def _groups(self, settings: Integers, n_levels: int, channel: CountChannel, forms: Sequence[str]) -> list[Any]:
         """Split settings by which forms have to be computed."""
-        some = channel[settings].exactly_one_bound(n_levels) >= NEGLIGIBLE_RISK
-        if self.direct or some.all():
+        matters = channel[settings].exactly_one_bound(n_levels) >= NEGLIGIBLE_RISK
+        if self.direct or matters.all():
             return [(settings, self.risk, forms)]
         closed = tuple(form for form in forms if form == "published")
-        groups = [(settings[some], self.risk, forms), (settings[~some], self.risk, closed)]
+        groups = [(settings[matters], self.risk, forms), (settings[~matters], self.risk, closed)]
         return [group for group in groups if len(group[0]) and group[2]]
 
 
@@ -120,8 +120,8 @@ def join_blocks(profiles: Profiles) -> Iterator[Block]:
     for block in [*profiles.blocks, None]:
         if waiting and (block is None or block.counts.shape[1] > 1.5 * waiting[0].counts.shape[1] + 1):
             width = waiting[-1].counts.shape[1]
-            counts = [np.pad(each.counts, ((0, 0), (0, width - each.counts.shape[1]))) for each in waiting]
-            cells, records = ([getattr(each, name) for each in waiting] for name in ("cells", "records"))
+            counts = [np.pad(part.counts, ((0, 0), (0, width - part.counts.shape[1]))) for part in waiting]
+            cells, records = ([getattr(part, name) for part in waiting] for name in ("cells", "records"))
             yield Block(*(np.concatenate(parts) for parts in (counts, cells, records)))
             waiting = []
         if block is not None:

@@ -11,7 +11,6 @@ import pytest
 import cellrisk as cr
 from cellrisk.cli import main
 from cellrisk.errors import InvalidInput
-from cellrisk.noise import perturbations
 from cellrisk.noise.channel import CountChannel
 from cellrisk.noise.perturbations import read_perturbation
 from cellrisk.risk.caused import caused_shares
@@ -20,7 +19,7 @@ from cellrisk.risk.perturbed.equal_risk import find_distance
 from cellrisk.risk.perturbed.families import Family, find_mildest
 from cellrisk.system.arrays import Floats
 from tests.near import near
-from tests.perturbations.test_perturbed import make_table, sum_caused
+from tests.risk.perturbed.test_assess_perturbation import make_table, sum_caused
 
 CELLS = [[1, 0]] * 6 + [[2, 0]] * 5 + [[0, 3]] * 4 + [[4, 1], [9, 2], [12, 0], [0, 7], [6, 0]]
 
@@ -53,17 +52,6 @@ def test_every_variance_that_is_allowed_has_keys(most: int) -> None:
             values, chances = made.row(count)
             assert chances @ (values - count) == pytest.approx(0.0, abs=1e-11 * most * share)
             assert chances @ (values - count) ** 2 == pytest.approx(most * share, rel=1e-11, abs=0)
-
-
-def test_keys_are_found_in_few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each step solves for two numbers; where many more were needed, the search began in the wrong place."""
-    monkeypatch.setattr(perturbations, "NEWTON_STEPS", 20)
-    for most in (1, 5, 30):
-        for share in (1e-300, 1e-100, 1e-12, 1e-3, 0.02, 0.05, 0.1, 0.3, 0.6, 0.9, 0.95):
-            assert read_perturbation(f"cell-key:{most}/{most * share!r}").last == most
-    monkeypatch.setattr(perturbations, "NEWTON_STEPS", 0)
-    with pytest.raises(InvalidInput, match=r"^no keys with this variance were found; got 2; choose another$"):
-        read_perturbation("cell-key:5/2")
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from cellrisk.risk.perturbed import assess_perturbation
 from cellrisk.risk.perturbed.equal_risk import find_equal_risk
 from cellrisk.show.wording.perturbed_assessment import say_equal
 from cellrisk.system.arrays import Floats
-from tests.perturbations.test_perturbed import make_table
+from tests.risk.perturbed.test_assess_perturbation import make_table
 
 SENTENCE = re.compile(
     r"The perturbation reveals (?P<figure>-?[\d.,]+|fewer than 1) (?:person|people) because of their own record, "

@@ -14,7 +14,7 @@ import cellrisk as cr
 from cellrisk.cli import main
 from cellrisk.errors import InvalidInput
 from tests.near import near
-from tests.perturbations.test_perturbed import ODD, make_table
+from tests.risk.perturbed.test_assess_perturbation import ODD, make_table
 
 CELLS = [[1, 0], [2, 1], [0, 3]]
 

@@ -13,7 +13,7 @@ from cellrisk.errors import InvalidInput
 from cellrisk.noise.perturbations import Perturbation
 from cellrisk.risk.perturbed.counts import CLASSES
 from tests.near import near
-from tests.perturbations.test_perturbed import CASES, CELLS, ODD, alone, less, make_table, published
+from tests.risk.perturbed.test_assess_perturbation import CASES, CELLS, ODD, alone, less, make_table, published
 
 
 def class_of(count: int) -> int:
@@ -81,11 +81,6 @@ def test_explain_with_a_perturbation(name: str) -> None:
     assert "epsilon" not in str(found)
 
 
-def test_people_who_are_hidden_by_their_own_record() -> None:
-    found = cr.explain(make_table([[2, 0]] * 5 + [[1, 2]]), perturbation=ODD)
-    assert "more would be exposed without their own record" in found.headline
-
-
 def test_a_perturbation_takes_the_place_of_a_mechanism() -> None:
     table = make_table(CELLS)
     for beside in ({"epsilon": 1.0}, {"mechanism": cr.Laplace(1.0)}, {"threshold": 1.5}):
@@ -112,8 +107,8 @@ def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkey
     assert found["mechanism"] is None
     assert found["steps"]["labels"][0]["published"] == [[0, near(1 / 3)], [3, near(2 / 3)]]
     assert "random-rounding:3" in Path("explained.svg").read_text()
-    assert main(["explain", *asked]) == 0
-    assert "One cell step by step" in capsys.readouterr().out
+    assert main(["explain", *asked, "--all"]) == 0
+    assert "step by step" in capsys.readouterr().out
     for more in (["--epsilon", "1"], ["--attack", "plurality"], ["--mechanism", "laplace"]):
         assert main(["explain", *asked, *more]) == 2
         out, err = capsys.readouterr()
