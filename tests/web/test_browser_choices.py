@@ -137,7 +137,9 @@ class TestDeciding:
         expect(page.locator("#verdict")).to_contain_text("No limit is set")
         page.get_by_label("Exposed, at most").fill("")
         page.get_by_label("Because of their own record, at most").fill("0.05")  # finer than the arrows of the box
-        expect(page.locator("#verdict")).to_contain_text("at most 0.05% of people revealed because of their own record")
+        expect(page.locator("#verdict")).to_contain_text(
+            "at most 0.05% of any category revealed because of their own record"
+        )
         expect(page.locator("#max-caused-lock")).to_be_empty()
 
     def test_what_a_policy_fixes_is_locked(self, browser: Any, tmp_path: Path) -> None:
@@ -193,7 +195,7 @@ class TestPerturbation:
         open_step(page, "decide")
         page.get_by_label("Because of their own record, at most").fill("0.01")
         expect(page.locator("#verdict")).to_contain_text("Not within the limits.")
-        expect(page.locator("#verdict")).to_contain_text("people are revealed because of their own record")
+        expect(page.locator("#verdict")).to_contain_text("a category are revealed because of their own record")
         page.get_by_label("Because of their own record, at most").fill("99")
         expect(page.locator("#verdict")).to_contain_text("Within the limits.")
         expect(page.locator("#max-epsilon")).to_be_disabled()

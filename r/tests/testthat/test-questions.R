@@ -53,8 +53,9 @@ test_that("the epsilon that is chosen is the largest within the ceiling", {
   skip_without_cellrisk()
   found <- cellrisk_choose(people, keys, "job", max_ceiling = 0.7)
   # e^epsilon / (1 + e^epsilon) = 0.7
-  expect_equal(found$details$epsilon, log(0.7 / 0.3), tolerance = 1e-5)
-  expect_equal(as.data.frame(found)$high, found$details$epsilon)
+  expect_equal(found$details$exact_epsilon, log(0.7 / 0.3), tolerance = 1e-5)
+  expect_equal(found$details$epsilon, 0.84)
+  expect_equal(as.data.frame(found)$high, found$details$exact_epsilon)
   none <- cellrisk_choose(people, keys, "job", max_risk = 1)
   expect_null(none$details$epsilon)
   expect_match(none$details$why, "no limit binds")

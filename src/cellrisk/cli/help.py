@@ -33,7 +33,7 @@ ADULT = "adult.parquet --qid age,sex --sensitive income"
 DECLARED = "adult.parquet --qid sex --sensitive income --levels 'sex=Female|Male' --levels 'income=<=50K|>50K'"
 EXAMPLES = {
     "inspect": ("adult.parquet", f"{ADULT} --bin age=5"),
-    "assess": (f"{ADULT} --epsilon 1", f"{ADULT} --epsilon 1 --max-caused 1% --json"),
+    "assess": (f"{ADULT} --epsilon 1", f"{ADULT} --epsilon 1 --max-caused 2% --json"),
     "curve": (f"{ADULT} --plot curve.svg", f"{ADULT} --epsilon 0.01:10:50 --measure caused --csv curve.csv"),
     "choose": (f"{ADULT} --max-caused 0.5%", f"{ADULT} --max-risk 0.1 --epsilon 0.01:10 --plot choice.svg"),
     "choose-private": (

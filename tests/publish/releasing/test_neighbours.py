@@ -166,13 +166,13 @@ def test_the_public_report_lists_what_is_not_protected(
     main(["report", "people.csv", *declared, *given, "--public", "--output", "report.html"])
     page = Path("report.html").read_text(encoding="utf-8")
     assert told in _unprotected(page)
-    assert ("that choice discloses nothing" in page) == (told == "none" and "--epsilon" not in given)
+    assert ("so the choice reveals nothing" in page) == (told == "none" and "--epsilon" not in given)
 
 
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (["--max-ceiling", "0.7"], "Published at epsilon 0.8472"),  # ln(0.7 / 0.3), rounded down
+        (["--max-ceiling", "0.7"], "Published at epsilon 0.84"),  # ln(0.7 / 0.3), rounded down
         (["--max-epsilon", "0.5"], "Published at epsilon 0.5"),
         (["--max-ceiling", "0.7", "--max-epsilon", "0.5"], "Published at epsilon 0.5"),
         (["--max-ceiling", "0.5000001"], "is admissible"),

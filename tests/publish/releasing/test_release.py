@@ -74,7 +74,7 @@ def test_excluded_combinations_get_no_count(table: cr.FrequencyTable) -> None:
         for sex, age, job in rows_of(released):
             assert not (sex == "secret-m" and age != "secret-3")
             assert not (age == "secret-2" and job == "secret-b")
-    assert "5 combinations were declared impossible" in str(released)
+    assert "5 combinations were declared impossible" in released.details
     assert len(release(table, wide, exclude=rules).frame) == 7
     seen = release(table, SURE, exclude=[{"sex": "secret-m", "job": "secret-b"}], observed_cells_only=True)
     assert (seen.domain_size, seen.excluded, len(seen.frame)) == (3, 1, 3)
@@ -159,7 +159,7 @@ def test_a_column_named_count_keeps_its_name(frame: pd.DataFrame) -> None:
 
 
 def test_the_printout_says_what_was_done(table: cr.FrequencyTable) -> None:
-    text = str(release(table, cr.DiscreteGaussian(epsilon=1.0, delta=1e-6, threshold=1.5)))
+    text = release(table, cr.DiscreteGaussian(epsilon=1.0, delta=1e-6, threshold=1.5)).details
     assert text.startswith(
         "All 12 counts of job by sex, age, with noise: differentially private with epsilon 1 and delta"
     )

@@ -293,7 +293,6 @@ def test_most_raising() -> None:
     assert changes["town"] < -0.1
     none = dataclasses.replace(found, without=found.without[:2])
     assert none.most_raising is None
-    assert none.headline.endswith(f"one quasi-identifier would not lower the risk of {100 * found.baseline:.1f}%.")
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda mechanism: mechanism.name)

@@ -7,9 +7,14 @@ from collections.abc import Iterator, Sequence
 from cellrisk.decide.limits import Limit
 from cellrisk.decide.policies import Policies
 from cellrisk.repeat.together.together_result import TogetherAssessment
-from cellrisk.system.formatting import claim
+from cellrisk.system.formatting import as_given, claim
 
 NAMED = "people whom elimination names correctly"
+OF_PEOPLE = {
+    "max_caused": ("at most {}% of people revealed because of their own records", "{}% of people are"),
+    "max_certain": ("at most {}% of people inferred correctly and {}% sure", "{}% of people are"),
+}
+"""Limits on shares of all people of a set, and what those are, in words; of one table they are on each category."""
 
 
 def find_breaches(found: TogetherAssessment, limits: Sequence[Limit]) -> Iterator[str]:
@@ -25,12 +30,21 @@ def find_breaches(found: TogetherAssessment, limits: Sequence[Limit]) -> Iterato
             unknown = {"max_ceiling": found.ceiling_unknown, "max_certain": found.certain_unknown}.get(limit.name)
             yield f"asked for was {name_limit(limit)}; of this set it is not known{f': {unknown}' if unknown else ''}"
         elif figure > limit.maximum:
-            yield f"asked for was {name_limit(limit)}; {limit.say(figure)}"
+            yield f"asked for was {name_limit(limit)}; {_say_figure(limit, figure)}"
 
 
 def name_limit(limit: Limit) -> str:
-    """A limit in words; of a set, a risk is the share of people whom elimination names."""
+    """A limit in words; of a set, shares are of all people, and a risk is that of elimination."""
+    if limit.name in OF_PEOPLE:
+        asked, _ = OF_PEOPLE[limit.name]
+        return asked.format(as_given(limit.maximum, 2), as_given(limit.metric.certainty or 0.0, 2))
     return f"{limit.describe()} ({NAMED})" if limit.risk is not None else limit.describe()
+
+
+def _say_figure(limit: Limit, figure: float) -> str:
+    if limit.name not in OF_PEOPLE:
+        return limit.say(figure)
+    return OF_PEOPLE[limit.name][1].format(f"{100 * figure:.4g}")
 
 
 def find_figure(found: TogetherAssessment, limit: Limit) -> float | None:

@@ -229,7 +229,7 @@ def _none(
         kind, shown = "unbound", [(UNBOUND, option.admissible[-1][1])]
     elif option.within_limits:
         low, high = option.within_limits[-1]
-        shown = [(KEEPS_RISK, round_down(high, low))]
+        shown = [(KEEPS_RISK, round_down(high, low, DIGITS))]
     else:
         on_risk = any(limit.risk is not None for limit in request.limits)
         shown = [(NEAREST if on_risk else SMALLEST, option.lowest_epsilon)]
@@ -290,7 +290,7 @@ def _describe_decision(decision: Decision, why_none: str | None) -> dict[str, An
         "epsilon": decision.epsilon,
         "why_none": why_none,
         "limits": request.describe_limits(),
-        "breaks": decision.verdict,
+        "breaks": decision.verdict if decision.kind == "broken" else "",
         "largest": decision.largest if decision.kind == "recommended" else "",
         "chosen": "" if choice is None else choice.headline,
         "why": "" if choice is None else make_sentence(choice.why),
