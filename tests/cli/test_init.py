@@ -104,7 +104,9 @@ def test_inspect(capsys: Capture, table: Path) -> None:
 def test_demo(capsys: Capture) -> None:
     code, out, err = run(capsys, "demo")
     assert (code, err) == (0, "")
-    assert out.startswith("income by age, relationship, education, race, sex, hours-per-week: 27,504 people in 5,009 ")
+    assert out.startswith(
+        "'income' by age, relationship, education, race, sex, hours-per-week: 27,504 people in 5,009 "
+    )
     rows = {" ".join(line.split()) for line in out.splitlines()}
     assert "Homogeneity attack (DR-HA) 25.0% 30.7% 40.4% 1,148 4.2% 9.6% 33.8%" in rows
     assert "Largest count 37.5% 79.7% 84.7% 1,904 6.9% 11.9% 40.0%" in rows

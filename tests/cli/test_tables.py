@@ -59,8 +59,8 @@ def test_curve(capsys: Capture, people: Path) -> None:
         capsys, "curve", people, *BASIC, "--epsilon", "0.001:100:51", "--plot", "curve.svg", "--csv", "curve.csv"
     )
     assert (code, err) == (0, "")
-    assert out.startswith("illness, geometric")
-    assert "As epsilon falls to 0" in out
+    assert out.startswith("'illness' by ")
+    assert "no noise" in out
     written = pd.read_csv("curve.csv")
     expected = cr.curve(table(people), epsilon=np.geomspace(1e-3, 100, 51)).to_frame()
     assert np.allclose(written.risk, expected.risk, rtol=1e-12, atol=0)

@@ -139,7 +139,7 @@ def test_output() -> None:
     assert document["people"]["mean"] == found.people.mean
     assert (document["releases"], document["seed"], document["post_processed"]) == (30, 0, False)
     text = str(found)
-    assert text.startswith("At epsilon 1 and delta 0.05, 30 simulated releases let ")
+    assert text.startswith("At epsilon 1 and delta 0.05, 30 simulated releases reveal ")
     assert text.endswith(CURATOR_NOTE)
     assert "a label alone that is not in it" in text
 

@@ -231,7 +231,7 @@ def test_plans_and_results_are_checked(table: cr.FrequencyTable, found: RiskSequ
 def test_a_sequence_prints_and_converts(found: RiskSequence) -> None:
     text = str(found)
     assert text.startswith(
-        "After 4 releases the cumulative loss is epsilon 1; about 1 of 60 people (1.2%) would have one of 2 attributes "
+        "After 4 releases the cumulative loss is epsilon 1; about 1 of 60 people (1.2%) are revealed (one of 2 attributes) "
     )
     assert "The overall risk, of each cell's riskiest" in text
     assert "neither exact nor a bound" in text
@@ -257,7 +257,7 @@ def test_a_sequence_prints_and_converts(found: RiskSequence) -> None:
 def test_a_sentence_speaks_of_what_there_is(table: cr.FrequencyTable) -> None:
     one = assess_sequence(table, [Step(LAPLACE, "job")])
     assert one.headline.startswith("After 1 release the cumulative loss is epsilon 0.5; about 1 of 60 people ")
-    assert "revealed only because their own record is in the table." in one.headline
+    assert "because of their own record." in one.headline
     assert " The risk of job is " in one.headline
     cells = assess_sequence(table, [Step(ANALYTIC)])
     assert cells.headline.endswith("epsilon 0.5, delta 0.001; no sensitive attribute was released, so none is at risk.")

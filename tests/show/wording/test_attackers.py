@@ -92,6 +92,14 @@ def test_every_number_of_the_screen(seed: int) -> None:
     strongest = max(float((gain * counts).sum()) for _, gain in results.values())
     number_of_all = f"at least {round(strongest):,} of {everybody:,} people ({share(strongest / everybody)})"
     assert found.headline.startswith(f"At epsilon {epsilon:g}, the 'value' of {number_of_all} is revealed because of ")
+    [row] = [
+        line.split()
+        for line in str(cr.curve(table, epsilon=[epsilon], certainty=0.9)).splitlines()
+        if line.startswith(f"{epsilon:g} ")
+    ]
+    inferred, most = (results["informed"][0] * counts).sum(), max(gain.max() for _, gain in results.values())
+    shown = " ".join([whole_people(strongest), share(strongest / everybody), share(most), share(inferred / everybody)])
+    assert " ".join(row[2:-1]) == shown
     above = np.maximum(results["homogeneity"][1], results["plurality"][1]) > 0.1
     number = int(counts[above].sum())
     assert re.search(rf"^{number:,} (person is|people are) named more than 10 points more often", text, re.MULTILINE)

@@ -12,7 +12,7 @@ from cellrisk.risk.figure_lines import FigureLines
 from cellrisk.show.wording.assessment import name_table
 from cellrisk.show.wording.attackers import revealed_by_own_record, setting_table
 from cellrisk.show.wording.ceiling import say_most
-from cellrisk.system.formatting import CURATOR_NOTE, aligned, claim, join_names, number_of, percent, whole_people
+from cellrisk.system.formatting import CURATOR_NOTE, aligned, join_names, number_of, percent, whole_people
 
 NAMED = (0.1, 1.0, 10.0)
 """Epsilons that sentences give numbers for, or the nearest to them."""
@@ -59,9 +59,9 @@ def _attacks(curve: RiskCurve, usual: Sequence[float]) -> Iterator[tuple[str, st
                 yield title, "What attacks reveal is not computed: more than 100 categories, or no epsilon fits.", ""
                 continue
             nearest = min(at, key=lambda each: abs(np.log(_epsilon(each.mechanism))))
-            guarantee = f"epsilon {claim(_epsilon(nearest.mechanism))}"
+            guarantee = f"epsilon {_epsilon(nearest.mechanism):.4g}"
             rows = [
-                (["no noise" if each.mechanism is None else claim(each.mechanism.epsilon)], each) for each in figures
+                (["no noise" if each.mechanism is None else f"{each.mechanism.epsilon:.4g}"], each) for each in figures
             ]
             yield title, revealed_by_own_record(nearest.own, nearest.people, name, guarantee), setting_table(rows)
 
