@@ -87,7 +87,7 @@ def test_none_says_why(adult: cr.FrequencyTable) -> None:
     assert lowest.searched == (1e-6, 100.0)
     assert lowest.lowest_risk == pytest.approx(line.risk.min(), abs=1e-6)
     assert "as epsilon falls to 0 the risk tends to 25.0%" in choice.why
-    said = "No epsilon keeps a risk of at most 20% with geometric noise: epsilon "
+    said = "No epsilon keeps a risk of at most 20% with geometric noise. Epsilon "
     assert choice.headline.startswith(said)
     assert "max-caused" in choice.why
     document = json.loads(json.dumps(choice.to_dict(), allow_nan=False))
@@ -279,7 +279,7 @@ def test_an_answer_says_which_limits_bind(bent: cr.FrequencyTable) -> None:
     """Five and one are never alone in the raw table, so that its own risk is 0."""
     loose = cr.choose(bent, max_risk=0.9, largest_epsilon=50.0).why
     assert number_after("no limit binds: even epsilon", loose) == near(50.0)
-    assert "gives a risk of at most 90% (the raw table's own risk is 0.0%)" in loose
+    assert "gives a risk of at most 90% (the risk without noise is 0%)" in loose
     looser = cr.choose(bent, max_ceiling=1.0).why
     assert "gives a worst case of at most 100%" in looser
     assert "the raw table" not in looser

@@ -231,7 +231,7 @@ def curve_command(
     """
     asked = {**mechanism.arguments(), **risk.many(), **attacker.arguments()}
     found = cr.curve(table.tabulate(), **asked, progress=progress_bar("computing"))
-    output.answer(found, policies=policies_of(context))
+    output.answer(found, policies=policies_of(context), everything=everything)
 
 
 @dataclass(frozen=True)

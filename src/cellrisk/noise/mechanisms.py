@@ -161,8 +161,8 @@ class Mechanism(ABC):
 
     @property
     def by_chance(self) -> str:
-        """What is said of a share that is left as epsilon falls to 0: chance, unless the noise keeps a finite scale."""
-        return "by chance" if math.isinf(self.limit_noise.scale) else "as epsilon falls to 0 with delta fixed"
+        """What is said of a share that is left as epsilon falls to 0: blind, unless the noise keeps a finite scale."""
+        return "blind" if math.isinf(self.limit_noise.scale) else "as epsilon falls to 0 with delta fixed"
 
     @property
     def lower_end(self) -> str:

@@ -28,8 +28,10 @@ def percent(share: float) -> str:
     """Return a share with one decimal, or with more if that would hide a small risk.
 
     >>> percent(0.29606), percent(0.00002), percent(0.0)
-    ('29.6%', '0.002%', '0.0%')
+    ('29.6%', '0.002%', '0%')
     """
+    if share == 0:
+        return "0%"
     if 0 < share < 0.001:
         return f"{100 * share:.1g}%" if share >= 1e-6 else "under 0.0001%"
     return f"{100 * share:.1f}%"

@@ -166,9 +166,9 @@ def test_the_printout_says_what_was_done(table: cr.FrequencyTable) -> None:
     assert "Counts below 1.5 after noise are released as zero" in text
     assert "biased" in text
     assert "not listed" not in text
-    unbiased = str(release(table, GEOMETRIC, clamp=False))
+    unbiased = release(table, GEOMETRIC, clamp=False).details
     assert "Counts are unbiased; some are negative" in unbiased
-    assert "Counts of the domain that are not listed are zero." in str(release(table, GEOMETRIC, dense=False))
+    assert "Counts of the domain that are not listed are zero." in release(table, GEOMETRIC, dense=False).details
 
 
 def test_the_description_is_complete_and_has_no_seed(table: cr.FrequencyTable) -> None:

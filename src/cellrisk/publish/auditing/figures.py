@@ -32,7 +32,7 @@ FIGURES: dict[str, Figure] = {
     "homogeneity_tight_uniform": Figure("the same, each cell alike", LIU),
     "homogeneity_exact_records": Figure("people in cells that show one of their values alone", LIU),
     "homogeneity_exact_uniform": Figure("cells that show one of their values alone", LIU),
-    "homogeneity_precision": Figure("of the cells that look homogeneous, those where somebody has that value", LIU),
+    "homogeneity_precision": Figure("of the cells that look homogeneous, those where a person has that value", LIU),
     "plurality": Figure("people whose value has the largest count in their cell", LIU),
     "proportional": Figure("people named by a guess in proportion to the counts", LIU),
     "disco": Figure("DiSCO: disclosive in the release, and correct", SYNTHPOP),
@@ -48,7 +48,7 @@ FIGURES: dict[str, Figure] = {
     "marketer": Figure("marketer risk: average", ARX),
     "released_cells": Figure("cells that show anything", LIU, is_count=True),
     "looks_homogeneous": Figure("cells that look homogeneous", LIU, is_count=True),
-    "tells_truth": Figure("of these, cells where somebody has that value", LIU, is_count=True),
+    "tells_truth": Figure("of these, cells where a person has that value", LIU, is_count=True),
     **{
         f"scenario_{number}": Figure(f"cells that hold {held} and show {shown}", LIU, is_count=True)
         for number, (held, shown) in SCENARIOS.items()

@@ -34,6 +34,8 @@ ROUNDING = 1e-9
 """Smaller differences, in people or as a probability, are rounding."""
 LESS_SURE = 0.8
 """The certainty at which the people who are learnt are also counted."""
+LEAST_SHARE = 0.0005
+"""The share of a category below which it is not listed."""
 WIDTH = 115
 """Columns of a first screen."""
 GAIN_SHOWN = 0.1
@@ -228,9 +230,9 @@ def learnt(table: AttackTable, sensitive: str, categories: Sequence[str]) -> str
     parts = [
         (number / people, name)
         for number, people, name in zip(figures.learnt.tolist(), table.people.tolist(), categories, strict=True)
-        if number > 0
+        if number / max(people, 1) >= LEAST_SHARE
     ]
-    largest = ", ".join(f"{visible(name, '')} {whole_share(part)}" for part, name in sorted(parts, reverse=True)[:3])
+    largest = ", ".join(f"{visible(name, '')} {whole_share(part)}" for part, name in sorted(parts, reverse=True)[:2])
     return (
         f"The informed attacker learns the '{sensitive}' of {number_of(total, 'person')} ({largest}), "
         f"{whole_people(total - own)} from others' records alone{_less_sure(table, total)}."

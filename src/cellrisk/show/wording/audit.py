@@ -13,12 +13,11 @@ from cellrisk.show.wording.perturbed_assessment import say_ceiling
 from cellrisk.system.formatting import CURATOR_NOTE, aligned, number_of, percent, whole_people
 
 WHOLE, OF = ("k", "distinct_l"), ("released", "original")
-NOTES_SHOWN = 3
+NOTES_SHOWN = 2
 SHOWN = {
     "homogeneity_tight_records": "revealed by the homogeneity attack",
     "plurality": "named correctly by the largest count of their group",
     "tcap": "right, of those named by the homogeneity attack (TCAP)",
-    "repu": "unique in the original and in the release (repU)",
 }
 """Figures of the first screen, with what they say."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -12,7 +13,7 @@ from cellrisk.decide.search import Intervals
 from cellrisk.decide.tradeoff import TradeOff, TvdLimit
 from cellrisk.risk.attackers.settings import SettingFigures
 from cellrisk.show.wording.assessment import name_table
-from cellrisk.show.wording.attackers import accuracy, bound, name_setting, setting_table
+from cellrisk.show.wording.attackers import WIDTH, accuracy, bound, name_setting, setting_table
 from cellrisk.show.wording.figures import say_tables
 from cellrisk.show.wording.limits import ABOUT, describe, describe_limits, say, say_again, say_largest, show_value
 from cellrisk.system.formatting import (
@@ -31,10 +32,7 @@ INSTEAD = (
     "limit the people revealed because of their own record instead (max-caused), which leaves chance out and allows "
     "every smaller epsilon too"
 )
-CHOICE_NOTE = (
-    "An epsilon chosen from these data reveals a little about them. Round it down, or choose it on public or earlier "
-    "data."
-)
+CHOICE_NOTE = "An epsilon chosen from these data reveals a little about them. Round it down, or choose on earlier data."
 WITHOUT_DATA = "The epsilon follows from limits on the guarantee alone, so the choice reveals nothing about the data."
 BIND = (
     "to choose an epsilon, set a limit that binds, such as a ceiling of 0.75 or an epsilon of at most 1, or choose it "
@@ -50,11 +48,14 @@ def headline(choice: Choice) -> str:
 def _answer(choice: Choice) -> list[str]:
     first = choice.options[0]
     noise = name_setting(first.mechanism.with_epsilon(first.shown or first.searched[0])).partition(", epsilon")[0]
-    if first.open_ended:
-        return [f"No recommendation for {noise[0].lower()}{noise[1:]}: {first.why}."]
+    noise = f"{noise[0].lower()}{noise[1:]}"
     if first.shown is None:
-        return [f"No epsilon keeps {choice.wanted} with {noise[0].lower()}{noise[1:]}: {first.why.partition(': ')[2]}."]
-    answer = f"Recommended: epsilon {as_given(first.shown)} with {noise[0].lower()}{noise[1:]}, the largest allowed."
+        reason, _, more = first.why.partition(": ")
+        start = f"No epsilon keeps {choice.wanted} with {noise}."
+        if first.open_ended:
+            start = f"No recommendation for {noise}: {reason}."
+        return [start, *(make_sentence(clause) for clause in more.split("; "))]
+    answer = f"Recommended: epsilon {as_given(first.shown)} with {noise}, the largest allowed."
     limits = [limit for limit in choice.kept_limits if not first.given or limit.name != "max_epsilon"]
     keeps = f"keeps {list_limits(choice, limits)[0] if len(limits) == 1 and not choice.trade_off else 'every limit'}"
     smaller = all(limit.metric.kind.every_smaller for limit in limits) and choice.trade_off is None
@@ -68,13 +69,15 @@ def screen(choice: Choice) -> list[str]:
     first = choice.options[0]
     title = "\n".join(name_table(choice.table, attribute.name) for attribute in choice.measured.attributes)
     if first.shown is None:
-        return [f"{title}\n{headline(choice)}", f"{CURATOR_NOTE}\n{choice.choice_note}"]
+        lines = [textwrap.fill(sentence, WIDTH) for sentence in _answer(choice)]
+        return ["\n".join([title, *lines]), f"{CURATOR_NOTE}\n{choice.choice_note}"]
     mechanism = first.mechanism.with_epsilon(first.shown)
     tables = [table for attribute in choice.measured.attributes if (table := _compare(choice, attribute.name))]
     command = f"Next: cellrisk release ... --epsilon {as_given(first.shown)}   Why, and other settings: --all"
-    again = [make_sentence(say_again(first.again, first.admissible[-1][1]).removeprefix("; "))] if first.again else []
+    again = [f"Some larger epsilons also keep the limits: {show_spans(first.again[:1])}."] if first.again else []
     sentences = "\n".join([*_answer(choice), accuracy(mechanism)])
-    return [f"{title}\n{sentences}", *tables, *again, f"{choice.choice_note}\n{command}\n{CURATOR_NOTE}"]
+    last = [*again, choice.choice_note, command, CURATOR_NOTE]
+    return [f"{title}\n{sentences}", *tables, "\n".join(last)]
 
 
 def _compare(choice: Choice, sensitive: str) -> str | None:
@@ -186,7 +189,7 @@ def _explain_largest(option: Option) -> str:
 def _explain_open(option: Option) -> str:
     high = option.searched[1]
     ends = "the range searched" if math.isinf(option.mechanism.largest_epsilon) else "what the mechanism covers"
-    raw = f" (the raw table's own risk is {percent(option.limits.raw)})" if _on_risks(option) else ""
+    raw = f" (the risk without noise is {percent(option.limits.raw)})" if _on_risks(option) else ""
     gaps = _explain_gaps(option)
     start = (
         "the limits hold, but not everywhere: epsilon" if gaps and _on_risks(option) else "no limit binds: even epsilon"

@@ -16,7 +16,7 @@ from cellrisk.system.formatting import CURATOR_NOTE, aligned, claim, join_names,
 
 NAMED = (0.1, 1.0, 10.0)
 """Epsilons that sentences give numbers for, or the nearest to them."""
-USUAL = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
+USUAL = (0.05, 0.1, 0.2, 0.5, 1.0, 3.0, 10.0)
 """Epsilons of the table of attackers, if none were asked for."""
 MOST_COLUMNS = 11
 """Epsilons of a printed table of measures."""

@@ -10,7 +10,7 @@ from cellrisk.risk.explanation.risky_cells import CellSteps, LevelRisk, RiskyCel
 from cellrisk.show.wording.attackers import own_people, own_share, share
 from cellrisk.system.formatting import CURATOR_NOTE, aligned, number_of, percent
 
-LEVELS_PRINTED, VALUES_PRINTED, REMEDIES_PRINTED, GROUPS_NAMED = 10, 6, 7, 3
+LEVELS_PRINTED, VALUES_PRINTED, REMEDIES_PRINTED, GROUPS_NAMED = 10, 6, 6, 3
 HARDLY = 0.05
 """Fewer people than this are hardly anybody."""
 FEWEST_NAMED = 5

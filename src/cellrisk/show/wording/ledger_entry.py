@@ -70,7 +70,7 @@ def list_entries(about: str, cohorts: Sequence[CohortState], entries: Sequence[E
     if lines:
         parts.append(aligned(["entry", "time (UTC)", ""], lines, left=3))
     hidden = number_of(len(entries) - len(shown), "earlier entry", "earlier entries") + ": --all   "
-    following = "By each method: cellrisk ledger show ...   What another release would cost: cellrisk ledger plan ..."
+    following = "By each method: cellrisk ledger show ...   One more release: cellrisk ledger plan ..."
     return "\n\n".join([*parts, f"{hidden if len(shown) < len(entries) else ''}{following}"])
 
 

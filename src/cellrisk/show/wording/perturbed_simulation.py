@@ -11,7 +11,7 @@ def headline(simulation: PerturbedSimulation) -> str:
     exposed = simulation.figures[0]
     return (
         f"In {number_of(simulation.publications, 'simulated publication')} with {simulation.perturbation.name}, "
-        f"{number_of(exposed.simulated, 'person')} had their {simulation.sensitive} read off correctly on average "
+        f"the '{simulation.sensitive}' of {number_of(exposed.simulated, 'person')} was revealed on average "
         f"(standard error: {say_error(exposed.standard_error)}); computed exactly, {exposed.assessed:,.1f}."
     )
 

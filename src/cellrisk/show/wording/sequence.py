@@ -36,10 +36,10 @@ def headline(found: RiskSequence) -> str:
 def _say_figures(found: RiskSequence) -> str:
     """The figures to decide by, in sentences."""
     last, names, people = found.rows[-1], found.attributes, found.n_records
-    what = f"their {names[0]}" if len(names) == 1 else f"one of {len(names)} attributes"
+    what = f"'{names[0]}'" if len(names) == 1 else f"one of {len(names)} attributes"
     said = (
-        f"{of_people(last.overall_caused.max_records * people, people)} would have {what} revealed only because their "
-        f"own record is in the table{'s' * (len(found.rows) > 1)}."
+        f"{of_people(last.overall_caused.max_records * people, people)} are revealed ({what}) because of their own "
+        "record."
     )
     return said if last.ceiling is None else f"{said} {last.ceiling.of_two}"
 

@@ -6,9 +6,9 @@ from cellrisk.publish.simulation.simulation_result import Simulation
 from cellrisk.system.formatting import CURATOR_NOTE, aligned, number_of, of_people, say_error
 
 FIGURES = {
-    "caused": "read off only with their own record (caused)",
-    "right": "named rightly",
-    "named": "named, rightly or not",
+    "caused": "revealed because of their own record",
+    "right": "named correctly",
+    "named": "named, correctly or not",
 }
 
 
@@ -17,9 +17,9 @@ def headline(simulation: Simulation) -> str:
     people = simulation.people
     at, processed = ("With noise of", "post-processed ") if simulation.post_processed else ("At", "")
     return (
-        f"{at} {simulation.mechanism.guarantee}, {simulation.releases:,} simulated {processed}releases let "
-        f"{of_people(people.mean, simulation.table.n_records)} have their {simulation.sensitive} read off the table "
-        f"correctly on average, {people.low:,} to {people.high:,} in 95% of releases."
+        f"{at} {simulation.mechanism.guarantee}, {simulation.releases:,} simulated {processed}releases reveal the "
+        f"'{simulation.sensitive}' of {of_people(people.mean, simulation.table.n_records)} on average, "
+        f"{people.low:,} to {people.high:,} in 95% of releases."
     )
 
 
