@@ -158,7 +158,7 @@ class Option:
         """Whether the epsilon is a limit on epsilon itself."""
         return any(bound.binds_itself and bound.largest == self.exact_epsilon for bound in self.kept)
 
-    @property
+    @cached_property
     def information(self) -> tuple[tuple[Limit, float], ...]:
         """If no limit binds: limits on the worst case and on epsilon with the epsilons that they allow."""
         if not self.open_ended:

@@ -40,9 +40,9 @@ class Policy:
     max_risk, max_people, margin
         The largest risk, the most people revealed on average, and the largest risk above chance.
     max_caused, max_person, max_ceiling, max_posterior, max_epsilon, max_error
-        As in `choose`; the first by ``attack``.
+        As in `choose`.
     max_certain, certainty, belief
-        The largest share of people inferred correctly with that certainty by an attacker with that belief.
+        The largest share of a category learnt with that certainty by an attacker with that belief.
     measure, form, weights, attack
         The words of the risk, as in `assess`.
     alpha, sizes, sizes_fit

@@ -11,7 +11,7 @@ import numpy as np
 
 from cellrisk.errors import InvalidInput
 from cellrisk.risk.attackers.acceptance import SAME_SCORE
-from cellrisk.risk.attackers.figures import ATTACKS, BEYOND_PREVALENCE, Union
+from cellrisk.risk.attackers.figures import ATTACKS, Union, learning_factor
 from cellrisk.risk.certainty.inferences import odds_against
 from cellrisk.system.arrays import Floats, Integers
 
@@ -93,11 +93,8 @@ class RealisedAttacks:
             largest = scores.max(axis=0)
             tied = scores >= largest - np.abs(largest) * SAME_SCORE  # largest is negative if every count is
             return np.asarray(tied[k] * (largest > 0) / tied.sum(axis=0))
-        factor, share = odds_against(self.certainty), float(self.people[members].sum() / self.people.sum())
-        if attack == "learnt":
-            factor = (
-                -1.0 if share == 1.0 else min(factor, (1.0 - share) / (BEYOND_PREVALENCE * share)) if share else factor
-            )
+        share = float(self.people[members].sum() / self.people.sum())
+        factor = learning_factor(share, self.certainty) if attack == "learnt" else odds_against(self.certainty)
         named = scores[members].sum(axis=0)
         return np.asarray((scores.sum(axis=0) - named <= factor * named * (1.0 + SAME_SCORE)) & (named > 0), np.float64)
 

@@ -50,7 +50,7 @@ class NamedValues:
         known = [attribute.levels.labels for attribute in attributes]
         for name in self.harmful:
             if not any(name in labels for labels in known):
-                raise InvalidInput("no sensitive attribute has this value", option="harmful", got=name, **UNKNOWN)
+                raise InvalidInput("must be values of a sensitive attribute", option="harmful", got=name, **UNKNOWN)
         for union in self.unions:
             if not any(_find_union(labels, union) for labels in known):
                 raise InvalidInput(

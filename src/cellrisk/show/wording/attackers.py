@@ -225,8 +225,9 @@ def learnt(table: AttackTable, sensitive: str, categories: Sequence[str]) -> str
     """Return in one sentence what the informed attacker learns, the category that is learnt most first."""
     figures = table.figures("informed")
     total, own = _sum(figures.learnt), _sum(figures.learnt_own)
+    what = f"harmful '{sensitive}'" if table.harmful else f"'{sensitive}'"
     if figures.learnt is None or total < 0.5:
-        return f"The informed attacker learns nobody's '{sensitive}' beyond the overall shares."
+        return f"The informed attacker learns nobody's {what} beyond the overall shares."
     parts = [
         (number / people, name)
         for number, people, name in zip(figures.learnt.tolist(), table.people.tolist(), categories, strict=True)
@@ -234,7 +235,7 @@ def learnt(table: AttackTable, sensitive: str, categories: Sequence[str]) -> str
     ]
     largest = ", ".join(f"{visible(name, '')} {whole_share(part)}" for part, name in sorted(parts, reverse=True)[:2])
     return (
-        f"The informed attacker learns the '{sensitive}' of {number_of(total, 'person')} ({largest}), "
+        f"The informed attacker learns the {what} of {number_of(total, 'person')} ({largest}), "
         f"{whole_people(total - own)} from others' records alone{_less_sure(table, total)}."
     )
 
