@@ -231,7 +231,8 @@ def test_plans_and_results_are_checked(table: cr.FrequencyTable, found: RiskSequ
 def test_a_sequence_prints_and_converts(found: RiskSequence) -> None:
     text = str(found)
     assert text.startswith(
-        "After 4 releases the cumulative loss is epsilon 1; about 1 of 60 people (1.2%) are revealed (one of 2 attributes) "
+        "After 4 releases the cumulative loss is epsilon 1; about 1 of 60 people (1.2%) are revealed "
+        "(one of 2 attributes) "
     )
     assert "The overall risk, of each cell's riskiest" in text
     assert "neither exact nor a bound" in text

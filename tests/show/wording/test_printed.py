@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -155,3 +156,9 @@ def test_all_prints_more(printed: Printed, name: str) -> None:
     everything = printed(*SCREENS[name], "--all", *again)
     assert len(everything) > 1.2 * len(first)
     assert not BANNED.search(everything), BANNED.search(everything)
+
+
+def test_the_epsilon_on_the_screen_is_that_of_json(printed: Printed) -> None:
+    found = re.search(r"^Recommended: epsilon (\S+) with", printed(*SCREENS["choose"]), re.MULTILINE)
+    assert found is not None
+    assert float(found[1]) == json.loads(printed(*SCREENS["choose"], "--json"))["epsilon"]
