@@ -69,7 +69,7 @@ def test_limits_that_look_at_the_records_are_not_judged(capsys: Capture) -> None
         assert code == 0
         found = json.loads(out)
         assert found["policy"]["obeyed"][0]["limits"] == {"max_caused": near(1e-6), "max_epsilon": near(2.0)}
-        assert "would tell of the records: at most 0.0001% of people" in found["policy_not_judged"]
+        assert "would tell of the records: at most 0.0001% of any category" in found["policy_not_judged"]
         assert "delta" in found["policy_not_judged"]
         assert "Policy obeyed: cellrisk.toml" in run(capsys, *command)[1]
 

@@ -287,7 +287,7 @@ def test_policies_judge_both_together() -> None:
 def test_an_audit_states_no_ceiling_of_the_noise_alone() -> None:
     for parents, stated in ((None, True), (make_parents(), False)):
         found = cr.audit(tabulate("sex", "town"), make(parents))
-        assert ("equally likely" in str(found)) is stated
+        assert ("equally likely" in found.details) is stated
 
 
 # With a ledger.

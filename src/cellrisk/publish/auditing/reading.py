@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, time
+from datetime import datetime, time, timezone
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -175,6 +175,9 @@ def _label(value: Any, kind: str) -> str | None:
 
     if value is None or value != value:
         return None
+    if isinstance(value, datetime) and value.tzinfo is not None:  # labelled in UTC, as `tabulate` does
+        value = f"{value.astimezone(timezone.utc).replace(tzinfo=None)}+00"
+        return label_key(TRAILING_ZEROS.sub(r"\1", value), kind, None)
     text = str(value)
     if isinstance(value, datetime | time):
         text = TRAILING_ZEROS.sub(r"\1", text)
