@@ -137,7 +137,7 @@ def test_release_and_entry_are_written_together(run: Run, answered: Callable[...
 def test_a_release_reads_its_source_once_and_connects_no_oftener_than_it_must(
     ledger: str, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Connections: to see that the ledger is there, to check the budget, to write.
+    """Connections: to see that the ledger is there, to check the budget, to write, to print what is left.
 
     A new ledger is made in a file elsewhere, by a connection of its own, and need not be looked at.
     """
@@ -160,11 +160,11 @@ def test_a_release_reads_its_source_once_and_connects_no_oftener_than_it_must(
     monkeypatch.setattr(sources, "open_embedded", opened)
     found = run(*RELEASE, "--epsilon", "0.5", "--output", "r.csv", "--ledger", ledger)
     assert found[0] == 0
-    assert connections == [True, True, False]
+    assert connections == [True, True, False, True]
     assert len(openings) == 1
     connections.clear()
     assert run(*RELEASE, "--epsilon", "0.5", "--output", "s.csv", "--ledger", "new.db", "--new-ledger")[0] == 0
-    assert connections == [False]
+    assert connections == [False, True]
 
 
 def test_past_the_limit_no_noise_is_drawn(
@@ -384,6 +384,22 @@ def test_a_new_ledger_is_asked_for_once(run: Run, refused: Callable[..., str]) -
     Path(LEDGER).unlink()
     assert run(*release)[0] == 0
     assert "--ledger" in refused(*RELEASE, "--epsilon", "1", "--output", "s.csv", "--new-ledger")
+
+
+def test_a_recorded_release_prints_what_its_cohorts_have_left(run: Run) -> None:
+    def spend(name: str, epsilon: str, *more: str) -> str:
+        code, out, _ = run(*RELEASE, "--epsilon", epsilon, "--output", name, "--ledger", LEDGER, *more)
+        assert code == 0
+        return out
+
+    out = spend("first.csv", "1", "--new-ledger")
+    assert "Cohort 'everyone' has spent epsilon 1; no limit is set.\n" in out
+    assert run("ledger", "limit", LEDGER, "--epsilon", "2.6")[0] == 0
+    out = spend("second.csv", "0.5")
+    assert "Cohort 'everyone' has spent epsilon 1.5; the limit is epsilon 2.6, so epsilon 1.1 is left.\n" in out
+    out = spend("third.csv", "1.1", "--cohort", "patients", "--new-cohort", "--part-of", "everyone")
+    assert "Cohort 'patients' has spent epsilon 2.6; no limit is set.\n" in out
+    assert "Cohort 'everyone' has spent epsilon 2.6; the limit is epsilon 2.6, so nothing is left.\n" in out
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ class TestFromFileToReport:
         expect(page.locator("#table-figures")).to_contain_text("6,280")
         before = epsilon(page)
         open_step(page, "decide")
-        page.get_by_label("Exposed, at most").fill("30")
+        page.get_by_label("Revealed, at most").fill("30")
         expect(page.locator("#shell")).to_contain_text("--max-risk 0.3 ")
         page.get_by_role("button", name=re.compile("Use epsilon")).click()
         wait_until_shown(page)

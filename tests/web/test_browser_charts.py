@@ -60,7 +60,7 @@ def check_both_steps(page: Any, pictures: Path, name: str) -> None:
     assert wider_than_screen(page) == 0
     page.locator("#see").screenshot(path=pictures / f"see-{name}.png")
     open_step(page, "decide")
-    page.get_by_label("Exposed, at most").fill("90")  # off the scale: an arrow at the edge
+    page.get_by_label("Revealed, at most").fill("90")  # off the scale: an arrow at the edge
     page.get_by_label("Because of their own record, at most").fill("0.1")
     assert page.locator("#limits .label.limit").all_text_contents() == ["↑ limit 90%"]
     wait_until_drawn(page)
@@ -74,7 +74,7 @@ def draw_every_chart(page: Any) -> Any:
     open_step(page, "see")
     unfold(page, "How large the cells are")
     open_step(page, "decide")
-    page.get_by_label("Exposed, at most").fill("90")
+    page.get_by_label("Revealed, at most").fill("90")
     page.get_by_label("Worst case for one record, at most").fill("75")
     expect(page.locator("#verdict .answer")).to_contain_text("Admissible")
     unfold(page, "Risk and usefulness")
@@ -137,7 +137,7 @@ def test_values_under_the_pointer_and_by_keyboard(page: Any) -> None:
     expect(said).to_be_visible()
     under = said.inner_text().splitlines()
     own, _, caused = table[under[0].removeprefix("epsilon ")]
-    assert under[1:3] == [f"exposed {own}", f"because of their own record {caused}"]
+    assert under[1:3] == [f"revealed {own}", f"because of their own record {caused}"]
     assert outside(page, "#curve") == []
     page.mouse.move(0, 0)
     expect(said).to_be_hidden()
@@ -146,7 +146,7 @@ def test_values_under_the_pointer_and_by_keyboard(page: Any) -> None:
     page.keyboard.press("ArrowLeft")
     last = list(table)[-2]
     expect(said).to_contain_text(f"epsilon {last}")
-    expect(page.locator("#announcer")).to_contain_text(f"epsilon {last}, exposed {table[last][0]}")
+    expect(page.locator("#announcer")).to_contain_text(f"epsilon {last}, revealed {table[last][0]}")
     page.keyboard.press("Escape")
     expect(said).to_be_hidden()
 
@@ -177,7 +177,7 @@ def test_the_marker_stands_above_the_slider(page: Any) -> None:
 
 def test_a_finished_step_is_one_line_that_opens(page: Any) -> None:
     open_step(page, "decide")
-    expect(page.locator("#see-told")).to_contain_text("of people revealed because of their own record")
+    expect(page.locator("#see-told")).to_contain_text("because of their own record")
     expect(page.locator(".step-body:visible")).to_have_count(1)
     page.locator("#see-fold").click()
     expect(page.locator("#see-body")).to_be_visible()

@@ -128,14 +128,14 @@ class TestDeciding:
         expect(page.locator("#verdict")).to_contain_text("No limit is set: nothing is recommended.")
         expect(page.locator("#use-epsilon")).to_be_hidden()
         expect(page.locator("#limits .label.limit")).to_have_count(0)
-        page.get_by_label("Exposed, at most").fill("90")
+        page.get_by_label("Revealed, at most").fill("90")
         expect(page.locator("#verdict")).to_contain_text("Nothing is recommended.")
         expect(page.locator("#verdict")).to_contain_text("No limit binds")
         expect(page.locator("#use-epsilon")).to_be_hidden()
-        page.get_by_label("Exposed, at most").fill("150")
+        page.get_by_label("Revealed, at most").fill("150")
         expect(page.locator("#max-risk-lock")).to_have_text("Not used: it is not from 0 to 100.")
         expect(page.locator("#verdict")).to_contain_text("No limit is set")
-        page.get_by_label("Exposed, at most").fill("")
+        page.get_by_label("Revealed, at most").fill("")
         page.get_by_label("Because of their own record, at most").fill("0.05")  # finer than the arrows of the box
         expect(page.locator("#verdict")).to_contain_text(
             "at most 0.05% of any category revealed because of their own record"

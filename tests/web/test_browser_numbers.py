@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import shlex
 from collections.abc import Callable
 from pathlib import Path
@@ -29,7 +30,7 @@ from tests.web.walking import (
     wait_until_shown,
 )
 
-EXPOSED = "Exposed: own value revealed"
+REVEALED = "Revealed: own value"
 Visit = Callable[..., Any]
 Capture = pytest.CaptureFixture[str]
 
@@ -51,7 +52,7 @@ def page(shown: Any, server: Running, monkeypatch: pytest.MonkeyPatch) -> Any:
     wait_until_shown(shown)
     shown.locator("#epsilon").fill("72")
     open_step(shown, "decide")
-    shown.get_by_label("Exposed, at most").fill("10")
+    shown.get_by_label("Revealed, at most").fill("10")
     unfold(shown, "The riskiest cells")
     open_step(shown, "see")
     wait_until_shown(shown)
@@ -97,16 +98,23 @@ class TestSlider:
                 "Most for one person": share(max(row["most"] for row in attacks)),
             }
         assert shown == shown | {
-            EXPOSED: percent(risk_of(found, "risks", "local", "tight", "records")["risk"]),
+            REVEALED: percent(risk_of(found, "risks", "local", "tight", "records")["risk"]),
             "Any value revealed": percent(risk_of(found, "risks", "local", "exact", "records")["risk"]),
             "Worst case for one record": f"{math.ceil(1000 * ceiling['even_two'] - 1e-9) / 10:g}%",
-            "Exposed as epsilon falls to 0": percent(ends["chance"]),
-            "Exposed without noise": percent(ends["raw"]),
+            "Revealed as epsilon falls to 0": percent(ends["chance"]),
+            "Revealed with no noise": percent(ends["raw"]),
         }
         told = page.locator("#risk-figures").inner_text()
         assert f"95% of releases: {people['low']:,} to {people['high']:,} people" in told
         expect(page.locator("#sentence")).to_contain_text(found["headline"].partition(" Having")[0])
         expect(page.locator("#attacks tbody tr").first).to_contain_text("Homogeneity attack")
+
+    def test_a_picture_of_people_is_drawn_and_described(self, page: Any) -> None:
+        slide_to(page, 80)
+        image = page.locator("#attacks img")
+        expect(image).to_have_attribute("alt", re.compile(f"of 100 people, at epsilon {re.escape(epsilon(page))};"))
+        expect(image).to_have_js_property("complete", True)
+        assert image.evaluate("image => image.naturalWidth") > 100
 
     def test_it_asks_the_server_for_nothing(self, page: Any) -> None:
         asked: list[str] = []
@@ -121,10 +129,10 @@ class TestSlider:
         told = page.locator("#epsilon").get_attribute("aria-valuetext")
         shown = figures(page)
         because = f"{shown['Because of their own record']} because of their own record"
-        assert told == f"epsilon {epsilon(page)}, {because}, {shown[EXPOSED]} exposed"
+        assert told == f"epsilon {epsilon(page)}, {because}, {shown[REVEALED]} revealed"
         wait_until_shown(page)
+        expect(page.locator("#announcer")).to_contain_text(f"At epsilon {epsilon(page)},")
         heard = page.locator("#announcer").inner_text()
-        assert heard.startswith(f"At epsilon {epsilon(page)}")
         expect(page.locator("#sentence")).to_contain_text(heard)
 
     @pytest.mark.parametrize(
@@ -137,7 +145,7 @@ class TestSlider:
         page.locator("#measure").select_option(measure)
         page.locator("#weights").select_option(weights)
         found = assess(page, capsys)
-        assert figures(page)[EXPOSED] == percent(risk_of(found, "risks", measure, "tight", weights)["risk"])
+        assert figures(page)[REVEALED] == percent(risk_of(found, "risks", measure, "tight", weights)["risk"])
         expect(page.locator("#sentence")).to_contain_text(found["headline"].partition(" Having")[0])
 
     def test_delta(self, page: Any, capsys: Capture) -> None:
@@ -148,18 +156,18 @@ class TestSlider:
         expect(page.locator("#shell")).not_to_contain_text(f"--delta {first:g} ")
         found = assess(page, capsys)
         assert found["mechanism"]["delta"] != first
-        assert figures(page)[EXPOSED] == percent(risk_of(found, "risks", "local", "tight", "records")["risk"])
+        assert figures(page)[REVEALED] == percent(risk_of(found, "risks", "local", "tight", "records")["risk"])
 
 
 class TestLimit:
     def test_typed(self, page: Any, direct: cr.FrequencyTable) -> None:
         open_step(page, "decide")
-        page.get_by_label("Exposed, at most").fill("100")
+        page.get_by_label("Revealed, at most").fill("100")
         self.check_verdict(page, direct, 1.0)
-        page.get_by_label("Exposed, at most").fill("0")
+        page.get_by_label("Revealed, at most").fill("0")
         expect(page.locator("#verdict")).to_contain_text("No epsilon is admissible.")
         expect(page.locator("#use-epsilon")).to_be_hidden()
-        page.get_by_label("Exposed, at most").fill("12.5")
+        page.get_by_label("Revealed, at most").fill("12.5")
         assert limit(page) == 0.125
         self.check_verdict(page, direct, 0.125)
 
@@ -191,7 +199,7 @@ class TestDownloads:
         report = save_download(page, "Download the report", tmp_path).read_text(encoding="utf-8")
         shown = figures(page)
         because = shown["Because of their own record"]
-        for words in (f"epsilon {epsilon(page)}", shown[EXPOSED], because, f"{as_given(accepted, 2)}%"):
+        for words in (f"epsilon {epsilon(page)}", shown[REVEALED], because, f"{as_given(accepted, 2)}%"):
             assert words in report
 
     def test_commands_can_be_copied(self, page: Any) -> None:
@@ -207,7 +215,7 @@ class TestCells:
         open_step(page, "decide")
         table = page.locator("#riskiest table")
         heads = [head.inner_text() for head in table.locator("thead th").all()]
-        assert heads == ["sex", "age", "people", "values", "risk", "expected exposed"]
+        assert heads == ["sex", "age", "people", "values", "risk", "expected revealed"]
         assert table.locator("tbody tr").count() == 10
 
 
@@ -216,7 +224,7 @@ class TestDecisions:
         """The risk of this table falls as epsilon grows, so that no limit binds, and no point is recommended."""
         open_step(page, "decide")
         unfold(page, "Risk and usefulness")
-        page.get_by_label("Exposed, at most").fill("20")
+        page.get_by_label("Revealed, at most").fill("20")
         page.get_by_role("button", name="Draw the map").click()
         expect(page.locator("#map-area")).to_be_visible()
         expect(page.locator("#map-sentence")).to_contain_text("recommended")

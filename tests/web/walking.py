@@ -107,7 +107,7 @@ def slide_to(page: Any, place: int) -> None:
 
 def limit(page: Any) -> float:
     """The limit on the exposed, as a share; the line on the chart and the box beside it must say the same."""
-    field = page.get_by_label("Exposed, at most").input_value()
+    field = page.get_by_label("Revealed, at most").input_value()
     words = page.locator("#limits .label.limit").text_content().removeprefix("↑ ")
     assert words == f"limit {float(field):g}%"
     return round(float(field) / 100, 6)

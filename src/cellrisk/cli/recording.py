@@ -16,6 +16,8 @@ from cellrisk.system import choices
 
 if TYPE_CHECKING:
     from cellrisk.publish.releasing.published_totals import PublishedTotals
+    from cellrisk.repeat.ledger import Entry
+
 CohortOption = Annotated[Text, option("The people whom the data are about.", "NAME", default="the only cohort")]
 CohortFilter = Annotated[Text, option("Only this cohort.", "NAME", default="all cohorts")]
 NewLedger = Annotated[bool, switch("--new-ledger", "Make this ledger; refused if it exists.")]
@@ -98,7 +100,7 @@ class RecordOptions(EntryOptions):
             if opened is None:
                 released.save(output, **how)
                 return ""
-            return f" {self.describe(opened.id, opened.save(released, output, **how, **self.arguments()))}"
+            return f" {self.describe(opened, opened.save(released, output, **how, **self.arguments()))}"
 
     def figure(self, opened: cr.Ledger | None, make: Callable[..., Any], *given: Any, **asked: Any) -> tuple[Any, str]:
         """Make a figure that records its loss first, and return it with the sentences about its entry."""
@@ -107,7 +109,7 @@ class RecordOptions(EntryOptions):
                 return make(*given, **asked), ""
             cohort = ledger.choose_cohort(self.cohort, new=self.new_cohort)
             found = make(*given, **asked, **{**self.arguments(), "cohort": cohort, "ledger": ledger})
-            return found, self.describe(ledger.id, ledger.head)
+            return found, self.describe(ledger, ledger.entry(ledger.head.number))
 
     def describe_parents(self, ledger: cr.Ledger | None, parents: PublishedTotals | None) -> str:
         """Return a warning if the loss of published parent counts is not in the ledger; else nothing."""
@@ -123,10 +125,13 @@ class RecordOptions(EntryOptions):
             return ""
         return f"The parent counts in {parents.name} have no entry for '{cohort}' in this ledger: it lacks their loss."
 
-    def describe(self, ledger: str, entry: Any) -> str:
-        """Return where an entry is, in the ledger with this id."""
-        line = f"{ledger} {entry.number} {entry.digest}"
-        return f"Recorded in {self.ledger} as entry {entry.number}.\n{describe_head(line)}"
+    def describe(self, ledger: cr.Ledger, entry: Entry) -> str:
+        """Return where an entry is, and what its cohort has left."""
+        from cellrisk.show.wording.ledger_entry import say_budget
+
+        line = f"{ledger.id} {entry.number} {entry.digest}"
+        budget = say_budget(ledger, entry.cohort)
+        return f"Recorded in {self.ledger} as entry {entry.number}.\n{budget}\n{describe_head(line)}"
 
 
 @dataclass(frozen=True)

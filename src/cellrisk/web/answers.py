@@ -25,6 +25,7 @@ from cellrisk.show.wording.attackers import (
     attack_rows,
     learnt,
     people_above,
+    say_icons,
     share,
     share_at_most,
     shown_attacks,
@@ -39,7 +40,7 @@ from cellrisk.web.tables import Recipe, tabulate_with_keys
 POINTS, CERTAINTY_POINTS = 121, 41
 DASH = "\N{EN DASH}"
 NOISE = (
-    "As epsilon falls, “exposed” tends to {}: noise itself then shows single values in cells, and some of them are "
+    "As epsilon falls, “revealed” tends to {}: noise itself then shows single values in cells, and some of them are "
     "right by chance. “Because of their own record” leaves that out."
 )
 NO_LIMIT = "No limit is set: this is what each epsilon costs, and nothing is recommended."
@@ -211,9 +212,17 @@ def find_figures(report: Report, given: Given, asked: requests.Setting) -> dict[
         ],
         "attacks": [row for table in tables for row in attack_rows(table, shown_attacks(table), advantage)],
         "notes": [note for table in tables for note in say_attacks(table, given.sensitive, categories)],
+        "icons": draw_people(tables[0], given.sensitive, now) if tables else None,
         "exposed": between(exposed["low"], exposed["high"]),
         "result": result,
     }
+
+
+def draw_people(table: AttackTable, sensitive: str, setting: str) -> dict[str, str]:
+    """Return the picture of 100 people, with and without their own record, and what it shows in words."""
+    from cellrisk.show.pictures import draw_icons, to_svg
+
+    return {"svg": to_svg(draw_icons(table, sensitive, setting)), "words": say_icons(table, sensitive, setting)}
 
 
 def say_attacks(table: AttackTable, sensitive: str, categories: Sequence[str]) -> list[str]:
@@ -345,7 +354,7 @@ def draw_map(report: Report, given: Given, asked: requests.Setting) -> dict[str,
     recommended = "No epsilon is recommended." if epsilon is None else f"Epsilon {epsilon:.3g} keeps the limits."
     return {
         "points": [
-            {**point, "texts": [f"epsilon {epsilon}", f"exposed {risk}", f"distortion {tvd}"]}
+            {**point, "texts": [f"epsilon {epsilon}", f"revealed {risk}", f"distortion {tvd}"]}
             for point, (epsilon, risk, tvd) in ((point, write_point(point)) for point in points)
         ],
         "marks": [mark for mark in marks if mark["tvd"] is not None],
@@ -362,7 +371,7 @@ def find_riskiest(report: Report, given: Given, asked: requests.Setting) -> dict
     if given.perturbation is not None:
         given.perturbation.check_reach(int(cells.count.max()))
     riskiest = [vars(cell) for cell in CellRisks(cells, given.method(asked).channel, "tight").riskiest(asked.top)]
-    numbers = {"people": "records", "values": "levels", "risk": "risk", "expected exposed": "people"}
+    numbers = {"people": "records", "values": "levels", "risk": "risk", "expected revealed": "people"}
     writers: dict[str, Any] = {"risk": percent, "people": "{:.1f}".format}
     keys = given.recipe.quasi_identifiers
     return {

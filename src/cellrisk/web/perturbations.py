@@ -63,7 +63,7 @@ def assess_given(report: Report, given: Given, asked: requests.Setting) -> dict[
     limited, broken = bool(asked.limits) or bool(given.policies), list(find_breaches(given, asked))
     verdict = "No limit is set." if not limited else "Not within the limits." if broken else "Within the limits."
     caused, exposed = decision["caused"]["share"], decision["people"]["mean"] / records
-    summary = f"{percent(caused)} of people revealed because of their own record, {percent(exposed)} exposed"
+    summary = f"{percent(caused)} of people revealed because of their own record, {percent(exposed)} revealed"
     return {
         "name": perturbation.name,
         "sentence": assessment.headline,
@@ -95,8 +95,8 @@ def _list_figures(decision: dict[str, Any], records: int) -> list[list[str]]:
     return [
         ["Because of their own record", percent(caused["share"]), hidden, "first caused"],
         ["Named with certainty", *sure, "sure"],
-        ["Exposed: own value revealed", share, interval, "exposed"],
+        ["Revealed: own value", share, interval, "exposed"],
         ["Worst case for one record", share_at_most(ceiling["even_two"]), at_worst],
-        ["Exposed by the raw table", percent(decision["raw_share"]), "published as it is"],
+        ["Revealed by the table as it is", percent(decision["raw_share"]), "published as it is"],
         ["Distance from the true table", distance, "of the records"],
     ]

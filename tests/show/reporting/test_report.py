@@ -19,7 +19,7 @@ from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.noise.mechanisms import MECHANISMS
 from cellrisk.risk.explanation import explain
 from cellrisk.show.reporting import Report, noise, report
-from cellrisk.show.wording.attackers import accuracy, attack_rows, shown_attacks
+from cellrisk.show.wording.attackers import accuracy, attack_rows, say_icons, shown_attacks
 from cellrisk.show.wording.ceiling import CHOSEN
 from cellrisk.show.wording.choice import CHOICE_NOTE
 from cellrisk.show.wording.label import label
@@ -80,6 +80,19 @@ def test_page_one_has_the_attacks_and_the_error_of_a_count(
     for cells in attack_rows(attackers, shown_attacks(attackers), None):  # no bound: epsilon was chosen from the data
         assert cells in page.rows
     assert "Any attack, at most" not in front
+    (headings,) = [row for row in page.rows if row[0] == "Attack"]
+    assert len(headings) == len(attack_rows(attackers, shown_attacks(attackers), None)[0])
+    assert say_icons(attackers, "trade", f"epsilon {chosen.epsilon:g}") in page.labels
+
+
+def test_sign_off_stays_on_page_one(chosen: Report, table: cr.FrequencyTable) -> None:
+    weasyprint = pytest.importorskip("weasyprint", exc_type=ImportError)
+    if not pdfs():
+        pytest.skip("WeasyPrint's library Pango is not installed")
+    for made in (chosen, report(table, epsilon=1.0, releases=2)):
+        first, second, *_ = weasyprint.HTML(string=made.html).render().pages
+        assert {"decision", "sign-off"} <= set(first.anchors)
+        assert "risk" in second.anchors
 
 
 def test_the_label_answers_every_question(table: cr.FrequencyTable) -> None:
@@ -107,7 +120,7 @@ def test_one_file_that_needs_no_other(chosen: Report, page: Reader) -> None:
     assert "url(" not in style
     assert page.counted["h1"] == 1
     assert page.counted["caption"] == page.counted["table"]
-    assert page.counted["svg"] == page.counted["figure"] == 3
+    assert page.counted["svg"] == page.counted["figure"] == 4
     assert sum("epsilon falls to 0" in label for label in page.labels) == 1
 
 
@@ -263,7 +276,7 @@ def test_many_quasi_identifiers_share_a_column() -> None:
     frame = people(3).assign(**{f"part {number}": "same" for number in range(6)})
     many = cr.tabulate(frame, [name for name in frame if name != "trade"], "trade")
     read = Reader(report(many, epsilon=1.0).html)
-    assert ["Cell", "Records", "Risk", "People exposed"] in read.rows
+    assert ["Cell", "Records", "Risk", "People revealed"] in read.rows
     assert any(row[0].endswith("part 4: same; part 5: same") for row in read.rows)
 
 

@@ -428,6 +428,21 @@ class Ledger:
         state = self._read()
         return state.spend(state.require(cohort), method, delta)
 
+    def budget(self, cohort: str) -> tuple[tuple[str, Composition, Limit | None], ...]:
+        """Return what a cohort, then each that contains it, has spent, composed as its own limit says, and that limit.
+
+        Parameters
+        ----------
+        cohort
+            Whose budget.
+        """
+        state = self._read()
+        limits = {name: state.limits.get(name) for name in state.path(state.require(cohort))}
+        return tuple(
+            (name, state.spend(name, *(() if limit is None else (limit.method, limit.delta or None))), limit)
+            for name, limit in limits.items()
+        )
+
     def limit(self, cohort: str) -> Limit | None:
         """The limit of a cohort itself; those of the cohorts that contain it, and inside it, are in force too."""
         state = self._read()

@@ -28,7 +28,7 @@ from cellrisk.show.pictures.style import (
     show_values,
     write_beside,
 )
-from cellrisk.show.wording.attackers import ATTACK_NAMES, own_share, share
+from cellrisk.show.wording.attackers import ICONS, count_icons, own_share, share
 from cellrisk.show.wording.ceiling import say_most
 from cellrisk.system.arrays import Floats
 from cellrisk.system.formatting import claim, number_of
@@ -47,7 +47,7 @@ POINTS = tuple(float(epsilon) for epsilon in np.geomspace(0.05, 10.0, 47))
 STUB = 0.17
 """How far to the right of the lines, as a part of their width, they are drawn without noise."""
 MARK_DASHES = (0, (3, 2))
-ICONS, ROW = 100, 10
+ROW = 10
 
 
 def draw_attacks(curve: RiskCurve, inside: bool) -> Picture:
@@ -117,13 +117,7 @@ def draw_icons(table: AttackTable, sensitive: str, setting: str, inside: bool) -
 
     Coloured are those whose value the attack names correctly; in a second colour, those named because of their record.
     """
-    attacks = {name: table.figures(name) for name in table.names}
-    name = max(attacks, key=lambda each: float(attacks[each].own.sum()))
-    people, figures = int(table.people.sum()), attacks[name]
-    own = max(0, round(ICONS * float(figures.own.sum()) / people))
-    anyway = max(0, min(ICONS - own, round(ICONS * float(figures.without.sum()) / people)))
-    words = "fewer than 1" if own == 0 and figures.own.sum() > 0 else f"{own}"
-    attack = ATTACK_NAMES[name].format(sure=100 * table.certainty).partition(" (")[0]
+    attack, anyway, own, words = count_icons(table)
     return Picture(
         [
             partial(_draw_people, counts=(anyway, 0), title="" if inside else "Own record left out"),
@@ -133,7 +127,7 @@ def draw_icons(table: AttackTable, sensitive: str, setting: str, inside: bool) -
         columns=2,
         width=5.4,
         title=f"Of 100 people, {words} {'is' if words == '1' else 'are'} revealed because of their own record",
-        subtitle=f"'{brief(sensitive)}' named correctly at {setting}; {attack[:1].lower()}{attack[1:]}",
+        subtitle=f"'{brief(sensitive)}' named correctly at {setting}; {attack}",
         key=[
             area_sample(f"from other people's records: {anyway}", COLOURS[0]),
             area_sample(f"because of their own record: {words}", ALARM),

@@ -32,7 +32,14 @@ from cellrisk.show.reporting.metadata import (
 )
 from cellrisk.show.reporting.noise import describe_guarantee, describe_use
 from cellrisk.show.wording.assessment import of_several, say_exposure
-from cellrisk.show.wording.attackers import accuracy, attack_rows, learnt, people_above, shown_attacks
+from cellrisk.show.wording.attackers import (
+    accuracy,
+    attack_rows,
+    learnt,
+    people_above,
+    say_icons,
+    shown_attacks,
+)
 from cellrisk.show.wording.choice import CHOICE_NOTE, WITHOUT_DATA, say_least, say_tvd_limit
 from cellrisk.show.wording.curve import sentence
 from cellrisk.show.wording.explanation import KEYS_NOTE
@@ -96,6 +103,7 @@ def collect_board(
         "explanations": explain_cells(table, risk, top, mechanism=mechanism),
         "pictures": {
             "front": make_picture(draw_asked(first, decision.shown_epsilon), sentence(first)),
+            "icons": _draw_icons(assessment, first.sensitive),
             "curve": _draw_curve(decision, risks),
             "sizes": draw_table_sizes(table),
         },
@@ -124,8 +132,18 @@ def _describe_attackers(assessment: Assessment, figures: DecisionFigures) -> dic
     return described | {"texts": [people_above(tables[-1]), *known]}
 
 
+def _draw_icons(assessment: Assessment, sensitive: str) -> dict[str, str] | None:
+    """Return the picture of 100 people with and without their own record; None if attacks are not assessed."""
+    from cellrisk.show.pictures import draw_icons
+
+    tables, setting = assessment.attackers[sensitive], f"epsilon {claim(assessment.mechanism.epsilon)}"
+    if not tables:
+        return None
+    return make_picture(draw_icons(tables[-1], sensitive, setting), say_icons(tables[-1], sensitive, setting))
+
+
 def _describe_exposures(assessment: Assessment, figures: RiskCurve) -> list[dict[str, Any]]:
-    """The people exposed before and after noise, with blind noise, and by guessing."""
+    """The people revealed before and after noise, with blind noise, and by guessing."""
     chances = {lines.sensitive: lines.caused.exposed_limits.chance for lines in figures.figures if lines.caused}
     return [
         {
@@ -139,7 +157,7 @@ def _describe_exposures(assessment: Assessment, figures: RiskCurve) -> list[dict
 
 
 def _describe_asked(decision: Decision, risks: RiskCurve) -> list[dict[str, Any]]:
-    """The risk that the limits are on, if it is another than the share of people exposed."""
+    """The risk that the limits are on, if it is another than the share of people revealed."""
     risk, shown = decision.request.risk, decision.shown_epsilon
     lines = [] if risk.words == RiskDefinition().words else [line for line in risks.lines if line.form == risk.form]
     return [{"sensitive": line.sensitive, "limits": line.limits, "risk": line.at(shown)} for line in lines]
@@ -155,12 +173,12 @@ def _list_priors(decision: Decision) -> list[str]:
 def _describe_candidates(decision: Decision) -> dict[str, Any]:
     """What each epsilon that was considered would mean; if none keeps the limits, what comes nearest.
 
-    Candidates are compared by the people exposed, unless only other figures are limited.
+    Candidates are compared by the people revealed, unless only other figures are limited.
     """
     limits, names = decision.request.limits, decision.request.table.sensitive
     by_risk = any(limit.risk is not None for limit in limits)
     shows_risk = by_risk or all(limit.name == "max_epsilon" for limit in limits)
-    people = [f"People exposed{f', {name}' if len(names) > 1 else ''} (95% interval)" for name in names]
+    people = [f"People revealed{f', {name}' if len(names) > 1 else ''} (95% interval)" for name in names]
 
     def exposed(at: Alternative) -> list[str]:
         numbers = [f"{whole_people(each.mean)} ({each.low:,} to {each.high:,})" for each in at.people]

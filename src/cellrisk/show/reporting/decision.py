@@ -299,7 +299,7 @@ def _describe_decision(decision: Decision, why_none: str | None) -> dict[str, An
     if decision.candidates and not request.public:
         at = decision.candidates[decision.shown]
         exposed = [
-            f"{name}: {people.describe()} of {number_of(table.n_records, 'person')} exposed"
+            f"{name}: {people.describe()} of {number_of(table.n_records, 'person')} revealed"
             for name, people in zip(table.sensitive, at.people, strict=True)
         ]
         data |= {"risk": at.risk, "exposed": "; ".join(exposed)}

@@ -36,6 +36,8 @@ LESS_SURE = 0.8
 """The certainty at which the people who are learnt are also counted."""
 LEAST_SHARE = 0.0005
 """The share of a category below which it is not listed."""
+ICONS = 100
+"""People in a picture of people."""
 WIDTH = 115
 """Columns of a first screen."""
 GAIN_SHOWN = 0.1
@@ -137,6 +139,29 @@ def attack_rows(table: AttackTable, names: Sequence[str], advantage: float | Non
         return rows
     bound = share_at_most(advantage)
     return [*rows, ["Any attack, at most", "", "", "", bound, "100%", bound]]
+
+
+def count_icons(table: AttackTable) -> tuple[str, int, int, str]:
+    """Return, of 100 people under the attack that reveals most because of their own record: the attack in words; the
+    number it names correctly from other people's records; the number because of their own record; that in words.
+    """
+    attacks = {name: table.figures(name) for name in table.names}
+    name = max(attacks, key=lambda attack: float(attacks[attack].own.sum()))
+    people, figures = int(table.people.sum()), attacks[name]
+    own_total = _without_rounding(float(figures.own.sum()), people)
+    own = max(0, round(ICONS * own_total / people))
+    others = max(0, min(ICONS - own, round(ICONS * float(figures.without.sum()) / people)))
+    words = ATTACK_NAMES[name].format(sure=100 * table.certainty).partition(" (")[0]
+    return f"{words[:1].lower()}{words[1:]}", others, own, "fewer than 1" if own == 0 < own_total else f"{own}"
+
+
+def say_icons(table: AttackTable, sensitive: str, setting: str) -> str:
+    """Return in words what the picture of 100 people shows."""
+    attack, others, _, own = count_icons(table)
+    return (
+        f"Two pictures of {ICONS} people, at {setting}; {attack}. With a person's own record left out, the attack "
+        f"names '{visible(sensitive)}' correctly for {others}. With the record in the table, it does so for {own} more."
+    )
 
 
 def attack_table(table: AttackTable, names: Sequence[str], advantage: float | None, setting: str) -> str:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from cellrisk.repeat.accounting.composition import Composition
 from cellrisk.repeat.ledger.entry import BookedTable, Entry, Limit, show_on_one_line
 from cellrisk.risk.ceilings import Ceiling
 from cellrisk.show.wording.ceiling import say_most
 from cellrisk.system.formatting import aligned, claim, number_of, show_down
+
+if TYPE_CHECKING:
+    from cellrisk.repeat.ledger import Ledger
 
 COHORTS_SHOWN, ENTRIES_SHOWN, LONGEST_LINE = 3, 6, 88
 """Cohorts and entries on the first screen, and characters of an entry."""
@@ -72,6 +76,18 @@ def list_entries(about: str, cohorts: Sequence[CohortState], entries: Sequence[E
     hidden = number_of(len(entries) - len(shown), "earlier entry", "earlier entries") + ": --all   "
     following = "By each method: cellrisk ledger show ...   One more release: cellrisk ledger plan ..."
     return "\n\n".join([*parts, f"{hidden if len(shown) < len(entries) else ''}{following}"])
+
+
+def say_budget(ledger: Ledger, cohort: str) -> str:
+    """Return what a cohort, and each cohort that contains it, has spent and has left; a sentence each, one per line."""
+    sentences = []
+    for name, spent, limit in ledger.budget(cohort):
+        delta = f", delta {claim(spent.delta)}" if spent.delta else ""
+        most, left = _left(spent, limit)
+        remaining = "nothing" if left in ("-", "0") else f"epsilon {left}"
+        rest = "no limit is set" if limit is None else f"the limit is epsilon {most}, so {remaining} is left"
+        sentences.append(f"Cohort '{show_on_one_line(name)}' has spent epsilon {claim(spent.epsilon)}{delta}; {rest}.")
+    return "\n".join(sentences)
 
 
 def _left(spent: Composition, limit: Limit | None) -> list[str]:

@@ -16,7 +16,7 @@ function judge() {
 export function showSetting() {
   const [place, form] = [presentIndex(), at("form").value];
   const [kept, words] = judge();
-  const exposed = `${presentRow()[form].texts[place]} exposed (${titleOf("form", form).toLowerCase()}; ${titleOf("measure", page.shown.measure)}; averaged ${titleOf("weights", at("weights").value).toLowerCase()})`;
+  const exposed = `${presentRow()[form].texts[place]} revealed (${titleOf("form", form).toLowerCase()}; ${titleOf("measure", page.shown.measure)}; averaged ${titleOf("weights", at("weights").value).toLowerCase()})`;
   setVerdict(at("setting"), kept === null ? "" : kept ? "good" : "bad", `To sign off: ${settingWords()}`,
     [`${page.traced?.own ? `${page.traced.own.texts[place]} of people revealed because of their own record; ` : ""}${exposed}. ${words}`],
     page.server.policy ?? "No policy is in force.");

@@ -27,7 +27,7 @@ function epsilonAxis(epsilons, wide) {
 // The three lines that steps 2 and 3 show, those that are known by now.
 function presentLines() {
   const { own, sure } = page.traced ?? {};
-  return [{ kind: "exposed", ...presentRow()[at("form").value], words: ["exposed", "exposed"] },
+  return [{ kind: "exposed", ...presentRow()[at("form").value], words: ["revealed", "revealed"] },
     ...(own ? [{ kind: "caused", ...own, words: ["own record", "because of their own record"] }] : []),
     ...(sure ? [{ kind: "sure", ...sure, words: ["sure", "inferred, 95% sure"] }] : [])];
 }
@@ -80,7 +80,7 @@ export function drawMap() {
   const labels = limit === null ? [] : [{ kind: "limit", value: limit, words: `limit ${shareText(limit)}` }];
   const ticks = niceTicks(1.05 * widest, isWide("map") ? 6 : 3);
   const made = frame(at("map"), { x: { range: [0, 1.05 * widest], title: "distortion (total variation distance)", ticks: ticks.map((tick) => [tick, String(tick)]) },
-    y: { ...shareAxis(risk), title: "exposed" }, right: widthOf(labels.map(({ words }) => words)) + 12 });
+    y: { ...shareAxis(risk), title: "revealed" }, right: widthOf(labels.map(({ words }) => words)) + 12 });
   if (!made) return;
   line(made, tvd, risk, "exposed");
   points.forEach((point) => made.svg.append(shape("circle", { class: "point", cx: made.x.to(point.tvd), cy: made.y.to(point.risk), r: 3.5 })));

@@ -103,15 +103,15 @@ function showNumbers() {
     ["Because of their own record", ...tracedOf("own", "of people at least, by the attack that reveals most"), "first caused"],
     ["Inferred, 95% sure", ...tracedOf("sure", "correctly, by an informed attacker"), "sure"],
     ["Most for one person", ...tracedOf("most", "that their own record adds to an attack")],
-    [`Exposed: ${titleOf("form", form).toLowerCase()}`, exposed, found && form === "tight" && page.shown.measure === "local" ? found.exposed : "with what noise alone gives", "exposed"],
+    [`Revealed: ${titleOf("form", form).toLowerCase().replace(" revealed", "")}`, exposed, found && form === "tight" && page.shown.measure === "local" ? found.exposed : "with what noise alone gives", "exposed"],
     [titleOf("form", other), row[other].texts[place], other === "exact" ? "one value shown alone, and somebody has it" : "the person’s own value is shown alone"],
     ["Worst case for one record", figures.ceiling.texts[place], "right at most, by an attacker who knows every other record and finds two values equally likely; coin toss: 50%"],
-    ["Exposed as epsilon falls to 0", row.chance.text, "what is left with the most noise"],
-    ["Exposed without noise", row.raw.text, "the table published as it is"],
+    ["Revealed as epsilon falls to 0", row.chance.text, "what is left with the most noise"],
+    ["Revealed with no noise", row.raw.text, "the table published as it is"],
   ]);
   const own = page.traced?.own ? `${page.traced.own.texts[place]} because of their own record, ` : "";
-  at("epsilon").setAttribute("aria-valuetext", `epsilon ${epsilonText()}, ${own}${exposed} exposed`);
-  tell("see", `epsilon ${epsilonText()}: ${own}${exposed} exposed`);
+  at("epsilon").setAttribute("aria-valuetext", `epsilon ${epsilonText()}, ${own}${exposed} revealed`);
+  tell("see", `epsilon ${epsilonText()}: ${own}${exposed} revealed`);
 }
 
 async function fillIn() {
@@ -120,7 +120,8 @@ async function fillIn() {
   page.figures = found;
   showNumbers();
   at("attacks").replaceChildren(makeTable("What each attack names correctly, and because of the own record", ["attack"], found.head, found.attacks),
-    ...found.notes.map((words) => make("p", { class: "help" }, words)));
+    ...found.notes.map((words) => make("p", { class: "help" }, words)),
+    found.icons && make("img", { class: "people", src: `data:image/svg+xml,${encodeURIComponent(found.icons.svg)}`, alt: found.icons.words }) || "");
   at("attacks").hidden = !found.attacks.length;
   announce(found.sentence);
 }
