@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from cellrisk.errors import CellriskError
 from cellrisk.repeat.accounting.composition import Composition
 from cellrisk.repeat.ledger.entry import BookedTable, Entry, Limit, show_on_one_line
 from cellrisk.risk.ceilings import Ceiling
@@ -81,7 +82,11 @@ def list_entries(about: str, cohorts: Sequence[CohortState], entries: Sequence[E
 def say_budget(ledger: Ledger, cohort: str) -> str:
     """Return what a cohort, and each cohort that contains it, has spent and has left; a sentence each, one per line."""
     sentences = []
-    for name, spent, limit in ledger.budget(cohort):
+    try:
+        budget = ledger.budget(cohort)
+    except CellriskError as refusal:  # the release is recorded, and losses of unlike kinds have no sum
+        return f"What cohort '{show_on_one_line(cohort)}' has spent is not added up: {refusal}."
+    for name, spent, limit in budget:
         delta = f", delta {claim(spent.delta)}" if spent.delta else ""
         most, left = _left(spent, limit)
         remaining = "nothing" if left in ("-", "0") else f"epsilon {left}"
