@@ -146,18 +146,18 @@ def test_a_release_reads_its_source_once_and_connects_no_oftener_than_it_must(
 
     connections: list[bool] = []
     openings: list[object] = []
-    begin, open_embedded = SqliteFile.begin, sources.open_embedded
+    begin, open_source = SqliteFile.begin, sources.open_source
 
     def counted(place: SqliteFile, connection: sqlite3.Connection, reading: bool) -> None:
         connections.append(reading)
         begin(place, connection, reading)
 
-    def opened(*given: Any) -> Any:
+    def opened(*given: Any, **more: Any) -> Any:
         openings.append(given)
-        return open_embedded(*given)
+        return open_source(*given, **more)
 
     monkeypatch.setattr(SqliteFile, "begin", counted)
-    monkeypatch.setattr(sources, "open_embedded", opened)
+    monkeypatch.setattr(sources, "open_source", opened)
     found = run(*RELEASE, "--epsilon", "0.5", "--output", "r.csv", "--ledger", ledger)
     assert found[0] == 0
     assert connections == [True, True, False]
@@ -322,8 +322,8 @@ def test_settings_from_a_file(answered: Callable[..., Any]) -> None:
         ("without the cohort's records", ("plan", LEDGER, "--mechanism", "laplace", "--max-risk", "0.3")),
         ("without the cohort's records", ("plan", LEDGER, "--max-caused", "0.1", "--max-ceiling", "0.8")),
         ("either --epsilon", ("plan", LEDGER, "--epsilon", "1", "--max-ceiling", "0.8")),
-        ("above 0.5, which is a coin toss", ("plan", LEDGER, "--max-ceiling", "0.5")),
-        ("above 0.5, which is a coin toss", ("plan", LEDGER, "--max-ceiling", "1")),
+        ("must be a number above 0.5 and below 1", ("plan", LEDGER, "--max-ceiling", "0.5")),
+        ("must be a number above 0.5 and below 1", ("plan", LEDGER, "--max-ceiling", "1")),
         ("--max-caused must be a number above 0", ("plan", LEDGER, "people.csv", "--attribute", "illness",
                                                    "--max-caused", "0")),
         ("no records", ("risk", LEDGER)),

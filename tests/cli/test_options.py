@@ -78,7 +78,7 @@ def test_the_delta_of_a_sequence_is_named_by_its_option(capsys: Capture) -> None
     release = ("--attribute", "job", "--qid", "sex", "--epsilon", "1", "--mechanism", "geometric")
     assert main(["ledger", "add", "l.db", "--new-ledger", *release]) == 0
     plan = ["ledger", "plan", "l.db", "people.csv", *release]
-    for asked, fix in ((("--total-delta", "0.001"), "leave --total-delta out"), ((), "give --total-delta 1e-06")):
+    for asked, fix in ((("--total-delta", "0.001"), "at --total-delta 1e-06"), ((), "or at --total-delta 1e-06")):
         noise = ("--assess-as", "geometric" if asked else "gaussian-analytic", "--method", "basic")
         assert main([*plan, *asked, *noise]) == 2
         assert fix in capsys.readouterr().err

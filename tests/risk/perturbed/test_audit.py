@@ -73,8 +73,8 @@ def test_what_an_audit_says() -> None:
     table = make_table(CELLS)
     frame, _ = every_publication(cr.read_perturbation("random-rounding:3"))[-1]
     found = cr.audit(table, frame, count="n", perturbation="random-rounding:3")
-    assert "published anew with random-rounding:3" in found.headline
-    assert "is right at most 77.8% of the time" in str(found)
+    assert "With each person's own record left out" in found.headline
+    assert "is right at most 77.8% of the time" in found.details
     document = json.loads(json.dumps(found.to_dict()))["decision"]
     assert document["perturbation"]["name"] == "random-rounding:3"
     assert document["mechanism"] is None

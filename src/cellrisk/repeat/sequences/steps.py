@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
 
 INSTEAD, PURE_INSTEAD = argument("assess_as", "gaussian-analytic"), argument("assess_as", "laplace")
+AT_DELTA = argument("total_delta", "1e-06")
 SMALLEST_EPSILON = 1e-9
 """Gaussian noise that is wide for its delta composes to epsilon 0; the noise of this epsilon is a little narrower."""
 
@@ -159,7 +160,7 @@ class Cumulative:
         try:
             return MECHANISMS[kind](epsilon, delta=delta, neighbours=step.loss.neighbours, threshold=threshold)
         except InvalidInput as refusal:
-            instead = f"{INSTEAD}, at a total_delta" if delta else f"{PURE_INSTEAD}, or at a total_delta"
+            instead = f"{INSTEAD}, at {AT_DELTA}" if delta else f"{PURE_INSTEAD}, or at {AT_DELTA}"
             got = f"epsilon {claim(epsilon)}, delta {delta:g}"
             raise _refuse(loss, kind, refusal.message.partition(";")[0], got, instead) from None
 

@@ -16,12 +16,11 @@ from cellrisk.decide.usefulness import utility
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.risk.assessment import Assessment, assess
-from cellrisk.risk.ceilings import ceiling
 from cellrisk.risk.curves import RiskCurve, curve
 from cellrisk.risk.figures import DecisionFigures
 from cellrisk.risk.measures import FORMS
 from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON
-from cellrisk.show.reporting.decision import Decision, collect_decision
+from cellrisk.show.reporting.decision import Decision, collect_decision, find_guarantee
 from cellrisk.show.reporting.metadata import (
     describe_table,
     describe_table_for_public,
@@ -292,10 +291,5 @@ def _describe_guarantee(decision: Decision, mechanism: Mechanism) -> dict[str, A
         "covered": decision.unprotected == "none",
         "chosen": decision.chosen_from_data,
     }
-    if tables == 1:
-        return describe_guarantee(mechanism, 1, mechanism.neighbours, ceiling(mechanism), **qualified)
-    from cellrisk.repeat.together.costs import find_cost, try_ceiling
-
-    together = [mechanism] * tables, [tuple(range(tables))]
-    highest, _ = try_ceiling(*together, labels=2)
-    return describe_guarantee(find_cost(*together), tables, mechanism.neighbours, highest, **qualified)
+    guarantee, highest = find_guarantee(decision, mechanism)
+    return describe_guarantee(guarantee, tables, mechanism.neighbours, highest, **qualified)

@@ -17,14 +17,14 @@ from cellrisk.decide.policies import Policies
 from cellrisk.decide.tradeoff import TradeOff, TvdLimit, find_trade_off
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import Mechanism
-from cellrisk.risk.ceilings import ceiling
+from cellrisk.risk.ceilings import Ceiling, ceiling
 from cellrisk.risk.figures import Attacker
 from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON, MeasuredRisk
 from cellrisk.show.reporting.document import read_decision
 from cellrisk.show.reporting.metadata import list_observed, name_table, pick, read_domains
 from cellrisk.show.reporting.noise import RELEASABLE, describe_noise
 from cellrisk.show.wording.choice import name_largest, say_tvd_limit
-from cellrisk.show.wording.label import TOTAL, label
+from cellrisk.show.wording.label import TOTAL, Guarantee, label
 from cellrisk.show.wording.limits import describe_limits, verdict
 from cellrisk.system.choices import NoisyCells
 from cellrisk.system.formatting import make_sentence, number_of, round_down
@@ -268,15 +268,27 @@ def _describe_label(decision: Decision, metadata: Mapping[str, Any]) -> dict[str
     """The label of the release that is asked for, or was published; None without an epsilon."""
     if decision.epsilon is None:
         return None
-    mechanism, highest = decision.setting.with_epsilon(decision.epsilon), None
-    if not decision.chosen_from_data:
-        highest = ceiling(mechanism)
+    mechanism = decision.setting.with_epsilon(decision.epsilon)
+    guarantee, highest = find_guarantee(decision, mechanism)
+    if decision.chosen_from_data:
+        highest = None
     total = " ".join(text for name, text in metadata["budget"] if name == "Budget") or TOTAL
     if decision.request.public:
         total = "not stated: this statement is on one release"
     releasable = decision.setting.name in RELEASABLE
     library = f"cellrisk {__version__} and OpenDP" if releasable else "added by another program than cellrisk release"
-    return label(mechanism, mechanism, highest, [decision.unprotected or "not known"], library, total=total)
+    return label(mechanism, guarantee, highest, [decision.unprotected or "not known"], library, total=total)
+
+
+def find_guarantee(decision: Decision, mechanism: Mechanism) -> tuple[Guarantee, Ceiling | None]:
+    """The guarantee and the ceiling of the table, or of the tables of several sensitive attributes together."""
+    tables = len(decision.request.table.sensitive)
+    if tables == 1:
+        return mechanism, ceiling(mechanism)
+    from cellrisk.repeat.together.costs import find_cost, try_ceiling
+
+    together = [mechanism] * tables, [tuple(range(tables))]
+    return find_cost(*together), try_ceiling(*together, labels=2)[0]
 
 
 def _describe_decision(decision: Decision, why_none: str | None) -> dict[str, Any]:

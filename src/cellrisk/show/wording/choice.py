@@ -71,7 +71,7 @@ def screen(choice: Choice) -> list[str]:
     title = "\n".join(name_table(choice.table, attribute.name) for attribute in choice.measured.attributes)
     if first.shown is None:
         lines = [textwrap.fill(sentence, WIDTH) for sentence in _answer(choice)]
-        return ["\n".join([title, *lines]), f"{CURATOR_NOTE}\n{choice.choice_note}"]
+        return ["\n".join([title, *lines]), "\n".join([*_obeyed(choice), CURATOR_NOTE, choice.choice_note])]
     mechanism = first.mechanism.with_epsilon(first.shown)
     tables = [table for attribute in choice.measured.attributes if (table := _compare(choice, attribute.name))]
     command = f"Next: cellrisk release ... --epsilon {as_given(first.shown)}   Why, and other settings: --all"
@@ -79,8 +79,13 @@ def screen(choice: Choice) -> list[str]:
     if first.again and not (mechanism.name == "geometric" and mechanism.threshold == USUAL_THRESHOLD):
         again = [f"Some larger epsilons also keep the limits: {show_spans(first.again[:1])}."]
     sentences = "\n".join([*_answer(choice), accuracy(mechanism)])
-    last = [*again, choice.choice_note, command, CURATOR_NOTE]
+    last = [*again, *_obeyed(choice), choice.choice_note, command, CURATOR_NOTE]
     return [f"{title}\n{sentences}", *tables, "\n".join(last)]
+
+
+def _obeyed(choice: Choice) -> list[str]:
+    """Return which policies were obeyed, if there are any."""
+    return [choice.policies.describe()] if choice.policies else []
 
 
 def _compare(choice: Choice, sensitive: str) -> str | None:
@@ -117,6 +122,8 @@ def paragraphs(choice: Choice) -> list[str]:
     """Return the rest: why it is this epsilon, other mechanisms, and the verdict on each epsilon."""
     first, attributes = choice.options[0], choice.measured.attributes
     parts = [] if choice.epsilon is None and not choice.options[1:] else [make_sentence(choice.why)]
+    if len(limits := list_limits(choice)) > 1:
+        parts.insert(0, "\n".join(["Limits:", *limits]))
     if len(choice.options) > 1:
         rows = [[option.mechanism.describe(), *_show_numbers(option)] for option in choice.options]
         parts.append(aligned(["mechanism", "largest epsilon", "risk"], rows))
@@ -130,8 +137,6 @@ def paragraphs(choice: Choice) -> list[str]:
         people = [f"revealed ('{attribute.name}')" for attribute in attributes]
         parts.append(aligned(["", "epsilon", "risk", *people, "worst case", "verdict"], rows))
     parts += dict.fromkeys(bound(figures.ceiling) for figures in choice.figures)
-    if choice.policies:
-        parts.append(choice.policies.describe())
     if choice.epsilon is not None:
         parts += say_tables(first.mechanism.with_epsilon(choice.epsilon), len(attributes))
     return parts

@@ -32,16 +32,23 @@ def screen(explanation: Explanation) -> list[str]:
     """Return what is printed first: what would help, sorted by the people revealed, and who bears the risk."""
     size = f"{number_of(explanation.records, 'person')} in {number_of(explanation.cells, 'group')}"
     now, *changes = _remedies(explanation)
+    by_category = explanation.attacks.largest_own is not None
     rows = [
-        [what, f"{cells:,}", own_people(own, explanation.records), own_share(own, explanation.records), share(revealed)]
-        for what, cells, own, revealed, _ in [now, *sorted(changes, key=lambda remedy: remedy[4])[:REMEDIES_PRINTED]]
+        [what, f"{cells:,}", own_people(own, explanation.records), own_share(own, explanation.records)]
+        + ([share(largest)] if by_category else [])
+        + [share(revealed)]
+        for what, cells, own, revealed, largest in [
+            now,
+            *sorted(changes, key=lambda remedy: remedy[4])[:REMEDIES_PRINTED],
+        ]
     ]
+    heads = ["groups", "because of own record", "", *(["of a category"] if by_category else []), "revealed"]
     most = "; ".join(
         f"{name}: {share(own / people)} of {people:,}" for name, own, people in _most_at_risk(explanation.by_level)
     )
     return [
         f"'{explanation.sensitive}': {size}; {_describe_method(explanation)}\n{_say_caused(explanation)}",
-        aligned(["what would help", "groups", "because of own record", "", "revealed"], rows),
+        aligned(["what would help", *heads], rows),
         *([f"Most at risk: {most}."] if explanation.caused >= HARDLY else []),
         f"Riskiest groups and values: --all   Choose: cellrisk choose ... --max-caused 0.01\n{CURATOR_NOTE}",
     ]

@@ -6,6 +6,7 @@ Nothing in it is computed from the records. What a release cannot know is marked
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.noise.precision import find_precision
@@ -19,6 +20,16 @@ STEPS = {
     "add-remove": "one record added or removed; it changes one count by 1 (L1 = 1, L2 = 1)",
     "replace": "one record with other values; it changes two counts by 1 each (L1 = 2, L2 = sqrt 2)",
 }
+
+
+class Guarantee(Protocol):
+    """An epsilon and a delta: of a mechanism, or of several tables together."""
+
+    @property
+    def epsilon(self) -> float: ...
+
+    @property
+    def delta(self) -> float: ...
 
 
 def epsilon_range(epsilon: float) -> str:
@@ -44,7 +55,7 @@ def bias(mechanism: Mechanism, clamp: bool, adjusted: bool) -> str:
 
 def label(
     mechanism: Mechanism,
-    guarantee: Mechanism | None,
+    guarantee: Guarantee | None,
     ceiling: Ceiling | None,
     not_covered: Sequence[str],
     library: str,
@@ -75,7 +86,7 @@ def label(
         "mechanism": f"{mechanism.name}, noise of scale {mechanism.scale:.6g} on each count; {library}",
         "accuracy": error,
         "bias": bias(mechanism, clamp, adjusted),
-        "release_model": "central: noise is added to counts of the records; one table, published once, no queries",
+        "release_model": "central: noise is added to counts of the records, which are published once; no queries",
         "trusted": "the curator, who sees the records, and the programs that add the noise",
         "interpretation": meaning,
     }

@@ -43,6 +43,8 @@ def screen(release: Release) -> list[str]:
     if exceptions:
         parts.append("\n".join(exceptions[:EXCEPTIONS_SHOWN]))
     more = f" {len(exceptions) - EXCEPTIONS_SHOWN:,} more exceptions and" if exceptions[EXCEPTIONS_SHOWN:] else ""
+    parts += say_formulas(release)
+    parts += [release.policies.describe()] if release.policies else []
     following = f"What a reader has to know:{more} --all, or the description beside the file"
     return ["\n".join(parts), f"{following}   Check it: cellrisk audit ..."]
 
@@ -56,8 +58,7 @@ def paragraphs(release: Release) -> list[str]:
         ["counts in the domain", f"{release.domain_size:,}"],
         ["counts listed", f"{len(release.frame):,}"],
     ]
-    obeyed = [release.policies.describe()] if release.policies else []
-    return [aligned(rows[0], rows[1:]), "\n".join(release.statements), *obeyed]
+    return [aligned(rows[0], rows[1:]), "\n".join(release.statements)]
 
 
 def statements(release: Release) -> list[str]:
