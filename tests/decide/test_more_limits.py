@@ -98,8 +98,20 @@ def test_the_error_sets_a_smallest_epsilon() -> None:
         ratio = math.exp(-choice.admissible[0][0])
         assert choice.epsilon == 3
         assert 2 * ratio ** (distance + 1) / (1 + ratio) == pytest.approx(0.05, rel=1e-6, abs=0)
-    with pytest.raises(CellriskError, match="published as 0"):
+    with pytest.raises(CellriskError, match="max_error cannot be kept by any epsilon, as counts below 5 are published"):
         cr.choose(make_table(MIXED), max_error=3, threshold=4.5)
+
+
+def test_larger_epsilons_are_not_offered_if_noise_can_be_added_to_a_release() -> None:
+    """From geometric noise with threshold 1/2 an attacker makes a release of any smaller epsilon."""
+    cells: list[tuple[float, list[list[int]], bool]] = [
+        (0.5, [[5, 0], [3, 0]], False),
+        (2.5, [[3, 7], [1, 0], [0, 4], [0, 1]], True),
+    ]
+    for threshold, table, offered in cells:
+        choice = cr.choose(make_table(table), max_caused=0.01, threshold=threshold)
+        assert choice.options[0].again
+        assert ("Some larger epsilons also keep the limits" in str(choice)) == offered
 
 
 def test_limits_that_exclude_each_other_name_both_epsilons() -> None:

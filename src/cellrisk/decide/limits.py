@@ -45,7 +45,7 @@ NO_CHANCE = "a perturbation has no noise that could drown the counts, and so no 
 NO_EPSILON = "a perturbation states no epsilon"
 NO_ERROR = "the error is that of noise, which a perturbation does not have"
 NO_TABLE = "a limit on what attackers learn requires a prior that does not look at the table"
-WITH_DELTA = "with a delta no posterior is bounded: limit the worst case instead (max-ceiling)"
+WITH_DELTA = "with a delta no posterior is bounded; limit the worst case instead (max-ceiling)"
 MANY_COUNTS = 20_000
 """Counts of a table above which an epsilon takes so long that fewer are looked at."""
 FEW_COUNTS, FEW_STEPS = 200, 48
@@ -568,10 +568,12 @@ def _refuse_unknown(limit: Limit, mechanism: Mechanism) -> None:
     """Refuse a limit that no epsilon of a mechanism can be judged by, or can keep."""
     why, least = limit.metric.why_not(mechanism), math.ceil(mechanism.threshold)
     if why is not None:
-        raise InvalidInput(why, option=limit.name, got=f"delta {mechanism.delta:g}", code="limit-with-delta")
+        raise InvalidInput(
+            f"cannot be judged: {why}", option=limit.name, got=f"delta {mechanism.delta:g}", code="limit-with-delta"
+        )
     if limit.name == "max_error" and least > limit.maximum + 1:
         raise InvalidInput(
-            f"counts below {least:,} are published as 0, so no epsilon keeps their error within the limit",
+            f"cannot be kept by any epsilon, as counts below {least:,} are published as 0",
             option="max_error",
             got=f"{limit.maximum:g}",
             allowed=f"{least - 1:,} or more with this threshold",

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
+from scipy.stats import nbinom
 
 import cellrisk as cr
 from tests.near import near
@@ -55,3 +59,30 @@ def test_the_empirical_prior_leaves_the_attackers_with_a_prior_out() -> None:
     table = cr.tabulate(cr.datasets.adult_as_published(), ["age", "sex"], "income", bins={"age": 5})
     rows = cr.assess(table, epsilon=1.0, belief="table").to_dict()["attackers"]
     assert [row["attack"] for row in rows] == ["homogeneity", "plurality", "any"]
+
+
+def test_the_error_covers_every_figure() -> None:
+    """Two of three categories as one value, by enumeration of the releases that are likely."""
+    groups = [(3, 7, 0), (0, 0, 1), (0, 4, 0), (1, 2, 0), (9, 0, 0)]
+    count, shown, a = np.arange(500), np.arange(25), math.exp(-3.0)
+    law = (1 - a) / (1 + a) * a ** np.abs(shown - count[:, None])
+    law[:, 0] = a**count / (1 + a)
+    means = []
+    for shape in (0.3, 0.5, 0.05):
+        prior = nbinom.pmf(count, shape, 0.2)
+        means.append((count * prior) @ law / (prior @ law))
+    union = means[0][:, None, None] + means[1][:, None]
+    named = (union >= 0.8 * (union + means[2])).astype(float)
+    revealed = without = 0.0
+    for group in groups:
+        for k in (0, 1):
+            less = [n - (j == k) for j, n in enumerate(group)]
+            if group[k]:
+                revealed += group[k] * float(np.einsum("ijk,i,j,k", named, law[group[0]], law[group[1]], law[group[2]]))
+                without += group[k] * float(np.einsum("ijk,i,j,k", named, law[less[0]], law[less[1]], law[less[2]]))
+    rows = [(f"g{g}", "xyz"[k]) for g, group in enumerate(groups) for k in range(3) for _ in range(group[k])]
+    table = cr.tabulate(pd.DataFrame(rows, columns=["q", "y"]), ["q"], "y")
+    found = cr.assess(table, epsilon=3.0, certainty=0.8, belief="0.3,0.5,0.05/0.8", unions="x+y")
+    [row] = [each for each in found.to_dict()["attackers"] if each.get("union")]
+    assert row["revealed"] == pytest.approx(revealed, rel=0, abs=row["error"] + 1e-9)
+    assert row["own"] == pytest.approx(revealed - without, rel=0, abs=row["error"] + 1e-9)

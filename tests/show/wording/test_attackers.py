@@ -102,7 +102,8 @@ def test_every_number_of_the_screen(seed: int) -> None:
     assert " ".join(row[2:-1]) == shown
     above = np.maximum(results["homogeneity"][1], results["plurality"][1]) > 0.1
     number = int(counts[above].sum())
-    assert re.search(rf"^{number:,} (person is|people are) named more than 10 points more often", text, re.MULTILINE)
+    who = f"{number:,} (person is|people are)" if number else "Nobody is"
+    assert re.search(rf"^{who} named more than 10 points more often", text, re.MULTILINE)
     overall = people / everybody
     factors = tuple(min(odds, (1 - part) / (3 * part)) for part in overall.tolist())
     learnt, own = ((part * counts).sum(axis=0) for part in direct.both("informed", factors))
@@ -148,3 +149,15 @@ def test_no_more_than_a_hundred_categories_are_attacked() -> None:
     found = cr.assess(cr.tabulate(frame, ["q"], "y"), epsilon=1.0)
     assert "Other attacks are not assessed: more than 100 labels." in str(found)
     assert found.to_dict()["attackers"] == []
+
+
+def test_values_assessed_as_one_are_reported() -> None:
+    rows = [("a", "x")] * 3 + [("a", "y")] * 7 + [("b", "z")] + [("c", "y")] * 4 + [("d", "x")] + [("d", "y")] * 2
+    table = cr.tabulate(pd.DataFrame([*rows, *[("e", "x")] * 9], columns=["group", "value"]), ["group"], "value")
+    found = cr.assess(table, epsilon=3.0, certainty=0.8, unions="y+z")
+    [figures] = [each for each in found.to_dict()["attackers"] if each.get("union")]
+    sentence = f"Taken as one value, y or z is learnt of {whole_people(figures['learnt'])} of 14 people."
+    assert sentence in str(found).splitlines()
+    assert "Several categories together" not in str(found)
+    vague = cr.assess(table, epsilon=0.01, unions="y+z")
+    assert "Taken as one value, y or z is learnt of nobody beyond the overall shares." in str(vague).splitlines()

@@ -52,8 +52,8 @@ def test_screen(table: cr.FrequencyTable) -> None:
     assert helps.splitlines()[1].startswith("as it is")
     limited = [float([cell for cell in row if cell][4].strip().removesuffix("%").replace("under ", "")) for row in rows]
     assert limited == sorted(limited)
-    levels = [level for level in found.by_level if level.records >= 5]
-    worst = max(levels, key=lambda level: (level.own / level.records, level.records))
+    assert all(level.records >= 5 for level in found.by_level)
+    worst = max(found.by_level, key=lambda level: (level.own / level.records, level.records))
     assert risk.startswith(f"Most at risk: '{worst.quasi_identifier}' {worst.label}: ")
     assert CURATOR_NOTE in after
     assert [part.splitlines()[0] for part in found.details.split("\n\n")[4:]] == [
@@ -63,6 +63,13 @@ def test_screen(table: cr.FrequencyTable) -> None:
         "Groups with most people revealed because of their own record",
         "The values that describe groups and people are raw data: do not publish them.",
     ]
+
+
+def test_people_with_a_rare_value_are_not_left_out() -> None:
+    rows = [(f"s{i}", "ill") for i in range(100)] + [(f"h{i % 330}", "well") for i in range(9_900)]
+    table = cr.tabulate(pd.DataFrame(rows, columns=["group", "health"]), ["group"], "health")
+    risk = str(explain(table, cr.Geometric(1.0), top=1)).split("\n\n")[2]
+    assert risk.startswith("Most at risk: 'group' values of fewer than 5 people: 40.0% of 100; 'group' h")
 
 
 def test_frame_is_tidy(table: cr.FrequencyTable) -> None:

@@ -103,7 +103,7 @@ class AttackFigures:
             "most": self.most,
             "most_people": self.most_people,
             "no_noise": {"revealed": float(self.no_noise[0].sum()), "own": float(self.no_noise[1].sum())},
-            "error": self.error,
+            "error": max(self.error, self.own_error, self.learnt_error),
         }
 
 

@@ -305,6 +305,7 @@ def _describe_decision(decision: Decision, why_none: str | None) -> dict[str, An
         "breaks": decision.verdict if decision.kind == "broken" else "",
         "largest": decision.largest if decision.kind == "recommended" else "",
         "chosen": "" if choice is None else choice.headline,
+        "keeps": "" if choice is None else choice.headline.partition(". ")[2],
         "why": "" if choice is None else make_sentence(choice.why),
         "measured": decision.measured.name,
     }

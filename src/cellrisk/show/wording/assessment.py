@@ -65,7 +65,8 @@ def screen_of(assessment: Assessment, attribute: Attribute, found: DecisionFigur
     sentences = [attackers.people_above(table)]
     if table.prior is not None:
         sentences.append(attackers.learnt(table, attribute.name, attribute.levels.labels))
-        if attribute.n_levels > 2:
+        sentences += [attackers.learnt_union(table, union, attribute.levels.labels) for union in table.unions]
+        if attribute.n_levels > 2 and not table.unions:
             sentences.append("Several categories together may be certain where none of them is alone.")
     shown = attackers.shown_attacks(table)
     return [title, attackers.attack_table(table, shown, advantage, setting), "\n".join(sentences)]

@@ -239,9 +239,9 @@ def bound(ceiling: Ceiling) -> str:
 def people_above(table: AttackTable) -> str:
     """Return how many people gain notably, in one sentence."""
     number = table.people_above(GAIN_SHOWN)
-    verb = "is" if number == 1 else "are"
+    who = f"{number_of(number, 'person')} are" if number > 1 else "1 person is" if number else "Nobody is"
     return (
-        f"{number_of(number, 'person')} {verb} named more than {100 * GAIN_SHOWN:g} points more often because of their "
+        f"{who} named more than {100 * GAIN_SHOWN:g} points more often because of their "
         "own record (homogeneity, largest count)."
     )
 
@@ -263,6 +263,15 @@ def learnt(table: AttackTable, sensitive: str, categories: Sequence[str]) -> str
         f"The informed attacker learns the {what} of {number_of(total, 'person')} ({largest}), "
         f"{whole_people(total - own)} from others' records alone{_less_sure(table, total)}."
     )
+
+
+def learnt_union(table: AttackTable, union: Sequence[int], categories: Sequence[str]) -> str:
+    """Return in one sentence what the informed attacker learns of categories that count as one value."""
+    figures, name = table.figures("informed", tuple(union)), " or ".join(visible(categories[k], "") for k in union)
+    total, people = _sum(figures.learnt), int(figures.people.sum())
+    if total < 0.5:
+        return f"Taken as one value, {name} is learnt of nobody beyond the overall shares."
+    return f"Taken as one value, {name} is learnt of {whole_people(total)} of {number_of(people, 'person')}."
 
 
 def _less_sure(table: AttackTable, total: float) -> str:

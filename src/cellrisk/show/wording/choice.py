@@ -11,6 +11,7 @@ from cellrisk.decide.choosing import Choice, Option
 from cellrisk.decide.limits import SMALLEST_EPSILON, Limit
 from cellrisk.decide.search import Intervals
 from cellrisk.decide.tradeoff import TradeOff, TvdLimit
+from cellrisk.noise.distributions import USUAL_THRESHOLD
 from cellrisk.risk.attackers.settings import SettingFigures
 from cellrisk.show.wording.assessment import name_table
 from cellrisk.show.wording.attackers import WIDTH, accuracy, bound, name_setting, setting_table
@@ -74,7 +75,9 @@ def screen(choice: Choice) -> list[str]:
     mechanism = first.mechanism.with_epsilon(first.shown)
     tables = [table for attribute in choice.measured.attributes if (table := _compare(choice, attribute.name))]
     command = f"Next: cellrisk release ... --epsilon {as_given(first.shown)}   Why, and other settings: --all"
-    again = [f"Some larger epsilons also keep the limits: {show_spans(first.again[:1])}."] if first.again else []
+    again = []
+    if first.again and not (mechanism.name == "geometric" and mechanism.threshold == USUAL_THRESHOLD):
+        again = [f"Some larger epsilons also keep the limits: {show_spans(first.again[:1])}."]
     sentences = "\n".join([*_answer(choice), accuracy(mechanism)])
     last = [*again, *_obeyed(choice), choice.choice_note, command, CURATOR_NOTE]
     return [f"{title}\n{sentences}", *tables, "\n".join(last)]
@@ -220,7 +223,7 @@ def _explain_gaps(option: Option) -> list[str]:
     if not gaps:
         return []
     if not _on_risks(option):
-        return [f"the limit on the error asks for at least {show_up(first)}"]
+        return [f"the limit on the error asks for epsilon {show_up(first)} or more"]
     return [f"{show_spans(gaps)} the limit on the risk is broken ({_say_chance(option)})", INSTEAD]
 
 

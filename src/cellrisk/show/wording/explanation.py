@@ -43,13 +43,8 @@ def screen(explanation: Explanation) -> list[str]:
         ]
     ]
     heads = ["groups", "because of own record", "", *(["of a category"] if by_category else []), "revealed"]
-    levels = sorted(
-        (level for level in explanation.by_level if level.records >= FEWEST_NAMED),
-        key=lambda level: (-_own(level) / level.records, -level.records),
-    )[:GROUPS_NAMED]
     most = "; ".join(
-        f"'{level.quasi_identifier}' {level.label}: {share(_own(level) / level.records)} of {level.records:,}"
-        for level in levels
+        f"{name}: {share(own / people)} of {people:,}" for name, own, people in _most_at_risk(explanation.by_level)
     )
     return [
         f"'{explanation.sensitive}': {size}; {_describe_method(explanation)}\n{_say_caused(explanation)}",
@@ -57,6 +52,24 @@ def screen(explanation: Explanation) -> list[str]:
         *([f"Most at risk: {most}."] if explanation.caused >= HARDLY else []),
         f"Riskiest groups and values: --all   Choose: cellrisk choose ... --max-caused 0.01\n{CURATOR_NOTE}",
     ]
+
+
+def _most_at_risk(levels: Sequence[LevelRisk]) -> list[tuple[str, float, int]]:
+    """Return the values whose people are revealed most: name, people revealed because of their own record, people.
+
+    Values of few people are not named; those of one quasi-identifier count together.
+    """
+    values = [
+        (f"'{level.quasi_identifier}' {level.label}", _own(level), level.records)
+        for level in levels
+        if level.records >= FEWEST_NAMED
+    ]
+    for column in dict.fromkeys(level.quasi_identifier for level in levels):
+        rare = [level for level in levels if level.quasi_identifier == column and level.records < FEWEST_NAMED]
+        if rare:
+            name = f"'{column}' values of fewer than {FEWEST_NAMED} people"
+            values.append((name, sum(map(_own, rare)), sum(level.records for level in rare)))
+    return sorted(values, key=lambda value: (-value[1] / value[2], -value[2]))[:GROUPS_NAMED]
 
 
 def _remedies(found: Explanation) -> list[tuple[str, int, float, float, float]]:
