@@ -135,6 +135,8 @@ def test_defaults_are_those_of_the_functions(command: str) -> None:
         real |= {each.name: each.default for each in given if each.default is not inspect.Parameter.empty}
     told = {name: default for name, default in tell_defaults(command).items() if name != "cohort"}
     real.pop("cohort", None)  # the ledger's only one
+    if command == "assess":
+        del real["releases"]  # how often a table is released; of the command, how many releases --check draws
     assert len(told) >= 4
     compared = 0
     for name, default in told.items():
