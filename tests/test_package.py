@@ -180,7 +180,7 @@ def use(python: Path, folder: Path) -> None:
     command = python.parent / "cellrisk"
     assert run(command, "--version", cwd=folder) == f"cellrisk {VERSION}\n"
     assert "Look at a table:" in run(command, "--help", cwd=folder)
-    assert run(command, "demo", "--save", "adult.parquet", cwd=folder).startswith("income by age, relationship, ")
+    assert run(command, "demo", "--save", "adult.parquet", cwd=folder).startswith("'income' by age, relationship, ")
     said = run(python, "-m", "cellrisk", "inspect", "adult.parquet", cwd=folder)
     assert "marital-status" in said
     run(command, "serve", "--no-browser", expected=2, cwd=folder)  # an extra that is not there

@@ -167,7 +167,7 @@ def test_r_cmd_check_is_clean(surroundings: dict[str, str], checked: tuple[Path,
     assert "[ FAIL 0 | WARN 0 | SKIP 0 |" in tested, tested
     vignette = (folder / "cellrisk" / "doc" / "cellrisk.html").read_text(encoding="utf-8")
     assert "where the Python package is not found" not in vignette
-    assert "is the largest epsilon" in vignette
+    assert "Recommended: epsilon" in vignette
     left = [path for path in Path(surroundings["TMPDIR"]).rglob("*") if path.is_file()]
     assert not left, "R and Python leave no file behind"
 

@@ -153,7 +153,7 @@ class TestDeciding:
                 for box, value in {**locked, "form": "exact", "measure": "local"}.items():
                     expect(page.locator(f"#{box}")).to_have_value(value)
                     expect(page.locator(f"#{box}")).to_be_disabled()
-                expect(page.get_by_label("Named with certainty, at most")).to_be_enabled()
+                expect(page.get_by_label("Learnt by an informed attacker, at most")).to_be_enabled()
                 open_step(page, "decide")
                 expect(page.locator("#max-risk-lock")).to_have_text("Fixed by the policy")
                 expect(page.locator("#policy-lock")).to_contain_text("cellrisk.toml")

@@ -94,7 +94,7 @@ def _list_figures(decision: dict[str, Any], records: int) -> list[list[str]]:
     distance = percent(decision["equal_risk"][0]["distance"])
     return [
         ["Because of their own record", percent(caused["share"]), hidden, "first caused"],
-        ["Named with certainty", *sure, "sure"],
+        ["Inferred, 95% sure", *sure, "sure"],
         ["Revealed: own value", share, interval, "exposed"],
         ["Worst case for one record", share_at_most(ceiling["even_two"]), at_worst],
         ["Revealed by the table as it is", percent(decision["raw_share"]), "published as it is"],

@@ -42,7 +42,7 @@ def screen(explanation: Explanation) -> list[str]:
             *sorted(changes, key=lambda remedy: remedy[4])[:REMEDIES_PRINTED],
         ]
     ]
-    heads = ["groups", "because of own record", "", *(["of a category"] if by_category else []), "revealed"]
+    heads = ["groups", "own record", "", *(["of a category"] if by_category else []), "revealed"]
     most = "; ".join(
         f"{name}: {share(own / people)} of {people:,}" for name, own, people in _most_at_risk(explanation.by_level)
     )
