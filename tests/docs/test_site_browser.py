@@ -15,7 +15,7 @@ pytestmark = [
     pytest.mark.skipif(find_chromium() is None, reason=NEEDED),
 ]
 LOCAL = ("file:", "data:", "blob:", "about:")
-PAGES = ("index", "maths", "reference/python", "reference/commands", "how-to/counts")
+PAGES = ("index", "maths", "reference/python", "reference/commands", "how-to/data")
 
 
 @pytest.fixture(scope="module")
