@@ -94,7 +94,7 @@ def main(folder: Path) -> None:
 
     # Afterwards, what did this one draw give away? It moves around the expectation from one draw to the next.
     audit = cr.audit(table, str(folder / "released.csv"), count="count")
-    expected = cr.assess(table, final, measures="local").exposures[0].people
+    expected = cr.assess(table, final, measures="local").figures[0].people
     print(f"\n{audit.headline}")
     print(f"Expected: {expected.mean:.1f} patients, from {expected.low} to {expected.high} in 95% of releases.")
 

@@ -51,6 +51,7 @@ def wait_until_shown(page: Any) -> None:
     expect(page.locator("#verdict")).to_have_attribute("aria-busy", "false")
     expect(page.locator("#attacks-status progress")).to_have_count(0)
     expect(page.locator("#risk-figures")).not_to_contain_text("counting")
+    expect(page.locator("#sentence")).to_contain_text(re.compile(f"^At epsilon {re.escape(epsilon(page))}[, ]"))
     expect(page.locator("#shell")).to_contain_text(f"--epsilon {epsilon(page)}")
     for control in ("mechanism", "measure"):
         chosen = page.locator(f"#{control}").input_value()

@@ -66,7 +66,7 @@ REFUSED: dict[str, tuple[list[Step], dict[str, Any], str]] = {
     "pure noise before and after a delta": (
         [Step(LAPLACE, "job"), Step(ANALYTIC, "ill"), Step(LAPLACE, "pay")],
         {"method": "basic"},
-        "assess_as=.gaussian-analytic., at a total_delta$",
+        "assess_as=.gaussian-analytic., at total_delta=1e-06$",
     ),
     "pure noise at a given delta": (
         [Step(LAPLACE, "job")],
@@ -76,7 +76,7 @@ REFUSED: dict[str, tuple[list[Step], dict[str, Any], str]] = {
     "noise that needs a delta": (
         [Step(LAPLACE, "job")],
         {"assess_as": "gaussian-analytic"},
-        "gaussian-analytic needs a delta between 0 and 1.*assess_as=.laplace., or at a total_delta",
+        "gaussian-analytic needs a delta between 0 and 1.*assess_as=.laplace., or at total_delta=1e-06",
     ),
     "classical gaussian from 1 on": (
         [Step(CLASSICAL, "job"), Step(CLASSICAL, "pay")],

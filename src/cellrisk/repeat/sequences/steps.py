@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
 
 INSTEAD, PURE_INSTEAD = argument("assess_as", "gaussian-analytic"), argument("assess_as", "laplace")
-AT_DELTA = argument("total_delta", "1e-06")
+AT_DELTA = argument("total_delta", 1e-06)
 SMALLEST_EPSILON = 1e-9
 """Gaussian noise that is wide for its delta composes to epsilon 0; the noise of this epsilon is a little narrower."""
 
