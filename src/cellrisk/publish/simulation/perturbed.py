@@ -107,7 +107,7 @@ def simulate_perturbation(
     shown = attacks.sums["homogeneity", "exact", "uniform"]
     figures = (
         Difference.of("people exposed", count_people(profiles, made.channel).mean, exposed),
-        Difference.of("people given away by their own record", caused * profiles.n_records, attacks.caused),
+        Difference.of("people revealed because of their own record", caused * profiles.n_records, attacks.caused),
         Difference.of("cells showing a true value alone", local * profiles.n_cells, shown),
         Difference.of("distance", find_distance(profiles, made.channel), distances),
     )

@@ -100,7 +100,7 @@ class Split(Result):
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        """The same for machines."""
+        """Return the result as a dict, for JSON."""
         return {
             "sensitive": self.sensitive,
             "records": self.records,

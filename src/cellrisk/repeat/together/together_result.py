@@ -179,7 +179,7 @@ class TogetherAssessment(Result):
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        """The same for machines."""
+        """Return the result as a dict, for JSON."""
         most = self.adds_most
         return {
             "sensitive": self.sensitive,

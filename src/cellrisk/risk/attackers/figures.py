@@ -155,7 +155,7 @@ class AttackTable:
 
     @cached_property
     def without_noise(self) -> AttackTable:
-        """The same attacks on the counts published as they are."""
+        """These attacks on the counts published as they are."""
         return replace(self, noiseless=True)
 
     def without_unused(self) -> AttackTable:

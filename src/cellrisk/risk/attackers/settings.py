@@ -33,7 +33,7 @@ class SettingFigures:
     inferred: float | None
     """People whose category the informed attacker infers; None without a prior."""
     without: float | None
-    """The same with each person's own record left out."""
+    """Those whom the informed attacker infers with their own record left out."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return an entry of ``settings`` in JSON."""

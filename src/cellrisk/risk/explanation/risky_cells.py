@@ -119,7 +119,7 @@ class LevelRisk(LeavesKeys):
     caused: float
     """Expected number of them revealed because of their own record by the homogeneity attack."""
     own: float | None = None
-    """The same for the attack that reveals most people so; None if the table is too large."""
+    """That of the attack that reveals most people so; None if the table is too large."""
     most: float | None = None
     """The most that one person's own record adds to the probability that this attack names their value."""
     learnt: float | None = None
