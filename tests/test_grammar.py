@@ -31,7 +31,6 @@ TABLE = "people.csv --qid town --sensitive job --levels town=A|B --levels job=u|
 PRIVATE = f"{TABLE} --outside drop"
 COMMANDS = (
     f"inspect {TABLE}",
-    f"inspect {TABLE} --perturbation random-rounding:3",
     f"assess {TABLE} --epsilon 1",
     f"assess {TABLE} --epsilon 1 --attack plurality",
     f"assess {TABLE} --epsilon 1 --check --releases 20",

@@ -50,8 +50,6 @@ PUBLIC = {
     "compose",
     "curve",
     "explain",
-    "find_equal_perturbation",
-    "inspect_perturbation",
     "mechanism",
     "plan",
     "publish_risk",

@@ -86,8 +86,6 @@ MADE: dict[str, Callable[[cr.FrequencyTable, Path], Result]] = {
     "private choice": lambda table, _: cr.choose_privately(
         table, private=5.0, max_caused_people=60, observed_levels=["town"]
     ),
-    "equal perturbation": lambda table, _: cr.find_equal_perturbation(table, "round", MECHANISM),
-    "perturbed counts": lambda table, _: cr.inspect_perturbation(table, "random-rounding:3"),
     "perturbed simulation": lambda table, _: cr.simulate_perturbation(table, "random-rounding:3", releases=5),
     "perturbed assessment": lambda table, _: cr.assess_perturbation(table, "random-rounding:3", measures="local"),
     "report": lambda table, _: cr.report(table, epsilon=1.0),

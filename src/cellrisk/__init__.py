@@ -55,8 +55,6 @@ if TYPE_CHECKING:
     from cellrisk.risk.curves import RiskCurve, curve
     from cellrisk.risk.explanation import Explanation, explain
     from cellrisk.risk.perturbed import PerturbedAssessment, assess_perturbation
-    from cellrisk.risk.perturbed.counts import PerturbedCountsSummary, inspect_perturbation
-    from cellrisk.risk.perturbed.families import EqualPerturbation, find_equal_perturbation
     from cellrisk.risk.priors import Priors
     from cellrisk.show.reporting import Report, report
 
@@ -95,8 +93,6 @@ _HOMES = {
     "risk.curves": "RiskCurve curve",
     "risk.explanation": "Explanation explain",
     "risk.perturbed": "PerturbedAssessment assess_perturbation",
-    "risk.perturbed.counts": "PerturbedCountsSummary inspect_perturbation",
-    "risk.perturbed.families": "EqualPerturbation find_equal_perturbation",
     "risk.priors": "Priors",
     "show.reporting": "Report report",
 }
@@ -113,7 +109,6 @@ __all__ = [
     "Choice",
     "Composition",
     "DiscreteGaussian",
-    "EqualPerturbation",
     "Explanation",
     "FrequencyTable",
     "Gaussian",
@@ -125,7 +120,6 @@ __all__ = [
     "Mechanism",
     "Perturbation",
     "PerturbedAssessment",
-    "PerturbedCountsSummary",
     "PerturbedSimulation",
     "Plan",
     "Policy",
@@ -158,9 +152,7 @@ __all__ = [
     "curve",
     "datasets",
     "explain",
-    "find_equal_perturbation",
     "from_opendp",
-    "inspect_perturbation",
     "largest_epsilon",
     "mechanism",
     "plan",

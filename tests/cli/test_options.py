@@ -11,7 +11,6 @@ from cellrisk.cli import main
 TABLE = ("people.csv", "--qid", "sex, town", "--sensitive", "job")
 DECLARED = (*TABLE, "--levels", "sex=f|m", "--levels", "town=a|b", "--levels", "job=cook|smith")
 ROUNDED = (*TABLE, "--perturbation", "random-rounding:3")
-FAMILY = (*TABLE, "--perturbation", "random-rounding", "--epsilon", "1")
 Capture = pytest.CaptureFixture[str]
 
 
@@ -31,8 +30,6 @@ def people(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (("inspect", "people.csv", "--bin", "age=5"), "leave --bin out"),
         (("assess", *ROUNDED, "--epsilon", "1"), "has no epsilon, neighbours or noise; got --epsilon"),
         (("assess", *ROUNDED, "--attack", "plurality", "--check"), "leave --attack, --check out"),
-        (("assess", *FAMILY, "--measure", "local"), "asks for the number at equal risk only; got --measure"),
-        (("assess", *FAMILY, "--max-caused", "1%"), "leave --max-caused out"),
         (("simulate", *ROUNDED, "--exclude", "sex=f"), "require noise; got --exclude"),
         (("simulate", *ROUNDED, "--certainty", "0.9"), "require noise; got --certainty"),
         (("simulate", *TABLE, "--epsilon", "1", "--exclude", "sex=f"), "these require --parents; got --exclude"),

@@ -41,24 +41,21 @@ def inspect_command(
     context: typer.Context,
     table: options.TableOptions,
     output: PictureOptions,
-    perturbation: options.PerturbationText = None,
     write: Annotated[Text, option("Draft a settings file: roles, levels, bins to fill in.", "FILE")] = None,
     force: Annotated[bool, switch("--force", "Replace the file that --write names.")] = False,
 ) -> None:
     """What the table reveals without noise.
 
     Counts the groups, those in which everybody has the same value, and the people in these. Without --qid and
-    --sensitive it lists the columns and suggests their roles. With --perturbation it shows what happens to counts.
+    --sensitive it lists the columns and suggests their roles.
     """
-    if write is not None or (not (table.qid or table.sensitive or perturbation) and table.is_file):
+    if write is not None or (not (table.qid or table.sensitive) and table.is_file):
         of_a_table = {*asdict(table), "plot"} - {"source", "table", "encoding", "qid", "sensitive"}
         refuse_beside("these options require --qid and --sensitive", list_typed(context, *sorted(of_a_table)))
         _list_columns(table, output, write, force)
         return
-    made = options.NoiseOptions(perturbation=perturbation).read_perturbation()
     frequencies = table.tabulate()
-    shown = frequencies.summary() if made is None else cr.inspect_perturbation(frequencies, made)
-    output.answer(shown, drawn=frequencies)
+    output.answer(frequencies.summary(), drawn=frequencies)
 
 
 def _list_columns(table: options.TableOptions, output: OutputOptions, write: str | None, force: bool) -> None:
@@ -115,15 +112,10 @@ def assess_command(
 
         judged = read_limits(**limits, risk=RiskDefinition(attack=risk.attack), **attacker.arguments())
     if noise.perturbation is not None:
-        from cellrisk.risk.perturbed.families import Family
-
         beside = {"attack": risk.attack != "homogeneity", "check": check, "domain": domain}
         beside |= {"harmful": bool(attacker.harmful), "also_as": bool(attacker.unions)}
         unused = [name for name, is_given in beside.items() if is_given]
         refuse_beside("a perturbation is assessed by the homogeneity attack alone", unused)
-        if noise.epsilon is not None and Family.of(noise.perturbation) is not None:
-            _find_equal(context, table, noise, attacker, output)
-            return
     used: Any = noise.read_perturbation("mechanism", "delta") or noise.one()
     frequencies = table.tabulate()
     narrowed = any(asked[name] for name in ("measures", "forms", "weights"))
@@ -147,21 +139,6 @@ def assess_command(
         if largest > max_risk:
             broken.append(f"risk {largest:.6g} ({name}) is above the limit {as_given(max_risk)}")
     stop_if_broken([*broken, *policies.breaches(frequencies, used)])
-
-
-def _find_equal(
-    context: typer.Context,
-    table: options.TableOptions,
-    noise: options.NoiseOptions,
-    attacker: options.AttackerOptions,
-    output: OutputOptions,
-) -> None:
-    """For a perturbation without its number, print the mildest that reveals no more than this noise."""
-    others = (*asdict(options.SeveralRiskOptions()), *asdict(options.GateOptions()), "plot")
-    why = f"{noise.perturbation} without its number asks for the number at equal risk only"
-    refuse_beside(why, list_typed(context, *others))
-    found = cr.find_equal_perturbation(table.tabulate(), str(noise.perturbation), noise.one(), **attacker.single())
-    output.answer(found, policies=policies_of(context))
 
 
 def _check(assessment: Any, releases: int, seed: int) -> dict[str, Any]:

@@ -11,7 +11,8 @@ import cellrisk as cr
 from cellrisk.cli import main
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.perturbations import Perturbation
-from cellrisk.risk.perturbed.counts import CLASSES
+from cellrisk.risk.perturbed.counts import CLASSES, classify_counts
+from cellrisk.show.wording.perturbed_assessment import say_counts
 from tests.near import near
 from tests.risk.perturbed.test_assess_perturbation import CASES, CELLS, ODD, alone, less, make_table, published
 
@@ -23,7 +24,7 @@ def class_of(count: int) -> int:
 @pytest.mark.parametrize("name", CASES)
 def test_what_becomes_of_counts(name: str) -> None:
     made = CASES[name]
-    found = cr.inspect_perturbation(make_table(CELLS), made).attributes[0]
+    found = list(classify_counts(make_table(CELLS).attributes[0].profiles, made))
     wanted = [[0.0] * 5 for _ in CLASSES]
     for count in (count for cell in CELLS for count in cell):
         row = wanted[class_of(count)]
@@ -31,18 +32,19 @@ def test_what_becomes_of_counts(name: str) -> None:
         for (value,), chance in published(made, [count]):
             row[1 if value == count else 2 if value == 0 else 3] += chance
             wanted[class_of(value)][4] += chance
-    for each, numbers in zip(found.classes, wanted, strict=True):
+    for each, numbers in zip(found, wanted, strict=True):
         assert [each.counts, each.unchanged, each.hidden, each.moved, each.after] == near(numbers)
-    total = sum(each.counts for each in found.classes)
+    total = sum(each.counts for each in found)
     assert total == 3 * len(CELLS)
-    assert sum(each.after for each in found.classes) == near(total)
+    assert sum(each.after for each in found) == near(total)
 
 
 def test_counts_that_appear_where_nobody_is_are_told(tmp_path: Path) -> None:
     path = tmp_path / "noisy.csv"
     path.write_text("count,released,probability\n0,0,0.5\n0,1,0.5\n1,1,1\n2,2,1\n3,3,1\n4,4,1\n")
-    told = cr.inspect_perturbation(make_table([[2, 0], [1, 0], [4, 1]]), str(path)).headline
-    assert "it shows 1 counts where nobody is" in told
+    made = cr.read_perturbation(str(path))
+    classes = list(classify_counts(make_table([[2, 0], [1, 0], [4, 1]]).attributes[0].profiles, made))
+    assert "it shows 1 counts where nobody is" in say_counts("y", classes, made.name)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -87,21 +89,14 @@ def test_a_perturbation_takes_the_place_of_a_mechanism() -> None:
         with pytest.raises(InvalidInput, match="takes the place of a mechanism"):
             cr.explain(table, perturbation="cell-key", **beside)  # type: ignore[arg-type]
     short = Perturbation("short", ODD.rows[:2], 0)
-    for ask in (cr.inspect_perturbation, lambda table, made: cr.explain(table, perturbation=made)):
-        with pytest.raises(InvalidInput, match="ends before the largest count"):
-            ask(table, short)
+    with pytest.raises(InvalidInput, match="ends before the largest count"):
+        cr.explain(table, perturbation=short)
 
 
 def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("counts.csv").write_text("q,y,n\na,s,3\na,t,1\nb,s,2\nc,t,12\n")
     asked = ["counts.csv", "--qid", "q", "--sensitive", "y", "--count", "n", "--perturbation", "random-rounding:3"]
-    assert main(["inspect", *asked, "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["records"] == 18
-    assert sum(row["counts"] for row in found["perturbation"]["counts"][0]["classes"]) == 6
-    assert main(["inspect", *asked]) == 0
-    assert "Of 4 counts of y that hold people, random-rounding:3 publishes" in capsys.readouterr().out
     assert main(["explain", *asked, "--json", "--plot", "explained.svg"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["mechanism"] is None
@@ -114,5 +109,3 @@ def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkey
         out, err = capsys.readouterr()
         assert out == ""
         assert more[0] in err
-    assert main(["inspect", *asked[:1], *asked[-2:]]) == 2  # without columns there are no counts
-    assert "quasi-identifiers" in capsys.readouterr().err

@@ -1,18 +1,15 @@
-"""`inspect_perturbation`: what a perturbation does to the counts of a table, before any attack."""
+"""What a perturbation does to the counts of a table, before any attack."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
 from cellrisk.counts.profiles import Profiles
-from cellrisk.counts.table import FrequencyTable, Summary, require_table
-from cellrisk.noise.perturbations import Perturbation, read_perturbation
+from cellrisk.noise.perturbations import Perturbation
 from cellrisk.risk.perturbed.equal_risk import tally_counts
-from cellrisk.system.results import Result, find_words
 
 CLASSES: tuple[tuple[int, int | None], ...] = ((0, 0), (1, 1), (2, 2), (3, 5), (6, 10), (11, None))
 """The sizes of counts that are summarised separately: the least and the most."""
@@ -20,7 +17,7 @@ CLASSES: tuple[tuple[int, int | None], ...] = ((0, 0), (1, 1), (2, 2), (3, 5), (
 
 @dataclass(frozen=True)
 class PerturbedClass:
-    """Counts of one size: how many there are, and what they are published as on average."""
+    """Counts of one size: how many there are, and what they are published as on average. Exact."""
 
     least: int
     most: int | None
@@ -43,69 +40,14 @@ class PerturbedClass:
         return f"{self.least:,}" if self.least == self.most else f"{self.least:,} to {self.most:,}"
 
 
-@dataclass(frozen=True)
-class PerturbedAttribute:
-    """The counts of one sensitive attribute in the groups that hold people."""
+def classify_counts(profiles: Profiles, perturbation: Perturbation) -> Iterator[PerturbedClass]:
+    """Yield what becomes of the counts of every category in every group that holds people, by their size.
 
-    sensitive: str
-    classes: tuple[PerturbedClass, ...]
-
-
-@dataclass(frozen=True, repr=False)
-class PerturbedCountsSummary(Result):
-    """The answer of `inspect_perturbation`: the summary of the table, and what its counts are published as."""
-
-    wording = "perturbed_counts"
-
-    summary: Summary
-    perturbation: Perturbation
-    attributes: tuple[PerturbedAttribute, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return what ``cellrisk inspect --perturbation --json`` prints."""
-        sentence = find_words(self.wording).sentence
-        counts = [
-            {**asdict(attribute), "sentence": sentence(attribute, self.perturbation.name)}
-            for attribute in self.attributes
-        ]
-        return {**self.summary.to_dict(), "perturbation": {**self.perturbation.to_dict(), "counts": counts}}
-
-    def _numbers(self) -> list[dict[str, Any]]:
-        return [
-            {"sensitive": attribute.sensitive, **asdict(row)}
-            for attribute in self.attributes
-            for row in attribute.classes
-        ]
-
-
-def inspect_perturbation(table: FrequencyTable, perturbation: str | Perturbation) -> PerturbedCountsSummary:
-    """Return what a perturbation would do to the counts of this table.
-
-    Counts are those of every category in every group that holds people; the numbers are exact means.
-
-    Parameters
-    ----------
-    table
-        Made by `tabulate`.
-    perturbation
-        As in `assess_perturbation`.
-
-    >>> import cellrisk as cr
-    >>> table = cr.tabulate(cr.datasets.adult_as_published(), ["age", "sex"], "income", bins={"age": 5})
-    >>> [one, *_] = [each for each in inspect_perturbation(table, "cell-key").attributes[0].classes if each.least == 1]
-    >>> one.counts, one.hidden
-    (2, 2.0)
+    >>> from cellrisk.noise.perturbations import read_perturbation
+    >>> profiles = Profiles.from_cells([[1, 0], [3, 1]], n_levels=2)
+    >>> [(row.size, row.counts, row.hidden) for row in classify_counts(profiles, read_perturbation("cell-key"))][1]
+    ('1', 2, 2.0)
     """
-    require_table(table)
-    made = read_perturbation(perturbation)
-    attributes = []
-    for attribute in table.attributes:
-        made.check_reach(max(int(block.counts.max()) for block in attribute.profiles.blocks))
-        attributes.append(PerturbedAttribute(attribute.name, tuple(_classify(attribute.profiles, made))))
-    return PerturbedCountsSummary(table.summary(), made, tuple(attributes))
-
-
-def _classify(profiles: Profiles, perturbation: Perturbation) -> Iterator[PerturbedClass]:
     starts = [least for least, _ in CLASSES]
     totals, after = np.zeros((len(CLASSES), 4)), np.zeros(len(CLASSES))
     for count, number in zip(*(part.tolist() for part in tally_counts(profiles)), strict=True):

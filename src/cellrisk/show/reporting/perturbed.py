@@ -11,7 +11,7 @@ from cellrisk.decide.policies import Policies
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.perturbations import Perturbation, read_perturbation
 from cellrisk.risk.perturbed import PerturbedAssessment, PerturbedFigures, assess_perturbation
-from cellrisk.risk.perturbed.counts import inspect_perturbation
+from cellrisk.risk.perturbed.counts import classify_counts
 from cellrisk.show.reporting.document import Letterhead, Report, read_decision
 from cellrisk.show.reporting.metadata import (
     describe_table,
@@ -21,11 +21,10 @@ from cellrisk.show.reporting.metadata import (
     name_table,
     pick,
 )
-from cellrisk.show.wording import perturbed_counts
 from cellrisk.show.wording.ceiling import say_most
 from cellrisk.show.wording.explanation import KEYS_NOTE
 from cellrisk.show.wording.limits import describe_limits
-from cellrisk.show.wording.perturbed_assessment import NOT_TOLD, say_equal
+from cellrisk.show.wording.perturbed_assessment import NOT_TOLD, say_counts, say_equal
 from cellrisk.system.choices import MechanismName
 from cellrisk.system.formatting import percent
 from cellrisk.system.progress import Progress
@@ -123,8 +122,9 @@ def _collect(table: FrequencyTable, assessed: PerturbedAssessment, made: Perturb
         "figures": [_describe_figures(each) for each in assessed.figures],
         "risks": assessed.risks,
         "counts": [
-            {**pick(each, "sensitive classes"), "sentence": perturbed_counts.sentence(each, made.name)}
-            for each in inspect_perturbation(table, made).attributes
+            {"sensitive": each.name, "classes": classes, "sentence": say_counts(each.name, classes, made.name)}
+            for each in table.attributes
+            for classes in [tuple(classify_counts(each.profiles, made))]
         ],
         "equal": [
             {**pick(each, "by figure distance mechanism_distance"), "sensitive": figures.sensitive}

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from cellrisk.risk.perturbed import EqualRisk, PerturbedAssessment, PerturbedFigures
+from cellrisk.risk.perturbed.counts import PerturbedClass
 from cellrisk.show.wording.attackers import inferred
 from cellrisk.show.wording.ceiling import say_most, say_worst_case
 from cellrisk.system.formatting import CURATOR_NOTE, aligned, number_of, of_people, percent
@@ -86,3 +89,16 @@ def paragraphs(assessment: PerturbedAssessment) -> list[str]:
         lines.append(aligned(["measure", "weights", "form", "risk"], rows, left=3))
         parts.append("\n".join(lines))
     return [*parts, CURATOR_NOTE]
+
+
+def say_counts(sensitive: str, classes: Sequence[PerturbedClass], name: str) -> str:
+    """Return what becomes of the counts that hold people, and of those that do not."""
+    some = [row for row in classes if row.least > 0]
+    total = sum(row.counts for row in some)
+    same, hidden, moved = (sum(getattr(row, word) for row in some) for word in ("unchanged", "hidden", "moved"))
+    start = (
+        f"Of {total:,} counts of {sensitive} that hold people, {name} publishes {round(same):,} as they are "
+        f"on average, {round(hidden):,} as 0 or not at all, and {round(moved):,} as another count"
+    )
+    empty = sum(row.moved for row in classes if row.least == 0)
+    return f"{start}; it shows {round(empty):,} counts where nobody is." if empty >= 0.5 else f"{start}."
