@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,13 +17,10 @@ from cellrisk.noise.distributions import InfiniteNoise, NoNoise
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.risk.caused import Caused, caused_shares, count_caused
 from cellrisk.risk.ceilings import total_variation
-from cellrisk.risk.measures import Dirichlet, MarginalShrinkage, Shrinkage
-from cellrisk.risk.measures.sizes import negative_binomial_sizes, poisson_sizes
 from cellrisk.risk.people import count_people
 from tests.examples import examples
 from tests.near import near
 from tests.risk.certainty import oracle
-from tests.risk.measures import oracle as measures_oracle
 
 TWO = [[1, 0], [2, 0], [0, 3], [1, 1], [4, 2], [7, 1]]
 THREE = [[1, 0, 0], [0, 2, 0], [1, 1, 1], [3, 0, 2], [2, 6, 1]]
@@ -99,52 +95,6 @@ def test_records_left_out_one_by_one() -> None:
     z = (np.mean(totals) - found.people) / (found.deviation / math.sqrt(len(totals)))
     assert abs(z) < 5
     assert np.std(totals) == pytest.approx(found.deviation, rel=0.06, abs=0)  # 1/sqrt(8000) is one standard error: five
-
-
-@pytest.mark.parametrize("mechanism", [cr.Laplace(0.9), cr.Geometric(1.2, threshold=1.5)], ids=["laplace", "geometric"])
-@pytest.mark.parametrize("alpha", [(0.4, 1.5), (0.7, 0.2, 2.0)], ids=["two", "three"])
-def test_tables_being_planned(alpha: tuple[float, ...], mechanism: Mechanism) -> None:
-    channel = mechanism.channel
-
-    def of_size(n: int) -> float:
-        """The expected people caused in a cell of that size, over every vector of counts."""
-        return sum(
-            float(measures_oracle.dirichlet_multinomial(counts, alpha))
-            * sum(number * chance for number, chance in caused(counts).items())
-            for counts in measures_oracle.compositions(n, len(alpha))
-        )
-
-    known: dict[tuple[int, ...], dict[int, float]] = {}
-
-    def caused(counts: tuple[int, ...]) -> dict[int, float]:
-        if counts not in known:
-            known[counts] = oracle.caused_law(counts, mechanism.noise, mechanism.threshold)
-        return known[counts]
-
-    cells = [[2, 0, 0][: len(alpha)], [3, 1, 0][: len(alpha)], [1, 0, 0][: len(alpha)]]
-    profiles = Profiles.from_cells(cells, n_levels=len(alpha))
-    found = caused_shares(profiles, channel, Shrinkage(Dirichlet.given(alpha, len(alpha))))[0] * profiles.n_records
-    assert found == near(sum(of_size(sum(counts)) for counts in cells))
-
-
-def test_tables_being_planned_with_random_sizes() -> None:
-    alpha, mechanism = (0.4, 1.5), cr.Laplace(0.9)
-    channel = mechanism.channel
-    profiles = Profiles.from_cells([[2, 0]], n_levels=2)
-    of_size = [
-        sum(
-            float(measures_oracle.dirichlet_multinomial(counts, alpha))
-            * sum(number * chance for number, chance in oracle.caused_law(counts, mechanism.noise, 0.5).items())
-            for counts in measures_oracle.compositions(n, 2)
-            if n
-        )
-        for n in range(26)
-    ]
-    sizes = poisson_sizes(1.3, truncated=False, source="given")
-    weight = [math.exp(n * math.log(1.3) - math.lgamma(n + 1)) for n in range(26)]
-    expected = sum(w * d for w, d in zip(weight, of_size, strict=True)) / sum(w * n for n, w in enumerate(weight))
-    found = caused_shares(profiles, channel, MarginalShrinkage(Dirichlet.given(alpha, 2), sizes))[0]
-    assert found == pytest.approx(expected, rel=1e-9, abs=0)
 
 
 @settings(max_examples=examples(60), deadline=None)
@@ -296,40 +246,3 @@ def test_words_and_json() -> None:
         "bound": 3.0,
         "cap": 4.0,
     }
-
-
-def test_negative_binomial_sizes_count_people() -> None:
-    """Sizes are weighted by themselves: with a Dirichlet of the same total, a cell's counts are independent."""
-    shapes, theta = (0.3, 0.9), 0.6
-    mechanism = cr.Geometric(1.0)
-    q = [float(mechanism.noise.p_zero(n)) for n in range(120)]
-    first = [math.tanh(0.5) * math.exp(-abs(n - 1)) for n in range(120)]
-
-    def prior(shape: float) -> np.ndarray:
-        n = np.arange(119)
-        return np.concatenate([[1.0], np.cumprod((shape + n) / (n + 1) * theta)]) * (1 - theta) ** shape
-
-    laws = [prior(shape) for shape in shapes]
-    people = sum(float((np.arange(120) * laws[k] * first).sum() * (laws[1 - k] * q).sum()) for k in (0, 1))
-    expected = people / (sum(shapes) * theta / (1 - theta))
-    sizes = negative_binomial_sizes(sum(shapes), sum(shapes) * theta / (1 - theta), truncated=False, source="given")
-    found = caused_shares(
-        Profiles.from_cells([[1, 0]], n_levels=2),
-        mechanism.channel,
-        MarginalShrinkage(Dirichlet.given(shapes, 2), sizes),
-    )[0]
-    assert found == pytest.approx(expected, rel=1e-8, abs=0)
-
-
-def test_assess_tells_of_planned_tables_where_they_are_asked_for() -> None:
-    frame = pd.DataFrame({"home": [0, 0, 1, 1, 1, 2, 3, 3], "job": list("ababbaab")})
-    table = cr.tabulate(frame, "home", "job")
-    found = cr.assess(table, "geometric", epsilon=1.0, measures=["local", "shrinkage", "marginal_shrinkage"])
-    channel = cr.Geometric(1.0).channel
-    for each in found.planned:
-        measure = found.fitted["job"].measure(each.measure)
-        assert each.share == near(caused_shares(table.profiles(), channel, measure)[0])
-    assert [each.measure for each in found.planned] == ["shrinkage", "marginal_shrinkage"]
-    assert found.to_dict()["planned"] == [vars(each) for each in found.planned]
-    assert cr.assess(table, "geometric", epsilon=1.0).planned == ()
-    assert cr.assess(table, "geometric", epsilon=1.0, measures="local").planned == ()

@@ -164,8 +164,7 @@ def explain_command(
 ) -> None:
     """Who is at risk, and what would help.
 
-    Lists the riskiest groups, and the local risk if a quasi-identifier were left out or made coarser. With
-    --perturbation it also shows one group step by step.
+    Lists the riskiest groups, and the local risk if a quasi-identifier were left out or made coarser.
     """
     merges: dict[str, dict[str, list[str]]] = {}
     for column, new, old in merge or ():

@@ -611,9 +611,7 @@ def weigh(
                 tuple(count_people(each, channel, measured.attack) for each in profiles),
                 None if trade_off is None else trade_off.at(method.epsilon),
                 tuple(broken) if limits or trade_off else None,
-                tuple(
-                    each.n_records * float(caused_shares(each, channel, attack=measured.attack)[0]) for each in profiles
-                ),
+                tuple(each.n_records * float(caused_shares(each, channel, measured.attack)[0]) for each in profiles),
                 find_success(method.noise, Labels.even(2)),
             )
         )

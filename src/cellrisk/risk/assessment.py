@@ -18,7 +18,6 @@ from cellrisk.noise.precision import SHARE, find_precision
 from cellrisk.risk.attackers.figures import NOTABLE_GAINS, AttackTable
 from cellrisk.risk.attackers.values import NamedValues
 from cellrisk.risk.attacks import AskedRisks, choose_risks
-from cellrisk.risk.caused import caused_shares
 from cellrisk.risk.ceilings import total_variation
 from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, CountPrior
 from cellrisk.risk.figures import Attacker, DecisionFigures
@@ -43,20 +42,6 @@ class Risk:
     form: str
     weights: str | None
     risk: float
-
-
-PLANNING = ("shrinkage", "marginal_shrinkage")
-"""The measures for tables that are being planned."""
-
-
-@dataclass(frozen=True)
-class PlannedCaused:
-    """People who would be revealed because of their own record in a table that is being planned."""
-
-    sensitive: str
-    measure: str
-    share: float
-    """The expected share of its people."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -175,21 +160,6 @@ class Assessment(TableRisks):
         }
         return tuple(ends[row.sensitive, row.measure, row.form, row.weights or "uniform"] for row in self.risks)
 
-    @cached_property
-    def planned(self) -> tuple[PlannedCaused, ...]:
-        """Caused in tables like this one that are yet to be made: for shrinkage and marginal shrinkage, if not all
-        measures were asked for."""
-        asked = self.asked.measures
-        if len(asked) == len(MEASURES) or self.asked.attack != "homogeneity":
-            return ()
-        profiles, channel = self.table.profiles, self.method.channel
-        return tuple(
-            PlannedCaused(name, each, float(caused_shares(profiles(name), channel, self.fitted[name].measure(each))[0]))
-            for name in self.table.sensitive
-            for each in asked
-            if each in PLANNING
-        )
-
     def to_dict(self) -> dict[str, Any]:
         """Return what ``cellrisk assess --json`` prints."""
         say_exposure = find_words(self.wording).say_exposure
@@ -205,7 +175,6 @@ class Assessment(TableRisks):
             "risks": self._numbers(),
             "decision": [each.to_dict() for each in self.figures],
             **self._attackers(),
-            **({"planned": [vars(each) for each in self.planned]} if self.planned else {}),
             "limits": [
                 {**{key: value for key, value in row.items() if key != "risk"}, **vars(limits)}
                 for row, limits in zip(self._numbers(), self.limits, strict=True)

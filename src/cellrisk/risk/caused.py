@@ -14,8 +14,7 @@ from cellrisk.noise.channel import CountChannel
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.risk.attacks import GUESSES
 from cellrisk.risk.ceilings import total_variation
-from cellrisk.risk.measures import Local, MarginalShrinkage, Measure
-from cellrisk.risk.measures.given_total import risk_by_size
+from cellrisk.risk.measures import Local
 from cellrisk.risk.people import TAIL, find_outcomes, split_profiles
 from cellrisk.risk.totals import find_interval, find_moments
 from cellrisk.system.arrays import Floats
@@ -68,7 +67,9 @@ class Caused:
         }
 
 
-def count_caused(profiles: Profiles, mechanism: Mechanism, exposed: float, attack: str = "homogeneity") -> Caused:
+def count_caused(
+    profiles: Profiles, mechanism: Mechanism, exposed: float, attack: str = "homogeneity", *, interval: bool = True
+) -> Caused:
     """Return how many people one release reveals because of their own record.
 
     Under the same noise a person is pivotal if the cell shows their category alone, and as the smallest value T that is
@@ -80,41 +81,32 @@ def count_caused(profiles: Profiles, mechanism: Mechanism, exposed: float, attac
     ``exposed`` is the expected number of people whose value the same attack gets right. Where neighbouring tables
     replace a record, the other table has it in another cell.
 
+    Without ``interval``, which takes longest, only the mean and the deviation are computed.
+
     >>> from cellrisk import Geometric
     >>> alone = count_caused(Profiles.from_cells([[1, 0]], n_levels=2), Geometric(1.0), exposed=0.534447)
     >>> round(alone.people, 6), round(alone.bound, 6)  # equal for people who are unique in their cell
     (0.337835, 0.337835)
     """
-    found = count_caused_on_average(profiles, mechanism, exposed, attack)
-    if attack in GUESSES:
-        return found
-    interval = find_interval(find_outcomes(profiles, mechanism.channel.pivotal), TAIL)
-    return replace(found, low=interval.low, high=interval.high)
-
-
-def count_caused_on_average(
-    profiles: Profiles, mechanism: Mechanism, exposed: float, attack: str = "homogeneity"
-) -> Caused:
-    """Return what `count_caused` tells, without the interval, which takes longest: for many epsilons."""
     rest = math.exp(-mechanism.epsilon) * mechanism.delta * profiles.n_records
     bound = min(-math.expm1(-mechanism.epsilon) * exposed + rest, exposed)
     bounds = bound, total_variation(mechanism) * profiles.n_records
     if attack in GUESSES:
-        return Caused(caused_by_guess(profiles, mechanism.channel, attack), profiles.n_records, exposed, *bounds)
-    mean, variance = find_moments(find_outcomes(profiles, mechanism.channel.pivotal))
-    return Caused(mean, profiles.n_records, exposed, *bounds, math.sqrt(variance))
+        people = profiles.n_records * float(caused_shares(profiles, mechanism.channel, attack)[0])
+        return Caused(people, profiles.n_records, exposed, *bounds)
+    outcomes = find_outcomes(profiles, mechanism.channel.pivotal)
+    mean, variance = find_moments(outcomes)
+    found = Caused(mean, profiles.n_records, exposed, *bounds, math.sqrt(variance))
+    if not interval:
+        return found
+    ends = find_interval(outcomes, TAIL)
+    return replace(found, low=ends.low, high=ends.high)
 
 
-def caused_shares(
-    profiles: Profiles, channel: CountChannel, measure: Measure | None = None, attack: str = "homogeneity"
-) -> Floats:
+def caused_shares(profiles: Profiles, channel: CountChannel, attack: str = "homogeneity") -> Floats:
     """Return the expected share of people revealed because of their own record, under each setting. Exact.
 
-    ``measure`` is `Local`, for the table in hand, unless `Shrinkage` or `MarginalShrinkage` is given, for a table that
-    is being planned: D(n) = n sum_k (a_k/a.) E[p_pivotal(N_k + 1) prod_{j != k} q(N_j)] with N ~
-    Dirichlet-multinomial(n - 1, a + e_k), which is the tight risk with p_pivotal in place of s. A size that is also
-    random is weighted by itself, because people are counted and not cells. An ``attack`` that guesses is looked at on
-    the table in hand alone.
+    It is the tight local risk with p_pivotal in place of s; of an attack that guesses, the sum of its gains.
 
     >>> from cellrisk import Laplace
     >>> channel = Laplace(1.0).channel_at([1.0, 100.0])
@@ -122,27 +114,12 @@ def caused_shares(
     [0.0831, 0.1429]
     """
     shares, finite = np.zeros(len(channel)), np.flatnonzero(~channel.infinite)
-    if not len(finite):
+    if attack not in GUESSES:
+        if len(finite):
+            shares[finite] = Local().average(profiles, channel[finite].pivotal, ("tight",))["tight", "records"]
         return shares
-    few = channel[finite]
-    if attack in GUESSES:
-        people = [caused_by_guess(profiles, few[[place]], attack) for place in range(len(few))]
-        shares[finite] = np.array(people) / profiles.n_records
-    elif isinstance(measure, MarginalShrinkage):
-        sizes, chance = measure.sizes.likely(profiles.n_levels)
-        weights = sizes * chance / float(sizes @ chance)
-        shares[finite] = weights @ risk_by_size(measure.prior, sizes, few.pivotal, ("tight",))["tight"]
-    else:
-        shares[finite] = (measure or Local()).average(profiles, few.pivotal, ("tight",))["tight", "records"]
-    return shares
-
-
-def caused_by_guess(profiles: Profiles, channel: CountChannel, attack: str) -> float:
-    """Return the expected number of people whom an attack that guesses gets right because of their own record."""
-    if channel.infinite[0]:
-        return 0.0
-    total = 0.0
-    for block in split_profiles(profiles):
-        _, gain = GUESSES[attack]().named_and_gain(block.counts, profiles.n_levels, channel)
-        total += float(block.cells @ (block.counts * np.maximum(gain, 0.0)).sum(axis=1))
-    return total
+    for place in finite.tolist():
+        for block in split_profiles(profiles):
+            _, gain = GUESSES[attack]().named_and_gain(block.counts, profiles.n_levels, channel[[place]])
+            shares[place] += float(block.cells @ (block.counts * np.maximum(gain, 0.0)).sum(axis=1))
+    return shares / profiles.n_records

@@ -13,7 +13,7 @@ from cellrisk.errors import InvalidInput
 from cellrisk.noise.channel import AdditiveChannel
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.risk.attacks import people_risk
-from cellrisk.risk.caused import Caused, caused_shares, count_caused_on_average
+from cellrisk.risk.caused import Caused, caused_shares, count_caused
 from cellrisk.risk.ceilings import Ceiling, Labels, ceiling, find_success
 from cellrisk.risk.certainty import ConfidentInferences, CountPrior, find_certainty, why_unknown
 from cellrisk.risk.figures import Attacker
@@ -177,10 +177,10 @@ def find_figure_lines(
         measure = people_risk(attack)
         exposed = measure.average(profiles, setting.channel_at(epsilons), ("tight",))["tight", "records"]
         points = tuple(
-            count_caused_on_average(profiles, mechanism, profiles.n_records * share, attack)
+            count_caused(profiles, mechanism, profiles.n_records * share, attack, interval=False)
             for mechanism, share in zip(mechanisms, exposed.tolist(), strict=True)
         )
-        limits = Limits(*caused_shares(profiles, ends, attack=attack).tolist())
+        limits = Limits(*caused_shares(profiles, ends, attack).tolist())
         caused = CausedLine(points, limits, find_limits(profiles, measure, ("tight",), setting)["tight", "records"])
         report.add(len(epsilons))
     if "certainty" in figures:

@@ -266,7 +266,7 @@ def test_grids_refuse_what_cannot_be_matched(table: cr.FrequencyTable) -> None:
 def test_many_noises_at_once_give_each_cell_what_one_gives(table: cr.FrequencyTable, form: str) -> None:
     cells, noises = table.cells("job"), [cr.Laplace(epsilon=epsilon).noise for epsilon in (0.1, 1.0, 5.0)]
     profiled = ProfiledCells.of(cells)
-    every = profiled.risk(Local(), AdditiveChannel(tuple(noises)), form)[profiled.place]
+    every = Local().risks(profiled.profiles, AdditiveChannel(tuple(noises)), form)[profiled.place]
     for column, noise in enumerate(noises):
         assert every[:, column] == pytest.approx(
             CellRisks(cells, AdditiveChannel((noise,)), form).risk, rel=1e-14, abs=0

@@ -24,7 +24,7 @@ def tabulate(qids: list[str]) -> cr.FrequencyTable:
 def test_what_would_help_is_what_assessments_of_the_changed_tables_give() -> None:
     names, mechanism = ["age", "race", "sex"], cr.Geometric(1.0)
     found = cr.explain(tabulate(names), mechanism, **ASKED)
-    assert found.attacks.own == pytest.approx(strongest(tabulate(names), mechanism), rel=1e-9, abs=0)
+    assert found.now.own == pytest.approx(strongest(tabulate(names), mechanism), rel=1e-9, abs=0)
     for way in found.without:
         changed = tabulate([name for name in names if name != way.quasi_identifier])
         assert way.own == pytest.approx(strongest(changed, mechanism), rel=1e-9, abs=0)
@@ -46,10 +46,10 @@ def test_who_bears_the_risk_adds_up() -> None:
     informed = next(row for row in rows if row["attack"] == "informed")
     for name in names:
         levels = [level for level in found.by_level if level.quasi_identifier == name]
-        assert sum(level.own or 0.0 for level in levels) == pytest.approx(found.attacks.own, rel=1e-9, abs=0)
+        assert sum(level.own or 0.0 for level in levels) == pytest.approx(found.now.own, rel=1e-9, abs=0)
         assert sum(level.learnt or 0.0 for level in levels) == pytest.approx(informed["learnt"], rel=1e-9, abs=1e-9)
         assert max(level.most or 0.0 for level in levels) == pytest.approx(
-            max(row["most"] for row in rows if row["own"] == pytest.approx(found.attacks.own, rel=1e-12, abs=0)),
+            max(row["most"] for row in rows if row["own"] == pytest.approx(found.now.own, rel=1e-12, abs=0)),
             rel=1e-9,
             abs=0,
         )

@@ -97,7 +97,7 @@ def test_every_cell_is_as_defined(
 ) -> None:
     cells = read_cells(people, sensitive)
     found = explain(table, mechanism, sensitive=sensitive, form=form, top=10_000)
-    assert len(found.riskiest) == len(cells) == found.cells
+    assert len(found.riskiest) == len(cells) == found.now.cells
     assert {tuple(cell.key.values()) for cell in found.riskiest} == set(cells)
     for cell in found.riskiest:
         assert list(cell.key) == QIDS
@@ -136,15 +136,12 @@ def test_who_is_given_away_because_of_their_own_record(
     numbers = [round(cell.caused, 9) for cell in found.caused_cells]
     assert numbers == sorted(numbers, reverse=True)
     total = sum(expected.values())
-    assert found.caused == pytest.approx(total, rel=1e-9, abs=0)
+    assert found.now.caused == pytest.approx(total, rel=1e-9, abs=0)
     figures = cr.assess(table, mechanism, measures="local").figures
-    assert found.caused == near(next(each.caused.people for each in figures if each.sensitive == sensitive))
-    assert sum(size.caused for size in found.caused_by_size) == near(found.caused)
-    assert sum(size.people for size in found.caused_by_size) == near(found.people)
-    assert sum(size.records for size in found.caused_by_size) == 400
+    assert found.now.caused == near(next(each.caused.people for each in figures if each.sensitive == sensitive))
     for name in QIDS:
         levels = [level for level in found.by_level if level.quasi_identifier == name]
-        assert sum(level.caused for level in levels) == near(found.caused)
+        assert sum(level.caused for level in levels) == near(found.now.caused)
         towns = [level for level in levels if level.label == "Ulm"]
         assert [level.caused for level in towns] == [
             pytest.approx(sum(value for key, value in expected.items() if key[1] == "Ulm"), rel=1e-9, abs=0)
@@ -178,7 +175,10 @@ def test_what_would_help_those_people(people: pd.DataFrame, table: cr.FrequencyT
         assert setting.caused == near(caused(job, epsilon=setting.epsilon, threshold=setting.threshold))
     suppressed = explain(table, "geometric", epsilon=1.0, threshold=5.5, sensitive="job")
     assert [each.threshold for each in suppressed.settings] == [5.5, 5.5, 10.5]
-    assert (found.settings[3].caused, found.settings[3].people) == (near(suppressed.caused), near(suppressed.people))
+    assert (found.settings[3].caused, found.settings[3].people) == (
+        near(suppressed.now.caused),
+        near(suppressed.now.people),
+    )
 
 
 def test_published_form_of_a_cell(people: pd.DataFrame, table: cr.FrequencyTable) -> None:
@@ -216,13 +216,13 @@ def test_people_add_up(table: cr.FrequencyTable, mechanism: cr.Mechanism, sensit
     share = cr.assess(table, mechanism, measures="local").value(sensitive=sensitive)
     found = explain(table, mechanism, sensitive=sensitive, form="published", weights="uniform", top=10_000)
     total = pytest.approx(share * table.n_records, rel=1e-12, abs=0)
-    assert found.people == total
+    assert found.now.people == total
     assert math.fsum(cell.people for cell in found.riskiest) == total
     for name in QIDS:
         levels = [level for level in found.by_level if level.quasi_identifier == name]
         assert math.fsum(level.people for level in levels) == total
         assert sum(level.records for level in levels) == found.records == table.n_records
-        assert sum(level.cells for level in levels) == found.cells == table.n_cells
+        assert sum(level.cells for level in levels) == found.now.cells == table.n_cells
         exposed = math.fsum(level.raw_share * level.records for level in levels)
         assert exposed / found.records == pytest.approx(found.raw_share, rel=1e-12, abs=0)
     assert found.raw_share == near(table.attribute(sensitive).exposed_share)
@@ -271,7 +271,7 @@ def test_dropping_is_tabulating_without(
     for sensitive, form, weights in itertools.product(["job", "smoker"], FORMS, WEIGHTS):
         found = explain(table, mechanism, sensitive=sensitive, form=form, weights=weights)
         baseline = before.value("local", form, weights, sensitive)
-        assert found.baseline == pytest.approx(baseline, abs=1e-12)
+        assert found.now.risk == pytest.approx(baseline, abs=1e-12)
         assert [removal.quasi_identifier for removal in found.without] == QIDS
         for removal in found.without:
             again = after[removal.quasi_identifier]
@@ -336,7 +336,7 @@ def test_coarsening_is_tabulating_recoded_values(people: pd.DataFrame, table: cr
                 risk = again.value("local", form, weights, sensitive)
                 assert way.cells == again.table.n_cells
                 assert way.risk == pytest.approx(risk, abs=1e-12)
-                assert way.change == pytest.approx(risk - found.baseline, abs=1e-12)
+                assert way.change == pytest.approx(risk - found.now.risk, abs=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -388,9 +388,9 @@ def test_adult() -> None:
     bins = {"age": 5, "hours-per-week": 10}
     mechanism = cr.Laplace(epsilon=1.0)
     found = explain(cr.tabulate(adult, qids, "income", bins=bins), mechanism)
-    assert (found.records, found.cells) == (27504, 5009)
-    assert found.baseline == pytest.approx(0.29606, abs=5e-6)
-    assert found.people == pytest.approx(27504 * found.baseline, rel=1e-12, abs=0)
+    assert (found.records, found.now.cells) == (27504, 5009)
+    assert found.now.risk == pytest.approx(0.29606, abs=5e-6)
+    assert found.now.people == pytest.approx(27504 * found.now.risk, rel=1e-12, abs=0)
     for removal in found.without:
         rest = [name for name in qids if name != removal.quasi_identifier]
         kept = {name: width for name, width in bins.items() if name in rest}

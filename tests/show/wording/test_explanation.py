@@ -30,7 +30,7 @@ def table(people: pd.DataFrame) -> cr.FrequencyTable:
 
 def test_headline(table: cr.FrequencyTable) -> None:
     found = explain(table, cr.AnalyticGaussian(epsilon=1.5, delta=0.01), sensitive="job", top=1)
-    own = found.attacks.own
+    own = found.now.own
     assert own is not None
     start = (
         f"At epsilon 1.5 and delta 0.01, the strongest attack reveals {own:,.0f} of 400 people ({own / 4:.1f}%) "
@@ -59,7 +59,6 @@ def test_screen(table: cr.FrequencyTable) -> None:
     assert [part.splitlines()[0] for part in found.details.split("\n\n")[4:]] == [
         "Riskiest groups: local risk, tight, weights records",
         f"Values with most people revealed because of their own record, 10 of {len(found.by_level)}",
-        "People revealed because of their own record, by the size of their group",
         "Groups with most people revealed because of their own record",
         "The values that describe groups and people are raw data: do not publish them.",
     ]
@@ -80,12 +79,12 @@ def test_frame_is_tidy(table: cr.FrequencyTable) -> None:
     assert not frame["value"].isna().any()
     assert not frame.duplicated(["part", "row", "statistic"]).any()
     wide = frame.pivot(index=["part", "row"], columns="statistic", values="value")
-    assert wide.loc[("table", 1), "risk"] == found.baseline
-    assert wide.loc["cell"]["people"].tolist() == near([cell.people for cell in found.riskiest])
-    assert wide.loc["level"]["raw_share"].tolist() == near([level.raw_share for level in found.by_level])
+    assert wide.loc[("table", 1), "risk"] == found.now.risk
+    assert wide.loc["riskiest"]["people"].tolist() == near([cell.people for cell in found.riskiest])
+    assert wide.loc["by_level"]["raw_share"].tolist() == near([level.raw_share for level in found.by_level])
     assert wide.loc["without"]["change"].tolist() == near([removal.change for removal in found.without])
     assert wide.loc["coarser"]["labels"].tolist() == [way.labels for way in found.coarser]
-    first = frame[frame["part"] == "cell"].iloc[0]
+    first = frame[frame["part"] == "riskiest"].iloc[0]
     assert first["label"] == "; ".join(f"{name}={label}" for name, label in found.riskiest[0].key.items())
     ways = frame[(frame["part"] == "coarser") & (frame["statistic"] == "risk")]
     assert ways["label"].tolist() == [way.how for way in found.coarser]
@@ -100,15 +99,14 @@ def test_json_document(table: cr.FrequencyTable, mechanism: cr.Mechanism) -> Non
     assert document["mechanism"]["name"] == mechanism.name
     assert document["mechanism"].get("threshold", 0.5) == mechanism.threshold
     assert document["table"]["records"] == 400
-    assert document["table"]["risk"] == near(found.baseline)
+    assert document["table"]["risk"] == near(found.now.risk)
     assert [cell["key"] for cell in document["riskiest"]] == [cell.key for cell in found.riskiest]
     assert len(document["riskiest"]) == 3
     assert document["by_level"][0] == dataclasses.asdict(found.by_level[0])
     assert document["without"][-1] == dataclasses.asdict(found.without[-1])
     assert document["coarser"][-1] == dataclasses.asdict(found.coarser[-1])
-    assert document["table"]["caused"] == found.caused
+    assert document["table"]["caused"] == found.now.caused
     assert document["caused_cells"][0] == dataclasses.asdict(found.caused_cells[0])
-    assert document["caused_by_size"][0] == dataclasses.asdict(found.caused_by_size[0])
     assert document["settings"][-1] == dataclasses.asdict(found.settings[-1])
     assert (document["most_raising"], document["headline"]) == (found.most_raising, found.headline)
 
@@ -146,4 +144,4 @@ def test_an_explanation_is_frozen(table: cr.FrequencyTable) -> None:
     found = explain(table, cr.Laplace(epsilon=1.0), sensitive="job")
     assert isinstance(found, Explanation)
     with pytest.raises(dataclasses.FrozenInstanceError):
-        found.baseline = 0.0  # type: ignore[misc]
+        found.now.risk = 0.0  # type: ignore[misc]

@@ -124,7 +124,7 @@ class CellRisk:
             self._known[key] = ProfiledCells.of(grid.cells[name]), self._fit(grid, name)
         profiled, measure = self._known[key]
         found = np.zeros(grid.n_cells)
-        found[grid.places[name]] = profiled.risk(measure, channel, self.form)[profiled.place, 0]
+        found[grid.places[name]] = measure.risks(profiled.profiles, channel, self.form)[profiled.place, 0]
         return found
 
     def _fit(self, grid: SharedCells, name: str) -> Measure:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from cellrisk.counts.table import require_table
@@ -13,17 +13,8 @@ from cellrisk.noise.methods import read_method
 from cellrisk.noise.perturbations import Perturbation
 from cellrisk.risk.attackers.values import NamedValues
 from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, CountPrior
-from cellrisk.risk.explanation.attacked import AttackedCells
-from cellrisk.risk.explanation.remedies import (
-    AttackSummary,
-    Coarsening,
-    Groups,
-    OtherSetting,
-    Remedies,
-    Removal,
-    try_settings,
-)
-from cellrisk.risk.explanation.risky_cells import CausedBySize, CellRisks, CellSteps, LevelRisk, RiskyCell
+from cellrisk.risk.explanation.remedies import Change, Groups, Outcome, Remedies
+from cellrisk.risk.explanation.risky_cells import AttackedCells, CellRisks, LevelRisk, RiskyCell
 from cellrisk.risk.figures import Attacker
 from cellrisk.risk.measures import FORMS, WEIGHTS
 from cellrisk.system.checks import require_whole_number
@@ -31,8 +22,6 @@ from cellrisk.system.choices import Form, MechanismName, Neighbours, Weights, re
 from cellrisk.system.results import Result
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from cellrisk.counts.table import FrequencyTable
 
 
@@ -44,109 +33,76 @@ class Explanation(Result):
     picture = "draw_explanation"
 
     sensitive: str
-    mechanism: Mechanism | None
-    """None if the table is published with a perturbation."""
+    method: Mechanism | Perturbation
     form: str
     weights: str
     records: int
-    cells: int
-    baseline: float
-    """The local risk with all quasi-identifiers as they are."""
-    people: float
-    """Expected number of people whose value is revealed."""
+    now: Outcome
+    """What is revealed in the table as it is."""
     raw_share: float
     """The share of people whose value is revealed without noise."""
     riskiest: tuple[RiskyCell, ...]
     """The cells by risk, then by records, both descending, then in the order of their keys."""
     by_level: tuple[LevelRisk, ...]
     """Each value that occurs, in the order of the quasi-identifiers and of their values."""
-    without: tuple[Removal, ...]
-    coarser: tuple[Coarsening, ...]
-    caused: float = 0.0
-    """Expected number of people revealed because of their own record."""
+    without: tuple[Change, ...]
+    coarser: tuple[Change, ...]
     caused_cells: tuple[RiskyCell, ...] = ()
-    """The cells with most of these people first; of two with as many, the smaller, then in the order of their keys."""
-    caused_by_size: tuple[CausedBySize, ...] = ()
-    settings: tuple[OtherSetting, ...] = ()
-    """Caused and revealed with a smaller epsilon, and with small counts suppressed."""
-    perturbation: Perturbation | None = None
-    steps: CellSteps | None = None
-    """Of a perturbation, the cell with most people revealed because of their own record, step by step."""
-    attacks: AttackSummary = field(default_factory=AttackSummary)
-    """What the four attacks reveal in the table as it is."""
+    """The cells with most people revealed because of their own record first; of two with as many, the smaller."""
+    settings: tuple[Change, ...] = ()
+    """With a smaller epsilon, and with small counts suppressed."""
 
     @property
-    def what_would_help(self) -> tuple[Removal | OtherSetting, ...]:
+    def what_would_help(self) -> tuple[Change, ...]:
         """Every change that was tried, by the share of a category revealed because of their own record, ascending.
 
         Of tables that are too large for that, by the people whom homogeneity so reveals.
         """
-        changes: tuple[Any, ...] = (*self.without, *self.coarser, *self.settings)
+        changes = (*self.without, *self.coarser, *self.settings)
         return tuple(sorted(changes, key=lambda way: way.caused if way.largest_own is None else way.largest_own))
-
-    @property
-    def best_removal(self) -> Removal | None:
-        """The removal that lowers the risk most; None if none does."""
-        best = min(self.without, key=lambda removal: removal.change)
-        return best if best.change < 0 else None
 
     @property
     def most_raising(self) -> str | None:
         """The quasi-identifier whose removal lowers the risk most; None if none does."""
-        best = self.best_removal
-        return None if best is None else best.quasi_identifier
+        best = min(self.without, key=lambda removal: removal.change)
+        return best.quasi_identifier if best.change < 0 else None
 
-    def _numbers(self) -> pd.DataFrame:
-        """One row for each number. The parts are "table", "cell", "level", "without", "coarser", "caused_cell", "size"
-        and "setting", and ``row`` numbers the things in a part; ``label`` is a key, a value, or a way of merging."""
-        import pandas as pd
+    def _parts(self) -> dict[str, tuple[Any, ...]]:
+        names = ("riskiest", "by_level", "without", "coarser", "caused_cells", "settings")
+        return {name: getattr(self, name) for name in names}
 
-        parts: dict[str, tuple[Any, ...]] = {
-            "cell": self.riskiest,
-            "level": self.by_level,
-            "without": self.without,
-            "coarser": self.coarser,
-            "caused_cell": self.caused_cells,
-            "size": self.caused_by_size,
-            "setting": self.settings,
-        }
-        rows: list[tuple[Any, ...]]
-        rows = [("table", 1, None, None, statistic, float(value)) for statistic, value in self._totals.items()]
-        for part, entries in parts.items():
+    def _numbers(self) -> list[dict[str, Any]]:
+        """One row for each number: ``row`` numbers the things in a part, ``label`` is a key, a value, or a way of
+        merging."""
+        rows = []
+        for part, entries in {"table": (self.now,), **self._parts()}.items():
             for number, entry in enumerate(entries, start=1):
                 fields = vars(entry)
                 label = fields.get("label", fields.get("how"))
                 if "key" in fields:
                     label = "; ".join(f"{name}={value}" for name, value in entry.key.items())
+                start = {"part": part, "row": number, "quasi_identifier": fields.get("quasi_identifier")}
                 rows += [
-                    (part, number, fields.get("quasi_identifier"), label, statistic, float(value))
+                    {**start, "label": label, "statistic": statistic, "value": float(value)}
                     for statistic, value in fields.items()
                     if isinstance(value, int | float)
                 ]
-        return pd.DataFrame(rows, columns=["part", "row", "quasi_identifier", "label", "statistic", "value"])
+        return rows
 
     def to_dict(self) -> dict[str, Any]:
         """What ``cellrisk explain --json`` prints."""
-        several = ("riskiest", "by_level", "without", "coarser", "caused_cells", "caused_by_size", "settings")
+        kind = "perturbation" if isinstance(self.method, Perturbation) else "mechanism"
         return {
             "sensitive": self.sensitive,
-            "mechanism": None if self.mechanism is None else self.mechanism.to_dict(),
-            **({} if self.perturbation is None else {"perturbation": self.perturbation.to_dict()}),
-            **({} if self.steps is None else {"steps": asdict(self.steps)}),
+            kind: self.method.to_dict(),
             "form": self.form,
             "weights": self.weights,
-            "table": self._totals,
-            **{name: [asdict(entry) for entry in getattr(self, name)] for name in several},
-            "attacks": asdict(self.attacks),
+            "table": {"records": self.records, "raw_share": self.raw_share, **asdict(self.now)},
+            **{part: [asdict(entry) for entry in entries] for part, entries in self._parts().items()},
             "what_would_help": [asdict(way) for way in self.what_would_help],
             "most_raising": self.most_raising,
             "headline": self.headline,
         }
-
-    @property
-    def _totals(self) -> dict[str, float]:
-        totals = {name: getattr(self, name) for name in ("records", "cells", "people", "caused", "raw_share")}
-        return {**totals, "risk": self.baseline}
 
 
 def explain(
@@ -185,7 +141,7 @@ def explain(
     epsilon, delta, neighbours, threshold
         Those of a mechanism that is named.
     perturbation
-        Instead of a mechanism, as in `assess_perturbation`; one cell is then shown step by step.
+        Instead of a mechanism, as in `assess_perturbation`.
     sensitive
         Which sensitive attribute; may be left out if the table has one.
     form, weights
@@ -200,7 +156,7 @@ def explain(
     >>> import cellrisk as cr
     >>> table = cr.tabulate(cr.datasets.adult_as_published(), ["age", "education", "sex"], "income", bins={"age": 5})
     >>> found = explain(table, cr.Laplace(epsilon=1.0))
-    >>> found.most_raising, round(found.baseline, 6)
+    >>> found.most_raising, round(found.now.risk, 6)
     ('age', 0.075976)
     """
     require_table(table)
@@ -218,33 +174,24 @@ def explain(
     attacker.values.check([table.attribute(cells.sensitive)])
     remedies = Remedies(cells, method.channel, form, weights, attacker)
     given = {name: remedies.merge(name, groups) for name, groups in merge.items()}
-    coarser: list[Coarsening] = []
+    coarser: list[Change] = []
     for name in cells.names:
         coarser += [*remedies.coarsen(name), *([given[name]] if name in given else [])]
     risks, attacked = CellRisks(cells, method.channel, form), AttackedCells.of(cells, method.channel, attacker)
-    perturbed = method if isinstance(method, Perturbation) else None
-    made = None if isinstance(method, Perturbation) else method
     return Explanation(
         sensitive=cells.sensitive,
-        mechanism=made,
+        method=method,
         form=form,
         weights=weights,
         records=int(cells.sizes.sum()),
-        cells=cells.n_cells,
-        baseline=remedies.baseline,
-        people=float(risks.people.sum()),
+        now=remedies.now,
         raw_share=float(risks.exposed.sum() / cells.sizes.sum()),
         riskiest=tuple(risks.riskiest(top)),
         by_level=tuple(risks.by_level(weights, attacked)),
         without=tuple(remedies.drop(name) for name in cells.names),
         coarser=tuple(coarser),
-        caused=float(risks.caused.sum()),
         caused_cells=tuple(risks.most_caused(top)),
-        caused_by_size=tuple(risks.caused_by_size()),
-        settings=() if made is None else tuple(try_settings(cells, made, attacker)),
-        perturbation=perturbed,
-        steps=None if perturbed is None else risks.walk_through(perturbed),
-        attacks=AttackSummary() if attacked is None else AttackSummary(**attacked.summary()),
+        settings=() if isinstance(method, Perturbation) else tuple(remedies.try_settings(method)),
     )
 
 

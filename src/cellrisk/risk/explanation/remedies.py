@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from cellrisk.counts.cells import Cells, Domain
 from cellrisk.counts.levels import make_label
-from cellrisk.counts.profiles import Profiles
 from cellrisk.noise.channel import CountChannel
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.risk.caused import caused_shares
-from cellrisk.risk.explanation.attacked import AttackedCells
+from cellrisk.risk.explanation.risky_cells import AttackedCells
 from cellrisk.risk.figures import Attacker
 from cellrisk.risk.measures import Local
 from cellrisk.system.arrays import Integers
@@ -36,80 +34,51 @@ THRESHOLDS = (1.5, 5.5, 10.5)
 
 
 @dataclass(frozen=True, kw_only=True)
-class AttackSummary:
-    """What the four attacks reveal after a change; None if the table is too large to be explained so."""
+class Outcome:
+    """What is revealed in a table, as it is or after a change."""
 
+    cells: int
+    risk: float
+    """The local risk."""
+    people: float
+    """Expected number of people revealed, for any reason."""
+    caused: float
+    """Expected number of people revealed because of their own record, by the homogeneity attack."""
     own: float | None = None
-    """People revealed because of their own record, by the attack that reveals most of them."""
+    """The same by the attack that reveals most of them; None if the table is too large to be attacked so."""
     largest_own: float | None = None
     """The largest share of a category so revealed by any of the attacks: what ``max_caused`` limits."""
     largest_learnt: float | None = None
     """The largest share of a category that the informed attacker learns: what ``max_certain`` limits."""
 
 
-@dataclass(frozen=True)
-class Removal(AttackSummary):
-    """The table without one quasi-identifier, through the same mechanism."""
+@dataclass(frozen=True, kw_only=True)
+class Change(Outcome):
+    """A change, and what is revealed after it."""
 
-    quasi_identifier: str
-    cells: int
-    risk: float
     change: float
-    """The change from the risk with all quasi-identifiers as they are: negative if it helps."""
-    caused: float
-    """People revealed because of their own record."""
-
-
-@dataclass(frozen=True)
-class Coarsening(Removal):
-    """The table with some values of one quasi-identifier made one, through the same mechanism."""
-
-    how: str
-    labels: int
+    """The change of the local risk: negative if it helps."""
+    quasi_identifier: str | None = None
+    """The one that is left out, or made coarser."""
+    how: str | None = None
+    """How its values were merged; None if it was left out."""
+    labels: int | None = None
     """How many values are left."""
-    labels_before: int
-
-
-@dataclass(frozen=True)
-class OtherSetting(AttackSummary):
-    """The same table through the same mechanism with a smaller epsilon, or with small counts suppressed."""
-
-    epsilon: float
-    threshold: float
-    caused: float
-    """People revealed because of their own record."""
-    people: float
-    """People revealed, for any reason: suppression can raise this, because other labels vanish also."""
-
-
-def summarise(cells: Cells, channel: CountChannel, attacker: Attacker) -> dict[str, Any]:
-    """Return the fields of `AttackSummary`."""
-    attacked = AttackedCells.of(cells, channel, attacker)
-    return {} if attacked is None else attacked.summary()
-
-
-def try_settings(cells: Cells, mechanism: Mechanism, attacker: Attacker) -> Iterator[OtherSetting]:
-    """Caused and revealed at half and a quarter of the epsilon, and with counts below 2, 6 and 11 suppressed."""
-    settings = [(mechanism.epsilon * part, mechanism.threshold) for part in SMALLER]
-    settings += [(mechanism.epsilon, threshold) for threshold in THRESHOLDS if threshold > mechanism.threshold]
-    profiles = cells.profiles()
-    for epsilon, threshold in settings:
-        channel = replace(mechanism, epsilon=epsilon, threshold=threshold).channel
-        exposed = Local().average(profiles, channel, ("tight",))["tight", "records"]
-        people = (profiles.n_records * float(share[0]) for share in (caused_shares(profiles, channel), exposed))
-        yield OtherSetting(epsilon, threshold, *people, **summarise(cells, channel, attacker))
+    labels_before: int | None = None
+    epsilon: float | None = None
+    """Of another setting: its epsilon, and below which number counts are suppressed."""
+    threshold: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class Remedies:
-    """The local risk of a table at one setting after each change, exact, and the people revealed because of their own
-    record.
+    """What is revealed in a table at one setting, and after each change. Exact.
 
     >>> from cellrisk import Laplace
     >>> codes, cell, level = np.array([[0], [1]]), np.array([0, 0, 1]), np.array([0, 1, 1])
     >>> cells = Cells("job", ("cook", "smith"), (Domain("sex", ("f", "m")),), codes, cell, level, np.array([1, 2, 3]))
     >>> remedies = Remedies(cells, Laplace(epsilon=1.0).channel, "tight", "records")
-    >>> round(remedies.baseline, 4), round(remedies.drop("sex").risk, 4)
+    >>> round(remedies.now.risk, 4), round(remedies.drop("sex").risk, 4)
     (0.4368, 0.252)
     """
 
@@ -118,25 +87,45 @@ class Remedies:
     form: str
     weights: str
     attacker: Attacker = field(default_factory=Attacker)
+    now: Outcome = field(init=False)
+    """The table as it is."""
 
-    @cached_property
-    def baseline(self) -> float:
-        """The risk with all quasi-identifiers as they are."""
-        return self._risk(self.cells.profiles())
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "now", Outcome(**self._find(self.cells, self.channel)))
 
-    def drop(self, name: str) -> Removal:
+    def _find(self, cells: Cells, channel: CountChannel) -> dict[str, Any]:
+        """Return the fields of `Outcome`."""
+        profiles = cells.profiles()
+        risks = Local().average(profiles, channel, tuple({self.form, "tight"}))
+        found: dict[str, Any] = {
+            "cells": cells.n_cells,
+            "risk": float(risks[self.form, self.weights][0]),
+            "people": profiles.n_records * float(risks["tight", "records"][0]),
+            "caused": profiles.n_records * float(caused_shares(profiles, channel)[0]),
+        }
+        attacked = AttackedCells.of(cells, channel, self.attacker)
+        if attacked is None:
+            return found
+        table = attacked.table
+        own = max(float(table.figures(name).own.sum()) for name in table.names)
+        return {**found, "own": own, "largest_own": table.largest_own(), "largest_learnt": table.largest_learnt()}
+
+    def _try(self, cells: Cells, channel: CountChannel, **words: Any) -> Change:
+        found = self._find(cells, channel)
+        return Change(**found, change=found["risk"] - self.now.risk, **words)
+
+    def drop(self, name: str) -> Change:
         """Without one quasi-identifier; without the only one, all records are in one cell."""
-        changed = self.cells.drop(name)
-        return Removal(name, *self._change(changed), **summarise(changed, self.channel, self.attacker))
+        return self._try(self.cells.drop(name), self.channel, quasi_identifier=name)
 
-    def merge(self, name: str, groups: Groups, how: str = AS_GIVEN) -> Coarsening:
+    def merge(self, name: str, groups: Groups, how: str = AS_GIVEN) -> Change:
         """The table with some values of one quasi-identifier made one."""
         changed, place = self.cells.merge(name, groups), self.cells.place(name)
-        labels = (len(cells.domains[place]) for cells in (changed, self.cells))
-        summary = summarise(changed, self.channel, self.attacker)
-        return Coarsening(name, *self._change(changed), how, *labels, **summary)
+        labels, before = (len(cells.domains[place]) for cells in (changed, self.cells))
+        words = {"quasi_identifier": name, "how": how, "labels": labels, "labels_before": before}
+        return self._try(changed, self.channel, **words)
 
-    def coarsen(self, name: str) -> Iterator[Coarsening]:
+    def coarsen(self, name: str) -> Iterator[Change]:
         """The table with values of one quasi-identifier made one in the ways that `propose_groups` proposes."""
         place = self.cells.place(name)
         domain = self.cells.domains[place]
@@ -144,14 +133,13 @@ class Remedies:
         for how, groups in propose_groups(domain, records):
             yield self.merge(name, groups, how)
 
-    def _risk(self, profiles: Profiles) -> float:
-        return float(Local().average(profiles, self.channel, (self.form,))[self.form, self.weights][0])
-
-    def _change(self, changed: Cells) -> tuple[int, float, float, float]:
-        """Cells, risk, its change, and the people revealed because of their own record."""
-        profiles = changed.profiles()
-        risk, caused = self._risk(profiles), float(caused_shares(profiles, self.channel)[0])
-        return changed.n_cells, risk, risk - self.baseline, profiles.n_records * caused
+    def try_settings(self, mechanism: Mechanism) -> Iterator[Change]:
+        """Half and a quarter of the epsilon, and counts below 2, 6 and 11 suppressed."""
+        settings = [(mechanism.epsilon * part, mechanism.threshold) for part in SMALLER]
+        settings += [(mechanism.epsilon, threshold) for threshold in THRESHOLDS if threshold > mechanism.threshold]
+        for epsilon, threshold in settings:
+            channel = replace(mechanism, epsilon=epsilon, threshold=threshold).channel
+            yield self._try(self.cells, channel, epsilon=epsilon, threshold=threshold)
 
 
 def propose_groups(domain: Domain, records: Integers) -> Iterator[tuple[str, Groups]]:

@@ -10,33 +10,26 @@ from typing import Any
 import numpy as np
 
 from cellrisk.counts.cells import Cells
-from cellrisk.counts.profiles import Block, Profiles
+from cellrisk.counts.profiles import Block, LabelledCounts, LevelCounts, Profiles
+from cellrisk.counts.table import Attribute
 from cellrisk.noise.channel import CountChannel
-from cellrisk.noise.perturbations import Perturbation
-from cellrisk.risk.explanation.attacked import AttackedCells
-from cellrisk.risk.measures import Local, Measure
+from cellrisk.risk.attackers.figures import AttackTable
+from cellrisk.risk.certainty import why_unknown
+from cellrisk.risk.figures import Attacker
+from cellrisk.risk.measures import Local
 from cellrisk.system.arrays import Floats, Integers, find_distinct
 from cellrisk.system.results import NOT_KEPT, LeavesKeys
 
-SIZES: tuple[tuple[int, int | None], ...] = ((1, 1), (2, 2), (3, 5), (6, 10), (11, None))
-"""First and last size of the cells that are counted together; None where there is no last."""
+MOST_COUNTS = 2_000_000
+"""Groups times categories up to which attacks are explained."""
 
 
 @dataclass(frozen=True)
-class _KeyedCell(LeavesKeys):
-    """One cell with its key, which is left behind when it is pickled."""
-
-    key: dict[str, str]
-    """The values of the quasi-identifiers. Raw data."""
-
-    def without_keys(self) -> dict[str, Any]:
-        return {"key": dict.fromkeys(self.key, NOT_KEPT)}
-
-
-@dataclass(frozen=True)
-class RiskyCell(_KeyedCell):
+class RiskyCell(LeavesKeys):
     """One cell: how many people are in it, and how likely its sensitive value is revealed."""
 
+    key: dict[str, str]
+    """The values of the quasi-identifiers. Raw data, which is left behind when it is pickled."""
     records: int
     levels: int
     """How many levels of the sensitive attribute occur in it."""
@@ -46,60 +39,8 @@ class RiskyCell(_KeyedCell):
     people: float
     """Expected number of its people whose value is revealed: records * tight risk."""
 
-
-@dataclass(frozen=True)
-class LabelStep(LeavesKeys):
-    """One count of a cell on its way through a perturbation."""
-
-    label: str
-    """The sensitive value. Raw data."""
-    count: int
-    published: tuple[tuple[int, float], ...]
-    """What it may be published as, and how likely; 0 also if it is not published at all."""
-    vanishes: float
-    alone: float
-    """P(this value is shown, and no other of the cell)."""
-    people: float
-    """Expected number of its people whose value is revealed: count * alone."""
-    alone_without: float
-    """The same probability for a cell with one record of this value less."""
-
     def without_keys(self) -> dict[str, Any]:
-        return {"label": NOT_KEPT}
-
-
-@dataclass(frozen=True)
-class CellSteps(_KeyedCell):
-    """One cell step by step: what each of its counts becomes."""
-
-    labels: tuple[LabelStep, ...]
-    """The values that occur in the cell; a perturbation may let others appear, which are not listed."""
-
-
-@dataclass(frozen=True)
-class CausedBySize:
-    """The people in cells of one size, or of a range of sizes."""
-
-    least: int
-    most: int | None
-    """None where the range has no end."""
-    cells: int
-    records: int
-    caused: float
-    """Expected number of them revealed because of their own record."""
-    people: float
-    """Expected number of them revealed, for any reason."""
-
-    @property
-    def size(self) -> str:
-        """The sizes, in words.
-
-        >>> [CausedBySize(*ends, 1, 3, 0.1, 0.2).size for ends in ((1, 1), (3, 5), (11, None))]
-        ['1', '3 to 5', '11 and more']
-        """
-        if self.most is None:
-            return f"{self.least:,} and more"
-        return f"{self.least:,}" if self.least == self.most else f"{self.least:,} to {self.most:,}"
+        return {"key": dict.fromkeys(self.key, NOT_KEPT)}
 
 
 @dataclass(frozen=True)
@@ -153,7 +94,7 @@ class CellRisks:
         return ProfiledCells.of(self.cells)
 
     def _find(self, channel: CountChannel, form: str) -> Floats:
-        return np.asarray(self._profiled.risk(Local(), channel, form)[self._profiled.place, 0])
+        return np.asarray(Local().risks(self._profiled.profiles, channel, form)[self._profiled.place, 0])
 
     @cached_property
     def risk(self) -> Floats:
@@ -191,64 +132,24 @@ class CellRisks:
 
     def _cell(self, cell: int) -> RiskyCell:
         counts = int(self.cells.sizes[cell]), int(self.levels[cell])
-        return RiskyCell(
-            self.cells.key(cell),
-            *counts,
-            risk=float(self.risk[cell]),
-            caused=float(self.caused[cell]),
-            people=float(self.people[cell]),
-        )
-
-    def walk_through(self, perturbation: Perturbation) -> CellSteps:
-        """The cell with most people revealed because of their own record, count by count."""
-        cells, channel = self.cells, perturbation.channel
-        cell = int(np.lexsort((cells.sizes, -self.caused))[0])
-        inside = slice(*cells.offsets[cell : cell + 2].tolist())
-        counts, places = cells.count[inside], cells.level[inside]
-        vanish = channel.p_zero(counts)[..., 0]
-        empty = float(channel.q0[0]) ** (len(cells.levels) - len(counts))
-        steps = []
-        for place, (count, level) in enumerate(zip(counts.tolist(), places.tolist(), strict=True)):
-            others = empty * float(np.prod(np.delete(vanish, place)))
-            values, chances = perturbation.row(count)
-            alone, alone_without = (float(channel.p_positive(each)[0]) * others for each in (count, count - 1))
-            published = tuple(zip(values.tolist(), chances.tolist(), strict=True))
-            vanishes = float(vanish[place])
-            steps.append(
-                LabelStep(cells.levels[level], count, published, vanishes, alone, count * alone, alone_without)
-            )
-        return CellSteps(cells.key(cell), tuple(steps))
-
-    def caused_by_size(self) -> Iterator[CausedBySize]:
-        """The people revealed because of their own record, by the size of their cell."""
-        sizes = self.cells.sizes
-        for least, most in SIZES:
-            inside = (sizes >= least) & (sizes <= (most or sizes.max()))
-            if inside.any():
-                sums = (float(amounts[inside].sum()) for amounts in (self.caused, self.people))
-                yield CausedBySize(least, most, int(inside.sum()), int(sizes[inside].sum()), *sums)
+        risks = (float(part[cell]) for part in (self.risk, self.caused, self.people))
+        return RiskyCell(self.cells.key(cell), *counts, *risks)
 
     def by_level(self, weights: str, attacked: AttackedCells | None = None) -> Iterator[LevelRisk]:
         """The people who share a value, for each value of each quasi-identifier that occurs."""
-        own, most = (None, None) if attacked is None else attacked.strongest()
-        learnt = None if attacked is None else attacked.learnt()
         sizes = self.cells.sizes
         weight = sizes if weights == "records" else np.ones(len(sizes))
+        amounts = {"people": self.people, "caused": self.caused}
+        if attacked is not None:
+            amounts |= {"own": attacked.strongest[0], "learnt": attacked.learnt}
         for domain, code in zip(self.cells.domains, self.cells.codes.T, strict=True):
-            cells = np.bincount(code, minlength=len(domain))
-            records, exposed, people, caused, total, weighted = (
-                np.bincount(code, amounts, minlength=len(domain))
-                for amounts in (sizes, self.exposed, self.people, self.caused, weight, weight * self.risk)
+            cells, records, exposed, total, weighted, *sums = (
+                np.bincount(code, part, minlength=len(domain))
+                for part in (None, sizes, self.exposed, weight, weight * self.risk, *amounts.values())
             )
-            by_value: list[dict[str, float]] = [{} for _ in range(len(domain))]
-            if own is not None and most is not None and learnt is not None:
-                largest = np.zeros(len(domain))
-                np.maximum.at(largest, code, most)
-                sums = (np.bincount(code, amounts, minlength=len(domain)) for amounts in (own, learnt))
-                by_value = [
-                    {"own": float(own_there), "learnt": float(learnt_there), "most": float(most_there)}
-                    for own_there, learnt_there, most_there in zip(*sums, largest, strict=True)
-                ]
+            most = np.zeros(len(domain))
+            if attacked is not None:
+                np.maximum.at(most, code, attacked.strongest[1])
             for level in np.flatnonzero(cells).tolist():
                 yield LevelRisk(
                     domain.name,
@@ -256,10 +157,9 @@ class CellRisks:
                     int(cells[level]),
                     int(records[level]),
                     risk=float(weighted[level] / total[level]),
-                    people=float(people[level]),
                     raw_share=float(exposed[level] / records[level]),
-                    caused=float(caused[level]),
-                    **by_value[level],
+                    most=None if attacked is None else float(most[level]),
+                    **{name: float(part[level]) for name, part in zip(amounts, sums, strict=True)},
                 )
 
 
@@ -286,6 +186,50 @@ class ProfiledCells:
             before += len(first)
         return ProfiledCells(Profiles(len(cells.levels), tuple(blocks)), place)
 
-    def risk(self, measure: Measure, channel: CountChannel, form: str) -> Floats:
-        """The risk of each profile under each noise: (profiles, noises)."""
-        return measure.risks(self.profiles, channel, form)
+
+@dataclass(frozen=True, eq=False)
+class AttackedCells:
+    """The table of attacks on the groups of a table, and which of its vectors each group has."""
+
+    table: AttackTable
+    place: Integers
+
+    @staticmethod
+    def of(cells: Cells, channel: CountChannel, attacker: Attacker) -> AttackedCells | None:
+        """Return the attacks on these groups, at the attacker's largest certainty; None if they are too many."""
+        labels = cells.levels
+        if cells.n_cells * len(labels) > MOST_COUNTS:
+            return None
+        dense = np.zeros((cells.n_cells, len(labels)), np.int64)
+        dense[cells.cell, cells.level] = cells.count
+        counts, place, times = np.unique(dense, axis=0, return_inverse=True, return_counts=True)
+        vectors, levels = LabelledCounts(counts, times), LevelCounts.from_cells(counts, labels, times)
+        attribute = Attribute(cells.sensitive, levels, vectors.profiles(), False, False, vectors)
+        if why_unknown(attribute) is not None:
+            return None
+        return AttackedCells(attacker.tables(attribute, channel)[-1], place.reshape(-1))
+
+    @cached_property
+    def strongest(self) -> tuple[Floats, Floats]:
+        """For each group, the people revealed because of their own record and the most that it adds to one of them.
+
+        Of the attack that reveals most people because of their own record.
+        """
+        table = self.table
+        if table.drowned:
+            return np.zeros(len(self.place)), np.zeros(len(self.place))
+        name = max(table.names, key=lambda attack: float(table.figures(attack).own.sum()))
+        gain = table.success(name).gain.mean(axis=0)
+        counts = table.vectors.counts
+        people = (counts * gain).sum(axis=1)
+        return people[self.place], np.where(counts > 0, gain, 0.0).max(axis=1)[self.place]
+
+    @cached_property
+    def learnt(self) -> Floats:
+        """The expected people of each group whose value the informed attacker learns."""
+        table = self.table
+        if table.drowned or table.prior is None:
+            return np.zeros(len(self.place))
+        counted = list(table.harmful) or slice(None)
+        learnt = table.success("informed", learnt=True).revealed.mean(axis=0)[:, counted]
+        return np.asarray((table.vectors.counts[:, counted] * learnt).sum(axis=1)[self.place])

@@ -174,7 +174,8 @@ def explain_cells(table: FrequencyTable, risk: RiskDefinition, top: int, **metho
     names = table.sensitive if table.read_cells is not None else ()
     words: dict[str, Any] = {"form": risk.form, "weights": risk.weights, "top": top, **method}
     found = [explain(table, sensitive=name, **words) for name in names]
-    return [pick(each, "sensitive headline baseline riskiest by_level without coarser") for each in found]
+    parts = "sensitive headline riskiest by_level without coarser"
+    return [{**pick(each, parts), "baseline": each.now.risk} for each in found]
 
 
 def make_picture(figure: Any, label: str) -> dict[str, str]:

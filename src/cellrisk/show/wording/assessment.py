@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from cellrisk.noise.mechanisms import Mechanism
-from cellrisk.risk.assessment import Assessment, PlannedCaused, Risk
+from cellrisk.risk.assessment import Assessment, Risk
 from cellrisk.risk.figures import DecisionFigures
 from cellrisk.risk.measures import FORMS
 from cellrisk.risk.sweep import Limits
@@ -17,11 +17,6 @@ from cellrisk.system.formatting import CURATOR_NOTE, aligned, claim, number_of, 
 if TYPE_CHECKING:
     from cellrisk.counts.table import Attribute, FrequencyTable
 
-PLANNED = {
-    "shrinkage": "groups of these sizes, whose values are drawn anew from the prior",
-    "marginal_shrinkage": "groups whose sizes and values are drawn anew from both laws",
-}
-"""What each measure for planned tables takes as given."""
 LONGEST_TITLE = 60
 """Characters of the names of quasi-identifiers in a title; longer lists are counted."""
 NEXT = "Choose: cellrisk choose ... --max-caused 0.01   Who, and what helps: cellrisk explain ...   All measures: --all"
@@ -88,7 +83,6 @@ def paragraphs(assessment: Assessment) -> list[str]:
     for found in assessment.figures:
         title = "" if len(assessment.figures) == 1 else f"{found.sensitive}: "
         parts.append(f"{title}{figures.describe_certainty(found)}\n{figures.describe_bounds(found)}")
-    parts += [say_planned(planned) for planned in assessment.planned]
     parts.append("\n".join(say_exposure(exposure, mechanism) for exposure in assessment.figures))
     for exposure in assessment.figures:
         profiles = assessment.table.profiles(exposure.sensitive)
@@ -115,15 +109,6 @@ def say_exposure(exposure: DecisionFigures, mechanism: Mechanism) -> str:
     return (
         f"At {mechanism.guarantee}, the {exposure.attack} attack reveals the '{exposure.sensitive}' of {people}. "
         f"Without noise it reveals {percent(exposure.raw_share)}."
-    )
-
-
-def say_planned(planned: PlannedCaused) -> str:
-    """Return how many people a table that is yet to be made reveals because of their own record."""
-    share = percent(planned.share)
-    return (
-        f"In a table that is yet to be made, with {PLANNED[planned.measure]} ({planned.measure}), "
-        f"{'about ' if share[0].isdigit() else ''}{share} of the people are revealed because of their own record."
     )
 
 

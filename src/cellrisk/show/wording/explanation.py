@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.risk.explanation.explaining import Explanation
-from cellrisk.risk.explanation.remedies import AS_GIVEN, NEIGHBOURS, RAREST, Coarsening
-from cellrisk.risk.explanation.risky_cells import CellSteps, LevelRisk, RiskyCell
+from cellrisk.risk.explanation.remedies import AS_GIVEN, NEIGHBOURS, RAREST, Change, Outcome
+from cellrisk.risk.explanation.risky_cells import LevelRisk, RiskyCell
 from cellrisk.show.wording.attackers import own_people, own_share, share
 from cellrisk.system.formatting import CURATOR_NOTE, aligned, number_of, percent
 
-LEVELS_PRINTED, VALUES_PRINTED, REMEDIES_PRINTED, GROUPS_NAMED = 10, 6, 6, 3
+LEVELS_PRINTED, REMEDIES_PRINTED, GROUPS_NAMED = 10, 6, 3
 HARDLY = 0.05
 """Fewer people than this are hardly anybody."""
 FEWEST_NAMED = 5
@@ -20,7 +21,7 @@ KEYS_NOTE = "The values that describe groups and people are raw data: do not pub
 
 def headline(explanation: Explanation) -> str:
     """Return who is revealed because of their own record, and what would lower their number most."""
-    now, *changes = _remedies(explanation)
+    now, *changes = list_remedies(explanation)
     best = min(changes, key=lambda remedy: remedy[4], default=None)
     if best is None or best[2] >= now[2]:
         return f"{_say_caused(explanation)} No change that was tried would lower that number."
@@ -30,9 +31,9 @@ def headline(explanation: Explanation) -> str:
 
 def screen(explanation: Explanation) -> list[str]:
     """Return what is printed first: what would help, sorted by the people revealed, and who bears the risk."""
-    size = f"{number_of(explanation.records, 'person')} in {number_of(explanation.cells, 'group')}"
-    now, *changes = _remedies(explanation)
-    by_category = explanation.attacks.largest_own is not None
+    size = f"{number_of(explanation.records, 'person')} in {number_of(explanation.now.cells, 'group')}"
+    now, *changes = list_remedies(explanation)
+    by_category = explanation.now.largest_own is not None
     rows = [
         [what, f"{cells:,}", own_people(own, explanation.records), own_share(own, explanation.records)]
         + ([share(largest)] if by_category else [])
@@ -49,7 +50,7 @@ def screen(explanation: Explanation) -> list[str]:
     return [
         f"'{explanation.sensitive}': {size}; {_describe_method(explanation)}\n{_say_caused(explanation)}",
         aligned(["what would help", *heads], rows),
-        *([f"Most at risk: {most}."] if explanation.caused >= HARDLY else []),
+        *([f"Most at risk: {most}."] if explanation.now.caused >= HARDLY else []),
         f"Riskiest groups and values: --all   Choose: cellrisk choose ... --max-caused 0.01\n{CURATOR_NOTE}",
     ]
 
@@ -72,24 +73,28 @@ def _most_at_risk(levels: Sequence[LevelRisk]) -> list[tuple[str, float, int]]:
     return sorted(values, key=lambda value: (-value[1] / value[2], -value[2]))[:GROUPS_NAMED]
 
 
-def _remedies(found: Explanation) -> list[tuple[str, int, float, float, float]]:
+def list_remedies(found: Explanation) -> list[tuple[str, int, float, float, float]]:
     """Return the table as it is, then after each change: in words, groups, people because of their record, revealed.
 
     The last number is what is limited: the largest share of a category revealed because of their own record.
     """
-    rows = [("as it is", found.cells, found.caused, found.people / found.records, found.attacks)]
-    rows += [(f"without '{way.quasi_identifier}'", way.cells, way.caused, way.risk, way) for way in found.without]
-    rows += [(_say_merged(way), way.cells, way.caused, way.risk, way) for way in found.coarser]
-    for setting in found.settings:
-        changed = f"epsilon {setting.epsilon:g}"
-        if found.mechanism is not None and setting.epsilon == found.mechanism.epsilon:
-            changed = f"counts below {setting.threshold + 0.5:g} suppressed"
-        rows.append((f"with {changed}", found.cells, setting.caused, setting.people / found.records, setting))
+    rows: list[tuple[str, Outcome]] = [("as it is", found.now)]
+    rows += [(f"without '{way.quasi_identifier}'", way) for way in found.without]
+    rows += [(_say_merged(way), way) for way in found.coarser]
+    for way in found.settings:
+        changed = f"epsilon {way.epsilon:g}"
+        if isinstance(found.method, Mechanism) and way.epsilon == found.method.epsilon:
+            changed = f"counts below {(way.threshold or 0.0) + 0.5:g} suppressed"
+        rows.append((f"with {changed}", way))
     return [
-        (what, cells, caused, risk, caused)
-        if attacks.own is None or attacks.largest_own is None
-        else (what, cells, attacks.own, risk, attacks.largest_own)
-        for what, cells, caused, risk, attacks in rows
+        (
+            what,
+            way.cells,
+            way.caused if way.own is None else way.own,
+            way.people / found.records,
+            way.caused if way.largest_own is None else way.largest_own,
+        )
+        for what, way in rows
     ]
 
 
@@ -97,7 +102,7 @@ def _own(level: LevelRisk) -> float:
     return level.caused if level.own is None else level.own
 
 
-def _say_merged(way: Coarsening) -> str:
+def _say_merged(way: Change) -> str:
     """Return what was merged, and how many values are left."""
     what = "rarest values" if way.how in RAREST else "neighbours" if way.how in NEIGHBOURS else "values"
     how = f" {way.how}" if way.how == AS_GIVEN else ""
@@ -106,21 +111,19 @@ def _say_merged(way: Coarsening) -> str:
 
 def _say_caused(found: Explanation) -> str:
     """Return how many people are revealed because of their own record."""
-    at = "" if found.perturbation is None else f"With {found.perturbation.name}"
-    at = at if found.mechanism is None else f"At {found.mechanism.guarantee}"
-    own = found.caused if found.attacks.own is None else found.attacks.own
+    at = f"At {found.method.guarantee}" if isinstance(found.method, Mechanism) else f"With {found.method.name}"
+    own = found.now.caused if found.now.own is None else found.now.own
     number = own_people(abs(own), found.records)
     people = f"{number} of {number_of(found.records, 'person')} ({own_share(abs(own), found.records)})"
-    attack = "homogeneity" if found.attacks.own is None else "strongest"
+    attack = "homogeneity" if found.now.own is None else "strongest"
     if own < 0:  # a perturbation can hide people behind each other
         return f"{at}, the {attack} attack reveals {people} fewer than without their own record."
     return f"{at}, the {attack} attack reveals {people} because of their own record."
 
 
 def paragraphs(explanation: Explanation) -> list[str]:
-    """Return the rest: the riskiest groups and values, and who is revealed by the size of their group."""
-    steps = [] if explanation.steps is None else [_show_steps(explanation.steps)]
-    return [*steps, *_tables(explanation), KEYS_NOTE]
+    """Return the rest: the riskiest groups and values."""
+    return [*_tables(explanation), KEYS_NOTE]
 
 
 def _tables(found: Explanation) -> Iterator[str]:
@@ -140,14 +143,6 @@ def _tables(found: Explanation) -> Iterator[str]:
             for level in shown
         ],
         left=2,
-    )
-    yield _table(
-        "People revealed because of their own record, by the size of their group",
-        ["people in the group", "groups", "people", "own record", "revealed"],
-        [
-            [size.size, f"{size.cells:,}", f"{size.records:,}", f"{size.caused:,.1f}", f"{size.people:,.1f}"]
-            for size in found.caused_by_size
-        ],
     )
     if found.caused_cells:
         title = "Groups with most people revealed because of their own record"
@@ -170,34 +165,10 @@ def _show_cells(title: str, cells: Sequence[RiskyCell], column: str, amounts: Se
     return _table(title, [*names, "people", "categories", column, "revealed"], rows, left=len(names))
 
 
-def _show_steps(steps: CellSteps) -> str:
-    """Return one group: what each of its counts may be published as, and what follows."""
-    rows = [
-        [
-            step.label,
-            f"{step.count:,}",
-            ", ".join(f"{value:,}: {percent(chance)}" for value, chance in step.published[:VALUES_PRINTED])
-            + (", ..." if len(step.published) > VALUES_PRINTED else ""),
-            percent(step.vanishes),
-            percent(step.alone),
-            f"{step.people:,.2f}",
-            percent(step.alone_without),
-        ]
-        for step in steps.labels
-    ]
-    key = "; ".join(f"{name}={label}" for name, label in steps.key.items())
-    title = (
-        f"The group with most people revealed because of their own record, step by step: {key}\n"
-        "A value is shown alone if its own count does not vanish and all others do: the product of these probabilities"
-    )
-    header = ["value", "count", "published as", "vanishes", "shown alone", "people", "with one record less"]
-    return _table(title, header, rows)
-
-
 def _describe_method(explanation: Explanation) -> str:
     """Return how the table would be published."""
-    mechanism = explanation.mechanism
-    if mechanism is None:
-        return "" if explanation.perturbation is None else explanation.perturbation.describe()
-    suppressed = "" if mechanism.threshold == 0.5 else f", counts below {mechanism.threshold + 0.5:g} suppressed"
-    return f"{mechanism.name} noise, scale {mechanism.scale:.4g}{suppressed}"
+    method = explanation.method
+    if not isinstance(method, Mechanism):
+        return method.describe()
+    suppressed = "" if method.threshold == 0.5 else f", counts below {method.threshold + 0.5:g} suppressed"
+    return f"{method.name} noise, scale {method.scale:.4g}{suppressed}"
