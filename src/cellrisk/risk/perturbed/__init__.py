@@ -19,6 +19,7 @@ from cellrisk.risk.attacks import choose_risks
 from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, CountPrior
 from cellrisk.risk.figures import Attacker, AttributeFigures
 from cellrisk.risk.perturbed.ceiling import find_ceiling
+from cellrisk.risk.perturbed.counts import PerturbedClass, classify_counts
 from cellrisk.risk.perturbed.equal_risk import CountPeople, EqualRisk, find_equal_risk, people_counters
 from cellrisk.risk.priors import USUAL_PRIORS, Priors
 from cellrisk.risk.sweep import LEAST_EPSILON
@@ -47,6 +48,11 @@ class PerturbedFigures(AttributeFigures):
         """People revealed because of their own record. A perturbation can also hide a person because of their own
         record, so it may be negative."""
         return float(self._counters["caused"](self.method.channel)[0])
+
+    @cached_property
+    def counts(self) -> tuple[PerturbedClass, ...]:
+        """What becomes of the counts of this attribute, by their size."""
+        return tuple(classify_counts(self.attribute.profiles, cast(Perturbation, self.method)))
 
     @cached_property
     def worst_case(self) -> tuple[float, tuple[int, int]]:

@@ -11,7 +11,6 @@ from cellrisk.decide.policies import Policies
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.perturbations import Perturbation, read_perturbation
 from cellrisk.risk.perturbed import PerturbedAssessment, PerturbedFigures, assess_perturbation
-from cellrisk.risk.perturbed.counts import classify_counts
 from cellrisk.show.reporting.document import Letterhead, Report, read_decision
 from cellrisk.show.reporting.metadata import (
     describe_table,
@@ -122,9 +121,12 @@ def _collect(table: FrequencyTable, assessed: PerturbedAssessment, made: Perturb
         "figures": [_describe_figures(each) for each in assessed.figures],
         "risks": assessed.risks,
         "counts": [
-            {"sensitive": each.name, "classes": classes, "sentence": say_counts(each.name, classes, made.name)}
-            for each in table.attributes
-            for classes in [tuple(classify_counts(each.profiles, made))]
+            {
+                "sensitive": each.sensitive,
+                "classes": each.counts,
+                "sentence": say_counts(each.sensitive, each.counts, made.name),
+            }
+            for each in assessed.figures
         ],
         "equal": [
             {**pick(each, "by figure distance mechanism_distance"), "sensitive": figures.sensitive}
