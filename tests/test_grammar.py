@@ -36,7 +36,6 @@ COMMANDS = (
     f"assess {TABLE} --epsilon 1 --check --releases 20",
     f"assess {TABLE} --perturbation random-rounding:3",
     f"assess {TABLE} --perturbation suppress-below:2",
-    f"assess {TABLE} --perturbation suppress-below --epsilon 1",
     f"explain {TABLE} --epsilon 1",
     f"explain {TABLE} --perturbation random-rounding:3",
     f"curve {TABLE} --epsilon 0.1,1",

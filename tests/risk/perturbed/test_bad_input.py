@@ -46,7 +46,6 @@ BAD = {
     "NUL": (GOOD.replace("1,0", "1\x00,0"), "perturbation table"),
 }
 COMMANDS = {
-    "inspect": ["inspect", *ASKED],
     "assess": ["assess", *ASKED],
     "explain": ["explain", *ASKED],
     "simulate": ["simulate", *ASKED],
