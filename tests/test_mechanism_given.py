@@ -14,8 +14,7 @@ import pytest
 import cellrisk as cr
 from cellrisk.decide.policies import Policies
 from cellrisk.errors import InvalidInput, UnknownName
-from cellrisk.noise.mechanisms import USUAL_MECHANISM, describe_mechanism
-from cellrisk.noise.methods import check_alone, read_method
+from cellrisk.noise.mechanisms import USUAL_MECHANISM, check_alone, describe_mechanism, read_method
 from tests.near import near, same
 from tests.publish.simulation.cases import make
 

@@ -20,7 +20,6 @@ from cellrisk.noise.mechanisms import (
     Mechanism,
     find_smallest,
     gaussian_log_delta,
-    make_noises,
     mechanism,
     zcdp_log_delta,
 )
@@ -263,14 +262,14 @@ def test_noises_at_many_epsilons_are_those_of_each(name: str) -> None:
     like = MECHANISMS[name](0.5, delta=0.0 if MECHANISMS[name].pure else 1e-6, neighbours="replace")
     epsilons = [0.01, 0.3, 0.99]
     each = tuple(replace(like, epsilon=epsilon).noise for epsilon in epsilons)
-    assert same(make_noises(like, epsilons), each)
-    assert make_noises(like, []) == ()
+    assert same(like.channel_at(epsilons).noises, each)
+    assert like.channel_at([]).noises == ()
 
 
 @pytest.mark.parametrize("epsilons", [[0.5, 1.5], [0.5, 0.0], [-1.0, 0.5]])
 def test_noises_where_there_is_no_guarantee_are_refused(epsilons: list[float]) -> None:
     with pytest.raises(InvalidInput, match="epsilon"):
-        make_noises(Gaussian(0.5, delta=0.01), epsilons)
+        Gaussian(0.5, delta=0.01).channel_at(epsilons)
 
 
 @pytest.mark.parametrize("root", [3e-9, 0.4, 0.5, 1.0, 1.7, 2.0, 1e5 / 7, 3e12])

@@ -13,20 +13,21 @@ import pytest
 import cellrisk as cr
 from cellrisk.errors import InvalidInput
 from cellrisk.noise import opendp_noise
-from cellrisk.noise.opendp_noise import calibrate_gaussian, calibrate_laplace, load_opendp
+from cellrisk.noise.opendp_noise import calibrate_noise, load_opendp
+
+GUARANTEE = (1.0, 1e-6)
 
 
 def use(monkeypatch: pytest.MonkeyPatch, loss: Callable[[float], float], epsilon: float = 0.0) -> None:
     """A map by which noise of a scale costs this, and so much as an epsilon at a delta."""
 
-    def make(_: object, scale: float) -> Any:
+    def make(scale: float, *, gaussian: bool) -> Any:
         return SimpleNamespace(map=lambda _: loss(scale))
 
     profile = SimpleNamespace(epsilon=lambda _: epsilon)
     converted = SimpleNamespace(make_zCDP_to_approxDP=lambda _: SimpleNamespace(map=lambda _: profile))
     monkeypatch.setattr(opendp_noise, "load_opendp", lambda: SimpleNamespace(c=converted))
-    for name in ("make_laplace", "make_gaussian"):
-        monkeypatch.setattr(opendp_noise, name, make)
+    monkeypatch.setattr(opendp_noise, "make_noise", make)
 
 
 @pytest.mark.parametrize("needed", [0.0, 3e-16, 5e-16, 1e-15, 2e-14, 4.6e-13, 9e-13])
@@ -35,7 +36,7 @@ def test_a_scale_is_rounded_up_by_no_more_than_twice_what_is_needed(
 ) -> None:
     least = 2.0 * (1.0 + needed)
     use(monkeypatch, lambda scale: 0.5 if scale >= least else 0.6)
-    for scale, loss in (calibrate_laplace(2.0, 1.0, 0.5), calibrate_gaussian(2.0, 1.0, 0.5, 1.0, 1e-6)):
+    for scale, loss in (calibrate_noise(2.0, 1.0, 0.5), calibrate_noise(2.0, 1.0, 0.5, GUARANTEE)):
         assert loss == 0.5  # as much as is allowed is allowed
         assert least <= scale <= 2.0 * (1.0 + max(2.0 * needed, 2.0**-51 if needed else 0.0))
 
@@ -45,9 +46,9 @@ def test_more_than_one_part_in_a_million_millions_is_refused(needed: float, monk
     use(monkeypatch, lambda scale: 0.5 if scale >= 2.0 * (1.0 + needed) else 0.6)
     told = "the noise of the mechanism is too small for what it promises: OpenDP's privacy map gives more; got"
     with pytest.raises(InvalidInput, match=f"^{told} geometric with scale 2$"):
-        calibrate_laplace(2.0, 1.0, 0.5)
+        calibrate_noise(2.0, 1.0, 0.5)
     with pytest.raises(InvalidInput, match=f"^{told} discrete-gaussian with scale 2$"):
-        calibrate_gaussian(2.0, 1.0, 0.5, 1.0, 1e-6)
+        calibrate_noise(2.0, 1.0, 0.5, GUARANTEE)
 
 
 @pytest.mark.parametrize(("rho", "epsilon", "kept"), [(0.5, 1.0, True), (0.6, 1.0, False), (0.5, 1.1, False)])
@@ -56,10 +57,10 @@ def test_both_losses_of_gaussian_noise_are_kept(
 ) -> None:
     use(monkeypatch, lambda _: rho, epsilon)
     if kept:
-        assert calibrate_gaussian(3.0, 1.0, 0.5, 1.0, 1e-6) == (3.0, 0.5)
+        assert calibrate_noise(3.0, 1.0, 0.5, GUARANTEE) == (3.0, 0.5)
     else:
         with pytest.raises(InvalidInput, match="too small for what it promises"):
-            calibrate_gaussian(3.0, 1.0, 0.5, 1.0, 1e-6)
+            calibrate_noise(3.0, 1.0, 0.5, GUARANTEE)
 
 
 def test_where_the_map_agrees_nothing_is_rounded() -> None:

@@ -23,6 +23,18 @@ ANY_COUNT = 1 << 62
 """The zero radius of infinite noise: past every count."""
 
 
+def at_each(law: Callable[[Any], Floats], numbers: Any) -> Floats:
+    """Return a law at numbers a whole number apart, each computed once if the law then has fewer to compute.
+
+    >>> at_each(np.sqrt, np.array([[4.0, 5.0, 4.0], [5.0, 4.0, 4.0]])).round(3).tolist()
+    [[2.0, 2.236, 2.0], [2.236, 2.0, 2.0]]
+    """
+    low, high = numbers.min(initial=np.inf), numbers.max(initial=-np.inf)
+    if 2.0 * (high - low) >= numbers.size:
+        return np.asarray(law(numbers))
+    return np.asarray(law(np.arange(low, high + 1.0)))[(numbers - low).astype(np.int64)]
+
+
 class CountChannel(ABC):
     """P(released value | true count), under one setting or several side by side.
 
@@ -93,10 +105,8 @@ class CountChannel(ABC):
     def radius(self) -> int:
         """How far a positive released value lies from its count at most, under the first setting (but for 1e-17)."""
 
-    @property
-    @abstractmethod
-    def smooth(self) -> float:
-        """Over how many released values P(v | n) is smooth, but at v = n, under the first setting; 0 if it is not."""
+    smooth: float = 0.0
+    """Over how many released values P(v | n) is smooth, but at v = n, under the first setting; 0 if it is not."""
 
     @abstractmethod
     def support(self, counts: Any) -> Integers:
@@ -105,19 +115,15 @@ class CountChannel(ABC):
         Values with a probability below 1e-17 in all on a side are left out.
         """
 
-    @abstractmethod
-    def n_values(self, counts: Any) -> Integers:
-        """Return how many values each count may be released as under the first setting, but for 1e-17 a side."""
-
     @property
     @abstractmethod
     def zero_radius(self) -> Integers:
         """For each setting, the first count from which on none is released as zero (probability below 1e-18)."""
 
     @property
-    @abstractmethod
     def infinite(self) -> NDArray[np.bool_]:
         """For each setting, whether its noise has grown without bound, so q = s = 1/2 for every count."""
+        return np.zeros(len(self), bool)
 
     @abstractmethod
     def draw(self, counts: Integers, generator: np.random.Generator) -> Integers:
@@ -169,8 +175,8 @@ class AdditiveChannel(CountChannel):
     """A half-integer. The smallest positive released value T is the next whole number."""
 
     def __post_init__(self) -> None:
-        given: Any = self.noises
-        object.__setattr__(self, "noises", (given,) if isinstance(given, Noise) else tuple(given))
+        object.__setattr__(self, "noises", tuple(self.noises))
+        object.__setattr__(self, "smooth", self.noises[0].scale if self.noises else 0.0)
 
     def __len__(self) -> int:
         return len(self.noises)
@@ -205,7 +211,7 @@ class AdditiveChannel(CountChannel):
         distance = (values - counts).astype(np.float64)
 
         def law(noise: Noise) -> Floats:
-            mass = np.where(np.abs(distance) > noise.tail_radius, 0.0, noise.mass(distance))
+            mass = np.where(np.abs(distance) > noise.tail_radius, 0.0, at_each(noise.mass, distance))
             if hidden.any():
                 mass[hidden] = noise.p_zero(np.broadcast_to(counts, hidden.shape)[hidden], self.threshold)
             return mass
@@ -214,15 +220,11 @@ class AdditiveChannel(CountChannel):
 
     def cdf(self, counts: Any, values: Any) -> Floats:
         distance = np.maximum(np.asarray(values), self.first - 1) - np.asarray(counts, dtype=np.float64)
-        return np.stack([noise.at_most(distance) for noise in self.noises], axis=-1)
+        return np.stack([at_each(noise.cdf, distance + 0.5) for noise in self.noises], axis=-1)
 
     @property
     def radius(self) -> int:
         return self.noises[0].tail_radius
-
-    @property
-    def smooth(self) -> float:
-        return self.noises[0].scale
 
     @cached_property
     def noise(self) -> Noise:
@@ -240,10 +242,6 @@ class AdditiveChannel(CountChannel):
         return np.concatenate(
             [[0], *(np.arange(*run) for run in zip(start.tolist(), (high + 1).tolist(), strict=True))]
         )
-
-    def n_values(self, counts: Any) -> Integers:
-        low, high = self.window(counts)
-        return np.asarray(np.maximum(high - low + 1, 0) + 1)
 
     @cached_property
     def zero_radius(self) -> Integers:
@@ -355,26 +353,14 @@ class TransitionTable(CountChannel):
         shown = [values[values > 0] - count for count, (values, _) in enumerate(self.rows)]
         return max(int(np.abs(away).max(initial=0)) for away in shown)
 
-    @property
-    def smooth(self) -> float:
-        return 0.0
-
     def support(self, counts: Any) -> Integers:
         rows = [self.row(count)[0] for count in np.unique(counts).tolist()]
         return np.unique(np.concatenate([[0], *rows]).astype(np.int64))
-
-    def n_values(self, counts: Any) -> Integers:
-        distinct, place = np.unique(counts, return_inverse=True)
-        return np.array([len(self.row(count)[0]) for count in distinct.tolist()])[place].reshape(np.shape(counts))
 
     @cached_property
     def zero_radius(self) -> Integers:
         possible = np.flatnonzero(self._zero > 0)
         return np.array([int(possible[-1]) + 1 if len(possible) else 1])
-
-    @property
-    def infinite(self) -> NDArray[np.bool_]:
-        return np.zeros(1, bool)
 
     def exactly_one_bound(self, categories: int) -> Floats:
         return np.array([float(categories)])  # q need not fall with the count

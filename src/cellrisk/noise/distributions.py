@@ -18,7 +18,7 @@ from cellrisk.system.arrays import Floats
 TAIL = 1e-17
 """Probability left out on each side of a sum over released values."""
 WIDE = 200.0
-"""Scale, in counts, above which masses are computed directly and not as differences of the cdf."""
+"""Scale, in counts, above which differences of a Gaussian cdf lose digits, and its density is integrated instead."""
 USUAL_THRESHOLD = 0.5
 """Only noisy counts below 1 are released as zero."""
 
@@ -34,6 +34,15 @@ class Noise(ABC):
     scale: float
     """The one parameter, in counts: Laplace's b, a Gaussian's sigma."""
 
+    is_infinite: ClassVar[bool] = False
+    """Whether the noise has grown without bound, so every count is released as zero half of the time."""
+    is_none: ClassVar[bool] = False
+    """Whether counts are released as they are."""
+    is_whole: ClassVar[bool] = False
+    """Whether the noise takes whole numbers only."""
+    log_concave: ClassVar[bool] = False
+    """Whether the rounded mass is proved to be log-concave."""
+
     def __post_init__(self) -> None:
         if not (math.isfinite(self.scale) and self.scale > 0):
             raise InvalidInput("the scale of noise must be a positive number", got=self.scale)
@@ -45,15 +54,6 @@ class Noise(ABC):
     @abstractmethod
     def sample(self, generator: np.random.Generator, shape: tuple[int, ...]) -> Floats:
         """Draws for simulation. Not safe for a release: floating-point noise leaks."""
-
-    is_infinite: ClassVar[bool] = False
-    """Whether the noise has grown without bound, so every count is released as zero half of the time."""
-    is_none: ClassVar[bool] = False
-    """Whether counts are released as they are."""
-    is_whole: ClassVar[bool] = False
-    """Whether the noise takes whole numbers only."""
-    log_concave: ClassVar[bool] = False
-    """Whether the rounded mass is proved to be log-concave."""
 
     def p_zero(self, count: Any, threshold: float = USUAL_THRESHOLD) -> Floats:
         """Return q(m) = P(m + noise < threshold): the probability that a count m is released as zero.
@@ -78,26 +78,12 @@ class Noise(ABC):
         """
         return self.mass(np.asarray(count, dtype=np.float64) - first_value(threshold))
 
-    def at_most(self, distance: Floats) -> Floats:
-        """P(rounded noise <= d) at whole numbers d."""
-        return _once(lambda far: self.cdf(far + 0.5), distance)
-
     def mass(self, distance: Floats) -> Floats:
-        """P(rounded noise = d) at whole numbers d. Exact.
-
-        A difference of two lower tails. Where noise is wide the difference of two near-equal numbers would lose digits,
-        so the noises that are known have it in closed form; any other noise keeps the difference.
+        """P(rounded noise = d) at whole numbers d: a difference of two lower tails, or its closed form.
 
         >>> LaplaceNoise(1.0).mass(np.array([0.0, 3.0])).round(6).tolist()
         [0.393469, 0.025944]
         """
-        return _once(self._wide_mass if self.scale > WIDE else self._difference, distance)
-
-    def _wide_mass(self, distance: Floats) -> Floats:
-        """P(rounded noise = d) where the scale is large."""
-        return self._difference(distance)
-
-    def _difference(self, distance: Floats) -> Floats:
         away = -np.abs(distance)
         return np.asarray(self.cdf(away + 0.5) - self.cdf(away - 0.5))
 
@@ -109,11 +95,20 @@ class Noise(ABC):
     def log_at_most(self, distance: Floats) -> Floats:
         """Return log P(rounded noise <= d), also where the probability itself underflows."""
         with np.errstate(divide="ignore"):
-            return np.asarray(np.log(np.maximum(self.at_most(distance), 0.0)))
+            return np.asarray(np.log(np.maximum(self.cdf(distance + 0.5), 0.0)))
 
-    def far(self, exponent: float) -> float:
-        """Return a distance that rounded noise exceeds with a probability below e^-exponent."""
-        return float(find_first(lambda distance: float(self.cdf(-0.5 - distance)) < math.exp(-exponent)))
+    def far(self, exponent: float) -> int:
+        """Return the smallest distance that rounded noise exceeds with a probability below e^-exponent.
+
+        >>> LaplaceNoise(10.0).far(20.0)
+        193
+        """
+        return find_first(lambda distance: float(self.cdf(-0.5 - distance)) < math.exp(-exponent))
+
+    @cached_property
+    def tail_radius(self) -> int:
+        """The distance from a count past which there is less than 1e-17 of probability."""
+        return self.far(-math.log(TAIL))
 
     @property
     def log_centre(self) -> float | None:
@@ -127,28 +122,13 @@ class Noise(ABC):
 
     @property
     def mean_size(self) -> float:
-        """E|e| before rounding: sum_j 2 P(e <= -j) over j from 1, for noise of whole numbers."""
-        values = np.arange(1.0, 40.0 * self.scale + 40.0)
-        return 2.0 * float(np.sum(self.cdf(0.5 - values)))
+        """E|e| before rounding; of a discrete Gaussian that of the continuous one from a scale of 100 on."""
+        return self.scale * math.sqrt(2.0 / math.pi)
 
     @property
     def steepest(self) -> float:
         """How far the log mass changes at most from one count to the next, but for a probability below 1e-22."""
         return 10.0 / self.scale
-
-    @property
-    def mass_at_zero(self) -> float:
-        """P(rounded noise = 0)."""
-        return float(self.mass(np.zeros(1))[0])
-
-    @cached_property
-    def tail_radius(self) -> int:
-        """The distance from a count past which there is less than 1e-17 of probability.
-
-        >>> LaplaceNoise(10.0).tail_radius
-        385
-        """
-        return find_first(lambda distance: float(self.cdf(-0.5 - distance)) < TAIL)
 
 
 def find_first(holds: Callable[[int], bool]) -> int:
@@ -164,14 +144,6 @@ def find_first(holds: Callable[[int], bool]) -> int:
         middle = (low + high) // 2
         low, high = (low, middle) if holds(middle) else (middle, high)
     return high
-
-
-def _once(law: Callable[[Floats], Floats], distance: Floats) -> Floats:
-    """A law at whole numbers, each computed once where their range is less than half as long as the list of them."""
-    low, high = float(distance.min()), float(distance.max())
-    if 2.0 * (high - low) >= distance.size:
-        return law(distance)
-    return np.asarray(law(np.arange(low, high + 1.0))[(distance - low).astype(np.int64)])
 
 
 def first_value(threshold: float) -> int:
@@ -241,17 +213,13 @@ class _TwoSided(Noise):
     def steepest(self) -> float:
         return 1.0 / self.scale
 
-    def far(self, exponent: float) -> float:
-        return self.scale * exponent + 2.0
-
     def log_mass(self, distance: Floats) -> Floats:
         return np.asarray(-np.abs(distance) / self.scale + np.where(distance == 0, self.log_centre, 0.0))
 
     def log_at_most(self, distance: Floats) -> Floats:
         """In the lower tail the logarithm is a straight line."""
-        known = float(np.log(self.at_most(np.array([-1.0]))[0]))
         near = super().log_at_most(np.maximum(distance, -1.0))
-        return np.asarray(np.where(distance < -1, known + (distance + 1.0) / self.scale, near))
+        return np.asarray(near + np.minimum(distance + 1.0, 0.0) / self.scale)
 
 
 @dataclass(frozen=True)
@@ -276,60 +244,12 @@ class LaplaceNoise(_TwoSided):
         half = 0.5 * np.exp(-np.abs(x) / self.scale)
         return np.asarray(np.where(np.asarray(x) < 0, half, 1.0 - half))
 
-    def _wide_mass(self, distance: Floats) -> Floats:
-        half = 0.5 / self.scale
-        sides = np.exp(-np.abs(distance) / self.scale) * math.sinh(half)
-        return np.asarray(np.where(distance == 0, -math.expm1(-half), sides))
+    def mass(self, distance: Floats) -> Floats:
+        sides = -0.5 * math.expm1(-1.0 / self.scale) * np.exp((0.5 - np.maximum(np.abs(distance), 1.0)) / self.scale)
+        return np.asarray(np.where(distance == 0, -math.expm1(-0.5 / self.scale), sides))
 
     def sample(self, generator: np.random.Generator, shape: tuple[int, ...]) -> Floats:
         return generator.laplace(0.0, self.scale, shape)
-
-
-NARROW = 16.0
-"""Scale, in counts, above which the mass of Gaussian noise is its density times a short series, right to 1e-12."""
-
-
-@dataclass(frozen=True)
-class GaussianNoise(Noise):
-    """Normal with standard deviation ``scale``."""
-
-    log_concave: ClassVar[bool] = True
-
-    @property
-    def mean_size(self) -> float:
-        return self.scale * math.sqrt(2.0 / math.pi)
-
-    def far(self, exponent: float) -> float:
-        return self.scale * math.sqrt(2.0 * exponent) + 2.0
-
-    def log_mass(self, distance: Floats) -> Floats:
-        if self.scale > NARROW:
-            # The density times its mean over a unit, relative to its middle: sum_k He_2k(x) / ((2k + 1)! (2 scale)^2k).
-            square = (distance / self.scale) ** 2
-            series = [(2.0 * self.scale) ** -k / math.factorial(k + 1) if k % 2 == 0 else 0.0 for k in range(9)]
-            mean = np.polynomial.polynomial.polyval(square, np.polynomial.hermite_e.herme2poly(series)[::2])
-            return np.asarray(np.log(mean) - 0.5 * square)
-        away = np.abs(distance)
-        upper = special.log_ndtr((0.5 - away) / self.scale)
-        lower = special.log_ndtr((-0.5 - away) / self.scale)
-        return np.asarray(upper + np.log(-np.expm1(np.minimum(lower - upper, -1e-300))))
-
-    def log_at_most(self, distance: Floats) -> Floats:
-        return np.asarray(special.log_ndtr((distance + 0.5) / self.scale))
-
-    def cdf(self, x: Any) -> Floats:
-        return np.asarray(special.ndtr(np.asarray(x) / self.scale))
-
-    def _wide_mass(self, distance: Floats) -> Floats:
-        """The density integrated over a unit by three Gauss points: relative error (z/scale)^6 / 2e6, below 1e-14."""
-        density = sum(
-            (0.5 * weight * np.exp(-0.5 * ((distance + 0.5 * point) / self.scale) ** 2))
-            for point, weight in np.transpose(np.polynomial.legendre.leggauss(3))
-        )
-        return np.asarray(density / (self.scale * math.sqrt(2.0 * math.pi)))
-
-    def sample(self, generator: np.random.Generator, shape: tuple[int, ...]) -> Floats:
-        return generator.normal(0.0, self.scale, shape)
 
 
 _COUNTABLE = 1e16
@@ -355,7 +275,7 @@ class GeometricNoise(_TwoSided):
         tail = np.exp(-tail_length / self.scale) / (1.0 + math.exp(-1.0 / self.scale))
         return np.asarray(np.where(np.asarray(x) < 0, tail, 1.0 - tail))
 
-    def _wide_mass(self, distance: Floats) -> Floats:
+    def mass(self, distance: Floats) -> Floats:
         return np.asarray(math.tanh(0.5 / self.scale) * np.exp(-np.abs(distance) / self.scale))
 
     def sample(self, generator: np.random.Generator, shape: tuple[int, ...]) -> Floats:
@@ -368,6 +288,42 @@ class GeometricNoise(_TwoSided):
 
 
 @dataclass(frozen=True)
+class GaussianNoise(Noise):
+    """Normal with standard deviation ``scale``."""
+
+    log_concave: ClassVar[bool] = True
+
+    def cdf(self, x: Any) -> Floats:
+        return np.asarray(special.ndtr(np.asarray(x) / self.scale))
+
+    def mass(self, distance: Floats) -> Floats:
+        constant = math.log(self.scale * math.sqrt(2.0 * math.pi)) if self.scale > WIDE else 0.0
+        return np.asarray(np.exp(self.log_mass(distance) - constant))
+
+    def log_mass(self, distance: Floats) -> Floats:
+        """Return the log of a difference of two tails.
+
+        Where that loses digits, the density times its mean over a unit, relative to its middle:
+        sum_k He_2k(x) / ((2k + 1)! (2 scale)^2k), of which five terms suffice.
+        """
+        if self.scale > WIDE:
+            square = (distance / self.scale) ** 2
+            series = [(2.0 * self.scale) ** -k / math.factorial(k + 1) if k % 2 == 0 else 0.0 for k in range(9)]
+            mean = np.polynomial.polynomial.polyval(square, np.polynomial.hermite_e.herme2poly(series)[::2])
+            return np.asarray(np.log(mean) - 0.5 * square)
+        away = np.abs(distance)
+        upper = special.log_ndtr((0.5 - away) / self.scale)
+        lower = special.log_ndtr((-0.5 - away) / self.scale)
+        return np.asarray(upper + np.log(-np.expm1(np.minimum(lower - upper, -1e-300))))
+
+    def log_at_most(self, distance: Floats) -> Floats:
+        return np.asarray(special.log_ndtr((distance + 0.5) / self.scale))
+
+    def sample(self, generator: np.random.Generator, shape: tuple[int, ...]) -> Floats:
+        return generator.normal(0.0, self.scale, shape)
+
+
+@dataclass(frozen=True)
 class DiscreteGaussianNoise(Noise):
     """Integers with P(j) proportional to exp(-j^2 / (2 scale^2))."""
 
@@ -376,51 +332,46 @@ class DiscreteGaussianNoise(Noise):
 
     @property
     def mean_size(self) -> float:
-        return super().mean_size if self.scale <= 100 else self.scale * math.sqrt(2.0 / math.pi)
-
-    def far(self, exponent: float) -> float:
-        return self.scale * math.sqrt(2.0 * exponent) + 2.0
-
-    def log_mass(self, distance: Floats) -> Floats:
-        return np.asarray(-0.5 * (distance / self.scale) ** 2)
+        """E|e| = sum_j 2 P(e <= -j) over j from 1."""
+        if self.scale > 100:
+            return super().mean_size
+        return 2.0 * float(np.sum(self.cdf(0.5 - np.arange(1.0, 40.0 * self.scale + 40.0))))
 
     @cached_property
     def _weight_total(self) -> float:
-        return float(1.0 + 2.0 * self._tail_weights(np.array([1.0]))[0])
+        """Sum of exp(-j^2/(2 scale^2)): by Poisson's formula scale sqrt(2 pi) (1 + 2 exp(-2 pi^2 scale^2) + ...)."""
+        if self.scale > 2:
+            return self.scale * math.sqrt(2.0 * math.pi)
+        return 1.0 + 2.0 * math.fsum(math.exp(-0.5 * (j / self.scale) ** 2) for j in range(1, 20))
 
     def _tail_weights(self, first: Any) -> Floats:
-        """Sum of exp(-j^2/(2 scale^2)) over j >= first, for whole numbers first >= 1."""
-        if self.scale > 1000:
-            return self._smooth_tail_weights(np.asarray(first, dtype=np.float64))
-        underflow = math.ceil(39.0 * self.scale)
-        first = np.minimum(first, underflow).astype(np.int64)
-        start, last = int(np.min(first)), int(np.max(first))
-        end = min(underflow, last + math.ceil(9.5 * self.scale)) + 1
-        terms = np.exp(-0.5 * (np.arange(start, end) / self.scale) ** 2)
-        sums = np.cumsum(terms[::-1])[::-1]  # smallest first
-        return np.asarray(sums[first - start])
+        """Sum of exp(-j^2/(2 scale^2)) over j >= first, for whole numbers first >= 1.
 
-    def _smooth_tail_weights(self, first: Floats) -> Floats:
-        """The tail weights by the Euler-Maclaurin midpoint formula to the third derivative: relative error below 1e-12.
-
-        The fifth would add at most 31 u^6 / (967680 sigma^6) of the whole, below 1e-12 where nothing underflows.
+        For large scales by the Euler-Maclaurin midpoint formula to the third derivative: the fifth would add at most
+        31 u^6 / (967680 sigma^6) of the whole, below 1e-12 where nothing underflows.
         """
         sigma = self.scale
-        u = (first - 0.5) / sigma
-        density = np.exp(-0.5 * u * u)
-        first_derivative = -u / sigma
-        third = -(u**3 - 3.0 * u) / sigma**3
-        corrections = first_derivative / 24.0 - 7.0 * third / 5760.0
-        return np.asarray(sigma * math.sqrt(2.0 * math.pi) * special.ndtr(-u) + corrections * density)
+        if sigma > 1000:
+            u = (np.asarray(first, dtype=np.float64) - 0.5) / sigma
+            corrections = -u / (24.0 * sigma) + 7.0 * (u**3 - 3.0 * u) / (5760.0 * sigma**3)
+            return np.asarray(self._weight_total * special.ndtr(-u) + corrections * np.exp(-0.5 * u * u))
+        underflow = math.ceil(39.0 * sigma)
+        first = np.minimum(first, underflow).astype(np.int64)
+        start, last = int(np.min(first)), int(np.max(first))
+        terms = np.exp(-0.5 * (np.arange(start, min(underflow, last + math.ceil(9.5 * sigma)) + 1) / sigma) ** 2)
+        sums = np.cumsum(terms[::-1])[::-1]  # smallest first
+        return np.asarray(sums[first - start])
 
     def cdf(self, x: Any) -> Floats:
         beyond = np.ceil(np.abs(np.asarray(x, dtype=np.float64)))
         tail = self._tail_weights(beyond) / self._weight_total
         return np.asarray(np.where(np.asarray(x) < 0, tail, 1.0 - tail))
 
-    def _wide_mass(self, distance: Floats) -> Floats:
-        """The weights total scale sqrt(2 pi) (1 + 2 exp(-2 pi^2 scale^2) + ...), by Poisson summation."""
-        return np.asarray(np.exp(-0.5 * (distance / self.scale) ** 2) / (self.scale * math.sqrt(2.0 * math.pi)))
+    def mass(self, distance: Floats) -> Floats:
+        return np.asarray(np.exp(self.log_mass(distance)) / self._weight_total)
+
+    def log_mass(self, distance: Floats) -> Floats:
+        return np.asarray(-0.5 * (distance / self.scale) ** 2)
 
     def sample(self, generator: np.random.Generator, shape: tuple[int, ...]) -> Floats:
         if self.scale > 1000:  # a rounded Gaussian: probabilities differ by about 1/(24 scale^2) of themselves

@@ -24,23 +24,18 @@ TOLERANCE = 1e-9
 """Relative: OpenDP rounds its losses to the safe side."""
 SMALLEST_EPSILON = 1e-12
 """Noise that meets a delta at this epsilon meets it at any."""
-LENGTHS = ("Frame Length", "Length")
-"""What a query of frames calls the number of records of a group."""
 METRICS: Mapping[str, Neighbours] = {
     "SymmetricDistance": "add-remove",
     "InsertDeleteDistance": "add-remove",
     "ChangeOneDistance": "replace",
     "HammingDistance": "replace",
 }
-LAWS: Mapping[str, tuple[MechanismName, ...]] = {
+LAWS: Mapping[str, tuple[MechanismName, MechanismName]] = {
     "MaxDivergence": ("geometric", "laplace"),
     "ZeroConcentratedDivergence": ("discrete-gaussian", "gaussian-analytic"),
 }
 """The noise whose loss OpenDP states in each measure: on whole numbers, and on others."""
-DISTRIBUTIONS: Mapping[str, MechanismName] = {
-    "Integer Laplace": "geometric",
-    "Integer Gaussian": "discrete-gaussian",
-}
+DISTRIBUTIONS: Mapping[str, MechanismName] = {"Integer Laplace": "geometric", "Integer Gaussian": "discrete-gaussian"}
 """The noise that the summary of a query over frames names."""
 
 
@@ -86,20 +81,18 @@ def from_opendp(
     kind = type(given).__name__ if type(given).__module__.partition(".")[0] == "opendp" else ""
     if kind not in ("LazyFrameQuery", "Query", "Measurement"):
         raise InvalidInput(
-            "this object of OpenDP is not a count query or a measurement"
-            if kind
-            else "this is not an object of OpenDP",
+            "this is not a count query or a measurement of OpenDP",
             got=type(given).__name__,
             allowed="a query of a Context that counts, or a Measurement",
             code="not-opendp",
         )
+    measurement = given if kind == "Measurement" else _ask(given.resolve)
+    threshold = USUAL_THRESHOLD
     if kind == "LazyFrameQuery":
         name, scale, threshold = _read_summary(given, keys)
-        measurement = _ask(given.resolve)
     else:
-        measurement = given if kind == "Measurement" else _ask(given.resolve)
         scale = scale if kind == "Measurement" else _ask(given.param)
-        name, threshold = _read_law(measurement, mechanism), USUAL_THRESHOLD
+        name = _read_law(measurement, mechanism)
         if scale is None:
             fix = f"give the scale that it was made with: {argument('scale', 2.0)}"
             raise InvalidInput("a measurement does not state its scale", fix=fix, code="opendp-scale")
@@ -109,7 +102,7 @@ def from_opendp(
 
 
 def _ask(question: Any) -> Any:
-    """What OpenDP answers; its own errors are of many kinds, and their text may hold data."""
+    """Return what OpenDP answers; its own errors are of many kinds, and their text may hold data."""
     try:
         return question()
     except Exception as error:
@@ -119,9 +112,9 @@ def _ask(question: Any) -> Any:
 
 
 def _read_summary(query: Any, keys: str | None) -> tuple[MechanismName, float, float]:
-    """Noise, scale and threshold of a query over a frame, by its own summary."""
+    """Return noise, scale and threshold of a query over a frame, by its own summary."""
     rows = _ask(query.summarize).to_dicts()
-    if len(rows) != 1 or rows[0].get("aggregate") not in LENGTHS:
+    if len(rows) != 1 or rows[0].get("aggregate") not in ("Frame Length", "Length"):
         raise InvalidInput(
             "the query does not count records alone",
             got=f"{len(rows)} aggregates: {', '.join(str(row.get('aggregate')) for row in rows)}",
@@ -136,24 +129,23 @@ def _read_summary(query: Any, keys: str | None) -> tuple[MechanismName, float, f
             got=f"{row['distribution']} of scale {scale:g}",
             code="opendp-noise",
         )
-    threshold = float(math.nan if row.get("threshold") is None else row["threshold"])
-    expected = "declared" if math.isnan(threshold) else "observed"
-    if keys != expected:
+    threshold = row.get("threshold")
+    if keys != ("declared" if threshold is None else "observed"):
+        declared = f"declare them all, as the last step, with_keys(...), and state it: {argument('keys', 'declared')}"
         raise InvalidInput(
-            "the query publishes the keys of the data above a threshold, and its guarantee has a delta for them"
-            if expected == "observed"
-            else "the query does not state whether every combination of its keys is declared: one that nobody has, and "
-            "that is missing, is seen without noise",
-            fix="declare them all, as the last step, with_keys(...), and state it: "
-            f"{argument('keys', 'declared')}"
-            + (f"; or look at the counts alone: {argument('keys', 'observed')}" if expected == "observed" else ""),
+            "the query does not state whether every combination of its keys is declared: one that nobody has, and "
+            "that is missing, is seen without noise"
+            if threshold is None
+            else "the query publishes the keys of the data above a threshold, and its guarantee has a delta for them",
+            fix=declared
+            + ("" if threshold is None else f"; or look at the counts alone: {argument('keys', 'observed')}"),
             code="opendp-keys",
         )
-    return name, scale, USUAL_THRESHOLD if expected == "declared" else threshold + 0.5  # what is above it is kept
+    return name, scale, USUAL_THRESHOLD if threshold is None else float(threshold) + 0.5  # what is above it is kept
 
 
 def _read_law(measurement: Any, mechanism: str | None) -> MechanismName:
-    """The noise of a measurement, by the measure of its loss: on whole numbers, unless its counts are not."""
+    """Return the noise of a measurement, by the measure of its loss: on whole numbers, unless its counts are not."""
     measure = str(measurement.output_measure)
     if measure not in LAWS:
         raise InvalidInput(
@@ -164,14 +156,13 @@ def _read_law(measurement: Any, mechanism: str | None) -> MechanismName:
         )
     integer, continuous = LAWS[measure]
     if mechanism is None:
-        counts = str(measurement.input_carrier_type) if _is_on_counts(measurement) else ""
-        return continuous if "f32" in counts or "f64" in counts else integer
+        return continuous if _is_on_counts(measurement) and "f" in str(measurement.input_carrier_type) else integer
     require_word("mechanism", mechanism, LAWS[measure])
     return integer if mechanism == integer else continuous
 
 
 def _is_on_counts(measurement: Any) -> bool:
-    """Whether its input is counts, and not records."""
+    """Return whether its input is counts, and not records."""
     return str(measurement.input_metric).startswith(("L1Distance", "L2Distance", "AbsoluteDistance"))
 
 
@@ -181,24 +172,23 @@ def _find_neighbours(measurement: Any, given: Neighbours | None) -> Neighbours:
     known = METRICS.get(metric)
     if known is None and not _is_on_counts(measurement):
         raise InvalidInput("neighbouring tables of this kind are not known here", got=metric, code="opendp-metric")
-    if known is None and given is None:
+    found = known or given
+    if found is None or given not in (None, found):
         raise InvalidInput(
-            "counts alone do not state how far one record moves them",
-            fix=f"give {argument('neighbours', 'add-remove')}, or {argument('neighbours', 'replace')}",
-            code="opendp-neighbours",
-        )
-    if known is not None and given not in (None, known):
-        raise InvalidInput(
-            f"the measurement has {argument('neighbours', known)}",
+            "counts alone do not state how far one record moves them"
+            if found is None
+            else f"the measurement has {argument('neighbours', found)}",
             got=given,
-            fix=f"leave {argument('neighbours')} out",
+            fix=f"give {argument('neighbours', 'add-remove')}, or {argument('neighbours', 'replace')}"
+            if found is None
+            else f"leave {argument('neighbours')} out",
             code="opendp-neighbours",
         )
-    return known or given or "add-remove"
+    return found
 
 
 def _check_loss(measurement: Any, name: MechanismName, scale: float, neighbours: Neighbours) -> None:
-    """Refuses noise whose loss, by OpenDP's map, is not that of one record that moves one count by one."""
+    """Refuse noise whose loss, by OpenDP's map, is not that of one record that moves one count by one."""
     l1 = 1.0 if neighbours == "add-remove" else 2.0
     distance = l1 if MECHANISMS[name].pure else math.sqrt(l1)
     whole = not str(measurement.input_distance_type).startswith("f")
@@ -217,7 +207,7 @@ def _check_loss(measurement: Any, name: MechanismName, scale: float, neighbours:
 def _make(
     name: MechanismName, scale: float, neighbours: Neighbours, delta: float | None, threshold: float
 ) -> Mechanism:
-    """The mechanism with that noise; for Gaussian noise, at the smallest epsilon that the delta allows."""
+    """Return the mechanism with that noise; for Gaussian noise, at the smallest epsilon that the delta allows."""
     l1 = 1.0 if neighbours == "add-remove" else 2.0
     if MECHANISMS[name].pure:
         if delta is not None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
+
+from scipy import special
 
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.channel import AdditiveChannel
@@ -20,8 +22,8 @@ from cellrisk.noise.distributions import (
     LaplaceNoise,
     Noise,
 )
-from cellrisk.noise.opendp_noise import calibrate_gaussian, calibrate_laplace, load_opendp, make_gaussian, make_laplace
-from cellrisk.noise.perturbations import Perturbation
+from cellrisk.noise.opendp_noise import calibrate_noise, make_noise
+from cellrisk.noise.perturbations import Perturbation, read_perturbation
 from cellrisk.system.checks import is_number, require_number
 from cellrisk.system.choices import MechanismName, Neighbours, list_words, require_word
 from cellrisk.system.formatting import claim
@@ -139,7 +141,10 @@ class Mechanism(ABC):
 
     def channel_at(self, epsilons: Iterable[float]) -> AdditiveChannel:
         """Return the channel at each of several epsilons, all else as it is; refuses epsilons it does not take."""
-        return AdditiveChannel(make_noises(self, epsilons), self.threshold)
+        wanted = [float(epsilon) for epsilon in epsilons]
+        for end in {min(wanted), max(wanted)} if wanted else ():  # what a mechanism takes has no gaps
+            self.check_epsilon(end)
+        return AdditiveChannel(tuple(map(self.noise_at, wanted)), self.threshold)
 
     @abstractmethod
     def noise_at(self, epsilon: float) -> Noise:
@@ -193,10 +198,10 @@ class Mechanism(ABC):
         return "added or removed" if self.neighbours == "add-remove" else "replaced by another"
 
     def calibrate(self) -> tuple[float, float]:
-        """Scale and loss of OpenDP's noise for a release, checked with OpenDP's own privacy map.
+        """Return scale and loss of OpenDP's noise for a release, checked with OpenDP's own privacy map.
 
-        The scale is the mechanism's, rounded up by at most one part in 10^12. Refused where there is no exact sampler:
-        floating-point noise tells of the count in its last digits (Mironov 2012).
+        The scale is the mechanism's, rounded up by at most one part in 10^12. Refused if there is no exact sampler:
+        the last digits of floating-point noise reveal the count (Mironov 2012).
         """
         raise InvalidInput(
             f"{self.name} noise is continuous and cannot be released safely: its digits reveal the count",
@@ -213,7 +218,7 @@ class Mechanism(ABC):
         0.5
         """
         scale, _ = self.calibrate()  # refuses where there is no such measurement
-        return (make_laplace if self.pure else make_gaussian)(load_opendp(), scale)
+        return make_noise(scale, gaussian=not self.pure)
 
     def to_dict(self) -> dict[str, object]:
         """The setting as JSON-ready values; the threshold only where it is not the usual one."""
@@ -248,7 +253,7 @@ class Geometric(Mechanism):
         return GeometricNoise(self.l1 / epsilon)
 
     def calibrate(self) -> tuple[float, float]:
-        return calibrate_laplace(self.scale, self.l1, self.epsilon)
+        return calibrate_noise(self.scale, int(self.l1), self.epsilon)
 
 
 @dataclass(frozen=True)
@@ -292,9 +297,7 @@ class ProbabilisticGaussian(Mechanism):
     name: ClassVar[MechanismName] = "gaussian-pdp"
 
     def noise_at(self, epsilon: float) -> Noise:
-        from scipy.special import ndtri
-
-        z = float(ndtri(self.delta / 2.0))
+        z = float(special.ndtri(self.delta / 2.0))
         return GaussianNoise(self.l2 * (math.sqrt(z * z + 2.0 * epsilon) - z) / (2.0 * epsilon))
 
 
@@ -316,9 +319,7 @@ class AnalyticGaussian(Mechanism):
     @property
     def limit_noise(self) -> Noise:
         """At epsilon 0, Phi(1/(2 sigma)) - Phi(-1/(2 sigma)) = erf(1/(2 sqrt 2 sigma)) = delta."""
-        from scipy.special import erfinv
-
-        return GaussianNoise(self.l2 / (2.0 * math.sqrt(2.0) * float(erfinv(self.delta))))
+        return GaussianNoise(self.l2 / (2.0 * math.sqrt(2.0) * float(special.erfinv(self.delta))))
 
 
 @dataclass(frozen=True)
@@ -349,7 +350,7 @@ class DiscreteGaussian(Mechanism):
         return DiscreteGaussianNoise(self.l2 / math.sqrt(2.0 * self._rho_at(epsilon)))
 
     def calibrate(self) -> tuple[float, float]:
-        return calibrate_gaussian(self.scale, self.l2, self.rho, self.epsilon, self.delta)
+        return calibrate_noise(self.scale, self.l2, self.rho, (self.epsilon, self.delta))
 
     @property
     def limit_noise(self) -> Noise:
@@ -386,9 +387,9 @@ def describe_mechanism(
     neighbours: Neighbours | None = None,
     threshold: float | None = None,
 ) -> Described:
-    """What a mechanism, or its name and the numbers beside it, say; every function that takes one reads it here.
+    """Return what a mechanism, or its name and the numbers beside it, say; every function that takes one reads it here.
 
-    An object says everything itself, so that nothing is allowed beside it: two epsilons could disagree.
+    An object has all of them itself, so nothing is allowed beside it: two epsilons could disagree.
 
     >>> describe_mechanism("geometric", epsilon=2.0) == describe_mechanism(Geometric(2.0))
     True
@@ -402,9 +403,8 @@ def describe_mechanism(
                 got=f"{type(given).__name__}(epsilon={given.epsilon:g}) with {extra}",
                 fix=f'leave {extra} out, or give the name: "{given.name}"',
             )
-        return Described(
-            given.name, given.epsilon, None if given.pure else given.delta, given.neighbours, given.threshold
-        )
+        own_delta = None if given.pure else given.delta
+        return Described(given.name, given.epsilon, own_delta, given.neighbours, given.threshold)
     if isinstance(given, Perturbation):
         raise InvalidInput(
             "a perturbation has no epsilon, and cannot take the place of a mechanism here",
@@ -417,13 +417,8 @@ def describe_mechanism(
             allowed='for example Geometric(epsilon=1.0), or "geometric" with epsilon=1.0',
         )
     require_word("mechanism", given, tuple(MECHANISMS))
-    return Described(
-        given,
-        epsilon,
-        delta,
-        "add-remove" if neighbours is None else neighbours,
-        USUAL_THRESHOLD if threshold is None else threshold,
-    )
+    usual = USUAL_THRESHOLD if threshold is None else threshold
+    return Described(given, epsilon, delta, neighbours or "add-remove", usual)
 
 
 def mechanism(
@@ -434,7 +429,7 @@ def mechanism(
     neighbours: Neighbours | None = None,
     threshold: float | None = None,
 ) -> Mechanism:
-    """A mechanism by its name, with its epsilon beside it; one that is made already comes back as it is.
+    """Return a mechanism by its name, with its epsilon beside it; an object is returned as it is.
 
     Parameters
     ----------
@@ -464,16 +459,30 @@ def mechanism(
     return described.with_epsilon(described.epsilon)
 
 
-def make_noises(like: Mechanism, epsilons: Iterable[float]) -> tuple[Noise, ...]:
-    """The noise at each epsilon of a mechanism that is otherwise like this one; refuses epsilons that it does not take.
+def read_method(
+    given: Mechanism | MechanismName, perturbation: str | Perturbation | None, beside: Mapping[str, Any]
+) -> Mechanism | Perturbation:
+    """Return the mechanism with what stands beside it, or the perturbation; refuses both.
 
-    >>> [noise.scale for noise in make_noises(Laplace(1.0), [0.5, 2.0])]
-    [2.0, 0.5]
+    >>> read_method("geometric", "random-rounding:3", {"epsilon": None}).name
+    'random-rounding:3'
     """
-    wanted = [float(epsilon) for epsilon in epsilons]
-    for end in {min(wanted), max(wanted)} if wanted else ():  # what a mechanism takes has no gaps
-        like.check_epsilon(end)
-    return tuple(like.noise_at(epsilon) for epsilon in wanted)
+    if perturbation is None:
+        return mechanism(given, **beside)
+    check_alone(given, beside)
+    return read_perturbation(perturbation)
+
+
+def check_alone(given: Mechanism | MechanismName | None, beside: Mapping[str, Any]) -> None:
+    """Refuse a mechanism, and what belongs to one, beside a perturbation."""
+    extra = [] if given in (None, USUAL_MECHANISM) else ["mechanism"]
+    extra += [name for name, value in beside.items() if value is not None]
+    if extra:
+        raise InvalidInput(
+            "a perturbation takes the place of a mechanism, and has no epsilon",
+            got=f"perturbation with {', '.join(extra)}",
+            fix=f"leave {', '.join(extra)} out",
+        )
 
 
 def gaussian_log_delta(sigma: float, epsilon: float) -> float:
@@ -482,10 +491,8 @@ def gaussian_log_delta(sigma: float, epsilon: float) -> float:
     delta = Phi(a) - e^epsilon Phi(b), a = 1/(2 sigma) - epsilon sigma, b = a - 1/sigma (Balle and Wang 2018, Eq. 6), in
     logarithms, so nothing underflows. Rounded up by as much as the difference may have lost.
     """
-    from scipy.special import log_ndtr
-
     a = 0.5 / sigma - epsilon * sigma
-    first, second = float(log_ndtr(a)), float(log_ndtr(a - 1.0 / sigma))
+    first, second = float(special.log_ndtr(a)), float(special.log_ndtr(a - 1.0 / sigma))
     ratio = min(epsilon + second - first, -1e-300)  # log of the second term over the first, below 0
     lost = 2.0**-52 * (1.0 + abs(first) + abs(second) + epsilon) * math.exp(ratio) / -math.expm1(ratio)
     return first + math.log(-math.expm1(ratio)) + min(lost, 1.0)

@@ -12,7 +12,7 @@ ROUNDED = (1.0, *(1.0 + 2.0 ** (step - 52) for step in range(1, 13)))
 
 
 def load_opendp() -> Any:
-    """OpenDP, which is large and optional."""
+    """Return OpenDP, which is large and optional."""
     try:
         opendp = importlib.import_module("opendp.prelude")
     except ImportError:
@@ -21,42 +21,32 @@ def load_opendp() -> Any:
     return opendp
 
 
-def make_laplace(opendp: Any, scale: float) -> Any:
-    """Discrete Laplace noise on a vector of counts."""
-    space = opendp.vector_domain(opendp.atom_domain(T="i64")), opendp.l1_distance(T="i64")
-    return opendp.m.make_laplace(*space, scale=scale)
-
-
-def make_gaussian(opendp: Any, scale: float) -> Any:
-    """Discrete Gaussian noise on a vector of counts."""
-    space = opendp.vector_domain(opendp.atom_domain(T="i64")), opendp.l2_distance(T="f64")
-    return opendp.m.make_gaussian(*space, scale=scale)
-
-
-def calibrate_laplace(scale: float, l1: float, epsilon: float) -> tuple[float, float]:
-    """Scale and loss: the scale rounded up until OpenDP's map gives a loss that is not above epsilon."""
+def make_noise(scale: float, *, gaussian: bool) -> Any:
+    """Return OpenDP's measurement that adds discrete Laplace or Gaussian noise to a vector of counts."""
     opendp = load_opendp()
+    distance = opendp.l2_distance(T="f64") if gaussian else opendp.l1_distance(T="i64")
+    make = opendp.m.make_gaussian if gaussian else opendp.m.make_laplace
+    return make(opendp.vector_domain(opendp.atom_domain(T="i64")), distance, scale=scale)
+
+
+def calibrate_noise(
+    scale: float, distance: float, most: float, guarantee: tuple[float, float] | None = None
+) -> tuple[float, float]:
+    """Return the scale, rounded up until OpenDP's map at this distance gives a loss that is not above ``most``, and it.
+
+    The loss of discrete Laplace noise is an epsilon; with a guarantee (epsilon, delta) noise is discrete Gaussian, its
+    loss a rho, and by OpenDP's conversion it meets the guarantee too.
+    """
+    opendp, gaussian = load_opendp(), guarantee is not None
     for rounded in (scale * factor for factor in ROUNDED):
-        loss = make_laplace(opendp, rounded).map(int(l1))
-        if loss <= epsilon:
+        measurement = make_noise(rounded, gaussian=gaussian)
+        loss = measurement.map(distance)
+        if loss <= most and (
+            guarantee is None
+            or opendp.c.make_zCDP_to_approxDP(measurement).map(distance).epsilon(guarantee[1]) <= guarantee[0]
+        ):
             return rounded, loss
-    raise _too_small("geometric", scale)
-
-
-def calibrate_gaussian(scale: float, l2: float, rho: float, epsilon: float, delta: float) -> tuple[float, float]:
-    """Scale and loss: the scale rounded up until, by OpenDP, the loss is within rho, and within epsilon at delta."""
-    opendp = load_opendp()
-    for rounded in (scale * factor for factor in ROUNDED):
-        measurement = make_gaussian(opendp, rounded)
-        loss = measurement.map(l2)
-        profile = opendp.c.make_zCDP_to_approxDP(measurement).map(l2)
-        if loss <= rho and profile.epsilon(delta) <= epsilon:
-            return rounded, loss
-    raise _too_small("discrete-gaussian", scale)
-
-
-def _too_small(name: str, scale: float) -> InvalidInput:
-    return InvalidInput(
+    raise InvalidInput(
         "the noise of the mechanism is too small for what it promises: OpenDP's privacy map gives more",
-        got=f"{name} with scale {scale:g}",
+        got=f"{'discrete-gaussian' if gaussian else 'geometric'} with scale {scale:g}",
     )

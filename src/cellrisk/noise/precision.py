@@ -1,4 +1,4 @@
-"""How far a published count is from the true one: what somebody who uses the table has to know of the noise."""
+"""How far a published count is from the true one: what a reader of the table has to know of the noise."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from cellrisk.noise.distributions import find_first
 from cellrisk.noise.mechanisms import Mechanism
 
 SHARE = 0.95
+"""The probability with which an error is within its bound."""
 TERMS = 200_000
 """Points at which a long sum is looked at; between them it is close to straight."""
 
@@ -33,12 +34,12 @@ class Precision:
     """What a true count of that size is published as on average."""
 
     def of_sum(self, counts: int) -> float:
-        """The standard deviation of a sum of so many counts, whose noises are independent."""
+        """Return the standard deviation of a sum of so many counts, whose noises are independent."""
         return self.sd * math.sqrt(counts)
 
 
 def find_precision(mechanism: Mechanism) -> Precision:
-    """The error of counts under a mechanism.
+    """Return the error of counts under a mechanism.
 
     With S(j) = P(e >= j) of the rounded noise e, which is symmetric: Var e = 2 sum_j (2j - 1) S(j) over j from 1, and a
     zero is published as sum_j j P(e = j) over j from T, the smallest count that is shown: T S(T) + sum_j S(j), j > T.
@@ -49,21 +50,25 @@ def find_precision(mechanism: Mechanism) -> Precision:
     >>> round(found.sd, 4), found.within, round(found.at_zero, 4)
     (1.357, 3, 0.4255)
     """
-    noise = mechanism.noise
-
-    def survive(least: np.ndarray) -> np.ndarray:  # P(e >= least), by symmetry a lower tail
-        return np.asarray(noise.cdf(0.5 - least))
-
-    beyond = find_first(lambda least: 2.0 * survive(np.array([float(least)]))[0] <= 1.0 - SHARE)
+    noise, hidden = mechanism.noise, math.ceil(mechanism.threshold) - 1
     points = np.unique(np.round(np.linspace(1.0, float(noise.tail_radius), min(noise.tail_radius, TERMS))))
-    tails = survive(points)
-    least = mechanism.threshold + 0.5
+    tails, tails_beyond = noise.cdf(0.5 - points), noise.cdf(0.5 - points - hidden)  # S at j, and at T - 1 + j
+    gaps = np.diff(points) - 1.0
+
+    def add_up(values: np.ndarray) -> float:
+        """Return the sum over all whole numbers: between points, values lie on a straight line."""
+        return float(values.sum() + (values[:-1] + values[1:]) @ gaps / 2.0)
+
+    within = find_first(lambda least: 2.0 * float(noise.cdf(0.5 - least)) <= 1.0 - SHARE) - 1
     with np.errstate(over="ignore"):  # noise beyond every number
-        variance = 2.0 * _add_up((2.0 * points - 1.0) * tails, points)
-        at_zero = (least - 1.0) * survive(np.array([least]))[0] + _add_up(survive(points + (least - 1.0)), points)
-        at_hidden = (least - 1.0) * tails[0] + _add_up(tails, points)
-    inside = 1.0 - 2.0 * float(survive(np.array([float(beyond)]))[0])
-    return Precision(math.sqrt(variance), beyond - 1, inside, float(at_zero), int(least) - 1, float(at_hidden))
+        return Precision(
+            sd=math.sqrt(2.0 * add_up((2.0 * points - 1.0) * tails)),
+            within=within,
+            share_within=1.0 - 2.0 * float(noise.cdf(-0.5 - within)),
+            at_zero=hidden * float(tails_beyond[0]) + add_up(tails_beyond),
+            hidden=hidden,
+            at_hidden=hidden * float(tails[0]) + add_up(tails),
+        )
 
 
 def probability_within(mechanism: Mechanism, distance: int) -> float:
@@ -78,8 +83,7 @@ def probability_within(mechanism: Mechanism, distance: int) -> float:
     """
     least = math.ceil(mechanism.threshold)
     hidden = -distance - 0.5 if least == 1 else least - distance - 1.5
-    tails = mechanism.noise.cdf(np.array([hidden, -distance - 0.5]))
-    return max(float(1.0 - tails.sum()), 0.0)
+    return max(float(1.0 - mechanism.noise.cdf(np.array([hidden, -distance - 0.5])).sum()), 0.0)
 
 
 def find_error(mechanism: Mechanism) -> int:
@@ -89,13 +93,4 @@ def find_error(mechanism: Mechanism) -> int:
     >>> find_error(cr.Geometric(1.0)), find_error(cr.Geometric(1.0, threshold=4.5))
     (3, 6)
     """
-    enough = find_first(lambda number: probability_within(mechanism, number - 1) >= SHARE)
-    return enough - 1
-
-
-def _add_up(values: np.ndarray, points: np.ndarray) -> float:
-    """A sum over all whole numbers from the first point to the last; between points that are not neighbours, values are
-    taken to lie on a straight line."""
-    gaps = np.diff(points)
-    between = (values[:-1] + values[1:]) / 2.0 * (gaps - 1.0)
-    return float(values.sum() + between.sum())
+    return find_first(lambda number: probability_within(mechanism, number - 1) >= SHARE) - 1

@@ -246,7 +246,7 @@ def total_variation(given: Mechanism | Noise) -> float:
         if given.neighbours == "replace":
             return 2.0 * find_success(given.noise, Labels.even(2)) - 1.0
         given = given.noise
-    return given.mass_at_zero
+    return float(given.mass(np.zeros(1))[0])
 
 
 def odds_bound(mechanism: Mechanism) -> float | None:
@@ -331,7 +331,7 @@ def step_likelihoods(noise: Noise) -> Likelihoods | None:
     if noise.log_centre is None:
         return None
     fall = 1.0 / noise.scale
-    middle, zero = fall + noise.log_centre, noise.mass_at_zero
+    middle, zero = fall + noise.log_centre, float(noise.mass(np.zeros(1))[0])
     below, above = noise.cdf(np.array([-0.5, -1.5])).tolist()
     if middle == fall:
         return Likelihoods(np.array([-fall, fall]), np.array([1.0 - below, below]), np.array([below, 1.0 - below]))

@@ -9,9 +9,8 @@ import numpy as np
 
 from cellrisk.errors import InvalidInput, argument
 from cellrisk.noise.distributions import first_value
-from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
+from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism, check_alone
 from cellrisk.noise.mechanisms import mechanism as read_mechanism
-from cellrisk.noise.methods import check_alone
 from cellrisk.noise.perturbations import Perturbation, read_perturbation
 from cellrisk.publish.auditing.comparison import TableComparison
 from cellrisk.risk.attackers.realised import PosteriorMeans, RealisedAttacks

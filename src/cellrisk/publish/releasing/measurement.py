@@ -6,12 +6,12 @@ import math
 import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cellrisk.noise.mechanisms import DiscreteGaussian, Mechanism
-from cellrisk.noise.opendp_noise import calibrate_laplace, load_opendp, make_gaussian, make_laplace
+from cellrisk.noise.opendp_noise import calibrate_noise, make_noise
 from cellrisk.system.arrays import Integers
 from cellrisk.system.progress import StepCounter
 
@@ -58,18 +58,20 @@ class Measurement:
 
     def add_noise(self, counts: Integers, report: StepCounter | None = None) -> Integers:
         """Counts with noise. OpenDP works outside Python's lock, so threads share the work; each has its own noise."""
-        opendp, make = load_opendp(), make_gaussian if self.gaussian else make_laplace
         pieces = [counts[start : start + COUNTS_AT_ONCE] for start in range(0, len(counts), COUNTS_AT_ONCE)]
         threads = ThreadPoolExecutor(min(MOST_THREADS, os.cpu_count() or 1))
         found = [np.zeros(0, np.int64)]
         try:
-            for noisy in threads.map(lambda piece: make(opendp, self.scale)(piece.tolist()), pieces):
+            for noisy in threads.map(self._add_to, pieces):
                 found.append(np.array(noisy, dtype=np.int64))
                 if report is not None:
                     report.add(len(noisy))
         finally:
             threads.shutdown(cancel_futures=True)
         return np.concatenate(found)
+
+    def _add_to(self, counts: Integers) -> Any:
+        return make_noise(self.scale, gaussian=self.gaussian)(counts.tolist())
 
 
 def calibrate_sum(units: int, epsilon: float) -> Measurement:
@@ -78,7 +80,7 @@ def calibrate_sum(units: int, epsilon: float) -> Measurement:
     >>> calibrate_sum(4, 0.5)
     Measurement(gaussian=False, scale=8.0, loss=0.5)
     """
-    return Measurement(False, *calibrate_laplace(units / epsilon, units, epsilon))
+    return Measurement(False, *calibrate_noise(units / epsilon, units, epsilon))
 
 
 def calibrate(mechanism: Mechanism) -> Measurement:

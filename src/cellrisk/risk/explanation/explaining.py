@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from cellrisk.counts.table import require_table
 from cellrisk.errors import InvalidInput
-from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
-from cellrisk.noise.methods import read_method
+from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism, read_method
 from cellrisk.noise.perturbations import Perturbation
 from cellrisk.risk.attackers.values import NamedValues
 from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, CountPrior

@@ -183,7 +183,7 @@ def report(
     policies, letterhead = Policies.in_force(policy), Letterhead.read(template, logo)
     risk = RiskDefinition(measure, form, weights, priors=priors)
     if perturbation is not None:
-        from cellrisk.noise.methods import check_alone
+        from cellrisk.noise.mechanisms import check_alone
         from cellrisk.show.reporting.perturbed import check_perturbed, report_perturbation
 
         beside = {"epsilon": epsilon, "neighbours": neighbours, "threshold": threshold}
