@@ -32,7 +32,7 @@ def at_each(law: Callable[[Any], Floats], numbers: Any) -> Floats:
     low, high = numbers.min(initial=np.inf), numbers.max(initial=-np.inf)
     if 2.0 * (high - low) >= numbers.size:
         return np.asarray(law(numbers))
-    return np.asarray(law(np.arange(low, high + 1.0)))[(numbers - low).astype(np.int64)]
+    return np.asarray(np.asarray(law(np.arange(low, high + 1.0)))[(numbers - low).astype(np.int64)])
 
 
 class CountChannel(ABC):

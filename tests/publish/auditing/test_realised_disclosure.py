@@ -13,8 +13,8 @@ import pytest
 import cellrisk as cr
 from cellrisk.errors import InvalidInput
 from cellrisk.publish.auditing import audit
+from cellrisk.risk.certainty import infer_given_release
 from cellrisk.risk.certainty.count_priors import EmpiricalPrior, NegativeBinomial
-from cellrisk.risk.certainty.given_release import infer_given_release
 from tests.near import near
 
 TWO = [[3, 0], [1, 1], [0, 2], [5, 1], [1, 0], [0, 1]] * 6
@@ -197,5 +197,5 @@ def test_what_would_mislead_is_refused() -> None:
     far = seen.assign(n=seen.n + 100)
     with pytest.raises(InvalidInput, match="impossible under this belief"):
         audit(table, far, count="n", epsilon=20.0, belief="table")
-    with pytest.raises(InvalidInput, match="shape 0 to a label that is shown"):
+    with pytest.raises(InvalidInput, match="shape 0 to a label that somebody has"):
         audit(table, far, count="n", epsilon=200.0, belief="0,0.2/0.9")

@@ -29,8 +29,8 @@ from cellrisk.risk.attackers import acceptance
 from cellrisk.risk.certainty import (
     ConfidentInferences,
     NegativeBinomial,
-    enumeration,
     find_certainty,
+    inferences,
     read_belief,
     read_certainties,
 )
@@ -116,7 +116,7 @@ def test_belief_in_the_table(kind: str, threshold: float, monkeypatch: pytest.Mo
         assert one.precision is None or one.precision >= one.certainty - 1e-9  # calibrated by construction
     three, channel = [[1, 0, 0], [0, 2, 0], [2, 0, 1], [5, 0, 0]], AdditiveChannel((NOISES[kind],), threshold)
     exact = find_certainty(make_attribute(three, times[:4]), channel, (0.7, 0.9), EmpiricalPrior())
-    monkeypatch.setattr(enumeration, "MOST_OUTCOMES", 0)  # too many to go through: simulated
+    monkeypatch.setattr(inferences, "MOST_RELEASES", 0)  # too many to go through: simulated
     found = find_certainty(make_attribute(three, times[:4]), channel, (0.7, 0.9), EmpiricalPrior())
     for one, other in zip(found, exact, strict=True):
         right, named = oracle.name_by_table(three, times[:4], NOISES[kind], threshold, one.certainty)
@@ -266,7 +266,7 @@ def test_ends_hold_the_truth_on_any_grid(
     noise: Noise, steps: tuple[int, ...], gap: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Three labels by transforms, beside enumeration: ends that meet, that nearly do, and bounds alone."""
-    monkeypatch.setattr(enumeration, "MOST_OUTCOMES", 0)
+    monkeypatch.setattr(inferences, "MOST_RELEASES", 0)
     monkeypatch.setattr(acceptance, "STEPS", steps)
     cells = [[4, 0, 1], [0, 2, 0], [7, 7, 1], [1, 0, 0], [12, 1, 3], [0, 0, 9]]
     belief = NegativeBinomial((0.5, 0.3, 0.2), 0.8)

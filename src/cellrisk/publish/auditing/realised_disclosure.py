@@ -15,9 +15,14 @@ from cellrisk.noise.perturbations import Perturbation, read_perturbation
 from cellrisk.publish.auditing.comparison import TableComparison
 from cellrisk.risk.attackers.realised import PosteriorMeans, RealisedAttacks
 from cellrisk.risk.ceilings import Ceiling, ceiling
-from cellrisk.risk.certainty import ConfidentInferences, CountPrior, NegativeBinomial, why_unknown
-from cellrisk.risk.certainty.given_release import infer_given_release
-from cellrisk.risk.certainty.posterior import means_under_noise, posterior_means
+from cellrisk.risk.certainty import (
+    ConfidentInferences,
+    CountPrior,
+    NegativeBinomial,
+    infer_given_release,
+    why_unknown,
+)
+from cellrisk.risk.certainty.posterior import posterior_means
 from cellrisk.risk.figures import Attacker
 from cellrisk.risk.perturbed.ceiling import find_ceiling
 from cellrisk.system.arrays import Floats, Integers
@@ -221,10 +226,7 @@ def _means_behind(method: Mechanism | Perturbation, belief: CountPrior | None, c
 
     def means(category: int, shown: Integers) -> Floats:
         values, place = np.unique(shown, return_inverse=True)
-        if clamped or not isinstance(method, Mechanism):
-            found = posterior_means(priors[category], channel, values)
-        else:
-            found = means_under_noise(priors[category], method.noise, values)
+        found = posterior_means(priors[category], channel, values, clamped=clamped)
         return np.asarray(found[place.reshape(shown.shape)])
 
     return means

@@ -15,11 +15,17 @@ from cellrisk.errors import InvalidInput
 from cellrisk.noise.channel import AdditiveChannel, CountChannel
 from cellrisk.risk.attackers.acceptance import Scores, informed_attack, possible_values
 from cellrisk.risk.certainty.count_priors import CountPrior, NegativeBinomial, check_belief, read_belief
-from cellrisk.risk.certainty.empirical import infer_from_table
-from cellrisk.risk.certainty.enumeration import are_few, list_releases
-from cellrisk.risk.certainty.inferences import ConfidentInferences, count_inferences, odds_against
+from cellrisk.risk.certainty.empirical import infer_from_table, posterior_shares
+from cellrisk.risk.certainty.inferences import (
+    ConfidentInferences,
+    are_few,
+    count_inferences,
+    list_releases,
+    odds_against,
+    to_shares,
+)
 from cellrisk.risk.certainty.posterior import posterior_means
-from cellrisk.system.arrays import Floats
+from cellrisk.system.arrays import Floats, Integers
 from cellrisk.system.checks import read_array
 
 if TYPE_CHECKING:
@@ -40,6 +46,7 @@ __all__ = [
     "check_belief",
     "find_certainty",
     "find_spread",
+    "infer_given_release",
     "read_belief",
     "read_certainties",
     "why_unknown",
@@ -47,7 +54,7 @@ __all__ = [
 
 
 def read_certainties(given: float | Sequence[float]) -> tuple[float, ...]:
-    """Certainties as a user gives them, each once, ascending.
+    """Return certainties as a user gives them, each once, ascending.
 
     >>> read_certainties([0.95, 0.8])
     (0.8, 0.95)
@@ -86,8 +93,7 @@ def find_certainty(
     vectors = attribute.vectors
     if vectors is None:
         raise InvalidInput(f"no certainty can be computed for '{attribute.name}'", got=why_unknown(attribute) or "")
-    if isinstance(prior, NegativeBinomial) and channel.never_shows_zero:
-        _refuse_impossible(vectors, prior)
+    _check_possible(prior, vectors.counts, channel)
     if _drowned(channel, vectors):
         return _infer_by_shares(vectors, channel, certainties, prior)
     if not isinstance(prior, NegativeBinomial):
@@ -129,6 +135,49 @@ def certain_shares(attribute: Attribute, channel: CountChannel, certainty: float
     return np.array(people) / attribute.profiles.n_records
 
 
+def infer_given_release(
+    original: Integers,
+    released: Integers,
+    channel: CountChannel,
+    certainties: Sequence[float],
+    prior: CountPrior,
+    vectors: LabelledCounts | None = None,
+    *,
+    clamped: bool = True,
+) -> tuple[ConfidentInferences, ...]:
+    """Return the people inferred with at least each certainty, given these released counts: (groups, categories).
+
+    The shares w_k(r_k) / sum_j w_j(r_j) of `find_certainty` at the counts that were released: numbers of people, exact,
+    whose means over releases are the figures of `find_certainty`. The prior "table" needs the ``vectors`` of the table;
+    counts are ``clamped`` if those below the threshold were released as 0.
+
+    >>> from cellrisk import Geometric
+    >>> counts, seen = np.array([[3, 0], [1, 2]]), np.array([[4, 0], [0, 1]])
+    >>> prior = NegativeBinomial((0.3, 0.2), 0.8)
+    >>> [found] = infer_given_release(counts, seen, Geometric(epsilon=1.0).channel, [0.9], prior)
+    >>> found.right, found.named
+    (3.0, 3.0)
+    """
+    if channel.radius > WIDEST:
+        raise InvalidInput(
+            "what an attacker infers from this release is not computed",
+            got="noise so wide that it has all but drowned the counts",
+        )
+    _check_possible(prior, released, channel)
+    if isinstance(prior, NegativeBinomial):
+        means = np.empty(released.shape)
+        for category, (law, shown) in enumerate(zip(prior.by_category, released.T, strict=True)):
+            values, place = np.unique(shown, return_inverse=True)
+            means[:, category] = posterior_means(law, channel, values, clamped=clamped)[place.reshape(-1)]
+        return count_inferences([(original, to_shares(means))], certainties, prior.name)
+    if vectors is None:
+        raise InvalidInput("the belief 'table' needs the counts of the table")
+    distinct, place = np.unique(released, axis=0, return_inverse=True)
+    shift = 0 if clamped else 1 - min(int(released.min()), 0)
+    shares = posterior_shares(vectors, channel, distinct, shift)[place.reshape(-1)]
+    return count_inferences([(original, shares)], certainties, prior.name)
+
+
 def _drowned(channel: CountChannel, vectors: LabelledCounts) -> bool:
     """Return whether noise reaches so far that it has all but drowned the counts."""
     return bool(channel.infinite[0]) or channel.radius > (WIDEST if vectors.n_levels == 2 else WIDEST_OF_MANY)
@@ -142,7 +191,7 @@ def _prob_inferred(
         Scores(channel, values, posterior_means(category, channel, values))
         for category, values in zip(prior.by_category, possible_values(vectors.counts, channel), strict=True)
     )
-    attacks = [informed_attack(scores, (odds_against(each),) * vectors.n_levels) for each in certainties]
+    attacks = [informed_attack(scores, (odds_against(tau),) * vectors.n_levels) for tau in certainties]
     low, high = np.stack([attack.succeed(vectors, channel, absent=True).revealed for attack in attacks], axis=-1)
     return low, high
 
@@ -154,14 +203,14 @@ def _every_release(
     values = channel.support(vectors.counts)
     means = np.stack([posterior_means(category, channel, values) for category in prior.by_category])
     for released, people in list_releases(vectors, channel):
-        expected = means[np.arange(vectors.n_levels), np.searchsorted(values, released)]
-        total = expected.sum(axis=1, keepdims=True)
-        yield people, expected / np.where(total > 0, total, 1.0)
+        yield people, to_shares(means[np.arange(vectors.n_levels), np.searchsorted(values, released)])
 
 
-def _refuse_impossible(vectors: LabelledCounts, prior: NegativeBinomial) -> None:
+def _check_possible(prior: CountPrior, counts: Integers, channel: CountChannel) -> None:
     """Refuse a category of shape 0 that somebody has, if a count of 0 is never shown: no share follows from that."""
-    if (vectors.counts.any(axis=0) & (np.asarray(prior.shapes) == 0)).any():
+    if not isinstance(prior, NegativeBinomial) or not channel.never_shows_zero:
+        return
+    if ((counts > 0).any(axis=0) & (np.asarray(prior.shapes) == 0)).any():
         raise InvalidInput(
             "the release is impossible under this belief: it gives the shape 0 to a label that somebody has",
             fix="give that label a shape above 0, or use the belief negbin",
@@ -185,13 +234,11 @@ def _infer_by_shares(
     commonest = int(np.argmax(shares))
     log_odds = float(special.logit(shares[commonest] / shares.sum()))
     have, everybody = float(vectors.cells @ vectors.counts[:, commonest]), float(vectors.n_records)
-    rows = []
+    found = []
     for certainty in certainties:
         needed = -math.log(odds_against(certainty))
         low, high = float(log_odds - moved >= needed), float(log_odds + moved >= needed)
         # If it is not sure that the commonest is inferred for all, another might be for some.
-        right = have if moved == 0 or low else everybody
-        rows.append(
-            ConfidentInferences(certainty, prior.name, low * have, high * right, low * everybody, high * everybody)
-        )
-    return tuple(rows)
+        right = (low * have, high * (have if moved == 0 or low else everybody))
+        found.append(ConfidentInferences(certainty, prior.name, *right, low * everybody, high * everybody))
+    return tuple(found)

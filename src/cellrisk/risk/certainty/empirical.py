@@ -11,8 +11,14 @@ from cellrisk.counts.profiles import LabelledCounts
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.channel import CountChannel
 from cellrisk.risk.certainty.count_priors import EmpiricalPrior
-from cellrisk.risk.certainty.enumeration import are_few, list_releases
-from cellrisk.risk.certainty.inferences import TIE, ConfidentInferences, count_inferences
+from cellrisk.risk.certainty.inferences import (
+    TIE,
+    ConfidentInferences,
+    are_few,
+    count_inferences,
+    list_releases,
+    to_shares,
+)
 from cellrisk.system.arrays import NUMBERS_AT_ONCE, Floats, Integers
 
 MOST_PAIRS = 20_000_000
@@ -35,18 +41,13 @@ def infer_from_table(
     values = [channel.support(column) for column in vectors.counts.T]
     if vectors.n_levels == 2 and len(values[0]) * len(values[1]) <= MOST_PAIRS:
         return count_inferences(_every_pair(vectors, channel, values), certainties, EmpiricalPrior.name)
-    if are_few(vectors, channel):
-        released, people = (np.concatenate(part) for part in zip(*list_releases(vectors, channel), strict=True))
-        distinct, place = np.unique(released, axis=0, return_inverse=True)
-        numbers = np.zeros(distinct.shape)
-        np.add.at(numbers, place.reshape(-1), people)
-        return count_inferences([_with_shares(numbers)], certainties, EmpiricalPrior.name)
-    return _simulate(vectors, channel, certainties)
-
-
-def _with_shares(people: Floats) -> tuple[Floats, Floats]:
-    total = people.sum(axis=1, keepdims=True)
-    return people, np.divide(people, total, out=np.zeros_like(people), where=total > 0)
+    if not are_few(vectors, channel):
+        return _simulate(vectors, channel, certainties)
+    released, people = (np.concatenate(part) for part in zip(*list_releases(vectors, channel), strict=True))
+    distinct, place = np.unique(released, axis=0, return_inverse=True)
+    numbers = np.zeros(distinct.shape)
+    np.add.at(numbers, place.reshape(-1), people)
+    return count_inferences([(numbers, to_shares(numbers))], certainties, EmpiricalPrior.name)
 
 
 def _every_pair(
@@ -61,7 +62,8 @@ def _every_pair(
     for start in range(0, len(values[0]), step):
         part = pmfs[0][:, start : start + step]
         people = [((part * (vectors.cells * own)[:, None]).T @ pmfs[1]).ravel() for own in vectors.counts.T]
-        yield _with_shares(np.stack(people, axis=1))
+        numbers = np.stack(people, axis=1)
+        yield numbers, to_shares(numbers)
 
 
 def _simulate(
@@ -70,7 +72,7 @@ def _simulate(
     """Any number of categories: people and releases are drawn, and each group's share is computed from all vectors."""
     draws = min(DRAWS, MOST_WORK // (len(vectors) * vectors.n_levels))
     if draws < FEWEST_DRAWS:
-        raise _too_many(f"{len(vectors):,} vectors of {vectors.n_levels} labels")
+        raise _too_many(vectors)
     generator = np.random.default_rng(SEED)
     weight = vectors.cells * vectors.sizes
     target = generator.choice(len(vectors), size=draws, p=weight / weight.sum())
@@ -85,9 +87,11 @@ def _simulate(
     return tuple(found)
 
 
-def _too_many(got: str) -> InvalidInput:
+def _too_many(vectors: LabelledCounts) -> InvalidInput:
     return InvalidInput(
-        "the table has too many different cells for the belief 'table'", got=got, fix="use the belief negbin"
+        "the table has too many different cells for the belief 'table'",
+        got=f"{len(vectors):,} vectors of {vectors.n_levels} labels",
+        fix="use the belief negbin",
     )
 
 
@@ -97,7 +101,7 @@ def posterior_shares(vectors: LabelledCounts, channel: CountChannel, released: I
     ``shift`` is added to true and released counts: if it makes all of them positive, none stands for a hidden count.
     """
     if len(released) * len(vectors) * vectors.n_levels > MOST_WORK:
-        raise _too_many(f"{len(vectors):,} vectors of {vectors.n_levels} labels, {len(released):,} released ones")
+        raise _too_many(vectors)
     distinct = [np.unique(column, return_inverse=True) for column in vectors.counts.T]
     shares = np.empty((len(released), vectors.n_levels))
     step = max(1, 16 * NUMBERS_AT_ONCE // len(vectors))
@@ -112,7 +116,5 @@ def posterior_shares(vectors: LabelledCounts, channel: CountChannel, released: I
                 "the release is impossible under this belief: no cell of the table could have been released so",
                 fix="give the mechanism that made the release, or use the belief negbin",
             )
-        weights = np.exp(logs - logs.max(axis=1, keepdims=True))
-        numbers = weights @ vectors.counts
-        shares[few] = numbers / numbers.sum(axis=1, keepdims=True)
+        shares[few] = to_shares(np.exp(logs - logs.max(axis=1, keepdims=True)) @ vectors.counts)
     return shares

@@ -27,15 +27,15 @@ FEW_PRODUCTS = 1 << 22
 """Multiplications below which a convolution is done term by term."""
 
 
-def posterior_means(prior: CategoryPrior, channel: CountChannel, values: Integers) -> Floats:
+def posterior_means(prior: CategoryPrior, channel: CountChannel, values: Integers, *, clamped: bool = True) -> Floats:
     """Return w(v) = E[N | v] for released values v, ascending: the posterior mean of a category's count.
 
         w(v) = sum_n n p(n) P(v | n) / sum_n p(n) P(v | n)
 
     p is the prior and P the first setting of the channel; the value 0 stands for a count that is released as zero or
-    not at all. All terms are positive. Relative error about 1e-12, whatever the prior, and also for values that the
-    prior makes all but impossible. Under noise w rises with v, because noise is log-concave. A category of shape 0 has
-    w = 0. The arguments and the result are kept stable: other packages build on them.
+    not at all, unless the values are not ``clamped``: then they are as the noise made them, below 0 as well. All terms
+    are positive. Relative error about 1e-12, whatever the prior, and also for values that the prior makes all but
+    impossible. Under noise w rises with v, because noise is log-concave. A category of shape 0 has w = 0.
 
     >>> from cellrisk.noise.distributions import GeometricNoise
     >>> channel = AdditiveChannel((GeometricNoise(1.0),), 0.5)
@@ -49,20 +49,19 @@ def posterior_means(prior: CategoryPrior, channel: CountChannel, values: Integer
     if not isinstance(channel, AdditiveChannel):
         raise InvalidInput("no posterior mean is known for this channel", got=type(channel).__name__)
     noise, found = channel.noise, values.astype(np.float64)
-    hidden = int(np.count_nonzero(values == 0))
+    hidden = int(np.count_nonzero(values == 0)) if clamped else 0
     if hidden:
         found[:hidden] = _mean_of_hidden(prior, noise, channel.first - 1)
-    if not noise.is_none and hidden < len(values):
-        found[hidden:] = means_under_noise(prior, noise, values[hidden:])
+    if not noise.is_none:
+        found[hidden:] = _means_under_noise(prior, noise, values[hidden:])
     return np.maximum.accumulate(found)
 
 
-def means_under_noise(prior: CategoryPrior, noise: Noise, values: Integers) -> Floats:
-    """Return E[N | N + rounded noise = v] for whole numbers v, ascending, below 0 as well."""
-    exponential = noise.log_centre is not None
-    method = _by_running_sums if exponential else _by_convolution
+def _means_under_noise(prior: CategoryPrior, noise: Noise, values: Integers) -> Floats:
+    """Return E[N | N + rounded noise = v] for whole numbers v, ascending."""
+    method = _by_convolution if noise.log_centre is None else _by_running_sums
     found = np.empty(len(values))
-    for run in _split(values, max(BLOCK, math.ceil(noise.scale)), exponential):
+    for run in _split(values, max(BLOCK, math.ceil(noise.scale)), together=noise.log_centre is not None):
         low, high = int(values[run][0]), int(values[run][-1])
         ends = [_window(prior, noise, value) for value in (low, high)]
         first, last = max(ends[0][0], 1), max(ends[1][1], 1)
@@ -78,13 +77,14 @@ def means_under_noise(prior: CategoryPrior, noise: Noise, values: Integers) -> F
 
 
 def _split(values: Integers, longest: int, together: bool) -> Iterator[slice]:
-    """Yield stretches of near values, each at most so long, or of any length if they are summed together."""
-    begins = np.flatnonzero(np.diff(values, prepend=values[:1] - 2 * longest) > longest)
-    for start, stop in zip(begins.tolist(), [*begins[1:].tolist(), len(values)], strict=True):
-        while start < stop:
-            end = stop if together else int(np.searchsorted(values[:stop], values[start] + longest))
-            yield slice(start, end)
-            start = end
+    """Yield runs of values: of at most that length, or, if they are summed together, without a longer gap."""
+    start = 0
+    while start < len(values):
+        gaps = np.flatnonzero(np.diff(values[start:]) > longest)
+        stop = start + int(gaps[0]) + 1 if len(gaps) else len(values)
+        stop = stop if together else int(np.searchsorted(values[:stop], values[start] + longest))
+        yield slice(start, stop)
+        start = stop
 
 
 def _by_running_sums(prior: CategoryPrior, noise: Noise, counts: Integers, low: int, high: int) -> Floats:
