@@ -33,7 +33,7 @@ COMMANDS = (
     f"inspect {TABLE}",
     f"assess {TABLE} --epsilon 1",
     f"assess {TABLE} --epsilon 1 --attack plurality",
-    f"assess {TABLE} --epsilon 1 --check --releases 20",
+    f"assess {TABLE} --epsilon 1 --releases 20",
     f"assess {TABLE} --perturbation random-rounding:3",
     f"assess {TABLE} --perturbation suppress-below:2",
     f"explain {TABLE} --epsilon 1",

@@ -22,7 +22,7 @@ from cellrisk.cli.program import app
 from cellrisk.publish.dp_risk.private_choice import USUAL_GRID
 from cellrisk.repeat.averaging import average
 from cellrisk.repeat.sequences import assess_sequence
-from cellrisk.risk.sweep import DEFAULT_POINTS, LARGEST_EPSILON, LEAST_EPSILON
+from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON
 
 FIRST = ("demo", "ledger create", "release")
 """What writes the files that other examples read."""
@@ -135,8 +135,6 @@ def test_defaults_are_those_of_the_functions(command: str) -> None:
         real |= {each.name: each.default for each in given if each.default is not inspect.Parameter.empty}
     told = {name: default for name, default in tell_defaults(command).items() if name != "cohort"}
     real.pop("cohort", None)  # the ledger's only one
-    if command == "assess":
-        del real["releases"]  # how often a table is released; of the command, how many releases --check draws
     assert len(told) >= 4
     compared = 0
     for name, default in told.items():
@@ -153,8 +151,8 @@ def test_defaults_are_those_of_the_functions(command: str) -> None:
 
 
 def test_defaults_that_are_told_in_words() -> None:
-    assert tell_defaults("curve")["epsilon"] == f"{LEAST_EPSILON:g}:{LARGEST_EPSILON:g}:{DEFAULT_POINTS}"
-    assert tell_defaults("choose")["epsilon"] == f"{LEAST_EPSILON:g}:{LARGEST_EPSILON:g}"
+    ends = f"{LEAST_EPSILON:g}:{LARGEST_EPSILON:g}"
+    assert tell_defaults("curve")["epsilon"] == tell_defaults("choose")["epsilon"] == f"{ends} in curve and choose"
     low, high, points = tell_defaults("choose-private")["grid"].split(":")
     assert np.geomspace(float(low), float(high), int(points)) == pytest.approx(USUAL_GRID, rel=0.006, abs=0)
     assert tell_defaults("assess")["measure"] == "all"

@@ -19,13 +19,13 @@ PRIVATE = (*TABLE, "--choice-epsilon", "1", "--max-caused-people", "1")
 ADD = ("ledger", "add", "book.ledger", "--epsilon", "1", "--attribute", "job")
 VALID: dict[str, tuple[str, ...]] = {
     "inspect": TABLE,
-    "assess": (*TABLE, "--epsilon", "1", "--check"),
+    "assess": (*TABLE, "--epsilon", "1"),
     "curve": (*TABLE, "--epsilon", "1,2"),
     "choose": (*TABLE, "--max-risk", "0.9", "--max-tvd", "0.9"),
     "choose-private": PRIVATE,
     "utility": (*TABLE, "--epsilon", "1"),
     "explain": (*TABLE, "--epsilon", "1"),
-    "report": (*TABLE, "--epsilon", "1", "--output", "report.html"),
+    "report": (*TABLE, "--epsilon", "1", "--max-tvd", "0.9", "--output", "report.html"),
     "release": (*TABLE, "--epsilon", "1", "--output", "new.csv"),
     "publish-risk": (*TABLE, "--epsilon", "1", "--risk-epsilon", "1"),
     "simulate": (*TABLE, "--epsilon", "1"),

@@ -185,7 +185,7 @@ REFUSED = {
     "grid backwards": (("curve", "--epsilon", "10:1:5"), "is not a range"),
     "grid of one": (("curve", "--epsilon", "1:10:1"), "is not a range"),
     "grid of words": (("curve", "--epsilon", "a:b:c"), "must be a number"),
-    "grid of two": (("curve", "--epsilon", "1:2"), "cannot be read"),
+    "grid of four": (("curve", "--epsilon", "1:2:3:4"), "is not a range"),
     "huge grid": (("curve", "--epsilon", "1:2:9999999"), "is not a range"),
     "negative epsilon": (("curve", "--epsilon", "-1"), "above 0"),
     "delta for laplace": (("curve", "--delta", "0.1"), "takes no delta"),
@@ -194,7 +194,7 @@ REFUSED = {
     "risk above 1": (("choose", "--max-risk", "1.2"), "must be a share"),
     "risk below 0": (("choose", "--max-risk", "-0.2"), "must be a share"),
     "risk of words": (("choose", "--max-risk", "low"), "must be a number"),
-    "two measures": (("choose", "--max-risk", "0.1", "--measure", "local,expected"), "must be a known word"),
+    "two measures": (("choose", "--max-risk", "0.1", "--measure", "local,expected"), "is not one of"),
     "no range": (("choose", "--max-risk", "0.1", "--epsilon", "1"), "must be a range"),
     "tvd": (("choose", "--max-risk", "0.1", "--max-tvd", "2"), "must be a number from 0 to 1"),
     "no epsilon": (("utility",), "no epsilon"),
@@ -202,7 +202,7 @@ REFUSED = {
     "ways of words": (("utility", "--epsilon", "1", "--ways", "two"), "whole number"),
     "releases": (("utility", "--epsilon", "1", "--releases", "0"), "releases"),
     "seed": (("utility", "--epsilon", "1", "--seed", "-1"), "seed"),
-    "cells": (("utility", "--epsilon", "1", "--cells", "some"), "--cells must be a known word"),
+    "cells": (("utility", "--epsilon", "1", "--cells", "some"), "'--cells': 'some' is not one of"),
     "explain without epsilon": (("explain",), "no epsilon"),
     "explain expected": (("explain", "--epsilon", "1", "--measure", "expected"), "No such option: --measure"),
     "merge unreadable": (("explain", "--epsilon", "1", "--merge", "ward"), "--merge cannot be read"),
@@ -210,14 +210,6 @@ REFUSED = {
     "top": (("explain", "--epsilon", "1", "--top", "0"), "top"),
     "report nowhere": (("report", "--epsilon", "1"), "Missing option '--output'"),
     "report ending": (("report", "--epsilon", "1", "--output", "report.docx"), "html"),
-    "report with a purpose": (
-        ("report", "--epsilon", "1", "--output", "report.html", "--ledger", "a.db", "--purpose", "yearbook"),
-        "writes nothing into a ledger",
-    ),
-    "report with a new ledger": (
-        ("report", "--epsilon", "1", "--output", "report.html", "--ledger", "a.db", "--new-ledger"),
-        "writes nothing into a ledger",
-    ),
     "report without a decision": (("report", "--output", "report.html"), "epsilon"),
 }
 

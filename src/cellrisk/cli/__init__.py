@@ -136,7 +136,7 @@ def _refuse(error: BaseException, arguments: Sequence[str]) -> int:
     if refusal is not None:
         return _fail(refusal, getattr(error, "exit_code", BAD_INPUT))
     if isinstance(error, usage_error):
-        text = " ".join(error.format_message().split()).rstrip(".")
+        text = " ".join(error.format_message().split()).rstrip(".").replace(": Value error, ", ": ")
         missing = getattr(error, "param", None) if type(error).__name__ == "MissingParameter" else None
         if missing is not None and missing.opts[0].startswith("--"):
             text += f"; add {missing.opts[0]} {missing.metavar}"

@@ -172,13 +172,17 @@ def name_argument(argument: Any) -> str:
     return name if argument.required else f"[{name}]"
 
 
-class Command(TyperCommand):
-    """A command whose help has everyday options, panels and examples."""
+class HelpAll:
+    """Makes --help-all ask for help with every option."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        if "--help-all" in args:
+        if args[:1] == ["--help-all"] or ("--help-all" in args and isinstance(self, TyperCommand)):
             ctx.meta["help-all"], args = True, ["--help"]
-        return super().parse_args(ctx, args)
+        return super().parse_args(ctx, args)  # type: ignore[misc,no-any-return]
+
+
+class Command(HelpAll, TyperCommand):
+    """A command whose help has everyday options, panels and examples."""
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         return [*map(name_argument, list_arguments(self)), str(self.options_metavar)]

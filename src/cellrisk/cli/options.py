@@ -16,7 +16,7 @@ from cellrisk.cli import parsing
 from cellrisk.cli.output import progress_bar
 from cellrisk.errors import InvalidInput
 from cellrisk.system import choices
-from cellrisk.system.checks import read_number, require_whole_number
+from cellrisk.system.checks import read_number
 from cellrisk.system.choices import list_words, say_words
 
 if TYPE_CHECKING:
@@ -49,8 +49,8 @@ def option(
 
 
 def word(help: str, kind: Any, default: bool | str = True) -> Any:
-    """An option that takes one word of a list."""
-    return option(f"{help}: {say_words(kind)}.", "NAME", parsing.word_parser(kind), default, list_words(kind))
+    """An option that takes one word of a list, which is its type."""
+    return typer.Option(metavar="NAME", help=f"{help}: {say_words(kind)}.", show_default=default)
 
 
 def several_words(help: str, *kinds: Any, default: bool | str = True) -> Any:
@@ -82,15 +82,13 @@ def switch(name: str, help: str) -> Any:
 SpreadsheetSafe = Annotated[bool, switch("--spreadsheet-safe", "In CSV, mark texts that look like formulas by a '.")]
 RULES = "cell-key, random-rounding:3, suppress-below:10,round:5, or a CSV file of P(m -> r)"
 PerturbationText = Annotated[Text, option(f"A perturbation instead of noise: {RULES}.", "RULE")]
-OneMeasure = Annotated[Text, word("Measure of risk", choices.MeasureName, "local")]
-OneForm = Annotated[Text, word("Form of the measure", choices.Form, "tight")]
-OneWeights = Annotated[Text, word("Average over groups or over people", choices.Weights, "records")]
+OneMeasure = Annotated[choices.MeasureName | None, word("Measure of risk", choices.MeasureName, "local")]
+OneForm = Annotated[choices.Form | None, word("Form of the measure", choices.Form, "tight")]
+OneWeights = Annotated[choices.Weights | None, word("Average over groups or over people", choices.Weights, "records")]
 Measures = Annotated[Texts, several_words("Measures of risk", choices.MeasureName, default="all")]
 Forms = Annotated[Texts, several_words("Forms of the measures", choices.Form, default="all")]
 SeveralWeights = Annotated[Texts, several_words("Average over groups or over people", choices.Weights, default="both")]
 AttackName = Annotated[choices.Attack, word("Attack", choices.Attack)]
-Parents = Annotated[Text, option("A published coarser table that these counts must add up to.", "FILE")]
-ParentCount = Annotated[Text, option("Column of counts in --parents, if it has no description.", "COLUMN")]
 IMPOSSIBLE = "Combination that cannot occur: 'sex=m;pregnant=yes|maybe'."
 Exclude = Annotated[Parsed, option(IMPOSSIBLE, "RULE", parsing.parse_rule)]
 SOURCES = (
@@ -116,8 +114,12 @@ class TableOptions:
         Parsed, option("All values that can occur: income='<=50K|>50K'.", "COLUMN=LEVELS", parsing.parse_levels)
     ] = None
     missing: Annotated[choices.MissingRule, word("Missing values", choices.MissingRule)] = "category"
-    outside: Annotated[Text, word("Records outside the declared levels", choices.OutsideRule, OUTSIDE_DEFAULT)] = None
-    engine: Annotated[Text, word("Engine that counts", choices.EngineName, "duckdb, or the database itself")] = None
+    outside: Annotated[
+        choices.OutsideRule | None, word("Records outside the declared levels", choices.OutsideRule, OUTSIDE_DEFAULT)
+    ] = None
+    engine: Annotated[
+        choices.EngineName | None, word("Engine that counts", choices.EngineName, "duckdb, or the database itself")
+    ] = None
     table: Annotated[Text, option("Table of a database, or sheet of a workbook.", "NAME")] = None
     encoding: Annotated[Text, option("Encoding of a text file, for example latin-1.", "NAME", default="UTF-8")] = None
     metadata: Annotated[Text, option(DECLARES, "FILE")] = None
@@ -216,32 +218,17 @@ def refuse_beside(why: str, names: Sequence[str]) -> None:
         raise InvalidInput(why, got=options, fix=f"leave {options} out")
 
 
-POINTS = "Privacy losses, comma-separated, or low:high:points."
+RANGE = "0.001:100 in curve and choose"
+POINTS = "Privacy losses: 0.1,1,10, or low:high:points; to search in, low:high."
 
 
 @dataclass(frozen=True)
-class SeveralEpsilonOptions(MechanismOptions):
-    """How the noise is made, at several epsilons and deltas."""
-
-    epsilon: Annotated[Numbers, option(POINTS, "NUMBERS", parsing.parse_points)] = None
-    delta: Annotated[Numbers, option("Deltas of the Gaussian mechanisms.", "NUMBERS", parsing.parse_numbers)] = None
-
-    def all(self) -> list[cr.Mechanism]:
-        """A mechanism for each delta and epsilon."""
-        if self.epsilon is None:
-            raise InvalidInput("no epsilon was given", fix="choose some: --epsilon 0.1,1,10")
-        return [
-            MechanismOptions(self.mechanism, delta, self.neighbours, self.threshold, epsilon).one()
-            for delta in self.delta or [None]
-            for epsilon in self.epsilon
-        ]
-
-
-@dataclass(frozen=True)
-class SeveralMechanismOptions(SeveralEpsilonOptions):
+class SeveralMechanismOptions(NamedMechanismOptions):
     """Several mechanisms, at several epsilons and deltas."""
 
     mechanism: Annotated[Any, several_words("Mechanisms", choices.MechanismName)] = "geometric"
+    delta: Annotated[Numbers, option("Deltas of the Gaussian mechanisms.", "NUMBERS", parsing.parse_numbers)] = None
+    epsilon: Annotated[Numbers, option(POINTS, "NUMBERS", parsing.parse_points, RANGE)] = None
 
     def arguments(self) -> dict[str, Any]:
         """Arguments for what takes several mechanisms by their names."""
@@ -380,22 +367,12 @@ class SimulationOptions:
     seed: Annotated[int, whole("Seed of the simulation.")] = 0
     cells: Annotated[choices.NoisyCells, word("Noise on all groups or on observed ones", choices.NoisyCells)] = "domain"
 
-    def arguments(self) -> dict[str, Any]:
-        """Arguments for what simulates releases."""
-        require_whole_number("--seed", self.seed, 0)
-        require_whole_number("--releases", self.releases, 1)
-        return asdict(self)
-
 
 @dataclass(frozen=True)
 class ErrorOptions(SimulationOptions):
     """The largest error of marginals, and how releases are simulated to find it."""
 
     max_tvd: Annotated[Number, share("Largest error of marginals: a total variation distance.")] = None
-
-
-COMMON = (TableOptions, NoiseOptions, OneRiskOptions, HarmOptions, LimitOptions, ErrorOptions)
-"""Options that a settings file may give for every command, also for those that do not have them."""
 
 
 @contextmanager

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -41,6 +40,20 @@ def parse_share(given: Any) -> float:
     return float(f"{read_number(text[:-1].strip(), 'a share such as 0.005 or 0.5%') / 100:.15g}")
 
 
+def parse_whole(given: Any) -> int:
+    """Return a whole number.
+
+    >>> parse_whole("7"), parse_whole("1e6")
+    (7, 1000000)
+    """
+    if str(given).isdecimal():  # with all its digits
+        return int(str(given))
+    number = read_number(given, "a whole number")
+    if not number.is_integer():
+        raise InvalidInput("must be a whole number", got=repr(str(given)))
+    return int(number)
+
+
 def parse_numbers(given: Any, parse: Callable[[str], Any] = read_number) -> list[Any]:
     """Return comma-separated numbers.
 
@@ -50,82 +63,28 @@ def parse_numbers(given: Any, parse: Callable[[str], Any] = read_number) -> list
     return [parse(part.strip()) for part in _join(given).split(",")]
 
 
-def _join(given: Any) -> str:
-    """Return the text of a value of a settings file."""
-    return ",".join(map(str, given)) if isinstance(given, list) else str(given)
-
-
-def parse_whole(given: Any, allowed: str | None = None) -> int:
-    """Return a whole number.
-
-    >>> parse_whole("7"), parse_whole("1e6")
-    (7, 1000000)
-    """
-    text = str(given)
-    try:
-        return int(text)
-    except ValueError:
-        with suppress(ValueError, OverflowError):
-            if float(text).is_integer():
-                return int(float(text))
-        raise InvalidInput("must be a whole number", got=repr(text), allowed=allowed) from None
-
-
 parse_shares = partial(parse_numbers, parse=parse_share)
 parse_whole_numbers = partial(parse_numbers, parse=parse_whole)
 
 
-def word_parser(kind: Any) -> Callable[[Any], str]:
-    """Return a parser of one word of a list.
-
-    >>> from cellrisk.system.choices import Weights
-    >>> word_parser(Weights)("records")
-    'records'
-    """
-
-    def parse(given: Any) -> str:
-        if isinstance(given, list) and len(given) == 1:
-            (given,) = given
-        if given not in list_words(kind):
-            raise InvalidInput("must be a known word", got=repr(given)[:60], allowed=", ".join(list_words(kind)))
-        return str(given)
-
-    return parse
-
-
 def parse_points(given: Any) -> list[float]:
-    """Return comma-separated numbers, or those of low:high:points, evenly spaced in the logarithm.
+    """Return comma-separated numbers, the two ends of low:high, or the numbers of low:high:points, evenly spaced in the
+    logarithm.
 
-    >>> parse_points("0.1,1,10"), parse_points("0.01:1:3")
-    ([0.1, 1.0, 10.0], [0.01, 0.1, 1.0])
+    >>> parse_points("0.1,1,10"), parse_points("0.01:10"), parse_points("0.01:1:3")
+    ([0.1, 1.0, 10.0], [0.01, 10.0], [0.01, 0.1, 1.0])
     """
     text = _join(given)
     if ":" not in text:
         return parse_numbers(text)
-    allowed = "low:high:points, for example 0.001:100:501"
-    parts = text.split(":")
-    if len(parts) != 3:
-        raise InvalidInput("cannot be read", got=repr(text), allowed=allowed)
-    low, high = (read_number(part, allowed) for part in parts[:2])
-    points = parse_whole(parts[2], allowed)
-    if not (0 < low < high < float("inf") and 2 <= points <= MOST_POINTS):
+    allowed = "low:high, or low:high:points, for example 0.001:100:501"
+    low, high, *points = (read_number(part, allowed) for part in text.split(":"))
+    number = points[0] if len(points) == 1 else 2 if not points else 0
+    if not (0 < low < high < float("inf") and 2 <= number <= MOST_POINTS and number == int(number)):
         raise InvalidInput("is not a range", got=repr(text), allowed=f"{allowed}; 2 to {MOST_POINTS:,} points")
     import numpy as np
 
-    return [float(f"{value:.15g}") for value in np.geomspace(low, high, points)]
-
-
-def parse_range(given: Any) -> list[float]:
-    """Return the two numbers of low:high.
-
-    >>> parse_range("0.01:10")
-    [0.01, 10.0]
-    """
-    allowed = "low:high, for example 0.01:10"
-    low, colon, high = str(given).partition(":")
-    if not colon:
-        raise InvalidInput("must be a range here", got=repr(str(given)), allowed=allowed)
-    return [read_number(low, allowed), read_number(high, allowed)]
+    return [float(f"{value:.15g}") for value in np.geomspace(low, high, int(number))]
 
 
 def parse_bins(value: Any) -> tuple[str, float | list[float]]:
@@ -180,8 +139,15 @@ def parse_rule(value: Any) -> dict[str, list[str]]:
     {'sex': ['m'], 'age': ['0', '1']}
     """
     allowed = "column=label|label;column=label, for example sex=m;pregnant=yes"
-    pairs = value.items() if isinstance(value, dict) else (_pair(part, allowed) for part in value.split(";"))
+    pairs = value.items() if isinstance(value, dict) else [_pair(part, allowed) for part in value.split(";")]
+    if not pairs:
+        raise InvalidInput("names no column", allowed=allowed)
     return {name: _labels(given) for name, given in pairs}
+
+
+def _join(given: Any) -> str:
+    """Return the text of a value of a settings file."""
+    return ",".join(map(str, given)) if isinstance(given, list) else str(given)
 
 
 def _labels(given: Any) -> list[str]:

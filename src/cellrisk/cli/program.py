@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from cellrisk.cli.config import keep_given_files
-from cellrisk.cli.help import Command
+from cellrisk.cli.help import Command, HelpAll
 from cellrisk.cli.options import standard_input_as_file
 from cellrisk.system.atomic import inputs_of_one_command
 
@@ -33,11 +33,9 @@ def flatten(command: Callable[..., None]) -> Callable[..., None]:
     def run(**given: Any) -> None:
         with inputs_of_one_command(), standard_input_as_file(given):
             keep_given_files(given)
-            grouped = {
-                name: kind(**{field.name: given.pop(field.name) for field in fields(kind)})
-                for name, kind in groups.items()
-            }
-            command(**given, **grouped)
+            for name, kind in groups.items():
+                given[name] = kind(**{field.name: given.pop(field.name) for field in fields(kind)})
+            command(**given)
 
     run.__name__, run.__doc__ = command.__name__, command.__doc__
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
@@ -46,16 +44,15 @@ def flatten(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _parameter(name: str, hint: Any, default: Any) -> inspect.Parameter:
-    required = default is MISSING or default is inspect.Parameter.empty
-    given = inspect.Parameter.empty if required else default
+    given = inspect.Parameter.empty if default is MISSING else default
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=given, annotation=hint)
 
 
 class LazyCommands(Mapping[str, Any]):
     """The commands of a group by their names; each is made when it is first looked up."""
 
-    def __init__(self, panels: Mapping[str, Mapping[str, str]]) -> None:
-        self._places = {name: place for commands in panels.values() for name, place in commands.items()}
+    def __init__(self, places: Mapping[str, str]) -> None:
+        self._places = places
         self._made: dict[str, Any] = {}
 
     def __iter__(self) -> Iterator[str]:
@@ -81,39 +78,30 @@ class LazyCommands(Mapping[str, Any]):
         return getattr(import_module(f"cellrisk.cli.{module}"), attribute)
 
 
-class Group(TyperGroup):
+class Group(HelpAll, TyperGroup):
     """A command with commands below it, printed in panels with the first sentence of their help."""
 
-    about: ClassVar[str] = ""
     panels: ClassVar[dict[str, dict[str, str]]]
     """The module and the function, or the class, of each command by panel and name."""
 
     def __init__(self, **given: Any) -> None:
-        super().__init__(**{"help": self.about, "rich_markup_mode": None, **given})
-        self.known = LazyCommands(self.panels)
+        super().__init__(**{"help": self.__doc__, "rich_markup_mode": None, **given})
+        self.known = LazyCommands({name: place for panel in self.panels.values() for name, place in panel.items()})
         self.commands = cast(Any, self.known)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         records = [parameter.get_help_record(ctx) for parameter in self.get_params(ctx)]
         with formatter.section("Options"):
             formatter.write_dl([record for record in records if record is not None])
-        self.format_commands(ctx, formatter)
-
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
         for panel, commands in self.panels.items():
+            summaries = [(name, inspect.cleandoc(self.known.find(name).__doc__)) for name in commands]
             with formatter.section(panel):
-                formatter.write_dl([(name, _first_sentence(self.known.find(name))) for name in commands])
-
-
-def _first_sentence(command: Any) -> str:
-    text = str(getattr(command, "about", command.__doc__))
-    return " ".join(text.partition("\n\n")[0].split())
+                formatter.write_dl([(name, " ".join(text.partition("\n\n")[0].split())) for name, text in summaries])
 
 
 class LedgerGroup(Group):
-    """The command `cellrisk ledger`; alone, it prints its help."""
+    """The record of what was released, about which people, and what it cost."""
 
-    about = "The record of what was released, about which people, and what it cost."
     names: ClassVar = "create add limit list show verify checkpoint recover export risk plan"
     panels: ClassVar = {"Commands": {name: f"ledgers.{name}_command" for name in names.split()}}
 
@@ -122,19 +110,18 @@ class LedgerGroup(Group):
 
 
 class SetGroup(Group):
-    """The command `cellrisk together`; a set file instead of a command's name is assessed."""
+    """Several tables about the same people: cellrisk together SET, or a command below."""
 
-    about = "Several tables about the same people: cellrisk together SET, or a command below."
     panels: ClassVar = {"Commands": {name: f"sets.{name}_command" for name in ("assess", "split", "release", "report")}}
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        if args and args[0] not in self.commands and args[0] != "--help":
+        if args and args[0] not in self.commands and args[0] not in ("--help", "--help-all"):
             args = ["assess", *args]
         return super().parse_args(ctx, args)
 
 
 class Program(Group):
-    """The command `cellrisk`."""
+    """The disclosure risk of frequency tables published with noise."""
 
     panels: ClassVar = {
         "Start": {"demo": "tables.demo_command", "serve": "serving.serve_command"},
@@ -161,11 +148,7 @@ class Program(Group):
 
 
 app = typer.Typer(
-    name="cellrisk",
-    cls=Program,
-    help="The disclosure risk of frequency tables published with noise.",
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
+    name="cellrisk", cls=Program, help=Program.__doc__, pretty_exceptions_enable=False, rich_markup_mode=None
 )
 
 

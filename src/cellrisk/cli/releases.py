@@ -54,8 +54,8 @@ def release_command(
     how: ReleaseOptions,
     everything: All = False,
     observed_cells_only: Annotated[bool, switch("--observed-cells-only", OBSERVED)] = False,
-    parents: options.Parents = None,
-    parent_count: options.ParentCount = None,
+    parents: Annotated[Text, option("A published coarser table that these counts must add up to.", "FILE")] = None,
+    parent_count: Annotated[Text, option("Column of counts in --parents, if not described.", "COLUMN")] = None,
     force: Annotated[bool, switch("--force", "Replace files that exist.")] = False,
 ) -> None:
     """Release the table with differential privacy.
@@ -132,8 +132,8 @@ def choose_private_command(
 class AuditedNoiseOptions(options.NoiseOptions):
     """How the released counts were made, if their description does not tell."""
 
-    mechanism: Annotated[Text, word("Mechanism, if not described", MechanismName)] = None  # type: ignore[assignment]
-    neighbours: Annotated[Text, word("Neighbouring tables differ in one record", Neighbours)] = None  # type: ignore[assignment]
+    mechanism: Annotated[MechanismName | None, word("Mechanism, if not described", MechanismName)] = None  # type: ignore[assignment]
+    neighbours: Annotated[Neighbours | None, word("Neighbouring tables differ in one record", Neighbours)] = None  # type: ignore[assignment]
     threshold: Annotated[Number, number("Noisy counts below this half-integer became 0.")] = None  # type: ignore[assignment]
 
 

@@ -11,9 +11,9 @@ import typer
 import cellrisk as cr
 from cellrisk.cli import options
 from cellrisk.cli.config import TYPED, OutputOptions, policies_of
-from cellrisk.cli.options import Number, Text, number, option, refuse_beside
+from cellrisk.cli.options import Text, option, refuse_beside
 from cellrisk.cli.output import progress_bar, say, stop_if_broken
-from cellrisk.cli.recording import RecordOptions
+from cellrisk.cli.recording import ShownLedgerOptions
 from cellrisk.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -48,9 +48,7 @@ class DocumentOptions:
         """Return what is printed as it is given."""
         return {name: value for name, value in asdict(self).items() if name not in ("output", "registry")}
 
-    def write(
-        self, report: cr.Report, policies: Policies, settings: OutputOptions, raw: bool = True, recorded: str = ""
-    ) -> None:
+    def write(self, report: cr.Report, policies: Policies, settings: OutputOptions, raw: bool = True) -> None:
         """Write the report and its record for the registry, and print where."""
         written = report.save(self.output)
         if self.registry is not None:
@@ -60,8 +58,6 @@ class DocumentOptions:
             return
         obeyed = f"{policies.describe()}\n\n" if policies else ""
         say(f"{report.headline}\n\n{obeyed}Written to {written}.")
-        if recorded:
-            say(f"\n{recorded}")
 
 
 def report_command(
@@ -72,20 +68,17 @@ def report_command(
     limits: options.LimitOptions,
     attacker: options.HarmOptions,
     error: options.ErrorOptions,
-    record: RecordOptions,
+    shown: ShownLedgerOptions,
     document: DocumentOptions,
-    declared: options.DeclaredOptions,
     settings: OutputOptions,
     public: Public = False,
-    risk_epsilon: Annotated[Number, number("With --public: print a noisy figure of the risk at this epsilon.")] = None,
 ) -> None:
     """A report for a disclosure review board, or with --public a statement for everybody.
 
-    With --ledger it shows what the ledger has spent; with --risk-epsilon, the loss of the figure is recorded in it.
-    Ends with exit code 3 if a limit or a policy is broken, or no epsilon keeps the limits.
+    With --ledger it shows what the ledger has spent. Ends with exit code 3 if a limit or a policy is broken, or no
+    epsilon keeps the limits.
     """
     from cellrisk.counts.sources import list_files_of
-    from cellrisk.show.reporting import check_public_delta
 
     policies = policies_of(context)
     question = risk.within(policies)
@@ -94,24 +87,15 @@ def report_command(
     if made is not None:
         from cellrisk.show.reporting.perturbed import check_perturbed
 
+        check_perturbed({"registry": document.registry is not None})
         beside = ["attack"] if risk.attack != "homogeneity" else []
         refuse_beside("a perturbation is assessed by the homogeneity attack alone", beside)
-        given = {"risk_epsilon": risk_epsilon, "ledger": record.ledger, "registry": document.registry}
-        check_perturbed({"public": public, **{name: value is not None for name, value in given.items()}})
-    if public:
-        check_public_delta(noise.mechanism, noise.delta)
-    _check_figure(risk_epsilon, public, noise, record, any(asdict(declared).values()))
-    opened = context.with_resource(record.opened())
-    shown = None if public else opened
+    if public and shown.ledger is not None:
+        raise InvalidInput("--ledger is not for a statement for the public", fix="leave it out")
+    ledger = context.with_resource(shown.opened())
+    asked: Any = {} if made is not None else {"neighbours": noise.neighbours, "threshold": noise.threshold}
     epsilon = None if noise.epsilon is None else noise.one().epsilon
     frequencies = table.tabulate(outside="drop" if public else "error")
-    published, recorded = None, ""
-    if risk_epsilon is not None:
-        asked: Any = {"risk_epsilon": risk_epsilon, "policy": policies, **declared.arguments()}
-        published, recorded = record.figure(opened, cr.publish_risk, frequencies, noise.one(), **asked)
-    delta = noise.delta
-    if made is None:
-        delta = policies.choose_delta(noise.mechanism, noise.delta, frequencies.n_records)
     bins = {name: given if isinstance(given, list) else [given] for name, given in table.bins.items()}
     prepared = [f"{name} in bins: {'/'.join(f'{edge:.15g}' for edge in edges)}" for name, edges in bins.items()]
     rules = [str(policy.delta) for policy in policies.obeyed if policy.delta is not None]
@@ -121,28 +105,26 @@ def report_command(
         frequencies,
         noise.mechanism,
         epsilon=epsilon,
-        delta=delta,
-        neighbours=None if made is not None else noise.neighbours,
-        threshold=None if made is not None else noise.threshold,
+        delta=noise.delta,
+        **asked,
         public=public,
         **document.arguments(),
         source=None if "://" in table.source else Path(table.source).name,
         preparation=prepared,
-        ledger=shown,
-        cohort="everyone" if shown is None else shown.choose_cohort(record.cohort),
+        ledger=ledger,
+        cohort="everyone" if ledger is None else ledger.choose_cohort(shown.cohort),
         command=None if public else context.meta.get(TYPED),
         inputs={} if public else {file.name: file for file in list_files_of(table.source)[:MOST_DIGESTS]},
         policy=policies,
-        published=published,
         perturbation=made,
         progress=progress_bar("reporting"),
         **asdict(limits),
         **attacker.single(),
         **question,
         priors=risk.priors,
-        **error.arguments(),
+        **asdict(error),
     )
-    document.write(found, policies, settings, recorded=recorded)
+    document.write(found, policies, settings)
     if found.verdict == "unbound":
         return
     used = made or found.mechanism
@@ -152,20 +134,3 @@ def report_command(
     elif found.verdict == "broken" and not broken:
         broken = ["a limit is broken; the report says which"]
     stop_if_broken(broken)
-
-
-def _check_figure(
-    risk_epsilon: float | None, public: bool, noise: options.NoiseOptions, record: RecordOptions, columns: Any
-) -> None:
-    """Refuse options of a published figure without it, and a figure that cannot be published."""
-    written = record.purpose or record.new_ledger or record.new_cohort or record.part_of
-    if risk_epsilon is None and (columns or written or (public and record.ledger is not None)):
-        raise InvalidInput(
-            "a report writes nothing into a ledger, and takes --may-be-missing and --observed-levels, only with "
-            "--public --risk-epsilon",
-            fix="add --public --risk-epsilon 0.05, or leave them out",
-        )
-    if risk_epsilon is not None and not public:
-        raise InvalidInput("--risk-epsilon requires a statement for the public", fix="add --public")
-    if risk_epsilon is not None and noise.epsilon is None:
-        raise InvalidInput("--risk-epsilon requires an epsilon that is not chosen from the data", fix="add --epsilon 1")

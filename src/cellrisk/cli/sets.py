@@ -145,8 +145,7 @@ def report_command(
         raise InvalidInput("--split and --ledger are not for a statement for the public", fix="leave them out")
     if use is not None and not split:
         raise InvalidInput("--use requires --split", fix="add --split, or leave it out")
-    question = {"measure": "local", "form": "tight", "weights": "records"}
-    judged = limits.within(policies, question, **({"certainty": certainty} if certainty else {}))
+    judged = limits.within(policies, {}, **({"certainty": certainty} if certainty else {}))
     words = read_set_file(set_file)
     files = list_files_of(words["source"])
     keep_inputs("the records", *files)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import asdict, dataclass
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -28,12 +29,10 @@ from cellrisk.cli.output import progress_bar, say, stop_if_broken
 from cellrisk.errors import InvalidInput
 from cellrisk.system.atomic import check_ending, give_up_input, write_whole
 from cellrisk.system.choices import FigureName, MeasureName
-from cellrisk.system.formatting import as_given
 
 if TYPE_CHECKING:
     from cellrisk.decide.limits import Limit
 
-Ranged = Annotated[Numbers, option("Range of epsilons to search.", "LOW:HIGH", parsing.parse_range, "0.001:100")]
 Ways = Annotated[Numbers, option("Columns of the marginals.", "NUMBERS", parsing.parse_whole_numbers, "1,2,3")]
 
 
@@ -93,62 +92,54 @@ def assess_command(
     gates: options.GateOptions,
     everything: All = False,
     domain: Annotated[bool, switch("--domain", "Include the empty groups of the domain.")] = False,
-    check: Annotated[bool, switch("--check", "Compare with simulated releases; print z-scores.")] = False,
-    releases: Annotated[int, whole("Releases that --check simulates.")] = 1000,
-    seed: Annotated[int, whole("Seed of --check.")] = 0,
+    releases: Annotated[int, whole("How often the table is published, each time with new noise.")] = 1,
 ) -> None:
     """What a table would reveal if it were published at this epsilon, or with a perturbation.
 
     Prints how many people are revealed because of their own record, how many an informed attacker infers, and the
     worst case for one record; then every measure of the homogeneity attack. Ends with exit code 3 if a limit is broken.
     """
-    policies, limits, asked = policies_of(context), asdict(gates), risk.many()
-    max_risk = limits.pop("max_risk")
-    if max_risk is not None and not 0 <= max_risk <= 1:
-        raise InvalidInput("must be a share of people", option="max_risk", got=max_risk, allowed="from 0 to 1")
-    judged: tuple[Limit, ...] = ()
-    if any(limit is not None for limit in limits.values()):
-        from cellrisk.decide.limits import RiskDefinition, read_limits
-
-        judged = read_limits(**limits, risk=RiskDefinition(attack=risk.attack), **attacker.arguments())
+    policies, asked, limits = policies_of(context), risk.many(), _read_gates(gates, risk, attacker)
+    if releases != 1:
+        refuse_beside("limits are kept or broken by one release", [limit.name for limit in limits])
+        asked["releases"] = releases
     if noise.perturbation is not None:
-        beside = {"attack": risk.attack != "homogeneity", "check": check, "domain": domain}
+        beside = {"attack": risk.attack != "homogeneity", "domain": domain, "releases": releases != 1}
         beside |= {"harmful": bool(attacker.harmful), "also_as": bool(attacker.unions)}
         unused = [name for name, is_given in beside.items() if is_given]
         refuse_beside("a perturbation is assessed by the homogeneity attack alone", unused)
     used: Any = noise.read_perturbation("mechanism", "delta") or noise.one()
     frequencies = table.tabulate()
-    narrowed = any(asked[name] for name in ("measures", "forms", "weights"))
-    checks: dict[str, Any] = {}
     if noise.perturbation is None:
         found: Any = cr.assess(frequencies, used, domain=domain, **asked, **attacker.arguments())
-        checks = _check(found, releases, seed) if check else {}
     else:
         del asked["attack"]
         compared: Any = {"compare": noise.mechanism, "delta": noise.delta}
         found = cr.assess_perturbation(frequencies, used, **compared, **asked, **attacker.arguments())
-    everything = everything or narrowed or domain or risk.attack != "homogeneity"
-    output.answer(found, checks=checks, policies=policies, everything=everything)
-    breaches = [limit.breach(frequencies.attributes, used) for limit in judged]
+    everything = everything or domain or any(asked[name] for name in ("measures", "forms", "weights"))
+    everything = everything or risk.attack != "homogeneity"
+    output.answer(found, policies=policies, everything=everything)
+    breaches = [limit.breach(frequencies.attributes, used) for limit in limits]
     broken = [f"asked for was {breach}" for breach in breaches if breach is not None]
-    if max_risk is not None:
-        if narrowed:
-            largest, name = max((row.risk, f"{row.measure} {row.form}") for row in found.risks)
-        else:
-            largest, name = max((row.share, f"expected share for {row.sensitive}") for row in found.figures)
-        if largest > max_risk:
-            broken.append(f"risk {largest:.6g} ({name}) is above the limit {as_given(max_risk)}")
     stop_if_broken([*broken, *policies.breaches(frequencies, used)])
 
 
-def _check(assessment: Any, releases: int, seed: int) -> dict[str, Any]:
-    """Simulate each sensitive attribute, and compare with what was assessed."""
-    attacker = {"certainty": assessment.attacker.certainties, "belief": assessment.attacker.belief}
-    drawn: Any = {**attacker, "releases": releases, "seed": seed, "progress": progress_bar("simulating")}
-    table, mechanism = assessment.table, assessment.mechanism
-    return {
-        name: cr.simulate(table, mechanism, sensitive=name, **drawn).compare(assessment) for name in table.sensitive
-    }
+def _read_gates(
+    gates: options.GateOptions, risk: options.SeveralRiskOptions, attacker: options.HarmOptions
+) -> list[Limit]:
+    """Return the limits that were given; one on the risk holds for each risk that is named."""
+    maxima = asdict(gates)
+    if not any(maximum is not None for maximum in maxima.values()):
+        return []
+    from cellrisk.decide.limits import RiskDefinition, read_limits
+
+    named, usual = risk.many(), {"measures": "local", "forms": "tight", "weights": "records"}
+    risks = [
+        RiskDefinition(*words, attack=risk.attack, priors=risk.priors)  # type: ignore[misc]
+        for words in product(*(named[name] or [word] for name, word in usual.items()))
+    ]
+    limits = [limit for one in risks for limit in read_limits(**maxima, **attacker.arguments(), risk=one)]
+    return list(dict.fromkeys(limits))
 
 
 def explain_command(
@@ -185,17 +176,10 @@ class CurveRiskOptions(options.SeveralRiskOptions):
     ] = None
 
 
-@dataclass(frozen=True)
-class CurveMechanismOptions(options.SeveralMechanismOptions):
-    """Mechanisms, and the epsilons at which the curve has points."""
-
-    epsilon: Annotated[Numbers, option(options.POINTS, "NUMBERS", parsing.parse_points, "0.001:100:201")] = None
-
-
 def curve_command(
     context: typer.Context,
     table: options.TableOptions,
-    mechanism: CurveMechanismOptions,
+    mechanism: options.SeveralMechanismOptions,
     risk: CurveRiskOptions,
     attacker: options.AttackerOptions,
     output: NumbersOptions,
@@ -210,17 +194,10 @@ def curve_command(
     output.answer(found, policies=policies_of(context), everything=everything)
 
 
-@dataclass(frozen=True)
-class SearchedMechanismOptions(options.SeveralMechanismOptions):
-    """Mechanisms, and the range in which the largest epsilon is searched."""
-
-    epsilon: Ranged = None
-
-
 def choose_command(
     context: typer.Context,
     table: options.TableOptions,
-    mechanism: SearchedMechanismOptions,
+    mechanism: options.SeveralMechanismOptions,
     risk: options.OneRiskOptions,
     limits: options.LimitOptions,
     attacker: options.HarmOptions,
@@ -239,10 +216,12 @@ def choose_command(
     policies = policies_of(context)
     question = risk.within(policies)
     limits.within(policies, question, **attacker.single(), attack=risk.attack)
-    named = mechanism.arguments()
-    low, high = named.pop("epsilon") or (None, None)
-    asked = {**named, **asdict(limits), **attacker.single(), **question, **error.arguments()}
-    asked |= {} if low is None else {"least_epsilon": low, "largest_epsilon": high}
+    asked = {**mechanism.arguments(), **asdict(limits), **attacker.single(), **question, **asdict(error)}
+    searched = asked.pop("epsilon")
+    if searched is not None:
+        if len(searched) != 2:
+            raise InvalidInput("must be a range here", option="epsilon", allowed="low:high, for example 0.01:10")
+        asked |= {"least_epsilon": searched[0], "largest_epsilon": searched[1]}
     asked |= {"attack": risk.attack, "priors": risk.priors, "way": way, "policy": policies}
     choice = cr.choose(table.tabulate(), progress=progress_bar("searching"), **asked)
     output.answer(choice, everything=everything)
@@ -258,7 +237,7 @@ class UtilitySimulationOptions(options.SimulationOptions):
 
 def utility_command(
     table: options.TableOptions,
-    mechanism: options.SeveralEpsilonOptions,
+    mechanism: options.SeveralMechanismOptions,
     output: NumbersOptions,
     simulation: UtilitySimulationOptions,
     ways: Ways = None,
@@ -267,8 +246,13 @@ def utility_command(
 
     Simulates releases, and prints how far their marginals are from the true ones.
     """
-    noises, progress = mechanism.all(), progress_bar("simulating")
-    found = cr.utility(table.tabulate(), noises, ways=ways, progress=progress, **simulation.arguments())
+    given = mechanism.arguments()
+    if mechanism.epsilon is None:
+        raise InvalidInput("no epsilon was given", fix="choose some: --epsilon 0.1,1,10")
+    settings = product(given["mechanism"], given["delta"] or [None], mechanism.epsilon)
+    end: Any = {"neighbours": mechanism.neighbours, "threshold": mechanism.threshold}
+    noises = [cr.mechanism(name, epsilon=epsilon, delta=delta, **end) for name, delta, epsilon in settings]
+    found = cr.utility(table.tabulate(), noises, ways=ways, progress=progress_bar("simulating"), **asdict(simulation))
     output.answer(found)
 
 
@@ -280,36 +264,17 @@ def simulate_command(
     output: OutputOptions,
     releases: Annotated[int, whole("Releases that are simulated.")] = 1000,
     seed: Annotated[int, whole("Seed of the simulation.")] = 0,
-    parents: options.Parents = None,
-    parent_count: options.ParentCount = None,
-    exclude: options.Exclude = None,
-    may_be_missing: Annotated[Texts, option("Columns that can hold missing values.", "COLUMNS")] = None,
 ) -> None:
-    """What attackers find in simulated releases.
-
-    With --parents, the simulated counts add up to a coarser table that is published; --parent-count, --exclude and
-    --may-be-missing describe that table.
-    """
+    """What attackers find in simulated releases."""
     made = noise.read_perturbation()
     if made is not None:
-        beside = list_typed(
-            context, "certainty", "belief", "harmful", "unions", "parents", "parent_count", "exclude", "may_be_missing"
-        )
-        refuse_beside("an informed attacker and --parents require noise", beside)
-    elif parents is not None:
-        why = "an informed attacker is simulated without --parents"
-        refuse_beside(why, list_typed(context, "certainty", "belief", "harmful", "unions"))
-    else:
-        refuse_beside("these require --parents", list_typed(context, "parent_count", "exclude", "may_be_missing"))
-    drawn: dict[str, Any] = {"releases": releases, "seed": seed}
-    if made is not None:
-        output.answer(cr.simulate_perturbation(table.tabulate(), made, **drawn))
+        informed = list_typed(context, "certainty", "belief", "harmful", "unions")
+        refuse_beside("an informed attacker requires noise", informed)
+        output.answer(cr.simulate_perturbation(table.tabulate(), made, releases=releases, seed=seed))
         return
-    if parents is not None:
-        columns = parsing.split_names(may_be_missing)
-        drawn |= {"parents": parents, "parent_count": parent_count, "exclude": exclude or (), "may_be_missing": columns}
-    mechanism, progress = noise.one(), progress_bar("simulating")
-    output.answer(cr.simulate(table.tabulate(), mechanism, progress=progress, **drawn, **attacker.arguments()))
+    how: Any = {"releases": releases, "seed": seed, "progress": progress_bar("simulating")}
+    mechanism = noise.one()
+    output.answer(cr.simulate(table.tabulate(), mechanism, **how, **attacker.arguments()))
 
 
 def demo_command(

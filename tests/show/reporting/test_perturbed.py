@@ -105,7 +105,6 @@ def test_the_command(tmp_path: Path, capsys: Capture, monkeypatch: pytest.Monkey
     main(["ledger", "create", "ledger.db"])
     for more, told in (
         (("--public",), REFUSED["public"]),
-        (("--public", "--risk-epsilon", "0.1"), REFUSED["public"]),
         (("--ledger", "ledger.db"), REFUSED["ledger"]),
         (("--registry", "record.yaml"), REFUSED["registry"]),
         (("--max-epsilon", "1"), REFUSED["max_epsilon"]),
