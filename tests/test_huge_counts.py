@@ -64,7 +64,7 @@ def test_whole_numbers_as_people_write_them() -> None:
     assert parse_whole("1e6") == 10**6
     assert parse_whole("1_000") == 1000
     for given in ("1.5", "1e400", "nan", "inf", "", "ten", "1e-3"):
-        with pytest.raises(InvalidInput, match="must be a (whole )?number"):
+        with pytest.raises(InvalidInput, match=r"must be a (whole )?number"):
             parse_whole(given)
     with pytest.raises(InvalidInput, match="from 1 to 5; got 6"):
         require_whole_number("ways", 6, 1, 5)
