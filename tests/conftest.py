@@ -83,7 +83,6 @@ FULL_BY_FILE: dict[str, tuple[str, ...]] = {
     "repeat/ledger/test_interrupts.py": ("test_a_release_without_a_ledger",),
     "risk/measures/test_dirichlet.py": ("test_ten_thousand_levels_take_seconds",),
     "risk/measures/test_sizes.py": ("test_a_hundred_thousand_distinct_sizes",),
-    "publish/dp_risk/test_figure_in_report.py": ("test_the_command",),
     "publish/dp_risk/test_private_choice.py": (
         "test_the_choice_keeps_the_limit_and_comes_near_it[permute",
         "test_the_choice_keeps_the_limit_and_comes_near_it[sparse",
