@@ -117,10 +117,6 @@ FULL_BY_FILE: dict[str, tuple[str, ...]] = {
         "test_two_tables_give_the_public_the_same_page[given]",
     ),
     "reproduction/test_command.py": ("test_everything_is_written",),
-    "publish/simulation/test_simulate.py": (
-        "test_right_assessments_agree[a large cell",
-        "test_errors_are_those_of_many_simulations",
-    ),
     "publish/simulation/test_drawing.py": (
         "test_agrees_on_adult",
         "test_many_seeds_spread_as_standard_errors_say",

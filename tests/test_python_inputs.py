@@ -83,7 +83,6 @@ CALLS: dict[str, Callable[[], dict[str, Any]]] = {
     "release_together": lambda: a_set(epsilon=1.0, outside="drop"),
     "report": lambda: {"table": table(), "epsilon": 1.0, "public": True},
     "simulate": lambda: {"table": table(), "epsilon": 1.0, "releases": 20},
-    "simulate_perturbation": lambda: {**rounding(), "releases": 20},
     "split_budget": lambda: a_set(total_epsilon=1.0),
     "tabulate": lambda: {"source": records(), "quasi_identifiers": "sex", "sensitive": "job"},
     "utility": lambda: {"table": table(), "epsilon": 1.0, "releases": 5},

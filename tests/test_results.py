@@ -71,7 +71,6 @@ MADE: dict[str, Callable[[cr.FrequencyTable, Path], Result]] = {
     "utility": lambda table, _: cr.utility(table, MECHANISM, releases=3),
     "audit": lambda table, _: cr.audit(table, make_frame(), bins={"age": [30, 45]}),
     "simulation": lambda table, _: simulate(table),
-    "comparison": lambda table, _: simulate(table).compare(cr.assess(table, MECHANISM, measures="local")),
     "averaging": lambda table, _: cr.average(table, MECHANISM, releases=2, measures="local"),
     "explanation": lambda table, _: cr.explain(table, MECHANISM),
     "sequence": lambda table, _: cr.assess_sequence(table, [cr.Step(MECHANISM, JOB)]),
@@ -86,7 +85,7 @@ MADE: dict[str, Callable[[cr.FrequencyTable, Path], Result]] = {
     "private choice": lambda table, _: cr.choose_privately(
         table, private=5.0, max_caused_people=60, observed_levels=["town"]
     ),
-    "perturbed simulation": lambda table, _: cr.simulate_perturbation(table, "random-rounding:3", releases=5),
+    "perturbed simulation": lambda table, _: cr.simulate(table, perturbation="random-rounding:3", releases=5),
     "perturbed assessment": lambda table, _: cr.assess_perturbation(table, "random-rounding:3", measures="local"),
     "report": lambda table, _: cr.report(table, epsilon=1.0),
     "together": lambda *_: cr.assess_together(

@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from cellrisk.publish.dp_risk.private_choice import PrivateChoice, choose_privately
     from cellrisk.publish.releasing import Release, release
     from cellrisk.publish.simulation import Simulation, simulate
-    from cellrisk.publish.simulation.perturbed import PerturbedSimulation, simulate_perturbation
     from cellrisk.repeat.accounting.composition import Composition, compose
     from cellrisk.repeat.accounting.loss import Loss
     from cellrisk.repeat.averaging import Averaging, average
@@ -79,7 +78,6 @@ _HOMES = {
     "publish.dp_risk.private_choice": "PrivateChoice choose_privately",
     "publish.releasing": "Release release",
     "publish.simulation": "Simulation simulate",
-    "publish.simulation.perturbed": "PerturbedSimulation simulate_perturbation",
     "repeat.accounting.composition": "Composition compose",
     "repeat.accounting.loss": "Loss",
     "repeat.averaging": "Averaging average",
@@ -120,7 +118,6 @@ __all__ = [
     "Mechanism",
     "Perturbation",
     "PerturbedAssessment",
-    "PerturbedSimulation",
     "Plan",
     "Policy",
     "Priors",
@@ -162,7 +159,6 @@ __all__ = [
     "release_together",
     "report",
     "simulate",
-    "simulate_perturbation",
     "split_budget",
     "tabulate",
     "utility",

@@ -50,9 +50,10 @@ def test_ends(adult: cr.FrequencyTable, attack: str) -> None:
 def test_simulation_agrees(adult: cr.FrequencyTable, attack: str) -> None:
     mechanism = cr.Geometric(epsilon=0.7)
     assessment = cr.assess(adult, mechanism, measures="local", forms="tight", attack=attack)
-    comparison = cr.simulate(adult, mechanism, releases=400, seed=8).compare(assessment)
-    assert len(comparison.differences) == 2
-    assert comparison.agrees
+    found = cr.simulate(adult, mechanism, releases=400, seed=8)
+    for row in assessment.risks:
+        estimate = found.value(form=row.form, weights=row.weights, attack=attack)
+        assert abs(estimate.mean - row.risk) < 4 * estimate.standard_error
 
 
 @pytest.mark.parametrize("attack", GUESSES)
@@ -134,15 +135,6 @@ def test_command_line(tmp_path: Path, capsys: Capture) -> None:
     assert "the plurality attack reveals" in capsys.readouterr().out
     assert main(["assess", *basic, "--attack", "proportional", "--max-risk", "0.1"]) == 3
     assert main(["assess", *basic, "--attack", "plurality", "--measure", "expected"]) == 2
-    capsys.readouterr()
-    assert main(["assess", *basic, "--check", "--releases", "300", "--seed", "4"]) == 0
-    out = capsys.readouterr().out
-    assert "standard errors from those of 300 simulated releases" in out
-    assert any(line.split()[-1:] == ["z"] for line in out.splitlines())
-    assert main(["assess", *basic, "--measure", "local", "--check", "--releases", "300", "--json"]) == 0
-    check = json.loads(capsys.readouterr().out)["check"]["y"]
-    assert abs(check["largest_z"]) < 4.5
-    assert main(["assess", *basic, "--check", "--releases", "1"]) == 2
 
 
 def test_one_attack_is_not_said_to_give_away_more_than_any_can() -> None:

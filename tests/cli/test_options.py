@@ -30,7 +30,6 @@ def people(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (("inspect", "people.csv", "--bin", "age=5"), "leave --bin out"),
         (("assess", *ROUNDED, "--epsilon", "1"), "has no epsilon, neighbours or noise; got --epsilon"),
         (("assess", *ROUNDED, "--attack", "plurality", "--domain"), "leave --attack, --domain out"),
-        (("simulate", *ROUNDED, "--certainty", "0.9"), "requires noise; got --certainty"),
         (
             ("assess", *TABLE, "--epsilon", "1", "--releases", "2", "--max-caused", "1%"),
             "by one release; got --max-caused",

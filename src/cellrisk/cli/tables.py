@@ -266,15 +266,10 @@ def simulate_command(
     seed: Annotated[int, whole("Seed of the simulation.")] = 0,
 ) -> None:
     """What attackers find in simulated releases."""
+    how: Any = {"releases": releases, "seed": seed, "progress": progress_bar("simulating"), **attacker.arguments()}
     made = noise.read_perturbation()
-    if made is not None:
-        informed = list_typed(context, "certainty", "belief", "harmful", "unions")
-        refuse_beside("an informed attacker requires noise", informed)
-        output.answer(cr.simulate_perturbation(table.tabulate(), made, releases=releases, seed=seed))
-        return
-    how: Any = {"releases": releases, "seed": seed, "progress": progress_bar("simulating")}
-    mechanism = noise.one()
-    output.answer(cr.simulate(table.tabulate(), mechanism, **how, **attacker.arguments()))
+    how |= {"mechanism": noise.one()} if made is None else {"perturbation": made}
+    output.answer(cr.simulate(table.tabulate(), **how))
 
 
 def demo_command(

@@ -408,7 +408,7 @@ def describe_mechanism(
     if isinstance(given, Perturbation):
         raise InvalidInput(
             "a perturbation has no epsilon, and cannot take the place of a mechanism here",
-            fix="assess_perturbation and simulate_perturbation take one; explain, audit and report have perturbation",
+            fix="assess_perturbation takes one; explain, simulate, audit and report have perturbation",
         )
     if not isinstance(given, str):
         raise InvalidInput(

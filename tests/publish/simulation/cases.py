@@ -35,4 +35,4 @@ def make(cells: list[list[int]]) -> cr.FrequencyTable:
 
 
 def same(first: Simulation, second: Simulation) -> bool:
-    return near.same(first.estimates, second.estimates) and bool((first.exposed == second.exposed).all())
+    return near.same(first.estimates, second.estimates) and near.same(first.people, second.people)

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-import math
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
 
 import cellrisk as cr
 from cellrisk.errors import InvalidInput, UnknownName
-from cellrisk.publish.simulation import Comparison, simulate
-from cellrisk.publish.simulation.simulation_result import Difference
+from cellrisk.publish.simulation import simulate
 from cellrisk.system.formatting import CURATOR_NOTE
 from tests.near import near
 from tests.publish.simulation.cases import HOMOGENEOUS, THREE, TWO, make, same
@@ -24,28 +21,6 @@ def test_same_seed_same_numbers() -> None:
     first = simulate(table, mechanism, releases=50, seed=3)
     assert same(first, simulate(make(THREE), mechanism, releases=50, seed=3))
     assert not same(first, simulate(table, mechanism, releases=50, seed=4))
-
-
-def test_compare_finds_a_planted_error(adult: cr.FrequencyTable) -> None:
-    found = simulate(adult, cr.Laplace(epsilon=1.0), releases=100)
-    compared = found.compare(cr.assess(adult, cr.Laplace(epsilon=1.1), measures="local"))
-    assert compared.largest_z > 8
-    assert not compared.agrees
-    assert "which chance does not explain" in str(compared)
-
-
-def test_compare_shows_every_number() -> None:
-    table, mechanism = make(TWO), cr.Laplace(epsilon=1.0)
-    compared = simulate(table, mechanism, releases=500).compare(cr.assess(table, mechanism))
-    frame = compared.to_frame()
-    assert list(frame.columns) == [
-        *("measure", "attack", "form", "weights", "assessed", "simulated", "standard_error", "z", "certainty"),
-    ]
-    assert frame["measure"].tolist() == ["local"] * 4 + ["caused", "right", "named"]
-    assert frame["z"].abs().max() == compared.largest_z
-    assert json.loads(json.dumps(compared.to_dict(), allow_nan=False))["agrees"] is True
-    assert str(compared).endswith(CURATOR_NOTE)
-    assert compared.headline.startswith("The 7 assessed numbers are at most ")
 
 
 def test_what_was_not_drawn_has_no_standard_error_of_0() -> None:
@@ -62,71 +37,6 @@ def test_releases_that_do_not_vary() -> None:
     table, mechanism = make(HOMOGENEOUS), cr.Laplace(epsilon=60.0)
     found = simulate(table, mechanism, releases=50)
     assert (found.value().mean, found.value().standard_error) == (1.0, 0.0)
-    assert found.compare(cr.assess(table, mechanism, measures="local")).largest_z < 0.01
-    assert found.compare(cr.assess(table, cr.Laplace(epsilon=1.0), measures="local")).largest_z > 4
-
-
-RARE = {
-    "a large cell that seldom shows": ([[60_000, 4], *[[3, 1]] * 5], cr.Laplace(epsilon=2.5), 200),
-    "hardly any noise": ([[5000, 0], [1, 1], [900, 1]], cr.Laplace(epsilon=9.0), 60),
-    "small cells": (TWO, cr.Laplace(epsilon=0.7), 100),
-}
-
-
-@pytest.mark.parametrize(("cells", "mechanism", "releases"), RARE.values(), ids=RARE)
-def test_right_assessments_agree(cells: list[list[int]], mechanism: cr.Mechanism, releases: int) -> None:
-    """Sixty seeds, four numbers each: a right number is refused once in 10,000 times at most, so never here.
-
-    A rare large exposure that no release drew leaves a standard error of the sample far too small.
-    """
-    table = make(cells)
-    assessment = cr.assess(table, mechanism, measures="local")
-    refused = [
-        seed
-        for seed in range(60)
-        if not simulate(table, mechanism, releases=releases, seed=seed).compare(assessment).agrees
-    ]
-    assert refused == []
-
-
-def test_errors_are_those_of_many_simulations() -> None:
-    """The known standard error against the spread of means over seeds, for every number."""
-    table, mechanism, releases, seeds = make(THREE), cr.Laplace(epsilon=0.9), 20, 60
-    assessment = cr.assess(table, mechanism, measures="local")
-    found = [simulate(table, mechanism, releases=releases, seed=seed) for seed in range(seeds)]
-    compared = [each.compare(assessment) for each in found]
-    for place, first in enumerate(compared[0].differences):
-        spread = np.std([each.differences[place].simulated for each in compared], ddof=1)
-        slack = 1 + 4 / math.sqrt(2 * seeds)
-        assert first.standard_error / slack <= spread <= first.standard_error * slack, first
-
-
-@pytest.mark.parametrize(
-    ("assessed", "simulated", "error", "z"),
-    [
-        (0.5, 0.4, 0.05, 2.0),
-        (0.4, 0.5, 0.05, -2.0),
-        (1e-20, 0.0, 0.0, 0.0),
-        (0.0, 0.5, 0.0, -math.inf),
-        (1.0, 1.0, 0.0, 0.0),
-    ],
-)
-def test_z(assessed: float, simulated: float, error: float, z: float) -> None:
-    difference = Difference({"measure": "local"}, assessed, simulated, error, 4 * error)
-    assert difference.z == near(z)
-    if math.isinf(z):
-        assert Comparison((difference,), 100).to_dict()["largest_z"] is None
-
-
-def test_compare_refuses() -> None:
-    table, mechanism = make(TWO), cr.Laplace(epsilon=1.0)
-    found = simulate(table, mechanism, releases=5)
-    with pytest.raises(InvalidInput, match="another table"):
-        found.compare(cr.assess(make(HOMOGENEOUS), mechanism))
-    with pytest.raises(InvalidInput, match="no number in common"):
-        found.compare(cr.assess(table, mechanism, forms="published"))
-    with pytest.raises(InvalidInput, match="needs an assessment; got dict"):
-        found.compare({})  # type: ignore[arg-type]
 
 
 def test_output() -> None:
@@ -150,9 +60,34 @@ def test_one_of_several_attributes() -> None:
     with pytest.raises(InvalidInput, match="several sensitive attributes"):
         simulate(table, mechanism, releases=5)
     found = simulate(table, mechanism, releases=2000, sensitive="z")
-    compared = found.compare(cr.assess(table, mechanism))
-    assert len(compared.differences) == 4
-    assert compared.agrees
+    assert found.sensitive == "z"
+    (exact,) = (
+        row.risk
+        for row in cr.assess(table, mechanism, measures="local", forms="tight", weights="records").risks
+        if row.sensitive == "z"
+    )
+    assert abs(found.value().mean - exact) < 4 * found.value().standard_error
+
+
+def test_attackers_who_apply_bayes_rule_are_left_out_for_the_prior_table() -> None:
+    found = simulate(make(TWO), cr.Geometric(epsilon=1.0), releases=5, belief="table")
+    assert [row["attack"] for row in found.attackers] == ["homogeneity", "plurality"]
+    assert "are not simulated: the prior looks at the table" in str(found)
+    for wide in (cr.Geometric(epsilon=1e-8),):
+        assert "are not simulated" in str(simulate(make(TWO), wide, releases=5))
+
+
+def test_a_perturbation() -> None:
+    """Counts below 3 become 0 and others are kept: nothing is random, so every number is known by hand."""
+    found = simulate(make([[5, 1], [2, 0], [4, 4]]), perturbation="suppress-below:3", releases=3)
+    assert (found.people.mean, found.people.standard_error) == (5.0, 0.0)
+    assert found.headline.startswith(
+        "With suppress-below:3, 3 simulated releases reveal the 'y' of about 5 of 16 people"
+    )
+    assert found.to_dict()["perturbation"] == found.perturbation.to_dict()
+    assert [row["revealed"] for row in found.attackers[:2]] == [5.0, 9.0]
+    with pytest.raises(InvalidInput, match="takes the place of a mechanism"):
+        simulate(make(TWO), perturbation="round:5", epsilon=1.0)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cellrisk.publish.auditing.comparison import TableComparison
-from cellrisk.publish.scenarios import SCENARIOS, count_scenarios
+from cellrisk.publish.simulation.attacks import SCENARIOS, count_scenarios
 from cellrisk.system.arrays import Floats
 
 

@@ -1,4 +1,4 @@
-"""`simulate`: whole releases drawn as the mechanism draws them, which checks every closed form."""
+"""`simulate`: whole releases drawn as the mechanism or the perturbation draws them, which checks every closed form."""
 
 from __future__ import annotations
 
@@ -9,15 +9,14 @@ import numpy as np
 
 from cellrisk.counts.table import require_table
 from cellrisk.errors import InvalidInput
-from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
-from cellrisk.noise.mechanisms import mechanism as read_mechanism
-from cellrisk.publish.scenarios import SCENARIOS, Scenario
-from cellrisk.publish.simulation.attacks import CellAttacks, InformedAttacker, mean_and_error
-from cellrisk.publish.simulation.drawing import draw_releases, noisy_release
-from cellrisk.publish.simulation.simulation_result import Comparison, Estimate, Simulation
+from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism, read_method
+from cellrisk.noise.perturbations import Perturbation
+from cellrisk.publish.simulation.attacks import EXPOSING, SCENARIOS, CellAttacks, means_behind
+from cellrisk.publish.simulation.drawing import constrained_release, draw_releases, noisy_release, perturbed_release
+from cellrisk.publish.simulation.simulation_result import Estimate, Exposed, Simulation
 from cellrisk.risk.attackers.realised import RealisedAttacks
 from cellrisk.risk.attackers.values import NamedValues
-from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, CountPrior, NegativeBinomial, why_unknown
+from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, CountPrior, why_unknown
 from cellrisk.risk.figures import Attacker
 from cellrisk.system.checks import MOST_RELEASES, require_whole_number
 from cellrisk.system.choices import MechanismName, Neighbours
@@ -27,7 +26,9 @@ if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
     from cellrisk.publish.releasing.domain import Rule
 
-__all__ = ["SCENARIOS", "Comparison", "Scenario", "Simulation", "simulate"]
+__all__ = ["Simulation", "simulate"]
+
+NOT_SIMULATED = "the prior looks at the table, or the counts or the noise are too large"
 
 
 def simulate(
@@ -41,6 +42,7 @@ def simulate(
     releases: int = 1000,
     seed: int = 0,
     sensitive: str | None = None,
+    perturbation: str | Perturbation | None = None,
     parents: Any = None,
     parent_count: str | None = None,
     exclude: Sequence[Rule] = (),
@@ -53,10 +55,10 @@ def simulate(
 ) -> Simulation:
     """What do attackers find in simulated releases of this table?
 
-    Noise on each count of the non-empty cells times the levels, rounded, zero below the threshold; then the attackers
-    of `cellrisk.publish.simulation.attacks` read the release. Every number is an estimate, the mean over the releases,
-    with its standard error. No formula of a risk is used, so this is a check on the local risk, on every attack and on
-    the figures to decide by, and the only answer if ``parents`` change the release.
+    Noise on each count of the non-empty cells times the levels, rounded, zero below the threshold; or each count drawn
+    from its row of a perturbation. Then the attackers read the release. Every number is an estimate, the mean over the
+    releases, with its standard error. No formula of a risk is used, so this is a check on the local risk and on every
+    attack, and the only answer if ``parents`` change the release.
 
     Parameters
     ----------
@@ -70,6 +72,8 @@ def simulate(
         How many, from 2 on, and where the draws begin. Results do not depend on memory or processors.
     sensitive
         Which sensitive attribute; may be left out if the table has one.
+    perturbation
+        Instead of a mechanism, as in `assess_perturbation`.
     parents, parent_count, exclude, may_be_missing
         As in `release`: simulates counts made consistent with published totals. The totals are taken as they are
         published, so only the noise of this release varies.
@@ -100,73 +104,67 @@ def simulate(
     (0.53, 0.008, 0.32)
     """
     require_table(table)
-    mechanism = read_mechanism(mechanism, epsilon=epsilon, delta=delta, neighbours=neighbours, threshold=threshold)
     number, first = require_whole_number("releases", releases, 2, MOST_RELEASES), require_whole_number("seed", seed, 0)
-    attribute, informed, realised = table.attribute(sensitive), None, None
-    attacker = Attacker.of(certainty, belief, NamedValues.read(harmful, unions))
+    attribute, attacker = table.attribute(sensitive), Attacker.of(certainty, belief, NamedValues.read(harmful, unions))
     attacker.values.check(table.attributes)
+    beside = {"epsilon": epsilon, "delta": delta, "neighbours": neighbours, "threshold": threshold}
+    method = read_method(mechanism, perturbation, beside)
+    size, generator = None, np.random.default_rng(np.random.SeedSequence(first, spawn_key=(0,)))
     if parents is not None:
-        from cellrisk.publish.simulation.constrained import constrained_release
-
+        if isinstance(method, Perturbation):
+            raise InvalidInput(
+                "perturbed counts are not made to add up", fix="leave the parents or the perturbation out"
+            )
         declared = {"exclude": exclude, "may_be_missing": may_be_missing}
-        cells, law, size = constrained_release(table, mechanism, attribute.name, parents, parent_count, **declared)
-        drawn = draw_releases(cells, law, number, np.random.default_rng(first), progress, size)
+        cells, law, size = constrained_release(table, method, attribute.name, parents, parent_count, **declared)
+        generator = np.random.default_rng(first)
     else:
         if parent_count is not None or exclude or may_be_missing:
             raise InvalidInput(
                 "parent_count, exclude and may_be_missing are those of a release with parents", fix="name the parents"
             )
-        cells, generator = (
-            table.cells(attribute.name),
-            np.random.default_rng(np.random.SeedSequence(first, spawn_key=(0,))),
-        )
-        drawn = draw_releases(cells, noisy_release(mechanism), number, generator, progress)
-        unknown = why_unknown(attribute)
-        prior = None if unknown else attacker.believe(attribute)
-        informed = InformedAttacker(
-            mechanism.channel, number, attacker.certainties, prior, attribute.vectors, unknown=unknown
-        )
-        labels = attribute.levels.labels
+        cells = table.cells(attribute.name)
+        if isinstance(method, Perturbation):
+            method.check_reach(int(cells.count.max()))
+        law = perturbed_release(method) if isinstance(method, Perturbation) else noisy_release(method)
+    attacks, realised, unknown = CellAttacks(number), None, None
+    if parents is None:
+        labels, values, unknown = attribute.levels.labels, attacker.values, why_unknown(attribute)
         realised = RealisedAttacks(
             number,
             np.bincount(cells.level, cells.count, len(labels)).astype(np.int64),
             attacker.certainties[-1],
-            informed.posterior_means if informed.unknown is None and isinstance(prior, NegativeBinomial) else None,
-            attacker.values.find_harmful(labels),
-            attacker.values.find_unions(labels),
+            None if unknown else means_behind(method.channel, attacker.believe(attribute)),
+            values.find_harmful(labels),
+            values.find_unions(labels),
         )
-    attacks = CellAttacks(number)
-    for chunk in drawn:
+    for chunk in draw_releases(cells, law, number, generator, progress, size):
         attacks.read(chunk)
-        if informed is not None and realised is not None:
-            informed.read(chunk)
+        if realised is not None:
             realised.read(chunk.releases, chunk.counts, chunk.released, chunk.lessened)
+    if realised is not None and realised.means is None:
+        unknown = unknown or NOT_SIMULATED
     total = {"uniform": cells.n_cells, "records": int(cells.sizes.sum())}
-    estimates = [
-        Estimate.of({"measure": "local", "attack": attack, "form": form, "weights": weights}, values / total[weights])
-        for (attack, form, weights), values in attacks.sums.items()
-    ]
-    figures = []
-    if informed is not None:
-        figures.append(Estimate.of({"figure": "caused", "certainty": None}, attacks.caused))
-        for sure, right, named in zip(informed.certainties, informed.right, informed.named, strict=True):
-            if informed.unknown is None:
-                figures.append(Estimate.of({"figure": "right", "certainty": sure}, right))
-                figures.append(Estimate.of({"figure": "named", "certainty": sure}, named))
     return Simulation(
         table=table,
-        mechanism=mechanism,
+        mechanism=method if isinstance(method, Mechanism) else None,
+        perturbation=method if isinstance(method, Perturbation) else None,
         sensitive=attribute.name,
         releases=number,
         seed=first,
-        post_processed=informed is None,
-        estimates=tuple(estimates),
-        exposed=attacks.exposed,
-        scenarios=tuple(
-            Scenario(scenario, *mean_and_error(row / cells.n_cells))
-            for scenario, row in enumerate(attacks.scenarios, start=1)
+        post_processed=realised is None,
+        estimates=tuple(
+            Estimate.of({"measure": "local", "attack": attack, "form": form, "weights": weights}, sums / total[weights])
+            for (attack, form, weights), sums in attacks.sums.items()
         ),
-        figures=tuple(figures),
+        people=Exposed.of(np.rint(attacks.sums["homogeneity", "tight", "records"])),
+        scenarios=tuple(
+            Estimate.of(
+                {"number": place, "original": held, "released": shown, "exposes": place in EXPOSING},
+                row / cells.n_cells,
+            )
+            for (place, (held, shown)), row in zip(SCENARIOS.items(), attacks.scenarios, strict=True)
+        ),
         attackers=() if realised is None else tuple(realised.to_rows(attribute.levels.labels)),
-        unknown=None if informed is None else informed.unknown,
+        unknown=unknown,
     )

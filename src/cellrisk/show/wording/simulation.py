@@ -3,68 +3,56 @@
 from __future__ import annotations
 
 from cellrisk.publish.simulation.simulation_result import Simulation
+from cellrisk.show.wording.attackers import ATTACK_NAMES
 from cellrisk.system.formatting import CURATOR_NOTE, aligned, number_of, of_people, say_error
-
-FIGURES = {
-    "caused": "revealed because of their own record",
-    "right": "named correctly",
-    "named": "named, correctly or not",
-}
 
 
 def headline(simulation: Simulation) -> str:
-    """What a curator can repeat: how many people the simulated releases exposed."""
-    people = simulation.people
-    at, processed = ("With noise of", "post-processed ") if simulation.post_processed else ("At", "")
+    """Return what a curator can repeat: how many people the simulated releases reveal."""
+    people, mechanism, made = simulation.people, simulation.mechanism, simulation.perturbation
+    setting = f"With {made.name}" if made is not None else f"At {mechanism.guarantee}" if mechanism is not None else ""
+    if mechanism is not None and simulation.post_processed:
+        setting = f"With noise of {mechanism.guarantee}"
+    processed = "post-processed " if simulation.post_processed else ""
     return (
-        f"{at} {simulation.mechanism.guarantee}, {simulation.releases:,} simulated {processed}releases reveal the "
+        f"{setting}, {simulation.releases:,} simulated {processed}releases reveal the "
         f"'{simulation.sensitive}' of {of_people(people.mean, simulation.table.n_records)} on average, "
         f"{people.low:,} to {people.high:,} in 95% of releases."
     )
 
 
 def paragraphs(simulation: Simulation) -> list[str]:
-    """What is printed below the headline."""
+    """Return what is printed below the headline: the local risk, the four attacks, the eight scenarios."""
+    mechanism = simulation.mechanism
+    noise = "" if mechanism is None else f"; {mechanism.name}, noise scale {mechanism.scale:.4g}"
     drawn = (
         f"Estimates from {simulation.releases:,} simulated releases of {number_of(simulation.table.n_cells, 'cell')}, "
-        f"seed {simulation.seed}; {simulation.mechanism.name}, noise scale {simulation.mechanism.scale:.4g}"
+        f"seed {simulation.seed}{noise}"
     )
-    risks = [
-        [*(word or "-" for word in row.name.values()), f"{row.mean:.4f}", say_error(row.standard_error)]
-        for row in simulation.estimates
-    ]
+    risks = [[*row.name.values(), f"{row.mean:.4f}", say_error(row.standard_error)] for row in simulation.estimates]
     scenarios = [
-        [f"{row.number}", row.original, row.released, f"{row.share:.4f}", say_error(row.standard_error)]
+        [*map(str, list(row.name.values())[:3]), f"{row.mean:.4f}", say_error(row.standard_error)]
         for row in simulation.scenarios
     ]
-    risk_table = aligned(["measure", "attack", "form", "weights", "risk", "standard error"], risks, left=4)
-    scenario_table = aligned(
-        ["scenario", "the cell holds", "its release shows", "share of cells", "standard error"], scenarios, left=3
-    )
+    heads = ["scenario", "the cell holds", "its release shows", "share of cells", "standard error"]
     return [
-        f"{drawn}\n{risk_table}",
-        *_show_figures(simulation),
-        scenario_table,
+        f"{drawn}\n{aligned(['measure', 'attack', 'form', 'weights', 'risk', 'standard error'], risks, left=4)}",
+        *_show_attackers(simulation),
+        aligned(heads, scenarios, left=3),
         CURATOR_NOTE,
     ]
 
 
-def _show_figures(simulation: Simulation) -> list[str]:
-    if not simulation.figures:
+def _show_attackers(simulation: Simulation) -> list[str]:
+    if simulation.post_processed:
         return []
-    rows = [
-        [
-            FIGURES[row.name["figure"]] + _say_certainty(row.name["certainty"]),
-            f"{row.mean:,.1f}",
-            say_error(row.standard_error),
-        ]
-        for row in simulation.figures
-    ]
-    unknown = (
-        f"\nWhat an attacker could be sure of was not simulated: {simulation.unknown}." if simulation.unknown else ""
-    )
-    return [aligned(["people", "mean", "standard error"], rows) + unknown]
-
-
-def _say_certainty(certainty: float | None) -> str:
-    return "" if certainty is None else f", {100 * certainty:g}% sure or more"
+    rows = []
+    for row in simulation.attackers:
+        name = ATTACK_NAMES[row["attack"]].format(sure=100 * row.get("certainty", 0.0))
+        union = f", {' or '.join(row['union'])}" if "union" in row else ""
+        cells = [(row["revealed"], row["revealed_error"]), (row["own"], row["own_error"])]
+        rows.append([f"{name}{union}", *(text for mean, se in cells for text in (f"{mean:,.1f}", say_error(se)))])
+    parts = [aligned(["people", "revealed", "standard error", "own record", "standard error"], rows)]
+    if simulation.unknown:
+        parts.append(f"Attackers who apply Bayes' rule are not simulated: {simulation.unknown}.")
+    return ["\n".join(parts)]
