@@ -27,6 +27,7 @@ from cellrisk.errors import CellriskError
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.noise.mechanisms import mechanism as make_mechanism
 from cellrisk.noise.perturbations import read_perturbation
+from cellrisk.show.wording.limits import say_breach
 from tests.near import near
 
 Capture = pytest.CaptureFixture[str]
@@ -243,11 +244,11 @@ def test_how_far_limits_reach_on_any_table(
 
 def test_a_breach_is_said_with_what_the_policy_asks() -> None:
     caused, certain = read_limits(max_caused=0.03, max_certain=0.2, certainty=0.8)
-    assert caused.say_breach(0.25) == (
+    assert say_breach(caused, 0.25) == (
         "at most 3% of any category revealed because of their own record; "
         "25% of a category are revealed because of their own record"
     )
-    assert certain.say_breach(0.5) == (
+    assert say_breach(certain, 0.5) == (
         "at most 20% of any category learnt with 80% certainty; 50% of a category are learnt with 80% certainty"
     )
 
@@ -281,7 +282,7 @@ def test_limits_are_written_down_with_what_they_depend_on() -> None:
 
 def test_which_limits_are_kept_without_a_look_at_the_data() -> None:
     limits = read_limits(max_caused=0.1, max_certain=0.1, max_ceiling=0.8, max_epsilon=2)
-    assert {limit.name: limit.uses_data for limit in limits} == {
+    assert {limit.name: limit.kind.uses_data for limit in limits} == {
         "max_caused": True,
         "max_certain": True,
         "max_ceiling": False,
@@ -369,7 +370,7 @@ def test_a_release_that_breaks_a_policy_is_refused(policy: cr.Policy, says: str)
     chosen = cr.choose(table, policy=policy).epsilon
     assert chosen is not None
     assert policy.breaches(table, cr.Geometric(chosen)) == []
-    assert bool(policy.disclosures) == (policy.max_ceiling is None and policy.max_epsilon is None)
+    assert bool(Policies((policy,)).disclosures) == (policy.max_ceiling is None and policy.max_epsilon is None)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 
 import cellrisk as cr
 from cellrisk.cli import main
-from cellrisk.decide.policy import Policy
+from cellrisk.decide.policies import Policies, Policy
 from cellrisk.errors import CellriskError, InvalidInput
 from tests.near import near, near_epsilon
 
@@ -152,10 +152,10 @@ def test_a_policy_about_delta_alone(people: Path, capsys: Capture) -> None:
     assert main([*report, "--epsilon", "1", "--measure", "expected"]) == 0
     assert main(report) == 2
     assert "a report needs a decision to ask for" in capsys.readouterr().err
-    sentences = Policy(delta="0.1/n").disclosures
+    sentences = Policies((Policy(delta="0.1/n"),)).disclosures
     assert len(sentences) == 1
     assert "a delta of at most 0.1/n" in sentences[0]
-    assert Policy(delta=1e-6).disclosures == []
+    assert Policies((Policy(delta=1e-6),)).disclosures == []
 
 
 def test_assess_obeys(people: Path, capsys: Capture) -> None:

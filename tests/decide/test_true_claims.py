@@ -21,6 +21,7 @@ import pytest
 from scipy.special import ndtr
 
 import cellrisk as cr
+from cellrisk.decide.policies import Policies
 from cellrisk.noise.mechanisms import mechanism as make_mechanism
 
 matplotlib.use("Agg")
@@ -279,8 +280,8 @@ def test_a_limit_is_printed_as_it_was_given(limit: float) -> None:
     told = [
         cr.choose(table, max_risk=limit).headline,
         cr.choose(table, max_caused=limit).headline,
-        str(cr.Policy(max_caused=limit).disclosures),
-        str(cr.Policy(max_risk=limit).disclosures),
+        str(Policies((cr.Policy(max_caused=limit),)).disclosures),
+        str(Policies((cr.Policy(max_risk=limit),)).disclosures),
         str(cr.largest_epsilon(table, [], attribute="y", max_caused=limit).headline),
     ]
     for text in told:

@@ -12,8 +12,7 @@ import numpy as np
 
 from cellrisk.counts.table import require_table
 from cellrisk.decide.limits import METRICS, SMALLEST_EPSILON, Limit, LimitBound, RiskDefinition, find_kept, read_limits
-from cellrisk.decide.policies import Policies
-from cellrisk.decide.policy import Policy
+from cellrisk.decide.policies import Policies, Policy
 from cellrisk.decide.search import Intervals, intersect
 from cellrisk.decide.tradeoff import TradeOff, TvdLimit, find_trade_off
 from cellrisk.errors import InvalidInput, argument
@@ -379,7 +378,7 @@ class Choice(Result):
 
 def limits_use_data(limits: Sequence[Limit], tvd: TradeOff | TvdLimit | None) -> bool:
     """Whether it reveals something about the records that these limits are kept, or which epsilon keeps them."""
-    return tvd is not None or any(limit.uses_data for limit in limits)
+    return tvd is not None or any(limit.kind.uses_data for limit in limits)
 
 
 def choose(
@@ -559,7 +558,7 @@ def choose_within(
             shown = share_of(progress, number / len(mechanisms), (number + 1) / len(mechanisms))
             kept = tuple(find_kept(limit, table.attributes, mechanism, (least, high), shown) for limit in limits)
             option = Option(mechanism, measured, kept, trade_off, (least, high))
-            hopeless = any(each.limit.metric.kind.every_smaller and not each.allowed for each in kept)
+            hopeless = any(each.limit.kind.every_smaller and not each.allowed for each in kept)
             if low != LEAST_EPSILON or option.within_limits or hopeless:
                 break
         options.append(option)
@@ -593,7 +592,7 @@ def weigh(
     """
     looser = min(epsilon * FACTOR, mechanism.largest_epsilon)
     methods = [mechanism.with_epsilon(value) for value in (epsilon / FACTOR, epsilon, looser)]
-    values = [limit.metric.on(measured.attributes)(methods) for limit in limits]
+    values = [limit.metric(measured.attributes)(methods) for limit in limits]
     alternatives = []
     for place, (role, method) in enumerate(zip(ROLES, methods, strict=True)):
         limited = {limit.name: float(value[place]) for limit, value in zip(limits, values, strict=True)}

@@ -22,6 +22,7 @@ from cellrisk.noise.perturbations import Perturbation
 from cellrisk.noise.precision import SHARE, find_error, probability_within
 from cellrisk.risk.attackers.figures import AttackTable
 from cellrisk.risk.attackers.values import NamedValues
+from cellrisk.risk.attacks import choose_risks
 from cellrisk.risk.ceilings import Labels, find_success, odds_bound, total_variation
 from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, read_certainties, why_unknown
 from cellrisk.risk.figures import Attacker
@@ -98,18 +99,27 @@ class RiskDefinition:
 
     def of(self, attributes: Sequence[Attribute]) -> MeasuredRisk:
         """This risk of these sensitive attributes."""
-        return MeasuredRisk.of(attributes, self.measure, self.form, self.weights, self.priors, self.attack)
+        asked = choose_risks(self.attack, self.measure, self.form, self.weights)
+        fitted = (self.priors.fit(attribute, [self.measure]) for attribute in attributes)
+        measures = tuple(asked.make(each.measure)[0] for each in fitted)
+        weights = "uniform" if measures[0].one_number else self.weights
+        return MeasuredRisk(tuple(attributes), measures, self.form, weights, self.attack)
 
 
 @dataclass(frozen=True)
-class Metric:
-    """A number for a table under a method of release: of its sensitive attributes, the largest.
+class Limit:
+    """The most that a metric may be, of any sensitive attribute. Its words are in cellrisk.show.wording.limits.
 
-    The fields are what it depends on; None if it does not.
+    The metric is a number for a table under a method of release; the fields after the maximum are what it depends on,
+    None if it does not.
+
+    >>> Limit("max_caused", 0.03).describe()
+    'at most 3% of any category revealed because of their own record'
     """
 
     name: str
     """The argument that limits it: max_caused, say."""
+    maximum: float
     attacker: Attacker | None = None
     """Who applies Bayes' rule, with one certainty."""
     suspected: float | None = None
@@ -125,22 +135,63 @@ class Metric:
         """How sure the informed attacker must be."""
         return None if self.attacker is None else self.attacker.certainties[-1]
 
-    def on(self, attributes: Sequence[Attribute], enough: float = math.inf) -> Values:
-        """The metric of these sensitive attributes, as a function of methods of release.
+    def metric(self, attributes: Sequence[Attribute], enough: float = math.inf) -> Values:
+        """Return the metric of these sensitive attributes, as a function of methods of release.
 
         A value above ``enough`` may be less than the metric.
         """
         return self.kind.function(self, attributes, enough)
 
+    def value(self, attributes: Sequence[Attribute], method: Method) -> float:
+        """Return the metric under one method."""
+        return float(self.metric(attributes)([method])[0])
+
+    def is_on_same(self, other: Limit) -> bool:
+        """Return whether both limit the same metric."""
+        return replace(self, maximum=other.maximum) == other
+
     def why_not(self, method: Method) -> str | None:
-        """Why it cannot be judged for this method; None if it can."""
+        """Return why it cannot be judged for this method; None if it can."""
         if isinstance(method, Mechanism):
             return WITH_DELTA if self.suspected is not None and not method.pure else None
         attack = "homogeneity" if self.risk is None else self.risk.attack
         return PERTURBED_ATTACK if attack != "homogeneity" else self.kind.not_perturbed
 
+    def breach(self, attributes: Sequence[Attribute], method: Method) -> str | None:
+        """Return what a method breaks, or why that cannot be judged; None if the limit is kept."""
+        why = self.why_not(method)
+        if why is not None:
+            return f"{self.describe()}; {why}"
+        value = self.value(attributes, method)
+        return str(find_words("limits").say_breach(self, value)) if value > self.maximum else None
 
-Figure = Callable[[Metric, "Sequence[Attribute]", float], Values]
+    def without_noise(self, attributes: Sequence[Attribute]) -> float | None:
+        """Return the metric of the table published as it is; None if that says nothing."""
+        if self.kind.no_noise is not None or self.kind.not_perturbed is not None:
+            return self.kind.no_noise
+        return float(self.metric(attributes)([AsItIs])[0])
+
+    def describe(self) -> str:
+        """Return the limit in words, after "asks for" or "gives"."""
+        return str(find_words("limits").describe(self))
+
+    def say(self, value: float) -> str:
+        """Return what the metric is somewhere, as a clause."""
+        return str(find_words("limits").say(self, value))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the limit as it was given, with what it depends on."""
+        return {self.name: self.given, **({} if self.attacker is None else self.attacker.to_dict())}
+
+    @property
+    def given(self) -> float | str:
+        """The limit as it was given."""
+        if self.suspected is None:
+            return self.maximum
+        return f"{as_given(self.suspected, 2)}:{as_given(self.maximum, 2)}"
+
+
+Figure = Callable[[Limit, "Sequence[Attribute]", float], Values]
 
 
 @dataclass(frozen=True)
@@ -156,7 +207,7 @@ class MetricKind:
     or_zero: bool = False
     """A limit is above the first and at most the second, or 0 if that is allowed."""
     depends: tuple[str, ...] = ()
-    """The fields of `Metric` that it depends on."""
+    """The fields of `Limit` that it depends on."""
     uses_data: bool = True
     """Whether it depends on the table. If not, that a limit on it is kept reveals nothing about the records."""
     every_smaller: bool = True
@@ -176,8 +227,8 @@ def _of_attacks(figure: Callable[[AttackTable, float], float], bounded: bool = T
     then counts with v.
     """
 
-    def function(metric: Metric, attributes: Sequence[Attribute], enough: float) -> Values:
-        attacker = metric.attacker or Attacker()
+    def function(limit: Limit, attributes: Sequence[Attribute], enough: float) -> Values:
+        attacker = limit.attacker or Attacker()
         attacker.values.check(attributes)
         tables = [table for attribute in attributes for table in _unpublished(attacker, attribute)]
 
@@ -211,13 +262,13 @@ def _unpublished(attacker: Attacker, attribute: Attribute) -> list[AttackTable]:
     return [table] if table.people.all() else [table, table.without_unused()]
 
 
-def _posterior(metric: Metric, attributes: Sequence[Attribute], enough: float) -> Values:
+def _posterior(limit: Limit, attributes: Sequence[Attribute], enough: float) -> Values:
     """What an attacker who knows every other record comes to believe at most, of a value suspected with P.
 
     Posterior odds are at most e^(2 epsilon) times prior odds if a record is added or removed, and e^epsilon times if
     it is replaced: adding and removing are two steps from one value to another.
     """
-    suspected = metric.suspected or 0.5
+    suspected = limit.suspected or 0.5
 
     def value(method: Method) -> float:
         factor = odds_bound(method) if isinstance(method, Mechanism) else None
@@ -226,12 +277,12 @@ def _posterior(metric: Metric, attributes: Sequence[Attribute], enough: float) -
     return lambda methods: np.array([value(method) for method in methods])
 
 
-def _error(metric: Metric, attributes: Sequence[Attribute], enough: float) -> Values:
+def _error(limit: Limit, attributes: Sequence[Attribute], enough: float) -> Values:
     """How far a published count is from the true one in 95% of cases, whatever the true count."""
     return lambda methods: np.array([find_error(method) for method in methods if isinstance(method, Mechanism)])
 
 
-def _ceiling(metric: Metric, attributes: Sequence[Attribute], enough: float) -> Values:
+def _ceiling(limit: Limit, attributes: Sequence[Attribute], enough: float) -> Values:
     """The worst case of two equally likely values, for an attacker who knows every other record. It rises."""
 
     def value(method: Method) -> float:
@@ -244,20 +295,20 @@ def _ceiling(metric: Metric, attributes: Sequence[Attribute], enough: float) -> 
     return lambda methods: np.array([value(method) for method in methods])
 
 
-def _epsilon(metric: Metric, attributes: Sequence[Attribute], enough: float) -> Values:
+def _epsilon(limit: Limit, attributes: Sequence[Attribute], enough: float) -> Values:
     """Epsilon itself."""
     return lambda methods: np.array([method.epsilon for method in methods if isinstance(method, Mechanism)])
 
 
-def _risk(metric: Metric, attributes: Sequence[Attribute], enough: float) -> Values:
+def _risk(limit: Limit, attributes: Sequence[Attribute], enough: float) -> Values:
     """One of the paper's measures: a smaller epsilon can have a larger one, because chance is part of it."""
-    measured = (metric.risk or RiskDefinition()).of(attributes)
+    measured = (limit.risk or RiskDefinition()).of(attributes)
     return lambda methods: np.asarray(measured.under(_channel(methods)).max(axis=0))
 
 
-def _margin(metric: Metric, attributes: Sequence[Attribute], enough: float) -> Values:
+def _margin(limit: Limit, attributes: Sequence[Attribute], enough: float) -> Values:
     """How far one of the paper's measures lies above its value as epsilon goes to 0."""
-    measured = (metric.risk or RiskDefinition()).of(attributes)
+    measured = (limit.risk or RiskDefinition()).of(attributes)
 
     def values(methods: Sequence[Method]) -> Floats:
         [setting] = [each.with_epsilon(LEAST_EPSILON) for each in methods[:1] if isinstance(each, Mechanism)]
@@ -267,9 +318,9 @@ def _margin(metric: Metric, attributes: Sequence[Attribute], enough: float) -> V
     return values
 
 
-def _people(metric: Metric, attributes: Sequence[Attribute], enough: float) -> Values:
+def _people(limit: Limit, attributes: Sequence[Attribute], enough: float) -> Values:
     """The expected number of people revealed."""
-    measured, records = (metric.risk or RiskDefinition()).of(attributes).people, attributes[0].profiles.n_records
+    measured, records = (limit.risk or RiskDefinition()).of(attributes).people, attributes[0].profiles.n_records
     return lambda methods: records * np.asarray(measured.under(_channel(methods)).max(axis=0))
 
 
@@ -316,73 +367,6 @@ METRICS: dict[str, MetricKind] = {
 """What can be limited, by the name of the argument, in the order in which limits are listed."""
 
 
-@dataclass(frozen=True)
-class Limit:
-    """The most that a metric may be, for every sensitive attribute. Its words are in cellrisk.show.wording.limits.
-
-    >>> Limit(Metric("max_caused"), 0.03).describe()
-    'at most 3% of any category revealed because of their own record'
-    """
-
-    metric: Metric
-    maximum: float
-
-    @property
-    def name(self) -> str:
-        return self.metric.name
-
-    @property
-    def uses_data(self) -> bool:
-        return self.metric.kind.uses_data
-
-    @property
-    def risk(self) -> RiskDefinition | None:
-        """The risk that is limited, if it is one of the paper's measures."""
-        return self.metric.risk
-
-    def value(self, attributes: Sequence[Attribute], method: Method) -> float:
-        """The metric under one method."""
-        return float(self.metric.on(attributes)([method])[0])
-
-    def breach(self, attributes: Sequence[Attribute], method: Method) -> str | None:
-        """What a mechanism or a perturbation breaks, or why that cannot be judged; None if the limit is kept."""
-        why = self.metric.why_not(method)
-        if why is not None:
-            return f"{self.describe()}; {why}"
-        value = self.value(attributes, method)
-        return self.say_breach(value) if value > self.maximum else None
-
-    def without_noise(self, attributes: Sequence[Attribute]) -> float | None:
-        """The metric of the table published as it is; None if that says nothing."""
-        kind = self.metric.kind
-        if kind.no_noise is not None or kind.not_perturbed is not None:
-            return kind.no_noise
-        return float(self.metric.on(attributes)([AsItIs])[0])
-
-    def describe(self) -> str:
-        """The limit in words, after "asks for" or "gives"."""
-        return str(find_words("limits").describe(self))
-
-    def say(self, value: float) -> str:
-        """What the metric is somewhere, as a clause."""
-        return str(find_words("limits").say(self, value))
-
-    def say_breach(self, value: float) -> str:
-        """The limit, and the value that breaks it, in words."""
-        return str(find_words("limits").say_breach(self, value))
-
-    def to_dict(self) -> dict[str, Any]:
-        """The limit as it was given, with what it depends on."""
-        attacker = self.metric.attacker
-        return {self.name: self.given, **({} if attacker is None else attacker.to_dict())}
-
-    @property
-    def given(self) -> float | str:
-        """The limit as it was given."""
-        suspected = self.metric.suspected
-        return self.maximum if suspected is None else f"{as_given(suspected, 2)}:{as_given(self.maximum, 2)}"
-
-
 def read_limits(
     *,
     certainty: float | Sequence[float] = USUAL_CERTAINTY,
@@ -410,7 +394,7 @@ def read_limits(
     known: dict[str, Any] = {"attacker": attacker, "suspected": suspected}
     known["risk"] = (risk or RiskDefinition()).without_unused_priors
     return tuple(
-        Limit(Metric(name, **{part: known[part] for part in kind.depends}), float(maximum))
+        Limit(name, float(maximum), **{part: known[part] for part in kind.depends})
         for name, kind in METRICS.items()
         if (maximum := maxima.get(name)) is not None
     )
@@ -454,7 +438,7 @@ def tightest(limits: Iterable[Limit]) -> tuple[Limit, ...]:
     """
     joined: list[Limit] = []
     for limit in limits:
-        same = next((place for place, known in enumerate(joined) if known.metric == limit.metric), None)
+        same = next((place for place, known in enumerate(joined) if known.is_on_same(limit)), None)
         if same is None:
             joined.append(limit)
         else:
@@ -497,27 +481,27 @@ def find_kept(
     If more privacy is never inadmissible, epsilons from 0.001 on must keep the limit, wherever the range begins; if
     0.001 does not keep it, those from 0.000001 on are searched.
     """
-    metric, low, high = limit.metric, *searched
+    low, high = searched
     _refuse_unknown(limit, mechanism)
-    values = metric.on(attributes, limit.maximum)
-    unit = attributes[0].profiles.n_records if metric.name == "max_people" else 1.0  # rounding errors are of shares
+    values = limit.metric(attributes, limit.maximum)
+    unit = attributes[0].profiles.n_records if limit.name == "max_people" else 1.0  # rounding errors are of shares
 
     def excess(epsilons: Floats) -> Floats:
         methods = [mechanism.with_epsilon(epsilon) for epsilon in epsilons.tolist()]
-        if metric.name == "max_error":
+        if limit.name == "max_error":
             return np.array([SHARE - probability_within(method, int(limit.maximum)) for method in methods])
         return (values(methods) - limit.maximum) / unit
 
     def search(start: float, end: float) -> tuple[Intervals, float]:
-        if metric.name == "max_epsilon":  # exactly, as the limit was given
+        if limit.name == "max_epsilon":  # exactly, as the limit was given
             return (((start, min(end, limit.maximum)),) if start <= limit.maximum else ()), start
-        if metric.attacker is not None:
+        if limit.attacker is not None:
             counts = max(len(each.vectors or ()) * each.n_levels for each in attributes)
             return _search_attacks(limit, excess, mechanism, start, end, counts, progress)
-        found = find_admissible(excess, start, end, STEP if metric.kind.uses_data else math.inf)
+        found = find_admissible(excess, start, end, STEP if limit.kind.uses_data else math.inf)
         return found.intervals, found.where
 
-    if not metric.kind.every_smaller:
+    if not limit.kind.every_smaller:
         intervals, nearest = search(low, high)
         return LimitBound(limit, intervals, intervals, nearest)
     low = min(low, LEAST_EPSILON)
@@ -566,7 +550,7 @@ def _search_attacks(
 
 def _refuse_unknown(limit: Limit, mechanism: Mechanism) -> None:
     """Refuse a limit that no epsilon of a mechanism can be judged by, or can keep."""
-    why, least = limit.metric.why_not(mechanism), math.ceil(mechanism.threshold)
+    why, least = limit.why_not(mechanism), math.ceil(mechanism.threshold)
     if why is not None:
         raise InvalidInput(
             f"cannot be judged: {why}", option=limit.name, got=f"delta {mechanism.delta:g}", code="limit-with-delta"

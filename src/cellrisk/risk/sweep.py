@@ -14,9 +14,8 @@ from cellrisk.errors import InvalidInput
 from cellrisk.noise.channel import AdditiveChannel, CountChannel
 from cellrisk.noise.distributions import NoNoise
 from cellrisk.noise.mechanisms import MECHANISMS, Mechanism, describe_mechanism
-from cellrisk.risk.attacks import choose_risks, people_risk
+from cellrisk.risk.attacks import people_risk
 from cellrisk.risk.measures import Measure
-from cellrisk.risk.priors import Priors
 from cellrisk.system.arrays import Floats
 from cellrisk.system.checks import read_array, read_list
 from cellrisk.system.choices import MechanismName, Neighbours
@@ -142,21 +141,6 @@ class MeasuredRisk:
     form: str
     weights: str
     attack: str = "homogeneity"
-
-    @staticmethod
-    def of(
-        attributes: Sequence[Attribute],
-        measure: str,
-        form: str,
-        weights: str,
-        priors: Priors,
-        attack: str = "homogeneity",
-    ) -> MeasuredRisk:
-        """The risk of those names; ``weights`` does not matter for marginal shrinkage."""
-        asked = choose_risks(attack, measure, form, weights)
-        measures = tuple(asked.make(priors.fit(attribute, [measure]).measure)[0] for attribute in attributes)
-        weighting = "uniform" if measures[0].one_number else weights
-        return MeasuredRisk(tuple(attributes), measures, form, weighting, attack)
 
     @property
     def people(self) -> MeasuredRisk:

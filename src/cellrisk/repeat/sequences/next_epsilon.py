@@ -15,14 +15,12 @@ from cellrisk.decide.limits import (
     SMALLEST_EPSILON,
     Limit,
     LimitBound,
-    Metric,
     RiskDefinition,
     Values,
     find_kept,
     read_limits,
 )
-from cellrisk.decide.policies import Policies
-from cellrisk.decide.policy import Policy
+from cellrisk.decide.policies import Policies, Policy
 from cellrisk.decide.search import Intervals, intersect
 from cellrisk.errors import InvalidInput, argument
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism, describe_mechanism
@@ -59,13 +57,13 @@ RANGES: dict[str, dict[str, float]] = {"max_ceiling": {"above": 0.5, "below": 1.
 
 
 @dataclass(frozen=True, eq=False)
-class NextMetric(Metric):
-    """What a limit limits after the next release, as a function of its mechanism."""
+class NextLimit(Limit):
+    """A limit on what there is after the next release, as a function of its mechanism."""
 
     values: Values | None = None
 
-    def on(self, attributes: Sequence[Attribute], enough: float = math.inf) -> Values:
-        return self.values or super().on(attributes, enough)
+    def metric(self, attributes: Sequence[Attribute], enough: float = math.inf) -> Values:
+        return self.values or super().metric(attributes, enough)
 
 
 def _require_ceiling(steps: Sequence[Step]) -> float:
@@ -304,7 +302,7 @@ def largest_epsilon(
             values[name] = _follow(cumulative, release, risks, kind, weighted)
         if advanced[0].anew:
             end = _end_of_noise(cumulative, first, end)
-    limits = [Limit(NextMetric(name, values=values[name]), maximum) for name, maximum in maxima.items()]
+    limits = [NextLimit(name, maximum, values=values[name]) for name, maximum in maxima.items()]
     known = {
         "max_risk": 0.0 if so_far is None else so_far[0].average(kind, weights),
         "max_caused": 0.0 if so_far is None else so_far[1].average(kind, "records"),

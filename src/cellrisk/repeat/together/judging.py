@@ -37,7 +37,7 @@ def name_limit(limit: Limit) -> str:
     """A limit in words; of a set, shares are of all people, and a risk is that of elimination."""
     if limit.name in OF_PEOPLE:
         asked, _ = OF_PEOPLE[limit.name]
-        return asked.format(as_given(limit.maximum, 2), as_given(limit.metric.certainty or 0.0, 2))
+        return asked.format(as_given(limit.maximum, 2), as_given(limit.certainty or 0.0, 2))
     return f"{limit.describe()} ({NAMED})" if limit.risk is not None else limit.describe()
 
 
@@ -57,7 +57,7 @@ def find_figure(found: TogetherAssessment, limit: Limit) -> float | None:
     if name == "max_epsilon":
         return found.cost.epsilon
     if name == "max_certain":
-        named = [each.right for each in found.certain if each.certainty == limit.metric.certainty]
+        named = [each.right for each in found.certain if each.certainty == limit.certainty]
         return max(named) / found.records if named else None
     if name in ("max_person", "max_posterior", "max_error"):
         return None
@@ -76,7 +76,7 @@ def is_of_sets(limit: Limit) -> bool:
 
 def list_certainties(policies: Policies, limits: Sequence[Limit]) -> tuple[float, ...]:
     """The certainties that must be looked at to judge."""
-    found = {limit.metric.certainty for limit in (*limits, *policies.limits) if limit.name == "max_certain"}
+    found = {limit.certainty for limit in (*limits, *policies.limits) if limit.name == "max_certain"}
     return tuple(sorted(certainty for certainty in found if certainty is not None))
 
 

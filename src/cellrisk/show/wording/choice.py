@@ -59,7 +59,7 @@ def _answer(choice: Choice) -> list[str]:
     answer = f"Recommended: epsilon {as_given(first.shown)} with {noise}, the largest allowed."
     limits = [limit for limit in choice.kept_limits if not first.given or limit.name != "max_epsilon"]
     keeps = f"keeps {list_limits(choice, limits)[0] if len(limits) == 1 and not choice.trade_off else 'every limit'}"
-    smaller = all(limit.metric.kind.every_smaller for limit in limits) and choice.trade_off is None
+    smaller = all(limit.kind.every_smaller for limit in limits) and choice.trade_off is None
     if not limits:
         return [answer]
     return [answer, f"{f'Every epsilon from {first.searched[0]:g} up to it' if smaller else 'It'} {keeps}."]
@@ -94,7 +94,7 @@ def _compare(choice: Choice, sensitive: str) -> str | None:
     mechanisms = [template.with_epsilon(each.epsilon) for each in choice.alternatives]
     settings = choice.compare(sensitive)
     limits = [limit for limit in choice.kept_limits if limit.name not in ("max_epsilon", "max_error")]
-    values = [limit.metric.on((attribute,))(mechanisms) for limit in limits]
+    values = [limit.metric((attribute,))(mechanisms) for limit in limits]
     tvd = [] if choice.trade_off is None else ["TVD"]
     rows: list[tuple[Sequence[str], SettingFigures]] = []
     for number, figures in enumerate(settings):
@@ -162,7 +162,7 @@ def say_least(trade_off: TradeOff) -> str:
 
 def name_largest(choice: Choice, keeps: str) -> str:
     """Return what the epsilon is; ``keeps`` is the limits with a verb."""
-    wavy = [ABOUT[limit.name] for limit in choice.kept_limits if limit.uses_data and limit.metric.kind.every_smaller]
+    wavy = [ABOUT[limit.name] for limit in choice.kept_limits if limit.kind.uses_data and limit.kind.every_smaller]
     others = bool(choice.on_first_risk) or choice.trade_off is not None
     return say_largest(wavy, keeps, others, choice.options[0].searched[0])
 
@@ -186,9 +186,7 @@ def why(option: Option) -> str:
 def _explain_largest(option: Option) -> str:
     reason = f"the limits allow epsilon {show_spans(option.admissible)}"
     end = option.admissible[-1][1]
-    binding = [
-        ABOUT[each.limit.name] for each in option.kept if each.limit.metric.kind.every_smaller and each.largest == end
-    ]
+    binding = [ABOUT[each.limit.name] for each in option.kept if each.limit.kind.every_smaller and each.largest == end]
     if binding and len(option.kept) > 1:
         reason += f", where the limit on {' and '.join(binding)} binds"
     return "; ".join([reason, *_explain_gaps(option)])
@@ -250,11 +248,11 @@ def _explain_none(option: Option) -> str:
             f"for {say_least(option.trade_off)}"
         )
     for kept in option.kept:
-        if kept.limit.metric.kind.every_smaller and kept.largest is None:
+        if kept.limit.kind.every_smaller and kept.largest is None:
             least = min(low, SMALLEST_EPSILON)
             value = kept.limit.value(option.measured.attributes, option.mechanism.with_epsilon(least))
             return f"already at epsilon {least:g}, {say(kept.limit, value)}"
-        if kept.limit.metric.kind.every_smaller and kept.largest is not None and kept.largest < low:
+        if kept.limit.kind.every_smaller and kept.largest is not None and kept.largest < low:
             return f"every epsilon keeps the limit on {ABOUT[kept.limit.name]} only up to {show_down(kept.largest)}"
     if all(_on_risks(option)) and len(option.kept) > 1:
         spans = [f"{describe(kept.limit)} epsilon {show_spans(kept.allowed)}" for kept in option.kept]

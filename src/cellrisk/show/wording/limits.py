@@ -11,8 +11,7 @@ from cellrisk.risk.sweep import LEAST_EPSILON
 from cellrisk.system.formatting import as_given, percent, show_spans
 
 if TYPE_CHECKING:
-    from cellrisk.decide.policies import Policies
-    from cellrisk.decide.policy import Policy
+    from cellrisk.decide.policies import Policies, Policy
 
 ABOUT = {
     "max_caused": "own records",
@@ -82,12 +81,12 @@ def say_breach(limit: Limit, value: float) -> str:
 
 
 def _fill(words: dict[str, str], limit: Limit, number: float) -> str:
-    text, metric = words[limit.name], limit.metric
+    text = words[limit.name]
     sure, suspected = (
-        "" if share is None else f"{as_given(share, 2)}%" for share in (metric.certainty, metric.suspected)
+        "" if share is None else f"{as_given(share, 2)}%" for share in (limit.certainty, limit.suspected)
     )
     people = "person" if limit.maximum == 1 else "people"
-    harmful = "harmful " if metric.attacker is not None and metric.attacker.values.harmful else ""
+    harmful = "harmful " if limit.attacker is not None and limit.attacker.values.harmful else ""
     named = {"sure": sure, "suspected": suspected, "people": people, "harmful": harmful}
     return text.format(as_given(number, 2 if "{}%" in text else 0), **named)
 
@@ -143,7 +142,7 @@ def describe_policies(policies: Policies) -> str:
 
 def disclose(policy: Policy) -> list[str]:
     """Sentences on what the public learns about the raw data from the fact that this policy is kept."""
-    rules = [describe(limit) for limit in policy.limits if limit.uses_data]
+    rules = [describe(limit) for limit in policy.limits if limit.kind.uses_data]
     if policy.delta_from_records:
         rules.append(f"a delta of at most {str(policy.delta).strip()}, n being the number of records")
     return [f"{CHECKED.removesuffix('.')}: the policy asks for {' and '.join(rules)}."] if rules else []
@@ -151,7 +150,7 @@ def disclose(policy: Policy) -> list[str]:
 
 def say_not_judged(policies: Policies) -> str | None:
     """Which limits use the records, in a sentence for those who publish a figure; None if none does."""
-    names = [describe(limit) for limit in policies.limits if limit.uses_data]
+    names = [describe(limit) for limit in policies.limits if limit.kind.uses_data]
     names += ["a delta by the number of records" for policy in policies.obeyed if isinstance(policy.delta, str)][:1]
     if not names:
         return None
