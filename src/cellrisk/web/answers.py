@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 import cellrisk as cr
-from cellrisk.decide.policies import DELTA_FROM_RECORDS, Policies
+from cellrisk.decide.policies import Policies
+from cellrisk.decide.policy import DELTA_FROM_RECORDS
 from cellrisk.errors import CellriskError
 from cellrisk.noise.mechanisms import LARGEST_CLASSICAL, MECHANISMS
 from cellrisk.noise.perturbations import Perturbation

@@ -22,7 +22,8 @@ from cellrisk.web.settings import LEAD_ON, LOOPBACK, UPLOAD_LIMIT, Settings
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-    from cellrisk.decide.policies import Policies, Policy
+    from cellrisk.decide.policies import Policies
+    from cellrisk.decide.policy import Policy
 
 SECONDS_TO_END = 2
 MOST_CONNECTIONS = 500

@@ -31,7 +31,7 @@ from cellrisk.system.version import __version__
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
-    from cellrisk.decide.policies import Policy
+    from cellrisk.decide.policy import Policy
 
 __all__ = ["Book", "PublishedRisk", "publish_risk"]
 

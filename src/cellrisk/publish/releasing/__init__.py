@@ -33,7 +33,7 @@ from cellrisk.system.progress import Progress, StepCounter
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
-    from cellrisk.decide.policies import Policy
+    from cellrisk.decide.policy import Policy
 
 __all__ = ["Release", "check_output", "release"]
 

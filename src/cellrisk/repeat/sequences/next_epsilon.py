@@ -20,7 +20,8 @@ from cellrisk.decide.limits import (
     find_kept,
     read_limits,
 )
-from cellrisk.decide.policies import Policies, Policy
+from cellrisk.decide.policies import Policies
+from cellrisk.decide.policy import Policy
 from cellrisk.decide.search import Intervals, intersect
 from cellrisk.errors import InvalidInput, argument
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism, describe_mechanism

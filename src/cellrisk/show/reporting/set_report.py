@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from cellrisk.decide.limits import Limit
-from cellrisk.decide.policies import Policies, Policy
+from cellrisk.decide.policies import Policies
+from cellrisk.decide.policy import Policy
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.precision import find_precision
 from cellrisk.repeat.together.costs import Cost, find_cost, try_ceiling

@@ -11,7 +11,8 @@ from cellrisk.risk.sweep import LEAST_EPSILON
 from cellrisk.system.formatting import as_given, percent, show_spans
 
 if TYPE_CHECKING:
-    from cellrisk.decide.policies import Policies, Policy
+    from cellrisk.decide.policies import Policies
+from cellrisk.decide.policy import Policy
 
 ABOUT = {
     "max_caused": "own records",
