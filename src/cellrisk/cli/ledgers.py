@@ -21,6 +21,7 @@ from cellrisk.system.formatting import number_of
 
 if TYPE_CHECKING:
     from cellrisk.repeat.ledger import Entry
+    from cellrisk.repeat.ledger.cohorts import LedgerState
 ENTRY = "Number of an entry; without it, what each cohort has spent."
 DIGEST = "[0-9a-fA-F]{32}|[0-9a-fA-F]{64}"
 NEXT = "The sensitive attribute to release next; leave it out for counts of groups alone."
@@ -99,7 +100,7 @@ def limit_command(
     A release that would exceed the limit is refused before any noise is drawn.
     """
     with ledger.open(create=new_ledger) as opened:
-        entry = opened.set_limit(opened.choose_cohort(cohort), epsilon=epsilon, delta=delta, method=method)
+        entry = opened.set_limit(cohort, epsilon=epsilon, delta=delta, method=method)
     _print_entry(opened, entry, output)
 
 
@@ -117,20 +118,21 @@ def list_command(
     kind: Annotated[Text, option("Only entries of this kind: cohort, limit or release.", "NAME")] = None,
 ) -> None:
     """List every entry, in order, and the worst case of all releases about each cohort."""
+    from cellrisk.repeat.accounting.ceilings import find_ceiling
     from cellrisk.show.wording.ledger_entry import list_entries
 
     with ledger.open() as opened:
         entries, about = opened.entries(cohort, kind), str(opened)
-        names = [cohort] if cohort is not None else [each.name for each in opened.cohorts()]
-        worst = [(name, *opened.ceiling(name)) for name in names]
-        cohorts = []
-        for name, most, _ in worst:
-            limit = opened.limit(name)
-            by = () if limit is None else (limit.method, limit.delta or None)
-            cohorts.append((name, opened.spent(name, *by), limit, most if most and most.releases else None))
+        state = opened.state()
+        names = [state.require(cohort)] if cohort is not None else list(state.declared)
+        worst = [(name, find_ceiling(state.losses(name))[0]) for name in names]
+        cohorts = [
+            (name, state.spend_by_limit(name), state.limits.get(name), most if most and most.releases else None)
+            for name, most in worst
+        ]
     ceilings = [
         {"cohort": name, "ceiling": None if most is None else {"even_two": most.even_two, "sentence": most.of_two}}
-        for name, most, _ in worst
+        for name, most in worst
     ]
     document = {"entries": [entry.to_dict() for entry in entries], "cohorts": ceilings}
     output.say(document, list_entries(about, cohorts, entries, everything))
@@ -154,8 +156,9 @@ def show_command(
         if entry is not None:
             output.answer(opened.entry(entry), raw=False)
             return
-        names = [cohort] if cohort is not None else [each.name for each in opened.cohorts()]
-        found = [(name, opened.spent(name, method, delta), opened.limit(name)) for name in names]
+        state = opened.state()
+        names = [state.require(cohort)] if cohort is not None else list(state.declared)
+        found = [(name, state.spend(name, method, delta), state.limits.get(name)) for name in names]
     cohorts = [
         {"cohort": name, "spent": spent.to_dict(), "limit": None if limit is None else limit.to_dict()}
         for name, spent, limit in found
@@ -293,7 +296,7 @@ def risk_command(
         raise InvalidInput("no records were given", fix="name their file after the ledger")
     asked = sequence.arguments()
     with ledger.open() as opened:
-        steps = _list_steps(opened, opened.choose_cohort(cohort))
+        steps = _list_steps(opened.state(), cohort)
     if not steps:
         raise InvalidInput("the ledger has no releases about this cohort yet", fix="look ahead with ledger plan")
     found = cr.assess_sequence(table.cover(steps, None), steps, **asked)
@@ -332,15 +335,14 @@ def plan_command(
         raise InvalidInput("nothing to plan was given", allowed=allowed)
     quasi = parsing.split_names(table.qid) or None
     with ledger.open() as opened:
-        name = opened.choose_cohort(cohort)
-        steps = _list_steps(opened, name)
+        steps = _list_steps(opened.state(), cohort)
         losses: list[Any] = []
         planned, refusals = None, []
         if not limited:
             planned = loss.loss()
             losses = [*(step.loss for step in steps), planned]
             try:
-                opened.check(planned, name)
+                opened.check(planned, cohort)
             except CellriskError as refusal:
                 refusals = [str(refusal)]
             refusals += policies.breaches_without_data(loss.one()) if loss.mechanism is not None else []
@@ -374,9 +376,10 @@ def plan_command(
     stop_if_broken(refusals)
 
 
-def _list_steps(ledger: cr.Ledger, cohort: str) -> list[cr.Step]:
+def _list_steps(state: LedgerState, cohort: str | None) -> list[cr.Step]:
     """Return the releases about the people of a cohort: on it, and on those that contain it, in their order."""
-    entries = ledger.covering(cohort) if ledger.cohorts() else ()
+    name = state.choose_cohort(cohort)
+    entries = state.covering(name) if state.declared else ()
     return [cr.Step(entry.loss, entry.attribute, entry.quasi_identifiers or None) for entry in entries if entry.loss]
 
 

@@ -107,7 +107,7 @@ class RecordOptions(EntryOptions):
         with self.opened_or_new(opened) as ledger:
             if ledger is None:
                 return make(*given, **asked), ""
-            cohort = ledger.choose_cohort(self.cohort, new=self.new_cohort)
+            cohort = ledger.state().choose_cohort(self.cohort, self.new_cohort)
             found = make(*given, **asked, **{**self.arguments(), "cohort": cohort, "ledger": ledger})
             return found, self.describe(ledger, ledger.entry(ledger.head.number))
 
@@ -118,8 +118,9 @@ class RecordOptions(EntryOptions):
         from cellrisk.repeat.ledger.descriptions import digest_set
 
         with nullcontext(ledger) if ledger is not None else self.open() as opened:
-            cohort = opened.choose_cohort(self.cohort)
-            digests = {entry.file.sha256 for entry in opened.covering(cohort) if entry.file is not None}
+            state = opened.state()
+            cohort = state.choose_cohort(self.cohort)
+            digests = {entry.file.sha256 for entry in state.covering(cohort) if entry.file is not None}
         path, sha256 = parents.path, parents.sha256
         if path is not None and sha256 is not None and digests & {sha256, digest_set(path, sha256)}:
             return ""

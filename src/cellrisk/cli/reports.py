@@ -112,7 +112,7 @@ def report_command(
         source=None if "://" in table.source else Path(table.source).name,
         preparation=prepared,
         ledger=ledger,
-        cohort="everyone" if ledger is None else ledger.choose_cohort(shown.cohort),
+        cohort="everyone" if ledger is None else ledger.state().choose_cohort(shown.cohort),
         command=None if public else context.meta.get(TYPED),
         inputs={} if public else {file.name: file for file in list_files_of(table.source)[:MOST_DIGESTS]},
         policy=policies,

@@ -169,7 +169,7 @@ def report_command(
         public=public,
         declared={*words["levels"], *edges},
         ledger=ledger,
-        cohort="everyone" if ledger is None else ledger.choose_cohort(shown.cohort),
+        cohort="everyone" if ledger is None else ledger.state().choose_cohort(shown.cohort),
         inputs={} if public else {file.name: file for file in [Path(set_file), *files[:MOST_DIGESTS]]},
         policy=policies,
         source=None if "://" in words["source"] else Path(words["source"]).name,

@@ -323,7 +323,7 @@ def _describe_budget(given: Given, asked: requests.Setting, mechanism: cr.Mechan
             ledger.check(mechanism, cohort, new_cohort=asked.new_cohort)
         except CellriskError as refusal:
             return [f"The ledger refuses this: {refusal.render(name_box)}."], True
-        if all(known.name != cohort for known in ledger.cohorts()):
+        if cohort not in ledger.state().declared:
             return [f"Cohort {cohort}: nothing spent before, {describe_setting(given, asked)} after."], False
         budget = describe_budget(ledger, cohort, cr.Loss.of(mechanism))
         return [f"Cohort {cohort}: {budget['earlier'].rstrip('.')}.", make_sentence(budget["budget"][0][1])], False

@@ -99,7 +99,7 @@ def describe_ledger(place: str) -> dict[str, Any]:
                 {"digest": entry.digest, "words": [entry.time[:16].replace("T", " "), entry.headline, entry.purpose]}
                 for entry in (ledger.entries(kind="release") if whole else ())
             ],
-            "cohorts": [_describe_cohort(ledger, cohort.name) for cohort in ledger.cohorts()] if whole else [],
+            "cohorts": [_describe_cohort(ledger, name) for name in ledger.state().declared] if whole else [],
             "verified": whole,
             "sentence": verification.headline,
             "chain": f"The chain of entries is {'unbroken' if whole else 'broken: the ledger was changed by hand'}.",
@@ -108,7 +108,7 @@ def describe_ledger(place: str) -> dict[str, Any]:
 
 def _describe_cohort(ledger: Any, name: str) -> dict[str, Any]:
     """Return what a cohort has spent, composed as its limit says if it has one."""
-    limit = ledger.limit(name)
+    limit = ledger.state().limits.get(name)
     asked = () if limit is None else (limit.method, limit.delta)
     most = None if limit is None else limit.epsilon
     try:

@@ -20,7 +20,7 @@ import pandas as pd
 import cellrisk as cr
 from cellrisk.publish.releasing import Release, release
 from cellrisk.repeat.ledger import Ledger
-from cellrisk.repeat.ledger.store import find_backend
+from cellrisk.repeat.ledger.backends import find_backend
 
 PLACES = ("cellrisk/repeat/ledger/", "cellrisk/publish/releasing/saving.py", "cellrisk/system/atomic.py")
 GEOMETRIC = cr.Geometric(epsilon=0.1)
@@ -74,7 +74,8 @@ def look(place: str, folder: Path, name: str) -> dict[str, Any]:
     """The entries of a name, and whether the last has its file and description; everything else that is there."""
     with Ledger(place) as ledger:
         found = ledger.verify(folders=[folder])
-        entries = [entry for entry in ledger.entries(kind="release") if entry.file and name in str(entry.file.path)]
+        of_name = "released.csv" if name.endswith(".csv") else "set.json"
+        entries = [entry for entry in ledger.entries(kind="release") if entry.file and entry.file.name == of_name]
     target = folder / name
     listed = target / "set.json" if target.is_dir() else target
     there = listed.exists()

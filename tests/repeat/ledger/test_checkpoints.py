@@ -144,17 +144,6 @@ def test_a_description_that_was_edited_or_deleted_is_told(in_file: Where, releas
         assert ledger.verify().ok
 
 
-def test_the_note_of_where_a_file_is_cannot_be_edited_unseen(where: Where, released: Release, tmp_path: Path) -> None:
-    with where.open() as ledger:
-        save(ledger, released, tmp_path / "released.csv")
-        assert ledger.entry(2).file is not None
-        assert '"path"' not in ledger.entry(2).body
-        where.execute("UPDATE released_files SET path = '/elsewhere.csv'")
-        assert [problem.entry for problem in ledger.verify(files=False).problems] == [2]
-        where.execute("DELETE FROM released_files")
-        assert [problem.entry for problem in ledger.verify(files=False).problems] == [2]
-
-
 # Heads.
 
 

@@ -10,7 +10,7 @@ import pytest
 from cellrisk.errors import InvalidInput
 from cellrisk.publish.releasing import Release
 from cellrisk.repeat.ledger import descriptions
-from cellrisk.repeat.ledger.descriptions import find_lost, read_regular
+from cellrisk.repeat.ledger.descriptions import list_named, read_regular
 from tests.repeat.ledger.conftest import Where
 
 ID, DIGEST = "7f" * 16, "ab" * 32
@@ -21,7 +21,7 @@ def describe(path: Path, number: int, digest: str = DIGEST, identity: str = ID, 
     path.write_text(f'{{\n  "sentence": "{before}",\n  {named}')
 
 
-def test_entries_that_only_descriptions_name_are_lost(tmp_path: Path) -> None:
+def test_descriptions_that_name_entries_are_found(tmp_path: Path) -> None:
     describe(tmp_path / "known.csv.json", 1)
     describe(tmp_path / "lost.csv.json", 2, before="x" * 100_000)
     describe(tmp_path / "other.parquet.json", 3, identity="00" * 16)
@@ -31,9 +31,13 @@ def test_entries_that_only_descriptions_name_are_lost(tmp_path: Path) -> None:
     describe(tmp_path / "set" / "table-1.csv.json", 5)
     os.mkfifo(tmp_path / "pipe.csv.json")
     (tmp_path / "folder.csv.json").mkdir()
-    digest_of = {1: DIGEST, 2: "cd" * 32}.get
-    lost = sorted(problem.text for problem in find_lost(ID, digest_of, [tmp_path, tmp_path, tmp_path / "nowhere"]))
-    assert [text.partition(",")[0] for text in lost] == ["the ledger lacks entry 2", "the ledger lacks entry 5"]
+    found = sorted(list_named(ID, tmp_path), key=lambda named: named.number)
+    assert [(named.name, named.number) for named in found] == [
+        ("known.csv", 1),
+        ("lost.csv", 2),
+        ("set/table-1.csv", 5),
+    ]
+    assert list(list_named(ID, tmp_path / "nowhere")) == []
 
 
 def test_a_save_reads_the_newest_alone(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from typing import Any
 
@@ -17,7 +16,6 @@ from cellrisk.repeat.ledger.entry import (
     Entry,
     Limit,
     ReleasedFile,
-    WrittenPath,
     check_cohort,
     check_text,
     describe_release,
@@ -28,7 +26,7 @@ from cellrisk.repeat.ledger.entry import (
 PURE = Loss.pure(0.5)
 TIME = "2024-03-31T12:00:00.000000+00:00"
 COMMON = {"cohort": "everyone", "time": TIME, "cellrisk": "0.2.0"}
-FILE = {"name": "a.csv", "sha256": "ab" * 32, "bytes": 12, "path_commitment": "cd" * 32, "description": "ef" * 32}
+FILE = {"name": "a.csv", "sha256": "ab" * 32, "bytes": 12, "description": "ef" * 32}
 TABLE = {"quasi_identifiers": ["age"], "loss": PURE.to_dict(), "name": "old", "where": None}
 BODIES: dict[str, dict[str, Any]] = {
     "cohort": {**COMMON, "kind": "cohort", "part_of": "all"},
@@ -43,7 +41,6 @@ BODIES: dict[str, dict[str, Any]] = {
         "attribute": "job",
         "quasi_identifiers": ["age", "sex"],
         "loss": PURE.to_dict(),
-        "scale": 2.0,
         "purpose": "yearly\nreport",
         "tables": [TABLE],
         "file": FILE,
@@ -52,12 +49,12 @@ BODIES: dict[str, dict[str, Any]] = {
 }
 
 
-def read(body: Any, path: str | None = None) -> Entry:
-    return Entry.read(Row(3, "12" * 32, "34" * 32, json.dumps(body)), path)
+def read(body: Any) -> Entry:
+    return Entry.read(Row(3, "12" * 32, "34" * 32, json.dumps(body)))
 
 
 def test_every_part_of_an_entry_is_read() -> None:
-    release = read(BODIES["release"], "/out/a.csv")
+    release = read(BODIES["release"])
     assert release == Entry(
         number=3,
         time=TIME,
@@ -66,10 +63,9 @@ def test_every_part_of_an_entry_is_read() -> None:
         quasi_identifiers=("age", "sex"),
         attribute="job",
         loss=PURE,
-        scale=2.0,
         purpose="yearly\nreport",
         tables=(BookedTable(("age",), PURE, "old", None),),
-        file=ReleasedFile("a.csv", "/out/a.csv", "ab" * 32, 12, "cd" * 32, "ef" * 32),
+        file=ReleasedFile("a.csv", "ab" * 32, 12, "ef" * 32),
         clock_behind=1.5,
         version="0.2.0",
         previous="12" * 32,
@@ -79,14 +75,14 @@ def test_every_part_of_an_entry_is_read() -> None:
     assert release.to_dict() == {"number": 3, "previous": "12" * 32, "digest": "34" * 32, **BODIES["release"]}
     assert release.file is not None
     assert release.file.to_dict() == FILE
-    assert ReleasedFile("a", "/a", "ab" * 32, 0).to_dict() == {"name": "a", "sha256": "ab" * 32, "bytes": 0}
+    assert ReleasedFile("a", "ab" * 32, 0).to_dict() == {"name": "a", "sha256": "ab" * 32, "bytes": 0}
     assert read(BODIES["limit"]).limit == Limit(cohort="everyone", epsilon=2.0)
     cohort = read(BODIES["cohort"])
-    assert (cohort.part_of, cohort.loss, cohort.scale, cohort.file, cohort.tables) == ("all", None, None, None, ())
+    assert (cohort.part_of, cohort.loss, cohort.file, cohort.tables) == ("all", None, None, ())
 
 
 WRONG: list[tuple[str, str, Any]] = [
-    *[("release", name, value) for name in ("scale", "clock_behind") for value in ("2", True, [2.0], 10**400)],
+    *[("release", name, value) for name in ("clock_behind",) for value in ("2", True, [2.0], 10**400)],
     *[(kind, "time", value) for kind in BODIES for value in (None, 5, "", "today", TIME[:-6], TIME.replace("T", " "))],
     *[(kind, "kind", value) for kind in BODIES for value in (None, 5, "", "releases", "x" * 201)],
     *[(kind, "cohort", value) for kind in BODIES for value in (None, 5, "", " a", "a\nb", "x" * 201)],
@@ -116,7 +112,7 @@ def test_a_body_of_which_one_part_cannot_be_is_refused(kind: str) -> None:
 
 def test_numbers_that_are_not_finite_are_refused() -> None:
     for text in ("1e999", "-1e999", "NaN", "Infinity"):
-        body = json.dumps(BODIES["release"]).replace('"scale": 2.0', f'"scale": {text}')
+        body = json.dumps(BODIES["release"]).replace('"clock_behind": 1.5', f'"clock_behind": {text}')
         with pytest.raises(InvalidInput, match="entry 3 of the ledger cannot be read as an entry"):
             Entry.read(Row(3, "", "", body))
     with pytest.raises(InvalidInput, match=r"^the numbers in a ledger must be finite; got NaN"):
@@ -134,32 +130,31 @@ def test_a_text_of_json_that_could_not_be_kept_is_refused() -> None:
 
 
 def test_an_entry_is_printed_in_full() -> None:
-    assert str(read(BODIES["release"], "/out/a.csv")) == (
+    assert str(read(BODIES["release"])) == (
         "Release of 1 tables of job by age, sex about cohort 'everyone' at 0.5-DP.\n\n"
-        "entry               3\n"
-        f"time                {TIME}\n"
-        "cohort              everyone\n"
-        "loss                0.5-DP\n"
-        "neighbours          add-remove\n"
-        "mechanism           not known\n"
-        "scale of the noise  2\n"
-        'table 1             "old": age, at 0.5-DP\n'
-        "purpose             yearly report\n"
-        "file                /out/a.csv\n"
-        f"SHA-256             {'ab' * 32}\n"
-        "clock               1.5 s behind the entry before\n"
-        "written by          cellrisk 0.2.0\n"
-        f"previous            {'12' * 32}\n"
-        f"digest              {'34' * 32}"
+        "entry       3\n"
+        f"time        {TIME}\n"
+        "cohort      everyone\n"
+        "loss        0.5-DP\n"
+        "neighbours  add-remove\n"
+        "mechanism   not known\n"
+        'table 1     "old": age, at 0.5-DP\n'
+        "purpose     yearly report\n"
+        "file        a.csv\n"
+        f"SHA-256     {'ab' * 32}\n"
+        "clock       1.5 s behind the entry before\n"
+        "written by  cellrisk 0.2.0\n"
+        f"previous    {'12' * 32}\n"
+        f"digest      {'34' * 32}"
     )
-    plain = {**BODIES["release"], "tables": [], "purpose": "", "clock_behind": None, "scale": None}
+    plain = {**BODIES["release"], "tables": [], "purpose": "", "clock_behind": None}
     told = str(read({**plain, "loss": Loss.of(mechanism("laplace", epsilon=0.5)).to_dict()}))
     assert [line.split("  ")[0] for line in told.splitlines()[2:]] == [
-        *("entry", "time", "cohort", "loss", "neighbours", "mechanism", "file", "SHA-256"),
+        *("entry", "time", "cohort", "loss", "neighbours", "mechanism", "scale of the noise", "file", "SHA-256"),
         *("written by", "previous", "digest"),
     ]
-    assert "\nmechanism   laplace\n" in told
-    assert "\nfile        a.csv\n" in told
+    assert "\nmechanism           laplace\n" in told
+    assert "\nfile                a.csv\n" in told
     assert str(read(BODIES["cohort"])) == (
         f"Cohort 'everyone', part of 'all'.\n\nentry       3\ntime        {TIME}\ncohort      everyone\n"
         f"written by  cellrisk 0.2.0\nprevious    {'12' * 32}\ndigest      {'34' * 32}"
@@ -213,13 +208,11 @@ def test_what_is_described_of_a_release() -> None:
         "attribute": "job",
         "quasi_identifiers": ["age", "sex"],
         "loss": PURE.to_dict(),
-        "scale": None,
         "purpose": "for all",
     }
     laplace = mechanism("laplace", epsilon=0.5)
     told = describe_release(None, "age", read_loss(laplace), "", [TABLE])
     assert (told["attribute"], told["quasi_identifiers"], told["tables"]) == (None, ["age"], [TABLE])
-    assert told["scale"] == float(laplace.scale)
     for attribute, columns, message in (
         (None, [], "a release has an attribute or quasi-identifiers; name its columns"),
         ("age", ["age"], "a column is named twice; got age, age"),
@@ -242,8 +235,3 @@ def test_losses_that_could_not_be_read_back() -> None:
     nothing: Any = None
     with pytest.raises(InvalidInput, match="a release needs its privacy loss; got NoneType; allowed: a mechanism, or"):
         read_loss(nothing)
-
-
-def test_a_path_is_bound_by_its_salt() -> None:
-    assert WrittenPath("/a", "5a").commitment == hashlib.sha256(b"5a\n/a").hexdigest()
-    assert WrittenPath("/\udcff", "5a").commitment == hashlib.sha256(b"5a\n/\xed\xb3\xbf").hexdigest()

@@ -140,7 +140,7 @@ SOMETHING_ELSE: dict[str, tuple[Callable[[Path], Any], str]] = {
     "tables under our number": (tables_under_our_number, "this is not a ledger"),
     "a table of our name": (a_table_of_our_name, "this is not a ledger"),
     "DuckDB": (a_duckdb_file, "this is not a ledger"),
-    "a newer ledger": (a_newer_ledger, "newer version of cellrisk; got schema 4; allowed: schema 1"),
+    "a newer ledger": (a_newer_ledger, "not of this version of cellrisk"),
     "a ledger that says nothing": (a_ledger_that_says_nothing, "this is not a ledger"),
     "another kind": (a_ledger_of_another_kind, "this is not a ledger"),
     "a folder": (lambda path: path.mkdir(), "the ledger's path is a folder"),

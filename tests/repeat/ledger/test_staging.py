@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -22,8 +23,8 @@ from cellrisk.cli import main
 from cellrisk.errors import InvalidInput
 from cellrisk.publish.releasing import Release
 from cellrisk.repeat.ledger import Entry, Ledger, staging
+from cellrisk.repeat.ledger.backends import Session
 from cellrisk.repeat.ledger.staging import Draft
-from cellrisk.repeat.ledger.store import Session
 from cellrisk.system import atomic
 from tests.near import near
 from tests.repeat.ledger.conftest import Where
@@ -70,7 +71,7 @@ def test_a_release_is_saved_with_its_entry(where: Where, released: Release, outp
         assert (entry.number, entry.purpose, entry.attribute) == (2, "yearbook", "job")
         described = json.loads((output / "released.csv.json").read_text())
         assert described["ledger"] == {"id": ledger.id, "entry": 2, "digest": entry.digest}
-        assert ledger.verify().ok
+        assert ledger.verify(folders=[output]).ok
     assert sorted(os.listdir(output)) == ["released.csv", "released.csv.json"]
 
 
@@ -81,7 +82,7 @@ def test_a_set_is_one_entry_with_all_its_events(where: Where, output: Path) -> N
         assert entry.loss is not None
         assert [event.kind for event in entry.loss.events] == ["geometric", "geometric"]
         assert len(entry.tables) == 2
-        assert ledger.verify().ok
+        assert ledger.verify(folders=[output]).ok
     assert sorted(os.listdir(output)) == ["released"]
 
 
@@ -150,7 +151,7 @@ def test_eight_writers_at_a_limit(where: Where, released: Release, output: Path)
     with where.open(create=False) as ledger:
         assert sum(done) == len(ledger.entries(kind="release")) == 5
         assert ledger.spent("everyone").epsilon == 0.5
-        assert ledger.verify().ok
+        assert ledger.verify(folders=[output]).ok
     assert len(os.listdir(output)) == 10
 
 
@@ -197,7 +198,7 @@ def test_a_disk_that_fails_before_the_commit(
         assert os.listdir(output) == []
         assert len(ledger.entries()) == 1
         ledger.save(released, output / "released.csv")
-        assert ledger.verify().ok
+        assert ledger.verify(folders=[output]).ok
 
 
 def test_files_that_cannot_be_moved_are_finished_by_recover(
@@ -209,11 +210,11 @@ def test_files_that_cannot_be_moved_are_finished_by_recover(
             ledger.save(released, output / "released.csv")
         assert refused.value.code == "not-moved"
         monkeypatch.undo()
-        found = ledger.verify()
+        found = ledger.verify(folders=[output])
         assert found.ok
         assert any("not in its place yet" in remark.text for remark in found.remarks)
         assert ledger.recover(output).finished == ("released.csv",)
-        assert ledger.verify().remarks == ()
+        assert ledger.verify(folders=[output]).remarks == ()
     assert sorted(os.listdir(output)) == ["released.csv", "released.csv.json"]
 
 
@@ -242,15 +243,11 @@ def test_an_answer_that_was_lost_is_asked_for(
     in_file: Where, released: Release, output: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The commit was done, and its answer did not come: the entry stands, so the file is moved into its place."""
-    from contextlib import contextmanager
-
-    from cellrisk.repeat.ledger.store import Store
-
-    write = Store.write
+    write = Ledger._write
 
     @contextmanager
-    def lose_answer(store: Store) -> Any:
-        with write(store) as session:
+    def lose_answer(ledger: Ledger) -> Any:
+        with write(ledger) as session:
             before = session.head.number
             yield session
         if session.head.number > before:
@@ -258,12 +255,12 @@ def test_an_answer_that_was_lost_is_asked_for(
 
     with in_file.open() as ledger:
         ledger.declare("everyone")
-        monkeypatch.setattr(Store, "write", lose_answer)
+        monkeypatch.setattr(Ledger, "_write", lose_answer)
         with pytest.raises(InvalidInput, match="the connection to the ledger was lost"):
             ledger.save(released, output / "released.csv")
         monkeypatch.undo()
         assert len(ledger.entries()) == 2
-        assert ledger.verify().ok
+        assert ledger.verify(folders=[output]).ok
     assert sorted(os.listdir(output)) == ["released.csv", "released.csv.json"]
 
 
@@ -321,7 +318,7 @@ def test_a_release_that_its_own_process_finishes_meanwhile_stops_nobody(
 
         monkeypatch.setattr(staging, "_fits", finish_first)
         ledger.save(released, output / "second.csv")
-        assert ledger.verify().ok
+        assert ledger.verify(folders=[output]).ok
     assert sorted(os.listdir(output)) == [f"{name}.csv{end}" for name in ("first", "second") for end in ("", ".json")]
 
 
@@ -345,7 +342,7 @@ def test_a_clock_that_goes_backwards_is_noted(where: Where, released: Release, o
         ledger.declare("everyone")
         entry = ledger.save(released, output / "released.csv")
         assert entry.clock_behind == 90.0
-        assert ledger.verify().ok
+        assert ledger.verify(folders=[output]).ok
 
 
 def test_a_place_that_is_taken_meanwhile_is_not_replaced(

@@ -226,8 +226,8 @@ def test_released_files_are_compared(in_file: Where, tmp_path: Path) -> None:
             (2, "its file released0.csv is not what was released: it was changed")
         ]
         assert [tuple(remark) for remark in found.remarks] == [
-            (3, "its file released1.csv is not where it was written"),
-            (4, "its file released2.csv was replaced by entry 6"),
+            (3, "its file released1.csv is not in a folder that was looked at"),
+            (4, "its file released2.csv was replaced by a later release"),
             (5, "its file released3.csv cannot be read"),
         ]
         assert ledger.verify(files=False).ok

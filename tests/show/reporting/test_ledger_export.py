@@ -199,6 +199,6 @@ def test_an_export_replaces_nothing_that_was_released(tmp_path: Path, capsys: py
         for cohort in ([], ["--cohort", "others"]):
             command = ["ledger", "export", str(place), "--output", str(tmp_path / name), "--form", "csv", *cohort]
             assert main(command) == 2, name
-            assert "would replace what entry 2 has released" in capsys.readouterr().err
+            assert "would replace" in capsys.readouterr().err
     assert output.read_bytes() == kept
     assert main(["ledger", "export", str(place), "--output", str(tmp_path / "entries.csv")]) == 0

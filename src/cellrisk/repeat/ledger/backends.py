@@ -1,6 +1,8 @@
-"""The database of a ledger, a SQLite file or a PostgreSQL database: how each is found, locked and explained.
+"""The database of a ledger, a SQLite file or a PostgreSQL database: how each is found, locked, read and explained.
 
-An exception of a driver, which may quote a password or what is stored, is replaced by one without its text.
+Both are used through their own drivers: journals, locks, triggers, privileges and error codes differ, and nothing else
+is asked of them. An exception of a driver, which may quote a password or what is stored, is replaced by one without its
+text.
 """
 
 from __future__ import annotations
@@ -8,6 +10,7 @@ from __future__ import annotations
 import errno
 import importlib.util
 import os
+import re
 import sqlite3
 import stat
 from abc import ABC, abstractmethod
@@ -17,20 +20,20 @@ from pathlib import Path
 from typing import Any
 
 from cellrisk.errors import CellriskError, InvalidInput
-from cellrisk.repeat.ledger.entry import show_on_one_line
+from cellrisk.repeat.ledger.chain import Head, Row
+from cellrisk.repeat.ledger.entry import LONGEST_BODY
 from cellrisk.system.atomic import is_same_file, keep_inputs, write_new
+from cellrisk.system.checks import require_within
 from cellrisk.system.scratch import private_folder
 
-WHAT, VERSION = "cellrisk release ledger", 1
+WHAT, VERSION = "cellrisk release ledger", 2
 TABLES = {
     "ledger": "CREATE TABLE ledger (id TEXT NOT NULL PRIMARY KEY, what TEXT NOT NULL, schema_version INTEGER NOT NULL, "
     "created TEXT NOT NULL, number INTEGER NOT NULL, digest TEXT NOT NULL)",
     "entries": "CREATE TABLE entries (number INTEGER NOT NULL PRIMARY KEY, previous TEXT NOT NULL, "
     "digest TEXT NOT NULL, body TEXT NOT NULL)",
-    "released_files": "CREATE TABLE released_files (number INTEGER NOT NULL PRIMARY KEY, path TEXT NOT NULL, "
-    "salt TEXT NOT NULL)",
 }
-"""Paths of released files are kept beside the entries, which are exported, and are bound to them by digests."""
+SELECT = "SELECT number, previous, digest, body FROM entries"
 
 # In SQLite an INSERT OR REPLACE deletes without the trigger on DELETE, so a third trigger refuses a number again.
 TRIGGERS = {
@@ -52,6 +55,9 @@ TRIGGERS = {
         "FOR EACH STATEMENT EXECUTE FUNCTION refuse_to_change_entries()",
     ),
 }
+TRIGGER_KINDS = {"entries_are_not_changed": 1 + 2 + 8 + 16, "entries_are_not_emptied": 2 + 32}
+"""As PostgreSQL encodes them: 1 for each row, 2 before, 8 delete, 16 update, 32 truncate."""
+CHANGED = "the triggers that guard the entries were changed, or something foreign was added"
 APPLICATION = 0x63726C67
 """The number in the header of each ledger's file, where SQLite keeps one for that use."""
 MOST_OBJECTS = 1000
@@ -59,18 +65,109 @@ MOST_OBJECTS = 1000
 PRAGMAS = ("trusted_schema=OFF", "synchronous=FULL", "fullfsync=ON", "cell_size_check=ON")
 CREATION = 0x63726C6765727370
 """The advisory lock under which tables are made."""
-TRIGGER_KINDS = {"entries_are_not_changed": 1 + 2 + 8 + 16, "entries_are_not_emptied": 2 + 32}
-"""As PostgreSQL encodes them: 1 for each row, 2 before, 8 delete, 16 update, 32 truncate."""
-REFUSALS = (
-    ("42501", "this account may not use the ledger in that way", "ask for the right to read or write its tables"),
-    ("53", "the server is out of memory or connections", "try again"),
-    ("42", "this is not a ledger: it has tables of the same names", ""),
-    ("3F", "the schema for the ledger's tables does not exist", "make it first"),
-    ("40", "the server ended the transaction because of another", "try again"),
-)
+SIGNS = {
+    "locked": "locked",
+    "busy": "locked",
+    "readonly": "read-only",
+    "full": "full",
+    "not a database": "no-ledger",
+    "no such table": "no-ledger",
+    **dict.fromkeys(("malformed", "decode", "corrupt", "no such", "too big"), "damaged"),
+    **dict.fromkeys(("unable to open", "i/o"), "disk"),
+}
+"""What the messages of SQLite contain, and what it means."""
+STATES = {
+    "25006": "read-only",
+    "53100": "full",
+    "55P03": "locked",
+    "42501": "not-allowed",
+    "42": "no-ledger",
+    "3F": "no-schema",
+    **dict.fromkeys(("53", "40"), "again"),
+    **dict.fromkeys(("08", "57"), "lost-connection"),
+}
+"""How the error codes of PostgreSQL begin, and what it means; the more specific first."""
 DAMAGES = (MemoryError, UnicodeDecodeError)
 """What Python raises for a SQLite file with impossible sizes, or with a message that is not text."""
 MAKE = "cellrisk ledger create, or Ledger(location, create=True)"
+LONGEST_WAIT = 86_400.0
+MOST_ENTRIES = 2**53
+
+
+def find_backend(location: str | os.PathLike[str], wait: float) -> Backend:
+    """The backend of a path or an address.
+
+    >>> find_backend("releases.ledger", 1.0).name
+    'sqlite'
+    """
+    require_within("wait, in seconds,", wait, least=0, most=LONGEST_WAIT)
+    if not isinstance(location, (str, os.PathLike)) or not os.fspath(location):
+        raise InvalidInput("a ledger needs a location", allowed="a path, or postgresql://user:password@host/database")
+    text = os.fspath(location)
+    if "\0" in text:
+        raise InvalidInput("a path cannot hold NUL")
+    return PostgresDatabase(text, wait) if isinstance(location, str) and "://" in text else SqliteFile(text, wait)
+
+
+class Session:
+    """What can be read and written inside one transaction."""
+
+    def __init__(self, connection: Any, backend: Backend) -> None:
+        self._connection, self._backend = connection, backend
+        self.flaws = backend.find_flaws(connection)
+        rows = self.execute("SELECT what, schema_version, id, created, number, digest FROM ledger LIMIT 2")
+        if len(rows) != 1 or rows[0][:2] != (WHAT, VERSION):
+            raise backend.refuse("no-ledger")
+        self.head = head = Head(*rows[0][2:])
+        texts = all(isinstance(text, str) for text in (head.id, head.created, head.digest))
+        sound = texts and isinstance(head.number, int) and 0 <= head.number <= MOST_ENTRIES
+        if not sound or not re.fullmatch("[0-9a-f]{32} ([0-9a-f]{64}|[0-9a-f]{32})", f"{head.id} {head.digest}"):
+            raise InvalidInput("invalid ledger header (id, schema version or last entry)", got=backend, code="head")
+
+    def execute(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+        return self._backend.execute(self._connection, statement, values)
+
+    def rows(self, start: int) -> Iterator[Row]:
+        """The entries from a number on, in their order."""
+        return map(_read_row, self.execute(f"{SELECT} WHERE number >= ? ORDER BY number", start))
+
+    def row(self, number: int) -> Row | None:
+        """One entry by its number."""
+        return next(map(_read_row, self.execute(f"{SELECT} WHERE number = ?", number)), None)
+
+    def find_digest(self, digest: str) -> Row | None:
+        """One entry by its digest."""
+        return next(map(_read_row, self.execute(f"{SELECT} WHERE digest = ?", digest)), None)
+
+    def rescue_rows(self) -> tuple[list[Row], str]:
+        """All entries that can be read; and what hides the others in a damaged file, empty if nothing does."""
+        rows: list[Row] = []
+        try:
+            with self._backend.plain_refusals():
+                rows.extend(map(_read_row, self._connection.execute(f"{SELECT} ORDER BY number")))
+        except InvalidInput:
+            after = f"after entry {rows[-1].number:,}" if rows else "from the first entry on"
+            return rows, f"the ledger cannot be read {after}: its file is damaged"
+        return rows, ""
+
+    def append(self, row: Row) -> None:
+        """Write an entry after the last one."""
+        self.execute("INSERT INTO entries (number, previous, digest, body) VALUES (?, ?, ?, ?)", *row)
+        self.execute("UPDATE ledger SET number = ?, digest = ?", row.number, row.digest)
+        self.head = self.head._replace(number=row.number, digest=row.digest)
+
+    def find_faults(self) -> list[str]:
+        """What the database itself finds wrong with its file."""
+        return self._backend.find_faults(self._connection)
+
+
+def _read_row(found: Sequence[Any]) -> Row:
+    row = Row(*found)
+    sound = all(isinstance(value, kind) for value, kind in zip(row, (int, str, str, str), strict=True))
+    if not sound or len(row.body) > LONGEST_BODY:
+        which = f"entry {row.number}" if isinstance(row.number, int) else "an entry without a number"
+        raise InvalidInput("the ledger is damaged: an entry cannot be read", got=which, fix="ledger verify shows more")
+    return row
 
 
 class Backend(ABC):
@@ -80,6 +177,8 @@ class Backend(ABC):
     other: str
     """What to do about a location with something else."""
     writable: bool = True
+    folders: tuple[Path, ...] = ()
+    """Where releases are often written: beside the ledger, and where the web app keeps them."""
 
     def __init__(self, wait: float) -> None:
         self.wait = wait
@@ -110,8 +209,8 @@ class Backend(ABC):
         """What differs from the tables and triggers of a ledger; refuse tables that are something else."""
 
     @abstractmethod
-    def explain(self, error: BaseException) -> InvalidInput:
-        """A driver's error without its words."""
+    def classify(self, error: BaseException) -> str:
+        """The kind of a driver's error, a key of the refusals; empty if it has none."""
 
     def execute(self, connection: Any, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """The rows of a statement, in which ? stands for each value."""
@@ -125,21 +224,16 @@ class Backend(ABC):
         """What the database itself finds wrong with its file."""
         return []
 
-    @property
-    def folders(self) -> list[Path]:
-        """Where releases are often written: beside the ledger, and where the web app keeps them."""
-        return []
-
     def is_same(self, path: Path) -> bool:
         """Whether a path leads to the ledger itself."""
         return False
 
     @contextmanager
-    def opened(self, reading: bool) -> Iterator[Any]:
-        """A connection for one transaction; what is not committed is undone."""
+    def opened(self, reading: bool) -> Iterator[tuple[Any, Session]]:
+        """A connection and its one transaction; what is not committed is undone."""
         with self.plain_refusals(), closing(self.connect()) as connection:
             self.begin(connection, reading)
-            yield connection
+            yield connection, Session(connection, self)
 
     @contextmanager
     def plain_refusals(self) -> Iterator[None]:
@@ -153,22 +247,27 @@ class Backend(ABC):
             driver = type(error).__module__.partition(".")[0] in ("sqlite3", "psycopg")
             if not driver and not isinstance(error, DAMAGES):
                 raise
-            explained = self.explain(error)
+            explained = self.refuse("damaged" if isinstance(error, DAMAGES) else self.classify(error), error)
             _forget(error)
             raise explained from None
 
-    def refuse(self, kind: str) -> InvalidInput:
+    def refuse(self, kind: str, error: BaseException | None = None) -> InvalidInput:
         """The refusals of both backends."""
         what, fix = {
             "read-only": ("the ledger can be read only", "ask for the right to write to it"),
             "full": ("the disk of the ledger is full: nothing was written", "free some space"),
             "locked": (f"the ledger is still locked by another process after {self.wait:g} seconds", "try again later"),
-            "no-ledger": ("this is not a ledger", self.other),
+            "no-ledger": ("this is not a ledger, or not of this version of cellrisk", self.other),
             "missing": ("there is no ledger", f"check its name, or make one: {MAKE}"),
             "exists": ("there is something already where the ledger was to be made", f"use it, or {self.other}"),
             "damaged": ("the ledger is damaged", "restore it from a copy; ledger verify shows more"),
-        }[kind]
-        return InvalidInput(what, got=self, fix=fix, code=kind)
+            "disk": ("the ledger cannot be opened or its disk fails", "check path and disk"),
+            "not-allowed": ("this account may not use the ledger in that way", "ask for the right to use its tables"),
+            "no-schema": ("the schema for the ledger's tables does not exist", "make it first"),
+            "again": ("the server is out of resources, or ended the transaction because of another", "try again"),
+            "lost-connection": ("the connection to the ledger was lost", "ledger list shows what was written"),
+        }.get(kind, (f"the ledger cannot be used ({type(error).__name__})", None))
+        return InvalidInput(what, got=self, fix=fix, code=kind or None)
 
 
 class SqliteFile(Backend):
@@ -180,19 +279,12 @@ class SqliteFile(Backend):
         super().__init__(wait)
         self.given = Path(path)
         self.path = self.given.resolve()
+        self.files = [Path(f"{self.path}{end}") for end in ("", "-wal", "-shm", "-journal")]  # SQLite's own beside it
+        self.folders = self.path.parent, self.path.parent / "releases"
         keep_inputs("the ledger", *self.files)
 
     def __str__(self) -> str:
         return str(self.path)
-
-    @property
-    def folders(self) -> list[Path]:
-        return [self.path.parent, self.path.parent / "releases"]
-
-    @property
-    def files(self) -> list[Path]:
-        """Its file, and those that SQLite may keep beside it."""
-        return [Path(f"{self.path}{end}") for end in ("", "-wal", "-shm", "-journal")]
 
     def is_same(self, path: Path) -> bool:
         return any(is_same_file(path, file) for file in self.files)
@@ -247,27 +339,24 @@ class SqliteFile(Backend):
         if self.path.exists() and not self.path.is_file():
             raise InvalidInput("the ledger's path is not a file", got=self, fix="choose another name")
 
-    def _check_beside(self) -> None:
-        """Refuse what SQLite would obey: a rollback journal can name files that are then deleted."""
-        if os.path.lexists(f"{self.path}-journal"):
+    def connect(self) -> sqlite3.Connection:
+        """Open the file; refuse what SQLite would obey beside it: a rollback journal can name files that are then
+        deleted."""
+        if os.path.lexists(self.files[3]):
             raise InvalidInput(
                 "a rollback journal is beside the ledger, which never has one",
-                got=f"{self}-journal",
+                got=self.files[3],
                 fix="do not trust it: move it away, and then verify",
                 code="rollback-journal",
             )
+        mode = "rw" if self.writable else "ro&immutable=1"  # without a log the file alone is the ledger
         for beside in self.files[1:3]:
             with suppress(FileNotFoundError):  # one look: another process may remove it between two
-                if not stat.S_ISREG(beside.lstat().st_mode):
+                found = beside.lstat()
+                if not stat.S_ISREG(found.st_mode):
                     raise InvalidInput("what is beside the ledger is not a file", got=beside, fix="move it away")
-
-    def connect(self) -> sqlite3.Connection:
-        self._check_beside()
-        mode = "rw"
-        if not self.writable:  # without a log beside it the file alone is the ledger, and nothing need be made there
-            mode = "ro&immutable=1"
-            with suppress(FileNotFoundError):
-                mode = "ro" if Path(f"{self.path}-wal").stat().st_size else mode
+                if not self.writable and found.st_size and beside == self.files[1]:
+                    mode = "ro"
         address = f"{self.path.as_uri()}?mode={mode}"
         return sqlite3.connect(address, uri=True, timeout=self.wait, isolation_level=None)
 
@@ -280,20 +369,15 @@ class SqliteFile(Backend):
         if self.execute(connection, "PRAGMA application_id") != [(APPLICATION,)]:
             raise self.refuse("no-ledger")
         found = self.execute(connection, f"SELECT type, name, sql FROM sqlite_master LIMIT {MOST_OBJECTS + 1}")
-        objects = {(kind, name): " ".join(str(sql).split()) for kind, name, sql in found}
-        known = {("trigger", sql.split()[2]): sql for sql in TRIGGERS["sqlite"]}
-        tables = {("table", name): sql for name, sql in TABLES.items()}
-        indexes = {("index", f"sqlite_autoindex_{name}_1"): "None" for name in TABLES}
-        if len(found) > MOST_OBJECTS or any(objects.get(key) != sql for key, sql in tables.items()):
+        objects = [(str(kind), str(name), " ".join(str(sql).split())) for kind, name, sql in found]
+        tables = [("table", name, sql) for name, sql in TABLES.items()]
+        triggers = [("trigger", sql.split()[2], sql) for sql in TRIGGERS["sqlite"]]
+        if len(found) > MOST_OBJECTS or not set(tables) <= set(objects):
             raise self.refuse("no-ledger")
-        flaws = [
-            f"the trigger {name}, which guards the entries, was {'changed' if (kind, name) in objects else 'removed'}"
-            for (kind, name), sql in known.items()
-            if objects.get((kind, name)) != sql
+        indexes = [
+            made for made in objects if made in {("index", f"sqlite_autoindex_{name}_1", "None") for name in TABLES}
         ]
-        foreign = [key for key, sql in objects.items() if key not in {*known, *tables} and indexes.get(key) != sql]
-        flaws += [f"a foreign {_shown(kind)} is in the ledger: {_shown(name)}" for kind, name in foreign]
-        return flaws if len(objects) == len(found) else [*flaws, "something is listed twice in the ledger"]
+        return [] if sorted(objects) == sorted([*tables, *triggers, *indexes]) else [CHANGED]
 
     def find_faults(self, connection: Any) -> list[str]:
         try:
@@ -302,24 +386,9 @@ class SqliteFile(Backend):
             found = ["the check itself fails"]
         return [] if found == ["ok"] else found
 
-    def explain(self, error: BaseException) -> InvalidInput:
+    def classify(self, error: BaseException) -> str:
         text = str(error).lower()
-        for sign, kind in (
-            *(("locked", "locked"), ("busy", "locked"), ("readonly", "read-only"), ("full", "full")),
-            *(("not a database", "no-ledger"), ("no such table", "no-ledger"), ("malformed", "damaged")),
-            *(("decode", "damaged"), ("corrupt", "damaged"), ("no such", "damaged"), ("too big", "damaged")),
-        ):
-            if sign in text:
-                return self.refuse(kind)
-        if isinstance(error, DAMAGES):
-            return self.refuse("damaged")
-        if "unable to open" in text or "i/o" in text:
-            return InvalidInput("the ledger cannot be opened or its disk fails", got=self, fix="check path and disk")
-        return InvalidInput(f"the ledger cannot be used ({type(error).__name__})", got=self)
-
-
-def _shown(name: object) -> str:
-    return show_on_one_line(str(name))[:60]
+        return next((kind for sign, kind in SIGNS.items() if sign in text), "")
 
 
 class PostgresDatabase(Backend):
@@ -354,7 +423,8 @@ class PostgresDatabase(Backend):
         return list(found) if found.description else []
 
     def find(self) -> None:
-        with self.opened(reading=True) as connection:
+        with self.plain_refusals(), closing(self.connect()) as connection:
+            self.begin(connection, reading=True)
             if not self._has_table(connection, "ledger"):
                 raise self.refuse("missing")
             if self._has_table(connection, "entries"):
@@ -391,7 +461,7 @@ class PostgresDatabase(Backend):
     def connect(self) -> Any:
         import psycopg
 
-        from cellrisk.counts.database import explain_connection, forget
+        from cellrisk.counts.database import explain_connection
 
         try:
             return psycopg.connect(
@@ -402,7 +472,7 @@ class PostgresDatabase(Backend):
             )
         except psycopg.Error as error:
             explained = explain_connection(error, self._name)
-            forget(error)
+            _forget(error)
         raise explained
 
     def _limit_wait(self, connection: Any) -> None:
@@ -410,44 +480,26 @@ class PostgresDatabase(Backend):
 
     def find_flaws(self, connection: Any) -> list[str]:
         listed = ", ".join(f"to_regclass('{name}')" for name in TABLES)
-        kinds = self.execute(
+        tables = self.execute(
             connection,
-            "SELECT c.relname, c.relkind::text, c.relrowsecurity, "
-            "EXISTS (SELECT 1 FROM pg_rewrite r WHERE r.ev_class = c.oid) FROM pg_class c "
-            f"WHERE c.oid IN (SELECT unnest(ARRAY[{listed}]::oid[]))",
+            "SELECT c.relkind::text, c.relrowsecurity OR EXISTS (SELECT 1 FROM pg_rewrite r WHERE r.ev_class = c.oid) "
+            f"FROM pg_class c WHERE c.oid IN (SELECT unnest(ARRAY[{listed}]::oid[]))",
         )
-        if any(kind != "r" for _, kind, _, _ in kinds):
+        if any(kind != "r" for kind, _ in tables):
             raise self.refuse("no-ledger")
-        flaws = [f"the table {name} has rules or hides rows" for name, _, secured, ruled in kinds if secured or ruled]
         triggers = self.execute(
             connection,
-            "SELECT c.relname, t.tgname, t.tgenabled::text, t.tgtype::int, t.tgqual IS NULL, p.prosrc "
-            "FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_proc p ON p.oid = t.tgfoid "
-            f"WHERE NOT t.tgisinternal AND t.tgrelid IN (SELECT unnest(ARRAY[{listed}]::oid[]))",
+            "SELECT t.tgname::text, t.tgtype::int, c.relname::text, t.tgenabled IN ('O', 'A') AND t.tgqual IS NULL, "
+            "p.prosrc FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_proc p ON p.oid = t.tgfoid "
+            f"WHERE NOT t.tgisinternal AND t.tgrelid IN (SELECT unnest(ARRAY[{listed}]::oid[])) ORDER BY t.tgname",
         )
         refusal = TRIGGERS["postgresql"][0].split("$$")[1]
-        found = {(table, name): rest for table, name, *rest in triggers}
-        for name, kind in TRIGGER_KINDS.items():
-            rest = found.pop(("entries", name), None)
-            if rest is None or rest[0] not in ("O", "A") or rest[1:] != [kind, True, refusal]:
-                flaws.append(f"the trigger {name}, which guards the entries, was {'changed' if rest else 'removed'}")
-        return flaws + [f"a foreign trigger is in the ledger: {show_on_one_line(str(name))[:60]}" for _, name in found]
+        usual = [(name, kind, "entries", True, refusal) for name, kind in TRIGGER_KINDS.items()]
+        return [] if triggers == usual and not any(changed for _, changed in tables) else [CHANGED]
 
-    def explain(self, error: BaseException) -> InvalidInput:
-        state, kind = str(getattr(error, "sqlstate", None) or ""), type(error).__name__
-        if state in (known := {"25006": "read-only", "53100": "full", "55P03": "locked"}):
-            return self.refuse(known[state])
-        for start, what, fix in REFUSALS:
-            if state.startswith(start):
-                return InvalidInput(what, got=self, fix=fix or self.other)
-        if not state or state.startswith(("08", "57")):
-            return InvalidInput(
-                "the connection to the ledger was lost",
-                got=f"{self} ({kind})",
-                fix="ledger list shows what was written",
-                code="lost-connection",
-            )
-        return InvalidInput(f"the ledger cannot be used ({kind}, {state})", got=self)
+    def classify(self, error: BaseException) -> str:
+        state = str(getattr(error, "sqlstate", None) or "08")
+        return next((kind for start, kind in STATES.items() if state.startswith(start)), "")
 
 
 def _forget(error: BaseException | None) -> None:

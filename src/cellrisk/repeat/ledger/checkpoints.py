@@ -10,12 +10,15 @@ import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from cellrisk.errors import InvalidInput
-from cellrisk.repeat.ledger.chain import Head, Row
+from cellrisk.repeat.ledger.chain import Head
 from cellrisk.system.atomic import keep_inputs, write_through
 from cellrisk.system.locks import wait_for_lock
+
+if TYPE_CHECKING:
+    from cellrisk.repeat.ledger.backends import Session
 
 VARIABLE = "CELLRISK_LEDGER_HEAD"
 """The environment variable with the file's name."""
@@ -30,14 +33,6 @@ def write_line(head: Head) -> str:
     '7f7f7f7f7f7f7f7f7f7f7f7f7f7f7f7f 0 7f7f7f7f7f7f7f7f7f7f7f7f7f7f7f7f'
     """
     return f"{head.id} {head.number} {head.digest}"
-
-
-class OpenLedger(Protocol):
-    """What a checkpoint is compared with."""
-
-    head: Head
-
-    def row(self, number: int) -> Row | None: ...
 
 
 def find_checkpoints(path: str | os.PathLike[str] | None) -> tuple[Checkpoint, ...]:
@@ -87,7 +82,7 @@ class Checkpoint:
         lines = (LINE.fullmatch(line) for line in content.split("\n"))
         return max(((int(line[2]), line[3]) for line in lines if line and line[1] == identity), default=None)
 
-    def compare(self, session: OpenLedger) -> str:
+    def compare(self, session: Session) -> str:
         """What is wrong with a ledger according to the checkpoint; empty if nothing is."""
         noted = self.last(session.head.id)
         if noted is None:
@@ -100,7 +95,7 @@ class Checkpoint:
             )
         return ""
 
-    def check(self, session: OpenLedger, new: bool = False) -> None:
+    def check(self, session: Session, new: bool = False) -> None:
         """Refuse a ledger that lacks the noted entry. One that has more, because its writer died, is accepted.
 
         new: whether nothing need be noted of it yet.
@@ -114,12 +109,10 @@ class Checkpoint:
                 code="checkpoint",
             )
 
-    def begin(self, session: OpenLedger) -> None:
-        """Refuse a ledger as `check` does, unless the file is new, or notes other ledgers and nothing yet of this one.
-
-        A file that exists and is empty may have been emptied, so nothing is begun in it.
-        """
-        self.check(session, new=not self.path.exists() or bool(self.path.stat().st_size))
+    def is_without(self, identity: str) -> bool:
+        """Whether the file is new, or notes other ledgers and nothing of this one. In a file that exists and is empty
+        nothing is begun: it may have been emptied."""
+        return self.last(identity) is None and (not self.path.exists() or bool(self.path.stat().st_size))
 
     def note(self, head: Head) -> None:
         """Append a line, unless a later entry is noted already."""

@@ -49,10 +49,6 @@ class LedgerState:
         """The limit of each cohort that has one: the last that was set."""
         return {entry.cohort: entry.limit for entry in self.entries if entry.limit is not None}
 
-    @property
-    def cohorts(self) -> tuple[Cohort, ...]:
-        return tuple(Cohort(name, part_of) for name, part_of in self.declared.items())
-
     def choose_cohort(self, named: str | None, new: bool = False) -> str:
         """The cohort that is named; if none is, the only one, or ``everyone`` if there is none."""
         if named is not None:
@@ -105,10 +101,14 @@ class LedgerState:
             yield at
             at = self.declared.get(at)
 
+    def covering(self, cohort: str) -> tuple[Entry, ...]:
+        """The entries about a cohort, and about all that contain it."""
+        cohorts = set(self.path(self.require(cohort)))
+        return tuple(entry for entry in self.entries if entry.cohort in cohorts)
+
     def losses(self, cohort: str) -> tuple[Loss, ...]:
         """What a person of a cohort has lost, who is in no cohort inside it."""
-        covering = set(self.path(cohort))
-        return tuple(entry.loss for entry in self.entries if entry.loss is not None and entry.cohort in covering)
+        return tuple(entry.loss for entry in self.covering(cohort) if entry.loss is not None)
 
     def _cases(self, cohort: str) -> Iterable[tuple[Loss, ...]]:
         """Return what people of a cohort have lost, each different case once."""
@@ -124,13 +124,22 @@ class LedgerState:
         cases = (_compose(losses, method, delta) for losses in self._cases(cohort))
         return max(cases, key=lambda composition: (composition.epsilon, composition.delta))
 
-    def check_release(self, cohort: Cohort, loss: Loss) -> None:
-        """Refuse a release past a limit: of its cohort, of one that contains it, or of one inside it."""
+    def spend_by_limit(self, cohort: str) -> Composition:
+        """Return the most that a person of a cohort has lost, composed as its own limit says."""
+        limit = self.limits.get(cohort)
+        return self.spend(cohort) if limit is None else self.spend(cohort, limit.method, limit.delta or None)
+
+    def admit(self, named: str | None, loss: Loss, new: bool, part_of: str | None) -> Cohort:
+        """The cohort that a release is about. Refuse an unknown one, and a release past a limit: of its cohort, of one
+        that contains it, or of one inside it."""
+        name = self.choose_cohort(named, new)
+        cohort = self.find_declaration(name, new, part_of) or Cohort(name, self.declared.get(name))
         known = cohort.name in self.declared
         names = self.innermost(cohort.name) if known else [cohort.part_of] if cohort.part_of else []
         limited = ((other, name) for name in names for other in self.path(name) if other in self.limits)
         for other, losses in dict.fromkeys((other, (*self.losses(name), loss)) for other, name in limited):
             _check(losses, self.limits[other], f"the release would exceed the limit of cohort '{other}'")
+        return cohort
 
     def check_limit(self, limit: Limit) -> None:
         """Refuse a limit that is below what is spent, or that what is spent can never keep."""

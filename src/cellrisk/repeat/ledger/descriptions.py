@@ -10,10 +10,10 @@ import json
 import os
 import re
 import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 from cellrisk.publish.releasing.saving import MANIFEST, sidecar_of
 from cellrisk.repeat.ledger.chain import Problem
@@ -58,7 +58,7 @@ def _write(described: Mapping[str, Any]) -> str:
 def read_regular(path: Path, last: int = LARGEST) -> bytes | None:
     """The last bytes of a regular file, by default all; None if it is something else, too large or missing."""
     with suppress(OSError, ValueError), _open_regular(path) as stream:
-        size = _size(stream)
+        size = os.fstat(stream.fileno()).st_size
         if size <= LARGEST or last < LARGEST:
             stream.seek(max(size - last, 0))
             return stream.read(last)
@@ -68,7 +68,7 @@ def read_regular(path: Path, last: int = LARGEST) -> bytes | None:
 def digest_regular(path: Path, size: int) -> str | None:
     """The SHA-256 of a regular file of that size; empty if the size is another, None if it cannot be read."""
     with suppress(OSError, ValueError), _open_regular(path) as stream:
-        if _size(stream) != size:
+        if os.fstat(stream.fileno()).st_size != size:
             return ""
         digest, left = hashlib.sha256(), size
         while block := stream.read(min(BLOCK, left)):
@@ -89,10 +89,6 @@ def _open_regular(path: Path) -> BinaryIO:
         stream.close()
         raise OSError("not a regular file")
     return stream
-
-
-def _size(stream: BinaryIO) -> int:
-    return os.fstat(stream.fileno()).st_size
 
 
 def compare_description(entry: Entry, identity: str, path: Path, wanted: str | None = None) -> str:
@@ -148,26 +144,36 @@ def digest_set(path: Path, sha256: str) -> str | None:
     return hashlib.sha256(listed).hexdigest() if sha256.encode() in listed else None
 
 
-def find_lost(
-    identity: str, digest_of: Callable[[int], str | None], folders: Iterable[Path], newest: int = MOST_NAMES
-) -> Iterator[Problem]:
-    """Entries that descriptions name and the ledger lacks: in the folders, and in sets that are there.
+class Named(NamedTuple):
+    """A description that names an entry of a ledger."""
 
-    Of each folder the newest descriptions are read, and of each description its end.
+    path: Path
+    """The file that it describes."""
+    name: str
+    """The file in its folder, to be shown."""
+    number: int
+    digest: str
+
+
+def list_named(identity: str, folder: Path, newest: int = MOST_NAMES) -> Iterator[Named]:
+    """The newest descriptions in a folder, and in sets that are there, that name entries of a ledger.
+
+    Of each description the end is read.
     """
-    for folder in dict.fromkeys(folders):
-        for path in _list_descriptions(folder, newest):
-            named = NAMED.search(read_regular(path, TAIL) or b"")
-            if named is None or named[1].decode() != identity:
-                continue
-            number, digest = int(named[2]), named[3].decode()
-            if digest_of(number) != digest:
-                name = show_on_one_line(str(path.relative_to(folder)).removesuffix(".json"))
-                yield Problem(
-                    None,
-                    f"the ledger lacks entry {number:,}, which the description of {name} names: it is older than that "
-                    "release, restored from a copy, or it was rewritten",
-                )
+    for path in _list_descriptions(folder, newest):
+        named = NAMED.search(read_regular(path, TAIL) or b"")
+        if named is not None and named[1].decode() == identity:
+            name = show_on_one_line(str(path.with_suffix("").relative_to(folder)))
+            yield Named(path.with_suffix(""), name, int(named[2]), named[3].decode())
+
+
+def describe_lost(named: Named) -> Problem:
+    """An entry that a description names and the ledger lacks."""
+    return Problem(
+        None,
+        f"the ledger lacks entry {named.number:,}, which the description of {named.name} names: "
+        "it is older than that release, restored from a copy, or it was rewritten",
+    )
 
 
 def _list_descriptions(folder: Path, newest: int) -> list[Path]:

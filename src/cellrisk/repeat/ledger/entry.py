@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.repeat.accounting.loss import Loss
 from cellrisk.repeat.ledger.chain import Row
-from cellrisk.system.checks import is_number, require_within
+from cellrisk.system.checks import require_within
 from cellrisk.system.choices import CompositionMethod, list_words, require_word
 from cellrisk.system.results import find_words
 
@@ -67,62 +67,42 @@ class Limit:
         return {"epsilon": float(self.epsilon), "delta": float(self.delta), "method": self.method}
 
 
-class WrittenPath(NamedTuple):
-    """Where a released file was written, and the salt of the digest that binds the path to its entry."""
-
-    path: str
-    salt: str
-
-    @property
-    def commitment(self) -> str:
-        return hashlib.sha256(f"{self.salt}\n{self.path}".encode("utf-8", "surrogatepass")).hexdigest()
-
-
 @dataclass(frozen=True)
 class ReleasedFile:
-    """A file as it was when it was released."""
+    """A file as it was when it was released. Where it was written is not recorded: its description names the entry."""
 
     name: str
-    path: str | None
-    """Where the file was written; it is kept beside the entry, so that an export does not hold it."""
     sha256: str
     bytes: int
-    path_commitment: str | None = None
-    """What binds the path to the entry: the SHA-256 of a random salt and the path."""
     description: str | None = None
     """The SHA-256 of the description beside the file, without its ledger entry."""
 
     def __post_init__(self) -> None:
-        for text in (self.name, self.path or ""):
-            if not isinstance(text, str) or len(text) > LONGEST_PATH:
-                raise InvalidInput("a released file has a name and a path")
+        check_text("the name of a released file", self.name, LONGEST_PATH)
         if isinstance(self.bytes, bool) or not isinstance(self.bytes, int) or self.bytes < 0:
             raise InvalidInput("a released file has a size")
-        for digest in (self.sha256, self.path_commitment or "0" * 64, self.description or "0" * 64):
+        for digest in (self.sha256, self.description or self.sha256):
             if not isinstance(digest, str) or not re.fullmatch("[0-9a-f]{64}", digest):
                 raise InvalidInput("a released file has its digests")
 
     @staticmethod
     def of(path: str | os.PathLike[str]) -> ReleasedFile:
         """The file at a path, with its SHA-256."""
-        file = Path(path).absolute()
+        file, size, digest = Path(path).absolute(), 0, hashlib.sha256()
+        if not file.is_file():
+            raise InvalidInput("there is no such file", got=file)
         try:
-            if not file.is_file():
-                raise InvalidInput("there is no such file", got=file)
-            size, digest = 0, hashlib.sha256()
             with file.open("rb") as stream:
                 while block := stream.read(BLOCK):
                     size += len(block)
                     digest.update(block)
         except OSError as error:
             raise InvalidInput("the file cannot be read", got=f"{file} ({error.strerror})") from None
-        return ReleasedFile(
-            file.name, check_text("the path of the file", str(file), LONGEST_PATH), digest.hexdigest(), size
-        )
+        return ReleasedFile(file.name, digest.hexdigest(), size)
 
     def to_dict(self) -> dict[str, Any]:
-        """What an entry holds of it: everything but the path."""
-        return {name: value for name, value in vars(self).items() if name != "path" and value is not None}
+        """JSON-ready values; what is not known is left out."""
+        return {name: value for name, value in vars(self).items() if value is not None}
 
 
 @dataclass(frozen=True)
@@ -158,8 +138,6 @@ class Entry:
     quasi_identifiers: tuple[str, ...] = ()
     attribute: str | None = None
     loss: Loss | None = None
-    scale: float | None = None
-    """The scale of the noise, if the mechanism is known."""
     purpose: str = ""
     tables: tuple[BookedTable, ...] = ()
     """The tables of a set that was released together; empty for one table."""
@@ -176,26 +154,26 @@ class Entry:
     """What the digest covers, with number and previous."""
 
     @staticmethod
-    def read(row: Row, path: str | None = None) -> Entry:
-        """The entry of a stored row, with the path of its file; refuse a body that is not one."""
+    def read(row: Row) -> Entry:
+        """The entry of a stored row; refuse a body that is not one."""
         try:
             body = read_json(row.body)
-            limit, file = body.get("limit"), body.get("file")
+            limit, file, behind = body.get("limit"), body.get("file"), body.get("clock_behind")
+            attribute, part_of = body.get("attribute"), body.get("part_of")
             entry = Entry(
                 number=row.number,
                 time=_check_time(body["time"]),
                 kind=check_text("the kind", body["kind"], LONGEST_NAME),
                 cohort=check_cohort(body["cohort"]),
-                part_of=None if body.get("part_of") is None else check_cohort(body["part_of"]),
+                part_of=None if part_of is None else check_cohort(part_of),
                 quasi_identifiers=_check_columns(body.get("quasi_identifiers", [])),
-                attribute=None if body.get("attribute") is None else _check_column(body["attribute"]),
+                attribute=None if attribute is None else check_text("the attribute", attribute, LONGEST_NAME),
                 loss=None if body.get("loss") is None else _parse_loss(json.dumps(body["loss"])),
-                scale=_check_number(body.get("scale")),
                 purpose=check_text("the purpose", body.get("purpose", ""), LONGEST_PURPOSE, empty=True),
                 tables=tuple(BookedTable.read(named) for named in body.get("tables") or ()),
-                file=None if file is None else ReleasedFile(**{"path": path, **file}),
+                file=None if file is None else ReleasedFile(**file),
                 limit=None if limit is None else Limit(cohort=body["cohort"], **limit),
-                clock_behind=_check_number(body.get("clock_behind")),
+                clock_behind=None if behind is None else require_within("clock_behind", behind, above=0),
                 version=check_text("the version", body["cellrisk"], LONGEST_NAME),
                 previous=row.previous,
                 digest=row.digest,
@@ -245,23 +223,19 @@ def describe_release(
         "attribute": attribute,
         "quasi_identifiers": quasi,
         "loss": loss.to_dict(),
-        "scale": loss.events[0].scale if len(loss.events) == 1 else None,
         "purpose": check_text("the purpose", purpose, LONGEST_PURPOSE, empty=True),
         **({"tables": listed} if listed else {}),
     }
 
 
 def read_loss(loss: Mechanism | Loss) -> Loss:
-    """The loss of a mechanism or as it was given; refuse one that would not be read back as it is."""
+    """The loss of a mechanism or as it was given; refuse one that could not be read back from an entry."""
     given = Loss.of(loss) if isinstance(loss, Mechanism) else loss
     if not isinstance(given, Loss):
         raise InvalidInput(
             "a release needs its privacy loss", got=type(loss).__name__, allowed="a mechanism, or a Loss"
         )
-    read = Loss.from_dict(json.loads(json.dumps(given.to_dict())))
-    if read != given:
-        raise InvalidInput("the loss cannot be kept as it is", fix="use a mechanism of cellrisk as it is")
-    return read
+    return Loss.from_dict(json.loads(json.dumps(given.to_dict())))
 
 
 @lru_cache(maxsize=4096)
@@ -342,14 +316,4 @@ def _refuse_constant(name: str) -> None:
 def _check_columns(names: object) -> tuple[str, ...]:
     if not isinstance(names, list):
         raise InvalidInput("columns are a list")
-    return tuple(map(_check_column, names))
-
-
-def _check_column(name: object) -> str:
-    return check_text("a column", name, LONGEST_NAME)
-
-
-def _check_number(value: Any) -> float | None:
-    if value is not None and not is_number(value):
-        raise InvalidInput("the numbers in a ledger must be finite")
-    return value
+    return tuple(check_text("a column", name, LONGEST_NAME) for name in names)

@@ -6,37 +6,33 @@ import hashlib
 import os
 import secrets
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cellrisk.errors import CellriskError, InvalidInput, UnknownName
 from cellrisk.noise.mechanisms import Mechanism
-from cellrisk.publish.releasing.saving import folder_of, sidecar_of
+from cellrisk.publish.releasing.saving import sidecar_of
 from cellrisk.repeat.accounting.loss import Loss
+from cellrisk.repeat.ledger.backends import TABLES, TRIGGERS, VERSION, WHAT, Session, find_backend
 from cellrisk.repeat.ledger.chain import Head, Row, check_links, compute_digest, write_canonically
 from cellrisk.repeat.ledger.checkpoints import find_checkpoints, write_line
 from cellrisk.repeat.ledger.cohorts import LedgerState
-from cellrisk.repeat.ledger.descriptions import NEWEST, digest_description, find_lost, name_entry
+from cellrisk.repeat.ledger.descriptions import NEWEST, describe_lost, digest_description, list_named, name_entry
 from cellrisk.repeat.ledger.entry import (
     KINDS,
     LONGEST_BODY,
-    LONGEST_PATH,
     Cohort,
     Entry,
     Limit,
     ReleasedFile,
-    WrittenPath,
-    check_text,
     describe_release,
     read_loss,
     write_time,
 )
 from cellrisk.repeat.ledger.staging import Draft, Recovered, plain_refusals, recover
-from cellrisk.repeat.ledger.store import Session, Store, find_backend
 from cellrisk.repeat.ledger.verification import Verification, compare_files, examine
 from cellrisk.system.checks import require_whole_number
 from cellrisk.system.choices import CompositionMethod, Neighbours, require_word
@@ -47,7 +43,6 @@ if TYPE_CHECKING:
     from cellrisk.publish.releasing.release_result import Release
     from cellrisk.repeat.accounting.composition import Composition
     from cellrisk.repeat.together.releasing import TogetherRelease
-    from cellrisk.risk.ceilings import Ceiling
 
 VERIFICATIONS, PAUSE = 40, 0.05
 """How often `verify` repeats itself while files are being moved, and the seconds between."""
@@ -102,10 +97,28 @@ class Ledger:
     ) -> None:
         self._clock = clock or (lambda: datetime.now(timezone.utc))
         self._known: tuple[Entry, ...] = ()
-        backend, checkpoints = find_backend(location, wait), find_checkpoints(head)
-        self._store = Store(backend, create=create, clock=self._clock, checkpoints=checkpoints)
+        self._backend, self._checkpoints = find_backend(location, wait), find_checkpoints(head)
+        self._new, self._open = create, True
+        for file in self._checkpoints:
+            if self._backend.is_same(file.path):
+                raise InvalidInput(
+                    "the checkpoint cannot be kept in the ledger", got=file.path, fix="name another file"
+                )
         if create:
-            note_outcome(f"the new ledger {backend} is made, and empty")
+            for file in self._checkpoints:
+                file.check_writable()
+            self.id = secrets.token_hex(16)
+            self._backend.create(self._make)
+            note_outcome(f"the new ledger {self._backend} is made, and empty")
+        else:
+            self._backend.find()
+            self.id = self.head.id
+
+    def _make(self, connection: Any) -> None:
+        for statement in (*TABLES.values(), *TRIGGERS[self._backend.name]):
+            self._backend.execute(connection, statement)
+        values = (self.id, WHAT, VERSION, write_time(self._clock()), 0, self.id)
+        self._backend.execute(connection, "INSERT INTO ledger VALUES (?, ?, ?, ?, ?, ?)", values)
 
     def __enter__(self) -> Ledger:
         return self
@@ -114,12 +127,18 @@ class Ledger:
         self.close()
 
     def close(self) -> None:
-        """End the use of the ledger; on the disk it is one file."""
-        self._store.close()
+        """End the use of the ledger; nothing is open in it."""
+        self._open = False
 
     def remove_unused(self) -> None:
         """Remove a ledger without entries, so that a refused command leaves nothing behind."""
-        if self._store.remove_unused():
+        with suppress(CellriskError):
+            with self._write() as session:
+                if session.head.number:
+                    return
+                session.execute("UPDATE ledger SET what = 'removed'")  # another process that has it open is refused
+            self.close()
+            self._backend.remove()
             note_outcome("")
 
     def note_head(self) -> str:
@@ -127,32 +146,27 @@ class Ledger:
 
         A file that has nothing about this ledger yet is begun.
         """
-        with self._store.read() as session:
-            for file in self._store.checkpoints:
-                file.check(session, new=True) if self._store.new else file.begin(session)
-            for file in self._store.checkpoints:
+        with self._read() as session:
+            for file in self._checkpoints:
+                file.check(session, new=self._new or file.is_without(session.head.id))
+            for file in self._checkpoints:
                 file.note(session.head)
             return write_line(session.head)
 
     @property
     def location(self) -> str:
         """Where the ledger is, without a password."""
-        return str(self._store.backend)
-
-    @property
-    def id(self) -> str:
-        """Its random name, which its first entry follows."""
-        return self._store.id
+        return str(self._backend)
 
     @property
     def writable(self) -> bool:
         """Whether entries can be added."""
-        return self._store.backend.writable
+        return self._backend.writable
 
     @property
     def head(self) -> Head:
         """Its last entry: number and digest. Noted elsewhere, it later shows whether entries were lost or rewritten."""
-        with self._store.read() as session:
+        with self._read() as session:
             return session.head
 
     def add(
@@ -192,7 +206,8 @@ class Ledger:
         fields = describe_release(attribute, quasi_identifiers, spent, purpose)
         released = None if file is None else ReleasedFile.of(file)
         with self._writing() as (session, state):
-            return self._write_release(session, state, fields, released, spent, cohort, new_cohort, part_of)
+            declared = state.admit(cohort, spent, new_cohort, part_of)
+            return self._write_release(session, state, declared, self._backend.folders, fields, released)
 
     def add_figure(self, *, epsilon: float, neighbours: Neighbours = "add-remove", **entry: Any) -> Entry:
         """Record a figure that was computed from a table and has noise of its own, as `add` records a release.
@@ -238,12 +253,10 @@ class Ledger:
         with plain_refusals(path):
             target = release.check_place(path, force)
             target = target.parent.resolve() / target.name
-        check_text("the output path", str(target), LONGEST_PATH)
         content = release.encode(target.suffix.lower())
         description = "" if tables else release.describe_file(target.name, content)  # type: ignore[union-attr]
         described = digest_description(description) if description else None
-        sha256 = hashlib.sha256(content).hexdigest()
-        file = ReleasedFile(target.name, str(target), sha256, len(content), description=described)
+        file = ReleasedFile(target.name, hashlib.sha256(content).hexdigest(), len(content), described)
         with plain_refusals(path):
             draft = Draft(target, self.id)
         try:
@@ -253,7 +266,9 @@ class Ledger:
             with self._writing() as (session, state), plain_refusals(path):
                 recover(session, draft.folder)
                 release.check_place(path, force)
-                entry = self._write_release(session, state, fields, file, spent, cohort, new_cohort, part_of)
+                declared = state.admit(cohort, spent, new_cohort, part_of)
+                folders = *self._backend.folders, draft.folder
+                entry = self._write_release(session, state, declared, folders, fields, file)
                 named = {"id": self.id, "entry": entry.number, "digest": entry.digest}
                 if description:
                     draft.stage(sidecar_of(target).name, name_entry(description, named).encode("utf-8"))
@@ -274,26 +289,22 @@ class Ledger:
                 code="not-moved",
             ) from None
         except BaseException:
-            self._end(draft)
+            draft.close()
+            if not draft.digest:
+                draft.discard()
+                raise
+            with suppress(CellriskError, OSError):  # the entry may be written, although the answer was lost
+                self.recover(draft.folder)
+            self._note_outcome(draft.digest, ", and its file is in its place")
             raise
         finally:
             draft.close()
         return entry
 
-    def _end(self, draft: Draft) -> None:
-        """Remove a draft without an entry; move one whose entry was written, although the answer was lost."""
-        draft.close()
-        if not draft.digest:
-            draft.discard()
-            return
-        with suppress(CellriskError, OSError):
-            self.recover(draft.folder)
-        self._note_outcome(draft.digest, ", and its file is in its place")
-
     def _note_outcome(self, digest: str, more: str = "") -> None:
         """Note for the report of an interruption whether an entry was written."""
         note_outcome(NOT_KNOWN)
-        with suppress(CellriskError), self._store.read() as session:
+        with suppress(CellriskError), self._read() as session:
             row = session.find_digest(digest)
             note_outcome("" if row is None else f"entry {row.number} of the ledger is written{more}")
 
@@ -311,7 +322,7 @@ class Ledger:
         where = Path(folder)
         if not where.is_dir():
             raise InvalidInput("there is no such folder", got=where, code="no-folder")
-        with plain_refusals(where), self._store.write() as session:
+        with plain_refusals(where), self._write() as session:
             return recover(session, where.resolve())
 
     def declare(self, cohort: str, *, part_of: str | None = None) -> Entry:
@@ -329,7 +340,7 @@ class Ledger:
             return self._append(session, "cohort", cohort, part_of=part_of)
 
     def set_limit(
-        self, cohort: str, *, epsilon: float, delta: float = 0.0, method: CompositionMethod = "tightest"
+        self, cohort: str | None, *, epsilon: float, delta: float = 0.0, method: CompositionMethod = "tightest"
     ) -> Entry:
         """Limit what a person of a cohort may lose: by releases about it, about what contains it, and about its parts.
 
@@ -338,19 +349,20 @@ class Ledger:
         Parameters
         ----------
         cohort
-            Whose loss is limited.
+            Whose loss is limited; None for the only cohort.
         epsilon, delta
             The limit.
         method
             How losses are composed, as in `compose`.
         """
-        limit = Limit(cohort=cohort, epsilon=epsilon, delta=delta, method=method)
         with self._writing() as (session, state):
-            declared = state.find_declaration(cohort, False, None)
+            name = state.choose_cohort(cohort)
+            limit = Limit(cohort=name, epsilon=epsilon, delta=delta, method=method)
+            declared = state.find_declaration(name, False, None)
             state.check_limit(limit)
             if declared is not None:
-                self._append(session, "cohort", cohort, part_of=None)
-            return self._append(session, "limit", cohort, limit=limit.to_dict())
+                self._append(session, "cohort", name, part_of=None)
+            return self._append(session, "limit", name, limit=limit.to_dict())
 
     def entries(self, cohort: str | None = None, kind: str | None = None) -> tuple[Entry, ...]:
         """The entries in their order.
@@ -364,56 +376,22 @@ class Ledger:
         """
         if kind is not None:
             require_word("kind of entry", kind, KINDS)
-        state = self._read()
+        state = self.state()
         if cohort is not None:
             state.require(cohort)
         return tuple(entry for entry in state.entries if cohort in (None, entry.cohort) and kind in (None, entry.kind))
 
     def entry(self, number: int) -> Entry:
         """One entry by its number."""
-        wanted, entries = require_whole_number("the number of an entry", number, least=1), self._read().entries
+        wanted, entries = require_whole_number("the number of an entry", number, least=1), self.state().entries
         if wanted > len(entries):
             raise UnknownName("the ledger has no such entry", got=number, allowed=f"up to {len(entries):,}")
         return entries[wanted - 1]
 
-    def covering(self, cohort: str) -> tuple[Entry, ...]:
-        """The entries about a cohort, and about all that contain it."""
-        state = self._read()
-        cohorts = set(state.path(state.require(cohort)))
-        return tuple(entry for entry in state.entries if entry.cohort in cohorts)
-
-    def cohorts(self) -> tuple[Cohort, ...]:
-        """The cohorts, in the order in which they were declared."""
-        return self._read().cohorts
-
-    def choose_cohort(self, named: str | None, *, new: bool = False) -> str:
-        """The cohort that is named; if none is, the only one, or "everyone" if there is none.
-
-        Parameters
-        ----------
-        named
-            A name, or None.
-        new
-            Whether the cohort is to be declared: then it must be named, unless it is the first.
-        """
-        return self._read().choose_cohort(named, new) if named is None else named
-
-    def losses(self, cohort: str) -> tuple[Loss, ...]:
-        """The loss of each release that covers the people of a cohort."""
-        state = self._read()
-        return state.losses(state.require(cohort))
-
-    def ceiling(self, cohort: str) -> tuple[Ceiling | None, str]:
-        """The worst case for one record of a cohort after all its releases; or None, and why it is not known.
-
-        Parameters
-        ----------
-        cohort
-            Whose record.
-        """
-        from cellrisk.repeat.accounting.ceilings import find_ceiling
-
-        return find_ceiling(self.losses(cohort))
+    def state(self) -> LedgerState:
+        """The cohorts, their limits and their losses, at one moment."""
+        with self._read() as session:
+            return self._read_state(session)
 
     def spent(self, cohort: str, method: CompositionMethod = "tightest", delta: float | None = None) -> Composition:
         """The most that a person of a cohort has lost so far: the largest over it and the cohorts inside it.
@@ -425,28 +403,8 @@ class Ledger:
         method, delta
             How losses are composed, as in `compose`.
         """
-        state = self._read()
+        state = self.state()
         return state.spend(state.require(cohort), method, delta)
-
-    def budget(self, cohort: str) -> tuple[tuple[str, Composition, Limit | None], ...]:
-        """Return what a cohort, then each that contains it, has spent, composed as its own limit says, and that limit.
-
-        Parameters
-        ----------
-        cohort
-            Whose budget.
-        """
-        state = self._read()
-        limits = {name: state.limits.get(name) for name in state.path(state.require(cohort))}
-        return tuple(
-            (name, state.spend(name, *(() if limit is None else (limit.method, limit.delta or None))), limit)
-            for name, limit in limits.items()
-        )
-
-    def limit(self, cohort: str) -> Limit | None:
-        """The limit of a cohort itself; those of the cohorts that contain it, and inside it, are in force too."""
-        state = self._read()
-        return state.limits.get(state.require(cohort))
 
     def check(
         self,
@@ -465,7 +423,7 @@ class Ledger:
         cohort, new_cohort, part_of
             As in `add`.
         """
-        self._admit(self._read(), cohort, read_loss(loss), new_cohort, part_of)
+        self.state().admit(cohort, read_loss(loss), new_cohort, part_of)
 
     def verify(
         self, *, head: str | None = None, files: bool = True, folders: Sequence[str | os.PathLike[str]] = ()
@@ -481,36 +439,69 @@ class Ledger:
             Whether released files and the descriptions beside them are compared with the digests in their entries; a
             description of an entry that is missing shows that the ledger is an older copy.
         folders
-            Where to look for further descriptions.
+            Where releases were written, beside the ledger's own folder and ``releases`` in it.
         """
-        folders = [*self._store.backend.folders, *map(Path, folders)]
+        where = list(dict.fromkeys([*self._backend.folders, *(Path(folder).resolve() for folder in folders)]))
         for _ in range(VERIFICATIONS):  # a file may be replaced, and its entry written, while files are read
-            with self._store.read() as session:
-                inside, entries = examine(session, head, self._store.checkpoints)
+            with self._read() as session:
+                inside, entries = examine(session, head, self._checkpoints)
             if not files:
                 return inside
-            found, moving = compare_files(inside, entries, map(Path, folders), self._store.backend.is_same)
+            found, moving = compare_files(inside, entries, where, self._backend.is_same)
             if not moving and (found.ok or not inside.ok or self.head.digest == found.head):
                 break
             time.sleep(PAUSE)
         return found
 
     def __str__(self) -> str:
-        state = self._read()
+        state = self.state()
         releases = sum(entry.kind == "release" for entry in state.entries)
         return (
             f"Ledger {self.location}: {number_of(len(state.entries), 'entry', 'entries')}, {releases:,} of them "
             f"releases, about {number_of(len(state.declared), 'cohort')}."
         )
 
-    def _admit(
-        self, state: LedgerState, cohort: str | None, loss: Loss, new_cohort: bool, part_of: str | None
-    ) -> Cohort:
-        """Refuse a release about an unknown cohort or past a limit; return the cohort that it is about."""
-        name = state.choose_cohort(cohort, new_cohort)
-        declared = state.find_declaration(name, new_cohort, part_of) or Cohort(name, state.declared.get(name))
-        state.check_release(declared, loss)
-        return declared
+    @contextmanager
+    def _read(self) -> Iterator[Session]:
+        """A transaction that sees one moment, and can change nothing."""
+        self._require_open()
+        with self._backend.opened(reading=True) as (_, session):
+            yield session
+
+    @contextmanager
+    def _write(self) -> Iterator[Session]:
+        """A transaction without other writers; all of it is written, or nothing.
+
+        Refused if the ledger was exchanged, if its triggers were changed, or if it lacks an entry of a checkpoint.
+        """
+        self._require_open()
+        if not self.writable:
+            raise self._backend.refuse("read-only")
+        with self._backend.opened(reading=False) as (connection, session):
+            if session.head.id != self.id:
+                raise InvalidInput(
+                    "the ledger was exchanged for another", got=self.location, fix="open it again", code="exchanged"
+                )
+            if session.flaws:
+                raise InvalidInput(
+                    f"the ledger was changed by other means, and is not written to: {session.flaws[0]}",
+                    got=self.location,
+                    fix="ledger verify shows more; continue with an unchanged copy",
+                    code="changed",
+                )
+            for file in self._checkpoints:
+                file.check_writable()
+                file.check(session, self._new)
+            before = session.head
+            yield session
+            self._backend.commit(connection)
+        if session.head.digest != before.digest:
+            for file in self._checkpoints:
+                file.note(session.head)
+
+    def _require_open(self) -> None:
+        if not self._open:
+            raise InvalidInput("the ledger is closed", fix="open it again", code="closed")
 
     @contextmanager
     def _writing(self) -> Iterator[tuple[Session, LedgerState]]:
@@ -518,7 +509,7 @@ class Ledger:
         session: Session | None = None
         before = ""
         try:
-            with self._store.write() as session:
+            with self._write() as session:
                 before = session.head.digest
                 yield session, self._read_state(session)
             if session.head.digest != before:
@@ -528,51 +519,37 @@ class Ledger:
                 self._note_outcome(session.head.digest)
             raise
 
-    def _read(self) -> LedgerState:
-        with self._store.read() as session:
-            return self._read_state(session)
-
     def _read_state(self, session: Session) -> LedgerState:
         """The state of the ledger. Entries that were not read before are checked against their digests."""
         known, head = self._known, session.head
         if known:
             last = session.row(known[-1].number)
             known = known if last is not None and last.digest == known[-1].digest else ()
-        start = len(known) + 1
-        rows = list(session.rows(start))
+        rows = list(session.rows(len(known) + 1))
         check_links(rows, len(known), known[-1].digest if known else head.id, head)
-        paths = {number: written.path for number, written in session.paths(start).items()} if rows else {}
-        self._known = (*known, *(Entry.read(row, paths.get(row.number)) for row in rows))
+        self._known = (*known, *map(Entry.read, rows))
         return LedgerState(self._known)
 
     def _write_release(
         self,
         session: Session,
         state: LedgerState,
+        about: Cohort,
+        folders: Iterable[Path],
         fields: Mapping[str, Any],
         file: ReleasedFile | None,
-        loss: Loss,
-        cohort: str | None,
-        new_cohort: bool,
-        part_of: str | None,
     ) -> Entry:
-        """Write a release within the limits, and before it the cohort that it declares. Refused if a description
-        beside the ledger or the file names an entry that is lost."""
-        declared = self._admit(state, cohort, loss, new_cohort, part_of)
+        """Write a release, and before it the cohort that it declares. Refused if a description in the folders names an
+        entry that is lost."""
         digests = {entry.number: entry.digest for entry in state.entries}
-        folders = self._store.backend.folders
-        folders += [folder_of(Path(file.path))] if file is not None and file.path else []
-        for lost in find_lost(self.id, digests.get, folders, NEWEST):
-            raise InvalidInput(lost.text, fix=RESTORE, code="lost-entry")
-        if declared.name not in state.declared:
-            self._append(session, "cohort", declared.name, part_of=declared.part_of)
-        written = None if file is None else WrittenPath(str(file.path), secrets.token_hex(16))
-        kept = None if file is None or written is None else replace(file, path_commitment=written.commitment).to_dict()
-        return self._append(session, "release", declared.name, written, **{**fields, "file": kept})
+        for named in (named for folder in dict.fromkeys(folders) for named in list_named(self.id, folder, NEWEST)):
+            if digests.get(named.number) != named.digest:
+                raise InvalidInput(describe_lost(named).text, fix=RESTORE, code="lost-entry")
+        if about.name not in state.declared:
+            self._append(session, "cohort", about.name, part_of=about.part_of)
+        return self._append(session, "release", about.name, **fields, file=None if file is None else file.to_dict())
 
-    def _append(
-        self, session: Session, kind: str, cohort: str, written: WrittenPath | None = None, **fields: Any
-    ) -> Entry:
+    def _append(self, session: Session, kind: str, cohort: str, **fields: Any) -> Entry:
         """Write an entry after the last one, as it will be read."""
         from cellrisk.system.version import __version__
 
@@ -589,8 +566,8 @@ class Ledger:
             raise InvalidInput("the entry is too long", got=f"{len(text):,} characters", fix="name fewer columns")
         number = head.number + 1
         row = Row(number, head.digest, compute_digest(number, head.digest, text), text)
-        session.append(row, written)
-        return Entry.read(row, None if written is None else written.path)
+        session.append(row)
+        return Entry.read(row)
 
 
 def _loss_of(release: Any) -> Loss:

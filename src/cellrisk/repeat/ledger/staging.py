@@ -22,9 +22,9 @@ from typing import NamedTuple
 
 from cellrisk.errors import InvalidInput
 from cellrisk.publish.releasing.saving import MANIFEST, folder_of, sidecar_of
+from cellrisk.repeat.ledger.backends import Session
 from cellrisk.repeat.ledger.descriptions import compare_description, compare_tables, digest_regular
 from cellrisk.repeat.ledger.entry import Entry
-from cellrisk.repeat.ledger.store import Session
 from cellrisk.system.atomic import make_last, public_mode, write_through
 from cellrisk.system.locks import try_lock
 
@@ -116,11 +116,6 @@ def recover(session: Session, folder: Path) -> Recovered:
         else:
             left += 1
     return Recovered(tuple(finished), removed, left)
-
-
-def is_staged(ledger: str, digest: str, folder: Path) -> bool:
-    """Whether the files of an entry have not been moved into their place yet."""
-    return (folder / f".{ledger}.{digest}.new").is_dir()
 
 
 def _remove_dead(path: Path) -> bool:

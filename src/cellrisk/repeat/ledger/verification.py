@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cellrisk.errors import InvalidInput
-from cellrisk.publish.releasing.saving import folder_of, sidecar_of
 from cellrisk.repeat.ledger.chain import Head, Problem, Row, find_breaks
 from cellrisk.repeat.ledger.cohorts import find_undeclared
-from cellrisk.repeat.ledger.descriptions import compare_description, compare_tables, digest_regular, find_lost
-from cellrisk.repeat.ledger.entry import Entry, WrittenPath, show_on_one_line
-from cellrisk.repeat.ledger.staging import is_staged
+from cellrisk.repeat.ledger.descriptions import (
+    compare_description,
+    compare_tables,
+    describe_lost,
+    digest_regular,
+    list_named,
+)
+from cellrisk.repeat.ledger.entry import Entry, show_on_one_line
 from cellrisk.system.results import Result
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from cellrisk.repeat.ledger.backends import Session
     from cellrisk.repeat.ledger.checkpoints import Checkpoint
-    from cellrisk.repeat.ledger.store import Session
 
 
 @dataclass(frozen=True, repr=False)
@@ -71,21 +75,17 @@ def examine(
     """Recompute everything that an open ledger states; and the entries that could be read."""
     head = session.head
     rows, damage = session.rescue_rows()
-    problems = [Problem(None, damage)] if damage else []
+    problems = [Problem(None, damage)] if damage else list(find_breaks(rows, head))
     remarks: list[Problem] = []
-    problems += () if damage else find_breaks(rows, head)
-    written = session.paths()
     entries, blamed = [], {problem.entry for problem in problems}
     for row in rows:
-        path = written.get(row.number)
-        try:
-            entries.append(Entry.read(row, None if path is None else path.path))
-        except InvalidInput:
-            if row.number not in blamed:
-                problems.append(Problem(row.number, "cannot be read as an entry"))
+        with suppress(InvalidInput):
+            entries.append(Entry.read(row))
+            continue
+        if row.number not in blamed:
+            problems.append(Problem(row.number, "cannot be read as an entry"))
     if not problems:  # else a declaration may be among what is lost
         problems += find_undeclared(entries)
-    problems += _find_moved(entries, written)
     problems += [Problem(None, flaw) for flaw in session.flaws]
     remarks += [
         Problem(entry.number, f"the clock was {entry.clock_behind:g} s behind the entry before")
@@ -108,19 +108,6 @@ def _sorted(problems: Sequence[Problem]) -> tuple[Problem, ...]:
     return tuple(sorted(problems, key=lambda problem: problem.entry or 0))
 
 
-def _find_moved(entries: Sequence[Entry], written: Mapping[int, WrittenPath]) -> Iterator[Problem]:
-    """Paths of files that are not those of their entries."""
-    numbers = set()
-    for entry in entries:
-        if entry.file is not None and entry.file.path_commitment is not None:
-            numbers.add(entry.number)
-            path = written.get(entry.number)
-            if path is None or path.commitment != entry.file.path_commitment:
-                yield Problem(entry.number, "the path of its file was edited or removed")
-    for number in sorted(set(written) - numbers):
-        yield Problem(None, f"a path of a file belongs to no entry (number {number})")
-
-
 def _compare_digest(
     noted: object, rows: Sequence[Row], head: Head, problems: list[Problem], remarks: list[Problem]
 ) -> None:
@@ -138,49 +125,61 @@ def _compare_digest(
 
 
 def compare_files(
-    found: Verification, entries: Sequence[Entry], folders: Iterable[Path], is_ledger: Callable[[Path], bool]
+    found: Verification, entries: Sequence[Entry], folders: Sequence[Path], is_ledger: Callable[[Path], bool]
 ) -> tuple[Verification, bool]:
-    """Compare each released file and its description with their digests, and look for lost entries that descriptions
-    name; and whether files are still being moved into their place.
+    """Compare the released files in some folders with the digests of their entries; and whether files are still being
+    moved into their place.
 
-    Of several releases to the same path, the last is there.
+    The description beside a file names its entry. A file without one, recorded by hand, is known by its name.
     """
-    problems, remarks, moving = list(found.problems), list(found.remarks), False
-    paths = {entry.number: _find_path(entry) for entry in entries if entry.file is not None}
-    last = {path: number for number, path in paths.items() if path is not None}
-    for entry in entries:
-        if entry.file is None:
+    problems, remarks = list(found.problems), list(found.remarks)
+    staged = {path.name for folder in folders for path in folder.glob(f".{found.id}.*.new")}
+    known = {entry.number: entry for entry in entries}
+    seen: set[int] = set()
+    claimed: set[Path] = set()
+    for named in (named for folder in folders for named in list_named(found.id, folder)):
+        entry = known.get(named.number)
+        if entry is None or entry.digest != named.digest or entry.file is None:
+            problems.append(describe_lost(named))
             continue
-        name, path = show_on_one_line(entry.file.name), paths[entry.number]
-        if path is None:
-            remarks.append(Problem(entry.number, f"where its file {name} was written is not known"))
-        elif is_staged(found.id, entry.digest, folder_of(path)):
-            moving = True
+        path = named.path.with_name(entry.file.name) if entry.tables else named.path
+        sha256, name = None if is_ledger(path) else digest_regular(path, entry.file.bytes), show_on_one_line(path.name)
+        if sha256 is None:
+            remarks.append(Problem(entry.number, f"its file {name} is not beside its description, or cannot be read"))
+        elif sha256 != entry.file.sha256:
+            problems.append(Problem(entry.number, f"its file {name} is not what was released: it was changed"))
+        elif entry.tables:
+            problems += [Problem(entry.number, fault) for fault in compare_tables(entry, found.id, path)]
+        fault = "" if entry.tables else compare_description(entry, found.id, path)
+        problems += [Problem(entry.number, fault)] if fault else []
+        seen.add(entry.number)
+        claimed.add(named.path)
+    for entry in reversed(entries):  # of several of one name, the last is there
+        if entry.file is None or entry.number in seen:
+            continue
+        name = show_on_one_line(entry.file.name)
+        if f".{found.id}.{entry.digest}.new" in staged:
             fix = "cellrisk ledger recover LEDGER FOLDER moves it there"
             remarks.append(Problem(entry.number, f"its file {name} is not in its place yet: {fix}"))
-        elif last[path] != entry.number:
-            remarks.append(Problem(entry.number, f"its file {name} was replaced by entry {last[path]}"))
-        else:
-            there = os.path.exists(path)
-            sha256 = digest_regular(path, entry.file.bytes) if there and not is_ledger(path) else None
-            if sha256 is None:
-                what = "cannot be read" if there else "is not where it was written"
-                remarks.append(Problem(entry.number, f"its file {name} {what}"))
-            elif sha256 != entry.file.sha256:
-                problems.append(Problem(entry.number, f"its file {name} is not what was released: it was changed"))
-            if sha256 is not None or os.path.exists(sidecar_of(path)):
-                fault = compare_description(entry, found.id, path)
-                problems += [Problem(entry.number, fault)] if fault else []
-            if entry.tables and sha256 == entry.file.sha256:
-                problems += [Problem(entry.number, fault) for fault in compare_tables(entry, found.id, path)]
-    digests = {entry.number: entry.digest for entry in entries}
-    problems += find_lost(found.id, digests.get, [*map(folder_of, last), *folders])
-    return replace(found, problems=_sorted(problems), remarks=tuple(remarks)), moving
+            continue
+        there = _find_by_name(entry.file.name, folders, is_ledger)
+        if there is None or there in claimed:
+            what = "is not in a folder that was looked at" if there is None else "was replaced by a later release"
+            remarks.append(Problem(entry.number, f"its file {name} {what}"))
+            continue
+        claimed.add(there)
+        sha256 = digest_regular(there, entry.file.bytes)
+        if sha256 is None:
+            remarks.append(Problem(entry.number, f"its file {name} cannot be read"))
+        elif sha256 != entry.file.sha256:
+            problems.append(Problem(entry.number, f"its file {name} is not what was released: it was changed"))
+        elif entry.file.description is not None:
+            fault = f"the description {name}.json of its file is not there, or not what was released: it was changed"
+            problems.append(Problem(entry.number, fault))
+    return replace(found, problems=_sorted(problems), remarks=_sorted(remarks)), bool(staged)
 
 
-def _find_path(entry: Entry) -> Path | None:
-    """Where to look for a file. A path on another machine is not looked at: that machine would notice."""
-    text = None if entry.file is None else entry.file.path
-    if not text or "\0" in text or text.startswith(("//", "\\\\")) or not os.path.isabs(text):
-        return None
-    return Path(text)
+def _find_by_name(name: str, folders: Sequence[Path], is_ledger: Callable[[Path], bool]) -> Path | None:
+    """The file of that name in the first folder that has one."""
+    paths = [folder / name for folder in folders] if Path(name).name == name and "\0" not in name else []
+    return next((path for path in paths if path.exists() and not is_ledger(path)), None)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Callable, Sequence
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any
 
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.noise.mechanisms import DiscreteGaussian
-from cellrisk.publish.releasing.saving import sidecar_of
+from cellrisk.repeat.ledger.descriptions import NAMED, read_regular
 from cellrisk.repeat.ledger.entry import Entry, show_on_one_line
 from cellrisk.show.reporting.metadata import pick
 from cellrisk.show.reporting.noise import FORMULAS, NEIGHBOURS, describe_scale, describe_threshold
@@ -31,30 +32,19 @@ VARIANTS = {
 
 
 def write_json_lines(entries: Sequence[Entry]) -> str:
-    """One entry a line. Without number, previous and digest, a line with sorted keys is what its digest covers.
-
-    Folders are left out; entries of early versions of cellrisk had them inside, and cannot be recomputed from here.
-    """
-    return "".join(f"{json.dumps(_tell(entry), ensure_ascii=False)}\n" for entry in entries)
-
-
-def _tell(entry: Entry) -> dict[str, Any]:
-    told = entry.to_dict()
-    if isinstance(told.get("file"), dict):
-        told["file"] = {name: value for name, value in told["file"].items() if name != "path"}
-        told["file"]["name"] = PurePath(str(told["file"]["name"])).name
-    return told
+    """One entry a line. Without number, previous and digest, a line with sorted keys is what its digest covers."""
+    return "".join(f"{json.dumps(entry.to_dict(), ensure_ascii=False)}\n" for entry in entries)
 
 
 def write_csv(entries: Sequence[Entry], spreadsheet_safe: bool = False) -> str:
     """One entry a row, for spreadsheets; several quasi-identifiers are a JSON list, numbers are as exact as kept."""
     rows = []
     for entry in entries:
-        told = _tell(entry)
+        told = entry.to_dict()
         loss, limit, file = (told.pop(name, None) or {} for name in ("loss", "limit", "file"))
         events = loss.get("events", [])
         alone = events[0] if len(events) == 1 else {}
-        noise = {name: alone.get(name) for name in ("mechanism", "threshold")}
+        noise = {name: alone.get(name) for name in ("mechanism", "scale", "threshold")}
         row = {**told, **loss, **noise, **limit, "file": file.get("name")}
         row |= {"sha256": file.get("sha256"), "bytes": file.get("bytes")}
         if "quasi_identifiers" in told:
@@ -81,14 +71,13 @@ ENDINGS = {".jsonl": "json-lines", ".csv": "csv", ".yaml": "registry", ".yml": "
 
 
 def refuse_released(entries: Sequence[Entry], target: Path) -> None:
-    """Refuses to write over a released file that one of the entries names, or over its description."""
-    for entry in entries:
-        path = None if entry.file is None or not entry.file.path else Path(entry.file.path)
-        if path is not None:
-            what = f"what entry {entry.number} has released"
-            refuse_inputs(target, dict.fromkeys((path, sidecar_of(path)), what))
-            if entry.tables and path.parent.is_dir():
-                refuse_inputs(target, dict.fromkeys(path.parent.iterdir(), what))
+    """Refuses to write over a file that one of the entries has released, or over a description of one."""
+    released = {entry.file.sha256: entry for entry in entries if entry.file is not None}
+    content = read_regular(target) or b""
+    entry = released.get(hashlib.sha256(content).hexdigest())
+    if entry is not None or NAMED.search(content):
+        what = "a description of a release" if entry is None else f"what entry {entry.number} has released"
+        refuse_inputs(target, {target: what})
 
 
 def export_entries(

@@ -77,8 +77,10 @@ def describe_budget(ledger: Ledger, cohort: str, loss: Loss | str) -> dict[str, 
     """
     from cellrisk.repeat.accounting.composition import compose
 
-    known = bool(ledger.cohorts())  # a ledger without any is about to get its first; another name is refused
-    losses, limit = (ledger.losses(cohort), ledger.limit(cohort)) if known else ((), None)
+    state = ledger.state()
+    known = bool(state.declared)  # a ledger without any is about to get its first; another name is refused
+    losses = state.losses(cohort) if known else ()
+    limit = state.limits.get(cohort)
     many = number_of(len(losses), "release") if losses else "Nothing"
     before = _describe_spent(ledger.spent(cohort)) if losses else "nothing"
     after = f"cannot be told ({loss})" if isinstance(loss, str) else _describe_spent(compose([*losses, loss]))

@@ -44,12 +44,13 @@ def describe(entry: Entry) -> str:
         mechanism = entry.loss.mechanism
         rows += [["loss", entry.loss.describe()], ["neighbours", entry.loss.neighbours]]
         rows += [["mechanism", mechanism.name if mechanism else "not known"]]
-        rows += [["scale of the noise", f"{entry.scale:.6g}"]] if entry.scale is not None else []
+        scale = entry.loss.events[0].scale if len(entry.loss.events) == 1 else None
+        rows += [] if scale is None else [["scale of the noise", f"{scale:.6g}"]]
     rows += [[f"table {number}", _describe_table(table)] for number, table in enumerate(entry.tables, start=1)]
     if entry.purpose:
         rows.append(["purpose", show_on_one_line(entry.purpose)])
     if entry.file is not None:
-        rows += [["file", show_on_one_line(entry.file.path or entry.file.name)], ["SHA-256", entry.file.sha256]]
+        rows += [["file", show_on_one_line(entry.file.name)], ["SHA-256", entry.file.sha256]]
     if entry.clock_behind is not None:
         rows.append(["clock", f"{entry.clock_behind:g} s behind the entry before"])
     rows += [["written by", f"cellrisk {entry.version}"], ["previous", entry.previous], ["digest", entry.digest]]
@@ -81,9 +82,9 @@ def list_entries(about: str, cohorts: Sequence[CohortState], entries: Sequence[E
 
 def say_budget(ledger: Ledger, cohort: str) -> str:
     """Return what a cohort, and each cohort that contains it, has spent and has left; a sentence each, one per line."""
-    sentences = []
+    sentences, state = [], ledger.state()
     try:
-        budget = ledger.budget(cohort)
+        budget = [(name, state.spend_by_limit(name), state.limits.get(name)) for name in state.path(cohort)]
     except CellriskError as refusal:  # the release is recorded, and losses of unlike kinds have no sum
         return f"What cohort '{show_on_one_line(cohort)}' has spent is not added up: {refusal}."
     for name, spent, limit in budget:
