@@ -118,14 +118,13 @@ def list_command(
     kind: Annotated[Text, option("Only entries of this kind: cohort, limit or release.", "NAME")] = None,
 ) -> None:
     """List every entry, in order, and the worst case of all releases about each cohort."""
-    from cellrisk.repeat.accounting.ceilings import find_ceiling
     from cellrisk.show.wording.ledger_entry import list_entries
 
     with ledger.open() as opened:
         entries, about = opened.entries(cohort, kind), str(opened)
         state = opened.state()
         names = [state.require(cohort)] if cohort is not None else list(state.declared)
-        worst = [(name, find_ceiling(state.losses(name))[0]) for name in names]
+        worst = [(name, state.ceiling(name)) for name in names]
         cohorts = [
             (name, state.spend_by_limit(name), state.limits.get(name), most if most and most.releases else None)
             for name, most in worst

@@ -22,6 +22,7 @@ from cellrisk.system.formatting import claim, number_of
 
 if TYPE_CHECKING:
     from cellrisk.repeat.accounting.composition import Composition
+    from cellrisk.risk.ceilings import Ceiling
 
 MOST_LISTED = 20
 
@@ -109,6 +110,12 @@ class LedgerState:
     def losses(self, cohort: str) -> tuple[Loss, ...]:
         """What a person of a cohort has lost, who is in no cohort inside it."""
         return tuple(entry.loss for entry in self.covering(cohort) if entry.loss is not None)
+
+    def ceiling(self, cohort: str) -> Ceiling | None:
+        """The worst case for one record of a cohort after all its releases; None if it is not known."""
+        from cellrisk.repeat.accounting.ceilings import find_ceiling
+
+        return find_ceiling(self.losses(cohort))[0]
 
     def _cases(self, cohort: str) -> Iterable[tuple[Loss, ...]]:
         """Return what people of a cohort have lost, each different case once."""
