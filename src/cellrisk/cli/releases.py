@@ -170,7 +170,7 @@ def audit_command(
     elif exception is not None:
         raise InvalidInput("--exception requires --acro", fix="name the record: --acro outputs/results.json")
     asked: Any = {} if noise.epsilon is None else asdict(noise)
-    asked |= {**attacker.arguments(), "belief": attacker.belief, "perturbation": made}
+    asked |= {**attacker.single(), "belief": attacker.belief, "perturbation": made}
     asked |= {"count": released_count, "bins": table.bins, "table": released_table}
     found = cr.audit(table.tabulate(), released, **asked)
     if acro is not None:

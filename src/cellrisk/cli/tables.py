@@ -257,7 +257,6 @@ def utility_command(
 
 
 def simulate_command(
-    context: typer.Context,
     table: options.TableOptions,
     noise: options.NoiseOptions,
     attacker: options.HarmOptions,

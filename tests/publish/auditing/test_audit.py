@@ -191,10 +191,10 @@ def test_frame_and_document() -> None:
     found = audit(tabulated(people), people)
     frame = found.to_frame()
     assert list(frame.columns) == ["sensitive", "figure", "source", "of", "value"]
-    assert len(frame) == 2 * len(FIGURES) + 1
+    assert len(frame) == 2 * len(FIGURES)
     document = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert document["figures"]["released"]["disco"] == found.value("disco")
-    assert document["people"] == {"exposed": found.n_exposed, "records": 30}
+    assert document["people"] == {"exposed": found.n_exposed, "alone": found.facts["alone"], "records": 30}
 
 
 def test_one_of_several_sensitive_attributes() -> None:

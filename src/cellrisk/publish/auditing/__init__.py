@@ -16,8 +16,9 @@ from cellrisk.publish.auditing.audit_result import Audit, ExposedCell
 from cellrisk.publish.auditing.comparison import TableComparison, compare_tables
 from cellrisk.publish.auditing.figures import FIGURES, find_figures
 from cellrisk.publish.auditing.reading import ReleasedCounts, leave_out_missing, read_release
-from cellrisk.publish.auditing.realised_disclosure import NAME_IT, MadeBy, find_realised, read_method
+from cellrisk.publish.auditing.realised_disclosure import NAME_IT, MadeBy, find_attacks, read_method
 from cellrisk.risk.attackers.values import NamedValues
+from cellrisk.risk.ceilings import ceiling
 from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, CountPrior
 from cellrisk.risk.figures import Attacker
 from cellrisk.system.choices import MechanismName, Neighbours
@@ -44,7 +45,7 @@ def audit(
     neighbours: Neighbours | None = None,
     threshold: float | None = None,
     perturbation: str | Perturbation | None = None,
-    certainty: float | Sequence[float] | None = None,
+    certainty: float | None = None,
     belief: str | CountPrior | None = None,
     harmful: str | Sequence[str] | None = None,
     unions: str | Sequence[str | Sequence[str]] | None = None,
@@ -52,11 +53,10 @@ def audit(
     """What did this release disclose about the people in the original table?
 
     The release may be ours or another tool's: counts, whose signs and fractions are taken as they are, or records, such
-    as synthetic ones. The figures to decide by come first: the people behind a count of 1 that is shown alone, revealed
-    only because of their own record; and if the mechanism is known, the people whose value the informed attacker infers
-    with at least a given certainty from these counts. Then the homogeneity attack as realised, with the eight scenarios
-    of Liu and Zhao; plurality and proportional guesses; and the figures that synthpop, SDMetrics and ARX define, each
-    by its own definition (`cellrisk.publish.auditing.figures`, docs/peers.md). All are exact for these two tables.
+    as synthetic ones. The attacks of `assess` come first, as realised: the people they name correctly, and those named
+    because of their own record; best guess and informed attacker if the mechanism is known. Then the eight scenarios of
+    Liu and Zhao, and the figures that synthpop, SDMetrics and ARX define, each by its own definition
+    (`cellrisk.publish.auditing.figures`, docs/peers.md). All are exact for these two tables.
 
     Three women are cooks; of four men one is a cook and three are smiths; one other person is a smith. The release
     shows women as cooks alone and men as smiths alone: the values of 3 + 3 of 8 people are revealed correctly, and one
@@ -135,7 +135,8 @@ def audit(
         made = MadeBy(records=True)
     kept, left_out = leave_out_missing(read, original.missing)
     both = compare_tables(original.cells(attribute.name), kept, attribute.missing_level)
-    shares = attribute.levels.shares
+    attackers, unknown = find_attacks(attribute, both, made, attacker)
+    stated, shares = None if made.adjusted else made.mechanism, attribute.levels.shares
     return Audit(
         original=original,
         sensitive=attribute.name,
@@ -143,8 +144,11 @@ def audit(
         released=find_figures(both),
         raw=find_figures(both.as_it_is()),
         guess_share=float(shares @ shares),
-        decision=find_realised(attribute, both, made, attacker),
-        facts={"contradicted": made.contradicted, "changed": changed, "left_out": left_out, **_find_facts(kept, both)},
+        made=made,
+        attackers=tuple({"sensitive": attribute.name, **row} for row in attackers),
+        unknown=unknown,
+        ceiling=None if stated is None else ceiling(stated, labels=max(attribute.n_levels, 2)),
+        facts={"changed": changed, "left_out": left_out, **_find_facts(kept, both, made)},
     )
 
 
@@ -168,10 +172,13 @@ def _load(released: Any) -> tuple[Release | None, bool]:
         return None, refusal.code == "changed"
 
 
-def _find_facts(released: ReleasedCounts, both: TableComparison) -> dict[str, int]:
-    """What is unusual about a release: numbers of counts and of cells."""
+def _find_facts(released: ReleasedCounts, both: TableComparison, made: MadeBy) -> dict[str, int]:
+    """Return what is unusual about a release: numbers of counts, of cells and of people."""
     count, shows, people = released.count, both.shown_sizes > 0, both.sizes > 0
+    alone = (both.n_shown == 1) & (both.shown_sizes == made.smallest)
     return {
+        "alone": int(both.named[alone].sum()),
+        "contradicted": made.contradicted,
         "counts": len(count),
         "negative": int((count < 0).sum()),
         "fractional": int((count != np.floor(count)).sum()),

@@ -14,7 +14,8 @@ import numpy as np
 from cellrisk.errors import UnknownName
 from cellrisk.publish.auditing.comparison import TableComparison
 from cellrisk.publish.auditing.figures import FIGURES
-from cellrisk.publish.auditing.realised_disclosure import RealisedDisclosure
+from cellrisk.publish.auditing.realised_disclosure import MadeBy
+from cellrisk.risk.ceilings import Ceiling
 from cellrisk.system.checks import require_whole_number
 from cellrisk.system.results import NOT_KEPT, LeavesKeys, Result, find_words
 
@@ -58,8 +59,14 @@ class Audit(Result):
     """The figures if the original had been released as it is."""
     guess_share: float
     """Guessing each person's value from the overall proportions: sum_k p_k^2."""
-    decision: RealisedDisclosure
-    """The figures to decide by."""
+    made: MadeBy
+    """How the release was made, as far as that is known."""
+    attackers: tuple[Mapping[str, Any], ...]
+    """The attacks of `assess` on these counts; without a known mechanism, the two that need none; none of records."""
+    unknown: str | None
+    """Why the attackers who apply Bayes' rule are left out."""
+    ceiling: Ceiling | None
+    """None if the mechanism is not known, or if the counts show parents that they add up to."""
     facts: Mapping[str, int]
     """What was assumed, and what is unusual about the release."""
 
@@ -142,7 +149,7 @@ class Audit(Result):
             self.comparison,
             path,
             sensitive=self.sensitive,
-            mechanism=self.decision.made.mechanism,
+            mechanism=self.made.mechanism,
             words=(self.headline, *self.notes, *comments),
             max_risk=max_risk,
             exception=exception,
@@ -153,10 +160,11 @@ class Audit(Result):
         rows: list[tuple[str, str, str, float]] = [
             (name, figure.source, of, self.value(name, of)) for name, figure in FIGURES.items() for of in OF
         ]
-        rows.append(("caused", "cellrisk", "released", self.decision.caused))
-        for row in self.decision.certainty:
-            rows.append((f"right_{row.certainty:g}", "cellrisk", "released", row.right))
-            rows.append((f"named_{row.certainty:g}", "cellrisk", "released", row.named))
+        for row in self.attackers:
+            name = " ".join([row["attack"], *row.get("union", ())])
+            rows += [
+                (f"{name}, {part}", "cellrisk", "released", row[part]) for part in ("revealed", "own") if part in row
+            ]
         columns = ("figure", "source", "of", "value")
         return [{"sensitive": self.sensitive, **dict(zip(columns, values, strict=True))} for values in rows]
 
@@ -164,10 +172,16 @@ class Audit(Result):
         """What ``cellrisk audit --json`` prints; null where a figure is undefined."""
         return {
             "table": {"records": self.original.n_records, "cells": self.original.n_cells, "sensitive": self.sensitive},
-            "attackers": [{"sensitive": self.sensitive, **row} for row in self.decision.attackers],
-            "decision": self.decision.to_dict(),
+            "attackers": list(self.attackers),
+            "decision": {
+                "sensitive": self.sensitive,
+                "mechanism": self.made.mechanism and self.made.mechanism.to_dict(),
+                "perturbation": self.made.perturbation and self.made.perturbation.to_dict(),
+                "ceiling": self.ceiling and self.ceiling.to_dict(),
+                "certainty_unknown": self.unknown,
+            },
             "figures": {of: {name: _plain(name, self.value(name, of)) for name in FIGURES} for of in OF},
-            "people": {"exposed": self.n_exposed, "records": self.original.n_records},
+            "people": {"exposed": self.n_exposed, "alone": self.facts["alone"], "records": self.original.n_records},
             "baselines": {"raw": self.value(of="original"), "proportional_guess": self.guess_share},
             "notes": list(self.notes),
             "headline": self.headline,

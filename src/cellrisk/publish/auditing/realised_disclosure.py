@@ -1,4 +1,4 @@
-"""What one release discloses: who is shown alone because of their own record, and what an attacker can be sure of."""
+"""How a release was made, and what the four attacks reveal in it: numbers of people, and not expected ones."""
 
 from __future__ import annotations
 
@@ -13,19 +13,11 @@ from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism, check_alone
 from cellrisk.noise.mechanisms import mechanism as read_mechanism
 from cellrisk.noise.perturbations import Perturbation, read_perturbation
 from cellrisk.publish.auditing.comparison import TableComparison
-from cellrisk.risk.attackers.realised import PosteriorMeans, RealisedAttacks
-from cellrisk.risk.ceilings import Ceiling, ceiling
-from cellrisk.risk.certainty import (
-    ConfidentInferences,
-    CountPrior,
-    NegativeBinomial,
-    infer_given_release,
-    why_unknown,
-)
-from cellrisk.risk.certainty.posterior import posterior_means
+from cellrisk.publish.simulation.attacks import means_behind
+from cellrisk.risk.attackers.realised import RealisedAttacks
+from cellrisk.risk.certainty import why_unknown
 from cellrisk.risk.figures import Attacker
-from cellrisk.risk.perturbed.ceiling import find_ceiling
-from cellrisk.system.arrays import Floats, Integers
+from cellrisk.system.arrays import Floats
 from cellrisk.system.choices import MechanismName
 
 if TYPE_CHECKING:
@@ -34,6 +26,8 @@ if TYPE_CHECKING:
 
 USUAL_FIRST = 1
 NAME_IT = "name the mechanism and its epsilon"
+TOO_WIDE = "its prior looks at the table, or the counts or the noise are too large"
+RECORDS = "the release holds records, and not counts with noise"
 
 
 @dataclass(frozen=True)
@@ -55,6 +49,11 @@ class MadeBy:
     @property
     def known(self) -> bool:
         return self.mechanism is not None or self.perturbation is not None
+
+    @property
+    def smallest(self) -> int:
+        """The smallest count that is released: 1, but for a threshold."""
+        return USUAL_FIRST if self.mechanism is None else first_value(self.mechanism.threshold)
 
 
 def read_method(
@@ -82,128 +81,27 @@ def read_method(
     return replace(found, contradicted=given != found.mechanism) if found.known else MadeBy(given)
 
 
-@dataclass(frozen=True)
-class RealisedDisclosure:
-    """The figures to decide by, of one release: numbers of people, and not expected ones."""
+def find_attacks(
+    attribute: Attribute, both: TableComparison, made: MadeBy, attacker: Attacker
+) -> tuple[list[dict[str, Any]], str | None]:
+    """Return the four attacks on a release, and why those who apply Bayes' rule are left out.
 
-    sensitive: str
-    records: int
-    caused: float
-    """People revealed because of their own record. With noise, those shown alone as the smallest count that is
-    released. With a perturbation, the people exposed less the expected number ``without``; over many publications, its
-    mean is the caused figure of `assess_perturbation`."""
-    cells: int
-    """Cells in which somebody is."""
-    smallest: int
-    """The smallest count that is released: 1, but for a threshold."""
-    made: MadeBy
-    certainty: tuple[ConfidentInferences, ...]
-    """Ascending; empty if it is not known."""
-    unknown: str | None
-    """Why it is not known what an attacker can be sure of."""
-    belief: CountPrior | None
-    ceiling: Ceiling | None = None
-    """None if the mechanism is not known, or if the counts show parents that they add up to."""
-    without: float | None = None
-    """Under a perturbation, the expected number of people exposed, had each person's record been left out in turn and
-    that count been published anew."""
-    worst: tuple[float, tuple[int, int]] | None = None
-    """Of a perturbation, its worst case and the counts at which it is reached."""
-    attackers: tuple[dict[str, Any], ...] = ()
-    """The four attacks on these counts: people revealed, and under noise because of their own record; without a known
-    mechanism, the two that need none."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """What stands under ``decision`` in JSON."""
-        share = {"share": self.caused / self.records}
-        if self.worst is not None:
-            caused = {"people": self.caused, **share, "without": self.without}
-            limit: Any = {"even_two": self.worst[0], "worst_counts": list(self.worst[1])}
-        else:
-            caused = {"people": int(self.caused), **share, "cells": self.cells, "shown_as": self.smallest}
-            limit = self.ceiling and self.ceiling.to_dict()
-        known = {
-            "perturbation": self.made.perturbation and self.made.perturbation.to_dict(),
-            "certainty_unknown": self.unknown,
-            "belief": self.belief and self.belief.to_dict(),
-        }
-        return {
-            "sensitive": self.sensitive,
-            "caused": caused,
-            "certainty": [row.to_dict() for row in self.certainty],
-            "ceiling": limit,
-            "mechanism": self.made.mechanism and self.made.mechanism.to_dict(),
-            **{name: value for name, value in known.items() if value is not None},
-        }
-
-
-def find_realised(attribute: Attribute, both: TableComparison, made: MadeBy, attacker: Attacker) -> RealisedDisclosure:
-    """Who is shown alone because of their own record, and what can an attacker be sure of who has these counts?
-
-    Under noise that is added to each count, a person is revealed because of their own record if the cell shows their
-    label alone, and as the smallest value T that is released: over many releases their mean is the caused figure of
-    `assess`. The certainty is that of `infer_given_release`.
-    """
-    mechanism, perturbation = made.mechanism, made.perturbation
-    smallest = USUAL_FIRST if mechanism is None else first_value(mechanism.threshold)
-    alone = (both.n_shown == 1) & (both.shown_sizes == smallest)
-    caused, without, worst = float(both.named[alone].sum()), None, None
-    if perturbation is not None:
-        perturbation.check_reach(int(both.original.max()))
-        _check_possible(both, perturbation)
-        without = _sum_without(*_spread(both, attribute.n_levels), perturbation)
-        caused, worst = both.n_exposed - without, find_ceiling(perturbation)
-    unknown, method = _why_unknown(attribute, both, made), mechanism or perturbation
-    belief: CountPrior | None = None
-    certainty: tuple[ConfidentInferences, ...] = ()
-    clamped = unknown is not None or mechanism is None or _is_clamped(both, made, smallest)
-    if unknown is None and method is not None:
-        belief = attacker.believe(attribute)
-        certainty = infer_given_release(
-            *_spread(both, attribute.n_levels),
-            method.channel,
-            attacker.certainties,
-            belief,
-            attribute.vectors,
-            clamped=clamped,
-        )
-    stated = mechanism is not None and not made.adjusted
-    means = _means_behind(method, belief, clamped) if unknown is None and method is not None else None
-    return RealisedDisclosure(
-        sensitive=attribute.name,
-        records=int(both.n_records),
-        caused=caused,
-        cells=int((alone & (both.named > 0)).sum()),
-        smallest=smallest,
-        made=made,
-        certainty=certainty,
-        unknown=unknown,
-        belief=belief,
-        ceiling=ceiling(mechanism, labels=max(attribute.n_levels, 2)) if mechanism and stated else None,
-        without=without,
-        worst=worst,
-        attackers=_attack(attribute, both, made, attacker, means, smallest if clamped else None),
-    )
-
-
-def _attack(
-    attribute: Attribute,
-    both: TableComparison,
-    made: MadeBy,
-    attacker: Attacker,
-    means: PosteriorMeans | None,
-    smallest: int | None,
-) -> tuple[dict[str, Any], ...]:
-    """Return the four attacks on a release, at the attacker's largest certainty.
-
-    ``smallest``: the smallest value that is released; None if small counts were left as the noise made them.
+    Without a known mechanism, or in counts that were adjusted after the noise, only the two attacks that need none are
+    read. The own record is left out under the noise that was drawn: over many releases, the means are those of
+    `assess`. Of perturbed and of adjusted counts, what is because of the own record is not known.
     """
     if made.records or attribute.n_levels < 2:
-        return ()
-    original, published = (counts.T[:, None, :].astype(np.float64) for counts in _spread(both, attribute.n_levels))
-    lessened = published - 1
-    if smallest is not None:
-        lessened = np.where(lessened >= smallest, lessened, 0)
+        return [], None if attribute.n_levels < 2 else RECORDS
+    unknown, method = _why_unknown(attribute, both, made), made.mechanism or made.perturbation
+    clamped = unknown is not None or made.mechanism is None or _is_clamped(both, made)
+    if made.perturbation is not None:
+        made.perturbation.check_reach(int(both.original.max()))
+        _check_possible(both, made.perturbation)
+    means = None
+    if unknown is None and method is not None:
+        means = means_behind(method.channel, attacker.believe(attribute), clamped)
+    original, published = _spread(both, attribute.n_levels)
+    lessened = np.where(published - 1 >= made.smallest, published - 1, 0) if clamped else published - 1
     labels, values = attribute.levels.labels, attacker.values
     attacks = RealisedAttacks(
         1,
@@ -215,33 +113,7 @@ def _attack(
     )
     own_known = made.perturbation is None and not made.adjusted
     attacks.read(slice(0, 1), original, published, lessened if own_known else None)
-    return tuple(attacks.to_rows(labels))
-
-
-def _means_behind(method: Mechanism | Perturbation, belief: CountPrior | None, clamped: bool) -> PosteriorMeans | None:
-    """Return the posterior mean of a count behind each released value; None for a prior that looks at the table."""
-    if not isinstance(belief, NegativeBinomial):
-        return None
-    channel, priors = method.channel, belief.by_category
-
-    def means(category: int, shown: Integers) -> Floats:
-        values, place = np.unique(shown, return_inverse=True)
-        found = posterior_means(priors[category], channel, values, clamped=clamped)
-        return np.asarray(found[place.reshape(shown.shape)])
-
-    return means
-
-
-def _sum_without(original: Integers, published: Integers, perturbation: Perturbation) -> float:
-    """People expected to be revealed had each record been left out in turn and that count been published anew.
-
-    Given what the other labels of the cell were published as, that is if all these vanished and the count without the
-    record survives: sum_k n_k 1(r_j = 0 for all j != k) s(n_k - 1).
-    """
-    shown = published > 0
-    others = shown.sum(axis=1, keepdims=True) - shown == 0
-    survive = perturbation.channel.p_positive(np.maximum(original - 1, 0))[..., 0]
-    return float((original * others * survive).sum())
+    return attacks.to_rows(labels), None if attacks.means is not None else unknown or TOO_WIDE
 
 
 def _check_possible(both: TableComparison, perturbation: Perturbation) -> None:
@@ -262,8 +134,6 @@ def _check_possible(both: TableComparison, perturbation: Perturbation) -> None:
 
 def _why_unknown(attribute: Attribute, both: TableComparison, made: MadeBy) -> str | None:
     """Why it is not known what an attacker can be sure of; None if it is."""
-    if made.records:
-        return "the release holds records, and not counts with noise"
     if not made.known:
         return f"the mechanism of the release is not known; {NAME_IT}"
     if made.adjusted:
@@ -273,8 +143,9 @@ def _why_unknown(attribute: Attribute, both: TableComparison, made: MadeBy) -> s
     return why_unknown(attribute)
 
 
-def _is_clamped(both: TableComparison, made: MadeBy, smallest: int) -> bool:
+def _is_clamped(both: TableComparison, made: MadeBy) -> bool:
     """Whether counts below the smallest released one are 0; refuses a release that this mechanism cannot have made."""
+    smallest = made.smallest
     below = both.released[(both.released != 0) & (both.released < smallest)]
     negative = bool((below < 0).any())
     if (below > 0).any() or (negative and smallest > USUAL_FIRST):
@@ -286,10 +157,10 @@ def _is_clamped(both: TableComparison, made: MadeBy, smallest: int) -> bool:
     return not negative if made.clamped is None else made.clamped
 
 
-def _spread(both: TableComparison, labels: int) -> tuple[Integers, Integers]:
-    """The true and the released counts of every cell that holds anybody: (cells, labels). What is not listed is 0."""
+def _spread(both: TableComparison, labels: int) -> Floats:
+    """Return the true and the released counts of every cell that holds anybody: (2, labels, 1, cells), or else 0."""
     held = both.sizes > 0
     row, kept = np.cumsum(held) - 1, held[both.cell]
-    spread = np.zeros((2, int(held.sum()), labels), np.int64)
-    spread[:, row[both.cell[kept]], both.level[kept]] = both.original[kept], both.released[kept]
-    return spread[0], spread[1]
+    spread = np.zeros((2, labels, 1, int(held.sum())))
+    spread[:, both.level[kept], 0, row[both.cell[kept]]] = both.original[kept], both.released[kept]
+    return spread

@@ -15,7 +15,7 @@ from cellrisk.errors import InvalidInput
 from cellrisk.noise.channel import AdditiveChannel, CountChannel
 from cellrisk.risk.attackers.acceptance import Scores, informed_attack, possible_values
 from cellrisk.risk.certainty.count_priors import CountPrior, NegativeBinomial, check_belief, read_belief
-from cellrisk.risk.certainty.empirical import infer_from_table, posterior_shares
+from cellrisk.risk.certainty.empirical import infer_from_table
 from cellrisk.risk.certainty.inferences import (
     ConfidentInferences,
     are_few,
@@ -45,8 +45,6 @@ __all__ = [
     "certain_shares",
     "check_belief",
     "find_certainty",
-    "find_spread",
-    "infer_given_release",
     "read_belief",
     "read_certainties",
     "why_unknown",
@@ -109,73 +107,11 @@ def find_certainty(
     )
 
 
-def find_spread(
-    attribute: Attribute, channel: CountChannel, certainty: float, prior: CountPrior
-) -> tuple[float, float] | None:
-    """Return the standard deviations over releases of the people inferred correctly, and of all who are inferred.
-
-    None if they are not known. Groups are independent, and in each at most one category is inferred.
-    """
-    vectors = attribute.vectors
-    if vectors is None or not isinstance(prior, NegativeBinomial) or _drowned(channel, vectors):
-        return None
-    low, high = _prob_inferred(vectors, channel, (certainty,), prior)
-    inferred = 0.5 * (low + high)[:, :, 0]
-    mean, square = ((vectors.counts.astype(np.float64) ** power * inferred).sum(axis=1) for power in (1, 2))
-    any_inferred = np.minimum(inferred.sum(axis=1), 1.0)
-    right = float(vectors.cells @ np.maximum(square - mean**2, 0.0))
-    named = float(vectors.cells @ (vectors.sizes.astype(np.float64) ** 2 * any_inferred * (1.0 - any_inferred)))
-    return math.sqrt(right), math.sqrt(named)
-
-
 def certain_shares(attribute: Attribute, channel: CountChannel, certainty: float, prior: CountPrior) -> Floats:
     """Return the share of people inferred correctly with that certainty, by setting: the upper end where two differ."""
     settings = (channel[[place]] for place in range(len(channel)))
     people = [find_certainty(attribute, setting, (certainty,), prior)[0].right_high for setting in settings]
     return np.array(people) / attribute.profiles.n_records
-
-
-def infer_given_release(
-    original: Integers,
-    released: Integers,
-    channel: CountChannel,
-    certainties: Sequence[float],
-    prior: CountPrior,
-    vectors: LabelledCounts | None = None,
-    *,
-    clamped: bool = True,
-) -> tuple[ConfidentInferences, ...]:
-    """Return the people inferred with at least each certainty, given these released counts: (groups, categories).
-
-    The shares w_k(r_k) / sum_j w_j(r_j) of `find_certainty` at the counts that were released: numbers of people, exact,
-    whose means over releases are the figures of `find_certainty`. The prior "table" needs the ``vectors`` of the table;
-    counts are ``clamped`` if those below the threshold were released as 0.
-
-    >>> from cellrisk import Geometric
-    >>> counts, seen = np.array([[3, 0], [1, 2]]), np.array([[4, 0], [0, 1]])
-    >>> prior = NegativeBinomial((0.3, 0.2), 0.8)
-    >>> [found] = infer_given_release(counts, seen, Geometric(epsilon=1.0).channel, [0.9], prior)
-    >>> found.right, found.named
-    (3.0, 3.0)
-    """
-    if channel.radius > WIDEST:
-        raise InvalidInput(
-            "what an attacker infers from this release is not computed",
-            got="noise so wide that it has all but drowned the counts",
-        )
-    _check_possible(prior, released, channel)
-    if isinstance(prior, NegativeBinomial):
-        means = np.empty(released.shape)
-        for category, (law, shown) in enumerate(zip(prior.by_category, released.T, strict=True)):
-            values, place = np.unique(shown, return_inverse=True)
-            means[:, category] = posterior_means(law, channel, values, clamped=clamped)[place.reshape(-1)]
-        return count_inferences([(original, to_shares(means))], certainties, prior.name)
-    if vectors is None:
-        raise InvalidInput("the belief 'table' needs the counts of the table")
-    distinct, place = np.unique(released, axis=0, return_inverse=True)
-    shift = 0 if clamped else 1 - min(int(released.min()), 0)
-    shares = posterior_shares(vectors, channel, distinct, shift)[place.reshape(-1)]
-    return count_inferences([(original, shares)], certainties, prior.name)
 
 
 def _drowned(channel: CountChannel, vectors: LabelledCounts) -> bool:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from cellrisk.errors import visible
 from cellrisk.noise.mechanisms import Mechanism
@@ -94,6 +95,12 @@ def name_setting(mechanism: Mechanism) -> str:
     """Return noise and guarantee in words: 'Geometric noise, epsilon 1'."""
     delta = "" if mechanism.pure else f", delta {claim(mechanism.delta)}"
     return f"{NOISE_NAMES[mechanism.name]}, epsilon {claim(mechanism.epsilon)}{delta}"
+
+
+def name_attack(row: Mapping[str, Any]) -> str:
+    """Return an attack on releases in hand in words, with the categories that it names as one value."""
+    name = ATTACK_NAMES[row["attack"]].format(sure=100 * row.get("certainty", 0.0))
+    return f"{name}: {' or '.join(row['union'])}" if "union" in row else name
 
 
 def accuracy(mechanism: Mechanism) -> str:

@@ -6,11 +6,9 @@ import math
 
 from cellrisk.publish.auditing.audit_result import Audit
 from cellrisk.publish.auditing.figures import FIGURES
-from cellrisk.publish.auditing.realised_disclosure import RealisedDisclosure
 from cellrisk.show.wording.assessment import name_table
-from cellrisk.show.wording.attackers import inferred, share
-from cellrisk.show.wording.perturbed_assessment import say_ceiling
-from cellrisk.system.formatting import CURATOR_NOTE, aligned, number_of, percent, whole_people
+from cellrisk.show.wording.attackers import inferred, name_attack, share
+from cellrisk.system.formatting import CURATOR_NOTE, aligned, number_of, percent
 
 WHOLE, OF = ("k", "distinct_l"), ("released", "original")
 NOTES_SHOWN = 2
@@ -24,7 +22,10 @@ SHOWN = {
 
 def headline(audit: Audit) -> str:
     """Return what a curator can repeat."""
-    return " ".join([_say_revealed(audit), *_say_realised(audit.decision)])
+    people = f"{audit.n_exposed:,} of {number_of(audit.original.n_records, 'person')} ({percent(audit.value())})"
+    revealed = f"The release reveals the '{audit.sensitive}' of {people}: their group shows their value alone."
+    alone = [] if audit.made.perturbation else [_say_alone(audit)]
+    return " ".join([revealed, *alone, _say_inferred(audit)])
 
 
 def screen(audit: Audit) -> list[str]:
@@ -46,60 +47,39 @@ def paragraphs(audit: Audit) -> list[str]:
     numbers = aligned(["figure", "released", "original"], rows).splitlines()
     meanings = ["", *(figure.meaning for figure in FIGURES.values())]
     table = [f"{line}  {meaning}".rstrip() for line, meaning in zip(numbers, meanings, strict=True)]
-    more = ["\n".join(audit.notes[NOTES_SHOWN:])] if audit.notes[NOTES_SHOWN:] else []
-    return [describe_certainty(audit.decision), "\n".join(table), *more]
+    bound = [] if audit.ceiling is None else [audit.ceiling.of_two]
+    return ["\n".join(part) for part in (_list_attacks(audit), table, bound, audit.notes[NOTES_SHOWN:]) if part]
 
 
-def _say_revealed(audit: Audit) -> str:
-    people = f"{audit.n_exposed:,} of {number_of(audit.original.n_records, 'person')} ({percent(audit.value())})"
-    return f"The release reveals the '{audit.sensitive}' of {people}: their group shows their value alone."
-
-
-def _say_realised(found: RealisedDisclosure) -> list[str]:
-    """Return the figures to decide by, each with what it means."""
-    sentences = [_say_caused(found)]
-    if found.certainty:
-        surest = found.certainty[-1]
-        sentences.append(inferred(found.sensitive, surest.people, surest.certainty))
-    else:
-        sentences.append(f"What an informed attacker infers is not computed: {found.unknown}.")
-    return sentences
-
-
-def _say_caused(found: RealisedDisclosure) -> str:
-    if found.made.perturbation is not None and found.without is not None:
-        difference = f"{whole_people(abs(found.caused))} {'fewer' if found.caused >= 0 else 'more'}"
-        without = number_of(found.without, "person")
-        return f"With each person's own record left out in turn, it would reveal {without} on average: {difference}."
-    people = int(found.caused)
+def _say_alone(audit: Audit) -> str:
+    """Return how many people are shown alone as the smallest count, which noise makes of nobody else."""
+    people = audit.facts["alone"]
+    safe = ", and would not be without their own record" if audit.made.mechanism and people else ""
     number, are = f"{people:,}" if people else "None", "is" if people == 1 else "are"
-    alone = f"{number} of them {are} shown alone as a count of {found.smallest}"
-    safe = ", and would not be without their own record" if found.made.mechanism and people else ""
-    return f"{alone}{safe}."
+    return f"{number} of them {are} shown alone as a count of {audit.made.smallest}{safe}."
+
+
+def _say_inferred(audit: Audit) -> str:
+    row = next((row for row in audit.attackers if row["attack"] == "informed" and "union" not in row), None)
+    if row is None:
+        return f"What an informed attacker infers is not computed: {audit.unknown}."
+    return inferred(audit.sensitive, number_of(row["revealed"], "person"), row["certainty"])
+
+
+def _list_attacks(audit: Audit) -> list[str]:
+    """Return a row for each attack on the released counts."""
+    people = audit.original.n_records
+    rows = [
+        [name_attack(row), f"{row['revealed']:,.6g}", share(row["revealed"] / people)]
+        + [f"{row[part]:,.6g}" if part in row else "-" for part in ("own", "learnt")]
+        for row in audit.attackers
+    ]
+    heads = ["named correctly", "people", "share", "own record", "learnt"]
+    return [aligned(heads, rows)] if rows else []
 
 
 def _percent(value: float) -> str:
     return "-" if math.isnan(value) else share(value)
-
-
-def describe_certainty(found: RealisedDisclosure) -> str:
-    """What the attacker names, in a sentence for each certainty."""
-    lines = []
-    for row in found.certainty:
-        sure = f"{100 * row.certainty:g}%"
-        if row.precision is None:
-            lines.append(f"No '{found.sensitive}' is inferred with {sure} certainty or more.")
-            continue
-        lines.append(
-            f"With {sure} certainty or more: {row.people} inferred correctly, of {round(row.named):,} inferred; "
-            f"correct {percent(row.precision)} of the time."
-        )
-    lines.append("" if found.belief is None else f"The attacker's prior: {found.belief.describe()}.")
-    if found.worst is not None:
-        lines.append(say_ceiling(*found.worst))
-    elif found.ceiling is not None:
-        lines.append(found.ceiling.of_two)
-    return "\n".join(lines)
 
 
 def notes(audit: Audit) -> list[str]:

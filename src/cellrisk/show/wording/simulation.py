@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cellrisk.publish.simulation.simulation_result import Simulation
-from cellrisk.show.wording.attackers import ATTACK_NAMES
+from cellrisk.show.wording.attackers import name_attack
 from cellrisk.system.formatting import CURATOR_NOTE, aligned, number_of, of_people, say_error
 
 
@@ -46,13 +46,15 @@ def paragraphs(simulation: Simulation) -> list[str]:
 def _show_attackers(simulation: Simulation) -> list[str]:
     if simulation.post_processed:
         return []
-    rows = []
-    for row in simulation.attackers:
-        name = ATTACK_NAMES[row["attack"]].format(sure=100 * row.get("certainty", 0.0))
-        union = f", {' or '.join(row['union'])}" if "union" in row else ""
-        cells = [(row["revealed"], row["revealed_error"]), (row["own"], row["own_error"])]
-        rows.append([f"{name}{union}", *(text for mean, se in cells for text in (f"{mean:,.1f}", say_error(se)))])
+    rows = [
+        [name_attack(row), *(text for part in ("revealed", "own") for text in _show(row[part], row[f"{part}_error"]))]
+        for row in simulation.attackers
+    ]
     parts = [aligned(["people", "revealed", "standard error", "own record", "standard error"], rows)]
     if simulation.unknown:
         parts.append(f"Attackers who apply Bayes' rule are not simulated: {simulation.unknown}.")
     return ["\n".join(parts)]
+
+
+def _show(mean: float, error: float) -> list[str]:
+    return [f"{mean:,.1f}", say_error(error)]
