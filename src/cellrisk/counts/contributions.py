@@ -6,14 +6,16 @@ import math
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cellrisk.errors import InvalidInput
-from cellrisk.system.arrays import Integers
+from cellrisk.errors import InvalidInput, argument
+from cellrisk.system.arrays import Floats, Integers, find_distinct
 from cellrisk.system.checks import require_whole_number
+from cellrisk.system.formatting import number_of
 
 Numbers = NDArray[np.uint64]
 Draw = Callable[[Integers, Integers, Integers], Numbers]
@@ -36,6 +38,16 @@ class Unit:
     """C: at most so many of them in one count; M if it is None."""
     enforced: bool = False
     """Whether records beyond the bound are dropped; if not, the curator asserts it."""
+
+    @staticmethod
+    def read(person: object, contributions: int | None, per_group: int | None) -> Unit:
+        """Return the unit that a user gives: with a column of people it is enforced, else the curator asserts it."""
+        if contributions is not None:
+            return Unit(contributions, per_group, enforced=person is not None)
+        if per_group is not None:
+            fix = f"for example {argument('contributions', 3)}"
+            raise InvalidInput("needs the records of a person", option="per_group", fix=fix, code="no-contributions")
+        return Unit()
 
     def __post_init__(self) -> None:
         require_whole_number("contributions", self.contributions, 1)
@@ -74,6 +86,20 @@ class Unit:
         """
         whole, rest = divmod(self.contributions, self.most_in_one)
         return math.sqrt(whole * self.most_in_one**2 + rest**2)
+
+    def describe(self) -> str:
+        """Return the unit in a sentence.
+
+        >>> Unit(3, 1, enforced=True).describe()
+        'At most 3 records of a person are kept, at most 1 of them in one count.'
+        """
+        if self.contributions == 1 and not self.enforced:
+            return "One record per person is assumed."
+        most = number_of(self.contributions, "record")
+        in_one = "" if self.per_group is None else f", at most {self.per_group:,} of them in one count"
+        if self.enforced:
+            return f"At most {most} of a person {'is' if self.contributions == 1 else 'are'} kept{in_one}."
+        return f"At most {most} per person{in_one}: asserted, not checked."
 
     def to_dict(self) -> dict[str, Any]:
         kind = "person" if self.enforced or self.contributions > 1 else "record"
@@ -143,3 +169,82 @@ def _scramble(numbers: Numbers) -> Numbers:
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return mixed ^ (mixed >> np.uint64(31))
+
+
+@dataclass(frozen=True, eq=False)
+class Contributions:
+    """In which groups people are, and with how many records of each category: without keys, each kind of person once.
+
+    A pair is a group's counts n with the counts v of one person in it, 0 <= v <= n, v > 0 somewhere.
+
+    >>> kinds = Contributions.from_records(
+    ...     person=np.array([0, 0, 1, 2]), group=np.array([0, 1, 0, 1]), category=np.array([0, 1, 0, 1]), categories=2
+    ... )
+    >>> kinds.people.tolist(), [kinds.pair[start:end].tolist() for start, end in zip(kinds.offsets, kinds.offsets[1:])]
+    ([1, 1, 1], [[0], [1], [0, 1]])
+    >>> kinds.counts.tolist(), kinds.own.tolist()
+    ([[0, 2], [2, 0]], [[0, 1], [1, 0]])
+    """
+
+    counts: Integers
+    """n of each pair: (pairs, categories)."""
+    own: Integers
+    """v of each pair: (pairs, categories)."""
+    pair: Integers
+    """The pairs of each kind of person, one kind after another."""
+    offsets: Integers
+    """Kind i has ``pair[offsets[i]:offsets[i + 1]]``."""
+    people: Integers
+    """How many people are of each kind."""
+
+    @staticmethod
+    def from_records(
+        person: Integers, group: Integers, category: Integers, categories: int, count: Integers | None = None
+    ) -> Contributions:
+        """Return the kinds of people from numbered records, those of a person together and in the order of groups.
+
+        Each row has the numbers of its person, group and category, from 0, and the number of such records: default 1.
+        """
+        times = np.ones(len(person), np.int64) if count is None else count.astype(np.int64)
+        n_groups = int(group.max(initial=-1)) + 1
+        of_group = [np.bincount(group[category == k], times[category == k], n_groups) for k in range(categories)]
+        totals = np.stack(of_group, axis=1).astype(np.int64)
+        first_group, vector = find_distinct(totals.T, [int(column.max(initial=0)) + 1 for column in totals.T])
+        new = np.ones(len(person), bool)
+        new[1:] = (person[1:] != person[:-1]) | (group[1:] != group[:-1])
+        rows, place = np.flatnonzero(new), np.cumsum(new) - 1
+        own = [np.bincount(place[category == k], times[category == k], len(rows)) for k in range(categories)]
+        columns = [vector[group[rows]], *(column.astype(np.int64) for column in own)]
+        first, pair = find_distinct(columns, [len(first_group), *(int(c.max(initial=0)) + 1 for c in columns[1:])])
+        lengths = np.diff(np.append(np.flatnonzero(np.diff(person[rows], prepend=-1)), len(rows)))
+        pair = pair[np.lexsort((pair, person[rows]))]
+        starts = np.cumsum(lengths) - lengths
+        kinds: list[Integers] = []
+        people: list[Integers] = []
+        for length in np.unique(lengths).tolist():
+            lists = pair[starts[lengths == length][:, None] + np.arange(length)]
+            one, kind = find_distinct(lists.T, [len(first)] * length)
+            kinds.append(lists[one])
+            people.append(np.bincount(kind))
+        return Contributions(
+            counts=totals[group[rows[first]]],
+            own=np.stack([column[first] for column in columns[1:]], axis=1),
+            pair=np.concatenate([kind.reshape(-1) for kind in kinds]) if kinds else np.zeros(0, np.int64),
+            offsets=np.cumsum([0, *(kind.shape[1] for kind in kinds for _ in range(len(kind)))]),
+            people=np.concatenate(people) if people else np.zeros(0, np.int64),
+        )
+
+    @property
+    def n_people(self) -> int:
+        return int(self.people.sum())
+
+    @cached_property
+    def records(self) -> Integers:
+        """The records of each category."""
+        kind = np.repeat(self.people, np.diff(self.offsets))
+        return np.asarray(kind @ self.own[self.pair])
+
+    def in_some_group(self, named: Floats) -> Floats:
+        """Return 1 - prod_g (1 - S_g) for each kind, the groups g being released independently: (..., kinds)."""
+        missed = np.multiply.reduceat(1.0 - named[..., self.pair], self.offsets[:-1], axis=-1)
+        return np.asarray(1.0 - missed)

@@ -11,15 +11,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from math import ceil, prod
 from typing import Any
 
 import numpy as np
 
 from cellrisk.counts.cells import Cells, Domain, group_cells
+from cellrisk.counts.contributions import Draw, draw_securely
 from cellrisk.counts.engine import Relation, name_relation, new_name
 from cellrisk.counts.levels import NUMBER, Levels, check_several
+from cellrisk.counts.person_records import PersonRecords, read_person_records
 from cellrisk.counts.profiles import LabelledCounts, LevelCounts, NoProfiles, Profiles
 from cellrisk.counts.resources import Resources
 from cellrisk.counts.schema import Schema
@@ -65,12 +67,17 @@ class Packing:
     def n_quasi(self) -> int:
         return sum(numbering.column.role[0] == "q" for numbering in self.numberings)
 
-    def sql(self, values: Values) -> str:
-        """SQL that groups the records: the numbers k0, k1, ..., and the records n of each combination."""
+    @cached_property
+    def key_columns(self) -> dict[str, str]:
+        """The numbers k0, k1, ... of a record, in SQL."""
         digits: dict[int, list[str]] = {}
         for numbering, (number, unit) in zip(self.numberings, self.digits, strict=True):
             digits.setdefault(number, []).append(f"{numbering.code} * {unit}")
-        keys = [f"({' + '.join(codes)})::BIGINT AS k{number}" for number, codes in digits.items()]
+        return {f"k{number}": f"({' + '.join(codes)})::BIGINT" for number, codes in digits.items()}
+
+    def sql(self, values: Values) -> str:
+        """SQL that groups the records: the numbers k0, k1, ..., and the records n of each combination."""
+        keys = [f"{sql} AS {name}" for name, sql in self.key_columns.items()]
         narrow = "INTEGER" if values.records < 2**31 else "BIGINT"
         joins = " ".join(numbering.join for numbering in self.numberings)
         return (
@@ -242,9 +249,12 @@ class Selected:
     levels: Sequence[tuple[Levels, Integers]]
     """Those of each sensitive attribute, and the level of each place."""
     outside: int
+    people: PersonRecords | None = None
 
     def count(self) -> FrequencyTable:
         """Count the cells, with their keys if they are in memory. Then, DuckDB is not needed any more."""
+        if self.people is not None:
+            return self.count_people(self.people)
         selection, merged, kinds = self.selection, list[Attribute](), np.zeros(3, np.int64)
         for rows in self.kept or (Selection(selection.packing, self.schema).add(rows) for rows in self.groups.parts()):
             cells = CountedCells.of(rows.sort(), self.levels)
@@ -253,14 +263,35 @@ class Selected:
             kinds += cells.homogeneity
         if not selection.records:
             merged = [replace(attribute, profiles=NoProfiles(attribute.n_levels)) for attribute in merged]
-        homogeneity, dropped = Homogeneity(*kinds.tolist()), selection.inside - selection.records
-        read_cells = cells.read if self.kept else refuse_cells(self.groups.size)
-        return make_table(
-            self.schema, tuple(merged), homogeneity, +selection.missing, dropped, self.outside, read_cells
+        return self._make(merged, kinds, cells.read if self.kept else refuse_cells(self.groups.size))
+
+    def count_people(self, people: PersonRecords, draw: Draw | None = None) -> FrequencyTable:
+        """Count the cells of the records that are kept of each person: by the seed, or by another draw."""
+        kept = people.keep(self.schema.unit, draw)
+        keys, total, place = kept.combine()
+        rows = Rows(self.selection.packing, keys, total)
+        cells = CountedCells.of(rows, self.levels)
+        attributes = cells.attributes(self.schema.sensitive)
+        if not len(total):
+            attributes = [replace(attribute, profiles=NoProfiles(attribute.n_levels)) for attribute in attributes]
+        elif self.schema.unit.contributions > 1 and draw is None:
+            kinds = kept.contributions(rows, self.levels, place)
+            attributes = [replace(each, people=kind) for each, kind in zip(attributes, kinds, strict=True)]
+        made = self._make(attributes, cells.homogeneity, cells.read)
+        again = partial(self.count_people, people, draw_securely)
+        left_out = int(people.count.sum() - kept.count.sum())
+        return replace(made, beyond_records=left_out, anonymous_records=people.anonymous, draw_again=again)
+
+    def _make(self, attributes: Sequence[Attribute], kinds: Any, read_cells: Callable[[int], Cells]) -> FrequencyTable:
+        selection, homogeneity = self.selection, Homogeneity(*map(int, kinds))
+        dropped = selection.inside - selection.records
+        made = make_table(
+            self.schema, tuple(attributes), homogeneity, +selection.missing, dropped, self.outside, read_cells
         )
+        return replace(made, unit=self.schema.unit)
 
 
-def select_records(values: Values, resources: Resources) -> Selected:
+def select_records(values: Values, resources: Resources, seed: int = 0) -> Selected:
     """Group the records of a validated source; refuse or leave out what the schema says."""
     packing, schema = number_columns(values), values.schema
     listed = sum(numbering.size for numbering in packing.numberings if numbering.stored)
@@ -279,7 +310,18 @@ def select_records(values: Values, resources: Resources) -> Selected:
     levels = [read_levels(packing.numberings[place], totals) for place, totals in zip(sensitive, seen, strict=True)]
     for name, (of_attribute, _) in zip(schema.sensitive, levels, strict=True):
         check_several(name, of_attribute)
-    return Selected(schema, groups, selection, kept, levels, values.records - selection.inside)
+    people = None
+    if values.identified:
+        if not kept:
+            raise InvalidInput(
+                "the table has too many combinations of values to limit the records of each person",
+                got=f"{groups.size:,} combinations",
+                allowed=f"up to {most:,} with this memory",
+                fix="use fewer or coarser quasi-identifiers, or allow more memory",
+                code="too-many-cells",
+            )
+        people = read_person_records(values, packing, schema.unit, seed)
+    return Selected(schema, groups, selection, kept, levels, values.records - selection.inside, people)
 
 
 def make_table(

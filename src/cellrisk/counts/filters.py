@@ -147,7 +147,8 @@ def with_part(schema: Schema, part: Part) -> Schema:
     """The schema by which a source is opened: the columns that choose the part stand after the quasi-identifiers."""
     columns = tuple(dict.fromkeys((*schema.quasi_identifiers, *part.columns)))
     count = None if schema.wide else schema.count
-    return Schema(columns, schema.sensitive, None, None, count, schema.missing, schema.outside, schema.wide)
+    rules = schema.missing, schema.outside, schema.wide, schema.person, schema.unit
+    return Schema(columns, schema.sensitive, None, None, count, *rules)
 
 
 def take_part(records: Relation, schema: Schema, part: Part) -> Relation:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cellrisk.counts.binning import Binning, make_binning
+from cellrisk.counts.contributions import Unit
 from cellrisk.errors import InvalidInput, UnknownName, argument, mark
 from cellrisk.system.choices import MissingRule, OutsideRule, list_words
 
@@ -43,6 +44,9 @@ class Schema:
     """What becomes of records with a value outside the declared labels."""
     wide: tuple[str, ...] = ()
     """The columns of a wide table: each is a level of the sensitive attribute, and holds the counts of its people."""
+    person: str | None = None
+    """The column that identifies people, each of whom may have several records."""
+    unit: Unit = Unit()  # noqa: RUF009 (it cannot be changed)
 
     def __post_init__(self) -> None:
         quasi = read_names(self.quasi_identifiers, "quasi_identifiers")
@@ -57,11 +61,13 @@ class Schema:
             raise InvalidInput(
                 "must be the name of one column", option="count", got=f"a {type(self.count).__name__}", code="names"
             )
-        used = [*quasi, *sensitive, *wide, *([count] if count else [])]
+        if self.person is not None:
+            self._check_person(count or wide)
+        used = [*quasi, *sensitive, *wide, *([count] if count else []), *([self.person] if self.person else [])]
         twice = [name for name, times in Counter(used).items() if times > 1]
         if twice:
             raise InvalidInput(
-                f"{quote(twice)} can have one role: quasi-identifier, sensitive, counts or a level of a wide table",
+                f"{quote(twice)} can have one role: quasi-identifier, sensitive, counts, level of a wide table, person",
                 fix="leave it out of the others",
                 code="roles",
             )
@@ -99,10 +105,31 @@ class Schema:
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
+    def _check_person(self, counts: object) -> None:
+        """Refuse a column of people that cannot be one."""
+        if not isinstance(self.person, str) or not self.person:
+            kind = f"a {type(self.person).__name__}"
+            raise InvalidInput("must be the name of one column", option="person", got=kind, code="names")
+        if not self.unit.enforced:
+            raise InvalidInput(
+                "does not say how many records of a person count",
+                option="person",
+                fix=f"for example {argument('contributions', 3)}",
+                code="no-contributions",
+            )
+        if counts:
+            raise InvalidInput(
+                "a table of counts has no people, so their records cannot be limited",
+                option="person",
+                fix=f"give the records, or state their bound with {argument('contributions')} alone",
+                code="person-of-counts",
+            )
+
     @property
     def columns(self) -> tuple[str, ...]:
-        """Every column in use: quasi-identifiers, then sensitive ones, then the count."""
-        return self.quasi_identifiers + self.sensitive + ((self.count,) if isinstance(self.count, str) else ())
+        """Every column in use: quasi-identifiers, then sensitive ones, then the count or the person."""
+        last = (self.count if isinstance(self.count, str) else None, self.person)
+        return self.quasi_identifiers + self.sensitive + tuple(name for name in last if name)
 
     @property
     def stored(self) -> tuple[str, ...]:

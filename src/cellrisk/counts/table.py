@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cellrisk.counts.cells import Cells
+from cellrisk.counts.contributions import Contributions, Unit
 from cellrisk.counts.profiles import SIZE_CLASSES, LabelledCounts, LevelCounts, Profiles, name_sizes
 from cellrisk.counts.schema import listed
-from cellrisk.errors import InvalidInput, UnknownName, mark
+from cellrisk.errors import InvalidInput, UnknownName, argument, mark
 from cellrisk.system.formatting import aligned, number_of, percent
 from cellrisk.system.results import Result
 
@@ -52,6 +53,8 @@ class Attribute:
     """Whether the last level stands for missing values."""
     vectors: LabelledCounts | None = None
     """The counts of the cells with their labels; None where there are too many of them to hold."""
+    people: Contributions | None = None
+    """In which cells people are who may have several records; None if each has one, or nobody knows whose they are."""
 
     def __post_init__(self) -> None:
         if len(self.levels.labels) != self.profiles.n_levels:
@@ -118,6 +121,17 @@ class FrequencyTable(Result):
     """Records that were left out because a value of theirs is not among the declared labels."""
     read_cells: Callable[[int], Cells] | None = field(default=None, repr=False)
     """Gives the cells with the counts of the attribute at a place."""
+    unit: Unit = Unit()  # noqa: RUF009 (it cannot be changed)
+    """What a neighbouring table has more or less: a record, or a person with several."""
+    seed: int = 0
+    """By which records of people who have too many were drawn."""
+    beyond_records: int = 0
+    """Records that were left out because a person has more than may be kept."""
+    anonymous_records: int = 0
+    """Records that name no person: each counts as a person of its own."""
+    draw_again: Callable[[], FrequencyTable] | None = field(default=None, repr=False)
+    """Makes the table with other records of people who have too many, drawn by secure random bits, and none that name
+    nobody: for a release."""
     _cells: dict[int, Cells] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -177,7 +191,7 @@ class FrequencyTable(Result):
         return Summary(self)
 
     def without_keys(self) -> dict[str, Any]:
-        return {"read_cells": None, "_cells": {}}
+        return {"read_cells": None, "_cells": {}, "draw_again": None}
 
     @property
     def headline(self) -> str:
@@ -216,8 +230,10 @@ class FrequencyTable(Result):
         return ()
 
 
-def require_table(given: object, name: str = "table") -> None:
-    """Refuses what is no frequency table, such as the records that one is made of.
+def require_table(given: object, name: str = "table", *, single: str = "") -> None:
+    """Refuse what is not a frequency table, such as the records that one is made of.
+
+    ``single`` names figures that are known for people with one record each alone: then, others are refused.
 
     >>> require_table("adult.parquet")
     Traceback (most recent call last):
@@ -226,6 +242,13 @@ def require_table(given: object, name: str = "table") -> None:
     if not isinstance(given, FrequencyTable):
         what, fix = f"{mark(name)} must be a frequency table", "make one with cellrisk.tabulate"
         raise InvalidInput(what, got=type(given).__name__, fix=fix, code="no-table")
+    if single and given.unit.contributions > 1:
+        raise InvalidInput(
+            f"{single} are known for people with one record each alone",
+            got=given.unit.describe(),
+            fix=f"keep one record of each person, with {argument('contributions', 1)}",
+            code="several-records",
+        )
 
 
 @dataclass(frozen=True, repr=False)
@@ -269,6 +292,8 @@ class Summary(Result):
             "dropped_records": table.dropped_records,
             "outside_records": table.outside_records,
             "missing": table.missing,
+            "unit": table.unit.to_dict(),
+            "beyond_records": table.beyond_records,
             "assumptions": list(list_assumptions(table)),
         }
 
@@ -346,3 +371,9 @@ def list_assumptions(table: FrequencyTable) -> Iterator[str]:
         yield f"Records with a missing value in a column in use were dropped: {table.dropped_records:,}."
     if table.outside == "drop":
         yield f"Records with a value outside the declared labels were left out: {table.outside_records:,}."
+    if table.unit != Unit():
+        yield table.unit.describe()
+    if table.unit.enforced:
+        yield f"Records beyond that were left out, drawn with seed {table.seed}: {table.beyond_records:,}."
+    if table.anonymous_records:
+        yield f"Records that name no person count as a person of their own each: {table.anonymous_records:,}."

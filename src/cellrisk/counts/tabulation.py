@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+from cellrisk.counts.contributions import Unit
 from cellrisk.counts.count_tables import refuse_counts
 from cellrisk.counts.counting import select_records
 from cellrisk.counts.engine import Relation
@@ -17,7 +19,7 @@ from cellrisk.counts.sources import open_records
 from cellrisk.counts.table import FrequencyTable
 from cellrisk.counts.validation import validate
 from cellrisk.errors import InvalidInput
-from cellrisk.system.checks import read_list, require_path
+from cellrisk.system.checks import read_list, require_path, require_whole_number
 from cellrisk.system.choices import EngineName, MissingRule, OutsideRule
 from cellrisk.system.progress import Progress
 
@@ -39,6 +41,10 @@ def tabulate(
     wide: Sequence[str] = (),
     where: Mapping[str, Any] | Part | None = None,
     metadata: str | os.PathLike[str] | None = None,
+    person: str | None = None,
+    contributions: int | None = None,
+    per_group: int | None = None,
+    seed: int = 0,
     progress: Progress | None = None,
 ) -> FrequencyTable:
     """How many records share each combination of quasi-identifiers, and how their sensitive values are spread?
@@ -89,6 +95,13 @@ def tabulate(
     metadata
         A file that declares levels and bounds of columns: CSVW or a Table Schema (.json), or SmartNoise's metadata
         (.yaml). What ``bins`` and ``levels`` say of a column goes before it; bounds turn a width into edges.
+    person, contributions, per_group
+        The column that identifies people, and how many records of one person are kept: so many in all, and so many in
+        one count. Which ones is drawn for each person alone: by ``seed`` here, and by secure random bits in `release`.
+        A record without a person is a person of its own here, and is left out in `release`. Without ``person``,
+        ``contributions`` states a bound that nobody checks. Default one record per person, which is assumed.
+    seed
+        Of that draw.
     progress
         Called now and then with the share of the running step that is done.
 
@@ -107,7 +120,9 @@ def tabulate(
         require_path("metadata", metadata)
         bins, levels = read_metadata(metadata, source).declare((*quasi, *named), bins, levels)
     columns = tuple(read_list("wide", wide, "columns"))
-    schema = Schema(quasi, named, bins, levels, count, missing, outside, columns)
+    unit = Unit.read(person, contributions, per_group)
+    schema = Schema(quasi, named, bins, levels, count, missing, outside, columns, person, unit)
+    require_whole_number("seed", seed, 0)
     part = read_part(where)
     part.check(schema.sensitive)
     resources = Resources.of(memory_limit, progress)
@@ -124,6 +139,6 @@ def tabulate(
         if not isinstance(records, Relation):
             counted: FrequencyTable = records.count(schema, part, tabulate)
             return counted
-        selected = select_records(validate(take_part(records, schema, part), schema), resources)
+        selected = select_records(validate(take_part(records, schema, part), schema), resources, seed)
         in_parts = None if selected.kept else selected.count()
-    return in_parts or selected.count()  # without DuckDB, whose memory is free by now
+    return replace(in_parts or selected.count(), seed=seed)  # without DuckDB, whose memory is free by now

@@ -79,6 +79,8 @@ class Values:
     records: int
     total: str
     """SQL that adds up the records of rows."""
+    identified: bool = False
+    """Whether there is a column p, which identifies people."""
 
 
 def validate(relation: Relation, schema: Schema) -> Values:
@@ -93,10 +95,15 @@ def validate(relation: Relation, schema: Schema) -> Values:
         columns.append(Column(name, role, kinds[source], binning, declaration, given is not None))
         chosen[role] = plain_value(source, kind) if binning is None else bin_value(name, source, kind, binning)
     made = tuple(columns)
+    if schema.person is not None:
+        last = f"c{len(columns)}"
+        check_type(schema.person, relation.types[last])
+        chosen["p"] = f"({plain_value(last, relation.types[last])})::VARCHAR"
     if not isinstance(schema.count, str):
         view = relation.select({**chosen, "w": relation.rows})
         rows = view.fetch("SELECT coalesce(sum(w), 0)::BIGINT FROM {rows}")[0][0]
-        return Values(view, schema, made, rows, rows, "sum(w)" if relation.grouped else "count(*)")
+        total = "sum(w)" if relation.grouped else "count(*)"
+        return Values(view, schema, made, rows, rows, total, schema.person is not None)
     flaws, counts = count_flaws(schema.count), f"c{len(columns)}"
     view = relation.select({**chosen, "w": count_value(schema.count, counts, relation.types[counts])})
     sums = [f"coalesce(sum({relation.rows}) FILTER (w = {flaw.number}), 0)::BIGINT" for flaw in flaws]
@@ -246,11 +253,11 @@ def _find_declared(column: Column) -> Levels | None:
 
 
 def _number_in_engine(relation: Relation, column: Column, others: bool) -> Numbering:
-    """Places in no order, for a quasi-identifier with very many values."""
+    """Places for a quasi-identifier with very many values."""
     name, role = new_name("places"), column.role
     usable = f" AND {role} >= {LEAST_BIN}" if column.binning else ""
     relation.connection.execute(
-        f"CREATE TEMP TABLE {name} AS SELECT v, row_number() OVER () - 1 AS i "
+        f"CREATE TEMP TABLE {name} AS SELECT v, row_number() OVER (ORDER BY v) - 1 AS i "
         f"FROM (SELECT DISTINCT {role} AS v FROM {relation.name} WHERE {role} IS NOT NULL{usable})"
     )
     size = relation.fetch(f"SELECT count(*) FROM {name}")[0][0]

@@ -22,7 +22,7 @@ from cellrisk.noise.precision import find_error
 from cellrisk.risk.attackers.settings import SettingFigures, find_setting_figures
 from cellrisk.risk.attackers.values import NamedValues
 from cellrisk.risk.caused import caused_shares
-from cellrisk.risk.ceilings import Labels, find_success
+from cellrisk.risk.ceilings import even_success
 from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, CountPrior
 from cellrisk.risk.figures import Attacker, DecisionFigures
 from cellrisk.risk.people import People, count_people
@@ -496,7 +496,7 @@ def choose(
     >>> unbound.epsilon is None, len(unbound.admissible)
     (True, 1)
     """
-    require_table(table)
+    require_table(table, single="figures of attacks")
     require_kind("priors", priors, Priors)
     policies = Policies.in_force(policy)
     risk = RiskDefinition(measure, form, weights, attack, priors)
@@ -526,7 +526,7 @@ def choose(
             code="no-limit",
         )
     delta = policies.choose_delta(mechanism, delta, table.n_records)
-    settings = read_settings(mechanism, delta, neighbours, threshold, table.n_records)
+    settings = read_settings(mechanism, delta, neighbours, threshold, table)
     tvd_limit = None if max_tvd is None else TvdLimit(max_tvd, way, releases, seed, cells)
     searched = least_epsilon, largest_epsilon
     attacker = Attacker.of(certainty, belief, NamedValues.read(harmful, unions))
@@ -612,7 +612,7 @@ def weigh(
                 None if trade_off is None else trade_off.at(method.epsilon),
                 tuple(broken) if limits or trade_off else None,
                 tuple(each.n_records * float(caused_shares(each, channel, measured.attack)[0]) for each in profiles),
-                find_success(method.noise, Labels.even(2)),
+                even_success(method),
             )
         )
     return tuple(alternatives)

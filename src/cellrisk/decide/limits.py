@@ -23,7 +23,7 @@ from cellrisk.noise.precision import SHARE, find_error, probability_within
 from cellrisk.risk.attackers.figures import AttackTable
 from cellrisk.risk.attackers.values import NamedValues
 from cellrisk.risk.attacks import choose_risks
-from cellrisk.risk.ceilings import Labels, find_success, odds_bound, total_variation
+from cellrisk.risk.ceilings import even_success, odds_bound, total_variation
 from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, read_certainties, why_unknown
 from cellrisk.risk.figures import Attacker
 from cellrisk.risk.measures import NEED_PRIOR, NEED_SIZES
@@ -290,7 +290,7 @@ def _ceiling(limit: Limit, attributes: Sequence[Attribute], enough: float) -> Va
             from cellrisk.risk.perturbed.ceiling import find_ceiling
 
             return find_ceiling(method)[0]
-        return find_success(method.noise, Labels.even(2))
+        return even_success(method)
 
     return lambda methods: np.array([value(method) for method in methods])
 

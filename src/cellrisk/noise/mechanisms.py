@@ -11,6 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from scipy import special
 
+from cellrisk.counts.contributions import Unit
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.channel import AdditiveChannel
 from cellrisk.noise.distributions import (
@@ -45,7 +46,8 @@ class Mechanism(ABC):
     """A differentially private way to release counts: noise on each, rounding, and a threshold below which it is zero.
 
     Tables that differ by one record have counts at L1 and L2 distance 1 (``add-remove``), or 2 and sqrt 2
-    (``replace``: one record changes its values).
+    (``replace``: one record changes its values). Tables that differ by one person have them at the distances of the
+    ``unit``, or, if the records of a person are replaced, at twice its L1 and sqrt 2 times its L2.
 
     Parameters
     ----------
@@ -57,6 +59,8 @@ class Mechanism(ABC):
         "add-remove" or "replace".
     threshold
         A half-integer: counts below it after noise are released as zero. 10.5 suppresses counts up to 10.
+    unit
+        What one neighbouring table has more or less: a record, or a person with several. A table gives it its own.
     """
 
     name: ClassVar[MechanismName]
@@ -67,6 +71,7 @@ class Mechanism(ABC):
     delta: float = 0.0
     neighbours: Neighbours = "add-remove"
     threshold: float = USUAL_THRESHOLD
+    unit: Unit = Unit()  # noqa: RUF009 (it cannot be changed)
 
     def __post_init__(self) -> None:
         for name in ("epsilon", "delta", "threshold"):
@@ -110,6 +115,22 @@ class Mechanism(ABC):
         """
         return replace(self, epsilon=epsilon)
 
+    def with_unit(self, unit: Unit) -> Mechanism:
+        """Return the same guarantee for the unit of a table; refused if the mechanism has another one of its own.
+
+        >>> Laplace(epsilon=1.0).with_unit(Unit(contributions=3)).scale
+        3.0
+        """
+        if self.unit not in (unit, Unit()):
+            raise InvalidInput(
+                "the mechanism is for another unit of privacy than the table",
+                got=self.unit.describe(),
+                allowed=unit.describe(),
+                fix="leave the unit of the mechanism out: the table has it",
+                code="other-unit",
+            )
+        return self if unit == self.unit else replace(self, unit=unit)
+
     @property
     def largest_epsilon(self) -> float:
         """The largest epsilon with a guarantee; infinity if there is none."""
@@ -122,12 +143,12 @@ class Mechanism(ABC):
     @property
     def l1(self) -> float:
         """How far one person can move the counts, in absolute differences."""
-        return 1.0 if self.neighbours == "add-remove" else 2.0
+        return self.unit.l1 * (1.0 if self.neighbours == "add-remove" else 2.0)
 
     @property
     def l2(self) -> float:
         """How far one person can move the counts, in Euclidean distance."""
-        return math.sqrt(self.l1)
+        return self.unit.l2 * (1.0 if self.neighbours == "add-remove" else math.sqrt(2.0))
 
     @cached_property
     def noise(self) -> Noise:
@@ -190,12 +211,13 @@ class Mechanism(ABC):
 
     @property
     def change(self) -> str:
-        """How one record changes between neighbouring tables, in words.
+        """How one record, or the records of a person, change between neighbouring tables, in words.
 
         >>> Geometric(epsilon=1.0).change
         'added or removed'
         """
-        return "added or removed" if self.neighbours == "add-remove" else "replaced by another"
+        replaced = "replaced by another" if self.unit.contributions == 1 else "replaced by other records"
+        return "added or removed" if self.neighbours == "add-remove" else replaced
 
     def calibrate(self) -> tuple[float, float]:
         """Return scale and loss of OpenDP's noise for a release, checked with OpenDP's own privacy map.
@@ -224,7 +246,8 @@ class Mechanism(ABC):
         """The setting as JSON-ready values; the threshold only where it is not the usual one."""
         named = {"name": self.name, "epsilon": self.epsilon, "delta": self.delta, "scale": self.scale}
         unusual = {} if self.threshold == USUAL_THRESHOLD else {"threshold": self.threshold}
-        return {**named, "neighbours": self.neighbours, **unusual}
+        several = {} if self.unit == Unit() else {"unit": self.unit.to_dict()}
+        return {**named, "neighbours": self.neighbours, **unusual, **several}
 
 
 @dataclass(frozen=True)
@@ -372,11 +395,13 @@ class Described(NamedTuple):
     delta: Any
     neighbours: Neighbours
     threshold: float
+    unit: Unit = Unit()
 
     def with_epsilon(self, epsilon: float) -> Mechanism:
         """Return that mechanism with an epsilon; without a delta it has delta 0."""
         delta = 0.0 if self.delta is None else self.delta
-        return MECHANISMS[self.name](epsilon, delta=delta, neighbours=self.neighbours, threshold=self.threshold)
+        settings: Any = {"neighbours": self.neighbours, "threshold": self.threshold, "unit": self.unit}
+        return MECHANISMS[self.name](epsilon, delta=delta, **settings)
 
 
 def describe_mechanism(
@@ -404,7 +429,7 @@ def describe_mechanism(
                 fix=f'leave {extra} out, or give the name: "{given.name}"',
             )
         own_delta = None if given.pure else given.delta
-        return Described(given.name, given.epsilon, own_delta, given.neighbours, given.threshold)
+        return Described(given.name, given.epsilon, own_delta, given.neighbours, given.threshold, given.unit)
     if isinstance(given, Perturbation):
         raise InvalidInput(
             "a perturbation has no epsilon, and cannot take the place of a mechanism here",

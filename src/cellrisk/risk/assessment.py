@@ -171,6 +171,7 @@ class Assessment(TableRisks):
         figures = {each.sensitive: each for each in self.figures}
         return {
             "table": {"records": self.table.n_records, "cells": self.table.n_cells, "sensitive": sensitive},
+            "unit": self.table.unit.to_dict(),
             "mechanism": self.mechanism.to_dict(),
             "risks": self._numbers(),
             "decision": [each.to_dict() for each in self.figures],
@@ -255,9 +256,10 @@ def assess(
     >>> round(cr.assess(table, "geometric", epsilon=1.0, measures="local").value(form="exact"), 6)
     0.034794
     """
-    require_table(table)
+    require_table(table, single="figures of attacks")
     require_kind("priors", priors, Priors)
     mechanism = read_mechanism(mechanism, epsilon=epsilon, delta=delta, neighbours=neighbours, threshold=threshold)
+    mechanism = mechanism.with_unit(table.unit)
     asked = choose_risks(attack, measures, forms, weights)
     attacker = Attacker.of(certainty, belief, NamedValues.read(harmful, unions))
     attacker.values.check(table.attributes)

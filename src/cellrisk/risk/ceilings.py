@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import special
 
+from cellrisk.counts.contributions import Unit
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.distributions import Noise
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
@@ -106,6 +107,8 @@ class Ceiling(Result):
     """Whether a record is left out or replaced in ``advantage``."""
     chosen: bool = False
     """Whether epsilon was chosen from the data, which no guarantee covers: then nothing is stated in words."""
+    unit: Unit = Unit()  # noqa: RUF009 (it cannot be changed)
+    """Whether a record is left out or replaced, or a person with several."""
 
     def __post_init__(self) -> None:
         for name in ("even_two", "even", "success"):
@@ -126,6 +129,8 @@ class Ceiling(Result):
         """
         if self.mechanism is None:
             return None
+        if self.unit.contributions > 1:
+            return self.success
         labels = Labels.even(self.labels) if self.priors is None else Labels.of(self.priors)
         return find_success(self.mechanism.noise, labels, rounded=True)
 
@@ -144,6 +149,7 @@ class Ceiling(Result):
         finite = self.odds is not None and math.isfinite(self.odds)
         named |= {"advantage": self.advantage, "odds": self.odds if finite else None}
         named |= {"exact": self.exact, "releases": self.releases, "sentence": self.headline}
+        named |= {} if self.unit == Unit() else {"unit": self.unit.to_dict()}
         return named | ({} if self.mechanism is None else {"mechanism": self.mechanism.to_dict()})
 
     def _numbers(self) -> list[dict[str, Any]]:
@@ -173,7 +179,8 @@ def ceiling(
     people's records as well may be right more often: C bounds what the person's own record shows. For Laplace and
     Gaussian noise C is that of counts before rounding, and ``rounded`` that of rounded ones. Two even values:
     e^epsilon/(1 + e^epsilon) for geometric noise, 1 - e^-epsilon (1 + epsilon/2)/2 for Laplace, and for Gaussian
-    Phi(1/(sqrt2 sigma)). Exact, by sums and quadrature, to about 1e-12.
+    Phi(1/(sqrt2 sigma)). Exact, by sums and quadrature, to about 1e-12. For people with several records it is what the
+    guarantee alone bounds: an upper bound.
 
     Parameters
     ----------
@@ -197,6 +204,8 @@ def ceiling(
     """
     made = make_mechanism(mechanism, epsilon=epsilon, delta=delta, neighbours=neighbours, threshold=threshold)
     asked, believed = require_labels(labels, priors)
+    if made.unit.contributions > 1:
+        return _ceiling_of_guarantee(made, asked, believed)
     noise = made.noise
     even = find_success(noise, Labels.even(asked))
     return Ceiling(
@@ -237,16 +246,68 @@ def total_variation(given: Mechanism | Noise) -> float:
 
     The total variation between the releases with and without the record: f(0), the probability that rounded noise is
     0, as one count moves by 1 (Laplace 1 - e^(-epsilon/2), geometric tanh(epsilon/2)). Under replace the record is in
-    another cell instead, so two counts move: 2 C - 1, C the ceiling of two even labels.
+    another cell instead, so two counts move: 2 C - 1, C the ceiling of two even labels. For people with several records
+    it is what the guarantee alone bounds, (e^epsilon - 1 + 2 delta)/(e^epsilon + 1).
 
     >>> round(total_variation(make_mechanism("geometric", epsilon=1.0)), 6)
     0.462117
     """
     if isinstance(given, Mechanism):
+        if given.unit.contributions > 1:
+            return guarantee_success(given.epsilon, given.delta, 2) * 2.0 - 1.0
         if given.neighbours == "replace":
             return 2.0 * find_success(given.noise, Labels.even(2)) - 1.0
         given = given.noise
     return float(given.mass(np.zeros(1))[0])
+
+
+def guarantee_success(epsilon: float, delta: float, labels: int) -> float:
+    """How often can a guess among K even worlds be right, each two of which are (epsilon, delta)-indistinguishable?
+
+    P_k(k named) <= e^epsilon P_j(k named) + delta for all j != k, added up: at most (e^epsilon + (K - 1) delta)/
+    (e^epsilon + K - 1).
+
+    >>> round(guarantee_success(1.0, 0.0, 2), 6)
+    0.731059
+    """
+    rest = math.exp(-min(epsilon, 700.0)) * (labels - 1)
+    return min((1.0 + rest * delta) / (1.0 + rest), 1.0)
+
+
+def even_success(mechanism: Mechanism, labels: int = 2) -> float:
+    """Return the worst case of values that are equally likely: exact for one record, for a person an upper bound.
+
+    If a person is left out in a neighbouring table, another value is two steps away: 2 epsilon, (1 + e^epsilon) delta.
+    """
+    if mechanism.unit.contributions == 1:
+        return find_success(mechanism.noise, Labels.even(labels))
+    epsilon, delta = mechanism.epsilon, mechanism.delta
+    if mechanism.neighbours == "replace":
+        return guarantee_success(epsilon, delta, labels)
+    removed = math.exp(min(epsilon, 700.0)) / labels + delta
+    return min(guarantee_success(2.0 * epsilon, (1.0 + math.exp(min(epsilon, 700.0))) * delta, labels), removed)
+
+
+def _ceiling_of_guarantee(made: Mechanism, labels: int, priors: tuple[float, ...] | None) -> Ceiling:
+    """Return the ceiling for a person with several records."""
+    even = even_success(made, labels)
+    success = even if priors is None else min(1.0, math.exp(min(made.epsilon, 700.0)) * max(priors) + made.delta)
+    odds = odds_bound(made)
+    if priors is not None and odds is not None:
+        success = min(success, max(1.0 / (1.0 + (1.0 - prior) / (prior * odds)) for prior in priors if prior > 0))
+    return Ceiling(
+        labels=labels,
+        even_two=even_success(made),
+        even=even,
+        success=success,
+        advantage=total_variation(made),
+        odds=odds,
+        priors=priors,
+        mechanism=made,
+        exact=False,
+        neighbours=made.neighbours,
+        unit=made.unit,
+    )
 
 
 def odds_bound(mechanism: Mechanism) -> float | None:

@@ -241,12 +241,12 @@ def curve(
     >>> found.caused.people.round(4).tolist(), found.ceiling.even_two.round(4).tolist()
     ([0.6533, 0.0006], [0.5025, 0.7311])
     """
-    require_table(table)
+    require_table(table, single="figures of attacks")
     require_kind("priors", priors, Priors)
     asked, figures = _choose_lines(attack, measures, forms, weights)
     attacker = Attacker.of(certainty, belief)
     given = read_epsilons(epsilon)
-    settings = read_settings(mechanism, delta, neighbours, threshold, table.n_records)
+    settings = read_settings(mechanism, delta, neighbours, threshold, table)
     within = {setting: covered(setting, given) for setting in settings}
     points = len(table.sensitive) * sum(len(each) for each in within.values())
     _refuse_too_many(points, asked, figures, attacker)

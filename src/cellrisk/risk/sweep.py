@@ -21,7 +21,7 @@ from cellrisk.system.checks import read_array, read_list
 from cellrisk.system.choices import MechanismName, Neighbours
 
 if TYPE_CHECKING:
-    from cellrisk.counts.table import Attribute
+    from cellrisk.counts.table import Attribute, FrequencyTable
 
 LEAST_EPSILON, LARGEST_EPSILON = 1e-3, 1e2
 DEFAULT_POINTS = 201
@@ -89,12 +89,12 @@ def read_settings(
     delta: float | Sequence[float] | None,
     neighbours: Neighbours | None,
     threshold: float | None,
-    records: int,
+    table: FrequencyTable,
 ) -> tuple[Mechanism, ...]:
     """Each mechanism with each delta where it takes one; the usual delta where none is given.
 
-    A mechanism that is an object brings its own delta, neighbours and threshold. Its epsilon is not used: all are
-    returned at the least epsilon, and `Mechanism.with_epsilon` gives any other.
+    A mechanism that is an object brings its own delta, neighbours and threshold; the table has the unit. Its epsilon
+    is not used: all are returned at the least epsilon, and `Mechanism.with_epsilon` gives any other.
     """
     given = list_mechanisms(mechanisms)
     if not given:
@@ -102,14 +102,14 @@ def read_settings(
     said = [describe_mechanism(each, delta=delta, neighbours=neighbours, threshold=threshold) for each in given]
     pure = [MECHANISMS[each.name].pure for each in said]
     if delta is None:
-        deltas = [0.0 if all(pure) else usual_delta(records)]
+        deltas = [0.0 if all(pure) else usual_delta(table.n_records)]
     else:
         deltas = [delta] if isinstance(delta, (int, float)) else read_list("delta", delta, "numbers")
         if not deltas:
             raise InvalidInput("the list of deltas is empty", allowed="one number between 0 and 1, or more")
     for_pure = deltas if all(pure) and delta is not None else [0.0]  # a mechanism refuses what it does not take
     settings = [
-        each._replace(delta=value).with_epsilon(LEAST_EPSILON)
+        each._replace(delta=value).with_epsilon(LEAST_EPSILON).with_unit(table.unit)
         for made, each, is_pure in zip(given, said, pure, strict=True)
         for value in (for_pure if is_pure else [each.delta] if isinstance(made, Mechanism) else deltas)
     ]

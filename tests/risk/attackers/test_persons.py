@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 import cellrisk as cr
+from cellrisk.counts.contributions import Contributions
 from cellrisk.counts.profiles import LabelledCounts
 from cellrisk.risk.attackers.figures import ATTACKS, AttackTable
-from cellrisk.risk.attackers.persons import Contributions, PersonTable
+from cellrisk.risk.attackers.persons import PersonTable
 from cellrisk.risk.certainty.count_priors import NegativeBinomial
 from tests.near import near
 from tests.risk.attackers.test_figures import CERTAINTY, METHODS, enumerate_success

@@ -61,6 +61,14 @@ class SparkTable:
     def count(self, schema: Schema, part: Part, tabulate: Callable[..., Any]) -> FrequencyTable:
         """Count the cells, without their keys. tabulate: the function that makes a frequency table in DuckDB."""
         decide = partial(self.decide, tabulate)
+        if schema.person is not None:
+            raise InvalidInput(
+                "the cluster has too many rows to limit the records of each person: all come to one machine for that",
+                got=f"{self.rows:,} different rows on Spark",
+                fix="keep so many records of each person on the cluster, and state it with "
+                f"{argument('contributions')} alone",
+                code="too-many-cells",
+            )
         if schema.wide:
             raise InvalidInput(
                 "the wide table has too many rows", got=f"{self.rows:,} different rows on Spark", code="too-many-cells"

@@ -255,7 +255,7 @@ def utility(
     require_table(table)
     epsilons = [None] if epsilon is None else read_epsilons(epsilon).tolist()
     mechanisms = tuple(
-        read_mechanism(each, epsilon=one, delta=delta, neighbours=neighbours, threshold=threshold)
+        read_mechanism(each, epsilon=one, delta=delta, neighbours=neighbours, threshold=threshold).with_unit(table.unit)
         for each in list_mechanisms(mechanism)
         for one in epsilons
     )

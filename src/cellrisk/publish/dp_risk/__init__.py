@@ -241,8 +241,9 @@ def publish_risk(
     >>> round(found.sensitivity.value, 6), round(found.scale, 4), found.noise.loss
     (0.337835, 0.6757, 0.5)
     """
-    require_table(table)
+    require_table(table, single="figures of the risk that may be published")
     made = read_mechanism(mechanism, epsilon=epsilon, delta=delta, neighbours=neighbours, threshold=threshold)
+    made = made.with_unit(table.unit)
     loss = check_epsilon("risk_epsilon", risk_epsilon)
     check_figure(figure)
     record = read_ledger(ledger, cohort=cohort, purpose=purpose, new_cohort=new_cohort, part_of=part_of)

@@ -196,7 +196,7 @@ def choose_privately(
     >>> choose_privately(table, private=0.5, max_caused_people=100, grid=[0.1, 1.0]).epsilon  # four large counts
     1.0
     """
-    require_table(table)
+    require_table(table, single="private choices")
     given = describe_mechanism(mechanism, delta=delta, neighbours=neighbours, threshold=threshold)
     policies = Policies.in_force(policy)
     points = read_grid(grid)

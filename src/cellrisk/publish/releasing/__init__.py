@@ -131,6 +131,7 @@ def release(
     """
     require_table(table)
     mechanism = read_mechanism(mechanism, epsilon=epsilon, delta=delta, neighbours=neighbours, threshold=threshold)
+    mechanism = mechanism.with_unit(table.unit)
     if not clamp and dense is False:
         raise InvalidInput("counts that keep their sign are all listed", fix="leave dense out, or clamp")
     if not clamp and mechanism.threshold != USUAL_THRESHOLD:
@@ -151,7 +152,7 @@ def release(
     elif parent_count is not None:
         raise InvalidInput("names a column of parents, and there are none", option="parent_count", fix="leave it out")
     domain = read_domain(
-        table,
+        table if table.draw_again is None else table.draw_again(),
         sensitive,
         may_be_missing=may_be_missing,
         observed_levels=observed_levels,

@@ -103,7 +103,7 @@ def simulate(
     >>> round(found.mean, 2), round(found.standard_error, 3), round(cr.assess(table, epsilon=0.1).value(), 2)
     (0.53, 0.008, 0.32)
     """
-    require_table(table)
+    require_table(table, single="simulated attacks")
     number, first = require_whole_number("releases", releases, 2, MOST_RELEASES), require_whole_number("seed", seed, 0)
     attribute, attacker = table.attribute(sensitive), Attacker.of(certainty, belief, NamedValues.read(harmful, unions))
     attacker.values.check(table.attributes)

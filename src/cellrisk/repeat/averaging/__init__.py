@@ -248,7 +248,7 @@ def average(
     [3, 0] 0.3925 0.6681 rule
     [3, 2] 0.4405 0.1434 averaging
     """
-    require_table(table)
+    require_table(table, single="attacks on averages")
     require_kind("priors", priors, Priors)
     if isinstance(mechanism, Mechanism) and delta is not None:
         raise InvalidInput(
@@ -257,6 +257,7 @@ def average(
             fix=f"{argument('total_delta')} is the delta of all releases together",
         )
     mechanism = read_mechanism(mechanism, epsilon=epsilon, delta=delta, neighbours=neighbours, threshold=threshold)
+    mechanism = mechanism.with_unit(table.unit)
     asked = choose_risks("homogeneity", measures, forms, weights)
     mean = MeanNoise.of(mechanism.noise, releases)
     rules = _find_rules(mechanism, mean.releases, method, total_delta)

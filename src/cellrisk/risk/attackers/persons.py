@@ -8,88 +8,19 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from cellrisk.counts.contributions import Contributions
 from cellrisk.counts.profiles import LabelledCounts
 from cellrisk.noise.channel import CountChannel
 from cellrisk.risk.attackers.figures import ATTACKS, WIDEST_NOISE, AttackTable, learning_factor
 from cellrisk.risk.attacks.plurality import Plurality
 from cellrisk.risk.certainty.count_priors import NegativeBinomial
 from cellrisk.risk.certainty.inferences import TIE
-from cellrisk.system.arrays import Floats, Integers, find_distinct
+from cellrisk.system.arrays import Floats, Integers
 
 Booleans = NDArray[np.bool_]
 
 SAME_GAIN = 1e-9
 """People whose gains differ by no more than this are equally exposed."""
-
-
-@dataclass(frozen=True, eq=False)
-class Contributions:
-    """In which groups people are, and with how many records of each category: without keys, each kind of person once.
-
-    A pair is a group's counts n with the counts v of one person in it, 0 <= v <= n, v > 0 somewhere.
-
-    >>> kinds = Contributions.from_records(
-    ...     person=np.array([0, 0, 1, 2]), group=np.array([0, 1, 0, 1]), category=np.array([0, 1, 0, 1]), categories=2
-    ... )
-    >>> kinds.people.tolist(), [kinds.pair[start:end].tolist() for start, end in zip(kinds.offsets, kinds.offsets[1:])]
-    ([1, 1, 1], [[0], [1], [0, 1]])
-    >>> kinds.counts.tolist(), kinds.own.tolist()
-    ([[0, 2], [2, 0]], [[0, 1], [1, 0]])
-    """
-
-    counts: Integers
-    """n of each pair: (pairs, categories)."""
-    own: Integers
-    """v of each pair: (pairs, categories)."""
-    pair: Integers
-    """The pairs of each kind of person, one kind after another."""
-    offsets: Integers
-    """Kind i has ``pair[offsets[i]:offsets[i + 1]]``."""
-    people: Integers
-    """How many people are of each kind."""
-
-    @staticmethod
-    def from_records(person: Integers, group: Integers, category: Integers, categories: int) -> Contributions:
-        """Return the kinds of people from numbered records: three numbers from 0 for each record."""
-        groups, persons = int(group.max(initial=-1)) + 1, int(person.max(initial=-1)) + 1
-        totals = np.zeros((groups, categories), np.int64)
-        np.add.at(totals, (group, category), 1)
-        first, place = find_distinct((person, group), (persons, groups))
-        own = np.zeros((len(first), categories), np.int64)
-        np.add.at(own, (place, category), 1)
-        rows, pair = np.unique(np.hstack([totals[group[first]], own]), axis=0, return_inverse=True)
-        order = np.lexsort((pair.reshape(-1), person[first]))
-        pair, lengths = pair.reshape(-1)[order], np.bincount(person[first], minlength=persons)
-        starts = np.concatenate([[0], np.cumsum(lengths)])
-        kinds: list[Integers] = []
-        people: list[Integers] = []
-        for length in np.unique(lengths[lengths > 0]).tolist():
-            lists = pair[starts[:-1][lengths == length][:, None] + np.arange(length)]
-            distinct, times = np.unique(lists, axis=0, return_counts=True)
-            kinds.append(distinct)
-            people.append(times)
-        return Contributions(
-            counts=rows[:, :categories],
-            own=rows[:, categories:],
-            pair=np.concatenate([kind.reshape(-1) for kind in kinds]) if kinds else np.zeros(0, np.int64),
-            offsets=np.cumsum([0, *(kind.shape[1] for kind in kinds for _ in range(len(kind)))]),
-            people=np.concatenate(people) if people else np.zeros(0, np.int64),
-        )
-
-    @property
-    def n_people(self) -> int:
-        return int(self.people.sum())
-
-    @cached_property
-    def records(self) -> Integers:
-        """The records of each category."""
-        kind = np.repeat(self.people, np.diff(self.offsets))
-        return np.asarray(kind @ self.own[self.pair])
-
-    def in_some_group(self, named: Floats) -> Floats:
-        """Return 1 - prod_g (1 - S_g) for each kind, the groups g being released independently: (..., kinds)."""
-        missed = np.multiply.reduceat(1.0 - named[..., self.pair], self.offsets[:-1], axis=-1)
-        return np.asarray(1.0 - missed)
 
 
 @dataclass(frozen=True, eq=False)

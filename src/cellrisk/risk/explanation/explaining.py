@@ -158,7 +158,7 @@ def explain(
     >>> found.most_raising, round(found.now.risk, 6)
     ('age', 0.075976)
     """
-    require_table(table)
+    require_table(table, single="explanations")
     beside = {"epsilon": epsilon, "delta": delta, "neighbours": neighbours, "threshold": threshold}
     method = read_method(mechanism, perturbation, beside)
     require_word("form", form, FORMS)

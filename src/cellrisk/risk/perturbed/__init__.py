@@ -157,7 +157,7 @@ def assess_perturbation(
     >>> round(found.figures[0].ceiling, 6), found.figures[0].worst_counts
     (0.777778, (0, 2))
     """
-    require_table(table)
+    require_table(table, single="the risks of a perturbation")
     require_kind("priors", priors, Priors)
     made = read_perturbation(perturbation)
     asked = choose_risks("homogeneity", measures, forms, weights)

@@ -221,7 +221,7 @@ def report(
             fix="give --epsilon 1 or --max-caused 0.01",
         )
     chosen_delta = policies.choose_delta(noise.name, noise.delta, table.n_records)
-    (setting,) = read_settings(noise.name, chosen_delta, noise.neighbours, noise.threshold, table.n_records)
+    (setting,) = read_settings(noise.name, chosen_delta, noise.neighbours, noise.threshold, table)
     if noise.epsilon is not None:
         setting.with_epsilon(noise.epsilon)  # refuses what the mechanism does not take, before any work
     request = ReportRequest(

@@ -10,6 +10,7 @@ from cellrisk.system.formatting import aligned
 
 WORST_CASE = "an attacker who already knows every other record, and finds two values equally likely"
 """Whose success the ceiling of two values is. It does not bound what is learnt from other people's records."""
+WORST_CASE_OF_PEOPLE = "an attacker who already knows everybody else's records, and finds two values equally likely"
 CHOSEN = "What one record adds at most is not stated, because epsilon was chosen from the data."
 
 
@@ -18,7 +19,8 @@ def headline(found: Ceiling) -> str:
     if found.chosen:
         return CHOSEN
     worst = f"{say_most(found.even_two)}% of the time"
-    return say_bounds(advantage(found), worst, found.neighbours, several=found.releases != 1)
+    person = found.unit.contributions > 1
+    return say_bounds(advantage(found), worst, found.neighbours, several=found.releases != 1, person=person)
 
 
 def advantage(found: Ceiling) -> str:
@@ -41,9 +43,14 @@ def paragraphs(found: Ceiling) -> list[str]:
     return [table, "\n".join(lines)]
 
 
-def say_bounds(gain: str, worst: str, neighbours: Neighbours, *, several: bool = False) -> str:
-    """Return what one record adds at most to the chance of any attack, then the worst case."""
+def say_bounds(gain: str, worst: str, neighbours: Neighbours, *, several: bool = False, person: bool = False) -> str:
+    """Return what one record, or those of a ``person``, add at most to any attack, then the worst case."""
     where = "these releases" if several else "this release"
+    if person:
+        instead = "leaving them out" if neighbours == "add-remove" else "anybody else's records"
+        naming = "raises anybody's chance of naming one of that person's values by at most"
+        worst_case = f"Worst case for one person: {WORST_CASE_OF_PEOPLE}, is right at most {worst} (coin toss: 50%)."
+        return f"Having a person's records in {where}, instead of {instead}, {naming} {gain}. {worst_case}"
     instead = "leaving it out" if neighbours == "add-remove" else "anybody else's record"
     naming = "raises anybody's chance of naming that person's value by at most"
     return f"Having a person's record in {where}, instead of {instead}, {naming} {gain}. {say_worst_case(worst)}"
