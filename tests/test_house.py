@@ -107,6 +107,7 @@ KNOWS: dict[str, set[str]] = {
     "noise.channel": FLOOR | {"noise.distributions"},
     "noise.mechanisms": FLOOR
     | {
+        "counts.unit",
         "noise.channel",
         "noise.distributions",
         "noise.opendp_noise",

@@ -9,7 +9,8 @@ from math import comb
 import numpy as np
 import pytest
 
-from cellrisk.counts.contributions import Draw, Unit, draw_securely, draw_seeded, keep_records
+from cellrisk.counts.contributions import Draw, draw_securely, draw_seeded, keep_records
+from cellrisk.counts.unit import Unit
 from cellrisk.errors import InvalidInput
 from tests.near import near
 

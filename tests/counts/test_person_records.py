@@ -15,7 +15,7 @@ import polars as pl
 import pytest
 
 import cellrisk as cr
-from cellrisk.counts.contributions import Unit
+from cellrisk.counts.unit import Unit
 from cellrisk.errors import CellriskError
 
 LEVELS = {"area": ["n", "s", "e"], "ill": ["no", "yes", "?"]}

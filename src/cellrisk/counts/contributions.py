@@ -1,110 +1,21 @@
-"""How many records of one person count: the unit of privacy, and which records of a person are kept."""
+"""Which records of a person are kept, and in which groups people with several records are."""
 
 from __future__ import annotations
 
-import math
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cellrisk.errors import InvalidInput, argument
+from cellrisk.counts.unit import Unit
 from cellrisk.system.arrays import Floats, Integers, find_distinct
-from cellrisk.system.checks import require_whole_number
-from cellrisk.system.formatting import number_of
 
 Numbers = NDArray[np.uint64]
 Draw = Callable[[Integers, Integers, Integers], Numbers]
 """A random number for each record: from the person, the place of its values among the person's own, and its copy."""
-
-
-@dataclass(frozen=True)
-class Unit:
-    """What one neighbouring table has more or less: a record, or a person with several.
-
-    >>> Unit(contributions=3, per_group=1, enforced=True).to_dict()
-    {'kind': 'person', 'contributions': 3, 'per_group': 1, 'enforced': True}
-    >>> Unit().to_dict()
-    {'kind': 'record', 'contributions': 1, 'per_group': 1, 'enforced': False}
-    """
-
-    contributions: int = 1
-    """M: a person has at most so many records."""
-    per_group: int | None = None
-    """C: at most so many of them in one count; M if it is None."""
-    enforced: bool = False
-    """Whether records beyond the bound are dropped; if not, the curator asserts it."""
-
-    @staticmethod
-    def read(person: object, contributions: int | None, per_group: int | None) -> Unit:
-        """Return the unit that a user gives: with a column of people it is enforced, else the curator asserts it."""
-        if contributions is not None:
-            return Unit(contributions, per_group, enforced=person is not None)
-        if per_group is not None:
-            fix = f"for example {argument('contributions', 3)}"
-            raise InvalidInput("needs the records of a person", option="per_group", fix=fix, code="no-contributions")
-        return Unit()
-
-    def __post_init__(self) -> None:
-        require_whole_number("contributions", self.contributions, 1)
-        if self.per_group is None:
-            return
-        require_whole_number("per_group", self.per_group, 1)
-        if self.per_group > self.contributions:
-            raise InvalidInput(
-                "cannot exceed the records of a person",
-                option="per_group",
-                got=self.per_group,
-                allowed=f"from 1 to {self.contributions}",
-                code="per-group-range",
-            )
-
-    @property
-    def most_in_one(self) -> int:
-        """C, the most records of a person in one count."""
-        return self.contributions if self.per_group is None else self.per_group
-
-    @property
-    def l1(self) -> float:
-        """How far one person more or less moves the counts in all: M."""
-        return float(self.contributions)
-
-    @property
-    def l2(self) -> float:
-        """How far one person more or less moves the counts in Euclidean distance.
-
-        The largest norm of a vector v with 0 <= v_j <= C and sum v <= M: as many entries C as fit, and the rest in one,
-
-            sqrt(floor(M/C) C^2 + (M mod C)^2).
-
-        >>> Unit(contributions=4).l2, Unit(contributions=4, per_group=1).l2, Unit(contributions=5, per_group=2).l2
-        (4.0, 2.0, 3.0)
-        """
-        whole, rest = divmod(self.contributions, self.most_in_one)
-        return math.sqrt(whole * self.most_in_one**2 + rest**2)
-
-    def describe(self) -> str:
-        """Return the unit in a sentence.
-
-        >>> Unit(3, 1, enforced=True).describe()
-        'At most 3 records of a person are kept, at most 1 of them in one count.'
-        """
-        if self.contributions == 1 and not self.enforced:
-            return "One record per person is assumed."
-        most = number_of(self.contributions, "record")
-        in_one = "" if self.per_group is None else f", at most {self.per_group:,} of them in one count"
-        if self.enforced:
-            return f"At most {most} of a person {'is' if self.contributions == 1 else 'are'} kept{in_one}."
-        return f"At most {most} per person{in_one}: asserted, not checked."
-
-    def to_dict(self) -> dict[str, Any]:
-        kind = "person" if self.enforced or self.contributions > 1 else "record"
-        bound = {"contributions": self.contributions, "per_group": self.most_in_one}
-        return {"kind": kind, **bound, "enforced": self.enforced}
 
 
 def keep_records(person: Integers, count: Integers, unit: Unit, draw: Draw) -> Integers:

@@ -14,9 +14,10 @@ import numpy as np
 
 from cellrisk.counts.binning import Binning, make_binning
 from cellrisk.counts.count_tables import refuse_counts
-from cellrisk.counts.counting import Rows, Selection, count_places, group_records, number_columns, read_levels
+from cellrisk.counts.counting import Selection, count_places, group_records, number_columns, read_levels
 from cellrisk.counts.engine import Relation
 from cellrisk.counts.filters import EVERYBODY, Part
+from cellrisk.counts.packing import Rows
 from cellrisk.counts.resources import Resources
 from cellrisk.counts.schema import Schema, read_mapping, read_names
 from cellrisk.counts.sources import open_records

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from cellrisk.counts.contributions import Contributions, Draw, Numbers, Unit, draw_seeded, keep_records
+from cellrisk.counts.contributions import Contributions, Draw, Numbers, draw_seeded, keep_records
 from cellrisk.counts.engine import quote_sql
+from cellrisk.counts.levels import Levels
+from cellrisk.counts.packing import Packing, Rows
+from cellrisk.counts.unit import Unit
+from cellrisk.counts.validation import Values
 from cellrisk.system.arrays import Integers
-
-if TYPE_CHECKING:
-    from cellrisk.counts.counting import Packing, Rows
-    from cellrisk.counts.levels import Levels
-    from cellrisk.counts.validation import Values
 
 MOST_COUNTS = 100_000_000
 """Counts of all groups, zeros too, that are held to find in which groups people are."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cellrisk.counts.binning import Binning, make_binning
-from cellrisk.counts.contributions import Unit
+from cellrisk.counts.unit import Unit
 from cellrisk.errors import InvalidInput, UnknownName, argument, mark
 from cellrisk.system.choices import MissingRule, OutsideRule, list_words
 

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cellrisk.counts.cells import Cells
-from cellrisk.counts.contributions import Contributions, Unit
+from cellrisk.counts.contributions import Contributions
 from cellrisk.counts.profiles import SIZE_CLASSES, LabelledCounts, LevelCounts, Profiles, name_sizes
 from cellrisk.counts.schema import listed
+from cellrisk.counts.unit import Unit
 from cellrisk.errors import InvalidInput, UnknownName, argument, mark
 from cellrisk.system.formatting import aligned, number_of, percent
 from cellrisk.system.results import Result

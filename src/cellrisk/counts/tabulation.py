@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from cellrisk.counts.contributions import Unit
 from cellrisk.counts.count_tables import refuse_counts
 from cellrisk.counts.counting import select_records
 from cellrisk.counts.engine import Relation
@@ -17,6 +16,7 @@ from cellrisk.counts.resources import Resources
 from cellrisk.counts.schema import Schema, read_names
 from cellrisk.counts.sources import open_records
 from cellrisk.counts.table import FrequencyTable
+from cellrisk.counts.unit import Unit
 from cellrisk.counts.validation import validate
 from cellrisk.errors import InvalidInput
 from cellrisk.system.checks import read_list, require_path, require_whole_number

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 from scipy import special
 
-from cellrisk.counts.contributions import Unit
+from cellrisk.counts.unit import Unit
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.channel import AdditiveChannel
 from cellrisk.noise.distributions import (
@@ -71,7 +71,7 @@ class Mechanism(ABC):
     delta: float = 0.0
     neighbours: Neighbours = "add-remove"
     threshold: float = USUAL_THRESHOLD
-    unit: Unit = Unit()  # noqa: RUF009 (it cannot be changed)
+    unit: Unit = field(default=Unit(), repr=False)
 
     def __post_init__(self) -> None:
         for name in ("epsilon", "delta", "threshold"):

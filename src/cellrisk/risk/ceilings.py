@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import special
 
-from cellrisk.counts.contributions import Unit
+from cellrisk.counts.unit import Unit
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.distributions import Noise
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism

@@ -255,7 +255,7 @@ def largest_epsilon(
     1.09861
     """
     if table is not None:
-        require_table(table)
+        require_table(table, single="sequences of releases")
     require_kind("priors", priors, Priors)
     past = tuple(read_list("past", past, "steps"))
     for step in past:
