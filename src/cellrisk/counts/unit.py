@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,9 +42,9 @@ class Unit:
     def __post_init__(self) -> None:
         require_whole_number("contributions", self.contributions, 1)
         if self.per_group is None:
-            return
+            object.__setattr__(self, "per_group", self.contributions)
         require_whole_number("per_group", self.per_group, 1)
-        if self.per_group > self.contributions:
+        if self.most_in_one > self.contributions:
             raise InvalidInput(
                 "cannot exceed the records of a person",
                 option="per_group",
@@ -55,7 +56,7 @@ class Unit:
     @property
     def most_in_one(self) -> int:
         """C, the most records of a person in one count."""
-        return self.contributions if self.per_group is None else self.per_group
+        return int(self.per_group or self.contributions)
 
     @property
     def l1(self) -> float:
@@ -85,12 +86,29 @@ class Unit:
         if self.contributions == 1 and not self.enforced:
             return "One record per person is assumed."
         most = number_of(self.contributions, "record")
-        in_one = "" if self.per_group is None else f", at most {self.per_group:,} of them in one count"
+        in_one = f", at most {self.most_in_one:,} of them in one count" if self.most_in_one < self.contributions else ""
         if self.enforced:
             return f"At most {most} of a person {'is' if self.contributions == 1 else 'are'} kept{in_one}."
         return f"At most {most} per person{in_one}: asserted, not checked."
 
+    @property
+    def kind(self) -> str:
+        """Whose presence is hidden: that of a "record" or of a "person"."""
+        return "person" if self.enforced or self.contributions > 1 else "record"
+
     def to_dict(self) -> dict[str, Any]:
-        kind = "person" if self.enforced or self.contributions > 1 else "record"
+        """Return ``unit`` of the JSON."""
         bound = {"contributions": self.contributions, "per_group": self.most_in_one}
-        return {"kind": kind, **bound, "enforced": self.enforced}
+        return {"kind": self.kind, **bound, "enforced": self.enforced}
+
+    @staticmethod
+    def from_dict(named: Mapping[str, Any]) -> Unit:
+        """Return the unit that `to_dict` wrote; refuse anything else.
+
+        >>> Unit.from_dict(Unit(3, enforced=True).to_dict()) == Unit(3, 3, enforced=True)
+        True
+        """
+        unit = Unit(named["contributions"], named["per_group"], named["enforced"])
+        if unit.to_dict() != dict(named) or not isinstance(unit.enforced, bool):
+            raise InvalidInput("this is not a unit of privacy", code="unit")
+        return unit

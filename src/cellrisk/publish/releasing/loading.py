@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from cellrisk.counts.unit import Unit
 from cellrisk.errors import CellriskError, InvalidInput
 from cellrisk.noise.mechanisms import DiscreteGaussian, Mechanism, mechanism
 from cellrisk.publish.releasing.measurement import Measurement
@@ -116,6 +117,7 @@ def read_guarantee(described: Mapping[str, Any]) -> Mechanism | None:
     if loss is None:
         return None
     made = mechanism("discrete-gaussian" if loss["delta"] else "geometric", **loss)
+    made = made.with_unit(Unit.from_dict(described["unit"]))
     if made.neighbours != loss["neighbours"] or made.epsilon < described["mechanism"]["epsilon"]:
         raise ValueError("the guarantee is not that of the mechanism")
     return made
@@ -125,6 +127,7 @@ def _read_fields(frame: pd.DataFrame, described: dict[str, Any]) -> dict[str, An
     words = ("epsilon", "delta", "neighbours", "threshold")
     made = described["mechanism"]
     named = mechanism(made["name"], **{word: made[word] for word in words if word in made})
+    named = named.with_unit(Unit.from_dict(described["unit"]))
     noise = described["noise"]
     gaussian = isinstance(named, DiscreteGaussian)
     columns = [*_texts(described["quasi_identifiers"]), _text(described["sensitive"]), _text(described["count"])]

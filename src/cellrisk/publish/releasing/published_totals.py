@@ -62,9 +62,17 @@ class PublishedTotals:
                 got=f"{self.guarantee.neighbours} and {mechanism.neighbours}",
                 fix=f"release with {argument('neighbours', self.guarantee.neighbours)}",
             )
+        units = self.guarantee.unit, mechanism.unit
+        if units[0].kind != units[1].kind:
+            raise InvalidInput(
+                "the parents and this release have guarantees for a record and for a person, which do not add up",
+                got=f"{units[0].kind} and {units[1].kind}",
+                fix="release both for the same unit of privacy",
+                code="mixed-units",
+            )
         weaker = mechanism if self.guarantee.pure else self.guarantee
         loss = {name: getattr(self.guarantee, name) + getattr(mechanism, name) for name in ("epsilon", "delta")}
-        return replace(weaker, **loss)
+        return replace(weaker, **loss, unit=max(units, key=lambda unit: unit.contributions))
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready values."""

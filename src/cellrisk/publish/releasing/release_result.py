@@ -149,6 +149,7 @@ class Release(Result):
             "sentence": self.headline,
             "statements": list(self.statements),
             "mechanism": {**self.mechanism.to_dict(), "threshold": self.mechanism.threshold},
+            "unit": self.mechanism.unit.to_dict(),
             "guarantee": made and {name: getattr(made, name) for name in ("epsilon", "delta", "neighbours")},
             "noise": {
                 "distribution": self.measurement.distribution,

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from cellrisk.counts.unit import Unit
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.noise.precision import find_precision
 from cellrisk.risk.ceilings import Ceiling
@@ -20,6 +21,30 @@ STEPS = {
     "add-remove": "one record added or removed; it changes one count by 1 (L1 = 1, L2 = 1)",
     "replace": "one record with other values; it changes two counts by 1 each (L1 = 2, L2 = sqrt 2)",
 }
+
+
+def say_unit(unit: Unit) -> str:
+    """Return whose presence is hidden."""
+    if unit.kind == "record":
+        return "one record; a person with several records is protected for each record alone"
+    return f"one person. {unit.describe()}"
+
+
+def say_step(mechanism: Mechanism) -> str:
+    """Return how neighbouring tables differ, and how far their counts are apart.
+
+    >>> from cellrisk import Geometric
+    >>> say_step(Geometric(1.0, unit=Unit(4, 1)))
+    'the records of one person added or removed; they change counts by 4 in all at most (L1 = 4, L2 = 2)'
+    """
+    unit = mechanism.unit
+    if unit.kind == "record":
+        return STEPS[mechanism.neighbours]
+    step = "added or removed" if mechanism.neighbours == "add-remove" else "with other values"
+    return (
+        f"the records of one person {step}; they change counts by {mechanism.l1:g} in all at most "
+        f"(L1 = {mechanism.l1:g}, L2 = {mechanism.l2:.6g})"
+    )
 
 
 class Guarantee(Protocol):
@@ -79,8 +104,8 @@ def label(
         "epsilon": unknown if guarantee is None else f"{claim(guarantee.epsilon)} ({epsilon_range(guarantee.epsilon)})",
         "definition": unknown if guarantee is None else f"{'pure' if pure else 'approximate'} differential privacy",
         "delta": unknown if guarantee is None else f"{claim(guarantee.delta)}",
-        "unit": "one record; a person with several records is protected for each record alone",
-        "neighbours": STEPS[mechanism.neighbours],
+        "unit": say_unit(mechanism.unit),
+        "neighbours": say_step(mechanism),
         "total": total,
         "not_covered": " ".join(not_covered) or "nothing that is known",
         "mechanism": f"{mechanism.name}, noise of scale {mechanism.scale:.6g} on each count; {library}",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.publish.releasing.published_totals import PublishedTotals
 from cellrisk.publish.releasing.release_result import Release
 from cellrisk.show.wording.attackers import accuracy, bound
@@ -68,8 +69,7 @@ def statements(release: Release) -> list[str]:
     mechanism, noise = release.mechanism, release.measurement
     holds = "The guarantee" if release.composed else f"The noise alone has {mechanism.guarantee}, which"
     said = [
-        f"{holds} holds for one record {mechanism.change}; it is weaker for a person with several "
-        "records, and another release from the same records adds its loss to this one.",
+        f"{holds} holds for {say_unit(mechanism)}",
         f"Each count got {noise.distribution} noise of scale {noise.scale:.6g}, sampled exactly from secure random "
         "bits.",
     ]
@@ -94,6 +94,25 @@ def statements(release: Release) -> list[str]:
     return [*said, *say_formulas(release)]
 
 
+def say_unit(mechanism: Mechanism) -> str:
+    """Return for whom the guarantee holds, and which records were kept.
+
+    >>> import cellrisk as cr
+    >>> say_unit(cr.Geometric(1.0))[:61]
+    'one record added or removed; it is weaker for a person with s'
+    """
+    unit, again = mechanism.unit, "another release from the same records adds its loss to this one"
+    if unit.kind == "record":
+        return f"one record {mechanism.change}; it is weaker for a person with several records, and {again}."
+    whose = f"one person whose records are {mechanism.change}; {again}. {unit.describe()}"
+    if not unit.enforced:
+        return whose
+    return (
+        f"{whose} If a person has more, they are drawn by secure random bits, for each person alone. Records that name "
+        "no person are left out."
+    )
+
+
 def say_ceiling(release: Release) -> str:
     """The worst case for one record, for which release it holds, and what is not in it."""
     if release.ceiling is None:
@@ -108,6 +127,8 @@ def not_covered(release: Release) -> list[str]:
     if release.description is not None:
         return list(release.description["not_covered"])
     said = [*say_gates("release", release.missing, release.outside), *release.disclosures]
+    unit = release.mechanism.unit
+    said += [f"The bound is asserted, not checked: {unit.describe()}"] * (unit.kind == "person" and not unit.enforced)
     if release.parents is None:
         return said
     name = release.parents.name
