@@ -147,9 +147,8 @@ def test_every_public_function_speaks_of_what_release_makes() -> None:
 
 def test_commands_and_the_page_speak_of_it_too() -> None:
     from cellrisk.cli.options import MechanismOptions
-    from cellrisk.cli.releases import ReleaseMechanismOptions
 
-    assert MechanismOptions().mechanism == ReleaseMechanismOptions().mechanism == USUAL_MECHANISM
+    assert MechanismOptions().mechanism == USUAL_MECHANISM
     requests = pytest.importorskip("cellrisk.web.requests")
     assert requests.Setting().mechanism == USUAL_MECHANISM
 

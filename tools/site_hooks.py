@@ -108,7 +108,7 @@ def _describe_group(group: Any, path: tuple[str, ...]) -> Iterator[str]:
 
 
 def _describe_command(command: Any, path: tuple[str, ...]) -> Iterator[str]:
-    from cellrisk.cli.help import find_panels, fold, list_examples, name_argument
+    from cellrisk.cli.help import find_examples, find_panels, name_argument
 
     given = [each for each in command.params if each.param_type_name == "argument"]
     panels = find_panels(command.params)
@@ -116,8 +116,7 @@ def _describe_command(command: Any, path: tuple[str, ...]) -> Iterator[str]:
     usage = " ".join([*path, *map(name_argument, given), *(["[OPTIONS]"] if panels else [])])
     yield f"```text\n{usage}\n```\n"
     yield f"{_paragraphs(command.help)}\n"
-    examples = "\n".join(fold(each, 100) for each in list_examples(" ".join(path[1:])))
-    yield f"```sh\n{examples}\n```\n"
+    yield f"```sh\n{find_examples(' '.join(path[1:]))}\n```\n"
     if given:
         yield "| argument | |\n|---|---|"
         yield from (f"| `{name_argument(each)}` | {_cell(each.help or '')} |" for each in given)

@@ -17,7 +17,7 @@ import typer
 
 import cellrisk as cr
 from cellrisk.cli import COMPLETION, main
-from cellrisk.cli.help import EXAMPLES, PANELS, SET_FILE, fold, list_examples
+from cellrisk.cli.help import EXAMPLES, PANELS, find_examples
 from cellrisk.cli.program import app
 from cellrisk.publish.dp_risk.private_choice import USUAL_GRID
 from cellrisk.repeat.averaging import average
@@ -44,42 +44,48 @@ def ask(*arguments: str) -> tuple[int, str]:
     return code, out.getvalue()
 
 
+def list_examples(command: str) -> list[list[str]]:
+    """The words of each example of a command."""
+    lines = find_examples(command).replace("\\\n", "").splitlines()
+    return [shlex.split(line) for line in lines if not line.startswith("#")]
+
+
 def test_examples_are_two_for_each_command() -> None:
-    assert set(EXAMPLES) == set(COMMANDS)
-    assert {len(examples) for examples in EXAMPLES.values()} == {2}
-    for command in EXAMPLES:
-        for example in list_examples(command):
-            assert shlex.split(fold(example).replace("\\\n", "")) == shlex.split(example)
-            assert max(map(len, fold(example).splitlines())) <= 78 or " --" not in example
+    text = EXAMPLES.read_text(encoding="utf-8")
+    assert len(text.split("\n\n")) == len(COMMANDS)
+    assert max(map(len, text.splitlines())) <= 78
+    for command in COMMANDS:
+        assert len(list_examples(command)) == 2
 
 
 def test_the_words_of_examples_are_read() -> None:
     for command, made in COMMANDS.items():
         for example in list_examples(command):
-            made.make_context(command, shlex.split(example)[1 + len(command.split()) :], resilient_parsing=True)
+            made.make_context(command, example[1 + len(command.split()) :], resilient_parsing=True)
             known = {option for each in made.params for option in (*each.opts, *each.secondary_opts)}
-            assert {word for word in shlex.split(example) if word.startswith("--")} <= known
+            assert {word for word in example if word.startswith("--")} <= known
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder in which the examples were run that write files."""
     made = tmp_path_factory.mktemp("examples")
-    (made / "set.toml").write_text(SET_FILE, encoding="utf-8")
+    set_file = find_examples("together assess").partition("# A set.toml for these examples:\n")[2]
+    (made / "set.toml").write_text(set_file.replace("#   ", ""), encoding="utf-8")
     with contextlib.chdir(made) if hasattr(contextlib, "chdir") else pytest.MonkeyPatch.context() as patch:
         if patch is not None:
             patch.chdir(made)
         for command in FIRST:
             for example in list_examples(command):
-                assert ask(*shlex.split(example)[1:])[0] == 0, example
+                assert ask(*example[1:])[0] == 0, example
     return made
 
 
-@pytest.mark.parametrize("command", sorted({*EXAMPLES} - {*NOT_RUN} - {*FIRST}))
+@pytest.mark.parametrize("command", sorted({*COMMANDS} - {*NOT_RUN} - {*FIRST}))
 def test_examples_run(command: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
     for example in list_examples(command):
-        code, said = ask(*shlex.split(example)[1:])
+        code, said = ask(*example[1:])
         assert code == 0, (example, said)
 
 

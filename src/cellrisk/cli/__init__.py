@@ -8,6 +8,7 @@ import os
 import shlex
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
@@ -35,7 +36,7 @@ ELSEWHERE = {"new_cohort": "ledger add --new-cohort"}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; return the exit code."""
+    """Run the command line; return the exit code. Without ``arguments``, the process is there for this command."""
     if arguments is not None:
         return _main(list(arguments), alone=False)
     sys.path[:] = safe_path()
@@ -49,17 +50,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _leave(codes: list[int]) -> None:
     """End a process that has cleaned up; Python would take a third of a second to unload the libraries."""
-    try:
+    with suppress(OSError, ValueError):  # Python reports it
         sys.stdout.flush()
         sys.stderr.flush()
-    except (OSError, ValueError):  # Python reports it
-        return
-    if codes:
-        os._exit(codes[0])
+        if codes:
+            os._exit(codes[0])
 
 
 def _main(arguments: list[str], alone: bool) -> int:
-    """Run a command; ``alone``: the process is there for this command."""
     with interrupted_by_signals() as signals:
         try:
             return _run(arguments)
@@ -102,15 +100,13 @@ def _run(arguments: list[str]) -> int:
         from typer.completion import shell_complete
 
         return shell_complete(command, {}, "cellrisk", COMPLETION, completing)
+    code = 0
     try:
         with command.make_context("cellrisk", list(arguments)) as context:
             context.meta[TYPED] = shlex.join(["cellrisk", *map(_without_folder, arguments)])
             command.invoke(context)
-        code = 0
-    except typer.Exit as end:
-        code = int(end.exit_code)
-    except SystemExit as end:  # --show-completion and --install-completion
-        code = int(end.code or 0)
+    except (typer.Exit, SystemExit) as end:  # SystemExit: --show-completion and --install-completion
+        code = int(getattr(end, "exit_code", None) or getattr(end, "code", None) or 0)
     sys.stdout.flush()
     return code
 
@@ -137,7 +133,7 @@ def _refuse(error: BaseException, arguments: Sequence[str]) -> int:
         return _fail(refusal, getattr(error, "exit_code", BAD_INPUT))
     if isinstance(error, usage_error):
         text = " ".join(error.format_message().split()).rstrip(".").replace(": Value error, ", ": ")
-        missing = getattr(error, "param", None) if type(error).__name__ == "MissingParameter" else None
+        missing: Any = getattr(error, "param", None) if type(error).__name__ == "MissingParameter" else None
         if missing is not None and missing.opts[0].startswith("--"):
             text += f"; add {missing.opts[0]} {missing.metavar}"
         path = " ".join(str(getattr(getattr(error, "ctx", None), "command_path", "cellrisk")).split())

@@ -29,6 +29,7 @@ TABLES = ("bin", "levels", "merge", "alpha")
 """Options that take a table of columns and values."""
 OUTPUTS = ("output", "plot", "csv", "save", "registry", "acro", "write")
 """Options that name files to be written."""
+A_FILE_READ = "a file that this command reads"
 
 
 def read_config(context: typer.Context, path: Path | None) -> Path | None:
@@ -134,22 +135,11 @@ def list_typed(context: typer.Context, *names: str) -> list[str]:
 
 def keep_given_files(given: dict[str, Any]) -> None:
     """Protect every file that a command was given from being written over, except for those that it is to write."""
-    for name, value in given.items():
-        if name in OUTPUTS or not isinstance(value, str | Path):
-            continue
-        if name == "ledger":
-            keep_inputs("the ledger", *(f"{value}{end}" for end in ("", "-wal", "-shm", "-journal")))
-        elif name == "source":
-            from cellrisk.counts.sources import list_files_of
-
-            keep_inputs("the records", *list_files_of(value))
-        else:
-            with suppress(OSError, ValueError):
-                if Path(value).is_file():
-                    what = "the set file" if name == "set_file" else f"what --{name.replace('_', '-')} names"
-                    keep_inputs(what, value)
-    variables = map(os.environ.get, ("CELLRISK_POLICY", "CELLRISK_LEDGER_HEAD"))
-    keep_inputs("the settings", *(path for path in variables if path))
+    variables = {name: os.environ.get(name) for name in ("CELLRISK_POLICY", "CELLRISK_LEDGER_HEAD")}
+    for name, value in {**given, **variables}.items():
+        with suppress(OSError, ValueError):
+            if name not in OUTPUTS and isinstance(value, str | Path) and (name == "ledger" or Path(value).is_file()):
+                keep_inputs(A_FILE_READ, value)
 
 
 FROM_FILE = f"Settings file; without it, {SETTINGS_FILE} in this folder."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from textwrap import indent
 from typing import Any
 
@@ -16,7 +17,7 @@ PANELS = {
     "max_people margin max_caused_people",
     "Options": "",
     "Measures of risk": "measure form weights attack alpha sizes sizes_fit zero_truncation overall",
-    "The attacker": "certainty belief harmful unions tempering",
+    "The attacker": "certainty belief harmful unions",
     "Error of marginals": "max_tvd releases seed cells way ways",
     "The ledger": "ledger wait head cohort new_cohort part_of purpose new_ledger method total_delta assess_as",
     "Output and settings": "output plot csv by spreadsheet_safe save force registry write acro as_json config",
@@ -29,117 +30,19 @@ EVERYDAY = (
 """Options that `--help` prints, the most common first; ten of each command."""
 MOST_SHOWN = 10
 
-ADULT = "adult.parquet --qid age,sex --sensitive income"
-DECLARED = "adult.parquet --qid sex --sensitive income --levels 'sex=Female|Male' --levels 'income=<=50K|>50K'"
-EXAMPLES = {
-    "inspect": ("adult.parquet", f"{ADULT} --bin age=5"),
-    "assess": (f"{ADULT} --epsilon 1", f"{ADULT} --epsilon 1 --max-caused 2% --json"),
-    "curve": (f"{ADULT} --plot curve.svg", f"{ADULT} --epsilon 0.01:10:50 --measure caused --csv curve.csv"),
-    "choose": (f"{ADULT} --max-caused 0.5%", f"{ADULT} --max-risk 0.1 --epsilon 0.01:10 --plot choice.svg"),
-    "choose-private": (
-        f"{DECLARED} --choice-epsilon 0.1 --max-caused-people 500",
-        f"{DECLARED} --choice-epsilon 0.1 --max-caused-people 500 --grid 0.1:5:20",
-    ),
-    "utility": (f"{ADULT} --epsilon 0.1,1,10", f"{ADULT} --epsilon 1 --ways 1,2 --csv utility.csv"),
-    "explain": (f"{ADULT} --epsilon 1 --top 5", f"{ADULT} --epsilon 1 --merge 'age:young=17|18|19|20'"),
-    "report": (
-        f"{ADULT} --max-caused 0.5% --output report.html",
-        f"{ADULT} --epsilon 1 --public --output statement.html",
-    ),
-    "release": (
-        f"{ADULT} --bin age=0/20/40/60/100 --levels 'sex=Female|Male' --levels 'income=<=50K|>50K' "
-        "--epsilon 1 --output released.parquet",
-        f"{DECLARED} --epsilon 0.5 --output sexes.csv --ledger releases.db --purpose yearbook",
-    ),
-    "publish-risk": (
-        f"{DECLARED} --epsilon 1 --risk-epsilon 0.05",
-        f"{DECLARED} --epsilon 1 --risk-epsilon 0.05 --ledger releases.db --purpose yearbook",
-    ),
-    "simulate": (f"{ADULT} --epsilon 1 --releases 200", f"{ADULT} --perturbation random-rounding:3 --releases 200"),
-    "audit": (
-        "adult.parquet sexes.csv --qid sex --sensitive income",
-        "adult.parquet sexes.csv --qid sex --sensitive income --top 3",
-    ),
-    "average": (f"{ADULT} --epsilon 0.5 --releases 12", f"{ADULT} --epsilon 0.5 --releases 12 --method basic"),
-    "together assess": ("set.toml", "set.toml --certainty 0.95"),
-    "together split": ("set.toml --total-epsilon 2", "set.toml --total-epsilon 2 --use 2,1"),
-    "together release": ("set.toml --output both", "set.toml --output yearbook --ledger releases.db --format csv"),
-    "together report": ("set.toml --max-epsilon 3 --output set.html", "set.toml --split --output split.html"),
-    "serve": ("", "--folder tables --no-browser"),
-    "demo": ("", "--save adult.parquet"),
-    "ledger create": ("releases.db", "other.db --head noted.txt"),
-    "ledger add": (
-        "releases.db --attribute income --qid age,sex --epsilon 0.5 --mechanism geometric --purpose yearbook",
-        "other.db --qid age,sex --rho 0.01 --head noted.txt --purpose 'counts by another tool'",
-    ),
-    "ledger limit": ("releases.db --epsilon 20", "releases.db --epsilon 25 --delta 1e-6 --method rdp"),
-    "ledger list": ("releases.db", "releases.db --kind release --json"),
-    "ledger show": ("releases.db", "releases.db 1"),
-    "ledger verify": ("releases.db", "releases.db --no-files"),
-    "ledger checkpoint": ("releases.db", "other.db --head noted.txt"),
-    "ledger recover": ("releases.db .", "releases.db . --json"),
-    "ledger export": ("releases.db --output entries.jsonl", "releases.db --output entries.csv --spreadsheet-safe"),
-    "ledger risk": ("releases.db adult.parquet", "releases.db adult.parquet --measure local --plot risk.svg"),
-    "ledger plan": ("releases.db --epsilon 0.5", "releases.db --max-ceiling 0.99 --attribute income"),
-}
-"""What is typed after each command; tests run them all, with the files that `NOTES` describe."""
-SET_FILE = """source = "adult.parquet"
-sensitive = "income"
-epsilon = 1
-bin = ["age=0/30/60/100"]
-levels = {sex = ["Female", "Male"], income = ["<=50K", ">50K"]}
-[[table]]
-qid = ["sex"]
-[[table]]
-qid = ["age"]
-"""
-NOTES = {
-    "adult.parquet": "cellrisk demo --save adult.parquet writes the table.",
-    "set.toml": f"A set.toml for these examples:\n{indent(SET_FILE, '  ')}".rstrip(),
-    "sexes.csv": "cellrisk release --help shows how sexes.csv is made.",
-    "releases.db": "cellrisk ledger create releases.db makes the ledger.",
-    "other.db": "cellrisk ledger create other.db --head noted.txt makes the other ledger.",
-}
-"""Where the files that examples read come from."""
+EXAMPLES = Path(__file__).with_name("examples.sh")
+"""Examples of each command as they are printed, with where their files come from; tests run them all."""
 
 
-def list_examples(command: str) -> list[str]:
+def find_examples(command: str) -> str:
     """Return the examples of a command.
 
-    >>> list_examples("demo")
-    ['cellrisk demo', 'cellrisk demo --save adult.parquet']
+    >>> print(find_examples("demo"))
+    cellrisk demo
+    cellrisk demo --save adult.parquet
     """
-    return [f"cellrisk {command} {rest}".rstrip() for rest in EXAMPLES[command]]
-
-
-def list_notes(examples: list[str]) -> list[str]:
-    """Return where the files come from that examples read, except for those that they write themselves.
-
-    >>> list_notes(["cellrisk inspect adult.parquet"])
-    ['cellrisk demo --save adult.parquet writes the table.']
-    """
-    text = "\n".join(examples)
-    if "set.toml" in text:
-        text += SET_FILE
-    notes = [note for file, note in NOTES.items() if file in text and f"--output {file}" not in text]
-    return [note for note in notes if not any(example in note for example in examples)]
-
-
-def fold(example: str, width: int = 76) -> str:
-    """Return an example on lines that are not too long, broken before options; a shell reads them as one.
-
-    >>> print(fold("cellrisk assess people.csv --qid age,sex --sensitive income", width=30))
-    cellrisk assess people.csv \\
-      --qid age,sex \\
-      --sensitive income
-    """
-    lines = [""]
-    for part in re.split(" (?=--)", example):
-        if lines[-1] and len(lines[-1]) + len(part) + 1 > width - 2:
-            lines.append(f"  {part}")
-        else:
-            lines[-1] = f"{lines[-1]} {part}" if lines[-1] else part
-    return " \\\n".join(lines)
+    blocks = EXAMPLES.read_text(encoding="utf-8").strip().split("\n\n")
+    return next(block for block in blocks if re.match(rf"cellrisk {command}\s", block))
 
 
 def find_panels(parameters: list[Any]) -> dict[str, list[Any]]:
@@ -162,10 +65,6 @@ def choose_everyday(parameters: list[Any]) -> list[Any]:
     return [option for option in options if option.name in chosen]
 
 
-def list_arguments(command: Any) -> list[Any]:
-    return [parameter for parameter in command.params if parameter.param_type_name == "argument"]
-
-
 def name_argument(argument: Any) -> str:
     """Return an argument as the line of usage names it."""
     name = str(argument.metavar or argument.name).strip("[]").upper()
@@ -184,28 +83,29 @@ class HelpAll:
 class Command(HelpAll, TyperCommand):
     """A command whose help has everyday options, panels and examples."""
 
+    @property
+    def arguments(self) -> list[Any]:
+        return [parameter for parameter in self.params if parameter.param_type_name == "argument"]
+
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        return [*map(name_argument, list_arguments(self)), str(self.options_metavar)]
+        return [*map(name_argument, self.arguments), str(self.options_metavar)]
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Print arguments, options and examples."""
-        arguments = [(name_argument(argument), argument.help or "") for argument in list_arguments(self)]
-        if arguments:
+        panels, everyday = find_panels(self.params), choose_everyday(self.params)
+        hidden = sum(map(len, panels.values())) - len(everyday)
+        if not ctx.meta.get("help-all"):
+            panels = {"Options": everyday}
+        if self.arguments:
             with formatter.section("Arguments"):
-                formatter.write_dl(arguments)
-        everyday, panels = choose_everyday(self.params), find_panels(self.params)
-        every = [option for options in panels.values() for option in options]
-        for panel, options in panels.items() if ctx.meta.get("help-all") else [("Options", everyday)]:
+                formatter.write_dl([(name_argument(argument), argument.help or "") for argument in self.arguments])
+        for panel, options in panels.items():
             records = [option.get_help_record(ctx) for option in options]
             with formatter.section(panel):
                 formatter.write_dl(
                     [(names, re.sub(r"\[default: \((.*)\)\]$", r"[default: \1]", text)) for names, text in records]
                 )
-        if len(every) > len(everyday) and not ctx.meta.get("help-all"):
-            formatter.write(f"\n  --help-all prints all {len(every)} options.\n")
-        examples = list_examples(ctx.command_path.partition(" ")[2])
+        if hidden and not ctx.meta.get("help-all"):
+            formatter.write(f"\n  --help-all prints all {hidden + len(everyday)} options.\n")
         with formatter.section("Examples"):
-            formatter.write(indent("\n".join(map(fold, examples)), "  ") + "\n")
-        notes = list_notes(examples)
-        if notes:
-            formatter.write("\n" + indent("\n".join(notes), "  ") + "\n")
+            formatter.write(indent(find_examples(ctx.command_path.partition(" ")[2]), "  ") + "\n")

@@ -402,11 +402,8 @@ def average_command(
     releases: Annotated[int, whole("How many times the table is released.")],
     table: options.TableOptions,
     mechanism: options.MechanismOptions,
-    priors: options.PriorOptions,
+    risk: options.SeveralRiskOptions,
     output: OutputOptions,
-    measure: options.Measures = None,
-    form: options.Forms = None,
-    weights: options.SeveralWeights = None,
     method: recording.Method = "tightest",
     total_delta: recording.TotalDelta = None,
 ) -> None:
@@ -416,14 +413,8 @@ def average_command(
     """
     from cellrisk.repeat.averaging import average
 
-    chosen = {"measures": measure, "forms": form, "weights": weights}
-    found = average(
-        table.tabulate(),
-        mechanism.one(),
-        releases=releases,
-        method=method,
-        total_delta=total_delta,
-        priors=priors.priors,
-        **{name: parsing.split_names(given) or None for name, given in chosen.items()},  # type: ignore[arg-type]
-    )
+    asked = risk.many()
+    asked.pop("attack")
+    how: dict[str, Any] = {"releases": releases, "method": method, "total_delta": total_delta}
+    found = average(table.tabulate(), mechanism.one(), **how, **asked)
     output.answer(found, policies=policies_of(context))

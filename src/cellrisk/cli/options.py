@@ -88,6 +88,8 @@ OneWeights = Annotated[choices.Weights | None, word("Average over groups or over
 Measures = Annotated[Texts, several_words("Measures of risk", choices.MeasureName, default="all")]
 Forms = Annotated[Texts, several_words("Forms of the measures", choices.Form, default="all")]
 SeveralWeights = Annotated[Texts, several_words("Average over groups or over people", choices.Weights, default="both")]
+Seed = Annotated[int, whole("Seed of the simulation.")]
+Cells = Annotated[choices.NoisyCells, word("Noise on all groups or on observed ones", choices.NoisyCells)]
 AttackName = Annotated[choices.Attack, word("Attack", choices.Attack)]
 IMPOSSIBLE = "Combination that cannot occur: 'sex=m;pregnant=yes|maybe'."
 Exclude = Annotated[Parsed, option(IMPOSSIBLE, "RULE", parsing.parse_rule)]
@@ -134,10 +136,6 @@ class TableOptions:
         """
         quasi = qid or parsing.split_names(self.qid)
         attributes = sensitive or parsing.split_names(self.sensitive)
-        if not quasi:
-            raise InvalidInput("no quasi-identifiers were given", fix="name them: --qid age,sex")
-        if not attributes:
-            raise InvalidInput("no sensitive attribute was given", fix="name it: --sensitive income")
         names = ("count", "missing", "table", "engine", "memory_limit", "encoding", "metadata")
         given: Any = {name: getattr(self, name) for name in names}
         given |= {"bins": self.bins, "levels": dict(self.levels or ()), "wide": parsing.split_names(self.wide)}
@@ -360,19 +358,13 @@ class LimitOptions(GateOptions):
 
 
 @dataclass(frozen=True)
-class SimulationOptions:
-    """How releases are simulated."""
-
-    releases: Annotated[int, whole("Releases that are simulated.")] = 20
-    seed: Annotated[int, whole("Seed of the simulation.")] = 0
-    cells: Annotated[choices.NoisyCells, word("Noise on all groups or on observed ones", choices.NoisyCells)] = "domain"
-
-
-@dataclass(frozen=True)
-class ErrorOptions(SimulationOptions):
+class ErrorOptions:
     """The largest error of marginals, and how releases are simulated to find it."""
 
     max_tvd: Annotated[Number, share("Largest error of marginals: a total variation distance.")] = None
+    releases: Annotated[int, whole("Releases that are simulated.")] = 20
+    seed: Seed = 0
+    cells: Cells = "domain"
 
 
 @contextmanager

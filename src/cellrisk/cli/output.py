@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -12,8 +11,6 @@ import typer
 from cellrisk.errors import visible
 
 LIMIT_BROKEN = 3
-SECONDS_BEFORE_BAR = 1.0
-BAR_WIDTH = 30
 
 
 def say(text: str, err: bool = False) -> None:
@@ -41,21 +38,9 @@ def progress_bar(doing: str) -> Callable[[float], None] | None:
     """Return a function to call with the share done; None if standard error is not a terminal."""
     if not sys.stderr.isatty():
         return None
-    started = time.monotonic()
 
     def show(share: float) -> None:
-        if time.monotonic() - started >= SECONDS_BEFORE_BAR:
-            sys.stderr.write(f"\r{draw_bar(doing, share)}\r" if share < 1 else f"\r{' ' * (BAR_WIDTH + 24)}\r")
-            sys.stderr.flush()
+        sys.stderr.write(f"\r{doing}: {share:4.0%}" if share < 1 else f"\r{' ' * (len(doing) + 6)}\r")
+        sys.stderr.flush()
 
     return show
-
-
-def draw_bar(doing: str, share: float) -> str:
-    """Return the bar.
-
-    >>> draw_bar("counting", 0.5)
-    'counting [###############               ]  50%'
-    """
-    filled = round(share * BAR_WIDTH)
-    return f"{doing} [{'#' * filled}{' ' * (BAR_WIDTH - filled)}] {share:4.0%}"

@@ -81,13 +81,8 @@ class RecordOptions(EntryOptions):
             )
 
     def opened(self) -> AbstractContextManager[cr.Ledger | None]:
-        """The ledger, so a missing one is refused before any long work begins; None if none was named, and for a new
-        one, which is made only for a release that is ready."""
-        return nullcontext() if self.ledger is None or self.new_ledger else self.open()
-
-    def opened_or_new(self, ledger: cr.Ledger | None) -> AbstractContextManager[cr.Ledger | None]:
-        """The ledger that is open, or the new one that was asked for; None if none was named."""
-        return nullcontext(ledger) if self.ledger is None or ledger is not None else self.open(create=True)
+        """The ledger, so a missing one is refused before any long work begins; None if none was named."""
+        return nullcontext() if self.ledger is None else self.open(create=self.new_ledger)
 
     def check(self, ledger: cr.Ledger | None, loss: cr.Mechanism | cr.Loss) -> None:
         """Refuse a release beyond a limit of the ledger before any noise is drawn."""
@@ -96,31 +91,28 @@ class RecordOptions(EntryOptions):
 
     def save(self, ledger: cr.Ledger | None, released: Any, output: str, **how: Any) -> str:
         """Save what is released, with its entry if there is a ledger; return the sentences about the entry."""
-        with self.opened_or_new(ledger) as opened:
-            if opened is None:
-                released.save(output, **how)
-                return ""
-            return f" {self.describe(opened, opened.save(released, output, **how, **self.arguments()))}"
+        if ledger is None:
+            released.save(output, **how)
+            return ""
+        return f" {self.describe(ledger, ledger.save(released, output, **how, **self.arguments()))}"
 
-    def figure(self, opened: cr.Ledger | None, make: Callable[..., Any], *given: Any, **asked: Any) -> tuple[Any, str]:
+    def figure(self, ledger: cr.Ledger | None, make: Callable[..., Any], *given: Any, **asked: Any) -> tuple[Any, str]:
         """Make a figure that records its loss first, and return it with the sentences about its entry."""
-        with self.opened_or_new(opened) as ledger:
-            if ledger is None:
-                return make(*given, **asked), ""
-            cohort = ledger.state().choose_cohort(self.cohort, self.new_cohort)
-            found = make(*given, **asked, **{**self.arguments(), "cohort": cohort, "ledger": ledger})
-            return found, self.describe(ledger, ledger.entry(ledger.head.number))
+        if ledger is None:
+            return make(*given, **asked), ""
+        cohort = ledger.state().choose_cohort(self.cohort, self.new_cohort)
+        found = make(*given, **asked, **{**self.arguments(), "cohort": cohort, "ledger": ledger})
+        return found, self.describe(ledger, ledger.entry(ledger.head.number))
 
     def describe_parents(self, ledger: cr.Ledger | None, parents: PublishedTotals | None) -> str:
         """Return a warning if the loss of published parent counts is not in the ledger; else nothing."""
-        if self.ledger is None or parents is None:
+        if ledger is None or parents is None:
             return ""
         from cellrisk.repeat.ledger.descriptions import digest_set
 
-        with nullcontext(ledger) if ledger is not None else self.open() as opened:
-            state = opened.state()
-            cohort = state.choose_cohort(self.cohort)
-            digests = {entry.file.sha256 for entry in state.covering(cohort) if entry.file is not None}
+        state = ledger.state()
+        cohort = state.choose_cohort(self.cohort)
+        digests = {entry.file.sha256 for entry in state.covering(cohort) if entry.file is not None}
         path, sha256 = parents.path, parents.sha256
         if path is not None and sha256 is not None and digests & {sha256, digest_set(path, sha256)}:
             return ""

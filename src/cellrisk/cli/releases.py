@@ -25,13 +25,6 @@ OBSERVED = "Noise on non-empty groups only; the guarantee does not cover which."
 
 
 @dataclass(frozen=True)
-class ReleaseMechanismOptions(options.MechanismOptions):
-    """How the noise of a release is made: by whole numbers."""
-
-    mechanism: Annotated[MechanismName, option("Mechanism: geometric or discrete-gaussian.", "NAME", str)] = "geometric"
-
-
-@dataclass(frozen=True)
 class ReleaseOptions(options.DeclaredOptions):
     """What a release of one table or several holds."""
 
@@ -48,7 +41,7 @@ def release_command(
     context: typer.Context,
     output: Annotated[str, option("The released counts: .parquet or .csv.", "FILE")],
     table: options.TableOptions,
-    mechanism: ReleaseMechanismOptions,
+    mechanism: options.MechanismOptions,
     record: RecordOptions,
     settings: OutputOptions,
     how: ReleaseOptions,

@@ -11,20 +11,18 @@ import typer
 import cellrisk as cr
 from cellrisk.cli import options, parsing
 from cellrisk.cli.config import TYPED, All, OutputOptions, PictureOptions, policies_of
-from cellrisk.cli.options import Number, Numbers, Text, number, option, switch, whole
+from cellrisk.cli.options import Number, Numbers, number, option, switch
 from cellrisk.cli.output import progress_bar, stop_if_broken
 from cellrisk.cli.recording import RecordOptions, ShownLedgerOptions
 from cellrisk.cli.releases import ReleaseOptions
 from cellrisk.cli.reports import MOST_DIGESTS, DocumentOptions, Public
 from cellrisk.errors import InvalidInput
 from cellrisk.system.atomic import keep_inputs
-from cellrisk.system.checks import read_number
 
 DESCRIBED = "TOML file that names the source, what all tables share, and each [[table]]."
 SetFile = Annotated[Path, typer.Argument(metavar="SET", help=DESCRIBED)]
 Certainty = Annotated[Numbers, option(options.CERTAINTY, "SHARES", parsing.parse_shares, "none")]
 Use = Annotated[Numbers, option("How much each table is used.", "NUMBERS", parsing.parse_numbers, "all alike")]
-Weight = Annotated[Text, option("With --certainty: weight of each further table, up to 1, or fit.", "WEIGHT")]
 TABLE_WORDS = ("bins", "mechanism", "epsilon", "delta", "neighbours", "threshold")
 """What a set file gives for the tables, and not for the records."""
 
@@ -33,13 +31,10 @@ def assess_command(
     context: typer.Context,
     set_file: SetFile,
     output: PictureOptions,
-    gates: options.GateOptions,
+    maxima: options.LimitOptions,
     everything: All = False,
-    max_epsilon: Annotated[Number, number("Largest privacy loss of the set.")] = None,
-    max_people: Annotated[Number, number("Largest number of people revealed by elimination.")] = None,
-    seed: Annotated[int, whole("Seed of the simulation.")] = 0,
+    seed: options.Seed = 0,
     certainty: Certainty = None,
-    tempering: Weight = None,
 ) -> None:
     """What several tables about the same people reveal, if they are released together.
 
@@ -52,19 +47,11 @@ def assess_command(
     from cellrisk.repeat.together.set_file import read_set_file
 
     policies = policies_of(context)
-    maxima: dict[str, Any] = {**asdict(gates), "max_epsilon": max_epsilon, "max_people": max_people}
-    limits = read_limits(**maxima, **({} if certainty is None else {"certainty": certainty}))
+    limits = read_limits(**asdict(maxima), **({} if certainty is None else {"certainty": certainty}))
     asked = read_set_file(set_file)
     certainties = sorted({*(certainty or ()), *list_certainties(policies, limits)})
-    if tempering is not None and not certainties:
-        raise InvalidInput("--tempering requires --certainty", fix="add --certainty 0.95")
-    found = cr.assess_together(
-        **asked,
-        seed=seed,
-        certainty=certainties or None,
-        tempering=tempering if tempering in (None, "fit") else read_number(tempering, name="--tempering"),
-        progress=progress_bar("counting"),
-    )
+    counting = progress_bar("counting")
+    found = cr.assess_together(**asked, seed=seed, certainty=certainties or None, progress=counting)
     broken, by_policy = [*find_breaches(found, limits)], [*find_policy_breaches(found, policies)]
     output.answer(found, policies=policies if policies and not by_policy else None, everything=everything)
     stop_if_broken([*broken, *by_policy])
@@ -128,7 +115,7 @@ def report_command(
     split: Annotated[bool, switch("--split", "Compare ways to share the privacy loss among the tables.")] = False,
     use: Use = None,
     certainty: Certainty = None,
-    seed: Annotated[int, whole("Seed of the simulation.")] = 0,
+    seed: options.Seed = 0,
 ) -> None:
     """A report on all tables of a set, each alone and all together.
 

@@ -12,7 +12,7 @@ import typer
 
 import cellrisk as cr
 from cellrisk.cli import options, parsing
-from cellrisk.cli.config import All, NumbersOptions, OutputOptions, PictureOptions, list_typed, policies_of
+from cellrisk.cli.config import A_FILE_READ, All, NumbersOptions, OutputOptions, PictureOptions, list_typed, policies_of
 from cellrisk.cli.options import (
     Numbers,
     Parsed,
@@ -67,7 +67,7 @@ def _list_columns(table: options.TableOptions, output: OutputOptions, write: str
         raise InvalidInput("a settings file is drafted for a file", got="a database", fix="export a sample of it")
     if write is not None:
         if force:
-            give_up_input(write, "what --config names")
+            give_up_input(write, A_FILE_READ)
         elif os.path.lexists(write):
             raise InvalidInput("the file exists", got=write, fix="replace it with --force", code="file-exists")
         check_ending(write, (".toml",), "settings file", "cellrisk.toml")
@@ -228,19 +228,14 @@ def choose_command(
     stop_if_broken([] if choice.admissible else ["no epsilon keeps every limit"])
 
 
-@dataclass(frozen=True)
-class UtilitySimulationOptions(options.SimulationOptions):
-    """How releases are simulated."""
-
-    releases: Annotated[int, whole("Releases that are simulated.")] = 100
-
-
 def utility_command(
     table: options.TableOptions,
     mechanism: options.SeveralMechanismOptions,
     output: NumbersOptions,
-    simulation: UtilitySimulationOptions,
     ways: Ways = None,
+    releases: Annotated[int, whole("Releases that are simulated.")] = 100,
+    seed: options.Seed = 0,
+    cells: options.Cells = "domain",
 ) -> None:
     """How accurate the table stays with noise.
 
@@ -252,7 +247,8 @@ def utility_command(
     settings = product(given["mechanism"], given["delta"] or [None], mechanism.epsilon)
     end: Any = {"neighbours": mechanism.neighbours, "threshold": mechanism.threshold}
     noises = [cr.mechanism(name, epsilon=epsilon, delta=delta, **end) for name, delta, epsilon in settings]
-    found = cr.utility(table.tabulate(), noises, ways=ways, progress=progress_bar("simulating"), **asdict(simulation))
+    how: Any = {"ways": ways, "releases": releases, "seed": seed, "cells": cells}
+    found = cr.utility(table.tabulate(), noises, **how, progress=progress_bar("simulating"))
     output.answer(found)
 
 
@@ -262,7 +258,7 @@ def simulate_command(
     attacker: options.HarmOptions,
     output: OutputOptions,
     releases: Annotated[int, whole("Releases that are simulated.")] = 1000,
-    seed: Annotated[int, whole("Seed of the simulation.")] = 0,
+    seed: options.Seed = 0,
 ) -> None:
     """What attackers find in simulated releases."""
     how: Any = {"releases": releases, "seed": seed, "progress": progress_bar("simulating"), **attacker.arguments()}

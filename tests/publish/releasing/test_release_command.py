@@ -103,11 +103,11 @@ REFUSED = {
     "continuous": (["--output", "a.csv", "--mechanism", "laplace"], "geometric"),
     "rule": (["--output", "a.csv", "--exclude", "sex"], "--exclude cannot be read"),
     "rule with records": (["--output", "a.csv", "--exclude", "sex=f", "--outside", "error"], "record"),
-    "rule for outside": (["--output", "a.csv", "--outside", "keep"], "error, drop"),
+    "rule for outside": (["--output", "a.csv", "--outside", "keep"], "is not one of 'error', 'drop'"),
     "observed nowhere": (["--output", "a.csv", "--observed-levels", "height"], "height"),
     "rule for nothing": (["--output", "a.csv", "--exclude", "height=1"], "height"),
     "sparse and signed": (["--output", "a.csv", "--no-clamp", "--sparse"], "all listed"),
-    "the records": (["--output", "people.csv"], "the output would replace the records"),
+    "the records": (["--output", "people.csv"], "the output would replace a file that this command reads"),
 }
 
 

@@ -62,7 +62,7 @@ def test_a_gate_lets_through_what_it_may_and_nothing_above(
 def test_a_gate_on_certainty_looks_at_the_attacker_who_does_the_mathematics(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    arguments = ["together", "set.toml", "--certainty", "0.6", "--tempering", "1", "--json"]
+    arguments = ["together", "set.toml", "--certainty", "0.6", "--json"]
     assert main(arguments) == 0
     named = json.loads(capsys.readouterr().out)["certainty"][0]["right"]
     assert named > 0
