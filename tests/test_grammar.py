@@ -49,7 +49,6 @@ COMMANDS = (
     f"average {TABLE} --epsilon 1 --releases 1",
     f"average {TABLE} --epsilon 1 --releases 3",
     f"publish-risk {PRIVATE} --epsilon 1 --risk-epsilon 20",
-    f"publish-risk {PRIVATE} --epsilon 1 --risk-epsilon 20 --figure local",
     f"release {TABLE} --outside drop --epsilon 20 --output out.csv --ledger book.db --new-ledger",
     f"audit people.csv out.csv {TABLE.removeprefix('people.csv ')} --top 3",
     "ledger list book.db",

@@ -84,7 +84,6 @@ def publish_risk_command(
     record: RecordOptions,
     settings: OutputOptions,
     declared: options.DeclaredOptions,
-    figure: Annotated[str, option("caused (people) or local (exact risk, summed over groups).", "NAME")] = "caused",
 ) -> None:
     """How risky a release would be, as a figure that may be published.
 
@@ -93,7 +92,7 @@ def publish_risk_command(
     opened = context.with_resource(record.opened())
     noise, policies = mechanism.one(), policies_of(context)
     stop_if_broken(policies.breaches_of_figure(noise, risk_epsilon))
-    asked: Any = {"risk_epsilon": risk_epsilon, "figure": figure, "policy": policies, **declared.arguments()}
+    asked: Any = {"risk_epsilon": risk_epsilon, "policy": policies, **declared.arguments()}
     found, recorded = record.figure(opened, cr.publish_risk, table.tabulate(outside="drop"), noise, **asked)
     settings.answer(found, raw=False, after=recorded)
 

@@ -14,21 +14,18 @@ from cellrisk.system.arrays import Floats
 from tests.risk.certainty.oracle import law
 
 
-def risks(figure: str, noise: Noise, threshold: float, n_levels: int, most: int) -> Floats:
+def risks(noise: Noise, threshold: float, n_levels: int, most: int) -> Floats:
     """The risk of every cell whose counts are from 0 to ``most``: one axis a label."""
     steps, chance = law(noise)
-    return risks_of(figure, dict(zip(steps.tolist(), chance.tolist(), strict=True)), threshold, n_levels, most)
+    return risks_of(dict(zip(steps.tolist(), chance.tolist(), strict=True)), threshold, n_levels, most)
 
 
-def risks_of(figure: str, mass: dict[int, float], threshold: float, n_levels: int, most: int) -> Floats:
+def risks_of(mass: dict[int, float], threshold: float, n_levels: int, most: int) -> Floats:
     """The same for noise with these masses at whole numbers."""
     first = math.floor(threshold) + 1
     counts = range(most + 1)
     vanish = np.array([math.fsum(p for j, p in mass.items() if n + j < first) for n in counts])
-    if figure == "caused":
-        shown = np.array([n * mass.get(first - n, 0.0) for n in counts])
-    else:
-        shown = np.array([math.fsum(p for j, p in mass.items() if n + j >= first) if n else 0.0 for n in counts])
+    shown = np.array([n * mass.get(first - n, 0.0) for n in counts])
     total = np.zeros((most + 1,) * n_levels)
     for label in range(n_levels):
         term = np.ones(())

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import cellrisk as cr
-from cellrisk.errors import InvalidInput, UnknownName
+from cellrisk.errors import InvalidInput
 from cellrisk.noise.distributions import Noise
 from cellrisk.publish.dp_risk.sensitivity import (
     UNIT,
@@ -21,7 +21,6 @@ from cellrisk.publish.dp_risk.sensitivity import (
     sum_cells,
 )
 from cellrisk.risk.caused import count_caused
-from cellrisk.risk.measures import Local
 from tests.near import near
 from tests.publish.dp_risk.brute_force import moved, moved_by_replacing, risks, risks_of
 from tests.risk.certainty.oracle import law
@@ -50,11 +49,10 @@ LATER = {
 
 @pytest.mark.parametrize("n_levels", [2, 3])
 @pytest.mark.parametrize("name", MECHANISMS)
-@pytest.mark.parametrize("figure", ["caused", "local"])
-def test_the_sensitivity_is_the_largest_change(figure: str, name: str, n_levels: int) -> None:
+def test_the_sensitivity_is_the_largest_change(name: str, n_levels: int) -> None:
     mechanism = MECHANISMS[name]
-    found = find_sensitivity(figure, mechanism, n_levels)
-    every = risks(figure, mechanism.noise, mechanism.threshold, n_levels, 30 if n_levels == 2 else 10)
+    found = find_sensitivity(mechanism, n_levels)
+    every = risks(mechanism.noise, mechanism.threshold, n_levels, 30 if n_levels == 2 else 10)
     assert found.exact
     assert found.value == near(moved(every))
 
@@ -63,12 +61,11 @@ def test_the_sensitivity_is_the_largest_change(figure: str, name: str, n_levels:
 @pytest.mark.parametrize("name", LATER)
 def test_a_later_threshold_has_a_bound(name: str, n_levels: int) -> None:
     mechanism = LATER[name]
-    for figure in ("caused", "local"):
-        found = find_sensitivity(figure, mechanism, n_levels)
-        largest = moved(risks(figure, mechanism.noise, mechanism.threshold, n_levels, 24 if n_levels == 2 else 12))
-        assert not found.exact
-        assert largest <= found.value * (1 + 1e-12)
-        assert found.value <= 2.5 * largest  # a bound that is of use
+    found = find_sensitivity(mechanism, n_levels)
+    largest = moved(risks(mechanism.noise, mechanism.threshold, n_levels, 24 if n_levels == 2 else 12))
+    assert not found.exact
+    assert largest <= found.value * (1 + 1e-12)
+    assert found.value <= 2.5 * largest  # a bound that is of use
 
 
 @pytest.mark.parametrize("name", LATER)
@@ -83,13 +80,13 @@ def test_the_bound_is_the_one_that_is_proved(name: str) -> None:
     largest = max(abs(after - before) for before, after in pairwise(h))
     kappa = max(h[m] / (gone[0] - gone[m]) for m in range(1, len(h)))
     wanted = max(largest, kappa * mass[0]) * gone[0] ** 2
-    assert find_sensitivity("caused", mechanism, 3).value == pytest.approx(wanted, rel=1e-9, abs=0)
+    assert find_sensitivity(mechanism, 3).value == pytest.approx(wanted, rel=1e-9, abs=0)
     if name == "gaussian-analytic":
         assert kappa * mass[0] > largest * 1.01  # so that the two can be told apart
 
 
 def test_the_known_figure() -> None:
-    found = find_sensitivity("caused", cr.Laplace(epsilon=1.0), 2)
+    found = find_sensitivity(cr.Laplace(epsilon=1.0), 2)
     assert found.value == pytest.approx(0.274144, abs=5e-7)
     assert "H = f(0)" in found.condition
 
@@ -99,18 +96,17 @@ def test_a_replaced_record_moves_it_twice_as_far_at_most(name: str) -> None:
     from dataclasses import replace
 
     mechanism = replace(MECHANISMS[name], neighbours="replace")
-    for figure in ("caused", "local"):
-        found = find_sensitivity(figure, mechanism, 2)
-        every = risks(figure, mechanism.noise, mechanism.threshold, 2, 30)
-        assert moved_by_replacing(every) <= found.value * (1 + 1e-12)
-        assert found.value == near(2 * moved(every))
+    found = find_sensitivity(mechanism, 2)
+    every = risks(mechanism.noise, mechanism.threshold, 2, 30)
+    assert moved_by_replacing(every) <= found.value * (1 + 1e-12)
+    assert found.value == near(2 * moved(every))
 
 
 def test_the_largest_step_is_searched_for_and_not_taken_for_the_middle() -> None:
     """Uniform noise on -2..2, K = 2: 0.36, and not the 0.12 that f(0) would give."""
     masses = np.array([0.2] * 4 + [0.0] * 3)  # f(m - 1), m = 0, 1, ...
     found = bound_caused(masses, 1, 0.6)
-    every = risks_of("caused", dict.fromkeys(range(-2, 3), 0.2), 0.5, 2, 8)
+    every = risks_of(dict.fromkeys(range(-2, 3), 0.2), 0.5, 2, 8)
     assert (found.value, moved(every)) == (near(0.36), near(0.36))
     assert "above f(0)" in found.condition
     with pytest.raises(InvalidInput, match="end too early"):
@@ -119,13 +115,13 @@ def test_the_largest_step_is_searched_for_and_not_taken_for_the_middle() -> None
 
 def test_wrong_sensitivities_are_seen() -> None:
     mechanism = cr.Geometric(1.0)
-    every = risks("caused", mechanism.noise, 0.5, 3, 8)
+    every = risks(mechanism.noise, 0.5, 3, 8)
     empty = float(mechanism.noise.p_zero(0))
-    right = find_sensitivity("caused", mechanism, 3).value
+    right = find_sensitivity(mechanism, 3).value
     assert moved(every) > right * empty * (1 + 1e-9)  # one label too many
     later = cr.Laplace(1.0, threshold=5.5)
     middle = float(find_masses(later.noise, 6)[6]) * float(later.noise.p_zero(0, 5.5))
-    assert moved(risks("caused", later.noise, 5.5, 2, 24)) > 2 * middle  # f(0) alone
+    assert moved(risks(later.noise, 5.5, 2, 24)) > 2 * middle  # f(0) alone
 
 
 @dataclass(frozen=True)
@@ -140,17 +136,10 @@ class Strange(Noise):
 
 
 def test_refusals() -> None:
-    for figure in ("people", "exposed"):
-        with pytest.raises(InvalidInput, match="no bound"):
-            find_sensitivity(figure, cr.Laplace(1.0), 2)
-    with pytest.raises(UnknownName, match="caused, local"):
-        find_sensitivity("risk", cr.Laplace(1.0), 2)
     with pytest.raises(InvalidInput, match="not proved for this noise"):
         find_masses(Strange(1.0), 1)
     with pytest.raises(InvalidInput, match="too wide"):
-        find_sensitivity("caused", cr.Laplace(1e-6), 2)
-    with pytest.raises(InvalidInput, match="of a mechanism"):
-        find_sensitivity("caused", "laplace", 2)  # type: ignore[arg-type]
+        find_sensitivity(cr.Laplace(1e-6), 2)
 
 
 @pytest.mark.parametrize("mechanism", [cr.Laplace(1.0), cr.Geometric(0.3, threshold=3.5), cr.Gaussian(0.5, delta=0.01)])
@@ -158,27 +147,24 @@ def test_the_sum_is_the_figure_that_is_assessed(mechanism: cr.Mechanism) -> None
     cells = np.random.default_rng(1).integers(0, 9, (500, 4))
     profiles = cr.Profiles.from_cells(cells, n_levels=4)
     caused = count_caused(profiles, mechanism, exposed=1.0).people
-    assert sum_cells("caused", profiles, mechanism) * UNIT == pytest.approx(caused, abs=500 * UNIT)
-    channel = mechanism.channel
-    local = float(Local().average(profiles, channel, ("exact",))["exact", "uniform"][0]) * profiles.n_cells
-    assert sum_cells("local", profiles, mechanism) * UNIT == pytest.approx(local, abs=500 * UNIT)
+    assert sum_cells(profiles, mechanism) * UNIT == pytest.approx(caused, abs=500 * UNIT)
 
 
 def test_a_cell_counts_the_same_whatever_stands_beside_it() -> None:
     """Whole numbers: the sum of two tables is exactly that of their cells together."""
     generator, mechanism = np.random.default_rng(2), cr.AnalyticGaussian(1.0, delta=1e-3)
     cells = generator.integers(0, 200, (300, 3))
-    whole = sum_cells("caused", cr.Profiles.from_cells(cells, n_levels=3), mechanism)
+    whole = sum_cells(cr.Profiles.from_cells(cells, n_levels=3), mechanism)
     parts = [cr.Profiles.from_cells(cells[place : place + 1], n_levels=3) for place in range(len(cells))]
-    assert sum(sum_cells("caused", part, mechanism) for part in parts) == whole
+    assert sum(sum_cells(part, mechanism) for part in parts) == whole
 
 
 def test_units_cover_the_rounding_of_cells() -> None:
     """Over every neighbour of small cells, in the units that noise is added to."""
     for mechanism in (cr.Laplace(1.0), cr.Geometric(2.0, threshold=1.5)):
-        most = count_units(find_sensitivity("caused", mechanism, 2))
+        most = count_units(find_sensitivity(mechanism, 2))
         grid = {
-            (a, b): sum_cells("caused", cr.Profiles.from_cells([[a, b]], n_levels=2), mechanism) if a or b else 0
+            (a, b): sum_cells(cr.Profiles.from_cells([[a, b]], n_levels=2), mechanism) if a or b else 0
             for a in range(9)
             for b in range(9)
         }

@@ -17,7 +17,6 @@ from cellrisk.noise.mechanisms import mechanism as read_mechanism
 from cellrisk.publish.dp_risk.sensitivity import (
     UNIT,
     Sensitivity,
-    check_figure,
     count_units,
     find_sensitivity,
     sum_cells,
@@ -35,10 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Book", "PublishedRisk", "publish_risk"]
 
-MEANINGS = {
-    "caused": "people whose value a release reveals because of their own record",
-    "local": "cells of which a release shows one value alone that is there",
-}
+FIGURE, MEANING = "caused", "people whose value a release reveals because of their own record"
 CONFIDENCE = 0.95
 LEAST_EPSILON, LARGEST_EPSILON = 1e-9, 100.0
 NOTHING_NOTED = {"cohort": None, "purpose": "", "new_cohort": False, "part_of": None}
@@ -115,7 +111,6 @@ class PublishedRisk(Result):
 
     wording: ClassVar[str] = "published_risk"
 
-    figure: str
     value: float
     """The figure with noise; below 0 where the noise is."""
     low: float
@@ -142,7 +137,7 @@ class PublishedRisk(Result):
 
     @property
     def scale(self) -> float:
-        """The scale of the noise in people, or in cells; its standard deviation is 1.41 times that."""
+        """The scale of the noise in people; its standard deviation is 1.41 times that."""
         return self.noise.scale * UNIT
 
     @property
@@ -157,8 +152,8 @@ class PublishedRisk(Result):
             "opendp": version("opendp"),
             "sentence": self.headline,
             "statements": list(self.statements),
-            "figure": self.figure,
-            "meaning": MEANINGS[self.figure],
+            "figure": FIGURE,
+            "meaning": MEANING,
             "value": self.value,
             "interval": {"low": self.low, "high": self.high, "confidence": CONFIDENCE},
             "epsilon": self.epsilon,
@@ -182,7 +177,7 @@ class PublishedRisk(Result):
         }
 
     def _numbers(self) -> list[dict[str, Any]]:
-        return [{"figure": self.figure, "value": self.value, "low": self.low, "high": self.high}]
+        return [{"figure": FIGURE, "value": self.value, "low": self.low, "high": self.high}]
 
 
 def publish_risk(
@@ -190,7 +185,6 @@ def publish_risk(
     mechanism: Mechanism | MechanismName = USUAL_MECHANISM,
     *,
     risk_epsilon: float,
-    figure: str = "caused",
     epsilon: float | None = None,
     delta: float | None = None,
     neighbours: Neighbours | None = None,
@@ -205,7 +199,7 @@ def publish_risk(
     part_of: str | None = None,
     policy: Policy | Policies | None = None,
 ) -> PublishedRisk:
-    """How risky would a release be, in a figure that may be published?
+    """How many people would a release reveal because of their own record, as a figure that may be published?
 
     Every figure of `assess` is computed from the raw data and is confidential. This one has noise, as much as one
     record can move it at ``risk_epsilon``, and is a function of what was declared, and of noise. Neighbouring tables
@@ -219,9 +213,6 @@ def publish_risk(
         How the release would be made.
     risk_epsilon
         What the figure may cost, beside the release.
-    figure
-        ``"caused"``, the people revealed because of their own record; or ``"local"``, the sum over cells of the exact
-        local risk. The number of people exposed is refused: one record can move it by any number.
     sensitive, may_be_missing, observed_levels
         As in `release`.
     ledger
@@ -245,21 +236,19 @@ def publish_risk(
     made = read_mechanism(mechanism, epsilon=epsilon, delta=delta, neighbours=neighbours, threshold=threshold)
     made = made.with_unit(table.unit)
     loss = check_epsilon("risk_epsilon", risk_epsilon)
-    check_figure(figure)
     record = read_ledger(ledger, cohort=cohort, purpose=purpose, new_cohort=new_cohort, part_of=part_of)
     policies = Policies.in_force(policy)
     breaches = policies.breaches_of_figure(made, loss)
     if breaches:
         raise InvalidInput(f"the policy forbids this figure: {'; '.join(breaches)}")
     domain, notes = read_declared(table, sensitive, may_be_missing, observed_levels)
-    sensitivity = find_sensitivity(figure, made, domain.n_levels)
+    sensitivity = find_sensitivity(made, domain.n_levels)
     noise = calibrate_sum(count_units(sensitivity), loss)
-    units = sum_cells(figure, domain.cells.profiles(), made)
-    record(domain, loss, made.neighbours, f"a published figure: {MEANINGS[figure]}")
+    units = sum_cells(domain.cells.profiles(), made)
+    record(domain, loss, made.neighbours, f"a published figure: {MEANING}")
     noisy = int(noise.add_noise(np.array([units]))[0])
     radius = noise.radius(1.0 - CONFIDENCE)
     return PublishedRisk(
-        figure=figure,
         value=noisy * UNIT,
         low=max(noisy - radius, 0) * UNIT,
         high=max(noisy + radius, 0) * UNIT,

@@ -211,7 +211,7 @@ def choose_privately(
     require_within("max_caused_people", max_caused_people, above=0)
     record = read_ledger(ledger, cohort=cohort, purpose=purpose, new_cohort=new_cohort, part_of=part_of)
     domain, notes = read_declared(table, sensitive, may_be_missing, observed_levels)
-    units = max(count_units(find_sensitivity("caused", each, domain.n_levels)) for each in made)
+    units = max(count_units(find_sensitivity(each, domain.n_levels)) for each in made)
     error = find_error(units, loss, len(points), DOUBT)
     lowered = math.floor(min(max_caused_people / UNIT, MOST_UNITS)) - error
     if lowered <= 0:
@@ -221,7 +221,7 @@ def choose_privately(
             fix="allow more people, a larger private epsilon, or fewer points of the grid",
         )
     profiles = domain.cells.profiles()
-    sums = [sum_cells("caused", profiles, each) for each in made]
+    sums = [sum_cells(profiles, each) for each in made]
     exponents = find_exponents(list(accumulate(sums, max)), lowered, units, loss)
     record(domain, loss, given.neighbours, PURPOSE)
     place = permute_and_flip(exponents)

@@ -31,15 +31,12 @@ from cellrisk.noise.distributions import (
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.risk.measures.exactly_one import each_alone
 from cellrisk.system.arrays import NUMBERS_AT_ONCE, Floats, Integers
-from cellrisk.system.choices import require_word
 
-FIGURES = ("caused", "local")
-UNBOUNDED = ("people", "exposed")
 WIDEST = 1e5
 """The largest scale of noise whose masses are gone through one by one."""
 SAME = 1.0 + 1e-9
 UNIT = 2.0**-30
-"""The part of a person, or of a cell, in which sums are counted."""
+"""The part of a person in which sums are counted."""
 MARGIN = 2
 """Units, and also parts in 10^9, that a sensitivity is rounded up by: more than a cell's floating-point error."""
 MOST_UNITS = 2**60
@@ -60,43 +57,24 @@ class Sensitivity:
             raise InvalidInput("a sensitivity must be a positive number", got=self.value)
 
 
-def find_sensitivity(figure: str, mechanism: Mechanism, n_levels: int) -> Sensitivity:
-    """How far does one record move the figure, at most, whatever the table?
+def find_sensitivity(mechanism: Mechanism, n_levels: int) -> Sensitivity:
+    """Return how far one record moves the expected number of people revealed because of their own record, at most.
 
-    ``caused`` is the expected number of people revealed because of their own record, ``local`` the sum over cells of
-    the exact local risk: the expected number of cells that show one of their labels alone. Where neighbouring tables
-    replace a record, one is removed and another added: twice as far.
+    It holds whatever the table. If neighbouring tables replace a record, one is removed and another added: twice as
+    far.
 
     >>> from cellrisk import Laplace
-    >>> round(find_sensitivity("caused", Laplace(epsilon=1.0), n_levels=2).value, 6)
+    >>> round(find_sensitivity(Laplace(epsilon=1.0), n_levels=2).value, 6)
     0.274144
     """
-    check_figure(figure)
-    if not isinstance(mechanism, Mechanism):
-        raise InvalidInput("a risk is that of a mechanism", got=type(mechanism).__name__)
     noise, first = mechanism.noise, first_value(mechanism.threshold)
-    masses = find_masses(noise, first)
     others = float(noise.p_zero(0, mechanism.threshold)) ** (n_levels - 1)
-    if figure == "caused":
-        found = bound_caused(masses, first, others)
-    else:
-        found = bound_local(masses, first, others, float(noise.p_positive(1, mechanism.threshold)))
+    found = bound_caused(find_masses(noise, first), first, others)
     if mechanism.neighbours == "replace":
         return Sensitivity(
             2.0 * found.value, False, f"{found.condition}; a replaced record is one removed and one added"
         )
     return found
-
-
-def check_figure(figure: str) -> None:
-    """Refuses a figure that cannot be published, and why."""
-    if figure in UNBOUNDED:
-        raise InvalidInput(
-            "the number of people exposed has no bound on what one record changes, so no noise hides a record in it: "
-            "one record of another label hides or exposes everybody in its cell",
-            fix="publish caused, for which that is bounded",
-        )
-    require_word("figure", figure, FIGURES)
 
 
 def find_masses(noise: Noise, first: int) -> Floats:
@@ -139,19 +117,6 @@ def bound_caused(masses: Floats, first: int, others: float) -> Sensitivity:
     return Sensitivity(value, False, f"a bound, because the smallest released value is {first:,}; kappa is {kappa:.6g}")
 
 
-def bound_local(masses: Floats, first: int, others: float, one: float) -> Sensitivity:
-    """max(s(1) q(0)^(K-1), f(0) max(q(0)^(K-1), b)), b = min(1, s(1)/f(1-T) q(0)^(K-1)): s(1) q(0)^(K-1) where T = 1.
-
-    ``masses`` and ``others`` are those of `bound_caused`, and ``one`` is s(1).
-    """
-    if first == 1:
-        return Sensitivity(others * one, True, "the noise is symmetric, and its mass falls on both sides of 0")
-    middle, edge = float(masses[first]), float(masses[1])
-    shown = min(1.0, one * others / edge) if edge > 0 else 1.0
-    value = max(one * others, middle * max(others, shown))
-    return Sensitivity(value, False, f"a bound, because the smallest released value is {first:,}")
-
-
 def count_units(sensitivity: Sensitivity) -> int:
     """The units that one record moves a sum at most, with the rounding of the cells in it.
 
@@ -160,12 +125,12 @@ def count_units(sensitivity: Sensitivity) -> int:
     return int(sensitivity.value / UNIT * (1.0 + 1e-9 * MARGIN)) + 1 + MARGIN
 
 
-def sum_cells(figure: str, profiles: Profiles, mechanism: Mechanism) -> int:
-    """The figure in units: of ``caused`` and ``local``, exact but for half a unit a cell.
+def sum_cells(profiles: Profiles, mechanism: Mechanism) -> int:
+    """Return the people revealed because of their own record, in units: exact but for half a unit a cell.
 
     >>> from cellrisk import Geometric
     >>> cells = Profiles.from_cells([[1, 0]], n_levels=2)
-    >>> round(sum_cells("caused", cells, Geometric(epsilon=1.0)) * UNIT, 6)
+    >>> round(sum_cells(cells, Geometric(epsilon=1.0)) * UNIT, 6)
     0.337835
     """
     total = 0
@@ -173,26 +138,19 @@ def sum_cells(figure: str, profiles: Profiles, mechanism: Mechanism) -> int:
         step = max(1, NUMBERS_AT_ONCE // block.counts.shape[1])
         for start in range(0, len(block), step):
             part = block[start : start + step]
-            units = np.floor(_cell_values(figure, part.counts, profiles.n_levels, mechanism) / UNIT + 0.5)
+            units = np.floor(_cell_values(part.counts, profiles.n_levels, mechanism) / UNIT + 0.5)
             total += sum(int(unit) * cells for unit, cells in zip(units.tolist(), part.cells.tolist(), strict=True))
     return min(total, MOST_UNITS)
 
 
-def _cell_values(figure: str, counts: Integers, n_levels: int, mechanism: Mechanism) -> Floats:
+def _cell_values(counts: Integers, n_levels: int, mechanism: Mechanism) -> Floats:
     noise, threshold = mechanism.noise, mechanism.threshold
     distinct, place = np.unique(counts, return_inverse=True)
     place = place.reshape(counts.shape)
     vanish = np.array([float(noise.p_zero(np.array([float(count)]), threshold)[0]) for count in distinct.tolist()])
-    shown = np.array([_shown(figure, count, noise, threshold) for count in distinct.tolist()])
+    lone = np.array([count * float(noise.p_pivotal(count, threshold)) for count in distinct.tolist()])
     absent = float(noise.p_zero(np.zeros(1), threshold)[0]) ** (n_levels - counts.shape[1])
     value = np.zeros(len(counts))
-    for alone in each_alone(list(vanish[place].T), list(shown[place].T)):
+    for alone in each_alone(list(vanish[place].T), list(lone[place].T)):
         value = value + alone
     return np.asarray(value * absent)
-
-
-def _shown(figure: str, count: int, noise: Noise, threshold: float) -> float:
-    """h(m), or s(m)."""
-    if figure == "caused":
-        return count * float(noise.p_pivotal(count, threshold))
-    return float(noise.p_positive(np.array([float(count)]), threshold)[0])

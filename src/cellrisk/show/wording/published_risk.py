@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cellrisk.decide.policies import Policies
-from cellrisk.publish.dp_risk import CONFIDENCE, MEANINGS, PublishedRisk
+from cellrisk.publish.dp_risk import CONFIDENCE, FIGURE, MEANING, PublishedRisk
 from cellrisk.system.formatting import aligned, claim, interval, number_of
 
 
@@ -11,10 +11,7 @@ def headline(risk: PublishedRisk) -> str:
     """What may be said in public."""
     mechanism, value = risk.mechanism, max(risk.value, 0.0)
     about = f"A release of {risk.sensitive} by {', '.join(risk.quasi_identifiers)} at {mechanism.guarantee}"
-    gives = {
-        "caused": f"reveals the values of {number_of(value, 'person')} because of their own record",
-        "local": f"shows one value alone, and one that is there, in {number_of(value, 'group')}",
-    }[risk.figure]
+    gives = f"reveals the values of {number_of(value, 'person')} because of their own record"
     own = f"this figure has noise, and costs epsilon {claim(risk.epsilon)} of its own"
     return f"{about} ({mechanism.name} noise) {gives} ({_say_interval(risk)}); {own}."
 
@@ -30,13 +27,12 @@ def _say_interval(risk: PublishedRisk) -> str:
 def statements(risk: PublishedRisk) -> list[str]:
     """What a reader of the figure has to know."""
     attained = "attained by some tables: " if risk.sensitivity.exact else ""
-    unit = "people" if risk.figure == "caused" else "cells"
     return [
-        f"The figure is the expected number of {MEANINGS[risk.figure]}, the noise of the release being what is "
+        f"The figure is the expected number of {MEANING}, the noise of the release being what is "
         "random. The interval is for that number; it comes from the noise on this figure alone.",
-        f"One record {risk.mechanism.change} moves it by at most {claim(risk.sensitivity.value)} {unit}, whatever "
+        f"One record {risk.mechanism.change} moves it by at most {claim(risk.sensitivity.value)} people, whatever "
         f"the table ({attained}{risk.sensitivity.condition}). Discrete Laplace noise of scale {risk.scale:.6g} "
-        f"{unit}, sampled exactly from secure random bits, makes it differentially private with epsilon "
+        f"people, sampled exactly from secure random bits, makes it differentially private with epsilon "
         f"{claim(risk.epsilon)}; publishing the table adds its own epsilon.",
         *risk.notes,
     ]
@@ -46,7 +42,7 @@ def paragraphs(risk: PublishedRisk) -> list[str]:
     """What is printed below the headline."""
     head = ["figure", "value", f"{CONFIDENCE:.0%} interval", "scale of noise", "epsilon"]
     shown = interval(risk.low, risk.high) if risk.high > 0 else "below 0"
-    row = [risk.figure, f"{risk.value:,.3f}", shown, f"{risk.scale:.4g}", claim(risk.epsilon)]
+    row = [FIGURE, f"{risk.value:,.3f}", shown, f"{risk.scale:.4g}", claim(risk.epsilon)]
     return [aligned(head, [row]), "\n".join(risk.statements), *describe_policies(risk.policies)]
 
 
