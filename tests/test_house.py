@@ -51,7 +51,6 @@ PUBLIC = {
     "curve",
     "explain",
     "mechanism",
-    "plan",
     "publish_risk",
     "release",
     "release_together",

@@ -67,7 +67,6 @@ RESULTS: dict[str, Callable[[cr.FrequencyTable], Any]] = {
     "averaging": lambda table: cr.average(table, MECHANISM, releases=2, measures="local"),
     "explanation": lambda table: cr.explain(table, MECHANISM, sensitive="job"),
     "sequence": lambda table: cr.assess_sequence(table, [cr.Step(MECHANISM, "job"), cr.Step(MECHANISM, "pay")]),
-    "plan": lambda table: cr.plan(table, [cr.Step(MECHANISM, "job")], cr.Step(MECHANISM, "pay")),
     "report": lambda table: cr.report(table, epsilon=1.0),
     "public report": lambda table: cr.report(table, epsilon=1.0, public=True),
 }

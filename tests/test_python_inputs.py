@@ -76,7 +76,6 @@ CALLS: dict[str, Callable[[], dict[str, Any]]] = {
     "from_opendp": lambda: {"given": object()},
     "largest_epsilon": lambda: {"table": None, "past": [], "attribute": "job", "max_ceiling": 0.75},
     "mechanism": lambda: {"name": "laplace", "epsilon": 1.0},
-    "plan": lambda: {"table": table(), "past": [], "planned": cr.Step(cr.Geometric(1.0), "job")},
     "publish_risk": lambda: {"table": table(), "epsilon": 1.0, "risk_epsilon": 1.0},
     "read_perturbation": lambda: {"given": "random-rounding:3"},
     "release": lambda: {"table": table(), "epsilon": 1.0},

@@ -74,7 +74,6 @@ MADE: dict[str, Callable[[cr.FrequencyTable, Path], Result]] = {
     "averaging": lambda table, _: cr.average(table, MECHANISM, releases=2, measures="local"),
     "explanation": lambda table, _: cr.explain(table, MECHANISM),
     "sequence": lambda table, _: cr.assess_sequence(table, [cr.Step(MECHANISM, JOB)]),
-    "plan": lambda table, _: cr.plan(table, [], cr.Step(MECHANISM, JOB)),
     "largest epsilon": lambda table, _: cr.largest_epsilon(
         table, [], mechanism="geometric", attribute=JOB, max_risk=0.5
     ),
@@ -163,7 +162,7 @@ class TestAnswers:
     def test_what_completes_after_a_dot(self, result: Result) -> None:
         names = dir(result)
         assert {"headline", "to_frame", "to_dict", "to_csv"} <= set(names)
-        drawn = result.picture or isinstance(result, cr.Plan)
+        drawn = result.picture
         assert ("plot" in names) == bool(drawn)
         assert [name for name in names if name.startswith("_") and not name.endswith("__")] == []
         assert all(hasattr(result, name) for name in names)
@@ -174,7 +173,7 @@ class TestAnswers:
             setattr(result, name, None)
 
     def test_picture(self, result: Result, tmp_path: Path) -> None:
-        if not (result.picture or isinstance(result, cr.Plan)):
+        if not result.picture:
             with pytest.raises(InvalidInput, match="has no picture"):
                 result.plot()
             return
@@ -185,7 +184,7 @@ class TestAnswers:
         assert (tmp_path / "picture.svg").read_bytes().startswith(b"<?xml")
 
     def test_picture_in_a_figure_of_ones_own(self, result: Result, kind: str, tmp_path: Path) -> None:
-        if not (result.picture or isinstance(result, cr.Plan)):
+        if not result.picture:
             return
         import matplotlib
         from matplotlib.figure import Figure

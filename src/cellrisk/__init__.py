@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from cellrisk.repeat.accounting.loss import Loss
     from cellrisk.repeat.averaging import Averaging, average
     from cellrisk.repeat.ledger import Ledger
-    from cellrisk.repeat.sequences import Plan, RiskSequence, Step, assess_sequence, largest_epsilon, plan
+    from cellrisk.repeat.sequences import RiskSequence, Step, assess_sequence, largest_epsilon
     from cellrisk.repeat.together import TogetherAssessment, assess_together
     from cellrisk.repeat.together.releasing import TogetherRelease, release_together
     from cellrisk.repeat.together.splitting import Split, split_budget
@@ -82,7 +82,7 @@ _HOMES = {
     "repeat.accounting.loss": "Loss",
     "repeat.averaging": "Averaging average",
     "repeat.ledger": "Ledger",
-    "repeat.sequences": "Plan RiskSequence Step assess_sequence largest_epsilon plan",
+    "repeat.sequences": "RiskSequence Step assess_sequence largest_epsilon",
     "repeat.together": "TogetherAssessment assess_together",
     "repeat.together.releasing": "TogetherRelease release_together",
     "repeat.together.splitting": "Split split_budget",
@@ -118,7 +118,6 @@ __all__ = [
     "Mechanism",
     "Perturbation",
     "PerturbedAssessment",
-    "Plan",
     "Policy",
     "Priors",
     "PrivateChoice",
@@ -152,7 +151,6 @@ __all__ = [
     "from_opendp",
     "largest_epsilon",
     "mechanism",
-    "plan",
     "publish_risk",
     "read_perturbation",
     "release",

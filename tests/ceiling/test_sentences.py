@@ -281,8 +281,8 @@ OTHERS: dict[str, Callable[[], str]] = {
     "choose": lambda: everything(cr.choose(table(), max_caused=0.05)),
     "choose by the ceiling": lambda: everything(cr.choose(table(), max_ceiling=0.7)),
     "compose": lambda: everything(cr.compose([Loss.of(cr.Laplace(0.1))] * 30, delta=1e-6)),
-    "plan": lambda: str(
-        cr.plan(table(), [cr.Step("geometric", "job", epsilon=0.3)], cr.Step("laplace", "job", epsilon=0.5))
+    "sequence": lambda: str(
+        cr.assess_sequence(table(), [cr.Step(cr.Geometric(0.3), "job"), cr.Step(cr.Laplace(0.5), "job")])
     ),
     "largest epsilon": lambda: str(cr.largest_epsilon(table(), [], attribute="job", max_ceiling=0.7)),
     "perturbation": lambda: everything(cr.assess_perturbation(table(), "random-rounding:3")),

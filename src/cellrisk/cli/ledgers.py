@@ -349,14 +349,15 @@ def plan_command(
     if planned is not None and covered is None:
         _answer_losses(losses, sequence, refusals, output)
     elif planned is not None and covered is not None:
-        output.answer(cr.plan(covered, steps, cr.Step(planned, attribute, quasi), **asked), policies=policies)
+        found = cr.assess_sequence(covered, [*steps, cr.Step(planned, attribute, quasi)], **asked)
+        output.answer(found, policies=policies)
     else:
         from cellrisk.decide.limits import RiskDefinition, read_limits
 
         if max_risk is not None:
             words = {name: asked[name] for name in ("measure", "form") if name in asked}
             policies.check_tighter(read_limits(max_risk=min(max_risk, 1.0), risk=RiskDefinition(**words)))
-        found = cr.largest_epsilon(
+        largest = cr.largest_epsilon(
             covered,
             steps,
             mechanism=loss.mechanism or "geometric",
@@ -370,8 +371,8 @@ def plan_command(
             **limits,
             **asked,
         )
-        output.answer(found, raw=covered is not None, policies=policies)
-        refusals = [] if found.admissible else ["no epsilon keeps the limits"]
+        output.answer(largest, raw=covered is not None, policies=policies)
+        refusals = [] if largest.admissible else ["no epsilon keeps the limits"]
     stop_if_broken(refusals)
 
 

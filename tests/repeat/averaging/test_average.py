@@ -79,10 +79,10 @@ def test_gaussians_composed_exactly_agree_with_averaging(name: str, number: int,
     """In every measure and form: the rule's noise has scale sigma/sqrt T, which is what averaging leaves."""
     mechanism = cr.mechanism(name, epsilon=0.5, delta=0.02)
     found = average(make(CELLS), mechanism, releases=number, method="pld", total_delta=delta)
-    rule = found.rules[-1]
+    rule = found.rule
     assert rule.mechanism is not None
     assert math.isclose(rule.mechanism.scale, mechanism.scale / math.sqrt(number), rel_tol=1e-11)
-    assert {row.larger(len(found.rules) - 1) for row in found.rows} == {"equal"}
+    assert {row.larger for row in found.rows} == {"equal"}
     assert "by pld composition" in found.headline or number == 1
     assert "which is the same: noise of standard deviation" in found.headline
 
@@ -96,9 +96,9 @@ def test_each_can_be_the_larger(name: str, cell: tuple[int, ...], form: str, lar
     """Ten releases at epsilon 0.1: a homogeneous cell for one direction, a heterogeneous one for the other."""
     found = average(make([cell]), cr.mechanism(name, epsilon=0.1), releases=10, measures="local", forms=form)
     row = found.row(form=form)
-    assert [rule.epsilon for rule in found.rules] == [1.0]
-    assert row.larger() == larger
-    assert abs(row.averaging - (row.rules[0] or 0.0)) > 0.05
+    assert found.rule.epsilon == 1.0
+    assert row.larger == larger
+    assert abs(row.averaging - (row.rule or 0.0)) > 0.05
     word = "larger" if larger == "rule" else "smaller"
     assert f", which is {word}; it assumes noise of standard deviation " in found.headline
     assert "with epsilon here" not in found.headline
@@ -126,7 +126,7 @@ def test_one_release_has_nothing_to_average() -> None:
     for row, risk in zip(found.rows, assessed.risks, strict=True):
         assert math.isclose(row.one, risk.risk, rel_tol=1e-14)
         assert math.isclose(row.averaging, risk.risk, rel_tol=1e-11)
-        assert row.larger() == "equal"
+        assert row.larger == "equal"
 
 
 def test_assess_of_several_releases_is_average() -> None:
@@ -154,27 +154,24 @@ def test_priors_are_those_of_assess() -> None:
 
 
 def test_where_the_mechanism_cannot_be_set_the_answer_says_so() -> None:
-    found = average(make(CELLS), cr.Gaussian(epsilon=0.5, delta=0.01), releases=4, measures="local")
-    basic, exact = found.rules
-    assert (basic.method, basic.epsilon, basic.delta, basic.mechanism) == ("basic", 2.0, 0.04, None)
-    assert "holds for epsilon below 1 only" in basic.why
-    assert exact.method == "pld"
-    assert exact.mechanism is not None
-    assert found.row().rules[0] is None
-    assert found.row().larger(0) is None
+    found = average(make(CELLS), cr.Gaussian(epsilon=0.5, delta=0.01), releases=4, measures="local", method="basic")
+    rule = found.rule
+    assert (rule.method, rule.epsilon, rule.delta, rule.mechanism) == ("basic", 2.0, 0.04, None)
+    assert "holds for epsilon below 1 only" in rule.why
+    assert found.row().rule is None
+    assert found.row().larger is None
     assert "by basic composition has no answer: the classical gaussian mechanism" in found.headline
-    assert found.to_dict()["risks"][0]["larger"][0] is None
-    assert found.to_dict()["rules"][0]["mechanism"] is None
-    many = average(
-        make(CELLS), cr.AnalyticGaussian(epsilon=0.5, delta=0.3), releases=4, measures="local", total_delta=0.1
-    )
-    assert "deltas of the losses add up to 1 or more" in many.rules[0].why
-    assert many.row().larger(1) == "equal"
+    assert found.to_dict()["risks"][0]["larger"] is None
+    assert found.to_dict()["rule"]["mechanism"] is None
+    analytic = cr.AnalyticGaussian(epsilon=0.5, delta=0.3)
+    many = average(make(CELLS), analytic, releases=4, measures="local")
+    assert "deltas of the losses add up to 1 or more" in many.rule.why
+    assert average(make(CELLS), analytic, releases=4, measures="local", total_delta=0.1).row().larger == "equal"
 
 
 def test_what_is_assumed_is_said() -> None:
     even = average(make(CELLS), cr.Geometric(epsilon=0.5), releases=2, measures="local", method="rdp", total_delta=1e-3)
-    assert [rule.method for rule in even.rules] == ["basic", "rdp"]
+    assert even.rule.method == "rdp"
     said = " ".join(even.statements)
     assert "releases with thresholds show less" in said
     assert "meets the threshold exactly is not below it" in said
@@ -182,7 +179,7 @@ def test_what_is_assumed_is_said() -> None:
     odd = average(make(CELLS), cr.Geometric(epsilon=0.5), releases=3, measures="local")
     assert "exactly is not below" not in " ".join(odd.statements)
     assert "takes no delta" not in " ".join(odd.statements)
-    assert len(odd.rules) == 1
+    assert odd.rule.method == "basic"
 
 
 def test_output_is_tidy_and_says_whom_it_is_for() -> None:
@@ -190,12 +187,12 @@ def test_output_is_tidy_and_says_whom_it_is_for() -> None:
     found = average(make(CELLS), mechanism, releases=5, measures=["local", "marginal_shrinkage"], forms="tight")
     frame = found.to_frame()
     assert list(frame.columns) == ["sensitive", "measure", "form", "weights", "attacker", "method", "risk"]
-    assert len(frame) == 3 * 4 + 4 + 1
+    assert len(frame) == 3 * 3 + 3 + 1
     assert sorted(frame.attacker.unique()) == ["any", "averaging", "one release", "rule"]
     document = json.loads(json.dumps(found.to_dict()))
     assert document["releases"] == 5
-    assert [rule["method"] for rule in document["rules"]] == ["basic", "pld"]
-    assert document["risks"][0]["larger"][1] == "equal"
+    assert document["rule"]["method"] == "pld"
+    assert document["risks"][0]["larger"] == "equal"
     text = str(found)
     assert text.startswith(found.headline)
     assert "Internal: computed from the raw data" in text

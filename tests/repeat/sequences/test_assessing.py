@@ -16,7 +16,6 @@ import cellrisk as cr
 from cellrisk.counts.cells import Cells, Domain
 from cellrisk.noise.channel import AdditiveChannel
 from cellrisk.repeat.sequences import RiskSequence, Step, assess_sequence
-from cellrisk.repeat.sequences.cell_risks import SharedCells
 from cellrisk.risk.explanation.risky_cells import CellRisks, ProfiledCells
 from cellrisk.risk.measures import MEASURES, Local
 from cellrisk.system.arrays import number_keys
@@ -242,24 +241,6 @@ def test_keys_too_wide_for_a_number_are_told_apart_and_kept_in_order() -> None:
     rows = [tuple(row) for row in codes.tolist()]
     for one, other in itertools.combinations(range(200), 2):
         assert (key[one] < key[other], key[one] == key[other]) == (rows[one] < rows[other], rows[one] == rows[other])
-
-
-def test_a_child_is_under_its_own_parent(table: cr.FrequencyTable) -> None:
-    fine = SharedCells.of([table.cells(name) for name in SENSITIVE])
-    coarse = fine.coarsen(["sex", "age"])
-    parents = fine.parents(coarse)
-    assert (fine.codes[:, [0, 2]] == coarse.codes[parents]).all()
-    assert np.bincount(parents, fine.sizes).tolist() == coarse.sizes.tolist()
-
-
-def test_grids_refuse_what_cannot_be_matched(table: cr.FrequencyTable) -> None:
-    cells = table.cells("job")
-    with pytest.raises(cr.CellriskError, match="same quasi-identifiers"):
-        SharedCells.of([cells, cells.drop("age")])
-    nothing = np.zeros(0, np.int64)
-    empty = Cells("job", ("a",), cells.domains, np.zeros((0, 3), np.int64), nothing, nothing, nothing)
-    with pytest.raises(cr.CellriskError, match="without records"):
-        SharedCells.of([empty])
 
 
 @pytest.mark.parametrize("form", ["published", "exact", "tight"])

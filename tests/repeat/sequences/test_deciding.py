@@ -15,7 +15,7 @@ import cellrisk as cr
 from cellrisk.errors import InvalidInput
 from cellrisk.repeat.accounting.ceilings import compose_ceiling
 from cellrisk.repeat.accounting.loss import Loss
-from cellrisk.repeat.sequences import Step, assess_sequence, largest_epsilon, plan
+from cellrisk.repeat.sequences import Step, assess_sequence, largest_epsilon
 from tests.near import near
 from tests.repeat.sequences import oracle
 from tests.repeat.sequences.people import make_people, make_steps, tabulate, tell
@@ -81,21 +81,21 @@ def enumerate_ceiling(epsilons: list[float]) -> float:
 
 def test_the_ceiling_along_the_releases_is_that_of_enumeration(table: cr.FrequencyTable) -> None:
     epsilons = [0.3, 0.5, 1.1]
-    found = assess_sequence(table, [Step("geometric", "pay", epsilon=epsilon) for epsilon in epsilons])
+    found = assess_sequence(table, [Step(cr.Geometric(epsilon), "pay") for epsilon in epsilons])
     for number, row in enumerate(found.rows, start=1):
         assert row.ceiling is not None
         expected = enumerate_ceiling(epsilons[:number])
         assert expected - 1e-12 <= row.ceiling.even_two <= expected + 2e-4
         assert row.ceiling.exact
     assert "some attacker reaches it" in str(found)
-    several = assess_sequence(table, [Step("geometric", name, epsilon=0.3) for name in ("pay", "job")])
+    several = assess_sequence(table, [Step(cr.Geometric(0.3), name) for name in ("pay", "job")])
     assert several.rows[-1].ceiling is not None
     assert not several.rows[-1].ceiling.exact
     assert "composed: an upper bound" in str(several)
 
 
 def test_a_loss_whose_noise_is_not_known_has_a_bound_or_a_reason(table: cr.FrequencyTable) -> None:
-    known = Step("geometric", "pay", epsilon=0.5)
+    known = Step(cr.Geometric(0.5), "pay")
     pure = assess_sequence(table, [known, Step(Loss.pure(0.5), "pay")], assess_as="laplace")
     assert pure.rows[-1].ceiling is not None
     assert not pure.rows[-1].ceiling.exact
@@ -107,31 +107,21 @@ def test_a_loss_whose_noise_is_not_known_has_a_bound_or_a_reason(table: cr.Frequ
     assert document["caused"]["cap"] == near(60 * document["ceiling"]["advantage"])
 
 
-def test_a_plan_has_the_figures_before_and_after(table: cr.FrequencyTable) -> None:
-    first, second = Step("geometric", "pay", epsilon=0.3), Step("geometric", "job", epsilon=0.5)
-    told = plan(table, [first], second).to_dict()
-    rows = assess_sequence(table, [first, second]).to_dict()["releases"]
-    for when, row in zip(("before", "after"), rows, strict=True):
-        assert told[when]["caused"] == row["overall_caused"]
-        assert told[when]["ceiling"] == row["ceiling"]
-    assert f"% to {math.ceil(1000 * enumerate_ceiling([0.3, 0.5])) / 10:g}%, " in told["sentence"]
-
-
 def after(table: cr.FrequencyTable, past: list[Step], epsilon: float, attribute: str) -> tuple[float, float]:
     """Caused and the ceiling with the next release at an epsilon, by the whole sequence."""
-    row = assess_sequence(table, [*past, Step("geometric", attribute, epsilon=epsilon)]).rows[-1]
+    row = assess_sequence(table, [*past, Step(cr.Geometric(epsilon), attribute)]).rows[-1]
     assert row.ceiling is not None
     return row.overall_caused.max_records, row.ceiling.even_two
 
 
 def test_limits_on_caused_and_ceiling_end_where_the_whole_sequence_does(table: cr.FrequencyTable) -> None:
-    past = [Step("geometric", "pay", epsilon=0.1)]
+    past = [Step(cr.Geometric(0.1), "pay")]
     limit = after(table, past, 0.8, "job")[0]
     found = largest_epsilon(table, past, attribute="job", max_caused=limit)
     assert found.binding == ("caused",)
     assert found.epsilon == pytest.approx(0.8, rel=1e-6, abs=0)
-    assert found.caused is not None
-    assert found.caused <= limit < after(table, past, found.epsilon * (1 + 1e-6), "job")[0]
+    assert found.then("caused") is not None
+    assert found.then("caused") <= limit < after(table, past, found.epsilon * (1 + 1e-6), "job")[0]
     assert [low for low, _ in found.admissible] == [0.001]
     limit = after(table, past, 0.6, "job")[1]
     both = largest_epsilon(table, past, attribute="job", max_ceiling=limit, max_caused=0.9)
@@ -141,7 +131,7 @@ def test_limits_on_caused_and_ceiling_end_where_the_whole_sequence_does(table: c
     assert both.ceiling.even_two <= limit
     alone = largest_epsilon(None, past, attribute="job", max_ceiling=limit)
     assert alone.epsilon == near(both.epsilon)
-    assert (alone.risk, alone.sequence, alone.before) == (None, None, None)
+    assert (alone.then("risk"), alone.sequence, alone.before) == (None, None, None)
     assert "raw data" not in str(alone)
 
 
@@ -172,7 +162,7 @@ def test_risk_and_the_others_hold_together(table: cr.FrequencyTable) -> None:
 
     for epsilon in grid:
         assert inside(both, epsilon) == (inside(risk, epsilon) and inside(caused, epsilon))
-    never = largest_epsilon(table, [Step("geometric", "job", epsilon=5.0)], attribute="pay", max_caused=1e-4)
+    never = largest_epsilon(table, [Step(cr.Geometric(5.0), "job")], attribute="pay", max_caused=1e-4)
     assert (never.epsilon, never.admissible) == (None, ())
     assert "epsilon 1e-06 is too much already" in never.headline
 

@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 import cellrisk as cr
-from cellrisk.repeat.sequences import NextEpsilon, Step, assess_sequence, largest_epsilon, plan
-from tests.near import near, same
-from tests.repeat.sequences import oracle
-from tests.repeat.sequences.people import make_people, make_steps, tabulate, tell
+from cellrisk.repeat.sequences import NextEpsilon, Step, assess_sequence, largest_epsilon
+from tests.near import near
+from tests.repeat.sequences.people import make_people, tabulate
 
 ANALYTIC = {"mechanism": "gaussian-analytic", "delta": 1e-3}
 
@@ -24,42 +23,6 @@ def table() -> cr.FrequencyTable:
 
 def laplace(epsilon: float, *rest: Any) -> Step:
     return Step(cr.Laplace(epsilon=epsilon), *rest)
-
-
-def test_a_plan_is_the_sequence_seen_before_and_after(table: cr.FrequencyTable) -> None:
-    told = tell("0.5 job sex; 0.2 - sex town; 0.4 pay")
-    steps = make_steps(told)
-    found = plan(table, steps[:2], steps[2])
-    before, after = oracle.follow(make_people(150, seed=5).to_dict("records"), told)[1:]
-    for name in ("max_uniform", "max_records", "sum_uniform", "sum_records"):
-        assert getattr(found.overall[0], name) == pytest.approx(before[name], rel=1e-12, abs=0)
-        assert getattr(found.overall[1], name) == pytest.approx(after[name], rel=1e-12, abs=0)
-    assert found.before is not None
-    assert (found.before.cumulative.epsilon, found.after.cumulative.epsilon) == (0.7, 1.1)
-    assert same(vars(found.after.overall), vars(assess_sequence(table, steps).rows[-1].overall))
-
-
-def test_before_the_first_release_nothing_is_spent_or_given_away(table: cr.FrequencyTable) -> None:
-    found = plan(table, [], laplace(0.5, "job"))
-    assert found.before is None
-    assert set(vars(found.overall[0]).values()) == {0.0}
-    assert "the cumulative loss to epsilon 0.5" in found.headline
-    assert found.to_dict()["before"]["cumulative"] is None
-    nothing = found.to_frame().query("when == 'before'").set_index("quantity").value
-    assert nothing.drop("ceiling").sum() == 0
-    assert nothing["ceiling"] == 0.5
-
-
-def test_a_plan_prints_and_converts(table: cr.FrequencyTable) -> None:
-    found = plan(table, [laplace(0.5, "job")], Step(cr.Laplace(epsilon=0.25), "pay"))
-    assert "Releasing pay at 0.25-DP would take the cumulative loss from epsilon 0.5 to epsilon 0.75" in str(found)
-    assert "not protected" in str(found)
-    assert json.loads(json.dumps(found.to_dict()))["after"]["cumulative"]["epsilon"] == 0.75
-    frame = found.to_frame()
-    assert len(frame) == 18
-    assert frame.query("when == 'after' and quantity == 'max' and weights == 'records'").value.item() == (
-        found.after.overall.max_records
-    )
 
 
 CASES: dict[str, tuple[list[Step], dict[str, Any], dict[str, Any]]] = {
@@ -134,15 +97,15 @@ def test_the_admissible_set_is_where_the_whole_sequence_is_within_the_limit(
                 edges += 1
     assert edges
     assert found.epsilon == found.admissible[-1][1]
-    assert found.risk == near(overall_at(table, past, release, how, found.epsilon))
+    assert found.then("risk") == near(overall_at(table, past, release, how, found.epsilon))
 
 
 def test_with_no_past_it_is_what_choose_says(adult: cr.FrequencyTable) -> None:
     chosen = cr.choose(adult, "laplace", max_risk=0.28)
     found = largest_epsilon(adult, [], mechanism="laplace", attribute="income", max_risk=0.28)
     assert found.epsilon == pytest.approx(chosen.exact_epsilon, rel=1e-6, abs=0)
-    assert found.risk is not None
-    assert found.risk <= 0.28
+    assert found.then("risk") is not None
+    assert found.then("risk") <= 0.28
 
 
 def test_none_will_do_where_the_past_is_above_the_limit(table: cr.FrequencyTable) -> None:
@@ -150,13 +113,16 @@ def test_none_will_do_where_the_past_is_above_the_limit(table: cr.FrequencyTable
     found = largest_epsilon(table, past, mechanism="laplace", attribute="pay", max_risk=0.03)
     before = assess_sequence(table, past).overall()
     assert before > 0.03
-    assert (found.epsilon, found.risk, found.sequence, found.admissible) == (None, None, None, ())
+    assert (found.epsilon, found.then("risk"), found.sequence, found.admissible) == (None, None, None, ())
     assert found.before.max_records == near(before)
-    lowest = min(plan(table, past, laplace(epsilon, "pay")).after.overall.max_records for epsilon in (0.05, 0.1, 50.0))
-    assert before <= found.lowest[1] <= lowest
-    assert plan(table, past, laplace(found.lowest[0], "pay")).after.overall.max_records == pytest.approx(
-        found.lowest[1], rel=1e-6, abs=0
+    lowest = min(
+        assess_sequence(table, [*past, laplace(epsilon, "pay")]).rows[-1].overall.max_records
+        for epsilon in (0.05, 0.1, 50.0)
     )
+    assert before <= found.lowest[1] <= lowest
+    assert assess_sequence(table, [*past, laplace(found.lowest[0], "pay")]).rows[
+        -1
+    ].overall.max_records == pytest.approx(found.lowest[1], rel=1e-6, abs=0)
     assert found.headline.startswith(
         "No epsilon from 1e-06 to 100 is admissible that keeps the overall risk (max, records) at 3%"
     )

@@ -12,7 +12,7 @@ import pytest
 import cellrisk as cr
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.repeat.accounting.loss import Loss
-from cellrisk.repeat.sequences import RiskSequence, Step, assess_sequence, largest_epsilon, plan
+from cellrisk.repeat.sequences import RiskSequence, Step, assess_sequence, largest_epsilon
 from cellrisk.show.pictures import draw_sequence
 from tests.repeat.sequences.people import make_people, make_steps, tabulate, tell
 
@@ -37,10 +37,10 @@ def found(table: cr.FrequencyTable) -> RiskSequence:
 
 
 BAD_STEPS: dict[str, tuple[dict[str, Any], str]] = {
-    "no loss": ({"loss": 0.5}, "a mechanism or a loss; got float"),
-    "an attribute that is no name": ({"loss": LAPLACE, "attribute": 3}, "must be a name; got int"),
-    "no quasi-identifier": ({"loss": LAPLACE, "quasi_identifiers": []}, "one at least; got 0 names"),
-    "one named twice": ({"loss": LAPLACE, "quasi_identifiers": ["a", "a"]}, "named once each"),
+    "no loss": ({"given": 0.5}, "a mechanism or a loss; got float"),
+    "an attribute that is no name": ({"given": LAPLACE, "attribute": 3}, "must be a name; got int"),
+    "no quasi-identifier": ({"given": LAPLACE, "quasi_identifiers": []}, "one at least; got 0 names"),
+    "one named twice": ({"given": LAPLACE, "quasi_identifiers": ["a", "a"]}, "named once each"),
 }
 
 
@@ -210,15 +210,7 @@ def test_probabilistic_and_approximate_losses_are_not_added_up(table: cr.Frequen
         assess_sequence(table, [steps[1], unknown], assess_as="gaussian-pdp")
 
 
-def test_a_plan_names_the_missing_mechanism(table: cr.FrequencyTable) -> None:
-    with pytest.raises(InvalidInput, match="the mechanism of the planned release is missing") as refused:
-        plan(table, [Step(LAPLACE, "job")], Step(Loss.pure(0.5), "job"))
-    assert "mechanism='geometric'" in str(refused.value)
-
-
-def test_plans_and_results_are_checked(table: cr.FrequencyTable, found: RiskSequence) -> None:
-    with pytest.raises(InvalidInput, match="the next release is not a Step"):
-        plan(table, [], LAPLACE)  # type: ignore[arg-type]
+def test_results_are_checked(table: cr.FrequencyTable, found: RiskSequence) -> None:
     for after in (0, 5, True):
         with pytest.raises(InvalidInput, match=r"no release of that number.*allowed: 1 to 4"):
             found.overall(after=after)

@@ -156,8 +156,6 @@ def test_a_sequence_of_several_attributes_shows_the_bounded_risk(several: cr.Fre
     assert line.get_ydata().tolist() == [row.overall.max_records for row in found.rows]
     with pytest.raises(UnknownName, match="unknown view"):
         found.plot(ax=ax, by="epsilon")
-    plan = cr.plan(several, steps[:1], steps[1])
-    assert plan.plot(ax=ax.figure.axes[1], by="release") is ax.figure.axes[1]
 
 
 def test_words_of_the_reader_stay_as_they_are(ax: Axes) -> None:

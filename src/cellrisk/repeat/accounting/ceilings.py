@@ -11,13 +11,7 @@ from typing import Any
 import numpy as np
 
 from cellrisk.errors import InvalidInput
-from cellrisk.noise.distributions import (
-    DiscreteGaussianNoise,
-    GaussianNoise,
-    GeometricNoise,
-    LaplaceNoise,
-    Noise,
-)
+from cellrisk.noise.distributions import GaussianNoise, GeometricNoise
 from cellrisk.repeat.accounting.distributions import WHOLE, Parts, renyi_orders
 from cellrisk.repeat.accounting.loss import NOISE, Event, Loss
 from cellrisk.risk.ceilings import (
@@ -42,12 +36,6 @@ MOST_ATOMS = 200_000
 """Likelihood ratios that are listed at most; beyond them, privacy loss distributions are used."""
 SAME = 12
 """Digits to which two log ratios that were added up in different orders are one."""
-KINDS: dict[str, type[Noise]] = {
-    "laplace": LaplaceNoise,
-    "geometric": GeometricNoise,
-    "gaussian": GaussianNoise,
-    "discrete-gaussian": DiscreteGaussianNoise,
-}
 
 
 @dataclass(frozen=True)
@@ -184,7 +172,6 @@ def compose_ceiling(
     *,
     labels: int | None = None,
     priors: Sequence[float] | None = None,
-    rounded: bool = False,
 ) -> Ceiling:
     """How often does an attacker who knows all other records guess a value correctly from several releases, at most?
 
@@ -192,9 +179,11 @@ def compose_ceiling(
     through all tables, R with E[max_k pi_k R_k]; Gaussian noise: all tables are one with 1/sigma^2 = sum 1/sigma_t^2;
     both exact. Other noise goes through privacy loss distributions: two labels (1 - pi) + pi delta(ln((1 - pi)/pi)),
     delta the curve of one label against the other; more labels from R again; rounded to the safe side, by less than
-    1e-4. A guarantee alone is taken at its worst, and the answer is the smaller of two bounds, from the curve of two
-    labels and from that of a record that is left out; a rho alone bounds those curves by its Renyi divergences.
-    ``advantage`` is delta(0) of the latter curve, and of the former if a loss is that of a replaced record.
+    1e-4. Noise is taken as its event states it: Laplace noise before rounding, which bounds rounded counts; no release
+    of cellrisk has it. A guarantee alone is taken at its worst, and the answer is the smaller of two bounds, from the
+    curve of two labels and from that of a record that is left out; a rho alone bounds those curves by its Renyi
+    divergences. ``advantage`` is delta(0) of the latter curve, and of the former if a loss is that of a replaced
+    record.
 
     Parameters
     ----------
@@ -202,8 +191,6 @@ def compose_ceiling(
         Those of the releases. A set of tables and the same tables one by one have the same events, and one ceiling.
     labels, priors
         As in `ceiling`.
-    rounded
-        Whether Laplace noise was rounded to whole numbers, as `release` would, and its ratios are listed too.
 
     >>> from cellrisk.noise.mechanisms import mechanism
     >>> found = compose_ceiling([Loss.of(mechanism("geometric", epsilon=0.5))] * 2, labels=3)
@@ -217,7 +204,7 @@ def compose_ceiling(
     if not losses:
         prior = 1.0 / count if believed is None else max(believed)
         return Ceiling(count, 0.5, 1.0 / count, prior, 0.0, 1.0, priors=believed, releases=0)
-    if len(losses) == 1 and losses[0].mechanism is not None and not rounded:
+    if len(losses) == 1 and losses[0].mechanism is not None:
         return ceiling(losses[0].mechanism, labels=count, priors=believed)
     replaced, removed = any(loss.neighbours == "replace" for loss in losses), _remove(losses)
     curves = None
@@ -225,7 +212,7 @@ def compose_ceiling(
         noise = GaussianNoise(1.0 / removed.gaussian)
         guess_right: Callable[[Labels], float] = partial(find_success, noise)
         advantage = math.erf(0.5 / (math.sqrt(2.0) * noise.scale))
-    elif (listed := _list_likelihoods(losses, rounded)) is not None:
+    elif (listed := _list_likelihoods(losses)) is not None:
         guess_right = partial(succeed, listed)
         advantage = float(np.maximum(listed.with_person - listed.without, 0.0).sum())
     else:
@@ -340,15 +327,14 @@ def _twice(event: Event) -> Event:
     return event
 
 
-def _list_likelihoods(losses: Sequence[Loss], rounded: bool) -> Likelihoods | None:
+def _list_likelihoods(losses: Sequence[Loss]) -> Likelihoods | None:
     """The likelihood ratio of one person's counts in all tables; None where its values cannot be listed."""
     log_ratio, without, with_person = np.zeros(1), np.ones(1), np.ones(1)
-    listable = ("geometric", "laplace") if rounded else ("geometric",)
     for event, neighbours in ((event, loss.neighbours) for loss in losses for event in loss.events):
         moved = 1 if neighbours == "add-remove" else 2
-        if event.kind not in listable or event.sensitivity != 1 or event.number != moved:
+        if event.kind != "geometric" or event.sensitivity != 1 or event.number != moved:
             return None
-        one = step_likelihoods(KINDS[event.kind](float(event.scale or 0.0)))
+        one = step_likelihoods(GeometricNoise(float(event.scale or 0.0)))
         if one is None or len(log_ratio) * len(one.log_ratio) > MOST_ATOMS:
             return None
         log_ratio = np.add.outer(log_ratio, one.log_ratio).ravel()

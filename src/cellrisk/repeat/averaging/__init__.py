@@ -22,7 +22,16 @@ from cellrisk.risk.measures import Local, average_risks
 from cellrisk.risk.priors import USUAL_PRIORS, Fitted, Priors
 from cellrisk.system.arrays import Floats
 from cellrisk.system.checks import require_kind, require_within
-from cellrisk.system.choices import CompositionMethod, Form, MeasureName, MechanismName, Neighbours, Weights
+from cellrisk.system.choices import (
+    CompositionMethod,
+    Form,
+    MeasureName,
+    MechanismName,
+    Neighbours,
+    Weights,
+    list_words,
+    require_word,
+)
 from cellrisk.system.results import Result, find_words
 
 if TYPE_CHECKING:
@@ -54,7 +63,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Averaged:
-    """One risk by one measure, form and weighting: after one release, after averaging all, and by each rule."""
+    """One risk by one measure, form and weighting: after one release, after averaging all, and by the rule."""
 
     sensitive: str
     measure: str
@@ -62,20 +71,20 @@ class Averaged:
     weights: str | None
     one: float
     averaging: float
-    rules: tuple[float | None, ...]
+    rule: float | None
 
-    def larger(self, number: int = 0) -> str | None:
-        """Which is larger, "averaging" or the "rule" of that number, or "equal"; None if the rule has no answer.
+    @property
+    def larger(self) -> str | None:
+        """Which is larger, "averaging" or the "rule", or "equal"; None if the rule has no answer.
 
-        >>> Averaged("y", "local", "tight", "records", 0.1, 0.2, (0.3, 0.2, None)).larger(1)
-        'equal'
+        >>> Averaged("y", "local", "tight", "records", 0.1, 0.2, 0.3).larger
+        'rule'
         """
-        rule = self.rules[number]
-        if rule is None:
+        if self.rule is None:
             return None
-        if abs(rule - self.averaging) <= SAME * max(rule, self.averaging):
+        if abs(self.rule - self.averaging) <= SAME * max(self.rule, self.averaging):
             return "equal"
-        return "rule" if rule > self.averaging else "averaging"
+        return "rule" if self.rule > self.averaging else "averaging"
 
 
 @dataclass(frozen=True, repr=False)
@@ -87,8 +96,7 @@ class Averaging(Result):
     table: FrequencyTable
     mechanism: Mechanism
     releases: int
-    rules: tuple[Rule, ...]
-    """The rule by basic composition, and the rule by the method asked for if that is another."""
+    rule: Rule
     rows: tuple[Averaged, ...]
     fitted: Mapping[str, Fitted]
     caused: tuple[Averaged, ...] = ()
@@ -150,10 +158,7 @@ class Averaging(Result):
             key = {name: getattr(row, name) for name in ("sensitive", "measure", "form", "weights")}
             rows.append({**key, "attacker": "one release", "method": None, "risk": row.one})
             rows.append({**key, "attacker": "averaging", "method": None, "risk": row.averaging})
-            rows += [
-                {**key, "attacker": "rule", "method": rule.method, "risk": risk}
-                for rule, risk in zip(self.rules, row.rules, strict=True)
-            ]
+            rows.append({**key, "attacker": "rule", "method": self.rule.method, "risk": row.rule})
         most, _ = self.find_ceiling()
         if most is not None:
             words = dict.fromkeys(("sensitive", "measure", "form", "weights", "attacker", "method"))
@@ -162,17 +167,13 @@ class Averaging(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """The answer for machines: JSON-ready values."""
-        numbers = range(len(self.rules))
         return {
             "table": {"records": self.table.n_records, "cells": self.table.n_cells},
             "mechanism": self.mechanism.to_dict(),
             "releases": self.releases,
             "deviation": self.noise.deviation,
-            "rules": [rule.to_dict() for rule in self.rules],
-            "risks": [
-                {**vars(row), "rules": list(row.rules), "larger": [row.larger(number) for number in numbers]}
-                for row in self.rows
-            ],
+            "rule": self.rule.to_dict(),
+            "risks": [{**vars(row), "larger": row.larger} for row in self.rows],
             "decision": [self._decide(row) for row in self.caused],
             "fitted": {name: fit.to_dict() for name, fit in self.fitted.items()},
             "sentence": self.headline,
@@ -182,13 +183,12 @@ class Averaging(Result):
     def _decide(self, row: Averaged) -> dict[str, Any]:
         """The figures to decide by, of one attribute."""
 
-        def count(share: float) -> dict[str, float]:
-            return {"people": share * self.table.n_records, "share": share}
-
-        caused = {"one": count(row.one), "averaging": count(row.averaging)}
-        rules = [None if share is None else count(share) for share in row.rules]
+        caused = {
+            name: None if share is None else {"people": share * self.table.n_records, "share": share}
+            for name, share in (("one", row.one), ("averaging", row.averaging), ("rule", row.rule))
+        }
         most, _ = self.find_ceiling(max(self.table.attribute(row.sensitive).n_levels, 2))
-        return {"sensitive": row.sensitive, "caused": {**caused, "rules": rules}, "ceiling": describe_ceiling(most)}
+        return {"sensitive": row.sensitive, "caused": caused, "ceiling": describe_ceiling(most)}
 
 
 def average(
@@ -211,8 +211,8 @@ def average(
 
     The attacker takes the mean of the T noisy counts of each cell and level, and attacks it like one release: the
     homogeneity risk with q(m) = P(m + mean < threshold), exact. Beside it stands the paper's rule (section 4.3): the
-    risk of one release by the same mechanism at the cumulative loss, by basic composition and by ``method`` (of
-    `compose`) at a ``total_delta``. If the mechanism cannot be set at that loss, the answer says so. ``caused`` has the
+    risk of one release by the same mechanism at the cumulative loss, by the ``method`` of `compose` at a
+    ``total_delta``. If the mechanism cannot be set at that loss, the answer says so. ``caused`` has the
     people whom the same attack reveals only because of their own record, exact; ``find_ceiling`` composes the losses.
 
     Gaussian noise, composed exactly: the rule has noise of scale sigma/sqrt(T), which is what averaging leaves, so the
@@ -244,7 +244,7 @@ def average(
     ...     cell = pd.DataFrame({"x": "cell", "y": ["a", "b"], "n": counts})
     ...     table = cr.tabulate(cell, "x", "y", levels=levels, count="n")
     ...     row = average(table, cr.Laplace(epsilon=0.1), releases=10, measures="local").row(form="exact")
-    ...     print(counts, round(row.averaging, 4), round(row.rules[0], 4), row.larger())
+    ...     print(counts, round(row.averaging, 4), round(row.rule, 4), row.larger)
     [3, 0] 0.3925 0.6681 rule
     [3, 2] 0.4405 0.1434 averaging
     """
@@ -260,8 +260,8 @@ def average(
     mechanism = mechanism.with_unit(table.unit)
     asked = choose_risks("homogeneity", measures, forms, weights)
     mean = MeanNoise.of(mechanism.noise, releases)
-    rules = _find_rules(mechanism, mean.releases, method, total_delta)
-    set_up = [rule.mechanism.noise for rule in rules if rule.mechanism is not None]
+    rule = _find_rule(mechanism, mean.releases, method, total_delta)
+    set_up = [] if rule.mechanism is None else [rule.mechanism.noise]
     channel = AdditiveChannel((mechanism.noise, mean, *set_up), mechanism.threshold)
     pivots = channel.pivotal
     rows: list[Averaged] = []
@@ -274,30 +274,23 @@ def average(
         for measure, form, weight, values in average_risks(
             attribute.profiles, chosen, channel, asked.forms, asked.weights
         ):
-            rows.append(Averaged(name, measure, form, weight, *_assign(values, rules)))
+            rows.append(Averaged(name, measure, form, weight, *_assign(values)))
         shares = Local().average(attribute.profiles, pivots, ("tight",))["tight", "records"]
-        caused.append(Averaged(name, "caused", None, "records", *_assign(shares, rules)))
-    return Averaging(table, mechanism, mean.releases, rules, tuple(rows), fitted, tuple(caused))
+        caused.append(Averaged(name, "caused", None, "records", *_assign(shares)))
+    return Averaging(table, mechanism, mean.releases, rule, tuple(rows), fitted, tuple(caused))
 
 
-def _assign(values: Floats, rules: Sequence[Rule]) -> tuple[float, float, tuple[float | None, ...]]:
-    """Values under the noises that were asked about: of one release, of the mean, and of each rule that has noise."""
-    one, averaging, *others = (float(value) for value in values)
-    by_rule = iter(others)
-    return one, averaging, tuple(None if rule.mechanism is None else next(by_rule) for rule in rules)
-
-
-def _find_rules(mechanism: Mechanism, number: int, method: CompositionMethod, delta: float | None) -> tuple[Rule, ...]:
-    """The rule by basic composition, and by another method where that says something else."""
-    if delta is not None:
-        require_within("total_delta", delta, least=0, below=1)
-    basic = _find_rule(mechanism, number, "basic", None)
-    other = basic if method == "basic" and delta is None else _find_rule(mechanism, number, method, delta)
-    same = (basic.method, basic.epsilon, basic.delta) == (other.method, other.epsilon, other.delta)
-    return (basic,) if same else (basic, other)
+def _assign(values: Floats) -> tuple[float, float, float | None]:
+    """Values under the noises that were asked about: of one release, of the mean, and of the rule if it has noise."""
+    one, averaging, *rule = (float(value) for value in values)
+    return one, averaging, rule[0] if rule else None
 
 
 def _find_rule(mechanism: Mechanism, number: int, method: CompositionMethod, delta: float | None) -> Rule:
+    """The mechanism at the cumulative loss."""
+    require_word("method", method, list_words(CompositionMethod))
+    if delta is not None:
+        require_within("total_delta", delta, least=0, below=1)
     try:
         composition = compose([Loss.of(mechanism)] * number, method=method, delta=delta)
     except InvalidInput as refusal:

@@ -1,18 +1,7 @@
-"""Releases one after the other to the same people: the risk along the way, and planning the next one."""
+"""Releases one after the other to the same people: the risk along the way, and the largest epsilon of the next one."""
 
-from cellrisk.repeat.sequences.assessing import Plan, assess_sequence, plan
 from cellrisk.repeat.sequences.next_epsilon import NextEpsilon, largest_epsilon
-from cellrisk.repeat.sequences.sequence_result import Overall, Released, RiskSequence
+from cellrisk.repeat.sequences.sequence import Overall, Released, RiskSequence, assess_sequence
 from cellrisk.repeat.sequences.steps import Step
 
-__all__ = [
-    "NextEpsilon",
-    "Overall",
-    "Plan",
-    "Released",
-    "RiskSequence",
-    "Step",
-    "assess_sequence",
-    "largest_epsilon",
-    "plan",
-]
+__all__ = ["NextEpsilon", "Overall", "Released", "RiskSequence", "Step", "assess_sequence", "largest_epsilon"]

@@ -27,9 +27,8 @@ from cellrisk.errors import InvalidInput, argument
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism, describe_mechanism
 from cellrisk.repeat.accounting.ceilings import describe_ceiling
 from cellrisk.repeat.accounting.composition import Composition
-from cellrisk.repeat.sequences.assessing import SequenceAssessor
-from cellrisk.repeat.sequences.cell_risks import KINDS, CellRisk, RisksSoFar
-from cellrisk.repeat.sequences.sequence_result import NOTHING, Overall, Released, RiskSequence
+from cellrisk.repeat.sequences.group_risks import FIGURES, KINDS, Figure, RisksSoFar
+from cellrisk.repeat.sequences.sequence import NOTHING, Overall, Released, RiskSequence, read_sequence
 from cellrisk.repeat.sequences.steps import Cumulative, Step, find_ceiling
 from cellrisk.risk.ceilings import Ceiling
 from cellrisk.risk.measures import WEIGHTS
@@ -133,15 +132,12 @@ class NextEpsilon(Result):
         chosen = self.admissible and (self.binding or list(self.maxima) == ["max_risk"])
         return self.admissible[-1][1] if chosen else None
 
-    @property
-    def risk(self) -> float | None:
-        """The overall risk then."""
-        return None if self.sequence is None else self.sequence.overall(self.weights, self.kind)
-
-    @property
-    def caused(self) -> float | None:
-        """The share of people revealed because of their own record then."""
-        return None if self.sequence is None else self.sequence.rows[-1].overall_caused.value(self.kind)
+    def then(self, name: str) -> float | None:
+        """The overall "risk" then, or the share of people "caused"; None without a table or an epsilon."""
+        if self.sequence is None:
+            return None
+        last = self.sequence.rows[-1]
+        return last.overall.value(self.kind, self.weights) if name == "risk" else last.overall_caused.value(self.kind)
 
     @cached_property
     def lowest(self) -> tuple[float, float] | None:
@@ -171,8 +167,8 @@ class NextEpsilon(Result):
             "kind": self.kind,
             "weights": self.weights,
             "epsilon": self.epsilon,
-            "risk": self.risk,
-            "caused": self.caused,
+            "risk": self.then("risk"),
+            "caused": self.then("caused"),
             "ceiling": describe_ceiling(self.ceiling),
             "admissible": [list(interval) for interval in self.admissible],
             "binding": list(self.binding),
@@ -295,18 +291,18 @@ def largest_epsilon(
     assessor, so_far, before = None, None, None
     if table is not None:
         first = release(setting)
-        assessor = SequenceAssessor.of(first, CellRisk(table, measure, form, priors), cumulative)
+        assessor = read_sequence(table, first, measure, form, priors, cumulative)
         so_far, rows = assessor.assess(past)
         before = rows[-1].overall if rows else NOTHING
         advanced = assessor.advance(so_far, first)
-        for name, risks, weighted in zip(("max_risk", "max_caused"), advanced, (weights, "records"), strict=True):
-            values[name] = _follow(cumulative, release, risks, kind, weighted)
-        if advanced[0].anew:
+        for figure, weighted in zip(FIGURES, (weights, "records"), strict=True):
+            values[f"max_{figure}"] = _follow(cumulative, release, advanced, figure, kind, weighted)
+        if advanced.anew:
             end = _end_of_noise(cumulative, first, end)
     limits = [NextLimit(name, maximum, values=values[name]) for name, maximum in maxima.items()]
     known = {
-        "max_risk": 0.0 if so_far is None else so_far[0].average(kind, weights),
-        "max_caused": 0.0 if so_far is None else so_far[1].average(kind, "records"),
+        "max_risk": 0.0 if so_far is None else so_far.average("risk", kind, weights),
+        "max_caused": 0.0 if so_far is None else so_far.average("caused", kind, "records"),
         "max_ceiling": _require_ceiling(past) if max_ceiling is not None else 0.5,
     }
     for least in LEAST_EPSILON, SMALLEST_EPSILON:
@@ -327,6 +323,7 @@ def _follow(
     cumulative: Cumulative,
     release: Callable[[Any], tuple[Step, ...]],
     before: RisksSoFar,
+    figure: Figure,
     kind: str,
     weights: str,
 ) -> Values:
@@ -334,9 +331,9 @@ def _follow(
 
     def values(methods: Sequence[Any]) -> Floats:
         if not before.anew:  # no attribute is released and no cell is split: epsilon does not matter
-            return np.full(len(methods), before.average(kind, weights))
+            return np.full(len(methods), before.average(figure, kind, weights))
         channels = [cumulative.mechanism(release(method)).channel for method in methods]
-        return np.array([before.after(channel)[0].average(kind, weights) for channel in channels])
+        return np.array([before.after(channel, (figure,)).average(figure, kind, weights) for channel in channels])
 
     return values
 

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import InitVar, dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from cellrisk.errors import InvalidInput, UnknownName, argument
 from cellrisk.noise.distributions import USUAL_THRESHOLD
 from cellrisk.noise.mechanisms import MECHANISMS, Mechanism
-from cellrisk.noise.mechanisms import mechanism as read_mechanism
 from cellrisk.repeat.accounting.ceilings import find_ceiling as find_ceiling_of_losses
 from cellrisk.repeat.accounting.composition import Composition, compose, find_epsilon, find_probabilistic_epsilon
 from cellrisk.repeat.accounting.loss import Loss
 from cellrisk.risk.ceilings import Ceiling
 from cellrisk.system.checks import read_texts, require_within
-from cellrisk.system.choices import CompositionMethod, MechanismName, Neighbours, list_words, require_word
-from cellrisk.system.formatting import claim
+from cellrisk.system.choices import CompositionMethod, MechanismName, list_words, require_word
+from cellrisk.system.formatting import claim, number_of
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
@@ -29,66 +28,46 @@ SMALLEST_EPSILON = 1e-9
 """Gaussian noise that is wide for its delta composes to epsilon 0; the noise of this epsilon is a little narrower."""
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True)
 class Step:
     """A release to the same people as the others of its sequence.
 
     Parameters
     ----------
-    loss
-        The mechanism, as an object or as its name with ``epsilon`` beside it; or what is known of its loss.
+    given
+        The mechanism, or what is known of its loss.
     attribute
-        The sensitive attribute that is released; None if only the counts of the cells are, FD(X).
+        The sensitive attribute that is released; None if only the counts of the groups are, FD(X).
     quasi_identifiers
         Those of this release; None for all that the table has.
-    epsilon, delta, neighbours, threshold
-        Those of a mechanism that is named.
 
-    >>> Step("geometric", "job", epsilon=0.5).describe()
+    >>> from cellrisk import Geometric
+    >>> Step(Geometric(0.5), "job").describe()
     'job at 0.5-DP'
     """
 
-    loss: Loss
-    attribute: str | None
-    quasi_identifiers: tuple[str, ...] | None
+    given: InitVar[Mechanism | Loss]
+    attribute: str | None = None
+    quasi_identifiers: str | Sequence[str] | None = None
+    loss: Loss = field(init=False)
 
-    def __init__(
-        self,
-        loss: Mechanism | Loss | str,
-        attribute: str | None = None,
-        quasi_identifiers: str | Sequence[str] | None = None,
-        *,
-        epsilon: float | None = None,
-        delta: float | None = None,
-        neighbours: Neighbours | None = None,
-        threshold: float | None = None,
-    ) -> None:
-        if not isinstance(loss, (Mechanism, Loss, str)):
-            raise InvalidInput(
-                "a step needs a mechanism or a loss", got=type(loss).__name__, fix="for example Geometric"
-            )
-        beside = {"epsilon": epsilon, "delta": delta, "neighbours": neighbours, "threshold": threshold}
-        if not isinstance(loss, Loss):
-            loss = Loss.of(read_mechanism(loss, **beside))  # type: ignore[arg-type]
-        elif any(value is not None for value in beside.values()):
-            raise InvalidInput(
-                "a loss says itself what is spent",
-                fix=f"leave {argument('epsilon')} and the other arguments of a mechanism out",
-            )
-        if attribute is not None and not isinstance(attribute, str):
-            raise InvalidInput("the attribute of a step must be a name", got=type(attribute).__name__)
-        if isinstance(quasi_identifiers, str):
-            quasi_identifiers = (quasi_identifiers,)
-        names = None if quasi_identifiers is None else read_texts("quasi_identifiers", quasi_identifiers, "names")
-        if names is not None and (not names or len(set(names)) != len(names)):
-            raise InvalidInput(
-                "the quasi-identifiers of a step must be named once each, and one at least",
-                got=f"{len(names)} names",
-                fix="None stands for all that the table has",
-            )
-        object.__setattr__(self, "loss", loss)
-        object.__setattr__(self, "attribute", attribute)
+    def __post_init__(self, given: Mechanism | Loss) -> None:
+        if not isinstance(given, (Mechanism, Loss)):
+            got, fix = type(given).__name__, "for example Geometric(0.5)"
+            raise InvalidInput("a step needs a mechanism or a loss", got=got, fix=fix)
+        if self.attribute is not None and not isinstance(self.attribute, str):
+            raise InvalidInput("the attribute of a step must be a name", got=type(self.attribute).__name__)
+        names = self.quasi_identifiers
+        if names is not None:
+            names = (names,) if isinstance(names, str) else read_texts("quasi_identifiers", names, "names")
+            if not names or len(set(names)) != len(names):
+                raise InvalidInput(
+                    "the quasi-identifiers of a step must be named once each, and one at least",
+                    got=f"{len(names)} names",
+                    fix="None stands for all that the table has",
+                )
         object.__setattr__(self, "quasi_identifiers", names)
+        object.__setattr__(self, "loss", Loss.of(given) if isinstance(given, Mechanism) else given)
 
     def describe(self) -> str:
         """The release in a few words."""
@@ -146,7 +125,6 @@ class Cumulative:
         step, many = steps[-1], len(steps)
         known = step.loss.mechanism
         kind = self.assess_as or (None if known is None else known.name)
-        loss = f"the cumulative loss after {many} {'releases' if many != 1 else 'release'}"
         if kind is None:
             pure = self.delta is None and all(each.loss.dp_definition == "pure" for each in steps)
             raise InvalidInput(
@@ -154,29 +132,26 @@ class Cumulative:
                 fix=f"name one for the total loss: {PURE_INSTEAD if pure else INSTEAD}",
                 code="no-mechanism",
             )
-        epsilon, delta = self._reckon(steps, kind, loss)
         threshold = USUAL_THRESHOLD if known is None else known.threshold
-        epsilon = max(epsilon, SMALLEST_EPSILON)
+        got = None
         try:
+            epsilon, delta = self._reckon(tuple(each.loss for each in steps), kind)
+            epsilon = max(epsilon, SMALLEST_EPSILON)
+            got = f"epsilon {claim(epsilon)}, delta {delta:g}"
             return MECHANISMS[kind](epsilon, delta=delta, neighbours=step.loss.neighbours, threshold=threshold)
         except InvalidInput as refusal:
-            instead = f"{INSTEAD}, at {AT_DELTA}" if delta else f"{PURE_INSTEAD}, or at {AT_DELTA}"
-            got = f"epsilon {claim(epsilon)}, delta {delta:g}"
-            raise _refuse(loss, kind, refusal.message.partition(";")[0], got, instead) from None
+            instead = f"{INSTEAD}, at {AT_DELTA}" if got is None or delta else f"{PURE_INSTEAD}, or at {AT_DELTA}"
+            what = f"the cumulative loss after {number_of(many, 'release')} cannot be assessed by {kind}"
+            reason, fix = refusal.message.partition(";")[0], f"assess it by another: {instead}"
+            raise InvalidInput(f"{what}: {reason}", got=got, fix=fix, code="not-assessed") from None
 
-    def _reckon(self, steps: Sequence[Step], kind: str, loss: str) -> tuple[float, float]:
+    def _reckon(self, losses: tuple[Loss, ...], kind: str) -> tuple[float, float]:
         """The epsilon and delta of the composition that a kind of noise is assessed at."""
-        losses = tuple(step.loss for step in steps)
-        try:
-            found = _compose(losses, "basic" if kind == "gaussian" else self.method, self.delta)
-        except InvalidInput as refusal:
-            if kind != "gaussian":
-                raise
-            raise _refuse(loss, kind, refusal.message.partition(";")[0]) from refusal
+        found = _compose(losses, "basic" if kind == "gaussian" else self.method, self.delta)
         if kind == "discrete-gaussian":
             rhos = [loss.total_rho for loss in losses]
             if None in rhos:
-                raise _refuse(loss, kind, "a loss with a delta and no known mechanism has no rho")
+                raise InvalidInput("a loss with a delta and no known mechanism has no rho")
             total = math.fsum(rho for rho in rhos if rho is not None)
             return (find_epsilon(total, found.delta) if found.delta else found.epsilon), found.delta
         if kind != "gaussian-pdp" or not found.delta:
@@ -185,18 +160,9 @@ class Cumulative:
         exact = None if self.method == "basic" else find_probabilistic_epsilon(events, found.delta)
         if exact is not None:
             return exact, found.delta
-        if not all(
-            (event.epsilon and event.mechanism == "gaussian-pdp") or (event.epsilon and not event.delta)
-            for event in events
-        ):
-            raise _refuse(loss, kind, "not all of its losses imply probabilistic DP")
-        basic = _compose(losses, "basic", self.delta)
-        return basic.epsilon, basic.delta
-
-
-def _refuse(loss: str, kind: str, why: str, got: str | None = None, instead: str = INSTEAD) -> InvalidInput:
-    what = f"{loss} cannot be assessed by {kind}: {why}"
-    return InvalidInput(what, got=got, fix=f"assess it by another: {instead}", code="not-assessed")
+        if not all(event.epsilon and (event.mechanism == "gaussian-pdp" or not event.delta) for event in events):
+            raise InvalidInput("not all of its losses imply probabilistic DP")
+        return _compose(losses, "basic", self.delta).epsilon, found.delta
 
 
 def find_ceiling(steps: Sequence[Step], labels: int = 2) -> tuple[Ceiling | None, str]:

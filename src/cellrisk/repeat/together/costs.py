@@ -60,14 +60,9 @@ def book_loss(mechanisms: Sequence[Mechanism], together: Sequence[tuple[int, ...
 def find_ceiling(mechanisms: Sequence[Mechanism], together: Sequence[tuple[int, ...]], labels: int) -> Ceiling:
     """How often does an attacker who knows all other records guess a value correctly from all tables, at most?
 
-    Of tables whose people exclude each other, the largest counts. Counts are rounded, as they are released, for one
-    table and for the set: with Laplace noise that reveals a little less than counts before rounding, which is what
-    `ceiling` states first.
+    Of tables whose people exclude each other, the largest counts.
     """
-    ceilings = [
-        compose_ceiling([Loss.of(mechanisms[table]) for table in tables], labels=labels, rounded=True)
-        for tables in together
-    ]
+    ceilings = [compose_ceiling([Loss.of(mechanisms[table]) for table in tables], labels=labels) for tables in together]
     worst = max(ceilings, key=lambda ceiling: (ceiling.even_two, ceiling.even))
     advantage = max(ceiling.advantage for ceiling in ceilings)
     return replace(worst, advantage=advantage, releases=len(mechanisms))

@@ -44,7 +44,7 @@ def draw_sequence(sequence: RiskSequence, by: str = "loss", *, inside: bool) -> 
     On the left the bounded risk, with the attribute of each release on its own; on the right the unbounded one, if
     there are several attributes.
     """
-    from cellrisk.repeat.sequences.sequence_result import VIEWS
+    from cellrisk.repeat.sequences.sequence import VIEWS
 
     require_word("view of a sequence", by, VIEWS)
     several = len(sequence.attributes) > 1

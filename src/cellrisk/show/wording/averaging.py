@@ -33,24 +33,20 @@ def statements(found: Averaging) -> list[str]:
     said = [*ASSUMED, ceiling]
     if found.noise.kind in WHOLE and found.releases % 2 == 0:
         said.append("A mean that meets the threshold exactly is not below it, so that count is shown.")
-    if found.mechanism.pure and any(rule.delta for rule in found.rules):
+    if found.mechanism.pure and found.rule.delta:
         said.append(f"{found.mechanism.name} takes no delta: the rule is evaluated at its epsilon alone.")
     return said
 
 
 def paragraphs(found: Averaging) -> list[str]:
     """What is printed below the headline."""
-    header = ["measure", "form", "weights", "one release", "averaging"]
-    for rule in found.rules:
-        header += [f"rule, {rule.method}", "larger"]
+    header = ["measure", "form", "weights", "one release", "averaging", f"rule, {found.rule.method}", "larger"]
     parts = []
     for name in dict.fromkeys(row.sensitive for row in found.rows):
         body = []
         for row in (row for row in found.rows if row.sensitive == name):
             line = [row.measure, row.form or "-", row.weights or "-", f"{row.one:.4f}", f"{row.averaging:.4f}"]
-            for number, risk in enumerate(row.rules):
-                line += ["-" if risk is None else f"{risk:.4f}", row.larger(number) or "-"]
-            body.append(line)
+            body.append([*line, "-" if row.rule is None else f"{row.rule:.4f}", row.larger or "-"])
         parts.append("\n".join([name, aligned(header, body, left=3), *found.fitted[name].describe()]))
     return [*parts, "\n".join(found.statements), CURATOR_NOTE]
 
@@ -77,17 +73,16 @@ def _lead(found: Averaging, name: str) -> Averaged:
 
 def _say_risk(found: Averaging, row: Averaged) -> str:
     weights = {"uniform": ", each cell alike", "records": ", by records", None: ""}[row.weights]
-    said = (
+    return (
         f"{row.sensitive}: the risk from averaging {number_of(found.releases, 'release')} at "
         f"{found.mechanism.guarantee} is {percent(row.averaging)} ({row.measure.replace('_', ' ')}, {row.form}"
-        f"{weights}); from one release alone it is {percent(row.one)}."
+        f"{weights}); from one release alone it is {percent(row.one)}. {_compare(found, row)}"
     )
-    return " ".join([said, *(_compare(found, row, number) for number in range(len(found.rules)))])
 
 
-def _compare(found: Averaging, row: Averaged, number: int) -> str:
-    """Which is larger under one rule, and the noise of both."""
-    rule, risk, larger = found.rules[number], row.rules[number], row.larger(number)
+def _compare(found: Averaging, row: Averaged) -> str:
+    """Whether the rule is larger, and the noise of both."""
+    rule, risk, larger = found.rule, row.rule, row.larger
     named = f"the cumulative loss by {rule.method} composition"
     if rule.mechanism is None or risk is None:
         return f"The rule of {named} has no answer: {rule.why}."

@@ -31,10 +31,11 @@ def headline(found: NextEpsilon) -> str:
         none = f"No epsilon {show_spans([found.searched])} is admissible that {keeps}"
         return f"{start if found.admissible else none} for {what}: {found.why}."
     then = [f"The cumulative loss is then {say_loss(found.cumulative)}"]
-    if found.risk is not None:
-        then.append(f"the risk {_say(found, 'max_risk', found.risk)}")
-    if found.caused is not None and "max_caused" in found.maxima:
-        then.append(f"caused {_say(found, 'max_caused', found.caused)}")
+    risk, caused = found.then("risk"), found.then("caused")
+    if risk is not None:
+        then.append(f"the risk {_say(found, 'max_risk', risk)}")
+    if caused is not None and "max_caused" in found.maxima:
+        then.append(f"caused {_say(found, 'max_caused', caused)}")
     if found.ceiling is not None and "max_ceiling" in found.maxima:
         then.append(f"the worst case {_say(found, 'max_ceiling', found.ceiling.even_two)}")
     listed = f"{', '.join(then[:-1])}, and {then[-1]}" if len(then) > 1 else then[0]

@@ -1,27 +1,33 @@
-"""What was found along a sequence of releases: one row a release."""
+"""`assess_sequence`: the risk along a sequence of releases to the same people."""
 
 from __future__ import annotations
 
 import math
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from cellrisk.counts.table import require_table
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.repeat.accounting.ceilings import describe_ceiling
 from cellrisk.repeat.accounting.composition import Composition
 from cellrisk.repeat.accounting.loss import Loss
-from cellrisk.repeat.sequences.cell_risks import KINDS, RisksSoFar
-from cellrisk.repeat.sequences.steps import Step, find_ceiling
-from cellrisk.risk.caused import Caused
+from cellrisk.repeat.sequences.group_risks import KINDS, Figure, GroupRisks, RisksSoFar
+from cellrisk.repeat.sequences.steps import Cumulative, Step, check_steps, find_ceiling
+from cellrisk.risk.caused import Caused, count_caused
 from cellrisk.risk.ceilings import Ceiling
-from cellrisk.risk.measures import WEIGHTS
-from cellrisk.system.choices import require_word
+from cellrisk.risk.measures import WEIGHTS, Local
+from cellrisk.risk.priors import USUAL_PRIORS, Priors
+from cellrisk.system.checks import read_list, require_kind
+from cellrisk.system.choices import CompositionMethod, Form, MeasureName, MechanismName, require_word
 from cellrisk.system.results import Result, find_words
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+    from cellrisk.counts.table import FrequencyTable
 
 VIEWS = ("loss", "release")
 """What a picture shows the risk along."""
@@ -37,8 +43,8 @@ class Overall:
     sum_records: float
 
     @staticmethod
-    def of(so_far: RisksSoFar) -> Overall:
-        return Overall(*(so_far.average(kind, weights) for kind in KINDS for weights in WEIGHTS))
+    def of(so_far: RisksSoFar, figure: Figure = "risk") -> Overall:
+        return Overall(*(so_far.average(figure, kind, weights) for kind in KINDS for weights in WEIGHTS))
 
     def value(self, kind: str = "max", weights: str = "records") -> float:
         require_word("kind", kind, KINDS)
@@ -217,3 +223,147 @@ def describe_composition(found: Composition) -> dict[str, Any]:
     """A cumulative loss as JSON-ready values."""
     named = {"epsilon": found.epsilon, "delta": found.delta, "dp_definition": found.dp_definition}
     return {**named, "method": found.chosen.method}
+
+
+@dataclass(frozen=True, eq=False)
+class SequenceAssessor:
+    """Assesses releases one after the other: their losses composed, and what each leaves in every group."""
+
+    risks: GroupRisks
+    cumulative: Cumulative
+
+    def advance(self, before: RisksSoFar | None, steps: Sequence[Step]) -> RisksSoFar:
+        """What was revealed before the last of these releases, by the groups after it: of all their columns."""
+        every = self.risks.table.quasi_identifiers
+        used = {name for step in steps for name in step.quasi_identifiers or every}
+        names = tuple(name for name in every if name in used)
+        so_far = before or RisksSoFar(self.risks, self.risks.groups(names))
+        return so_far.before(names, steps[-1].attribute)
+
+    def describe_last(self, before: RisksSoFar | None, steps: Sequence[Step]) -> tuple[RisksSoFar, Released]:
+        """The groups after the last of these releases, and its row."""
+        step, so_far = steps[-1], self.advance(before, steps)
+        mechanism, uniform, records, at_once = None, None, None, None
+        if so_far.anew:
+            mechanism = self.cumulative.mechanism(steps)
+            so_far = so_far.after(mechanism.channel)
+        groups, name = so_far.groups, step.attribute
+        if name is not None and mechanism is not None:
+            risk, sizes = self.risks.at(groups, name, mechanism.channel, "risk"), groups.cells[name].sizes
+            uniform, records = float(risk.mean()), float(sizes @ risk / sizes.sum())
+            profiles = groups.cells[name].profiles()
+            exposed = Local().average(profiles, mechanism.channel, ("tight",))["tight", "records"][0]
+            at_once = count_caused(profiles, mechanism, profiles.n_records * float(exposed))
+        row = Released(
+            number=len(steps),
+            attribute=name,
+            quasi_identifiers=tuple(step.quasi_identifiers or self.risks.table.quasi_identifiers),
+            loss=step.loss,
+            cumulative=self.cumulative.compose(steps),
+            cells=groups.n_groups,
+            assessed=so_far.anew,
+            mechanism=mechanism,
+            uniform=uniform,
+            records=records,
+            overall=Overall.of(so_far),
+            caused_at_once=at_once,
+            overall_caused=Overall.of(so_far, "caused"),
+            steps=tuple(steps),
+        )
+        return so_far, row
+
+    def assess(self, steps: Sequence[Step]) -> tuple[RisksSoFar | None, tuple[Released, ...]]:
+        """The groups after all these releases, and a row for each."""
+        so_far, rows = None, []
+        for number in range(1, len(steps) + 1):
+            so_far, row = self.describe_last(so_far, steps[:number])
+            rows.append(row)
+        return so_far, tuple(rows)
+
+    def result(self, rows: tuple[Released, ...]) -> RiskSequence:
+        last = next((row.attribute for row in reversed(rows) if row.attribute is not None), None)
+        labels = 2 if last is None else max(self.risks.table.attribute(last).n_levels, 2)
+        return RiskSequence(self.risks.table.n_records, self.risks.measure, self.risks.form, rows, labels)
+
+
+def read_sequence(
+    table: FrequencyTable,
+    steps: Sequence[Step],
+    measure: MeasureName,
+    form: Form,
+    priors: Priors,
+    cumulative: Cumulative,
+) -> SequenceAssessor:
+    """What assesses these releases; refuse what the table does not have."""
+    check_steps(table, steps)
+    released = dict.fromkeys(step.attribute for step in steps if step.attribute is not None)
+    return SequenceAssessor(GroupRisks(table, measure, form, priors, tuple(released)), cumulative)
+
+
+def assess_sequence(
+    table: FrequencyTable,
+    steps: Sequence[Step],
+    *,
+    method: CompositionMethod = "tightest",
+    total_delta: float | None = None,
+    assess_as: MechanismName | None = None,
+    measure: MeasureName = "local",
+    form: Form = "tight",
+    priors: Priors = USUAL_PRIORS,
+) -> RiskSequence:
+    """How does the risk grow, release by release, when sensitive attributes of the same people are released in turn?
+
+    The table has all quasi-identifiers and sensitive attributes of the sequence. After each release:
+
+    - The cumulative loss composes all losses so far, by the ``method`` of `compose`, at ``total_delta`` (None: the sum
+      of the deltas so far).
+    - The attribute released is assessed at that loss (paper, section 4.3: eps_0 o eps_1 o ... o eps_j), in noise of
+      the release's own kind, or of the kind ``assess_as``. That is the paper's rule, and neither exact nor a bound:
+      the loss is an upper bound, but risk is not monotone in epsilon.
+    - The cells are those of all quasi-identifiers so far, for a release on fewer of them too. Where new ones split
+      the cells, every attribute released so far is assessed again, at the new loss and in the same noise.
+    - What was revealed stays revealed: in each cell, an attribute keeps the larger of its old risk and its new
+      one, and a child starts from its parent's risks. The overall risk of a cell is the largest over the attributes
+      (max, bounded by 1) or their sum (unbounded; an attribute released again adds what is beyond its old risk).
+
+    Beside the risk stand figures to decide by. ``caused``: people revealed only because of their own record, by the
+    same rule, local and tight whatever the measure; ``overall_caused`` is kept like the overall risk. Of one release
+    both are exact; of several they are neither exact nor a bound, but ``cap`` is a bound on what any attack on all
+    releases causes. ``ceiling``: the worst case for one record in all of them, from their losses composed
+    (`compose_ceiling`); exact where all are of one attribute and their noise is known, else an upper bound.
+
+    Averaged by records, the overall risk never falls, of either kind. Averaged with each cell alike it never falls
+    while the cells stay the same; splitting a cell of low risk into many can lower it.
+
+    New people (vertical growth) are a table of their own with their own releases: disjoint cohorts are assessed apart,
+    and what they spend together is the most that one of them spends. Where only some people get new releases, their
+    table is assessed with the releases of all followed by their own.
+
+    Parameters
+    ----------
+    table
+        Made by `tabulate` of all quasi-identifiers and sensitive attributes of the sequence.
+    steps
+        The releases in their order.
+    method, total_delta
+        How losses are added up, as in `compose`.
+    assess_as
+        The mechanism that the sum is assessed by; default that of each release.
+    measure, form
+        The words of the risk, as in `assess`.
+    priors
+        How the priors of the measures that need any are found.
+
+    >>> import cellrisk as cr
+    >>> table = cr.tabulate(cr.datasets.adult_as_published(), ["age", "sex"], ["income", "race"], bins={"age": 5})
+    >>> found = assess_sequence(table, [Step(cr.Laplace(epsilon=0.5), name) for name in ("income", "race")])
+    >>> [(row.cumulative.epsilon, round(row.overall.max_records, 4)) for row in found.rows]
+    [(0.5, 0.0351), (1.0, 0.0353)]
+    """
+    require_table(table)
+    require_kind("priors", priors, Priors)
+    steps = read_list("steps", steps, "steps")
+    if not steps:
+        raise InvalidInput("a sequence needs one release at least", fix="for example [Step(Laplace(epsilon=0.5))]")
+    assessor = read_sequence(table, steps, measure, form, priors, Cumulative(method, total_delta, assess_as))
+    return assessor.result(assessor.assess(steps)[1])
