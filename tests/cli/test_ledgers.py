@@ -204,7 +204,8 @@ def test_plan_says_what_would_be(ledger: str, people: pd.DataFrame, answered: Ca
     told = answered("ledger", "plan", ledger, "people.csv", *next_one, "--epsilon", "0.5")
     table = cr.tabulate(people, ["sex", "ward", "age"], ["job", "illness"], bins={"age": 20})
     expected = cr.assess_sequence(table, [*steps(), cr.Step(cr.Laplace(epsilon=0.5), "illness", ["age"])])
-    assert same(told, json.loads(json.dumps(expected.to_dict())))
+    for name in ("cumulative", "overall", "overall_caused", "ceiling"):
+        assert same(told["releases"][-1][name], expected.to_dict()["releases"][-1][name]), name
     assert told["releases"][-1]["cumulative"]["epsilon"] == 1.5
     code, out, err = run("ledger", "plan", ledger, "people.csv", *next_one, "--epsilon", "1.5")
     assert code == 3

@@ -360,7 +360,7 @@ def assess_sequence(
     >>> [(row.cumulative.epsilon, round(row.overall.max_records, 4)) for row in found.rows]
     [(0.5, 0.0351), (1.0, 0.0353)]
     """
-    require_table(table)
+    require_table(table, single="sequences of releases")
     require_kind("priors", priors, Priors)
     steps = read_list("steps", steps, "steps")
     if not steps:
