@@ -29,9 +29,9 @@ def at_each(law: Callable[[Any], Floats], numbers: Any) -> Floats:
     >>> at_each(np.sqrt, np.array([[4.0, 5.0, 4.0], [5.0, 4.0, 4.0]])).round(3).tolist()
     [[2.0, 2.236, 2.0], [2.236, 2.0, 2.0]]
     """
-    low, high = numbers.min(initial=np.inf), numbers.max(initial=-np.inf)
-    if 2.0 * (high - low) >= numbers.size:
+    if not numbers.size or 2.0 * np.ptp(numbers) >= numbers.size:
         return np.asarray(law(numbers))
+    low, high = numbers.min(), numbers.max()
     return np.asarray(np.asarray(law(np.arange(low, high + 1.0)))[(numbers - low).astype(np.int64)])
 
 

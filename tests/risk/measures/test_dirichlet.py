@@ -18,7 +18,7 @@ from scipy.special import gammaln
 from cellrisk.counts.profiles import LevelCounts, Profiles
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.risk.measures.dirichlet import Dirichlet, all_same, fit_dirichlet
-from cellrisk.risk.measures.rising import log_excess, sums_of_inverses
+from cellrisk.risk.measures.pmf import log_excess, sums_of_inverses
 from tests.near import near
 
 Cells = NDArray[np.int64]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,16 +12,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from cellrisk.counts.profiles import LevelCounts, Profiles
 from cellrisk.errors import InvalidInput, UnknownName
-from cellrisk.risk.measures.pmf import stirling_error
-from cellrisk.risk.measures.rising import falling_root, log_excess, sums_of_inverses
-from cellrisk.system.arrays import Floats, Integers
+from cellrisk.risk.measures.pmf import count_log_pmf, falling_root, log_excess, sums_of_inverses
+from cellrisk.system.arrays import NUMBERS_AT_ONCE, Floats, Integers
 from cellrisk.system.choices import AlphaEstimate, list_words, require_word
 
 ESTIMATES: tuple[AlphaEstimate, ...] = list_words(AlphaEstimate)
 _SOURCES = {"given": "given", "mle": "by maximum likelihood", "moments": "by moments"}
-_CHUNK = 1 << 20
-RUN = 64
-"""One size in so many is computed, and the others follow from it by their ratios."""
 _LARGEST_CONCENTRATION = 1e13
 """A concentration past this cannot be told from infinity in double precision."""
 
@@ -68,12 +64,7 @@ class Dirichlet:
         >>> Dirichlet.given((0.5, 0.5), n_levels=2).alpha
         (0.5, 0.5)
         """
-        try:
-            values = [float(value) for value in alpha]
-        except (TypeError, ValueError):
-            raise InvalidInput(
-                "must be a list of numbers", option="alpha", allowed="mle, moments, or numbers above 0"
-            ) from None
+        values = [float(value) for value in alpha]
         if len(values) != n_levels:
             raise InvalidInput(
                 "must have one value for each level of the sensitive attribute",
@@ -136,30 +127,19 @@ def all_same(prior: Dirichlet, sizes: ArrayLike) -> Floats:
 
     A(n) = sum_k G(a.) G(a_k + n) / (G(a. + n) G(a_k)), G = Gamma, a. the concentration (paper, shrinkage risk;
     supplement, Dirichlet-multinomial). Exact, relative error below 1e-12 for n up to 10^7. The limits are 1 for
-    concentration 0 and sum_k mean_k^n for infinity. With b = a. - a_k and u = b / (a. + n), Stirling's formula gives
-
-        log term_k = n log(1 - u) + (a_k - 1/2) log(1 + n u / a_k) - b log(1 + n / a.)
-                     + delta(a_k + n) - delta(a_k) - delta(a. + n) + delta(a.)
-
-    in which nothing large cancels: the first two terms together, and the third, are negative.
+    concentration 0 and sum_k mean_k^n for infinity.
 
     >>> all_same(Dirichlet.given([1.0, 1.0, 1.0], n_levels=3), [1, 2, 4]).round(12).tolist()
     [1.0, 0.5, 0.2]
     """
-    size = np.atleast_1d(np.asarray(sizes))
+    size = np.asarray(sizes)
     if size.size and (size.dtype.kind not in "iu" or size.min() < 1):
         raise InvalidInput("cell sizes must be whole numbers of at least 1", allowed="1, 2, 3, ...")
-    if prior.boundary == "zero":
-        return np.ones(np.shape(sizes))
-    distinct, where = np.unique(size, return_inverse=True)
     share, times = np.unique(np.asarray([share for share in prior.mean if share > 0]), return_counts=True)
     rest = 1.0 - share  # at most one share is above 1/2: there 1 - share would lose the digits of a small rest
     if share[-1] > 0.5:
         rest[-1] = math.fsum(other for other in prior.mean if other != share[-1])
-    total = np.empty(len(distinct))
-    for rows, pmf in _one_label(prior.concentration, share, rest, distinct):
-        total[rows] = pmf @ times
-    return np.asarray(total[where.ravel()].reshape(np.shape(sizes)))
+    return _sum_alone(prior.concentration, share, rest, times, size)
 
 
 def labels_drawn(prior: Dirichlet, sizes: Integers) -> Floats:
@@ -173,44 +153,27 @@ def labels_drawn(prior: Dirichlet, sizes: Integers) -> Floats:
     share, times = np.unique(np.asarray(prior.mean), return_counts=True)
     if prior.boundary == "zero" or share[-1] == 1:
         return np.ones(len(sizes))
-    distinct, where = np.unique(sizes, return_inverse=True)
-    total = np.empty(len(distinct))
-    for rows, pmf in _one_label(prior.concentration, 1.0 - share, share, distinct):
-        total[rows] = (1.0 - pmf) @ times
-    return np.asarray(total[where])
+    return times.sum() - _sum_alone(prior.concentration, 1.0 - share, share, times, sizes)
 
 
-def _one_label(concentration: float, share: Floats, rest: Floats, sizes: Integers) -> Iterator[tuple[Integers, Floats]]:
-    """Yield places in ascending sizes, and the probabilities that all records have the label of each share.
+def _sum_alone(concentration: float, share: Floats, rest: Floats, times: Integers, sizes: Integers) -> Floats:
+    """Return the sum over labels of the probability that all records of a cell of each size have that label.
 
-    One size in 64 is computed; the others follow, as one more record has the same label with probability
-    (a + n)/(a. + n): an error of at most 64 roundings.
+    Counts are independent negative binomial (or Poisson) counts given their total n: P(N_k = n) P(others = 0) / P(n),
+    at a mean of n, which is free. ``times`` labels have each share, and ``rest`` is 1 - share.
     """
-    firsts, run = np.unique(np.maximum(sizes // RUN * RUN, 1), return_inverse=True)
-    step = max(1, _CHUNK // (RUN * len(share)))
-    for start in range(0, len(firsts), step):
-        first = firsts[start : start + step]
-        n = first[:, None, None] + np.arange(RUN - 1.0)[:, None]
-        more = share if math.isinf(concentration) else (concentration * share + n) / (concentration + n)
-        pmf = np.empty((len(first), RUN, len(share)))
-        pmf[:, 0] = np.exp(_log_one_label(concentration, share, rest, first[:, None].astype(np.float64)))
-        pmf[:, 1:] = more
-        rows = np.flatnonzero((run >= start) & (run < start + step))
-        yield rows, np.cumprod(pmf, axis=1)[run[rows] - start, sizes[rows] - firsts[run[rows]]]
-
-
-def _log_one_label(concentration: float, share: Floats, rest: Floats, n: Floats) -> Floats:
-    """Logarithm of the probability that all n records have the label of this share; rest = 1 - share."""
-    if math.isinf(concentration):
-        return np.asarray(n * np.where(share > 0.5, np.log1p(-rest), np.log(share)))
-    a, b = concentration * share, concentration * rest
-    u = b / (concentration + n)
-    with np.errstate(divide="ignore"):
-        log_kept = np.where(u < 0.5, np.log1p(-u), np.log((a + n) / (concentration + n)))
-    result = n * log_kept + (a - 0.5) * np.log1p(n * u / a) - b * np.log1p(n / concentration)
-    result += stirling_error(a + n) - stirling_error(a)
-    result += stirling_error(np.asarray(concentration)) - stirling_error(concentration + n)
-    return np.asarray(result)
+    sums = []
+    for part in np.array_split(sizes.ravel(), 1 + sizes.size * len(share) // (4 * NUMBERS_AT_ONCE)):
+        n = part[:, None].astype(np.float64)
+        if concentration == 0:
+            log_pmf = np.log(share) + 0.0 * n
+        elif math.isinf(concentration):
+            log_pmf = n * np.where(share > 0.5, np.log1p(-rest), np.log(share))
+        else:
+            log_pmf = count_log_pmf(n, concentration * share, n * share) - count_log_pmf(n, np.array(concentration), n)
+            log_pmf -= rest * concentration * np.log1p(n / concentration)
+        sums.append(np.exp(log_pmf) @ times)
+    return np.concatenate(sums).reshape(sizes.shape)
 
 
 def fit_dirichlet(profiles: Profiles, levels: LevelCounts, method: str = "mle") -> Dirichlet:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -12,13 +13,18 @@ from cellrisk.system.arrays import Floats
 def exactly_one(q: Sequence[Floats] | Floats, s: Sequence[Floats] | Floats) -> Floats:
     """Return sum_k s_k prod_{j != k} q_j: the probability that one category is shown and all others are not.
 
-    Categories are the first axis. Two halves at a time are joined by "none is shown" and "one is shown", so every term
-    is positive and nothing cancels.
-
     >>> float(exactly_one(np.array([0.5, 0.2]), np.array([0.5, 0.8])))
     0.5
     """
-    none, one = np.asarray(q), np.asarray(s)
+    return np.asarray(join_categories(np.asarray(q), np.asarray(s))[1])
+
+
+def join_categories(none: Any, one: Any) -> tuple[Any, Any]:
+    """Return prod_k q_k and sum_k s_k prod_{j != k} q_j over the first axis of q and s.
+
+    Two halves at a time are joined by "none is shown" and "one is shown", so every term is positive and nothing
+    cancels.
+    """
     while len(none) > 1:
         half = len(none) // 2
         first, second, rest = slice(0, half), slice(half, 2 * half), slice(2 * half, None)
@@ -27,7 +33,7 @@ def exactly_one(q: Sequence[Floats] | Floats, s: Sequence[Floats] | Floats) -> F
         if len(none) % 2:
             joined, both = np.concatenate([joined, one[rest]]), np.concatenate([both, none[rest]])
         none, one = both, joined
-    return np.asarray(one[0])
+    return none[0], one[0]
 
 
 def each_alone(q: Sequence[Floats] | Floats, s: Sequence[Floats] | Floats, axis: int = 0) -> Floats:

@@ -11,11 +11,13 @@ and what is left is a sum of small terms of known sign.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import gammaln
+from scipy.special import digamma, gammaln, zeta
 
 from cellrisk.system.arrays import Floats, Integers
 
@@ -23,6 +25,7 @@ OUTSIDE = 42.0
 """exp(-42), about 1e-18: the probability of counts that are left out, on either side."""
 _STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156)
 """B_2j / (2j (2j-1)): past x = 10 the next term is below 1e-16."""
+_DIGAMMA = (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760)
 _ARTANH = [1 / odd for odd in range(3, 29, 2)]
 _NEAR = 0.25
 """Where |x - r| / (x + r) is below this, the deviance is a series of which 13 terms suffice."""
@@ -126,3 +129,53 @@ def window(mean: Any, shape: Any = np.inf) -> tuple[Integers, Integers]:
         np.maximum(np.floor(mean - radius), 0.0).astype(np.int64),
         np.ceil(mean + radius + OUTSIDE * spread).astype(np.int64),
     )
+
+
+def sums_of_inverses(a: Floats, m: Floats) -> tuple[Floats, Floats]:
+    """Return the sum over j < m of 1/(a + j), a difference of digamma that keeps its digits, and of 1/(a + j)^2.
+
+    The first is exact to rounding for a up to 1e13 and more, where digamma(a + m) - digamma(a) would be noise; the
+    second, a difference of trigamma, loses them.
+
+    >>> rise, fall = sums_of_inverses(np.array([1.0, 1e12]), np.array([3.0, 3.0]))
+    >>> rise.round(12).tolist(), fall.round(12).tolist()
+    ([1.833333333333, 3e-12], [1.361111111111, 0.0])
+    """
+    x, y = np.maximum(a, 12.0), np.maximum(a, 12.0) + m
+    rise = np.log1p(m / x) + m / (2 * x * y) + _digamma_tail(x) - _digamma_tail(y)
+    low = a < 12
+    rise[low] = digamma(a[low] + m[low]) - digamma(a[low])
+    return rise, np.asarray(zeta(2, a) - zeta(2, a + m))
+
+
+def _digamma_tail(x: Floats) -> Floats:
+    """log x - 1/(2x) - digamma(x), by its asymptotic series."""
+    square = 1 / (x * x)
+    return np.asarray(square * np.polynomial.polynomial.polyval(square, _DIGAMMA))
+
+
+def log_excess(a: Floats, m: Floats) -> Floats:
+    """Return the sum over j < m of log(1 + j/a) = log G(a + m) - log G(a) - m log a.
+
+    >>> log_excess(np.array([1.0]), np.array([3.0])).round(12).tolist()  # log(1 2 3)
+    [1.791759469228]
+    """
+    result = (a + m - 0.5) * np.log1p(m / a) - m + stirling_error(a + m) - stirling_error(a)
+    return np.asarray(result)
+
+
+def falling_root(slope: Callable[[float], float], low: float, high: float) -> float:
+    """Return where a slope that is positive on the left and negative on the right changes its sign.
+
+    Minus or plus infinity if it does not between the two ends: the maximum lies at that boundary.
+
+    >>> round(falling_root(lambda x: 2.0 - x, 0.0, 10.0), 12)
+    2.0
+    >>> falling_root(lambda x: 1.0, 0.0, 5.0)
+    inf
+    """
+    from scipy.optimize import brentq
+
+    if slope(low) <= 0:
+        return -math.inf
+    return float(brentq(slope, low, high, xtol=1e-14, rtol=1e-14)) if slope(high) < 0 else math.inf

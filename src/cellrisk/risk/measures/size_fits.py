@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cellrisk.risk.measures.rising import falling_root, log_excess, sums_of_inverses
+from cellrisk.risk.measures.pmf import falling_root, log_excess, sums_of_inverses
 from cellrisk.system.arrays import Floats
 
 SMALLEST_SHAPE = 1e-8
