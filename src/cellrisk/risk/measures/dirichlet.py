@@ -139,7 +139,7 @@ def all_same(prior: Dirichlet, sizes: ArrayLike) -> Floats:
     rest = 1.0 - share  # at most one share is above 1/2: there 1 - share would lose the digits of a small rest
     if share[-1] > 0.5:
         rest[-1] = math.fsum(other for other in prior.mean if other != share[-1])
-    return _sum_alone(prior.concentration, share, rest, times, size)
+    return np.asarray(_sum_alone(prior.concentration, share, rest, times, size))
 
 
 def labels_drawn(prior: Dirichlet, sizes: Integers) -> Floats:
@@ -153,7 +153,7 @@ def labels_drawn(prior: Dirichlet, sizes: Integers) -> Floats:
     share, times = np.unique(np.asarray(prior.mean), return_counts=True)
     if prior.boundary == "zero" or share[-1] == 1:
         return np.ones(len(sizes))
-    return times.sum() - _sum_alone(prior.concentration, 1.0 - share, share, times, sizes)
+    return np.asarray(times.sum() - _sum_alone(prior.concentration, 1.0 - share, share, times, sizes))
 
 
 def _sum_alone(concentration: float, share: Floats, rest: Floats, times: Integers, sizes: Integers) -> Floats:
@@ -173,7 +173,7 @@ def _sum_alone(concentration: float, share: Floats, rest: Floats, times: Integer
             log_pmf = count_log_pmf(n, concentration * share, n * share) - count_log_pmf(n, np.array(concentration), n)
             log_pmf -= rest * concentration * np.log1p(n / concentration)
         sums.append(np.exp(log_pmf) @ times)
-    return np.concatenate(sums).reshape(sizes.shape)
+    return np.asarray(np.concatenate(sums).reshape(sizes.shape))
 
 
 def fit_dirichlet(profiles: Profiles, levels: LevelCounts, method: str = "mle") -> Dirichlet:

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from cellrisk.counts.profiles import Block
-from cellrisk.noise.channel import CountChannel
+from cellrisk.noise.channel import CountChannel, at_each
 from cellrisk.risk.measures.exactly_one import each_alone, exactly_one
 from cellrisk.risk.measures.measure import Measure, RisksByForm, published_risk
 from cellrisk.system.arrays import Floats
@@ -53,10 +53,8 @@ class Local(Measure):
 
 
 def read_counts(block: Block, channel: CountChannel) -> tuple[Floats, Floats]:
-    """Return q and s of the counts of each profile, each distinct count computed once: (categories, profiles, ...)."""
-    distinct, where = np.unique(block.counts, return_inverse=True)
-    row = where.reshape(block.counts.shape).T
-    return channel.p_zero(distinct)[row], channel.p_positive(distinct)[row]
+    """Return q and s of the counts of each profile: (categories, profiles, settings)."""
+    return at_each(channel.p_zero, block.counts.T), at_each(channel.p_positive, block.counts.T)
 
 
 def shown_alone(block: Block, n_levels: int, channel: CountChannel) -> Floats:
