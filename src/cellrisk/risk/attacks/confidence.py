@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,8 +12,9 @@ from cellrisk.counts.profiles import Block, Profiles
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.channel import CountChannel
 from cellrisk.risk.measures import Local
-from cellrisk.risk.measures.exactly_one import exactly_one
-from cellrisk.system.arrays import Floats
+from cellrisk.risk.measures.exactly_one import join_categories
+from cellrisk.risk.measures.local import read_counts
+from cellrisk.risk.measures.measure import RisksByForm
 
 
 @dataclass(frozen=True)
@@ -41,29 +43,20 @@ class Confidence:
     """right / looks_with_empty: what shows in an empty cell is never right."""
 
 
-def looks_homogeneous(profiles: Profiles, channel: CountChannel) -> Floats:
-    """How many cells, and how many people in them, are released with exactly one label? Shape (2, noises).
+class _OneShown(Local):
+    """P(exactly one of all K labels is shown), absent ones too: sum_k s(n_k) prod_{j != k} q(n_j). Exact."""
 
-    Expected cells, then expected records (the order of WEIGHTS): the sum over cells, weighted by 1 or by n, of
-    sum_k s(n_k) prod_{j != k} q(n_j) over all K labels, absent ones too. Exact.
+    def risk(self, block: Block, n_levels: int, channel: CountChannel, forms: Sequence[str]) -> RisksByForm:
+        none, one = join_categories(*read_counts(block, channel))
+        q, absent = channel.q0, n_levels - block.counts.shape[1]
+        one_absent = absent * channel.p_positive(np.zeros(1))[0] * q ** max(absent - 1, 0)
+        return {"exact": one * q**absent + none * one_absent}
 
-    >>> from cellrisk import Laplace
-    >>> noise = Laplace(epsilon=1.0).channel
-    >>> looks_homogeneous(Profiles.from_cells([[3, 0], [2, 2]], n_levels=2), noise).round(4).tolist()
-    [[0.8788], [2.8347]]
-    """
-    if not profiles.blocks:
-        raise InvalidInput("a table without records has no risk")
-    totals = np.zeros((2, len(channel)))
-    for block in profiles.blocks:
-        looks = _show_one(block, profiles.n_levels, channel)
-        totals[0] += block.cells @ looks
-        totals[1] += block.records @ looks
-    return totals
+    limit = risk
 
 
 def find_confidence(profiles: Profiles, channel: CountChannel, empty: int = 0) -> list[Confidence]:
-    """How often does a cell that looks homogeneous tell the truth? One answer a noise.
+    """Return how often a cell that looks homogeneous tells the truth, one answer a noise.
 
     precision = sum_cells exact / sum_cells P(looks homogeneous), and for people the same with tight, weighted by
     records. A declared empty cell looks homogeneous with probability K s(0) q(0)^(K-1) and is never right. Exact.
@@ -80,42 +73,17 @@ def find_confidence(profiles: Profiles, channel: CountChannel, empty: int = 0) -
     """
     if isinstance(empty, bool) or not isinstance(empty, (int, np.integer)) or empty < 0:
         raise InvalidInput("the number of empty cells must be a whole number from 0", got=repr(empty))
-    cells, people = looks_homogeneous(profiles, channel)
-    risks = Local().average(profiles, channel, ("exact", "tight"))
+    looks, risks = _OneShown().average(profiles, channel, ("exact",)), Local().average(profiles, channel)
+    cells, people = looks["exact", "uniform"] * profiles.n_cells, looks["exact", "records"] * profiles.n_records
     right = risks["exact", "uniform"] * profiles.n_cells
     people_right = risks["tight", "records"] * profiles.n_records
-    n_levels, q = profiles.n_levels, channel.q0
-    none_there = n_levels * channel.p_positive(np.array([0]))[0] * q ** (n_levels - 1)
-    with_empty = cells + int(empty) * none_there
-    columns = zip(*(part.tolist() for part in (cells, right, people, people_right, with_empty)), strict=True)
-    return [
-        Confidence(
-            looks=looks,
-            right=is_right,
-            precision=_ratio(is_right, looks),
-            people_looking=looking,
-            people_right=shown,
-            people_precision=_ratio(shown, looking),
-            looks_with_empty=all_looks,
-            precision_with_empty=_ratio(is_right, all_looks),
-        )
-        for looks, is_right, looking, shown, all_looks in columns
-    ]
-
-
-def _show_one(block: Block, n_levels: int, channel: CountChannel) -> Floats:
-    """P(a cell of each profile is released with exactly one label): (profiles, noises)."""
-    n_present = block.counts.shape[1]
-    n_absent = n_levels - n_present
-    counts, shape = block.counts.T.reshape(-1), (n_present, len(block), len(channel))
-    vanish, survive = channel.p_zero(counts).reshape(shape), channel.p_positive(counts).reshape(shape)
-    q = channel.q0
-    if n_absent:  # all absent labels together: none of them shows, or exactly one does
-        one_absent = n_absent * channel.p_positive(np.array([0]))[0] * q ** (n_absent - 1)
-        vanish = np.concatenate([vanish, np.broadcast_to(q**n_absent, vanish[:1].shape)])
-        survive = np.concatenate([survive, np.broadcast_to(one_absent, survive[:1].shape)])
-    return exactly_one(vanish, survive)
-
-
-def _ratio(part: float, whole: float) -> float:
-    return part / whole if whole > 0 else math.nan
+    n_levels = profiles.n_levels
+    in_empty = n_levels * channel.p_positive(np.zeros(1))[0] * channel.q0 ** (n_levels - 1)
+    all_cells = cells + int(empty) * in_empty
+    with np.errstate(invalid="ignore", divide="ignore"):
+        ratios = [
+            np.where(whole > 0, part / whole, math.nan)
+            for part, whole in ((right, cells), (people_right, people), (right, all_cells))
+        ]
+    columns = (cells, right, ratios[0], people, people_right, ratios[1], all_cells, ratios[2])
+    return [Confidence(*row) for row in np.stack(columns, axis=1).tolist()]

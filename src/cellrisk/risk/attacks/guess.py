@@ -11,7 +11,7 @@ import numpy as np
 from cellrisk.counts.profiles import Block
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.channel import CountChannel
-from cellrisk.risk.measures import Local, Measure
+from cellrisk.risk.measures import Local
 from cellrisk.risk.measures.measure import RisksByForm
 from cellrisk.system.arrays import Floats, Integers
 
@@ -19,11 +19,11 @@ ROUNDING = 1e-9
 """How far above 1 a probability may come out, as a sum of many rounded terms."""
 
 
-class Guess(Measure):
+class Guess(Local):
     """An attack that always names one category, or none: tight, the share of a cell's people whose value is named."""
 
-    name: ClassVar[str] = "local"
     attack: ClassVar[str]
+    direct: ClassVar[bool] = False
 
     @abstractmethod
     def prob_named_as(self, owns: Sequence[Integers], counts: Integers, n_levels: int, channel: CountChannel) -> Floats:
@@ -50,9 +50,6 @@ class Guess(Measure):
             raise ArithmeticError("a probability came out above 1 by more than rounding explains")
         return {"tight": np.minimum(found, 1.0)}  # a sum of many terms, rounded up by less than ROUNDING
 
-    def labels_present(self, block: Block) -> tuple[Floats, Floats]:
-        return Local().labels_present(block)
-
     def limit(self, block: Block, n_levels: int, channel: CountChannel, forms: Sequence[str]) -> RisksByForm:
         """Return the risk under infinite noise: something is shown, and the guess is correct one time in K."""
         self._check(forms)
@@ -71,5 +68,5 @@ def blind_guess(n_levels: int) -> float:
 
 def find_rows(counts: Sequence[Integers]) -> tuple[Integers, list[Integers]]:
     """Return the distinct counts of several arrays, ascending from 0, and the place of each count among them."""
-    distinct = np.unique(np.concatenate([np.zeros(1, np.int64), *(each.ravel() for each in counts)]))
-    return distinct, [np.searchsorted(distinct, each) for each in counts]
+    distinct = np.unique(np.concatenate([np.zeros(1, np.int64), *(array.ravel() for array in counts)]))
+    return distinct, [np.searchsorted(distinct, array) for array in counts]
