@@ -10,12 +10,11 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Event, Timer
 from typing import Any
 
 import pytest
 
-from cellrisk.counts.spark.session import own_session
+from cellrisk.counts.spark_session import own_session
 from tests.counts.spark_cluster import CHEAP, CHEAP_JAVA, FAST, need_spark
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
@@ -169,33 +168,3 @@ def pytest_runtest_teardown(nextitem: pytest.Item | None) -> None:
     """Spark ends with the last test in a row that may use it: others mind its sockets, and would take it for theirs."""
     if nextitem is None or not nextitem.nodeid.startswith(ON_SPARK):
         shared_spark.close()
-
-
-PATIENCE = 240.0
-STALLED = "Spark's own Connect server stopped answering: it was ended"
-stalled = Event()
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_call(item: pytest.Item) -> Any:
-    """A Spark Connect server that never answers is ended, so that its tests fail instead of waiting for ever."""
-    server = getattr(item, "funcargs", {}).get("server")
-    if server is None or not item.nodeid.startswith("tests/counts/test_spark_connect.py"):
-        return (yield)
-    if stalled.is_set():
-        pytest.fail(STALLED)
-
-    def give_up() -> None:
-        stalled.set()
-        server.end()
-
-    timer = Timer(PATIENCE, give_up)
-    timer.start()
-    try:
-        return (yield)
-    except Exception:
-        if stalled.is_set():
-            pytest.fail(STALLED)
-        raise
-    finally:
-        timer.cancel()

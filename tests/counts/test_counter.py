@@ -12,8 +12,6 @@ import polars as pl
 import pytest
 
 from cellrisk.counts import counting
-from cellrisk.counts.spark import counting as spark_counting
-from cellrisk.counts.spark import reading
 from cellrisk.counts.tabulation import tabulate
 from cellrisk.errors import InvalidInput
 from tests.counts import counter
@@ -81,11 +79,11 @@ QUIET = pytest.mark.filterwarnings("ignore::ResourceWarning")
 """Spark leaves the closing of sockets to Python."""
 
 
-def check_on_spark(seed: int, session: Any, folder: Path, vectors: bool = True) -> None:
+def check_on_spark(seed: int, session: Any, folder: Path) -> None:
     case = counter.draw_case(seed, NOT_ON_SPARK)
     path = counter.write_parquet(case.table, folder / "a.parquet")
     source = session.read.parquet(str(path)).repartition(3) if seed % 2 else path
-    check(case, source, vectors=vectors, engine="spark")
+    check(case, source, engine="spark")
 
 
 @QUIET
@@ -98,13 +96,3 @@ def test_spark(seed: int, session: Any, tmp_path: Path) -> None:
 @pytest.mark.parametrize("seed", [seed for seed in range(max(14, len(SEEDS))) if seed not in FEW_ON_SPARK])
 def test_spark_more(seed: int, session: Any, tmp_path: Path) -> None:
     check_on_spark(seed, session, tmp_path)
-
-
-@QUIET
-@pytest.mark.parametrize("seed", FEW_ON_SPARK)
-def test_spark_of_large_tables(seed: int, session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tables with more combinations than one machine takes: distinct vectors, or profiles if those are many."""
-    monkeypatch.setattr(reading, "MOST_CELLS", 0)
-    check_on_spark(seed, session, tmp_path)
-    monkeypatch.setattr(spark_counting, "MOST_VECTORS", 0)
-    check_on_spark(seed, session, tmp_path, vectors=False)

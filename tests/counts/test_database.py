@@ -12,17 +12,16 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-import duckdb
 import pyarrow as pa
 import pytest
 
 from cellrisk.counts import database
-from cellrisk.counts.database import open_database, read_address
-from cellrisk.counts.engine import load_stream
+from cellrisk.counts.database import read_address
 from cellrisk.counts.filters import read_part
 from cellrisk.counts.joint import Asked, count_together
 from cellrisk.counts.table import FrequencyTable
@@ -320,13 +319,14 @@ def test_a_connection_that_ends_while_rows_come(
     """DuckDB and Arrow hide why a stream ended; the refusal says it."""
     monkeypatch.setattr(database, "ROWS", 7)
 
-    def read() -> None:
-        with open_database(server.address(), "people", ["place", "Age"]) as (batches, _):
-            batches.read_next_batch()
-            kill_sessions(server)
-            with duckdb.connect() as connection:
-                load_stream(connection, batches)
+    load = database.load_stream
 
+    def kill_and_load(*given: Any) -> Any:
+        kill_sessions(server)
+        return load(*given)
+
+    monkeypatch.setattr(database, "load_stream", kill_and_load)
+    read = partial(tabulate, server.address(), ["place", "Age"], "job", table="people")
     check_refusal(InvalidInput, "connection", read, caplog, capsys)
 
 

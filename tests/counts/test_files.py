@@ -22,7 +22,7 @@ from cellrisk.cli import main
 from cellrisk.counts import files
 from cellrisk.counts.preview import preview_file
 from cellrisk.counts.refusals import redact
-from cellrisk.counts.spark.refusals import explain_spark_failure
+from cellrisk.counts.spark import spark_refusals
 from cellrisk.counts.tabulation import tabulate
 from cellrisk.errors import CellriskError, InvalidInput, UnknownName
 
@@ -123,65 +123,30 @@ def test_what_engines_quote_is_not_repeated() -> None:
         pass
 
     SparkError.__module__ = "pyspark.errors"
-    assert "SMITH" not in str(explain_spark_failure(SparkError("the value [SMITH] cannot be cast")))
-    assert "CAST_INVALID" in str(explain_spark_failure(SparkError("[CAST_INVALID] the value [SMITH] cannot be cast")))
+    for text in ("the value [SMITH] cannot be cast", "[CAST_INVALID] the value [SMITH] cannot be cast"):
+        with pytest.raises(InvalidInput) as refusal, spark_refusals():
+            raise SparkError(text)
+        assert "SMITH" not in str(refusal.value)
+        assert ("CAST_INVALID" in str(refusal.value)) == ("CAST_INVALID" in text)
     assert "too long" in str(redact(ValueError("The Parallel CSV Reader currently does not support SMITH")))
-
-
-def test_too_many_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "MOST_COLUMNS", 50)
-    names = [f"c{place}" for place in range(51)]
-    (tmp_path / "wide.csv").write_text(",".join(names) + "\n" + ",".join("1" * 51) + "\n", encoding="utf-8")
-    pq.write_table(pa.table({name: [1] for name in names}), tmp_path / "wide.parquet")
-    for name in ("wide.csv", "wide.parquet"):
-        with pytest.raises(InvalidInput, match="too many columns; got 51"):
-            tabulate(tmp_path / name, "c0", "c1")
-
-
-def test_a_hundred_thousand_columns_are_refused_at_once(tmp_path: Path) -> None:
-    path = tmp_path / "wide.csv"
-    path.write_text(",".join(f"c{place}" for place in range(100_000)) + "\n", encoding="utf-8")
-    with pytest.raises(InvalidInput, match="too many columns; got 100,000"):
-        tabulate(path, "c0", "c1")
 
 
 LONG_LINES = {
     "the first line": b"a,b" * 40_000,
-    "a line without an end": b"a,b\n1," + b"x" * 200_000,
-    "a line within quotation marks": b'a,b\n1,"' + b"x" * 200_000 + b'"',
+    "a line": b"a,b\n1," + b"x" * 200_000,
 }
 
 
 @pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize("case", LONG_LINES)
 def test_lines_that_are_too_long(case: str, packed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """DuckDB skips such a line if it is the last."""
     monkeypatch.setattr(files, "LONGEST_LINE", 100_000)
-    monkeypatch.setattr(files, "LONGEST_HEADER", 100_000)
-    monkeypatch.setattr(files, "CHUNK", 10_000)
     path = tmp_path / ("a.csv.gz" if packed else "a.csv")
     content = LONG_LINES[case]
     path.write_bytes(gzip.compress(content) if packed else content)
-    with pytest.raises(InvalidInput, match=r"too long; got .*; allowed: up to 100,000 bytes"):
+    with pytest.raises(InvalidInput, match=rf"{case} of the file is too long; got .*; allowed: up to 100,000 bytes"):
         tabulate(path, "a", "b", memory_limit="200MB")
-
-
-def test_a_packed_file_is_unpacked_no_further_than_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Twenty million letters in twenty thousand bytes: the line is refused after one million."""
-    monkeypatch.setattr(files, "LONGEST_LINE", 10**6)
-    path = tmp_path / "bomb.csv.gz"
-    path.write_bytes(gzip.compress(b"a,b\n1," + b"x" * 20_000_000, compresslevel=1))
-    read: list[int] = []
-    real = gzip.GzipFile.read
-
-    def count(self: gzip.GzipFile, size: int | None = -1) -> bytes:
-        data = real(self, size)
-        read.append(len(data))
-        return data
-
-    monkeypatch.setattr(gzip.GzipFile, "read", count)
-    with pytest.raises(InvalidInput, match="too long"):
-        tabulate(path, "a", "b", memory_limit="200MB")
-    assert sum(read) < files.LONGEST_HEADER + files.LONGEST_LINE + 2 * files.CHUNK
 
 
 NAN = math.nan
@@ -225,7 +190,7 @@ def test_a_column_in_the_file_and_in_its_folders_is_refused(tmp_path: Path) -> N
     pattern = tmp_path / "**" / "*.parquet"
     assert profiles(pattern, "z") == {(1, 1): 2}
     for quasi in ("x", ["x", "z"]):
-        with pytest.raises(InvalidInput, match="column 'x' is both in the file and in the names of its folders"):
+        with pytest.raises(InvalidInput, match="more than one column named 'x'"):
             cr.tabulate(pattern, quasi, "y")
 
 
@@ -267,11 +232,11 @@ def test_tables_with_a_log_are_refused_by_name(kind: str, log: str, tmp_path: Pa
 @pytest.mark.parametrize("quoted", [False, True])
 def test_long_fields_of_text(quoted: bool, tmp_path: Path) -> None:
     mark, path = '"' if quoted else "", tmp_path / "a.csv"
-    field = mark + ("x\n" if quoted else "xx") * 2_500_000 + mark
+    field = mark + ("x\n" if quoted else "xx") * 800_000 + mark
     path.write_text(f"q,y\n{field},a\n{field},b\nc,b\n", encoding="utf-8")
     assert profiles(path, memory_limit="200MB") == {(1, 1): 1, (1,): 1}
     path.write_text(f"q,y\n{field * 8},a\n{field * 8},b\nc,b\n".replace('""', ""), encoding="utf-8")
-    with pytest.raises(InvalidInput, match="line 2 is longer than 32 MB"):
+    with pytest.raises(InvalidInput, match="line 2 is longer than 2 MB"):
         cr.tabulate(path, "q", "y")
     path.write_text(f"{'x' * 200_000},q,y\n1,c,b\n", encoding="utf-8")
     with pytest.raises(InvalidInput, match="a field of the header of the file is too long"):

@@ -131,7 +131,7 @@ def check_ibis(source: Any, table: pa.Table) -> None:
     found = cr.tabulate(source, quasi, sensitive)
     assert facts(found) == facts(cr.tabulate(table, quasi, sensitive))
     assert found.cells("job").n_cells == found.n_cells
-    with pytest.raises(UnknownName, match="the Ibis table has no column 'nope'"):
+    with pytest.raises(UnknownName, match="the Arrow stream has no column 'nope'"):
         cr.tabulate(source, "nope", "job")
 
 
@@ -153,10 +153,8 @@ def test_ibis_tables_in_this_process(people: list[dict[str, Any]], tmp_path: Pat
         check_ibis(source.filter(source.age < 99), table)
         backend.disconnect()
     check_ibis(ibis.memtable(table), table)
-    with pytest.raises(InvalidInput, match="not bound to any data"):
+    with pytest.raises(InvalidInput, match="cannot be read"):
         cr.tabulate(ibis.table({"q": "string", "y": "string"}, name="nowhere"), "q", "y")
-    with pytest.raises(InvalidInput, match="leave table out"):
-        cr.tabulate(ibis.memtable(table), "age", "job", table="people")
 
 
 @pytest.mark.filterwarnings("ignore:fetch_arrow_table:DeprecationWarning")

@@ -19,11 +19,7 @@ import pytest
 
 import cellrisk
 from cellrisk.cli import main
-from cellrisk.counts.binning import make_binning
-from cellrisk.counts.joint import Asked, count_together
-from cellrisk.counts.spark import counting as spark_counting
-from cellrisk.counts.spark import reading as spark
-from cellrisk.counts.spark import session as spark_session
+from cellrisk.counts import spark, spark_session
 from cellrisk.counts.tabulation import tabulate
 from cellrisk.errors import CellriskError, InvalidInput, UnknownName
 from tests.counts.awkward import facts, make_table, write_csv
@@ -92,41 +88,6 @@ def same(source: Any, embedded: Any, **request: Any) -> None:
 @pytest.mark.parametrize("case", CASES)
 def test_parquet_gives_what_duckdb_gives(case: str, session: Any, awkward: dict[str, Path]) -> None:
     same(awkward["parquet"], awkward["parquet"], **CASES[case])
-
-
-LARGE: dict[str, dict[str, Any]] = {
-    "outside": CASES["outside"],
-    "bins and counts": {**CASES["bins"], "count": "weight", "missing": "drop"},
-    "a part": {**CASES["bins"], "where": {"age": {"above": 0}, "text": {"not": "x"}, "truth": True}},
-}
-
-
-@pytest.mark.parametrize("case", LARGE)
-def test_large_tables_are_counted_on_the_cluster(
-    case: str, session: Any, awkward: dict[str, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    expected = tabulate(awkward["parquet"], **LARGE[case])
-    monkeypatch.setattr(spark, "MOST_CELLS", 0)
-    found = tabulate(awkward["parquet"], engine="spark", **LARGE[case])
-    assert facts(found) == facts(expected)
-    with pytest.raises(InvalidInput) as caught:
-        found.cells("job")
-    assert caught.value.code == "too-many-cells"
-    assert not session.sparkContext._jsc.getPersistentRDDs()
-
-
-def test_refusals_of_large_tables(session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spark, "MOST_CELLS", 0)
-    frame = session.createDataFrame([(1, "u", 2), (2, "v", 1), (None, "u", -1)], "a int, y string, times int")
-    refused("outside the declared levels and bins; got 1 such record", frame, levels={"a": [1]})
-    refused("2 records in 'a'", frame.unionAll(frame), missing="error")
-    refused("negative counts", frame, count="times")
-    refused("one level only", frame.where("y = 'u'"))
-    monkeypatch.setattr(spark_counting, "MOST_VALUES", 1)
-    refused("more than 1 values", frame)
-    with pytest.raises(InvalidInput) as caught:
-        count_together(frame, [Asked(("a",), {})], "y")
-    assert caught.value.code == "too-many-cells"
 
 
 def test_folders_that_name_columns_give_what_duckdb_gives(session: Any, tmp_path: Path) -> None:
@@ -198,61 +159,18 @@ def test_a_small_table_takes_few_tasks(session: Any, awkward: dict[str, Path]) -
         session.conf.set(PARTS, FAST[PARTS])
 
 
-TEXTS = [
-    "1",
-    " 2 ",
-    "\t3\n",
-    "+4",
-    "5.",
-    ".5",
-    "6e2",
-    "1_000",
-    "-0",
-    "1e400",
-    "nan",
-    "inf",
-    "-inf",
-    "1d",
-    "0x1p3",
-    "1__0",
-]
-TEXTS += ["", "٣", "x"]
-NUMBERS = [*(0.1 * step for step in range(-40, 40)), *(step / 7 for step in range(-20, 20)), 1e15, -1e16, 1e300, 5e-324]
-
-
-@pytest.mark.parametrize("bins", [0.1, 5, 0.7, 1e-3, [0, 1, 2.5], [-1.1, 3]], ids=str)
-def test_one_value_for_each_bin(session: Any, bins: Any) -> None:
-    """A value and the edge that stands for it on the cluster are in the same bin of the embedded engine."""
-    cells = {}
-    for kind, values in {"string": TEXTS, "double": [*NUMBERS, float("nan"), float("inf"), None]}.items():
-        frame = session.createDataFrame([(value,) for value in values], f"c0 {kind}")
-        coarse = spark.coarsen(frame, "c0", make_binning("a", bins)).toArrow()["c0"]
-        for name, column in (("raw", frame.toArrow()["c0"]), ("coarse", coarse)):
-            table = pa.table(
-                {
-                    "row": range(len(values)),
-                    "a": column,
-                    "y": ["u", "v"] * (len(values) // 2) + ["u"] * (len(values) % 2),
-                }
-            )
-            found = tabulate(table, ["row", "a"], "y", bins={"a": bins}, outside="drop", count=False).cells()
-            cells[kind, name] = {
-                tuple(domain.labels[code] for domain, code in zip(found.domains, row, strict=True))
-                for row in found.codes
-            }
-        assert len(cells[kind, "raw"]) > 5
-        assert cells[kind, "raw"] == cells[kind, "coarse"]
-        assert len(set(coarse.to_pylist())) < len(values)
-
-
 def test_several_files_and_shapes(session: Any, tmp_path: Path) -> None:
     table = make_table(60).select(["text", "age", "job", "small"])
     write_csv(table[:30], tmp_path / "p[1].csv")
     write_csv(table[30:].select(["job", "small", "age", "text"]), tmp_path / "p{2}.csv")
+    refused("different headers", tmp_path / "p*.csv", ["text", "age"], "job")
+    write_csv(table[30:], tmp_path / "p{2}.csv")
     same(tmp_path / "p*.csv", tmp_path / "p*.csv", quasi_identifiers=["text", "age"], sensitive="job")
     pq.write_table(table[:30], tmp_path / "p1.parquet")
     narrow = table[30:].set_column(1, "age", table[30:]["age"].cast(pa.int64())).select(["job", "age", "text"])
     pq.write_table(narrow, tmp_path / "p 2.parquet")
+    refused("do not fit together", tmp_path / "*.parquet", ["text", "age"], "job")
+    pq.write_table(table[30:].select(["job", "age", "text"]), tmp_path / "p 2.parquet")
     same(tmp_path / "*.parquet", tmp_path / "*.parquet", quasi_identifiers=["text", "age"], sensitive="job")
 
 
@@ -271,12 +189,12 @@ def test_addresses_and_names(session: Any, tmp_path: Path) -> None:
 def test_text_that_is_hard_to_cut(session: Any, tmp_path: Path) -> None:
     for content in (
         b"a\ty\n\t\nx\tu\nx\tv\n\n\t\n",
-        b'"a\r\n,",y\r\n"p\r\nq",u\r\n"p\r\nq",v\r\n"",u\r\n,u\r\n',
+        b'"a",y\r\n"p\r\nq",u\r\n"p\r\nq",v\r\n"",u\r\n,u\r\n',
         b'\xef\xbb\xbfa,y\n#1,u\n"q""q",v\n\\,u\n 1,v\n',
     ):
         path = tmp_path / ("a.tsv" if b"\t" in content else "a.csv")
         path.write_bytes(content)
-        same(path, path, quasi_identifiers=("a" if b"\r\n" not in content else "a\r\n,"), sensitive="y")
+        same(path, path, quasi_identifiers="a", sensitive="y")
 
 
 def refused(words: str, source: Any, *roles: Any, kind: type[CellriskError] = InvalidInput, **options: Any) -> None:
@@ -322,15 +240,26 @@ def test_damaged_and_vanished_files(session: Any, tmp_path: Path, monkeypatch: p
     refused("damaged", put(tmp_path / "b.parquet", bytes(data)))
     pq.write_table(table.append_column("t", pa.array([1] * 5000, pa.timestamp("ns"))), tmp_path / "c.parquet")
     refused("nanoseconds", tmp_path / "c.parquet", "a", "t")
-    assert tabulate(tmp_path / "c.parquet", "a", "y", engine="spark").n_cells == 5000
-    read = spark.take_columns
+    read = spark.use_columns
 
     def vanish(*given: Any) -> Any:
         (tmp_path / "a.parquet").unlink()
         return read(*given)
 
-    monkeypatch.setattr(spark, "take_columns", vanish)
+    monkeypatch.setattr(spark, "use_columns", vanish)
     refused("vanished", tmp_path / "a.parquet")
+
+
+def test_more_combinations_than_come_here(session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spark, "MOST_ROWS", 2)
+    frame = session.createDataFrame([(1, "u"), (2, "v"), (3, "u")], "a int, y string")
+    refused("too many combinations of values to bring here; got 3 in the columns a, y; allowed: up to 2", frame)
+    assert not session.sparkContext._jsc.getPersistentRDDs()
+
+
+def test_rows_come_in_parts(session: Any, monkeypatch: pytest.MonkeyPatch, awkward: dict[str, Path]) -> None:
+    monkeypatch.setattr(spark, "ROWS", 50)
+    same(awkward["parquet"], awkward["parquet"], **CASES["numbers"])
 
 
 def test_requests(session: Any, tmp_path: Path) -> None:
@@ -351,7 +280,7 @@ def test_requests(session: Any, tmp_path: Path) -> None:
     refused("of such a name", put(tmp_path / "_c.csv", "a,y\n1,u\n"))
     pq.write_table(pa.table({"a": [b"1"], "y": ["u"]}), tmp_path / "a.parquet")
     refused("column 'a' holds binary values", tmp_path / "a.parquet")
-    refused("not whole gzip", put(tmp_path / "d.csv.gz", "a,y\n1,u\n"))
+    refused("Spark could not read a file", put(tmp_path / "d.csv.gz", "a,y\n1,u\n"))
 
 
 def test_a_spark_of_our_own_is_silent_and_leaves_nothing(tmp_path: Path) -> None:
@@ -408,7 +337,7 @@ def test_a_signal_ends_spark_in_one_line(number: int, started: str, tmp_path: Pa
 
 WHICH_HANDLERS = """
 import signal
-from cellrisk.counts.spark.session import own_session
+from cellrisk.counts.spark_session import own_session
 installed, install = [], signal.signal
 signal.signal = lambda number, handler: (installed.append(number), install(number, handler))[1]
 with own_session("local[1]") as session:
@@ -459,9 +388,9 @@ def test_pyspark_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
     refused("pip install 'cellrisk[spark]'", put(tmp_path / "a.csv", "a,y\n1,u\n"))
 
 
-def test_a_server_that_does_not_answer(nothing_running: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_spark_connect_is_refused(nothing_running: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SPARK_REMOTE", f"sc://127.0.0.1:1/;token={SECRET}")
-    refused("connection to Spark was lost", nothing_running)
+    refused("Spark Connect is not supported; name the cluster with SPARK_MASTER", nothing_running)
 
 
 def test_the_command_line(session: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

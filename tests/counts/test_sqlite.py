@@ -161,7 +161,7 @@ def test_a_duckdb_address_is_the_same_as_its_path(tmp_path: Path, monkeypatch: p
     seen: list[Any] = []
     from cellrisk.counts import sources
 
-    real = sources.read_stored
+    real = sources.read_duckdb
 
     def looked(connection: Any, *given: Any) -> Any:
         names = "'memory_limit', 'temp_directory', 'autoinstall_known_extensions', 'autoload_known_extensions'"
@@ -169,7 +169,7 @@ def test_a_duckdb_address_is_the_same_as_its_path(tmp_path: Path, monkeypatch: p
         seen.append(dict(connection.execute(query).fetchall()))
         return real(connection, *given)
 
-    monkeypatch.setattr(sources, "read_stored", looked)
+    monkeypatch.setattr(sources, "read_duckdb", looked)
     assert profiles(address, table="t", memory_limit="200MB") == {(1,): 900_000}
     (settings,) = seen
     assert settings["temp_directory"].endswith("/spill")

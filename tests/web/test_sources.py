@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import os
 import socket
@@ -10,14 +9,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 import cellrisk as cr
 from cellrisk.web.sources import MOST_UPLOADS
-from tests.web.conftest import PEOPLE, Running, hear, upload
+from tests.web.conftest import PEOPLE, Running, upload
 
 Look = Callable[[str], Any]
 LIMIT = 200_000
@@ -179,38 +175,3 @@ class TestUploads:
         send(client, b"x\n1\n")
         (private,) = server.temporary.glob("cellrisk-web-*")
         assert private.stat().st_mode & 0o777 == (private / "uploads").stat().st_mode & 0o777 == 0o700
-
-
-class TestUnpacked:
-    """Uploads that are small until they are unpacked: the limit is ten times that of an upload."""
-
-    @pytest.mark.parametrize("members", [1, 3], ids=["one-member", "three-members"])
-    def test_gzip_is_read_up_to_the_limit_and_not_beyond(self, client: Any, look: Look, members: int) -> None:
-        parts = [b"x\n"] + [b"1\n" * (10 * LIMIT // members // 2 - 1)] * members
-        fits = b"".join(map(gzip.compress, parts))
-        rows = sum(map(len, parts)) // 2 - 1
-        assert look(send(client, fits, "a.csv.gz").json()["source"])["title"].startswith(f"a.csv.gz: {rows:,} rows")
-        source = send(client, fits + gzip.compress(b"1\n" * 10), "a.csv.gz").json()["source"]
-        error = hear(client, client.get(f"/api/sources/{source}"), failed=True)
-        assert "too large once it is unpacked" in error
-
-    def test_a_bomb_is_not_unpacked(self, client: Any) -> None:
-        bomb = gzip.compress(b"0" * 100_000_000, 9)
-        assert len(bomb) < LIMIT
-        source = send(client, bomb, "a.csv.gz").json()["source"]
-        assert "too large" in hear(client, client.get(f"/api/sources/{source}"), failed=True)
-
-    @pytest.mark.parametrize("kind", ["a.parquet", "a.csv.zst"])
-    def test_what_holds_too_much_is_refused_by_the_reader(self, client: Any, kind: str, tmp_path: Path) -> None:
-        """A column of one value takes almost no place, however often it is repeated; and so does text under zstd."""
-        path = tmp_path / kind
-        if kind == "a.parquet":
-            values = pa.array(np.zeros(10 * LIMIT, dtype=np.int8))
-            pq.write_table(pa.table({"sex": values, "job": values}), path)
-        else:
-            with pa.CompressedOutputStream(str(path), "zstd") as stream:
-                stream.write(b"sex,job\n" + b"1,2\n" * (10 * LIMIT // 4))
-        source = send(client, path.read_bytes(), kind).json()["source"]
-        chosen = {"source": source, "quasi_identifiers": ["sex"], "sensitive": ["job"]}
-        for answer in (client.get(f"/api/sources/{source}"), client.post("/api/tables", json=chosen)):
-            assert "too large once it is unpacked" in hear(client, answer, failed=True)

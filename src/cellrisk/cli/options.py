@@ -145,8 +145,7 @@ class TableOptions:
     @property
     def is_file(self) -> bool:
         """Whether the source is a file of records, and not a database."""
-        from cellrisk.counts.files import is_address
-        from cellrisk.counts.sqlite import find_stored
+        from cellrisk.counts.files import find_stored, is_address
 
         return not is_address(self.source) and find_stored(self.source) is None
 

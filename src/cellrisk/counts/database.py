@@ -1,25 +1,28 @@
 """Tables in a database: one query groups and counts there, and its rows come here as Arrow batches.
 
-The query is made by SQLAlchemy. Values come over in forms that lose nothing: whole numbers, floating-point numbers and
-truth values as they are, text by its bytes, and everything else as text. The transaction only reads, and no message
-carries more of an address than its host and database: a driver's exception may quote the password or the data.
+Servers are asked through SQLAlchemy; an SQLite file through Python's own driver, so that it needs no extra. Values come
+over in forms that lose nothing: whole numbers, floating-point numbers and truth values as they are, text by its bytes,
+and everything else as text. The transaction only reads, and no message carries more of an address than its host and
+database: a driver's exception may quote the password or the data.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 import re
+import sqlite3
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from decimal import Decimal
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from cellrisk.counts.columns import ALLOWED
+from cellrisk.counts.engine import Relation, load_stream, quote_name
+from cellrisk.counts.levels import label_number
 from cellrisk.counts.refusals import Cause, find_cause
 from cellrisk.counts.schema import locate, unknown_table
 from cellrisk.errors import CellriskError, InvalidInput, argument
@@ -34,6 +37,8 @@ ROWS = 50_000
 """Rows that are fetched at a time."""
 SETTINGS = ("DateStyle = 'ISO'", "IntervalStyle = 'postgres'", "TimeZone = 'UTC'", "extra_float_digits = 3")
 """Texts of dates and numbers must not depend on how a PostgreSQL server is set up."""
+EXACT = 2**53
+"""Up to here a whole number is exact as a floating-point number too."""
 INSTALL = "run: pip install 'cellrisk[postgres]'"
 EXPORT = "export the table to Parquet or CSV and read that"
 TRY_AGAIN = "try again"
@@ -53,30 +58,95 @@ class DatabaseName:
         return f"{named} on {self.host}" if self.host else named
 
 
-@contextmanager
-def open_database(address: str, table: str | None, columns: Sequence[str]) -> Iterator[tuple[Any, dict[str, str]]]:
-    """Group a table by the columns in use inside its database. Gives an Arrow stream of the columns c0, c1, ... and n,
-    how often each combination occurs, and how texts become labels that are no texts in the database.
+@dataclass(frozen=True)
+class Form:
+    """How the values of a column come over."""
+
+    expression: Any
+    """What the database groups by."""
+    type: pa.DataType
+    kind: str = ""
+    """How a text becomes a label, if it is not a text in the database."""
+
+    def array(self, values: Sequence[Any]) -> pa.Array:
+        import pyarrow as pa
+
+        if pa.types.is_boolean(self.type):
+            values = [None if value is None else bool(value) for value in values]
+        return pa.array(map(as_text, values) if pa.types.is_string(self.type) else values, self.type)
+
+
+def as_text(value: Any) -> str | None:
+    """Write a value as DuckDB writes one of its kind, instants in UTC; the NaN of a decimal number is missing.
+
+    >>> as_text(Decimal("1.50")), as_text(dt.datetime(2020, 1, 2, 3, 4, 5, 500000)), as_text(Decimal("NaN"))
+    ('1.50', '2020-01-02 03:04:05.5', None)
+    >>> as_text(dt.datetime(2020, 7, 1, 1, 30, tzinfo=dt.timezone(dt.timedelta(hours=2)))), as_text(1.0)
+    ('2020-06-30 23:30:00+00', '1')
+    """
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, int | float):
+        return label_number(repr(value))
+    if isinstance(value, Decimal):
+        return None if value.is_nan() else str(value)
+    if isinstance(value, dt.datetime) and value.tzinfo is not None:
+        return f"{as_text(value.astimezone(dt.timezone.utc).replace(tzinfo=None))}+00"
+    text = str(value)
+    return re.sub(r"(\.\d*?)0+(?=$|[-+Z])", r"\1", text) if isinstance(value, dt.datetime | dt.time) else text
+
+
+def load_groups(connection: Any, cursor: Any, forms: Sequence[Form]) -> Relation:
+    """Bring the rows of a query that groups to DuckDB: the columns c0, c1, ... and n, how often each combination
+    occurs. The first rows are fetched at once: that is when the database counts, and when a signal must end it."""
+    import pyarrow as pa
+
+    rows = cursor.fetchmany(ROWS)
+    types = [*(form.type for form in forms), pa.int64()]
+    schema = pa.schema([*((f"c{place}", kind) for place, kind in enumerate(types[:-1])), ("n", pa.int64())])
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        nonlocal rows
+        while rows:
+            *columns, numbers = zip(*rows, strict=True)
+            arrays = [form.array(column) for form, column in zip(forms, columns, strict=True)]
+            yield pa.record_batch([*arrays, pa.array(numbers, pa.int64())], schema=schema)
+            rows = cursor.fetchmany(ROWS)
+
+    kinds = {f"c{place}": form.kind for place, form in enumerate(forms) if form.kind}
+    return load_stream(connection, pa.RecordBatchReader.from_batches(schema, batches()), kinds)
+
+
+def read_server(connection: Any, address: str, table: str | None, columns: Sequence[str]) -> Relation:
+    """Group a table by the columns in use inside its database.
 
     address: postgresql://user:password@host:port/database, or another that SQLAlchemy knows, if its driver is
     installed. table: the name of a table or view, with its schema and a full stop in front if it has one.
     """
     name = read_address(address)
     if not isinstance(table, str) or not table:
-        raise InvalidInput(
-            "a database's address needs the name of a table",
-            got=name,
-            fix=f"name one with {argument('table')}",
-            code="no-table",
-        )
+        fix = f"name one with {argument('table')}"
+        raise InvalidInput("a database's address needs the name of a table", got=name, fix=fix, code="no-table")
+    import sqlalchemy as sa
+
+    cursors: list[Any] = []
     with plain_refusals_of_drivers(name, table), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # SQLAlchemy warns of types that it does not know
-        with open_connection(address, name) as connection:
-            source = find_table(connection, table, columns, name)
-            forms = [read_form(connection, source.c[column]) for column in columns]
-            check_collations(connection, source, columns)
-            with open_batches(connection, source, forms) as batches:
-                yield batches, {f"c{place}": form.kind for place, form in enumerate(forms) if form.kind}
+        with open_connection(address, name) as database:
+            source = find_table(database, table, columns, name)
+            forms = [read_form(database, source.c[column]) for column in columns]
+            check_collations(database, source, columns)
+            values = [form.expression for form in forms]
+            chosen = [value.label(f"c{place}") for place, value in enumerate(values)]
+            query = sa.select(*chosen, sa.func.count().label("n")).select_from(source).group_by(*values)
+            sa.event.listen(database, "before_cursor_execute", lambda _, cursor, *rest: cursors.append(cursor))
+            try:
+                streamed = {"stream_results": True, "max_row_buffer": ROWS}
+                return load_groups(connection, database.execute(query, execution_options=streamed), forms)
+            finally:
+                for cursor in cursors:
+                    with suppress(Exception):  # SQLAlchemy leaves it open if the connection was lost
+                        cursor.close()
 
 
 @contextmanager
@@ -136,40 +206,6 @@ def find_table(connection: Any, table: str, columns: Sequence[str], where: Datab
     raise unknown_table(table, names, str(where))
 
 
-@dataclass(frozen=True)
-class Form:
-    """How the values of a column come over."""
-
-    expression: Any
-    """What the database groups by."""
-    type: pa.DataType
-    kind: str = ""
-    """How a text becomes a label, if it is not a text in the database."""
-
-    def array(self, values: Sequence[Any]) -> pa.Array:
-        import pyarrow as pa
-
-        return pa.array(map(as_text, values) if pa.types.is_string(self.type) else values, self.type)
-
-
-def as_text(value: Any) -> str | None:
-    """Write a value as DuckDB writes one of its kind, instants in UTC; the NaN of a decimal number is missing.
-
-    >>> as_text(Decimal("1.50")), as_text(dt.datetime(2020, 1, 2, 3, 4, 5, 500000)), as_text(Decimal("NaN"))
-    ('1.50', '2020-01-02 03:04:05.5', None)
-    >>> as_text(dt.datetime(2020, 7, 1, 1, 30, tzinfo=dt.timezone(dt.timedelta(hours=2))))
-    '2020-06-30 23:30:00+00'
-    """
-    if value is None or isinstance(value, str):
-        return value
-    if isinstance(value, Decimal):
-        return None if value.is_nan() else str(value)
-    if isinstance(value, dt.datetime) and value.tzinfo is not None:
-        return f"{as_text(value.astimezone(dt.timezone.utc).replace(tzinfo=None))}+00"
-    text = str(value)
-    return re.sub(r"(\.\d*?)0+(?=$|[-+Z])", r"\1", text) if isinstance(value, dt.datetime | dt.time) else text
-
-
 def read_form(connection: Any, column: Any) -> Form:
     """Choose the form in which a column comes over, by its declared type; refuse types that have no plain values.
 
@@ -200,7 +236,7 @@ def read_form(connection: Any, column: Any) -> Form:
     others = (sa.Uuid, postgresql.INET, postgresql.CIDR, postgresql.MACADDR, postgresql.MACADDR8, postgresql.BIT)
     if isinstance(kind, (sa.String, *times, *others)):
         text = sa.cast(column, sa.Text).collate("C") if postgres else sa.type_coerce(column, kind)
-        return Form(text, pa.string(), "")
+        return Form(text, pa.string())
     array = isinstance(kind, sa.ARRAY)
     named = kind.item_type if array else kind
     shown = "unknown" if isinstance(named, sa.types.NullType) else named.compile(connection.dialect).lower()
@@ -228,35 +264,80 @@ def check_collations(connection: Any, table: Any, columns: Sequence[str]) -> Non
                 )
 
 
-@contextmanager
-def open_batches(connection: Any, table: Any, forms: Sequence[Form]) -> Iterator[pa.RecordBatchReader]:
-    """Run the query and stream its rows. The first batch is fetched at once: that is when the database counts, and
-    when a signal must end it."""
-    import pyarrow as pa
-    import sqlalchemy as sa
+def read_sqlite(connection: Any, path: Path, table: str, columns: Sequence[str], by_declaration: bool) -> Relation:
+    """Group a table of a SQLite file by the columns in use, by the types declared for them.
 
-    names, values = [f"c{place}" for place in range(len(forms))], [form.expression for form in forms]
-    chosen = [value.label(name) for name, value in zip(names, values, strict=True)]
-    query = sa.select(*chosen, sa.func.count().label("n")).select_from(table).group_by(*values)
-    cursors: list[Any] = []
-    sa.event.listen(connection, "before_cursor_execute", lambda _, cursor, *rest: cursors.append(cursor))
-    types = [*(form.type for form in forms), pa.int64()]
-    schema = pa.schema(list(zip([*names, "n"], types, strict=True)))
-
-    def make(rows: Sequence[Any]) -> pa.RecordBatch:
-        *columns, numbers = zip(*rows, strict=True)
-        arrays = [form.array(column) for form, column in zip(forms, columns, strict=True)]
-        return pa.record_batch([*arrays, pa.array(numbers, pa.int64())], schema=schema)
-
+    In SQLite each value has a type of its own. A value of another type than the declared one is refused, or missing if
+    by_declaration: then no record decides how the others are read.
+    """
+    address = f"{path.absolute().as_uri()}?mode=ro"
     try:
-        result = connection.execute(query, execution_options={"stream_results": True, "max_row_buffer": ROWS})
-        parts = result.partitions(ROWS)
-        first: Sequence[Any] = next(parts, [])
-        yield pa.RecordBatchReader.from_batches(schema, (make(rows) for rows in chain([first], parts) if rows))
-    finally:
-        for cursor in cursors:
-            with suppress(Exception):  # SQLAlchemy leaves it open if the connection was lost
-                cursor.close()
+        with closing(sqlite3.connect(address, uri=True, check_same_thread=False)) as database:
+            database.execute("BEGIN")
+            names = [
+                name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")
+            ]
+            bare = table if table in names else table.removeprefix("main.")
+            if bare not in names:
+                raise unknown_table(table, names, "the SQLite file")
+            rows = quote_name(bare)
+            declared = {name: kind for _, name, kind, *_ in database.execute(f"PRAGMA table_info({rows})")}
+            locate(columns, list(declared), f"table '{table}'")
+            forms = [read_sqlite_form(quote_name(name), declared[name]) for name in columns]
+            if not by_declaration:
+                for name, form in zip(columns, forms, strict=True):
+                    check_sqlite_types(database, rows, name, form)
+            values = ", ".join(form.expression for form in forms)
+            return load_groups(
+                connection, database.execute(f"SELECT {values}, count(*) FROM {rows} GROUP BY {values}"), forms
+            )
+    except sqlite3.Error as error:  # which may quote the data
+        raise find_cause(str(error), SQLITE_FAILURES) or InvalidInput(
+            f"the SQLite file cannot be read ({type(error).__name__})",
+            fix="check that it is whole and not locked",
+            code="damaged",
+        ) from None
+
+
+def read_sqlite_form(name: str, declared: str) -> Form:
+    """Choose the form of a column by what was declared for it; in the form, values of other types are NULL.
+
+    Where nothing is declared, or dates and times, which SQLite does not have, a value is its text.
+    """
+    import pyarrow as pa
+
+    kind = declared.upper()
+    if kind in ("BOOLEAN", "BOOL"):
+        return Form(f"CASE WHEN typeof({name}) = 'integer' AND {name} IN (0, 1) THEN {name} END", pa.bool_())
+    if "INT" in kind:
+        return Form(f"CASE WHEN typeof({name}) = 'integer' THEN {name} END", pa.int64())
+    if any(word in kind for word in ("REAL", "FLOA", "DOUB", "NUMERIC", "DECIMAL")):
+        whole = f"typeof({name}) = 'integer' AND {name} BETWEEN {-EXACT} AND {EXACT}"
+        return Form(f"CASE WHEN typeof({name}) = 'real' OR {whole} THEN CAST({name} AS REAL) END", pa.float64())
+    return Form(f"CASE WHEN typeof({name}) <> 'blob' THEN {name} END", pa.string())
+
+
+def check_sqlite_types(database: Any, rows: str, name: str, form: Form) -> None:
+    """Refuse a column with values of other types than the declared one, and one that mixes numbers with texts."""
+    import pyarrow as pa
+
+    column = quote_name(name)
+    flaws = f"count(CASE WHEN {column} IS NOT NULL AND {form.expression} IS NULL THEN 1 END)"
+    (others, kinds), *_ = database.execute(
+        f"SELECT {flaws}, count(DISTINCT typeof({column}) = 'text') FROM {rows} WHERE {column} IS NOT NULL"
+    )
+    if others or (pa.types.is_string(form.type) and kinds > 1):
+        raise InvalidInput(
+            f"column '{name}' holds values of several types, or of another type than the declared one",
+            fix="store it as one type, for instance text",
+            code="column-type",
+        )
+
+
+SQLITE_FAILURES: tuple[Cause, ...] = (
+    ("decode to UTF-8", "the SQLite file holds text that is not UTF-8", "correct it", "encoding"),
+    ("not a database", "the file is not a SQLite database, whatever its name says", "name a SQLite file", "damaged"),
+)
 
 
 def read_address(address: str) -> DatabaseName:
@@ -310,7 +391,9 @@ def plain_refusals_of_drivers(name: DatabaseName, table: str) -> Iterator[None]:
         forget(refusal.__context__)
         raise
     except Exception as error:
-        if type(error).__module__ == "builtins" and not isinstance(error, OSError | UnicodeError):
+        if isinstance(error, MemoryError) or (
+            type(error).__module__ == "builtins" and not isinstance(error, OSError | UnicodeError)
+        ):
             raise
         explained = explain_failure(error, name, table)
         forget(error)
@@ -332,45 +415,41 @@ def forget(error: BaseException | None) -> None:
 def explain_connection(error: BaseException, name: DatabaseName) -> InvalidInput:
     """Return why there is no connection, from the driver's words but not in them."""
     text = re.sub(r'"[^"]*"', "", str(error).lower())  # without the names in it, which may be any word
-    cause = find_cause(text, CONNECTION_FAILURES)
-    if cause is None:
-        cause = InvalidInput(f"the driver raised {type(error).__name__}", fix="check the address", code="no-connection")
+    driver = f"the driver raised {type(error).__name__}"
+    cause = find_cause(text, CONNECTION_FAILURES) or InvalidInput(driver, fix="check the address", code=NO_CONNECTION)
     return cause.within(f"no connection to {name}")
 
 
-CONNECTION_FAILURES: tuple[Cause, ...] = tuple(
-    (words, reason, fix, "no-connection")
-    for words, reason, fix in (
-        (
-            "password|authentication|access denied|login failed|role ",
-            "the server refused this user or password",
-            "check them",
-        ),
-        (
-            "resolve|translate host|name or service|unknown host|getaddrinfo",
-            "there is no host of that name",
-            "check it",
-        ),
-        ("refused|no such file", "nothing answers at that host and port", "check them, and that the server runs"),
-        ("timeout|timed out|unreachable", "the server did not answer in time", "check host, port and firewall"),
-        ("does not exist|unknown database|cannot open database", "the server has no such database", "check its name"),
-        ("too many|slots|starting up|shutting down", "the server takes no connection now", TRY_AGAIN),
-        ("ssl|certificate", "no secure connection could be agreed", "check sslmode and the certificates"),
-        ("pg_hba", "the server admits no such connection from here", "ask its administrator"),
-        (
-            "connection option|unexpected keyword|sslmode",
-            "an option is not known",
-            "check what follows ? in the address",
-        ),
-    )
+NO_CONNECTION = "no-connection"
+CONNECTION_FAILURES: tuple[Cause, ...] = (
+    (
+        "password|authentication|access denied|login failed|role ",
+        "the server refused this user or password",
+        "check them",
+        NO_CONNECTION,
+    ),
+    (
+        "resolve|translate host|name or service|unknown host|getaddrinfo",
+        "there is no host of that name",
+        "check it",
+        NO_CONNECTION,
+    ),
+    (
+        "refused|no such file|timeout|timed out|unreachable",
+        "nothing answers at that host and port, or not in time",
+        "check them, and that the server runs",
+        NO_CONNECTION,
+    ),
+    ("does not exist|unknown database", "the server has no such database", "check its name", NO_CONNECTION),
+    ("too many|slots|starting up|shutting down", "the server takes no connection now", TRY_AGAIN, NO_CONNECTION),
+    ("ssl|certificate|pg_hba", "no secure connection could be agreed", "check sslmode and pg_hba.conf", NO_CONNECTION),
+    ("option|keyword", "an option is not known", "check what follows ? in the address", NO_CONNECTION),
 )
 
 
-def explain_failure(error: BaseException, name: DatabaseName, table: str) -> BaseException:
+def explain_failure(error: BaseException, name: DatabaseName, table: str) -> InvalidInput:
     """Return what can be said of a failure in the middle, without the driver's words: the kind of its exception, such
     as DivisionByZero, and an SQLSTATE name the reason, and hold no data."""
-    if isinstance(error, CellriskError | KeyboardInterrupt | MemoryError):
-        return error
     if isinstance(error, UnicodeDecodeError):
         return InvalidInput(f"the {name} holds text that is not UTF-8", fix=EXPORT, code="encoding")
     original = getattr(error, "orig", None) or error

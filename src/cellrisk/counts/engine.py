@@ -84,6 +84,13 @@ def make_view(connection: Any, query: str) -> Relation:
     return name_relation(connection, name)
 
 
+def make_table(connection: Any, query: str, kinds: Mapping[str, str] | None = None) -> Relation:
+    """Return a query as a relation, which is computed once."""
+    name = new_name("table")
+    connection.execute(f"CREATE TEMP TABLE {name} AS {query}")
+    return name_relation(connection, name, kinds)
+
+
 def name_relation(connection: Any, name: str, kinds: Mapping[str, str] | None = None) -> Relation:
     """Return a view or table by its name, with the types that DuckDB plans for it."""
     planned = connection.sql(f"FROM {name}")
@@ -99,11 +106,10 @@ def load_stream(connection: Any, stream: Any, kinds: Mapping[str, str] | None = 
     """
     import pyarrow as pa
 
-    name = new_name("loaded")
+    name, failures = new_name("stream"), []
     if not isinstance(stream, pa.RecordBatchReader):
         connection.register(name, stream)
         return name_relation(connection, name, kinds)
-    failures: list[BaseException] = []
 
     def batches() -> Iterator[Any]:
         try:
@@ -114,15 +120,15 @@ def load_stream(connection: Any, stream: Any, kinds: Mapping[str, str] | None = 
             failures.append(error)
             raise
 
-    connection.register(f"{name}_stream", pa.RecordBatchReader.from_batches(stream.schema, batches()))
+    connection.register(name, pa.RecordBatchReader.from_batches(stream.schema, batches()))
     try:
-        connection.execute(f"CREATE TEMP TABLE {name} AS FROM {name}_stream")
-        connection.unregister(f"{name}_stream")
+        return make_table(connection, f"FROM {name}", kinds)
     except Exception:
         if failures:
             raise failures[0] from None
         raise
-    return name_relation(connection, name, kinds)
+    finally:
+        connection.unregister(name)
 
 
 def read_parquet(
@@ -132,9 +138,9 @@ def read_parquet(
 
     ``chosen``: the columns in SQL. ``names``: names for the first columns of the files, whatever they are called there.
     """
-    listed = ", ".join(quote_sql(literal_path(path)) for path in paths)
     options = "".join(f", {name} = {value}" for name, value in {"can_have_nan": True, **settings}.items())
     renamed = f" AS files({', '.join(map(quote_name, names))})" if names else ""
+    listed = ", ".join(map(quote_path, paths))
     return make_view(connection, f"SELECT {chosen} FROM read_parquet([{listed}]{options}){renamed}")
 
 
@@ -145,13 +151,13 @@ def stack(relations: Sequence[Relation]) -> Relation:
     return make_view(relations[0].connection, " UNION ALL ".join(f"FROM {relation.name}" for relation in relations))
 
 
-def literal_path(path: Path) -> str:
-    """Return a path with DuckDB's wildcards switched off.
+def quote_path(path: Path) -> str:
+    """Return a path as an SQL literal, with DuckDB's wildcards switched off.
 
-    >>> literal_path(Path("a[1]*.csv"))
-    'a[[]1][*].csv'
+    >>> quote_path(Path("a[1]*.csv"))
+    "'a[[]1][*].csv'"
     """
-    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in str(path))
+    return quote_sql("".join(f"[{letter}]" if letter in "*?[" else letter for letter in str(path)))
 
 
 def quote_sql(text: str) -> str:

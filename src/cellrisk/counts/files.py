@@ -9,19 +9,16 @@ import gzip
 import io
 import os
 import re
+import shutil
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple, cast
+from typing import BinaryIO, cast
+from urllib.parse import unquote
 
-from cellrisk.counts.refusals import LONGEST_LINE, redacted
-from cellrisk.counts.schema import locate
+from cellrisk.counts.refusals import LONGEST_LINE
 from cellrisk.errors import InvalidInput, argument
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 TEXT_SUFFIXES = (".csv", ".tsv", ".txt")
 PARQUET_SUFFIXES = (".parquet", ".pq")
@@ -39,6 +36,7 @@ SPREADSHEETS = (".xlsx", ".xlsm", ".xls", ".ods")
 FEATHER = (".feather", ".arrow")
 LINES = (".jsonl", ".ndjson")
 OTHER_FORMATS = (*STATISTICAL, *SPREADSHEETS, *FEATHER, *LINES, ".zip")
+DATABASES = (".duckdb", ".ddb")
 KINDS = ".csv, .tsv, .txt (also with .gz or .zst), .parquet"
 ALL_KINDS = f"{KINDS}, .xlsx, .ods, .sav, .sas7bdat, .xpt, .dta, .feather, .jsonl, .zip"
 NOT_UTF8 = f"save it as UTF-8, or name its encoding: {argument('encoding', 'latin-1')}"
@@ -46,59 +44,9 @@ ENCODINGS = "for example latin-1, cp1252, utf-16, shift_jis"
 DELIMITERS = (",", ";", "\t", "|")
 HEAD = 64 * 1024
 CHUNK = 1024 * 1024
-LONGEST_HEADER = 2_000_000
-"""Bytes of the first line that are read."""
-MOST_COLUMNS = 10_000
 ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
 LAKES = {"_delta_log": "Delta", ".hoodie": "Hudi", "metadata": "Iceberg"}
 """The folder that holds the log of a table, and the kind of that table."""
-
-
-@dataclass(frozen=True)
-class EncodedPath(os.PathLike[str]):
-    """A path, or glob, of text files, and the encoding that the user names."""
-
-    path: str
-    encoding: str
-
-    def __post_init__(self) -> None:
-        try:
-            known = codecs.lookup(self.encoding)._is_text_encoding
-        except (LookupError, ValueError):
-            known = False
-        if not known:
-            raise InvalidInput(
-                "is not known", option="encoding", got=repr(self.encoding), allowed=ENCODINGS, code="encoding"
-            )
-
-    def __fspath__(self) -> str:
-        return self.path
-
-
-class TextFiles(NamedTuple):
-    """Text files with the same header, delimiter and compression."""
-
-    paths: list[Path]
-    packing: str
-    """How their bytes are compressed: `find_packing`."""
-    delimiter: str
-    names: tuple[str, ...]
-    places: list[int]
-    """Where the columns in use stand in the header."""
-
-
-class ParquetFiles(NamedTuple):
-    """Parquet files with the same columns; those that only folders name (``year=2020/``) come last, and are text."""
-
-    paths: list[Path]
-    names: list[str]
-    kinds: list[pa.DataType]
-    n_stored: int
-    """How many of the columns the files themselves hold."""
-    places: list[int]
-    """Where the columns in use stand among the names."""
-    base: Path | None
-    """The folder below which folders name columns, if any do."""
 
 
 def find_files(source: str | os.PathLike[str]) -> tuple[Path, ...]:
@@ -128,6 +76,20 @@ def is_address(source: object) -> bool:
     return isinstance(source, str) and ADDRESS.match(source) is not None
 
 
+def find_stored(source: object) -> tuple[str, Path] | None:
+    """Return the engine and the path of a database in a file, by its name or its address; None for other sources.
+
+    >>> find_stored("duckdb://census.db") == ("duckdb", Path("census.db")), find_stored("people.csv")
+    (True, None)
+    """
+    if not isinstance(source, str | os.PathLike):
+        return None
+    scheme, _, rest = os.fspath(source).partition("://")
+    if scheme in ("duckdb", "sqlite") and rest:
+        return scheme, Path(unquote(re.split("[?#]", rest)[0]))
+    return ("duckdb", Path(source)) if Path(source).suffix.lower() in DATABASES else None
+
+
 def exists(path: Path) -> bool:
     try:
         return path.exists()
@@ -135,15 +97,20 @@ def exists(path: Path) -> bool:
         return False
 
 
-def is_parquet(path: Path) -> bool:
-    """Return whether the file is Parquet (else delimited text), by its name; refuse other kinds."""
-    check_file(path)
-    if path.suffix.lower() in PARQUET_SUFFIXES:
-        check_lake(path)
-        return True
-    if is_text(path):
-        return False
-    raise InvalidInput("the kind of the file is not known from its name", got=path, allowed=ALL_KINDS, code="file-kind")
+def are_parquet(files: Iterable[Path]) -> bool:
+    """Return whether the files are Parquet, and not delimited text, by their names; refuse others and a mixture."""
+    kinds = set()
+    for path in files:
+        check_file(path)
+        if path.suffix.lower() not in PARQUET_SUFFIXES and not is_text(path):
+            what = "the kind of the file is not known from its name"
+            raise InvalidInput(what, got=path, allowed=ALL_KINDS, code="file-kind")
+        kinds.add(is_text(path))
+    if len(kinds) > 1:
+        raise InvalidInput(
+            "the pattern matches both text and Parquet files", fix="read one kind at a time", code="file-kind"
+        )
+    return kinds == {False}
 
 
 def is_text(path: Path) -> bool:
@@ -152,33 +119,11 @@ def is_text(path: Path) -> bool:
     return plain.suffix.lower() in TEXT_SUFFIXES
 
 
-def are_parquet(files: Iterable[Path]) -> bool:
-    """Return whether the files are Parquet, and not text; refuse a mixture."""
-    kinds = {is_parquet(path) for path in files}
-    if len(kinds) > 1:
-        raise InvalidInput(
-            "the pattern matches both text and Parquet files", fix="read one kind at a time", code="file-kind"
-        )
-    return kinds == {True}
-
-
 def check_file(path: Path, may_be_empty: bool = False) -> None:
-    """Refuse folders, what is not a regular file, what may not be read, and empty files."""
-    if path.is_dir():
-        check_lake(path)
-        fix = f"name its files, for instance '{path}/*.parquet'"
-        raise InvalidInput("the source is a folder", got=path, fix=fix, code="folder")
-    if not path.is_file():
-        raise InvalidInput("the source is not a regular file", got=path, allowed=ALL_KINDS, code="file-kind")
-    with refusals_of_the_system(path):
-        if path.stat().st_size == 0 and not may_be_empty:
-            raise InvalidInput("the file is empty", got=path, code="no-records")
-        with path.open("rb") as stream:
-            stream.read(1)
+    """Refuse folders, what is not a regular file, what may not be read, empty files, and parts of a table with a log.
 
-
-def check_lake(path: Path) -> None:
-    """Refuse a table that is a folder of files with a log, and each of its files: the log says which are deleted."""
+    The log of such a table says which of the records in its files are deleted.
+    """
     for folder in (path, *path.absolute().parents):
         for name, kind in LAKES.items():
             log = folder / name
@@ -189,122 +134,43 @@ def check_lake(path: Path) -> None:
                     fix=f"read it with a library for {kind} tables, and give its Arrow table or dataset",
                     code="table-format",
                 )
+    if path.is_dir():
+        fix = f"name its files, for instance '{path}/*.parquet'"
+        raise InvalidInput("the source is a folder", got=path, fix=fix, code="folder")
+    if not path.is_file():
+        raise InvalidInput("the source is not a regular file", got=path, allowed=ALL_KINDS, code="file-kind")
+    with refusals_of_the_system(path), path.open("rb") as stream:
+        if not stream.read(1) and not may_be_empty:
+            raise InvalidInput("the file is empty", got=path, code="no-records")
 
 
-def check_unpacked(path: str, limit: int | None) -> None:
-    """Refuse a file that holds more than a limit once it is unpacked. Gzip and zstd are measured, as far as the limit.
+def describe_text(path: Path, plain: Path, columns: Sequence[str]) -> tuple[str, tuple[str, ...]]:
+    """Return delimiter and header of a text file. The delimiter is the one under which most columns are found.
 
-    A Parquet file says itself what its columns hold; a value counts for a byte at least, because repeated values take
-    almost no place in such a file. One that says less than it holds meets the engine's own limit of memory.
+    plain: the file itself, or its copy by `copy_plain`.
     """
-    if limit is None:
-        return
-    file, unpacked = Path(path), 0
-    with redacted(), refusals_of_the_system(file):
-        if is_parquet(file):
-            import pyarrow.parquet as pq
-
-            stated = pq.read_metadata(path)
-            unpacked = sum(stated.row_group(number).total_byte_size for number in range(stated.num_row_groups))
-            unpacked = max(unpacked, stated.num_rows * stated.num_columns)
-        elif find_packing(file) != "none":
-            with open_bytes(file) as stream:
-                while unpacked <= limit and (part := stream.read(CHUNK)):
-                    unpacked += len(part)
-    if unpacked > limit:
-        allowed = f"{limit:,} bytes, and as many values"
-        raise InvalidInput("the file is too large once it is unpacked", allowed=allowed, code="too-large")
-
-
-def describe_text(path: Path, columns: Sequence[str]) -> tuple[str, tuple[str, ...]]:
-    """Return delimiter and header of a text file. The delimiter is the one under which most columns are found."""
-    with refusals_of_the_system(path):
-        with open_bytes(path) as stream:
-            start = stream.read(LONGEST_HEADER + 1)
+    with refusals_of_the_system(path), plain.open("rb") as stream:
+        start = stream.read(LONGEST_LINE + 1)
         check_text(path, start[:HEAD])
-        order = ("\t", *DELIMITERS) if ".tsv" in path.suffixes else DELIMITERS
-        headers = [(names, sign) for sign in order if (names := read_header(path, start, sign)) is not None]
+        text, headers = start.decode("utf-8-sig", "surrogateescape"), []
+        for sign in ("\t", *DELIMITERS) if ".tsv" in path.suffixes else DELIMITERS:
+            lines = io.StringIO(text, newline="")
+            with suppress(csv.Error):
+                headers.append((tuple(next(csv.reader(lines, delimiter=sign), [])), sign))
+                if len(start) > LONGEST_LINE and not lines.read(1):
+                    raise too_long(path, "the first line", LONGEST_LINE)
         if not headers:
             raise too_long(path, "a field of the header", csv.field_size_limit())
         names, delimiter = max(headers, key=lambda header: (len(set(columns) & set(header[0])), len(header[0])))
-        if not names:
-            allowed = "a first line with the names of the columns"
-            raise InvalidInput("the first line is empty", got=path, allowed=allowed, code="no-header")
-        check_columns(path, len(names))
-        with open_bytes(path) as stream:
-            if find_packing(path) == "none":
-                stream.seek(max(0, path.stat().st_size - LONGEST_LINE - 1))
-                check_lines(path, [stream.read()])
-            else:  # to the end: the engine may not see that it is cut short
-                check_lines(path, iter(lambda: stream.read(CHUNK), b""))
-    return delimiter, names
-
-
-def group_text(files: Iterable[Path], columns: Sequence[str]) -> list[TextFiles]:
-    """Return text files, those that can be read together in one group."""
-    groups: dict[tuple[str, str, tuple[str, ...]], list[Path]] = {}
-    for path in files:
-        groups.setdefault((find_packing(path), *describe_text(path, columns)), []).append(path)
-    return [
-        TextFiles(paths, *shape, locate(columns, shape[-1], f"'{paths[0].name}'", first_line=True))
-        for shape, paths in groups.items()
-    ]
-
-
-def describe_parquet(path: Path, columns: Sequence[str]) -> ParquetFiles:
-    """Return what a Parquet file holds; refuse a file without the columns in use."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    with refusals_of_the_system(path):
-        try:
-            schema = pq.read_schema(path)
-        except pa.ArrowInvalid:
-            what = "the file is not Parquet, or is cut short or encrypted"
-            raise InvalidInput(what, got=path, fix="write it again", code="damaged") from None
-    check_columns(path, len(schema.names))
-    keys = partition_keys(path)
-    both = [name for name in columns if name in keys and name in schema.names]
-    if both:
-        raise InvalidInput(
-            f"column '{both[0]}' is both in the file and in the names of its folders",
-            got=f"'{path.name}'",
-            fix="rename it in one of the two",
-            code="ambiguous-column",
-        )
-    folders = [key for key in keys if key not in schema.names]
-    names, kinds = [*schema.names, *folders], [*schema.types, *(pa.string() for _ in folders)]
-    first = next((place for place, folder in enumerate(path.parts[:-1]) if "=" in folder[1:]), 0)
-    base = Path(*path.parts[:first]) if folders else None
-    return ParquetFiles([path], names, kinds, len(schema.names), locate(columns, names, f"'{path.name}'"), base)
-
-
-def group_parquet(files: Iterable[Path], columns: Sequence[str]) -> list[ParquetFiles]:
-    """Return Parquet files, those that can be read together in one group."""
-    groups: dict[str, ParquetFiles] = {}
-    for path in files:
-        file = describe_parquet(path, columns)
-        groups.setdefault(f"{file[1:]}", file._replace(paths=[])).paths.append(path)
-    return list(groups.values())
-
-
-def partition_keys(path: Path) -> list[str]:
-    """Return the columns that the folders of a file name.
-
-    >>> partition_keys(Path("data/year=2020/month=1/part.parquet"))
-    ['year', 'month']
-    """
-    return [folder.partition("=")[0] for folder in path.parts[:-1] if "=" in folder[1:]]
-
-
-def check_lines(path: Path, pieces: Iterable[bytes]) -> None:
-    """Refuse a line that is too long and has no end in these pieces: DuckDB skips one that is the last."""
-    length = 0
-    for piece in pieces:
-        end = max(piece.rfind(b"\n"), piece.rfind(b"\r"))
-        length = length + len(piece) if end < 0 else len(piece) - end - 1
-        if length > LONGEST_LINE:
+        "".join(names).encode("utf-8")  # refuses what is not UTF-8
+        stream.seek(max(0, plain.stat().st_size - LONGEST_LINE - 1))
+        end = stream.read()
+        if len(end) > LONGEST_LINE and not re.search(b"[\r\n]", end):  # DuckDB skips such a line if it is the last
             raise too_long(path, "a line", LONGEST_LINE)
+    if not names:
+        allowed = "a first line with the names of the columns"
+        raise InvalidInput("the first line is empty", got=path, allowed=allowed, code="no-header")
+    return delimiter, names
 
 
 def too_long(path: Path, what: str, most: int) -> InvalidInput:
@@ -312,18 +178,6 @@ def too_long(path: Path, what: str, most: int) -> InvalidInput:
     return InvalidInput(
         f"{what} of the file is too long", got=path, allowed=f"up to {most:,} bytes", fix=fix, code="too-long"
     )
-
-
-def check_columns(path: Path, number: int) -> None:
-    """Refuse a file with more columns than an engine can describe in bearable time."""
-    if number > MOST_COLUMNS:
-        raise InvalidInput(
-            "the file has too many columns",
-            got=f"{number:,} in {path}",
-            allowed=f"up to {MOST_COLUMNS:,}",
-            fix="write those in use to a file of their own",
-            code="too-many-columns",
-        )
 
 
 def check_text(path: Path, head: bytes) -> None:
@@ -335,29 +189,9 @@ def check_text(path: Path, head: bytes) -> None:
     codecs.getincrementaldecoder("utf-8")().decode(head, final=len(head) < HEAD)
 
 
-def read_header(path: Path, start: bytes, delimiter: str) -> tuple[str, ...] | None:
-    """Return the fields of the first line, which must end within the start of the file; None if it cannot be split."""
-    cut = len(start) > LONGEST_HEADER
-    decoder = codecs.getincrementaldecoder("utf-8-sig")("surrogateescape")  # what comes after the line is no concern
-    lines = io.StringIO(decoder.decode(start, final=not cut), newline="")
-    try:
-        names = tuple(next(csv.reader(lines, delimiter=delimiter), []))
-    except csv.Error:
-        return None
-    "".join(names).encode("utf-8")  # refuses what is not UTF-8
-    if cut and not lines.read(1):
-        raise too_long(path, "the first line", LONGEST_HEADER)
-    return names
-
-
-def find_packing(path: Path) -> str:
-    """Return how the bytes of a file are compressed, by its name: none, gzip or zstd."""
-    return PACKINGS.get(path.suffix.lower(), "none")
-
-
 def open_bytes(path: Path) -> BinaryIO:
     """Open the bytes of a file, unpacked."""
-    packing = find_packing(path)
+    packing = PACKINGS.get(path.suffix.lower())
     if packing == "zstd":
         import pyarrow as pa
 
@@ -365,29 +199,55 @@ def open_bytes(path: Path) -> BinaryIO:
     return cast(BinaryIO, gzip.open(path, "rb")) if packing == "gzip" else path.open("rb")
 
 
-def find_encoding(path: Path) -> str | None:
-    """Return the encoding that a text file's own mark names; None if it has none: it is UTF-8, or refused later."""
-    if not is_text(path):
-        return None
-    with refusals_of_the_system(path), open_bytes(path) as stream:
-        start = stream.read(4)
-    wide = start.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE))
-    return "utf-32" if wide else "utf-16" if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else None
+def copy_plain(path: Path, encoding: str | None, folder: Path) -> Path:
+    """Return a text file, or its copy in a folder if it is packed or not UTF-8.
+
+    The encoding is the one that the user names, or the one that the file's own mark tells.
+    """
+    with refusals_of_the_system(path):
+        with open_bytes(path) as source:
+            start = source.read(4)
+        if start.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
+            encoding = encoding or "utf-32"
+        elif start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            encoding = encoding or "utf-16"
+        if encoding is None and path.suffix.lower() not in PACKINGS:
+            return path
+        with open_bytes(path) as source:
+            parts = iter(lambda: source.read(CHUNK), b"")
+            return save_parts(path, parts if encoding is None else recode(path, parts, encoding), folder)
 
 
-def recode(path: Path, encoding: str, folder: Path) -> Path:
-    """Write a copy of a text file in UTF-8 into a folder."""
-    target = folder / f"{len(os.listdir(folder))}{'.tsv' if '.tsv' in path.suffixes else '.csv'}"
+def check_encoding(encoding: str) -> None:
+    try:
+        "".encode(encoding)
+    except (LookupError, TypeError, ValueError):
+        raise InvalidInput(
+            "is not known", option="encoding", got=repr(encoding), allowed=ENCODINGS, code="encoding"
+        ) from None
+
+
+def recode(path: Path, parts: Iterable[bytes], encoding: str) -> Iterator[bytes]:
+    """Return text in UTF-8."""
     decoder = codecs.getincrementaldecoder(encoding)()
-    with refusals_of_the_system(path), open_bytes(path) as source, target.open("xb") as copy:
-        try:
-            while part := source.read(CHUNK):
-                copy.write(decoder.decode(part).encode("utf-8"))
-            copy.write(decoder.decode(b"", final=True).encode("utf-8"))
-        except UnicodeError:  # it would quote the bytes
-            raise InvalidInput(
-                f"the file is not {encoding} text", got=path, allowed=ENCODINGS, code="encoding"
-            ) from None
+    try:
+        for part in parts:
+            yield decoder.decode(part).encode("utf-8")
+        yield decoder.decode(b"", final=True).encode("utf-8")
+    except UnicodeError:  # it would quote the bytes
+        raise InvalidInput(f"the file is not {encoding} text", got=path, allowed=ENCODINGS, code="encoding") from None
+
+
+def save_parts(path: Path, parts: Iterable[bytes], folder: Path, suffix: str = "") -> Path:
+    """Write what a file holds to a file of its own in a folder, up to half of the free disk."""
+    target, left = folder / f"{len(os.listdir(folder))}{suffix}", shutil.disk_usage(folder).free // 2
+    with target.open("xb") as copy:
+        for part in parts:
+            left -= len(part)
+            if left < 0:
+                allowed = "half of the free disk"
+                raise InvalidInput("the file is too large to unpack here", got=path, allowed=allowed, code="too-large")
+            copy.write(part)
     return target
 
 

@@ -1,8 +1,7 @@
-"""Frames and streams: whatever gives Arrow batches, and pandas frames, as an Arrow stream of the columns in use."""
+"""Frames and streams: whatever gives Arrow batches, and pandas frames, as Arrow with the columns in use."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 from cellrisk.counts.schema import locate
-from cellrisk.errors import CellriskError, InvalidInput, argument
+from cellrisk.errors import CellriskError, InvalidInput
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 TO_TEXT = "convert it to text"
 MOST_DIGITS = 38
 """Digits of a decimal number that DuckDB holds."""
-_READ: WeakSet[Any] = WeakSet()
+READ: WeakSet[Any] = WeakSet()
 """Streams that cannot be read again."""
 
 
@@ -29,12 +28,6 @@ def has_type(source: object, library: str, *names: str) -> bool:
     True
     """
     return any(kind.__module__.partition(".")[0] == library and kind.__name__ in names for kind in type(source).__mro__)
-
-
-def unwrap(source: Any) -> Any:
-    """Return the frame that a narwhals frame stands for; any other source as it is."""
-    of_narwhals = type(source).__module__.partition(".")[0] == "narwhals"
-    return source.to_native() if of_narwhals and hasattr(source, "to_native") else source
 
 
 def is_frame(source: object) -> bool:
@@ -53,17 +46,13 @@ def read_frame(source: Any, columns: Sequence[str], by_declaration: bool = False
     by_declaration: whether a stream without records is a table without records; else it is refused.
     """
     with refusals_of_the_owner():
-        if has_type(source, "polars", "LazyFrame"):
+        if has_type(source, "polars", "LazyFrame", "DataFrame"):
             locate(columns, source.collect_schema().names(), "the polars frame")
-            source = source.select(list(columns)).collect()
+            source = source.lazy().select(list(columns)).collect().to_arrow()
         if has_type(source, "pandas", "DataFrame"):
             places = locate(columns, [str(name) for name in source.columns], "the pandas frame")
             series = [source.iloc[:, place] for place in places]
             return assemble(convert(name, values, pandas_array) for name, values in zip(columns, series, strict=True))
-        if has_type(source, "polars", "DataFrame"):
-            places = locate(columns, source.columns, "the polars frame")
-            series = [source.to_series(place) for place in places]
-            return assemble(convert(name, values, polars_array) for name, values in zip(columns, series, strict=True))
         if has_type(source, "pyarrow", "Table", "RecordBatch"):
             return take(source, columns, locate(columns, source.schema.names, "the Arrow table"))
         return open_stream(source, columns, by_declaration)
@@ -73,10 +62,10 @@ def open_stream(source: Any, columns: Sequence[str], by_declaration: bool) -> An
     """Return a stream of the columns in use. It reads the source batch by batch, which may be larger than memory."""
     import pyarrow as pa
 
-    once = type(source).__name__ == "RecordBatchReader"
-    read_before = once and source in _READ
+    once = isinstance(source, pa.RecordBatchReader)
+    read_before = once and source in READ
     if once:
-        _READ.add(source)
+        READ.add(source)
     elif hasattr(source, "scanner"):  # a dataset reads the columns in use alone
         locate(columns, source.schema.names, "the Arrow dataset")
         source = source.scanner(columns=list(columns))
@@ -100,31 +89,6 @@ def open_stream(source: Any, columns: Sequence[str], by_declaration: bool) -> An
                 yield from table.to_batches()
 
     return pa.RecordBatchReader.from_batches(first.schema, batches())
-
-
-def read_ibis(source: Any, columns: Sequence[str]) -> Any:
-    """Return the columns in use of an Ibis table, as a relation of DuckDB or a stream.
-
-    Ibis 12 asks DuckDB 2 for results by names that are gone, so DuckDB runs the SQL that Ibis writes.
-    """
-    if source._find_backends()[1]:
-        raise InvalidInput(
-            "the Ibis table is not bound to any data", fix="take the table from a connection", code="source"
-        )
-    locate(columns, source.columns, "the Ibis table")
-    backend, used = source.get_backend(), source.select(*columns)
-    if backend.name == "sqlite":  # its columns hold values of any type, of which Ibis refuses some
-        raise InvalidInput(
-            "an Ibis table of an SQLite file cannot be read safely",
-            fix=f"give the file itself, as sqlite:///FILE, and its table with {argument('table')}",
-            code="ibis-sqlite",
-        )
-    if backend.name != "duckdb":
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Ibis and pandas among themselves
-            return used.to_pyarrow_batches()
-    backend._run_pre_execute_hooks(used)  # brings tables in memory to DuckDB
-    return backend.con.sql(backend.compile(used))
 
 
 @contextmanager
@@ -181,10 +145,6 @@ def pandas_array(series: Any) -> Any:
     return simplify(
         pa.array(series.sparse.to_dense() if isinstance(dtype, pd.SparseDtype) else series, from_pandas=True)
     )
-
-
-def polars_array(series: Any) -> Any:
-    return simplify(series.to_arrow())
 
 
 def simplify(array: Any) -> Any:

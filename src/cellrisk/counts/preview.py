@@ -9,7 +9,7 @@ from typing import Any
 
 from cellrisk.counts.columns import has_plain_values, is_missing, is_numeric, is_text, plain_value
 from cellrisk.counts.engine import Relation
-from cellrisk.counts.files import EncodedPath, find_files
+from cellrisk.counts.files import find_files
 from cellrisk.counts.resources import Resources
 from cellrisk.counts.schema import AskedColumns
 from cellrisk.counts.sources import open_source
@@ -75,8 +75,7 @@ def preview_file(
     names = AskedColumns(every=True)
     report = progress or (lambda share: None)
     report(0.0)
-    source = files[0] if encoding is None else EncodedPath(str(files[0]), encoding)
-    with open_source(source, names, Resources.of(None, progress), table=table) as records:
+    with open_source(files[0], names, Resources.of(None, progress), table=table, encoding=encoding) as records:
         if len(names) > MOST_COLUMNS:
             raise InvalidInput(
                 "the file has too many columns to preview",

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 
 from cellrisk.errors import CellriskError, InvalidInput
 
-LONGEST_LINE = 32_000_000
+LONGEST_LINE = 2_000_000
 """Bytes of a line of text, or of a field over several lines, that DuckDB reads."""
-LIBRARIES = ("duckdb", "_duckdb", "ibis", "pyarrow", "sqlglot")
+LIBRARIES = ("duckdb", "_duckdb", "pyarrow")
 OUT_OF_MEMORY = "the table does not fit into memory and the temporary folder"
 CSV = "the CSV source cannot be read"
 LINE = r"CSV Error on Line: (\d+).*"

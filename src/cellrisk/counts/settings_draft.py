@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from cellrisk.counts.columns import kinds_of, plain_value
-from cellrisk.counts.files import EncodedPath
 from cellrisk.counts.levels import observe
 from cellrisk.counts.preview import PreviewedColumn
 from cellrisk.counts.resources import Resources
@@ -124,9 +123,8 @@ def read_levels(
     """Return the labels of the values that occur in some columns of a file."""
     if not names:
         return {}
-    given = source if encoding is None else EncodedPath(os.fspath(source), encoding)
     levels = {}
-    with open_source(given, names, Resources.of(None), table=table) as records:
+    with open_source(source, names, Resources.of(None), table=table, encoding=encoding) as records:
         kinds = kinds_of(records)
         for place, name in enumerate(names):
             value = plain_value(f"c{place}", records.types[f"c{place}"])

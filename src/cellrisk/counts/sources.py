@@ -7,20 +7,21 @@ row for each combination that occurs.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from cellrisk.counts.binning import Binning
 from cellrisk.counts.columns import is_numeric, is_text
+from cellrisk.counts.duckdb_tables import read_duckdb, read_relation
 from cellrisk.counts.engine import (
     Relation,
     embedded_engine,
-    literal_path,
     load_stream,
+    make_table,
     quote_name,
+    quote_path,
     quote_sql,
     read_parquet,
     stack,
@@ -29,42 +30,31 @@ from cellrisk.counts.files import (
     LINES,
     OTHER_FORMATS,
     SPREADSHEETS,
-    EncodedPath,
-    ParquetFiles,
     are_parquet,
+    check_encoding,
     check_file,
-    find_encoding,
+    copy_plain,
+    describe_text,
     find_files,
-    group_parquet,
-    group_text,
+    find_stored,
     is_address,
-    recode,
+    refusals_of_the_system,
 )
 from cellrisk.counts.files import is_text as is_text_file
-from cellrisk.counts.frames import check_exact, convert, has_type, is_frame, read_frame, read_ibis, unwrap
+from cellrisk.counts.frames import check_exact, convert, has_type, is_frame, read_frame
 from cellrisk.counts.refusals import LONGEST_LINE, redacted
 from cellrisk.counts.resources import Resources
-from cellrisk.counts.schema import AskedColumns, Schema
-from cellrisk.counts.sqlite import find_stored, read_relation, read_stored
+from cellrisk.counts.schema import AskedColumns, Schema, locate
 from cellrisk.errors import InvalidInput, argument
 from cellrisk.system.atomic import keep_inputs
 from cellrisk.system.choices import EngineName, list_words, require_word
 
 ALLOWED = (
     "a path or glob of CSV or Parquet files, a DuckDB file or relation, a pandas, polars or narwhals frame, a pyarrow "
-    "table or dataset, any stream of Arrow batches, an Ibis table"
+    "table or dataset, any stream of Arrow batches"
 )
 SPANS = {"s": "to_seconds", "ms": "to_milliseconds", "us": "to_microseconds"}
 """Functions of DuckDB for time spans, which are whole numbers in a Parquet file, by their unit."""
-
-
-class Opened(NamedTuple):
-    """A source that is opened."""
-
-    records: Any
-    """A relation, or a `SparkTable` if bins were given."""
-    others: tuple[str, ...]
-    """The names of the columns that are not in use."""
 
 
 @contextmanager
@@ -75,39 +65,35 @@ def open_source(
     *,
     table: str | None = None,
     engine: str | None = None,
+    encoding: str | None = None,
     by_declaration: bool = False,
-    bins: Mapping[str, Binning] | None = None,
-) -> Iterator[Any]:
+) -> Iterator[Relation]:
     """Open the columns in use as a relation for the length of the block.
 
-    by_declaration: if each value has a type of its own, as in SQLite, a column has the type that was declared for it,
-    whatever it holds: no record may decide how the others are read. bins: columns of which only the bin matters; if it
-    is given, a source on Spark with very many rows comes as a `SparkTable`, and is refused otherwise.
+    encoding: that of text files that are not UTF-8. by_declaration: if each value has a type of its own, as in SQLite,
+    a column has the type that was declared for it, whatever it holds: no record may decide how the others are read.
     """
     if engine is not None:
         require_word("engine", engine, list_words(EngineName))
-    source = unwrap(source)
+    if encoding is not None:
+        check_encoding(encoding)
+    if type(source).__module__.startswith("narwhals"):
+        source = source.to_native()
     keep_inputs("the records", *list_files_of(source))
     with redacted(), embedded_engine(resources) as (connection, folder):
-        if has_type(source, "ibis", "Table"):
-            if table is not None:
-                raise InvalidInput(
-                    "an Ibis table is one table already", fix=f"leave {argument('table')} out", code="no-tables"
-                )
-            source = read_ibis(source, columns)
+        reader = Reader(connection, folder, columns, table, encoding, by_declaration)
         if engine == "spark" or has_type(source, "pyspark", "DataFrame"):
-            from cellrisk.counts.spark.reading import open_spark
+            from cellrisk.counts.spark import open_spark
 
-            with open_spark(source, columns, bins) as grouped:
-                yield grouped if hasattr(grouped, "tally") else load_stream(connection, grouped)
-        elif is_address(source) and find_stored(source) is None:
-            from cellrisk.counts.database import open_database
-
-            with open_database(source, table, columns) as (batches, kinds):
-                relation = load_stream(connection, batches, kinds)
+            with open_spark(source, columns) as groups:
+                relation = load_stream(connection, groups)
             yield relation
+        elif find_stored(source) is not None or is_address(source):
+            yield reader.read_database(source)
+        elif isinstance(source, str | os.PathLike):
+            yield reader.read_files(find_files(source))
         else:
-            yield read_source(connection, folder, source, columns, table, by_declaration)
+            yield reader.read_object(source)
 
 
 @contextmanager
@@ -118,20 +104,16 @@ def open_records(
     *,
     table: str | None = None,
     engine: str | None = None,
-    bins: Mapping[str, Binning] | None = None,
-) -> Iterator[Opened]:
-    """Open the columns of a schema; gives also the names of the source's other columns. bins: as for `open_source`."""
-    asked, dropping = AskedColumns(schema.stored), schema.outside == "drop"
-    with open_source(
-        source, asked, resources, table=table, engine=engine, by_declaration=dropping, bins=bins
-    ) as records:
-        yield Opened(lengthen(records, schema), asked.others)
+    encoding: str | None = None,
+) -> Iterator[tuple[Relation, tuple[str, ...]]]:
+    """Open the columns of a schema; gives also the names of the columns that are not in use."""
+    asked, options = AskedColumns(schema.stored), {"table": table, "engine": engine, "encoding": encoding}
+    with open_source(source, asked, resources, by_declaration=schema.outside == "drop", **options) as records:
+        yield lengthen(records, schema) if schema.wide else records, asked.others
 
 
-def lengthen(records: Any, schema: Schema) -> Any:
-    """Return a wide table with one row for each cell and level; any other table as it is."""
-    if not schema.wide or not isinstance(records, Relation):
-        return records
+def lengthen(records: Relation, schema: Schema) -> Relation:
+    """Return a wide table with one row for each cell and level."""
     n_quasi = len(schema.quasi_identifiers)
     names = {f"c{place}": f"c{place}" for place in range(n_quasi)}
     counts = [f"c{n_quasi + place}" for place in range(len(schema.wide))]
@@ -165,119 +147,134 @@ def list_files_of(source: object) -> list[Path]:
         return []
 
 
-def read_source(
-    connection: Any, folder: Path, source: Any, columns: Sequence[str], table: str | None, by_declaration: bool
-) -> Relation:
-    """Bring the columns in use of files or a frame into DuckDB as c0, c1, ...; folder: a private one for copies."""
-    stored = find_stored(source)
-    if stored is not None:
-        return read_stored(connection, *stored, columns, table, by_declaration)
-    is_path = isinstance(source, str | os.PathLike)
-    kind = type(source)
-    named = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
-    if table is not None and not (is_path and os.fspath(source).lower().endswith(SPREADSHEETS)):
-        raise InvalidInput(
-            "names a table of a database, or a sheet of a workbook, and this source is neither",
-            option="table",
-            got="a file" if is_path else named,
-            fix=f"give a database by its address, such as sqlite://people.db, or leave {argument('table')} out",
-            code="no-tables",
-        )
-    if is_path:
-        encoding = source.encoding if isinstance(source, EncodedPath) else None
-        return read_files(connection, folder, find_files(source), columns, table, encoding, by_declaration)
-    if kind.__name__ == "DuckDBPyRelation":
-        return read_relation(connection, folder, source, columns)
-    if is_frame(source):
-        return load_stream(connection, read_frame(source, columns, by_declaration))
-    raise InvalidInput("the source is not of a kind that can be read", got=named, allowed=ALLOWED, code="source")
+@dataclass(frozen=True)
+class Reader:
+    """Brings the columns in use of one source into DuckDB."""
 
+    connection: Any
+    folder: Path
+    """A private one, for copies."""
+    columns: Sequence[str]
+    table: str | None
+    encoding: str | None
+    by_declaration: bool
 
-def read_files(
-    connection: Any,
-    folder: Path,
-    files: Sequence[Path],
-    columns: Sequence[str],
-    sheet: str | None = None,
-    encoding: str | None = None,
-    by_declaration: bool = False,
-) -> Relation:
-    """Read files of one kind, checked one by one, as one table."""
-    others = [path for path in files if path.suffix.lower() in OTHER_FORMATS]
-    if others and len(files) > 1:
-        raise InvalidInput(
-            "files of this kind are read one at a time", got=f"{len(files)} files, {others[0]} too", code="file-kind"
-        )
-    recoded = encoding is not None or any(find_encoding(path) for path in files)
-    if recoded and not all(is_text_file(path) for path in files):
-        raise InvalidInput("only text has an encoding to name", got=files[0], fix="leave it out", code="encoding")
-    if others:
-        from cellrisk.counts.other_formats import read_other, unpack
+    def read_database(self, source: Any) -> Relation:
+        """Return a table or view of a database, which is a file or answers at an address."""
+        stored = find_stored(source)
+        if stored is None:
+            from cellrisk.counts.database import read_server
 
-        (path,) = files
-        check_file(path, may_be_empty=by_declaration and path.suffix.lower() in LINES)
-        if path.suffix.lower() == ".zip":
-            return read_files(connection, folder, [unpack(path, folder)], columns)
-        table = read_other(path, columns, sheet, by_declaration, folder)
-        return read_parquet(connection, [table]) if isinstance(table, Path) else load_stream(connection, table)
-    if recoded:
-        for path in files:
-            check_file(path)
-        files = [recode(path, encoding or find_encoding(path) or "utf-8", folder) for path in files]
-    if are_parquet(files):
-        return read_parquet_files(connection, files, columns)
-    return read_text_files(connection, folder, files, columns)
+            return read_server(self.connection, source, self.table, self.columns)
+        engine, (path,) = stored[0], find_files(stored[1])
+        if self.table is None:
+            named, fix = {"duckdb": "DuckDB", "sqlite": "SQLite"}[engine], f"name it with {argument('table')}"
+            raise InvalidInput(f"a {named} file holds tables: which one?", got=path, fix=fix, code="no-table")
+        if engine == "duckdb":
+            return read_duckdb(self.connection, path, self.columns, self.table)
+        from cellrisk.counts.database import read_sqlite
 
+        return read_sqlite(self.connection, path, self.table, self.columns, self.by_declaration)
 
-def read_text_files(connection: Any, folder: Path, files: Sequence[Path], columns: Sequence[str]) -> Relation:
-    """Read delimited text, every field as text, nothing guessed by DuckDB. It is parsed once, into a Parquet file."""
-    parsed = []
-    for group in group_text(files, columns):
-        chosen = ", ".join(f"f{old} AS c{new}" for new, old in enumerate(group.places))
-        fields = ", ".join(f"'f{place}': 'VARCHAR'" for place in range(len(group.names)))
-        paths = ", ".join(quote_sql(literal_path(path)) for path in group.paths)
-        parsed.append(
-            f"SELECT {chosen} FROM read_csv([{paths}], columns={{{fields}}}, "
-            f"auto_detect=false, header=true, delim={quote_sql(group.delimiter)}, quote='\"', escape='\"', "
-            f"compression={quote_sql(group.packing)}, max_line_size={LONGEST_LINE})"
-        )
-    path = folder / "text.parquet"
-    connection.execute(f"COPY ({' UNION ALL '.join(parsed)}) TO {quote_sql(str(path))} (FORMAT parquet)")
-    return read_parquet(connection, [path])
+    def read_object(self, source: Any) -> Relation:
+        """Return a relation of DuckDB, a frame, a dataset or a stream."""
+        named = f"{type(source).__module__}.{type(source).__qualname__}".removeprefix("builtins.")
+        self.check_table(named, is_workbook=False)
+        if self.encoding is not None:
+            raise InvalidInput("only text files have an encoding to name", got=named, code="encoding")
+        if type(source).__name__ == "DuckDBPyRelation":
+            return read_relation(self.connection, self.folder, source, self.columns)
+        if is_frame(source):
+            return load_stream(self.connection, read_frame(source, self.columns, self.by_declaration))
+        raise InvalidInput("the source is not of a kind that can be read", got=named, allowed=ALLOWED, code="source")
 
-
-def read_parquet_files(connection: Any, files: Sequence[Path], columns: Sequence[str]) -> Relation:
-    """Read Parquet files; if they give a column different types of numbers or times, DuckDB uses the wider one."""
-    relations = [read_parquet_group(connection, group, columns) for group in group_parquet(files, columns)]
-    for place, name in enumerate(columns):
-        if len({is_text(relation.types[f"c{place}"]) for relation in relations}) > 1:
+    def check_table(self, got: str, is_workbook: bool) -> None:
+        """Refuse the name of a table that the source does not have."""
+        if self.table is not None and not is_workbook:
             raise InvalidInput(
-                f"the Parquet files give column '{name}' types that do not fit together",
-                fix="write them with the same types",
-                code="column-type",
+                "names a table of a database, or a sheet of a workbook, and this source is neither",
+                option="table",
+                got=got,
+                fix=f"give a database by its address, such as sqlite://people.db, or leave {argument('table')} out",
+                code="no-tables",
             )
-    return stack(relations)
+
+    def read_files(self, files: Sequence[Path]) -> Relation:
+        """Read files of one kind, checked one by one, as one table."""
+        suffix, others = files[0].suffix.lower(), [path for path in files if path.suffix.lower() in OTHER_FORMATS]
+        self.check_table("a file", suffix in SPREADSHEETS)
+        if others and len(files) > 1:
+            got = f"{len(files)} files, {others[0]} too"
+            raise InvalidInput("files of this kind are read one at a time", got=got, code="file-kind")
+        if self.encoding is not None and not all(map(is_text_file, files)):
+            raise InvalidInput("only text has an encoding to name", got=files[0], fix="leave it out", code="encoding")
+        if others:
+            from cellrisk.counts.other_formats import read_other, unpack
+
+            check_file(files[0], may_be_empty=self.by_declaration and suffix in LINES)
+            if suffix == ".zip":
+                return self.read_files([unpack(files[0], self.folder)])
+            return read_other(self.connection, files[0], self.columns, self.table, self.by_declaration, self.folder)
+        return self.read_parquet(files) if are_parquet(files) else self.read_text(files)
+
+    def read_text(self, files: Sequence[Path]) -> Relation:
+        """Read delimited text, every field as text, nothing guessed by DuckDB. It is parsed once, into a table."""
+        groups: dict[tuple[str, str], list[str]] = {}
+        for path in files:
+            plain = copy_plain(path, self.encoding, self.folder)
+            delimiter, names = describe_text(path, plain, self.columns)
+            places = locate(self.columns, names, f"'{path.name}'", first_line=True)
+            chosen = ", ".join(f"f{old} AS c{new}" for new, old in enumerate(places))
+            fields = ", ".join(f"'f{place}': 'VARCHAR'" for place in range(len(names)))
+            layout = f"columns={{{fields}}}, delim={quote_sql(delimiter)}"
+            groups.setdefault((chosen, layout), []).append(quote_path(plain))
+        parsed = [
+            f"SELECT {chosen} FROM read_csv([{', '.join(paths)}], {layout}, auto_detect=false, header=true, "
+            f"quote='\"', escape='\"', compression='none', max_line_size={LONGEST_LINE})"
+            for (chosen, layout), paths in groups.items()
+        ]
+        return make_table(self.connection, " UNION ALL ".join(parsed))
+
+    def read_parquet(self, files: Sequence[Path]) -> Relation:
+        """Read Parquet files; if they give a column different types of numbers or times, DuckDB uses the wider one."""
+        groups: dict[tuple[str, tuple[str, ...], bool, str], list[Path]] = {}
+        for path in files:
+            groups.setdefault(plan_parquet(path, self.columns), []).append(path)
+        relations = []
+        for (chosen, names, folders, _), paths in groups.items():
+            hive = {"hive_types_autocast": False} if folders else {}
+            relations.append(read_parquet(self.connection, paths, chosen, names, hive_partitioning=folders, **hive))
+        for place, name in enumerate(self.columns):
+            if len({is_text(relation.types[f"c{place}"]) for relation in relations}) > 1:
+                what = f"the Parquet files give column '{name}' types that do not fit together"
+                raise InvalidInput(what, fix="write them with the same types", code="column-type")
+        return stack(relations)
 
 
-def read_parquet_group(connection: Any, group: ParquetFiles, columns: Sequence[str]) -> Relation:
-    """Read Parquet files with the same columns, by place: names may repeat but for their case."""
+def plan_parquet(path: Path, columns: Sequence[str]) -> tuple[str, tuple[str, ...], bool, str]:
+    """Return SQL for the columns in use of a Parquet file, names for all columns that it holds, whether folders
+    (``year=2020/``) name some, and the types. The columns are read by place: names may repeat but for their case."""
     import pyarrow as pa
+    import pyarrow.parquet as pq
 
-    names = [f"/{place}" for place in range(group.n_stored)] + group.names[group.n_stored :]  # no folder has a slash
-    chosen = []
-    for new, (name, old) in enumerate(zip(columns, group.places, strict=True)):
-        kind, value = group.kinds[old], quote_name(names[old])
-        convert(name, kind, check_exact)
-        if pa.types.is_duration(kind):
-            if kind.unit not in SPANS:
-                raise InvalidInput(
-                    f"column '{name}' holds time spans in nanoseconds",
-                    fix="write it with microseconds",
-                    code="column-type",
-                )
-            value = f"{SPANS[kind.unit]}({value})"
+    with refusals_of_the_system(path):
+        try:
+            schema = pq.read_schema(path)
+        except pa.ArrowInvalid:
+            what = "the file is not Parquet, or is cut short or encrypted"
+            raise InvalidInput(what, got=path, fix="write it again", code="damaged") from None
+    folders = [folder.partition("=")[0] for folder in path.parts[:-1] if "=" in folder[1:]]
+    stored = tuple(f"/{place}" for place in range(len(schema.names)))  # no folder has a slash
+    chosen, places = [], locate(columns, [*schema.names, *folders], f"'{path.name}'")
+    for new, (name, old) in enumerate(zip(columns, places, strict=True)):
+        value = quote_name([*stored, *folders][old])
+        if old < len(stored):
+            kind = schema.types[old]
+            convert(name, kind, check_exact)
+            if pa.types.is_duration(kind):
+                if kind.unit not in SPANS:
+                    what, fix = f"column '{name}' holds time spans in nanoseconds", "write it with microseconds"
+                    raise InvalidInput(what, fix=fix, code="column-type")
+                value = f"{SPANS[kind.unit]}({value})"
         chosen.append(f"{value} AS c{new}")
-    hive = {"hive_partitioning": any(old >= group.n_stored for old in group.places)}
-    if hive["hive_partitioning"]:
-        hive["hive_types_autocast"] = False
-    return read_parquet(connection, group.paths, ", ".join(chosen), names[: group.n_stored], **hive)
+    return ", ".join(chosen), stored, max(places, default=0) >= len(stored), str(schema.types)

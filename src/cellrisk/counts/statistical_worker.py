@@ -7,27 +7,25 @@ from __future__ import annotations
 
 import math
 import re
-import sys
-import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date, datetime, time
-from functools import partial
 from importlib import import_module
-from itertools import accumulate, islice
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cellrisk.counts.files import CHUNK, SPREADSHEETS, STATISTICAL, refusals_of_the_system
+from cellrisk.counts.files import SPREADSHEETS, STATISTICAL, refusals_of_the_system
 from cellrisk.counts.frames import assemble
 from cellrisk.counts.resources import free_memory
-from cellrisk.counts.schema import locate
 from cellrisk.errors import CellriskError, InvalidInput, argument
 from cellrisk.system.isolated import answer_once, limit_memory
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+ReadBatches = Callable[[Sequence[str]], Iterator["pa.Table"]]
+"""Gives some columns of a file, so many rows at a time."""
 ROWS = 100_000
 """Rows that are read at a time."""
 DATES = re.compile(r"^%-?[td]|DATE|TIME|YY|QYR|MOYR|WKYR|JULIAN|HHMM|MMSS|TOD|E8601|B8601", re.IGNORECASE)
@@ -40,38 +38,35 @@ def main() -> None:
 
 
 def answer(asked: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the names of a file's columns, and write those asked for to a Parquet file if the file has them."""
-    path, columns = Path(asked["path"]), asked["columns"]
+    """Return the names of a file's columns, and write those asked for, or all, to a Parquet file if it has them."""
+    path = Path(asked["path"])
     for library in (asked["library"], "pyarrow.parquet"):
         import_module(library)
     limit_memory(min(asked["memory"], free_memory()))
     try:
         with refusals_of_the_reader(path):
-            if path.suffix.lower() in SPREADSHEETS:
-                names, batches = read_spreadsheet(path, columns, asked["sheet"], asked["bytes"])
-            else:
-                names, batches = read_statistical(path, columns)
-            if columns and set(columns) <= set(names):
-                write_batches(batches, asked["target"], len(columns))
+            read = read_spreadsheet if path.suffix.lower() in SPREADSHEETS else read_statistical
+            names, read_batches = read(path, asked["sheet"])
+            columns = names if asked["columns"] is None else asked["columns"]
+            if set(columns) <= set(names):
+                write_batches(read_batches(columns), asked["target"], len(columns))
             return {"names": names}
     except CellriskError as refusal:
         return {"refused": refusal.marked, "code": refusal.code}
 
 
-def write_batches(batches: Iterable[pa.Table], target: str, columns: int) -> None:
+def write_batches(batches: Iterator[pa.Table], target: str, columns: int) -> None:
     """Write batches of one type to one file; without any, so many columns of text."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    batches = iter(batches)
-    first = next(batches, pa.table({f"c{place}": pa.array([], pa.string()) for place in range(columns)}))
+    first = next(batches, None) or assemble(pa.array([], pa.string()) for _ in range(columns))
     with pq.ParquetWriter(target, first.schema) as writer:
-        writer.write_table(first)
-        for batch in batches:
+        for batch in (first, *batches):
             writer.write_table(batch)
 
 
-def read_statistical(path: Path, columns: Sequence[str]) -> tuple[list[str], Iterator[pa.Table]]:
+def read_statistical(path: Path, _: None) -> tuple[list[str], ReadBatches]:
     """Read a file of SPSS, SAS or Stata. If a column has labels for its values, they are the levels, unless the file
     says that it measures on a scale; missing values that the user has defined are missing."""
     import pyreadstat
@@ -79,14 +74,14 @@ def read_statistical(path: Path, columns: Sequence[str]) -> tuple[list[str], Ite
     read = getattr(pyreadstat, STATISTICAL[path.suffix.lower()])
     described = read(str(path), metadataonly=True)[1]
 
-    def batches() -> Iterator[pa.Table]:
+    def batches(columns: Sequence[str]) -> Iterator[pa.Table]:
         converters = [choose_converter(described, name) for name in columns]
         used = list(dict.fromkeys(columns))
         for frame, _ in pyreadstat.read_file_in_chunks(read, str(path), chunksize=ROWS, usecols=used):
             if len(frame):
                 yield assemble(convert(frame[name].tolist()) for name, convert in zip(columns, converters, strict=True))
 
-    return list(described.column_names), batches()
+    return list(described.column_names), batches
 
 
 def choose_converter(described: Any, name: str) -> Callable[[list[Any]], pa.Array]:
@@ -98,14 +93,11 @@ def choose_converter(described: Any, name: str) -> Callable[[list[Any]], pa.Arra
     return number_array if plain and not dated else text_array
 
 
-def read_spreadsheet(
-    path: Path, columns: Sequence[str], sheet: str | None, most: int
-) -> tuple[list[str], Iterator[pa.Table]]:
+def read_spreadsheet(path: Path, sheet: str | None) -> tuple[list[str], ReadBatches]:
     """Read one sheet of a workbook, every value as the text that it would be in a CSV file; the first row has the
     names."""
     from python_calamine import CalamineWorkbook
 
-    check_size(path, most)
     workbook = CalamineWorkbook.from_path(str(path))
     sheets = workbook.sheet_names
     if (sheet is None and len(sheets) != 1) or (sheet is not None and sheet not in sheets):
@@ -124,42 +116,13 @@ def read_spreadsheet(
         allowed = "a first row with the names of the columns"
         raise InvalidInput("the first row is empty", allowed=allowed, code="no-header")
 
-    def batches() -> Iterator[pa.Table]:
-        places = locate(columns, names, f"'{path.name}'", first_line=True)
-        filled = (row for row in rows if any(value != "" for value in row))
-        for part in in_parts([row[place] if place < len(row) else None for place in places] for row in filled):
-            yield assemble(map(text_array, zip(*part, strict=True)))
+    def batches(columns: Sequence[str]) -> Iterator[pa.Table]:
+        places = [names.index(name) for name in columns]  # the parent refuses a name that repeats
+        filled = ([*row, *[None] * len(names)] for row in rows if any(value != "" for value in row))
+        while part := list(islice(filled, ROWS)):
+            yield assemble(text_array(row[place] for row in part) for place in places)
 
-    return names, batches()
-
-
-def check_size(path: Path, most: int) -> None:
-    """Refuse a spreadsheet that is too large, measured by unpacking it: its own claims are not believed."""
-    unpacked = path.stat().st_size
-    if zipfile.is_zipfile(path):
-        with zipfile.ZipFile(path) as packed:
-            sizes = (len(part) for member in packed.infolist() for part in unpack_member(packed, member))
-            unpacked = next((total for total in accumulate(sizes) if total > most), 0)
-    if unpacked > most:
-        raise InvalidInput(
-            "the spreadsheet is too large once it is unpacked",
-            allowed=f"up to {most:,} bytes",
-            fix="save it as CSV",
-            code="too-large",
-        )
-
-
-def unpack_member(packed: zipfile.ZipFile, member: zipfile.ZipInfo) -> Iterator[bytes]:
-    """Return all that a member holds, in parts: `zipfile` itself stops at the size that the zip claims."""
-    member.file_size = sys.maxsize
-    with packed.open(member) as source:
-        yield from iter(partial(source.read, CHUNK), b"")
-
-
-def in_parts(rows: Iterable[Any]) -> Iterator[list[Any]]:
-    rows = iter(rows)
-    while part := list(islice(rows, ROWS)):
-        yield part
+    return names, batches
 
 
 def number_array(values: list[Any]) -> pa.Array:
@@ -201,8 +164,6 @@ def write_value(value: Any) -> str | None:
         return value.date().isoformat() if midnight else value.isoformat(sep=" ")
     if isinstance(value, date | time):
         return value.isoformat()
-    if isinstance(value, dict | list):
-        raise InvalidInput("a value is nested", got="a list or an object", allowed="plain values", code="nested")
     return str(value)
 
 

@@ -9,8 +9,6 @@ from typing import Any
 
 from cellrisk.counts.count_tables import refuse_counts
 from cellrisk.counts.counting import select_records
-from cellrisk.counts.engine import Relation
-from cellrisk.counts.files import EncodedPath
 from cellrisk.counts.filters import Part, read_part, take_part, with_part
 from cellrisk.counts.resources import Resources
 from cellrisk.counts.schema import Schema, read_names
@@ -18,7 +16,6 @@ from cellrisk.counts.sources import open_records
 from cellrisk.counts.table import FrequencyTable
 from cellrisk.counts.unit import Unit
 from cellrisk.counts.validation import validate
-from cellrisk.errors import InvalidInput
 from cellrisk.system.checks import read_list, require_path, require_whole_number
 from cellrisk.system.choices import EngineName, MissingRule, OutsideRule
 from cellrisk.system.progress import Progress
@@ -56,7 +53,7 @@ def tabulate(
     ----------
     source
         Path or glob of CSV or Parquet files, a pandas, polars or narwhals frame, a pyarrow table or dataset, any object
-        that gives a stream of Arrow batches, a DuckDB relation, an Ibis table, a Spark DataFrame; a file of Excel,
+        that gives a stream of Arrow batches, a DuckDB relation, a Spark DataFrame; a file of Excel,
         SPSS, SAS or Stata, Feather, JSON lines, a zip with one table; or a DuckDB file or a database's address, with
         ``table``. Of a workbook with several sheets, ``table`` names one.
     quasi_identifiers, sensitive
@@ -126,19 +123,10 @@ def tabulate(
     part = read_part(where)
     part.check(schema.sensitive)
     resources = Resources.of(memory_limit, progress)
-    if encoding is not None:
-        if not isinstance(source, str | os.PathLike):
-            what = "only text files have an encoding to name"
-            raise InvalidInput(what, got=type(source).__name__, code="encoding")
-        source = EncodedPath(os.fspath(source), encoding)
-    coarse = {name: binning for name, binning in (schema.bins or {}).items() if name not in part.columns}
-    asked = with_part(schema, part)
-    with open_records(source, asked, resources, table=table, engine=engine, bins=coarse) as (records, others):
+    opened = {"table": table, "engine": engine, "encoding": encoding}
+    with open_records(source, with_part(schema, part), resources, **opened) as (records, others):
         if schema.count is None:
             refuse_counts(others)
-        if not isinstance(records, Relation):
-            counted: FrequencyTable = records.count(schema, part, tabulate)
-            return counted
         selected = select_records(validate(take_part(records, schema, part), schema), resources, seed)
         in_parts = None if selected.kept else selected.count()
     return replace(in_parts or selected.count(), seed=seed)  # without DuckDB, whose memory is free by now

@@ -12,7 +12,7 @@ import os
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,27 +43,19 @@ def make_safe(cell: Any) -> Any:
 
 def write_frame(frame: pd.DataFrame, *, spreadsheet_safe: bool = False) -> str:
     """Return a frame as CSV."""
-    if spreadsheet_safe:
-        frame = frame.rename(columns=make_safe)
-        for place, (name, kind) in enumerate(frame.dtypes.items()):
-            column = frame.iloc[:, place]
-            if str(kind) == "category":
-                frame[name] = column.cat.rename_categories([make_safe(label) for label in column.cat.categories])
-            elif not _is_number(kind):
-                frame[name] = column.map(make_safe, na_action="ignore")
-    texts = [str(name) for name in frame.columns]
-    for place, kind in enumerate(frame.dtypes):
-        if not _is_number(kind):
-            texts += frame.iloc[:, place].dropna().astype(str).unique().tolist()
-    return str(frame.to_csv(index=False, lineterminator="\n", quoting=_quoting(texts)))
+    rows = frame.astype(object).where(frame.notna(), None).itertuples(index=False, name=None)
+    return write_rows([str(name) for name in frame.columns], rows, spreadsheet_safe=spreadsheet_safe)
 
 
 def write_rows(names: Sequence[str], rows: Iterable[Sequence[Any]], *, spreadsheet_safe: bool = False) -> str:
-    """Return rows as CSV, below their names; None is an empty cell."""
+    """Return rows as CSV, below their names; None is an empty cell.
+
+    If a text holds a carriage return, which older Pythons leave bare, all cells are quoted.
+    """
     table = [[make_safe(cell) for cell in row] if spreadsheet_safe else row for row in (names, *rows)]
+    returns = any("\r" in cell for row in table for cell in row if isinstance(cell, str))
     stream = io.StringIO()
-    quoting = _quoting(cell for row in table for cell in row if isinstance(cell, str))
-    csv.writer(stream, lineterminator="\n", quoting=quoting).writerows(table)
+    csv.writer(stream, csv.unix_dialect if returns else csv.excel, lineterminator="\n").writerows(table)
     return stream.getvalue()
 
 
@@ -75,14 +67,3 @@ def tell_formulas(path: str | os.PathLike[str]) -> str | None:
         return None
     many = f"1 cell of {Path(path).name} starts" if cells == 1 else f"{cells:,} cells of {Path(path).name} start"
     return f"{many} a formula in a spreadsheet: {SAFE_WORDS}"
-
-
-def _quoting(texts: Iterable[str]) -> Literal[0, 2]:
-    """Return which texts are quoted: all if one holds a carriage return, which older Pythons leave bare."""
-    return csv.QUOTE_NONNUMERIC if any("\r" in text for text in texts) else csv.QUOTE_MINIMAL
-
-
-def _is_number(kind: Any) -> bool:
-    from pandas.api.types import is_bool_dtype, is_numeric_dtype
-
-    return bool(is_numeric_dtype(kind) or is_bool_dtype(kind))

@@ -173,8 +173,7 @@ def show_ledger(workspace: InWorkspace) -> Any:
 
 def describe_set(source: str, asked: requests.SetText, workspace: Workspace) -> dict[str, Any]:
     origin = workspace.origin(source)
-    limit, policies = origin.unpacked_limit, workspace.policies
-    of_source = {"path": str(origin.find()), "source": origin.name, "unpacked_limit": limit, "policies": policies}
+    of_source = {"path": str(origin.find()), "source": origin.name, "policies": workspace.policies}
     return {**of_source, **asked.model_dump()}
 
 

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import cellrisk as cr
-from cellrisk.counts.files import check_unpacked
 from cellrisk.decide.policies import Policies
 from cellrisk.repeat.together.judging import find_policy_breaches, list_certainties
 from cellrisk.repeat.together.set_file import read_set_text
@@ -24,7 +23,7 @@ NOT_USED = ("source", "engine", "table", "memory_limit")
 
 
 def assess_text(
-    report: Report, path: str, text: str, name: str, policies: Policies, unpacked_limit: int | None, source: str
+    report: Report, path: str, text: str, name: str, policies: Policies, source: str
 ) -> cr.TogetherAssessment:
     """Assess the set that a set file describes, with the records of the file at ``path``."""
     report("counting the people", None)
@@ -32,7 +31,6 @@ def assess_text(
     if arguments.get("count") == "none":
         arguments["count"] = False
     with known_as(path, source):
-        check_unpacked(path, unpacked_limit)
         certainty, progress = list_certainties(policies, ()) or None, partial(report, "counting the people")
         return cr.assess_together(path, **arguments, certainty=certainty, progress=progress)
 

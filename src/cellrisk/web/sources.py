@@ -21,8 +21,6 @@ from cellrisk.web.guard import TooLarge
 ENDINGS = (*PARQUET_SUFFIXES, *(f"{ending}{packing}" for ending in TEXT_SUFFIXES for packing in ("", *PACKINGS)))
 MOST_UPLOADS = 20
 MOST_AT_ONCE = 4
-UNPACKED_TIMES = 10
-"""How many times the limit of an upload its content may have once it is unpacked."""
 ADULT: dict[str, Any] = {
     "quasi_identifiers": ["age", "relationship", "education", "race", "sex", "hours-per-week"],
     "sensitive": ["income"],
@@ -45,8 +43,6 @@ class Origin:
     kind: str
     """file, example or upload."""
     suggested: dict[str, Any] | None = None
-    unpacked_limit: int | None = None
-    """Bytes that its content may have once it is unpacked; none for files of the user's own folder."""
 
     def stamp(self) -> tuple[int, int]:
         """Return what changes when the file does."""
@@ -119,8 +115,7 @@ class Sources:
         finally:
             self._arriving -= 1
             unfinished.unlink(missing_ok=True)
-        limit = UNPACKED_TIMES * self._limit
-        origin = Origin(identity, name, size, lambda: path, name, "upload", unpacked_limit=limit)
+        origin = Origin(identity, name, size, lambda: path, name, "upload")
         with self._lock:
             self._origins[identity] = origin
             self._remove_old_uploads()

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import cellrisk as cr
-from cellrisk.counts.files import check_unpacked
 from cellrisk.counts.preview import Preview, PreviewedColumn, preview_file
 from cellrisk.counts.roles import COUNT, Columns
 from cellrisk.errors import InvalidInput
@@ -41,7 +40,6 @@ class Recipe:
     """As they are written: a width, or edges between slashes."""
     missing: str = "category"
     count: str | bool | None = None
-    unpacked_limit: int | None = None
 
     def tabulate(self, sensitive: str, report: Report | None = None) -> cr.FrequencyTable:
         """Count the cells for one sensitive attribute; refuse a file that has changed since it was chosen."""
@@ -50,7 +48,6 @@ class Recipe:
             raise InvalidInput("the file has changed since it was loaded", fix="load it again", code="changed-file")
         progress = None if report is None else partial(report, "counting")
         with known_as(self.path, self.name):
-            check_unpacked(self.path, self.unpacked_limit)
             return cr.tabulate(
                 self.path, self.quasi_identifiers, sensitive, **self.arguments(sensitive), progress=progress
             )
@@ -95,11 +92,10 @@ def warm_up() -> None:
     preview_file(cr.datasets.adult_path())
 
 
-def look(report: Report, path: str, name: str, unpacked_limit: int | None) -> Preview:
+def look(report: Report, path: str, name: str) -> Preview:
     """Read the columns of a file."""
     report("reading the columns", None)
     with known_as(path, name):
-        check_unpacked(path, unpacked_limit)
         return preview_file(path, progress=partial(report, "reading the columns"))
 
 

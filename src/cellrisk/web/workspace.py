@@ -74,7 +74,7 @@ class Workspace:
         def finish(preview: Preview) -> dict[str, Any]:
             return {**origin.to_dict(), **tables.describe_columns(origin.name, preview, origin.suggested)}
 
-        arguments = {"path": str(origin.find()), "name": origin.name, "unpacked_limit": origin.unpacked_limit}
+        arguments = {"path": str(origin.find()), "name": origin.name}
         return self.jobs.submit(tables.look, arguments, finish, ("look", origin.id, origin.stamp()))
 
     def tabulate(self, choice: requests.TableChoice) -> Job:
@@ -90,7 +90,6 @@ class Workspace:
             bins=tuple(choice.bins.items()),
             missing=choice.missing,
             count=choice.count,
-            unpacked_limit=origin.unpacked_limit,
         )
         for name in recipe.sensitive:
             recipe.arguments(name)  # refuses bins that cannot be read

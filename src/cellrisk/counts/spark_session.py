@@ -11,7 +11,6 @@ import signal
 import subprocess
 import sys
 import threading
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
@@ -36,7 +35,7 @@ SETTINGS = {
 """What a result depends on, and what joins small partitions, for the length of one tabulation."""
 JAVA_PACKAGE = "openjdk-17-jre-headless"
 PATIENCE = 10.0
-"""Seconds to wait for a cluster to answer, and for a Java of our own to end."""
+"""Seconds to wait for a Java of our own to end."""
 
 
 @contextmanager
@@ -45,11 +44,14 @@ def spark_session(given: Any = None) -> Iterator[Any]:
     if importlib.util.find_spec("pyspark") is None:
         what = "the Spark engine needs pyspark, which is not installed"
         raise InvalidInput(what, fix="run: pip install 'cellrisk[spark]'", code="no-spark")
-    session, remote = given if given is not None else find_session(), os.environ.get("SPARK_REMOTE", "")
-    opened: Any = nullcontext(session)
-    if session is None:
-        master = os.environ.get("SPARK_MASTER") or "local[*]"
-        opened = remote_session(remote) if remote.startswith("sc://") else own_session(master)
+    session = given if given is not None else find_session()
+    if type(session).__module__.startswith("pyspark.sql.connect") or (session is None and "SPARK_REMOTE" in os.environ):
+        raise InvalidInput(
+            "Spark Connect is not supported",
+            fix="name the cluster with SPARK_MASTER instead of SPARK_REMOTE, or write the table to Parquet files",
+            code="no-spark",
+        )
+    opened: Any = nullcontext(session) if session else own_session(os.environ.get("SPARK_MASTER") or "local[*]")
     logging.getLogger().addFilter(is_not_of_py4j)
     try:
         with opened as session, with_settings(session):
@@ -67,20 +69,9 @@ def find_session() -> Any:
     """Return a session that this process has open, or None."""
     if "pyspark" not in sys.modules:
         return None
-    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-    if "pyspark.sql.connect.session" in sys.modules:
-        session = sys.modules["pyspark.sql.connect.session"].SparkSession.getActiveSession()
-        if session is not None:
-            return session
-    return SparkSession.builder.getOrCreate() if SparkContext._active_spark_context is not None else None
-
-
-def functions_of(session: Any) -> Any:
-    """Return Spark's functions for that kind of session; those for one kind make no columns for the other."""
-    remote = type(session).__module__.startswith("pyspark.sql.connect.")
-    return importlib.import_module("pyspark.sql.connect.functions" if remote else "pyspark.sql.functions")
+    return SparkSession.getActiveSession()
 
 
 @contextmanager
@@ -90,12 +81,10 @@ def with_settings(session: Any) -> Iterator[None]:
     Nothing is logged in it, since Spark quotes records that it cannot read. An interrupt ends the jobs of the block.
     """
     before = {key: session.conf.get(key, None) for key in SETTINGS}
-    context: Any = getattr(session, "_sc", None)
-    if context is not None:
-        level = context._jvm.org.apache.logging.log4j.LogManager.getRootLogger().getLevel().toString()
-        group = f"cellrisk {threading.get_ident()}"
-        context.setLogLevel("OFF")
-        context.setJobGroup(group, "cellrisk", interruptOnCancel=True)
+    context, group = session.sparkContext, f"cellrisk {threading.get_ident()}"
+    level = context._jvm.org.apache.logging.log4j.LogManager.getRootLogger().getLevel().toString()
+    context.setLogLevel("OFF")
+    context.setJobGroup(group, "cellrisk", interruptOnCancel=True)
     try:
         for key, value in SETTINGS.items():
             session.conf.set(key, value)
@@ -108,39 +97,8 @@ def with_settings(session: Any) -> Iterator[None]:
         with suppress(Exception):  # a session that is lost has no settings to put back
             for key, old in before.items():
                 session.conf.unset(key) if old is None else session.conf.set(key, old)
-            if context is not None:
-                context.setLocalProperty("spark.jobGroup.id", None)
-                context.setLogLevel(level)
-
-
-@contextmanager
-def remote_session(address: str) -> Iterator[Any]:
-    """A session of our own on a Spark Connect server."""
-    try:
-        session = importlib.import_module("pyspark.sql.connect.session").SparkSession.builder.remote(address).create()
-        retries = importlib.import_module("pyspark.sql.connect.client.retries")
-        session.client.set_retry_policies([retries.DefaultPolicy(max_retries=4, max_backoff=1000)])  # else ten minutes
-        # Where an execution can be attached to again, Spark 4.0 may lose a quick failure and wait for ever.
-        session.client.disable_reattachable_execute()
-    except ImportError:
-        what = "Spark Connect needs packages that are not installed"
-        raise InvalidInput(what, fix="run: pip install 'cellrisk[spark]'", code="no-spark") from None
-    except Exception as error:  # the text of such errors repeats the address, which may hold a token
-        raise unreachable(error) from None
-    try:
-        yield session
-    finally:
-        with warnings.catch_warnings(), suppress(Exception):
-            warnings.simplefilter("ignore")  # an error here would leave the session open
-            session.stop()
-
-
-def unreachable(error: Exception) -> InvalidInput:
-    return InvalidInput(
-        f"Spark cannot be reached ({type(error).__name__})",
-        fix="check SPARK_REMOTE and SPARK_MASTER, and that the server runs; without them Spark runs on this machine",
-        code="no-connection",
-    )
+            context.setLocalProperty("spark.jobGroup.id", None)
+            context.setLogLevel(level)
 
 
 @contextmanager
@@ -148,7 +106,7 @@ def own_session(master: str) -> Iterator[Any]:
     """A Spark of our own: silent, its scratch in a private folder, and gone at the end with its Java."""
     home = os.environ.get("JAVA_HOME")
     java = shutil.which("java", path=str(Path(home, "bin"))) if home else shutil.which("java")
-    if java is None and "PYSPARK_GATEWAY_PORT" not in os.environ:
+    if java is None:
         raise no_java("the Spark engine needs Java, which is not found" + (" where JAVA_HOME points" if home else ""))
     from pyspark import SparkConf, SparkContext, java_gateway
     from pyspark.sql import SparkSession
@@ -172,9 +130,11 @@ def own_session(master: str) -> Iterator[Any]:
                 with patch.object(importlib.import_module(SparkContext.__module__), "signal"):
                     session = SparkSession(SparkContext(conf=conf, gateway=gateway))
             except Exception as error:  # Spark's own text is long and names hosts and paths
-                if not master.startswith("local"):
-                    raise unreachable(error) from None
-                raise no_java(f"Spark could not be started ({type(error).__name__})") from None
+                if master.startswith("local"):
+                    raise no_java(f"Spark could not be started ({type(error).__name__})") from None
+                fix = "check SPARK_MASTER, and that the server runs; without it Spark runs on this machine"
+                what = f"Spark cannot be reached ({type(error).__name__})"
+                raise InvalidInput(what, fix=fix, code="no-connection") from None
             yield session
             with suppress(Exception):
                 session.stop()

@@ -1,1 +1,0 @@
-"""Tables on Spark: files, tables and frames that it reads, in a session that is given, found or opened."""
