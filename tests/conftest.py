@@ -226,11 +226,9 @@ FULL_BY_FILE: dict[str, tuple[str, ...]] = {
     ),
     "web/test_browser_choices.py": (
         "TestAddress::test_a_reload_the_way_back",
-        "TestPerturbation::test_it_takes_the_place_of_noise",
         "TestAddress::test_a_restarted_server",
         "TestDeciding::test_what_a_policy",
         "TestLoading::test_counts_are_asked",
-        "TestPerturbation::test_a_table_of_one_s_own",
         "test_bins_that_cannot_be_read",
         "TestDeciding::test_nothing_is_recommended",
     ),

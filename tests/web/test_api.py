@@ -43,14 +43,13 @@ class TestTables:
     @pytest.mark.parametrize(
         ("text", "chosen", "warning"),
         [
-            ("q,s\n1,a\n2,b\n3,a\n4,b\n", {}, "4 values of 'q' in one record only"),
+            ("q,s\n1,a\n2,b\n3,a\n4,b\n", {}, "4 cells for 4 records"),
             ("q,s\n1,a\n1,a\n1,b\n2,a\n2,a\n3,a\n3,a\n3,a\n", {}, "1 level of 's' in one record only"),
-            ("q,s\n1,a\n1,b\n1,a\n1,b\n1,a\n1,a\n2,b\n", {}, "1 value of 'q' in one record only"),
             ("q,s\n1,a\n2,b\n1,a\n3,a\n", {}, "3 cells for 4 records"),
             ("q,s\n1,a\n1,\n1,b\n1,a\n2,a\n2,b\n", {}, "No value of 's': 1 record, counted as a level"),
             ("q,s\n1,a\n1,\n1,b\n2,a\n2,b\n", {"missing": "drop"}, "1 record, left out"),
         ],
-        ids=["unique", "level-once", "value-once", "cells", "missing", "dropped"],
+        ids=["unique", "level-once", "cells", "missing", "dropped"],
     )
     def test_warnings_of_a_specialist(self, client: Any, text: str, chosen: dict[str, Any], warning: str) -> None:
         found = load(client, text, quasi_identifiers=["q"], sensitive=["s"], **chosen)
@@ -185,34 +184,6 @@ class TestQuestions:
         assert same(points, choice.trade_off.to_dict()["points"])
         assert found["sentence"] == choice.headline
 
-    @pytest.mark.parametrize("rule", ["cell-key", "random-rounding:3", "suppress-below:10,round:5"])
-    def test_a_perturbation_is_assessed_as_by_the_library(
-        self, client: Any, table: str, direct: cr.FrequencyTable, rule: str
-    ) -> None:
-        found = question(client, table, "perturbed", perturbation={"rule": rule}, max_ceiling=0.51)
-        assessed = cr.assess_perturbation(direct, rule)
-        assert found["sentence"] == assessed.headline
-        assert same(found["result"], assessed.to_dict())
-        assert (found["verdict"], len(found["broken"])) == ("Not within the limits.", 1)
-
-    @pytest.mark.parametrize(
-        "given",
-        [{"rule": "/etc/passwd"}, {"rule": "people.csv"}, {}, {"rule": "cell-key", "suppress_below": 3}],
-        ids=["path", "file", "none", "twice"],
-    )
-    def test_a_perturbation_names_no_file_of_the_machine(self, client: Any, table: str, given: dict[str, Any]) -> None:
-        answer = client.post(f"{table}/perturbed", json={**SETTING, "perturbation": given})
-        assert answer.status_code == 422
-        assert "root:" not in answer.text
-
-    def test_an_uploaded_table_of_a_perturbation(self, client: Any, table: str) -> None:
-        text = "count,released,probability\n" + "".join(f"{count},{count},1\n" for count in range(40))
-        source = upload(client, text, "keys.csv").json()["source"]
-        found = question(client, table, "perturbed", perturbation={"uploaded": source})
-        assert found["name"] == "keys.csv"
-        gone = client.post(f"{table}/perturbed", json={**SETTING, "perturbation": {"uploaded": "gone"}})
-        assert gone.status_code == 404
-
     @pytest.mark.parametrize(
         ("asked", "words"),
         [
@@ -237,12 +208,12 @@ class TestQuestions:
 
 class TestFiles:
     def fetch(self, client: Any, table: str, **asked: Any) -> Any:
-        found = question(client, table, "downloads", **asked)
+        found = question(client, table, "release", **asked)
         return found, client.get(found["url"])
 
     def test_a_release_has_its_description_beside_it(self, client: Any, table: str) -> None:
         pytest.importorskip("opendp", reason="the extra 'release' is not installed")
-        _, answer = self.fetch(client, table, kind="release", observed_levels=True)
+        _, answer = self.fetch(client, table, observed_levels=True)
         with zipfile.ZipFile(io.BytesIO(answer.content)) as archive:
             counts, description = archive.namelist()
             rows = list(csv.DictReader(io.StringIO(archive.read(counts).decode())))
@@ -262,7 +233,7 @@ def test_labels_stay_text_in_reports(client: Any, label: str) -> None:
     quoted = label.replace('"', '""')
     text = "q,s\n" + "".join(f'"{quoted}",{"ab"[row % 2]}\nplain,{"ab"[row % 3 == 0]}\n' for row in range(10))
     table = "/api/tables/" + load(client, text, quasi_identifiers=["q"], sensitive=["s"])["table"]
-    found = question(client, table, "downloads", sensitive="s", kind="report", title=label)
+    found = question(client, table, "report", sensitive="s", title=label)
     page = client.get(found["url"]).text
     assert "<script>alert" not in page
     assert "<img src=x>" not in page

@@ -350,7 +350,7 @@ class TestLedger:
                 with page.expect_download() as waiting:
                     page.get_by_role("dialog").get_by_role("button", name="Make the release").click()
                 assert waiting.value.suggested_filename == "people-release.zip"
-                expect(page.locator("#ledger-area .cohort").last).to_contain_text("people: epsilon 1 spent")
+                expect(page.locator("#ledger-area .cohort").last).to_contain_text("Cohort 'people' has spent epsilon 1")
                 expect(page.locator("#ledger-area tbody tr")).to_contain_text("yearly table")
                 open_step(page, "ledger")
                 page.get_by_role("button", name=re.compile("Copy the digest")).click()

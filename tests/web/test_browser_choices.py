@@ -7,9 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import cellrisk as cr
 from tests.web.conftest import PEOPLE, start, stop, welcome
-from tests.web.test_browser_looks import scan
 from tests.web.walking import (
     ROLES,
     count_table,
@@ -18,9 +16,7 @@ from tests.web.walking import (
     open_people,
     open_step,
     show_people,
-    unfold,
     wait_until_shown,
-    wider_than_screen,
 )
 
 Visit = Callable[..., Any]
@@ -169,86 +165,6 @@ class TestDeciding:
                 expect(told.get_by_role("button", name="Forbidden")).to_be_disabled()
         finally:
             stop(running)
-
-
-class TestPerturbation:
-    def perturb(self, page: Any) -> None:
-        open_step(page, "see")
-        unfold(page, "Advanced")
-        page.get_by_label("Kind of protection").select_option("perturbation")
-
-    def test_it_takes_the_place_of_noise(self, visit: Visit, direct: cr.FrequencyTable, pictures: Path) -> None:
-        """The figures of the library, and the reason for all that is not there."""
-        page = show_people(visit())
-        self.perturb(page)
-        page.get_by_label("Perturbation", exact=True).select_option("random-rounding:3")
-        expected = cr.assess_perturbation(direct, "random-rounding:3")
-        expect(page.locator("#perturbed-sentence")).to_have_text(expected.headline)
-        for width in (1280, 390):
-            page.set_viewport_size({"width": width, "height": 900})
-            assert wider_than_screen(page) == 0
-            page.screenshot(path=pictures / f"perturbation-{width}.png", full_page=True)
-            assert scan(page) == []
-        for place in ("#epsilon", "#curve", "#delta", "#neighbours"):
-            expect(page.locator(place)).to_be_hidden()
-        expect(page.locator("#see")).to_contain_text("No curve: a perturbation has no epsilon to draw a curve along.")
-        open_step(page, "decide")
-        page.get_by_label("Because of their own record, at most").fill("0.01")
-        expect(page.locator("#verdict")).to_contain_text("Not within the limits.")
-        expect(page.locator("#verdict")).to_contain_text("a category are revealed because of their own record")
-        page.get_by_label("Because of their own record, at most").fill("99")
-        expect(page.locator("#verdict")).to_contain_text("Within the limits.")
-        expect(page.locator("#max-epsilon")).to_be_disabled()
-        expect(page.locator("#max-epsilon-lock")).to_have_text("A perturbation has no epsilon.")
-        for place in ("#limits", "#map-details", "#use-epsilon"):
-            expect(page.locator(place)).to_be_hidden()
-        riskiest = cr.explain(direct, perturbation="random-rounding:3", top=1).riskiest[0]
-        unfold(page, "The riskiest cells")
-        expect(page.locator("#riskiest tbody tr").first).to_contain_text(riskiest.key["age"])
-        open_step(page, "act")
-        expect(page.locator("#shell")).to_contain_text("--perturbation random-rounding:3 --mechanism geometric")
-        expect(page.get_by_role("button", name="Make the release…")).to_be_hidden()
-        expect(page.locator("#release-form")).to_contain_text("such a table is made by those who hold the keys")
-        open_step(page, "ledger")
-        expect(page.locator("#ledger")).to_contain_text(
-            "a ledger adds up privacy losses, and a perturbation states none."
-        )
-        page.reload()
-        expect(page.locator("#see-told")).to_contain_text("random-rounding:3")
-        expect(page.locator("#verdict")).to_contain_text("Within the limits.")
-        self.perturb(page)
-        page.get_by_label("Kind of protection").select_option("noise")
-        wait_until_shown(page)
-        expect(page.locator("#curve svg")).to_be_visible()
-        expect(page.locator("#max-epsilon")).to_be_enabled()
-
-    def test_a_table_of_one_s_own(self, visit: Visit, direct: cr.FrequencyTable, tmp_path: Path) -> None:
-        page = show_people(visit(expected="422"))
-        self.perturb(page)
-        page.get_by_label("Perturbation", exact=True).select_option("table")
-        expect(page.locator("#see-status")).to_contain_text("Choose the file with the table P(m → r)")
-        kept = "count,released,probability\n0,0,1\n1,0,0.5\n1,1,0.4\n"
-        for name, text in (("wrong.csv", kept), ("right.csv", kept.replace("0.4", "0.5") + "2,2,1\n")):
-            (tmp_path / name).write_text(text, encoding="utf-8")
-        page.get_by_label("Choose the table").set_input_files(tmp_path / "wrong.csv")
-        told = page.locator("#see-status").get_by_role("alert")
-        expect(told).to_contain_text("the probabilities of a row must add up to 1")
-        page.get_by_label("Choose the table").set_input_files(tmp_path / "right.csv")
-        expect(told).to_contain_text("the perturbation table ends before the largest count")
-        rows = "".join(f"{count},{count},1\n" for count in range(3, 41))
-        with (tmp_path / "right.csv").open("a", encoding="utf-8") as stream:
-            stream.write(rows)
-        page.get_by_label("Choose the table").set_input_files(tmp_path / "right.csv")
-        expected = cr.assess_perturbation(direct, tmp_path / "right.csv")  # type: ignore[arg-type]
-        expect(page.locator("#perturbed-sentence")).to_have_text(expected.headline)
-        page.reload()
-        expect(page.locator("#perturbed-sentence")).to_have_text(expected.headline)
-        expect(page.locator("#keys-told")).to_have_text("right.csv")
-        self.perturb(page)
-        page.get_by_label("Perturbation", exact=True).select_option("rule")
-        page.get_by_label("Rule", exact=True).fill("/etc/passwd")
-        page.get_by_label("Rule", exact=True).press("Enter")
-        expect(told).to_contain_text("“Rule” is not known")
 
 
 def test_bins_that_cannot_be_read_name_their_column(visit: Visit) -> None:

@@ -148,12 +148,3 @@ def test_a_zoom_of_200_percent(firefox: Any) -> None:
             assert firefox.execute_script(WIDER) == 0
     finally:
         zoom(firefox, 1.0)
-
-
-def test_a_perturbation(firefox: Any) -> None:
-    click(firefox, "#see-fold")
-    firefox.execute_script("document.querySelector('#advanced').open = true")
-    choose(firefox, "#protection", "perturbation")
-    wait(firefox, "document.querySelector('#perturbed-sentence').textContent.startsWith('With cell-key')")
-    choose(firefox, "#protection", "noise")
-    wait(firefox, "document.querySelector('#curve svg')?.checkVisibility()")

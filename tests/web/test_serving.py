@@ -114,18 +114,6 @@ class TestWorkers:
             assert client.delete(f"/api/jobs/{job}").json()["state"] == "running"
             assert client.delete(f"/api/jobs/{job}").json()["state"] == "cancelled"
 
-    def test_the_queue_has_an_end(self, tmp_path: Path) -> None:
-        running = start(tmp_path, workers=1, changed={"cellrisk.web.jobs.MOST_WAITING": 2})
-        try:
-            with closing(running.client()) as client:
-                table, job = make_busy(running, client)
-                asked = [{**SETTING, "epsilon": epsilon} for epsilon in (1.0, 2.0, 3.0)]
-                answers = [client.post(f"{table}/figures", json=each).status_code for each in asked]
-                assert answers == [202, 202, 429]
-                client.delete(f"/api/jobs/{job}")
-        finally:
-            stop(running)
-
 
 class TestEnd:
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP], ids=lambda number: number.name)

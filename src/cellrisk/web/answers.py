@@ -14,8 +14,6 @@ from cellrisk.decide.policies import Policies
 from cellrisk.decide.policy import DELTA_FROM_RECORDS
 from cellrisk.errors import CellriskError
 from cellrisk.noise.mechanisms import LARGEST_CLASSICAL, MECHANISMS
-from cellrisk.noise.perturbations import Perturbation
-from cellrisk.risk.attackers.figures import AttackTable
 from cellrisk.risk.attackers.settings import find_setting_figures
 from cellrisk.risk.explanation.risky_cells import CellRisks
 from cellrisk.risk.figures import Attacker
@@ -53,7 +51,6 @@ class Given:
     recipe: Recipe
     table: cr.FrequencyTable
     policies: Policies
-    perturbation: Perturbation | None = None
     ledger: str | None = None
     releases: str = ""
     """The folder of releases that the ledger records."""
@@ -87,9 +84,6 @@ class Given:
     def mechanism(self, asked: requests.Setting) -> cr.Mechanism:
         delta = self.delta(asked.mechanism, asked.delta)
         return cr.mechanism(asked.mechanism, epsilon=asked.epsilon, delta=delta, neighbours=asked.neighbours)
-
-    def method(self, asked: requests.Setting) -> cr.Mechanism | Perturbation:
-        return self.mechanism(asked) if self.perturbation is None else self.perturbation
 
 
 def slider(points: int, mechanism: str = "geometric") -> list[float]:
@@ -189,6 +183,8 @@ def trace_attacks(report: Report, given: Given, asked: requests.Setting) -> dict
 
 def find_figures(report: Report, given: Given, asked: requests.Setting) -> dict[str, Any]:
     """The figures to decide by at one epsilon, with their intervals, as `assess` gives them."""
+    from cellrisk.show.pictures import draw_icons, to_svg
+
     report("counting the people", None)
     assessment = cr.assess(given.table, given.mechanism(asked), measures="local")
     result = assessment.to_dict()
@@ -196,46 +192,24 @@ def find_figures(report: Report, given: Given, asked: requests.Setting) -> dict[
     tables = assessment.attackers[given.sensitive][-1:]
     advantage = next((row["most"] for row in result["attackers"] if row["attack"] == "any"), None)
     categories = given.table.attribute(given.sensitive).levels.labels
-    now = f"epsilon {claim(asked.epsilon)}"
+    now, icons = f"epsilon {claim(asked.epsilon)}", None
+    notes = [people_above(table) for table in tables]
+    notes += [learnt(table, given.sensitive, categories) for table in tables if table.prior is not None]
+    if tables:
+        picture = draw_icons(tables[0], given.sensitive, now)
+        icons = {"svg": to_svg(picture), "words": say_icons(tables[0], given.sensitive, now)}
     return {
         "epsilon": asked.epsilon,
         "sentence": strongest(tables[0], given.sensitive, assessment.mechanism.guarantee)
         if tables
         else assessment.headline,
-        "head": [
-            "blind",
-            now,
-            "no noise",
-            f"own record, {now}",
-            "no noise",
-            "one person",
-        ],
+        "head": ["blind", now, "no noise", f"own record, {now}", "no noise", "one person"],
         "attacks": [row for table in tables for row in attack_rows(table, shown_attacks(table), advantage)],
-        "notes": [note for table in tables for note in say_attacks(table, given.sensitive, categories)],
-        "icons": draw_people(tables[0], given.sensitive, now) if tables else None,
+        "notes": notes,
+        "icons": icons,
         "exposed": between(exposed["low"], exposed["high"]),
         "result": result,
     }
-
-
-def draw_people(table: AttackTable, sensitive: str, setting: str) -> dict[str, str]:
-    """Return the picture of 100 people, with and without their own record, and what it shows in words."""
-    from cellrisk.show.pictures import draw_icons, to_svg
-
-    return {"svg": to_svg(draw_icons(table, sensitive, setting)), "words": say_icons(table, sensitive, setting)}
-
-
-def say_attacks(table: AttackTable, sensitive: str, categories: Sequence[str]) -> list[str]:
-    """Return how many people gain notably, and what the informed attacker learns."""
-    return [people_above(table), *([] if table.prior is None else [learnt(table, sensitive, categories)])]
-
-
-def describe_certainty(decision: dict[str, Any], records: int) -> list[str]:
-    """Return the share of people named with certainty, and what that means; a dash if it is not computed."""
-    if not decision["certainty"]:
-        return [DASH, "not computed"]
-    [named] = decision["certainty"]
-    return [percent(named["right"] / records), f"correctly, and {100 * named['certainty']:g}% sure or more"]
 
 
 def find_admissible(report: Report, given: Given, asked: requests.Setting) -> dict[str, Any]:
@@ -272,7 +246,7 @@ def _choosing(given: Given, asked: requests.Setting) -> dict[str, Any]:
 
 def find_breaches(given: Given, asked: requests.Setting) -> Iterator[str]:
     """Yield a sentence for each limit, of the page or of a policy, that the setting does not keep."""
-    method = given.method(asked)
+    method = given.mechanism(asked)
     lines = given.policies.breaches(given.table, method)
     if asked.limits:
         own = cr.Policy(**asked.limits, **asked.risk).breaches(given.table, method)
@@ -368,16 +342,12 @@ def find_riskiest(report: Report, given: Given, asked: requests.Setting) -> dict
     """The riskiest cells, with their keys: raw data, for the curator."""
     report("reading the cells", None)
     cells = given.keyed.cells(given.sensitive)
-    if given.perturbation is not None:
-        given.perturbation.check_reach(int(cells.count.max()))
-    riskiest = [vars(cell) for cell in CellRisks(cells, given.method(asked).channel, "tight").riskiest(asked.top)]
+    riskiest = [vars(cell) for cell in CellRisks(cells, given.mechanism(asked).channel, "tight").riskiest(asked.top)]
     numbers = {"people": "records", "values": "levels", "risk": "risk", "expected revealed": "people"}
     writers: dict[str, Any] = {"risk": percent, "people": "{:.1f}".format}
     keys = given.recipe.quasi_identifiers
     return {
-        "about": f"At epsilon {claim(asked.epsilon)}."
-        if given.perturbation is None
-        else f"With {given.perturbation.name}.",
+        "about": f"At epsilon {claim(asked.epsilon)}.",
         "words": list(keys),
         "numbers": list(numbers),
         "rows": [

@@ -32,7 +32,6 @@ LABELS = {
     "bins": "“Bins”",
     "count": "“Each row is”",
     "missing": "“Missing values”",
-    "perturbation": "“Rule”",
     "purpose": "“Purpose”",
     "cohort": "“Cohort”",
     "new_cohort": "“A new cohort”",

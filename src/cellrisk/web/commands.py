@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import csv
-import io
+import re
 import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -17,29 +16,19 @@ NO_OPTION = "# A column of this table has a name that no option can hold; use cr
 
 
 def write_commands(report: Report, given: Given, asked: requests.Setting) -> dict[str, str]:
-    """The table's assessment, the curve, the choice if there is a limit, and the report; of a perturbation, its
-    assessment with the picture at equal risk, the riskiest cells and the report."""
+    """The table's assessment, the curve, the choice if there is a limit, and the report."""
     recipe, sensitive, limits = given.recipe, given.sensitive, asked.limits
     delta = given.delta(asked.mechanism, asked.delta)
-    others: dict[str, Any] = {"mechanism": asked.mechanism, **({"delta": delta} if delta else {})}
-    reported = [*_options({**asked.risk, **limits}), "--output", "report.html"]
-    if given.perturbation is not None:
-        method = ["--perturbation", given.perturbation.name]
-        lines = [
-            ["assess", *method, *_options(others), "--plot", "equal-risk.svg"],
-            ["explain", *method],
-            ["report", *method, *_options(others), *reported],
-        ]
-    else:
-        method = _options(others | ({} if asked.neighbours == "add-remove" else {"neighbours": asked.neighbours}))
-        epsilon = _options({"epsilon": asked.epsilon})
-        choosing = _options({**limits, **(asked.risk if {"max_risk", "margin"} & set(limits) else {})})
-        lines = [
-            ["assess", *method, *epsilon],
-            ["curve", *method, "--measure", asked.measure, "--csv", "curve.csv", "--plot", "curve.svg"],
-            *([["choose", *method, *choosing]] if limits else []),
-            ["report", *method, *epsilon, *reported],
-        ]
+    method = _options({"mechanism": asked.mechanism, **({"delta": delta} if delta else {})})
+    method += [] if asked.neighbours == "add-remove" else ["--neighbours", asked.neighbours]
+    epsilon = _options({"epsilon": asked.epsilon})
+    choosing = _options({**limits, **(asked.risk if {"max_risk", "margin"} & set(limits) else {})})
+    lines = [
+        ["assess", *method, *epsilon],
+        ["curve", *method, "--measure", asked.measure, "--csv", "curve.csv", "--plot", "curve.svg"],
+        *([["choose", *method, *choosing]] if limits else []),
+        ["report", *method, *epsilon, *_options({**asked.risk, **limits}), "--output", "report.html"],
+    ]
     path = f"./{recipe.command}" if recipe.command.startswith("-") else recipe.command
     table = [path, *_table_options(recipe, sensitive)]
     names = [*recipe.quasi_identifiers, sensitive]
@@ -78,7 +67,5 @@ def as_field(name: str) -> str:
     >>> print(as_field("age"), as_field("salary, yearly"))
     age "salary, yearly"
     """
-    buffer = io.StringIO()
-    padded = name != name.strip()
-    csv.writer(buffer, lineterminator="", quoting=csv.QUOTE_ALL if padded else csv.QUOTE_MINIMAL).writerow([name])
-    return buffer.getvalue()
+    plain = re.fullmatch(r'[^\s",]([^",\r\n]*[^\s",])?', name)
+    return name if plain else '"' + name.replace('"', '""') + '"'

@@ -17,24 +17,13 @@ from cellrisk.web.answers import Given
 from cellrisk.web.jobs import Report
 
 
-def write_file(report: Report, given: Given, asked: requests.Setting, folder: str) -> dict[str, str]:
-    """Write what is asked for, as the command line does."""
-    if asked.kind == "report":
-        return _write_report(report, given, asked, Path(folder))
-    if given.perturbation is not None:
-        raise InvalidInput("a perturbation has a report alone: it has no epsilon", code="no-epsilon")
-    return _write_release(report, given, asked, Path(folder))
-
-
-def _write_report(report: Report, given: Given, asked: requests.Setting, folder: Path) -> dict[str, str]:
+def write_report(report: Report, given: Given, asked: requests.Setting, folder: str) -> dict[str, str]:
     """Write the report for a board."""
-    method: dict[str, Any] = {"epsilon": asked.epsilon, "neighbours": asked.neighbours}
-    if given.perturbation is not None:
-        method = {"perturbation": given.perturbation}
     document = cr.report(
         given.keyed,
         asked.mechanism,
-        **method,
+        epsilon=asked.epsilon,
+        neighbours=asked.neighbours,
         **asked.limits,
         **asked.risk,
         delta=given.delta(asked.mechanism, asked.delta) or None,
@@ -45,11 +34,11 @@ def _write_report(report: Report, given: Given, asked: requests.Setting, folder:
         preparation=given.recipe.preparation(given.sensitive),
         progress=partial(report, "writing the report"),
     )
-    path = document.save(folder / f"{stem(given.recipe.name)}-report.html")
+    path = document.save(Path(folder) / f"{stem(given.recipe.name)}-report.html")
     return {"path": str(path), "sentence": document.headline}
 
 
-def _write_release(report: Report, given: Given, asked: requests.Setting, folder: Path) -> dict[str, str]:
+def write_release(report: Report, given: Given, asked: requests.Setting, folder: str) -> dict[str, str]:
     """Write the release and its description into one archive.
 
     With a ledger, release and entry are written together or not at all, and the release also stays in the folder of
@@ -71,7 +60,7 @@ def _write_release(report: Report, given: Given, asked: requests.Setting, folder
     given.policies.forbid(table, mechanism, given.sensitive)  # before anything is drawn
     name = f"{stem(given.recipe.name)}-release"
     if given.ledger is None:
-        target = folder / f"{name}.csv"
+        target = Path(folder) / f"{name}.csv"
         released = draw()
         released.save(target)
     else:
@@ -85,7 +74,7 @@ def _write_release(report: Report, given: Given, asked: requests.Setting, folder
             ledger.check(mechanism, asked.cohort, new_cohort=asked.new_cohort)
             released = draw()
             ledger.save(released, target, **entry)
-    archive = folder / f"{name}.zip"
+    archive = Path(folder) / f"{name}.zip"
     with zipfile.ZipFile(archive, "x", zipfile.ZIP_DEFLATED) as packed:
         for path in (target, Path(f"{target}.json")):
             packed.write(path, path.name)

@@ -110,16 +110,15 @@ class Guard:
         return None if self._has_cookie(scope) else refuse(scope, 401, OPEN_LINK)
 
     def _answer_link(self, scope: Scope) -> Response:
-        """Return the cookie and the way to the page. A browser that another site has sent here would not bring a
-        strict cookie along a redirect: there a page leads on.
+        """Return the cookie and a page that leads on.
+
+        A browser that another site has sent here would not bring a strict cookie along a redirect.
         """
         tokens = parse_qs(scope["query_string"].decode("latin-1")).get("token", [])
         if len(tokens) != 1 or not same(tokens[0], self._token):
             return refuse(scope, 401, OPEN_LINK)
         self._on_link()
         cookie = {"set-cookie": f"{self._cookie}={self._session}; HttpOnly; SameSite=Strict; Path=/"}
-        if values(scope, "sec-fetch-site") in ([], ["none"], ["same-origin"]):
-            return Response(status_code=303, headers={"location": "/", **cookie})
         return HTMLResponse(LEAD_ON.format(link="/"), headers=cookie)
 
     def _has_cookie(self, scope: Scope) -> bool:

@@ -6,7 +6,6 @@ progress, and its pool is broken for good once an idle worker is killed or a pro
 
 from __future__ import annotations
 
-import faulthandler
 import os
 import pickle
 import secrets
@@ -28,16 +27,9 @@ Report = Callable[[str, "float | None"], None]
 """Called with what is being done, and the share of it that is done if that is known."""
 Work = Callable[..., Any]
 """A function of a module: it takes a `Report` first, and what it returns can be pickled."""
-MOST_WAITING = 50
 MOST_KEPT = 200
-LONGEST_JOB = 12 * 3600
-"""Seconds after which a job is ended."""
-ENDED_EARLY = "the work ended early; it may have needed more memory than there is, or more than 12 hours"
+ENDED_EARLY = "the work ended early; it may have needed more memory than there is"
 NO_WORKER = "the machine has no room for another process now; try again later"
-
-
-class Busy(CellriskError):
-    """More work is asked for than can wait."""
 
 
 class Job:
@@ -100,8 +92,6 @@ class Jobs:
                     self._jobs.move_to_end(job.id)
                     job.askers += 1
                     return job
-            if self._closed or sum(job.state == "waiting" for job in self._jobs.values()) >= MOST_WAITING:
-                raise Busy("too much work is waiting already", allowed=f"{MOST_WAITING} jobs", fix="try later")
             job = Job(work, arguments, finish, key)
             self._jobs[job.id] = job
             ended = [other.id for other in self._jobs.values() if other.ended.is_set()]
@@ -217,9 +207,7 @@ def main() -> None:
     try:
         while True:
             work, arguments = pickle.loads(messages.get())
-            faulthandler.dump_traceback_later(LONGEST_JOB, exit=True)
             _do(answers, work, arguments)
-            faulthandler.cancel_dump_traceback_later()
     finally:
         os._exit(1)
 

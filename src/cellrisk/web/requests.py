@@ -17,7 +17,6 @@ LIMITS = (
     *("max_people", "margin"),
 )
 """The limits that the page offers, by the names that `choose` gives them."""
-NEED_NOISE = ("max_epsilon", "max_error", "margin")
 
 
 class Model(BaseModel):
@@ -44,24 +43,14 @@ class TableChoice(Model):
     counts are refused."""
 
 
-class PerturbationChoice(Model):
-    """A rule, or a table P(m -> r), a CSV file that was uploaded: one of the two."""
-
-    rule: Words | None = None
-    uploaded: Name | None = None
-    suppress_below: int | None = Field(default=None, ge=1, le=100_000)
-
-
 class Setting(Model):
-    """What the page shows: a mechanism or a perturbation, the risk, the limits. A question uses what it needs."""
+    """What the page shows: a mechanism, the risk, the limits. A question uses what it needs."""
 
     sensitive: Name | None = None
     mechanism: MechanismName = "geometric"
     epsilon: Epsilon = 1.0
     delta: float | None = Field(default=None, ge=0, lt=1)
     neighbours: Neighbours = "add-remove"
-    perturbation: PerturbationChoice | None = None
-    """Instead of the mechanism."""
     measure: MeasureName = "local"
     form: Form = "tight"
     weights: Weights = "records"
@@ -78,9 +67,8 @@ class Setting(Model):
     """Of the map."""
     top: int = Field(default=50, ge=1, le=200)
     """Of the riskiest cells."""
-    kind: Literal["report", "release"] = "release"
-    """Of a download; what follows is for the one or the other."""
     title: Words | None = None
+    """Of a report; what follows is for a report or a release."""
     organisation: Words | None = None
     purpose: Words | None = None
     cohort: Words | None = None
@@ -91,9 +79,8 @@ class Setting(Model):
 
     @property
     def limits(self) -> dict[str, Any]:
-        """The limits that are set; those on noise are not on a perturbation."""
-        names = [name for name in LIMITS if self.perturbation is None or name not in NEED_NOISE]
-        return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        """The limits that are set."""
+        return {name: getattr(self, name) for name in LIMITS if getattr(self, name) is not None}
 
     @property
     def risk(self) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from fastapi import APIRouter, Depends, Request
 from fastapi.responses import FileResponse, HTMLResponse, JSONResponse
 
 from cellrisk.errors import InvalidInput
-from cellrisk.web import answers, commands, files, folder_files, perturbations, requests, sets
+from cellrisk.web import answers, commands, files, folder_files, requests, sets
 from cellrisk.web.jobs import Job, Work
 from cellrisk.web.words import describe_ledger, describe_server, write_size
 from cellrisk.web.workspace import NotThere, Workspace
@@ -31,8 +31,8 @@ QUESTIONS: dict[str, Work] = {
     "map": answers.draw_map,
     "riskiest": answers.find_riskiest,
     "commands": commands.write_commands,
-    "perturbed": perturbations.assess_given,
-    "downloads": files.write_file,
+    "report": files.write_report,
+    "release": files.write_release,
 }
 """What can be asked of a table, and the work that answers it."""
 
@@ -89,8 +89,8 @@ def show_state(workspace: InWorkspace) -> Any:
 def list_files(workspace: InWorkspace) -> Any:
     """The CSV and Parquet files below the folder; none if the server was started without one."""
     folder = workspace.settings.folder
-    found = [] if folder is None else folder_files.list_files(folder)
-    return {"files": [{"path": path, "size": write_size(size)} for path, size in found]}
+    found = {} if folder is None else folder_files.list_files(folder)
+    return {"files": [{"path": name, "size": write_size(path.stat().st_size)} for name, path in found.items()]}
 
 
 @api.post("/uploads")
@@ -135,7 +135,7 @@ async def ask_table(table: str, what: str, asked: requests.Setting, workspace: I
         raise NotThere("there is no such question")
     given = workspace.given(workspace.table(table), asked)
     arguments = {"given": given, "asked": asked}
-    if work is files.write_file:
+    if what in ("report", "release"):
         return await answer(workspace.write(work, arguments))
     kept = work is not answers.describe_consequences  # the ledger may have changed
     key = (table, what, asked.model_dump_json(), given.policies.describe()) if kept else None

@@ -9,13 +9,13 @@ import signal
 import socket
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import ExitStack, asynccontextmanager, contextmanager, nullcontext
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cellrisk.errors import CellriskError, InvalidInput
-from cellrisk.system.interrupt import SIGNALS
+from cellrisk.system.interrupt import interrupted_by_signals
 from cellrisk.system.scratch import private_folder
 from cellrisk.web.settings import LEAD_ON, LOOPBACK, UPLOAD_LIMIT, Settings
 
@@ -43,7 +43,6 @@ def create_app(
 
     from cellrisk.web.boxes import name_box
     from cellrisk.web.guard import Guard
-    from cellrisk.web.jobs import Busy
     from cellrisk.web.routes import api, page
     from cellrisk.web.workspace import NotThere, open_workspace
 
@@ -61,7 +60,7 @@ def create_app(
 
     @app.exception_handler(CellriskError)
     def refuse(_: Request, refusal: CellriskError) -> JSONResponse:
-        status = 404 if isinstance(refusal, NotThere) else 429 if isinstance(refusal, Busy) else 422
+        status = 404 if isinstance(refusal, NotThere) else 422
         return JSONResponse({"error": refusal.render(name_box)}, status_code=status)
 
     @app.exception_handler(RequestValidationError)
@@ -145,8 +144,9 @@ def serve(
             timeout_graceful_shutdown=SECONDS_TO_END,
         )
         server = uvicorn.Server(config)
-        server.capture_signals = nullcontext  # type: ignore[assignment]
-        with until_signal(server):
+        with interrupted_by_signals(), suppress(KeyboardInterrupt):  # uvicorn raises a signal again when it has ended
+            if threading.current_thread() is threading.main_thread() and hasattr(signal, "SIGHUP"):
+                signal.signal(signal.SIGHUP, server.handle_exit)
             server.run(sockets=[listening])
 
 
@@ -176,22 +176,3 @@ def listen(port: int) -> Iterator[socket.socket]:
             why = getattr(error, "strerror", None) or "out of range"
             raise InvalidInput("cannot be listened on", option="port", got=f"{port} ({why})", code="port") from None
         yield listening
-
-
-@contextmanager
-def until_signal(server: Any) -> Iterator[None]:
-    """End the server in good order at a signal, and at once at a second one. Only the main thread gets signals."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def stop(_number: int, _frame: object) -> None:
-        server.force_exit = server.should_exit
-        server.should_exit = True
-
-    before = {number: signal.signal(number, stop) for number in SIGNALS}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import secrets
 import threading
 from collections import OrderedDict
@@ -59,7 +60,6 @@ class Sources:
     def __init__(self, private: Path, folder: Path | None, upload_limit: int) -> None:
         self._private, self._folder, self._limit = private, folder, upload_limit
         self._origins: OrderedDict[str, Origin] = OrderedDict()
-        self._known: dict[Any, str] = {}
         self._lock = threading.Lock()
         self._arriving = 0
 
@@ -68,7 +68,7 @@ class Sources:
 
     def open_example(self) -> Origin:
         path = datasets.adult_path()
-        return self._add("adult", "adult.parquet", lambda: path, "example", ADULT)
+        return self._add("adult", lambda: path, "adult.parquet", "example", ADULT)
 
     def open_file(self, given: str) -> Origin:
         """Return a file of the folder; the same file gives the same source."""
@@ -78,19 +78,14 @@ class Sources:
                 "the server has no folder to read from", fix="start it with --folder, or upload the file"
             )
         stat = find_file(folder, given).stat()
-        key = (given, stat.st_size, stat.st_mtime_ns)
-        return self._add(key, given, lambda: find_file(folder, given), "file")
+        return self._add(f"{given} {stat.st_size} {stat.st_mtime_ns}", lambda: find_file(folder, given), given, "file")
 
     def _add(
-        self, key: Any, name: str, find: Callable[[], Path], kind: str, suggested: dict[str, Any] | None = None
+        self, key: str, find: Callable[[], Path], name: str, kind: str, suggested: dict[str, Any] | None = None
     ) -> Origin:
-        path = find()
-        with self._lock:
-            if key not in self._known:
-                identity = secrets.token_urlsafe(16)
-                origin = Origin(identity, name, path.stat().st_size, find, str(path), kind, suggested)
-                self._known[key], self._origins[identity] = identity, origin
-            return self._origins[self._known[key]]
+        identity, path = hashlib.sha256(key.encode()).hexdigest()[:32], find()
+        origin = Origin(identity, name, path.stat().st_size, find, str(path), kind, suggested)
+        return self._origins.setdefault(identity, origin)
 
     async def receive(self, given: str, length: int, chunks: AsyncIterator[bytes]) -> Origin:
         """Take an upload in as it arrives, straight to the private folder; stop if it gets too large."""

@@ -188,15 +188,6 @@ def warn(tables: dict[str, cr.FrequencyTable]) -> Iterator[str]:
     """Yield what a specialist would point out before anything is published, beside the hints at columns."""
     first = next(iter(tables.values()))
     records, cells = first.n_records, first.n_cells
-    if cells <= FEW_CELLS:
-        frame = first.to_frame()
-        for name in first.quasi_identifiers:
-            rare = int((frame.groupby(name, observed=True)[frame.columns[-1]].sum() == 1).sum())
-            if rare:
-                yield (
-                    f"{number_of(rare, 'value')} of '{name}' in one record only: coarser values would hide these "
-                    "people among others."
-                )
     if cells > records / 2:
         yield (
             f"{number_of(cells, 'cell')} for {number_of(records, 'record')}: most people are alone in their cell, or "
@@ -205,8 +196,6 @@ def warn(tables: dict[str, cr.FrequencyTable]) -> Iterator[str]:
     for name, table in tables.items():
         totals = table.attribute(name).levels.totals
         rare = int((totals == 1).sum())
-        if int((totals > 0).sum()) == 1:
-            yield f"Only one level of '{name}' occurs: every cell is homogeneous."
         if rare:
             yield (
                 f"{number_of(rare, 'level')} of '{name}' in one record only: an attacker who knows that the person is "

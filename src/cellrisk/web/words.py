@@ -7,10 +7,8 @@ from typing import Any
 import cellrisk as cr
 from cellrisk.counts.schema import MISSING_RULES
 from cellrisk.decide.policies import Policies
-from cellrisk.errors import CellriskError
 from cellrisk.noise.mechanisms import MECHANISMS, NEIGHBOURS
 from cellrisk.risk.measures import FORMS, MEASURES, WEIGHTS
-from cellrisk.system.formatting import claim
 from cellrisk.web.settings import Settings
 
 TITLES = {
@@ -91,6 +89,8 @@ def write_size(number: float) -> str:
 
 def describe_ledger(place: str) -> dict[str, Any]:
     """Return the releases of a ledger in their order, what each cohort has spent, and whether all is as written."""
+    from cellrisk.show.wording.ledger_entry import say_budget
+
     with cr.Ledger(place) as ledger:
         verification = ledger.verify()
         whole = verification.ok
@@ -99,26 +99,8 @@ def describe_ledger(place: str) -> dict[str, Any]:
                 {"digest": entry.digest, "words": [entry.time[:16].replace("T", " "), entry.headline, entry.purpose]}
                 for entry in (ledger.entries(kind="release") if whole else ())
             ],
-            "cohorts": [_describe_cohort(ledger, name) for name in ledger.state().declared] if whole else [],
+            "cohorts": [say_budget(ledger, cohort) for cohort in ledger.state().declared] if whole else [],
             "verified": whole,
             "sentence": verification.headline,
             "chain": f"The chain of entries is {'unbroken' if whole else 'broken: the ledger was changed by hand'}.",
         }
-
-
-def _describe_cohort(ledger: Any, name: str) -> dict[str, Any]:
-    """Return what a cohort has spent, composed as its limit says if it has one."""
-    limit = ledger.state().limits.get(name)
-    asked = () if limit is None else (limit.method, limit.delta)
-    most = None if limit is None else limit.epsilon
-    try:
-        spent = ledger.spent(name, *asked)
-    except CellriskError:  # losses that cannot be composed that way
-        words = f"{name}: losses that do not add up to one epsilon" + (f"; the limit is {most:g}" if most else "")
-        return {"sentence": words, "spent": None, "limit": None}
-    delta, of = (f" at delta {claim(spent.delta)}" if spent.delta else ""), ("" if most is None else f" of {most:g}")
-    return {
-        "sentence": f"{name}: epsilon {claim(spent.epsilon)}{delta} spent{of}",
-        "spent": spent.epsilon,
-        "limit": most,
-    }

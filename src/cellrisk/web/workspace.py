@@ -17,7 +17,6 @@ from cellrisk.system.scratch import private_folder
 from cellrisk.web import requests, tables
 from cellrisk.web.answers import Given
 from cellrisk.web.jobs import Job, Jobs
-from cellrisk.web.perturbations import read_choice
 from cellrisk.web.settings import Settings
 from cellrisk.web.sources import Origin, Sources
 from cellrisk.web.words import write_size
@@ -110,14 +109,7 @@ class Workspace:
         sensitive = asked.sensitive or next(iter(found))
         if sensitive not in found:
             raise NotThere("the table has no such sensitive column", allowed=", ".join(found))
-        choice, perturbation = asked.perturbation, None
-        if choice is not None:
-            uploaded = None if choice.uploaded is None else self.sources.find(choice.uploaded)
-            if choice.uploaded is not None and (uploaded is None or uploaded.kind != "upload"):
-                raise NotThere("the table P(m -> r) is no longer there", fix="upload it again")
-            perturbation = read_choice(choice, uploaded)
-        ledger, releases = self.settings.ledger, str(self.settings.releases)
-        return Given(loaded.recipe, found[sensitive], self.policies, perturbation, ledger, releases)
+        return Given(loaded.recipe, found[sensitive], self.policies, self.settings.ledger, str(self.settings.releases))
 
     def write(self, function: Any, arguments: dict[str, Any]) -> Job:
         """Start a job that writes a file to be downloaded."""

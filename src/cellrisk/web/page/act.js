@@ -2,7 +2,7 @@
 import { fetchFile } from "./both.js";
 import { at, copy, make, makeTable, setVerdict, showError, showNote } from "./elements.js";
 import { ask, askTable, work } from "./server.js";
-import { hasLimit, isPerturbed, page, presentIndex, presentRow, presentSetting, settingWords, titleOf } from "./state.js";
+import { hasLimit, page, presentIndex, presentRow, presentSetting, settingWords, titleOf } from "./state.js";
 import { tell } from "./steps.js";
 
 // Whether the epsilon that is shown keeps the limits, and the words for it.
@@ -25,11 +25,11 @@ export function showSetting() {
 
 export async function showCommands() {
   const answer = await work(at("commands-status"), null, () => askTable("commands", presentSetting()));
-  if (answer && !isPerturbed()) at("shell").textContent = answer.shell;
+  if (answer) at("shell").textContent = answer.shell;
 }
 
 const download = (kind, place, words, more = {}) => fetchFile(place, words,
-  () => askTable("downloads", { kind, ...presentSetting(), spreadsheet_safe: at("spreadsheet-safe").checked, ...more }));
+  () => askTable(kind, { ...presentSetting(), spreadsheet_safe: at("spreadsheet-safe").checked, ...more }));
 
 export const downloadReport = () => download("report", at("download-status"), "Writing the report",
   { title: at("report-title").value.trim() || null, organisation: at("organisation").value.trim() || null });
@@ -57,7 +57,7 @@ export async function askForRelease(event) {
     at(purpose ? "cohort" : "purpose").focus();
     return;
   }
-  const asked = { kind: "release", ...presentSetting(), ...releaseFields() };
+  const asked = { ...presentSetting(), ...releaseFields() };
   const told = await work(at("release-status"), null, () => askTable("consequences", asked));
   if (!told) return;
   const list = (title, lines, kind = null) => [make("h3", { class: kind }, title), make("ul", { class: kind }, ...lines.map((line) => make("li", {}, line)))];
@@ -86,13 +86,10 @@ export async function showLedger() {
   const table = makeTable("Entries of the ledger", ["when (UTC)", "release", "purpose", "digest"], [], rows);
   const scroll = make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Entries of the ledger" }, table);
   at("ledger-area").replaceChildren(make("p", { class: "sentence" }, answer.sentence),
-    make("p", { class: answer.verified ? "note" : "error" }, answer.chain), ...answer.cohorts.map(makeCohort), rows.length ? scroll : "");
+    make("p", { class: answer.verified ? "note" : "error" }, answer.chain), ...answer.cohorts.map((words) => make("p", { class: "cohort" }, words)), rows.length ? scroll : "");
   tell("ledger", answer.sentence);
 }
 
 // The first eight characters, and a button that copies them all.
 const makeDigest = (digest) => make("span", { class: "digest" }, make("code", { title: digest }, digest.slice(0, 8)), " ",
   make("button", { type: "button", class: "small", "aria-label": `Copy the digest that begins with ${digest.slice(0, 8)}`, click: (event) => copy(event.currentTarget, digest) }, "Copy"));
-
-const makeCohort = ({ sentence, spent, limit }) => make("div", { class: "cohort" }, make("p", {}, sentence),
-  limit === null ? null : make("meter", { min: 0, max: limit, high: 0.8 * limit, value: spent, "aria-label": sentence }));

@@ -6,22 +6,21 @@ import { redrawCharts } from "./charts.js";
 import { changeLimits, loadMap, showLocks } from "./decide.js";
 import { at, later, setOptions } from "./elements.js";
 import { countTable, loadSource, restore, takeFile } from "./load.js";
-import { changePerturbedLimits, loadShown, takeKeys } from "./perturbed.js";
-import { showPosition, showRow, useAdmissible } from "./see.js";
+import { loadPositions, showPosition, showRow, useAdmissible } from "./see.js";
 import { ask, work } from "./server.js";
-import { LIMITS, isPerturbed, page, writeAddress } from "./state.js";
+import { LIMITS, page, writeAddress } from "./state.js";
 import { openStep, watchSteps } from "./steps.js";
 
 const each = (ids, action) => Object.fromEntries(ids.map((id) => [id, action]));
 
 function watchControls() {
   watchElements({
-    change: { ...each(["protection", "perturbation", "rule", "suppress-below", "sensitive", "mechanism", "measure", "neighbours"], loadShown),
-      ...each(["weights", "delta", "form"], () => (isPerturbed() ? loadShown() : showRow())), top: showRiskiest,
-      file: (event) => takeFile(event.target.files[0]), "keys-file": (event) => takeKeys(event.target.files[0]) },
+    change: { ...each(["sensitive", "mechanism", "measure", "neighbours"], loadPositions),
+      ...each(["weights", "delta", "form"], showRow), top: showRiskiest,
+      file: (event) => takeFile(event.target.files[0]) },
     click: { ...openers(loadSource), "count-table": () => countTable(), "use-epsilon": useAdmissible,
       "draw-map": loadMap, report: downloadReport, "copy-shell": copyCode },
-    input: { epsilon: showPosition, ...each(LIMITS.map(({ id }) => id), () => (isPerturbed() ? changePerturbedLimits() : changeLimits())) },
+    input: { epsilon: showPosition, ...each(LIMITS.map(({ id }) => id), changeLimits) },
     submit: { "release-form": askForRelease },
     close: { confirm: release },
   });

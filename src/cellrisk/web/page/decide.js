@@ -3,22 +3,19 @@ import { showCommands, showSetting } from "./act.js";
 import { drawLimits, drawMap } from "./charts.js";
 import { announce, at, later, make, makeTable, setVerdict, write } from "./elements.js";
 import { askTable, work } from "./server.js";
-import { LIMITS, hasLimit, isPerturbed, page, presentSetting, whyUnused } from "./state.js";
+import { LIMITS, hasLimit, page, presentSetting, whyUnused } from "./state.js";
 import { tell } from "./steps.js";
 
-const NO_EPSILON = { max_epsilon: "A perturbation has no epsilon.", margin: "A perturbation has no blind share.", max_error: "A perturbation has no noise." };
-
 // What the policy in force fixes: its limits stand in their boxes, and cannot be changed; nor can the words of its risk.
-// A perturbation has no epsilon and no chance level that could be limited.
 export function showLocks() {
   const { locks, policy } = page.server;
   const locked = "Fixed by the policy";
   for (const { name, id, per } of LIMITS) {
     const most = locks.limits[name];
-    const why = (isPerturbed() && NO_EPSILON[name]) || (most === undefined ? "" : locked);
-    at(id).disabled = why !== "";
-    if (most !== undefined) at(id).value = Number((per * most).toPrecision(12));
-    write(`${id}-lock`, why);
+    if (most === undefined) continue;
+    at(id).disabled = true;
+    at(id).value = Number((per * most).toPrecision(12));
+    write(`${id}-lock`, locked);
   }
   for (const [name, word] of Object.entries(locks.words)) {
     at(name).value = word;
@@ -39,7 +36,7 @@ export function changeLimits() {
   later("limit", 150, checkLimits);
 }
 
-const checkLimits = () => { if (isPerturbed()) return; findAdmissible(); showSetting(); showCommands(); };
+const checkLimits = () => { findAdmissible(); showSetting(); showCommands(); };
 
 // What was said of other limits or another curve is pale, and cannot be used.
 function waitForVerdict(waiting) {
@@ -52,7 +49,7 @@ export async function findAdmissible() {
   if (!hasLimit() && !page.server.policy) return showNoLimit();
   waitForVerdict(true);
   const answer = await work(at("limit-status"), null, () => askTable("admissible", presentSetting()));
-  if (!answer || isPerturbed()) return;
+  if (!answer) return;
   if (!hasLimit() && !page.server.policy) return showNoLimit();
   waitForVerdict(false);
   page.admissible = answer;

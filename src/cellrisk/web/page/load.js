@@ -2,7 +2,7 @@
 import { GONE, readAgain, readSource, upload } from "./both.js";
 import { forgetCharts } from "./charts.js";
 import { announce, at, make, setFigures, setItems, setOptions, showError, showNote, stopWaiting, write } from "./elements.js";
-import { loadShown } from "./perturbed.js";
+import { loadPositions } from "./see.js";
 import { ask, endTurns, work } from "./server.js";
 import { chosenColumns, forgetWishes, fulfil, page, readAddress, wishedEpsilon, writeAddress } from "./state.js";
 import { openStep, tell } from "./steps.js";
@@ -35,7 +35,7 @@ export async function restore() {
     fulfil();
     page.epsilon = wishedEpsilon();
     openStep(said.step, { how: null, focus: false });
-    if (page.table) loadShown();
+    if (page.table) loadPositions();
     return;
   }
   forgetTable();
@@ -96,7 +96,7 @@ function makeColumnRow(column, place, role, bins) {
 function forgetTable() {
   endTurns();
   stopWaiting();
-  Object.assign(page, { table: null, hasCells: false, positions: null, shown: null, traced: null, figures: null, admissible: null, perturbed: null, map: null });
+  Object.assign(page, { table: null, hasCells: false, positions: null, shown: null, traced: null, figures: null, admissible: null, map: null });
   forgetCharts();
   for (const id of ["table-area", "see-area", "map-area"]) at(id).hidden = true;
   for (const status of document.querySelectorAll("main .status:not(#ledger-status)")) status.replaceChildren();
@@ -144,5 +144,5 @@ function showTable(table, step, how) {
   tell("load", table.sentence);
   announce(`The table is counted: ${table.sentence}. Step 2, See, is open.`);
   openStep(step, { how });
-  return loadShown();
+  return loadPositions();
 }

@@ -2,13 +2,14 @@
 import { showCommands, showRelease, showSetting } from "./act.js";
 import { showRiskiest } from "./cells.js";
 import { drawCurve, drawHistogram, drawLimits, placeOverlays } from "./charts.js";
-import { admissiblePlace, findAdmissible } from "./decide.js";
+import { admissiblePlace, checkBoxes, findAdmissible } from "./decide.js";
 import { announce, at, later, make, makeTable, setFigures, setOptions, showNote, write } from "./elements.js";
 import { askTable, work } from "./server.js";
-import { epsilonText, fulfil, isPerturbed, page, presentFigures, presentIndex, presentRow, presentSetting, titleOf, writeAddress } from "./state.js";
+import { epsilonText, fulfil, page, presentFigures, presentIndex, presentRow, presentSetting, titleOf, writeAddress } from "./state.js";
 import { tell } from "./steps.js";
 
 export async function loadPositions() {
+  checkBoxes();
   const wanted = Object.fromEntries(["sensitive", "mechanism", "neighbours", "measure"].map((id) => [id, at(id).value]));
   const wish = (page.wanted = {}); // the same may be asked for twice: only the last one counts
   const positions = await work(at("see-status"), "Computing the curve", () => askTable("positions", wanted));
@@ -27,7 +28,7 @@ async function loadAttacks() {
   const wish = (page.wantedAttacks = {});
   page.traced = null;
   const traced = await work(at("attacks-status"), "Assessing the attacks", () => askTable("attacks", { sensitive, mechanism, neighbours, delta }));
-  if (!traced || page.wantedAttacks !== wish || isPerturbed()) return;
+  if (!traced || page.wantedAttacks !== wish) return;
   page.traced = traced;
   if (traced.unknown) showNote(at("attacks-status"), traced.unknown);
   showLines();
@@ -116,7 +117,7 @@ function showNumbers() {
 
 async function fillIn() {
   const found = await work(at("figures-status"), null, () => askTable("figures", presentSetting()));
-  if (!found || found.epsilon !== page.epsilon || isPerturbed()) return;
+  if (!found || found.epsilon !== page.epsilon) return;
   page.figures = found;
   showNumbers();
   at("attacks").replaceChildren(makeTable("What each attack names correctly, and because of the own record", ["attack"], found.head, found.attacks),
@@ -128,7 +129,6 @@ async function fillIn() {
 
 // What needs the server, once the slider rests.
 function settle() {
-  if (isPerturbed()) return;
   writeAddress();
   fillIn();
   showRiskiest();

@@ -11,7 +11,6 @@ export const page = {
   traced: null, // what attacks reveal along epsilon, once it is known
   epsilon: 1, // what the slider shows; kept when the mechanism changes
   admissible: null, // what the server says of the limits
-  perturbed: null, // what a perturbation reveals, if one is shown instead of a mechanism
   map: null, // the last map of risk and usefulness
 };
 
@@ -49,18 +48,10 @@ export function limitOf(limit) {
 
 const presentLimits = () => Object.fromEntries(LIMITS.map((limit) => [limit.name, limitOf(limit)]));
 export const hasLimit = () => Object.values(presentLimits()).some((limit) => limit !== null);
-export const isPerturbed = () => at("protection").value === "perturbation";
 
-// What the server is asked about: noise at the slider's epsilon; or a rule or an uploaded table instead, whose limits are
-// not on an epsilon.
-export function presentSetting() {
-  if (!isPerturbed()) return { ...page.shown, epsilon: page.epsilon, delta: page.positions.deltas[Number(at("delta").value)], form: at("form").value, weights: at("weights").value, ...presentLimits() };
-  const [kind, below, { max_epsilon: _, margin: __, max_error: ___, ...limits }] = [at("perturbation").value, at("suppress-below"), presentLimits()];
-  const isTable = kind === "table";
-  const perturbation = { rule: isTable ? null : kind === "rule" ? at("rule").value.trim() : kind, uploaded: isTable ? at("keys").value.split(" ")[0] : null,
-    suppress_below: isTable && below.value !== "" && below.checkValidity() ? Number(below.value) : null };
-  return { ...Object.fromEntries(["sensitive", "mechanism", "measure", "form", "weights"].map((id) => [id, at(id).value])), ...limits, perturbation };
-}
+// What the server is asked about: noise at the slider's epsilon, the risk, and the limits.
+export const presentSetting = () => ({ ...page.shown, epsilon: page.epsilon, delta: page.positions.deltas[Number(at("delta").value)],
+  form: at("form").value, weights: at("weights").value, ...presentLimits() });
 
 export function settingWords() {
   const { mechanism, delta } = presentSetting();
@@ -69,7 +60,7 @@ export function settingWords() {
 
 // The address holds every choice, so that a reload, the way back, a second tab and a restarted server lose nothing. All of
 // it stands after the #, which browsers send to nobody.
-const CONTROLS = ["protection", "perturbation", "rule", "keys", "suppress-below", "sensitive", "mechanism", "delta", "neighbours",
+const CONTROLS = ["sensitive", "mechanism", "delta", "neighbours",
   "measure", "form", "weights", "max-caused", "max-certain",
   "max-person", "max-ceiling", "max-epsilon", "max-error", "max-risk", "max-people", "margin", "max-tvd", "top", "report-title", "organisation",
   "spreadsheet-safe", "purpose", "cohort", "new-cohort", "observed-levels", "observed-cells"];
