@@ -37,15 +37,13 @@ PUBLIC: dict[tuple[str, str], tuple[str, ...]] = {
     ("demo", "--save"): ("--save", "made.parquet"),
 }
 ELSEWHERE = {
-    ("report", "--registry"),  # writes through `write_whole`, as those above
     ("ledger export", "--output"),  # writes through `write_whole`, as those above
     ("together release", "--output"),  # has tests of its own
     ("together report", "--output"),  # writes through `write_whole`, as those above
-    ("together report", "--registry"),  # writes through `write_whole`, as those above
     ("together assess", "--plot"),  # draws through `save`, as those above
     ("ledger risk", "--plot"),  # draws through `save`, as those above
 }
-WRITING = ("--output", "--plot", "--csv", "--save", "--registry")
+WRITING = ("--output", "--plot", "--csv", "--save")
 
 
 @pytest.fixture(autouse=True)

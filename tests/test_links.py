@@ -35,7 +35,6 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "utility to a picture": ("utility", *COLUMNS, "--epsilon", "1", "--plot", "out.svg"),
     "report": ("report", *COLUMNS, *AT, "--output", "out.html"),
     "public": ("report", *COLUMNS, *LEVELS, *AT, "--public", "--output", "out.html"),
-    "registry": ("report", *COLUMNS, *AT, "--output", "else.html", "--registry", "out.yaml"),
     "release": ("release", *COLUMNS, *LEVELS, *AT, "--output", "out.csv"),
     "release by force": ("release", *COLUMNS, *LEVELS, *AT, "--force", "--output", "out.csv"),
     "recorded": ("release", *COLUMNS, *LEVELS, *AT, *LEDGER, "--output", "out.csv"),

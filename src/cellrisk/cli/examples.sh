@@ -113,7 +113,7 @@ cellrisk together release set.toml --output yearbook --ledger releases.db \
 # cellrisk ledger create releases.db makes the ledger.
 
 cellrisk together report set.toml --max-epsilon 3 --output set.html
-cellrisk together report set.toml --split --output split.html
+cellrisk together report set.toml --max-caused 1% --output judged.html
 # cellrisk together assess --help shows set.toml.
 
 cellrisk ledger create releases.db

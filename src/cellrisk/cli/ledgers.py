@@ -226,13 +226,13 @@ def recover_command(
 
 def export_command(
     ledger: recording.LedgerOptions,
-    output: Annotated[str, option("File: .jsonl, .csv, or .yaml for the registry of deployments.", "FILE")],
+    output: Annotated[str, option("File: .jsonl or .csv.", "FILE")],
     settings: OutputOptions,
-    form: Annotated[Text, option("json-lines, csv or registry, if the file's ending does not tell.", "NAME")] = None,
+    form: Annotated[Text, option("json-lines or csv, if the file's ending does not tell.", "NAME")] = None,
     cohort: recording.CohortFilter = None,
     spreadsheet_safe: options.SpreadsheetSafe = False,
 ) -> None:
-    """Write the entries to a file: JSON lines, CSV, or YAML for the registry of deployments."""
+    """Write the entries to a file: JSON lines or CSV."""
     from cellrisk.show.reporting.ledger_export import export_entries, refuse_released
 
     with ledger.open() as opened:

@@ -33,26 +33,20 @@ class DocumentOptions:
     audience: Annotated[Text, option("Who gets the table, for the threat model.", "TEXT")] = None
     date: Annotated[Text, option("Date to print.", "DATE", default="none")] = None
     template: Annotated[Text, option("Your own Jinja template.", "FILE")] = None
-    logo: Annotated[Text, option("PNG or JPEG for the head of the report.", "FILE")] = None
-    registry: Annotated[Text, option("Write a record for the registry of deployments.", "FILE.yaml")] = None
 
     def __post_init__(self) -> None:
         """Refuse paths that cannot be written."""
-        from cellrisk.show.reporting import check_record_path, check_report_path
+        from cellrisk.show.reporting import check_report_path
 
         check_report_path(self.output)
-        if self.registry is not None:
-            check_record_path(self.registry)
 
     def arguments(self) -> dict[str, Any]:
         """Return what is printed as it is given."""
-        return {name: value for name, value in asdict(self).items() if name not in ("output", "registry")}
+        return {name: value for name, value in asdict(self).items() if name != "output"}
 
     def write(self, report: cr.Report, policies: Policies, settings: OutputOptions, raw: bool = True) -> None:
-        """Write the report and its record for the registry, and print where."""
+        """Write the report, and print where."""
         written = report.save(self.output)
-        if self.registry is not None:
-            report.save_record(self.registry)
         if settings.as_json:
             settings.answer(report, raw=raw)
             return
@@ -85,16 +79,12 @@ def report_command(
     limits.within(policies, question, **attacker.single(), attack=risk.attack)
     made = noise.read_perturbation("mechanism", "delta")
     if made is not None:
-        from cellrisk.show.reporting.perturbed import check_perturbed
-
-        check_perturbed({"registry": document.registry is not None})
         beside = ["attack"] if risk.attack != "homogeneity" else []
         refuse_beside("a perturbation is assessed by the homogeneity attack alone", beside)
     if public and shown.ledger is not None:
         raise InvalidInput("--ledger is not for a statement for the public", fix="leave it out")
     ledger = context.with_resource(shown.opened())
     asked: Any = {} if made is not None else {"neighbours": noise.neighbours, "threshold": noise.threshold}
-    epsilon = None if noise.epsilon is None else noise.one().epsilon
     frequencies = table.tabulate(outside="drop" if public else "error")
     bins = {name: given if isinstance(given, list) else [given] for name, given in table.bins.items()}
     prepared = [f"{name} in bins: {'/'.join(f'{edge:.15g}' for edge in edges)}" for name, edges in bins.items()]
@@ -104,7 +94,7 @@ def report_command(
     found = cr.report(
         frequencies,
         noise.mechanism,
-        epsilon=epsilon,
+        epsilon=noise.epsilon,
         delta=noise.delta,
         **asked,
         public=public,

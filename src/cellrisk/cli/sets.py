@@ -11,7 +11,7 @@ import typer
 import cellrisk as cr
 from cellrisk.cli import options, parsing
 from cellrisk.cli.config import TYPED, All, OutputOptions, PictureOptions, policies_of
-from cellrisk.cli.options import Number, Numbers, number, option, switch
+from cellrisk.cli.options import Number, Numbers, number, option
 from cellrisk.cli.output import progress_bar, stop_if_broken
 from cellrisk.cli.recording import RecordOptions, ShownLedgerOptions
 from cellrisk.cli.releases import ReleaseOptions
@@ -112,8 +112,6 @@ def report_command(
     document: DocumentOptions,
     settings: OutputOptions,
     public: Public = False,
-    split: Annotated[bool, switch("--split", "Compare ways to share the privacy loss among the tables.")] = False,
-    use: Use = None,
     certainty: Certainty = None,
     seed: options.Seed = 0,
 ) -> None:
@@ -128,10 +126,8 @@ def report_command(
     from cellrisk.show.reporting.set_report import report_set
 
     policies = policies_of(context)
-    if public and (split or shown.ledger is not None):
-        raise InvalidInput("--split and --ledger are not for a statement for the public", fix="leave them out")
-    if use is not None and not split:
-        raise InvalidInput("--use requires --split", fix="add --split, or leave it out")
+    if public and shown.ledger is not None:
+        raise InvalidInput("--ledger is not for a statement for the public", fix="leave it out")
     judged = limits.within(policies, {}, **({"certainty": certainty} if certainty else {}))
     words = read_set_file(set_file)
     files = list_files_of(words["source"])
@@ -152,7 +148,6 @@ def report_command(
         words["sensitive"],
         found,
         limits=judged,
-        split=cr.split_budget(**words, use=use, progress=progress_bar("splitting")) if split else None,
         public=public,
         declared={*words["levels"], *edges},
         ledger=ledger,

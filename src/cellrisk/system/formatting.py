@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
@@ -216,20 +215,3 @@ def claim(loss: float) -> str:
     """
     shown = f"{loss:g}"
     return shown if float(shown) >= loss * (1.0 - 1e-12) else f"{round_up(loss, 6):g}"
-
-
-def write_yaml(value: str | float | None) -> str:
-    """Return a value of YAML; None is written as "to fill".
-
-    A number has a full stop before an exponent, as YAML 1.1 needs it. What is not printable in a text is escaped,
-    beyond 16 bits in YAML's own way, which JSON lacks.
-
-    >>> write_yaml(1e-7), write_yaml('a "b"'), write_yaml(None)
-    ('1.0e-07', '"a \\\\"b\\\\""', '"to fill"')
-    """
-    if isinstance(value, float | int):
-        mantissa, exponent, power = repr(value).partition("e")
-        return f"{mantissa if '.' in mantissa or not exponent else mantissa + '.0'}{exponent}{power}"
-    quoted = json.dumps(value or "to fill", ensure_ascii=False)
-    escapes = {sign: f"\\u{ord(sign):04x}" if ord(sign) < 1 << 16 else f"\\U{ord(sign):08x}" for sign in set(quoted)}
-    return "".join(sign if sign.isprintable() else escapes[sign] for sign in quoted)

@@ -33,7 +33,6 @@ SECTIONS = (
     "11. Where standards and boards find their answers",
     "12. How this report was made",
     "13. Notes for the curator",
-    "14. Annex: record for the deployments registry",
 )
 
 

@@ -1,20 +1,16 @@
-"""Exports: the chain can be checked from JSON lines alone, CSV keeps every number, YAML is what the registry asks."""
+"""Exports: the chain can be checked from JSON lines alone, CSV keeps every number."""
 
 from __future__ import annotations
 
 import csv
 import hashlib
-import html
 import io
 import json
 import os
-import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-import cellrisk as cr
 from cellrisk.cli import main
 from cellrisk.errors import CellriskError
 from cellrisk.noise.mechanisms import mechanism
@@ -24,7 +20,6 @@ from cellrisk.show.reporting.ledger_export import (
     export_entries,
     write_csv,
     write_json_lines,
-    write_registry,
 )
 from tests.repeat.ledger.conftest import LAPLACE
 from tests.repeat.ledger.deaths import make_release
@@ -81,85 +76,7 @@ def test_csv_keeps_every_number(entries: tuple[Entry, ...]) -> None:
     assert (rows[1]["epsilon"], rows[1]["method"]) == ("7.25", "tightest")
 
 
-def read_yaml(text: str) -> list[Any]:
-    """The documents of a YAML file: by PyYAML where it is installed, else by the few forms that are written here."""
-    try:
-        import yaml
-    except ImportError:
-        return [read_document(document) for document in text.split("---\n")[1:]]
-    return list(yaml.safe_load_all(text))
-
-
-def read_document(text: str) -> Any:
-    """Mappings by indentation, lists of one level, scalars in JSON; everything else is an error."""
-    root: dict[str, Any] = {}
-    stack: list[tuple[int, Any]] = [(-1, root)]
-    for line in text.splitlines():
-        found = re.fullmatch(r"( *)(- )?(?:(\w+):)?(?: ?(\".*?(?<!\\)\"|[-+0-9.e]+))?(  # .*)?", line)
-        assert found, line
-        indent, item, key, value = len(found[1]), found[2], found[3], found[4]
-        while stack[-1][0] >= indent:
-            stack.pop()
-        holder = stack[-1][1]
-        if item:
-            holder.setdefault("", []).append({} if key else json.loads(value))
-            if key:
-                stack.append((indent, holder[""][-1]))
-                holder, indent = holder[""][-1], indent + 2
-        if key:
-            holder[key] = json.loads(value) if value else {}
-            if not value:
-                stack.append((indent, holder[key]))
-    return unwrap(root)
-
-
-def unwrap(node: Any) -> Any:
-    if isinstance(node, dict):
-        return unwrap(node[""]) if set(node) == {""} else {key: unwrap(value) for key, value in node.items()}
-    return [unwrap(each) for each in node] if isinstance(node, list) else node
-
-
-def test_the_registry_gets_one_record_a_release(entries: tuple[Entry, ...]) -> None:
-    documents = read_yaml(write_registry(entries))
-    assert len(documents) == 4
-    first, second, third, fourth = (document["deployment"] for document in documents)
-    assert [document["url_slug"] for document in documents] == ["release-3", "release-4", "release-5", "release-6"]
-    for deployment in (first, second, third, fourth):
-        assert list(deployment) == SECTIONS
-        assert deployment["administrative"]["status"] == "Draft"
-        assert deployment["administrative"]["registry_authors"] == ["to fill"]
-        assert deployment["basic"]["data_curators"] == [
-            {"data_curator_name": "to fill", "data_curator_type": "to fill"}
-        ]
-        assert deployment["deployment_model"]["release_type"] == "Many releases"
-    assert first["basic"]["name"] == "income by age, sex, or so (everyone)"
-    assert first["basic"]["intended_use"] == PURPOSE
-    assert first["basic"]["publication_date"] == entries[2].time[:10]
-    assert first["privacy_loss"]["privacy_parameters"] == {"epsilon": 0.1}
-    assert "b = 10, in counts" in first["implementation"]["mechanisms"]
-    assert second["basic"]["intended_use"] == "to fill"
-    assert second["dp_variant"]["variant_name"] == "Zero-concentrated DP"
-    assert second["privacy_loss"]["privacy_parameters"] == {"rho": 1 / 3}
-    assert second["implementation"]["mechanisms"] == "to fill"
-    parameters = third["privacy_loss"]["privacy_parameters"]
-    loss = entries[4].loss
-    assert loss is not None
-    assert parameters == {"epsilon": 1.5, "delta": 1e-7, "rho": getattr(loss.mechanism, "rho", None)}
-    assert fourth["dp_variant"]["variant_name"] == "Approximate DP"
-    assert "1.0e-07" in write_registry(entries)  # without the full stop, YAML 1.1 would read a text
-
-
-def test_the_fields_are_those_of_the_report_in_its_order(entries: tuple[Entry, ...], adult: cr.FrequencyTable) -> None:
-    from cellrisk.show.reporting import report
-
-    made = report(adult, "laplace", epsilon=1.0)
-    assert re.findall(r"^ +[\w -]+:", made.record, re.M) == re.findall(
-        r"^ +[\w -]+:", write_registry(entries[2:3]), re.M
-    )
-    assert made.record in html.unescape(made.html)
-
-
-@pytest.mark.parametrize(("name", "form"), [("a.jsonl", None), ("a.csv", None), ("a.yaml", None), ("a.txt", "csv")])
+@pytest.mark.parametrize(("name", "form"), [("a.jsonl", None), ("a.csv", None), ("a.txt", "csv")])
 def test_exports_are_written_whole(
     entries: tuple[Entry, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, form: str | None
 ) -> None:
@@ -175,15 +92,15 @@ def test_exports_are_written_whole(
 
 
 def test_exports_of_another_form_are_refused(entries: tuple[Entry, ...], tmp_path: Path) -> None:
-    with pytest.raises(CellriskError, match=r"told by its ending; got a.xlsx; allowed: .jsonl, .csv, .yaml"):
+    with pytest.raises(CellriskError, match=r"told by its ending; got a.xlsx; allowed: .jsonl, .csv"):
         export_entries(entries, tmp_path / "a.xlsx")
-    with pytest.raises(CellriskError, match="unknown form of export; got 'xml'; allowed: json-lines, csv, registry"):
+    with pytest.raises(CellriskError, match="unknown form of export; got 'xml'; allowed: json-lines, csv"):
         export_entries(entries, tmp_path / "a.csv", "xml")
     assert os.listdir(tmp_path) == []
 
 
 def test_an_empty_ledger_is_exported_as_one(tmp_path: Path) -> None:
-    assert write_json_lines(()) == write_registry(()) == ""
+    assert write_json_lines(()) == ""
     assert write_csv(()).splitlines()[1:] == []
 
 

@@ -106,7 +106,6 @@ def test_the_command(tmp_path: Path, capsys: Capture, monkeypatch: pytest.Monkey
     for more, told in (
         (("--public",), REFUSED["public"]),
         (("--ledger", "ledger.db"), REFUSED["ledger"]),
-        (("--registry", "record.yaml"), REFUSED["registry"]),
         (("--max-epsilon", "1"), REFUSED["max_epsilon"]),
         (("--margin", "0.1"), REFUSED["margin"]),
         (("--max-tvd", "0.1"), REFUSED["max_tvd"]),

@@ -11,7 +11,6 @@ from collections import Counter
 
 import numpy as np
 import pytest
-import yaml
 
 import cellrisk as cr
 from cellrisk.decide.choosing import choose
@@ -24,7 +23,6 @@ from cellrisk.show.wording.ceiling import CHOSEN
 from cellrisk.show.wording.choice import CHOICE_NOTE
 from cellrisk.show.wording.label import label
 from cellrisk.system.formatting import CURATOR_NOTE, percent
-from tests.near import near
 from tests.show.reporting.reading import SECTIONS, SOURCE, Reader, down, pdfs, people
 
 
@@ -230,7 +228,6 @@ def test_several_attributes_another_measure_and_a_delta() -> None:
     for words in (
         "one over the number of records",
         "2 times the epsilon",
-        "sequential composition",
         "All figures of this section are of the local risk",
         "Dirichlet",
         "which cells hold records",
@@ -295,12 +292,6 @@ def test_every_mechanism_has_its_formula(table: cr.FrequencyTable) -> None:
     assert set(noise.FORMULAS) == set(MECHANISMS)
     for name, kind in MECHANISMS.items():
         found = report(table, name, epsilon=0.5, delta=None if kind.pure else 0.01, public=True)
-        record = yaml.safe_load(found.record)["deployment"]
-        assert record["dp_variant"]["variant_name"] == ("Pure DP" if kind.pure else "Approximate DP")
-        assert record["privacy_loss"]["privacy_parameters"]["epsilon"] == near(0.5)
-        assert ("rho" in record["privacy_loss"]["privacy_parameters"]) == (name == "discrete-gaussian")
-        assert record["basic"]["intended_use"] == "to fill"
-        assert record["basic"]["data_curators"][0]["data_curator_name"] == "to fill"
         assert "to fill" not in found.html
         released = "Yes: cellrisk release makes this noise" in found.html
         assert released == (name in ("geometric", "discrete-gaussian"))

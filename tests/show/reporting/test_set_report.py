@@ -9,7 +9,6 @@ from typing import Any
 
 import pandas as pd
 import pytest
-import yaml
 
 import cellrisk as cr
 from cellrisk.cli import main
@@ -56,7 +55,6 @@ SECTIONS = [
     "9. Where standards and boards find their answers",
     "10. How this report was made",
     "11. Notes for the curator",
-    "12. Annex: record for the deployments registry",
 ]
 
 
@@ -111,7 +109,7 @@ def test_numbers_are_those_of_together(folder: Path, capsys: pytest.CaptureFixtu
     asked = ["together", "report", "set.toml", "--date", "2026-11-17", "--output", "report.html"]
     pages = set()
     for _ in range(2):
-        assert main([*asked, "--registry", "record.yaml"]) == 0
+        assert main(asked) == 0
         pages.add(Path("report.html").read_text(encoding="utf-8"))
     (html,) = pages
     page = Reader(html)
@@ -146,8 +144,6 @@ def test_numbers_are_those_of_together(folder: Path, capsys: pytest.CaptureFixtu
         assert hashlib.sha256(Path(name).read_bytes()).hexdigest() in page.text
     assert "Date 2026-11-17 Command cellrisk together report set.toml" in page.text
     assert "values that these columns can take were not declared: town." in page.text
-    record = yaml.safe_load(Path("record.yaml").read_text(encoding="utf-8"))["deployment"]
-    assert record["privacy_loss"]["privacy_parameters"] == {"epsilon": near(2.5)}
 
 
 @pytest.mark.usefixtures("no_pictures")
@@ -264,17 +260,12 @@ def test_what_was_asked_for_beside_the_set_is_shown() -> None:
     data = people(3)
     known = assess(tables, data, certainty=0.8, mechanism="gaussian-analytic", delta=1e-6)
     assert known.refinement is not None
-    split = cr.split_budget(data, tables, "trade", levels=LEVELS, total_epsilon=2.0)
-    page = read(cr.report(known, split=split))
-    assert split.headline in page.text
+    page = read(cr.report(known))
     assert known.refinement.headline in page.text
-    assert ["Even", "1", "1"] in [row[:3] for row in page.rows]
     assert f"This attacker's figures are not computed: {known.certain_unknown}." in page.text
     sure = assess([{"qid": "town"}, {"qid": "age"}], data, certainty=0.8)
     rows = [row[:3] for row in read(cr.report(sure)).rows]
     assert ["80%", "1", say_people(sure.certain[0].right)] in rows
-    with pytest.raises(InvalidInput, match="the split is that of another set"):
-        cr.report(assess(), split=split)
 
 
 @pytest.mark.usefixtures("no_pictures")
@@ -338,12 +329,9 @@ class TestThePublic:
 REFUSALS = {
     "--epsilon 1": "No such option: --epsilon",
     "--perturbation cell-key": "No such option: --perturbation",
-    "--use 1,1,1": "--use requires --split",
-    "--public --split": "--split and --ledger are not for a statement for the public",
-    "--public --ledger ledger.db": "--split and --ledger are not for a statement for the public",
+    "--public --ledger ledger.db": "--ledger is not for a statement for the public",
     "--max-caused 2": "--max-caused must be a share of people",
     "--max-certain 0.1 --certainty 0.8,0.9": "takes one certainty",
-    "--registry record.txt": "a record for the registry is YAML",
     "--template nowhere.j2": "the template cannot be read",
     "--ledger nowhere.db": "nowhere.db",
 }
@@ -381,5 +369,3 @@ def test_python_names_its_arguments(found: cr.TogetherAssessment, words: dict[st
     (name,) = words
     with pytest.raises(InvalidInput, match=f"a report on a set of tables takes no {name}: "):
         cr.report(found, **words)
-    with pytest.raises(InvalidInput, match="a split is of a set of tables"):
-        cr.report(cr.tabulate(people(3), ["town"], "trade"), epsilon=1.0, split=object())  # type: ignore[arg-type]

@@ -11,7 +11,7 @@ from cellrisk.errors import InvalidInput, argument
 from cellrisk.noise.mechanisms import MECHANISMS, USUAL_MECHANISM, Described, Mechanism, describe_mechanism
 from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY
 from cellrisk.risk.priors import USUAL_PRIORS, Priors
-from cellrisk.show.reporting.document import Letterhead, Report, check_record_path, check_report_path
+from cellrisk.show.reporting.document import Report, check_report_path, make_report, read_template
 from cellrisk.system.checks import read_texts, require_kind
 from cellrisk.system.choices import (
     Form,
@@ -33,11 +33,10 @@ if TYPE_CHECKING:
     from cellrisk.publish.dp_risk import PublishedRisk
     from cellrisk.repeat.ledger import Ledger
     from cellrisk.repeat.together import TogetherAssessment
-    from cellrisk.repeat.together.splitting import Split
     from cellrisk.risk.certainty import CountPrior
 
-PASSED_TO_SETS = ["split", "public", "ledger", "cohort", "inputs", "template", "logo", "policy", "progress"]
-__all__ = ["Report", "check_public_delta", "check_record_path", "check_report_path", "report"]
+PASSED_TO_SETS = ["public", "ledger", "cohort", "inputs", "template", "policy", "progress"]
+__all__ = ["Report", "check_public_delta", "check_report_path", "report"]
 
 
 def report(
@@ -84,11 +83,9 @@ def report(
     command: str | None = None,
     inputs: Mapping[str, str | os.PathLike[str]] | None = None,
     template: str | os.PathLike[str] | None = None,
-    logo: str | os.PathLike[str] | None = None,
     policy: Policy | Policies | None = None,
     published: PublishedRisk | None = None,
     perturbation: str | Perturbation | None = None,
-    split: Split | None = None,
     progress: Progress | None = None,
 ) -> Report:
     """What does a disclosure review board need to see to decide whether this table may be published?
@@ -118,16 +115,14 @@ def report(
     perturbation
         Instead of a mechanism and its epsilon, as in `assess_perturbation`; ``mechanism`` is then the name of the
         noise that it is compared with. There is no curve, no ledger and no statement for the public.
-    split
-        The answer of `split_budget` for the same set: other ways to share what it costs.
     top, cells, releases, seed
         How many of the riskiest cells are shown, as in `explain`; the others as in `utility`.
     ledger, cohort
         Where releases about the same people are recorded: what was published and spent before, and after this one.
     inputs
         Files that were read, by what they are ("the data", "the policy"); their SHA-256 is printed.
-    template, logo
-        A Jinja template of your own instead of the package's, and a PNG or JPEG for the head.
+    template
+        A Jinja template of your own instead of the package's.
     progress
         Called now and then with the share that is done.
 
@@ -148,7 +143,6 @@ def report(
     from cellrisk.show.reporting.board import collect_board, collect_public
     from cellrisk.show.reporting.decision import ReportRequest, decide
     from cellrisk.show.reporting.metadata import collect_metadata, describe_budget
-    from cellrisk.show.reporting.registry import record_decided
 
     limits = {name: given[name] for name in METRICS}
     printed = {name: given[name] for name in ("title", "organisation", "source", "audience")}
@@ -177,10 +171,8 @@ def report(
         tables = [assessed.table for assessed in table.tables]
         passed |= {"disclosures": disclosures, "limits": set_limits, **printed}
         return report_set(tables, table.sensitive, table, **passed)
-    if split is not None:
-        raise InvalidInput("a split is of a set of tables", fix="leave split out, or report the set")
     read_texts("preparation", preparation, "lines")
-    policies, letterhead = Policies.in_force(policy), Letterhead.read(template, logo)
+    policies, own_template = Policies.in_force(policy), read_template(template)
     risk = RiskDefinition(measure, form, weights, priors=priors)
     if perturbation is not None:
         from cellrisk.noise.mechanisms import check_alone
@@ -195,7 +187,7 @@ def report(
         return report_perturbation(
             table,
             perturbation,
-            letterhead,
+            own_template,
             collect_metadata(printed, policies, inputs, None, False),
             risk,
             policies,
@@ -250,11 +242,8 @@ def report(
         name, data = "public.html.j2", collect_public(decision, metadata, published)
     else:
         name, data = "board.html.j2", collect_board(decision, metadata, top, share_of(progress, 0.8, 0.95))
-    record = record_decided(decision, data)
-    if not public:
-        data["registry"] = record
-    document = letterhead.make_report(
-        name, data, record=record, setting=setting, epsilon=decision.epsilon, public=public, policies=policies
+    document = make_report(
+        name, data, own_template, setting=setting, epsilon=decision.epsilon, public=public, policies=policies
     )
     if progress is not None:
         progress(1.0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import html
 import io
@@ -18,7 +17,7 @@ from cellrisk.decide.policies import Policies
 from cellrisk.errors import InvalidInput, visible
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.noise.perturbations import Perturbation
-from cellrisk.system.atomic import check_ending, check_writable, write_whole
+from cellrisk.system.atomic import check_ending, write_whole
 from cellrisk.system.checks import require_path
 from cellrisk.system.formatting import CURATOR_NOTE, paragraphs
 from cellrisk.system.results import Result
@@ -29,9 +28,7 @@ if TYPE_CHECKING:
 
     from cellrisk.repeat.together.sets import SetTable
 
-LARGEST_TEMPLATE, LARGEST_LOGO = 1_000_000, 500_000
-LOGOS = {b"\x89PNG\r\n\x1a\n": "png", b"\xff\xd8\xff": "jpeg"}
-"""How the bytes of pictures begin. SVG is none of them: it may hold programs."""
+LARGEST_TEMPLATE = 1_000_000
 ENDINGS = (".html", ".htm", ".pdf")
 PDF_FIX = (
     "install it with pip install 'cellrisk[pdf]', and Pango with apt install libpango-1.0-0 libpangoft2-1.0-0 "
@@ -60,8 +57,6 @@ class Report(Result):
     """The one to be approved, of a set what all tables cost; None where none will do."""
     public: bool
     """Whether figures computed from the raw data are left out."""
-    record: str = ""
-    """The record for the OpenDP registry of deployments, as YAML."""
     policies: Policies = field(default_factory=Policies)
     """The policies that were obeyed."""
     perturbation: Perturbation | None = None
@@ -124,10 +119,6 @@ class Report(Result):
         content = self.to_pdf() if target.suffix.lower() == ".pdf" else self.to_html()
         return write_whole(target, content, public=self.public)
 
-    def save_record(self, path: str | os.PathLike[str]) -> Path:
-        """Writes the record for the registry of deployments, as YAML, whole or not at all."""
-        return write_whole(check_record_path(path), self.record, public=self.public)
-
     def _numbers(self) -> list[dict[str, Any]]:
         """What is decided, one thing a row."""
         return [{"what": name, "value": value} for name, value in self.to_dict().items() if name != "policy"]
@@ -151,36 +142,35 @@ class Report(Result):
         return self.details
 
 
-@dataclass(frozen=True)
-class Letterhead:
-    """A house's own template, and the logo for the head of its documents; read before any long work begins."""
-
-    template: str | None
-    logo: str
-    """A picture as a data: address; empty where there is none."""
-
-    @staticmethod
-    def read(template: str | os.PathLike[str] | None, logo: str | os.PathLike[str] | None) -> Letterhead:
-        for name, path in (("template", template), ("logo", logo)):
-            if path is not None:
-                require_path(name, path)
-        own = None if template is None else _read_small(template, "template", LARGEST_TEMPLATE)
-        return Letterhead(
-            None if own is None else own.decode("utf-8", "replace"), "" if logo is None else read_logo(logo)
+def read_template(path: str | os.PathLike[str] | None) -> str | None:
+    """Return a house's own template, read before any long work begins."""
+    if path is None:
+        return None
+    require_path("template", path)
+    try:
+        with open(path, "rb") as stream:
+            content = stream.read(LARGEST_TEMPLATE + 1)
+    except OSError as error:
+        raise InvalidInput(f"the template cannot be read: {error.strerror}", got=os.fspath(path)) from None
+    if len(content) > LARGEST_TEMPLATE:
+        raise InvalidInput(
+            "the template is too large", got=os.fspath(path), allowed=f"up to {LARGEST_TEMPLATE:,} bytes"
         )
+    return content.decode("utf-8", "replace")
 
-    def make_report(self, name: str, data: Mapping[str, Any], more: str = "", **known: Any) -> Report:
-        """The document that a template makes of its data; ``more`` follows the verdict in the headline."""
-        data = to_plain({**data, "logo": self.logo})
-        verdict = data["verdict"]
-        return Report(
-            html=render(name, data, self.template),
-            title=data["title"],
-            decision=data["decision"],
-            verdict=verdict["kind"],
-            sentence=" ".join(filter(None, [f"{verdict['title']}.", *verdict["texts"], more])),
-            **known,
-        )
+
+def make_report(name: str, data: Mapping[str, Any], template: str | None, more: str = "", **known: Any) -> Report:
+    """Return the document that a template makes of its data; ``more`` follows the verdict in the headline."""
+    data = to_plain(data)
+    verdict = data["verdict"]
+    return Report(
+        html=render(name, data, template),
+        title=data["title"],
+        decision=data["decision"],
+        verdict=verdict["kind"],
+        sentence=" ".join(filter(None, [f"{verdict['title']}.", *verdict["texts"], more])),
+        **known,
+    )
 
 
 def check_report_path(path: str | os.PathLike[str]) -> Path:
@@ -189,14 +179,6 @@ def check_report_path(path: str | os.PathLike[str]) -> Path:
     if target.suffix.lower() == ".pdf":
         _load_weasyprint()
     return target
-
-
-def check_record_path(path: str | os.PathLike[str]) -> Path:
-    """Refuses a path that a record for the registry cannot be written to."""
-    target = Path(path)
-    if target.suffix.lower() not in (".yaml", ".yml"):
-        raise InvalidInput("a record for the registry is YAML", got=target.name, allowed=".yaml, .yml")
-    return check_writable(target)
 
 
 def render(name: str, data: Mapping[str, Any], template: str | None = None) -> str:
@@ -224,26 +206,6 @@ def _load_templates() -> tuple[dict[str, str], Environment]:
     folder = resources.files(__package__).joinpath("templates")
     files = {file.name: file.read_text("utf-8") for file in folder.iterdir()}
     return files, make_environment(files)
-
-
-def read_logo(path: str | os.PathLike[str]) -> str:
-    """A picture as a data: address, so that the document needs no other file; by its bytes, whatever its name says."""
-    content = _read_small(path, "logo", LARGEST_LOGO)
-    for start, kind in LOGOS.items():
-        if content.startswith(start):
-            return f"data:image/{kind};base64,{base64.b64encode(content).decode('ascii')}"
-    raise InvalidInput("the logo is not a picture that a report can hold", got=Path(path).name, allowed="PNG or JPEG")
-
-
-def _read_small(path: str | os.PathLike[str], what: str, most: int) -> bytes:
-    try:
-        with open(path, "rb") as stream:
-            content = stream.read(most + 1)
-    except OSError as error:
-        raise InvalidInput(f"the {what} cannot be read: {error.strerror}", got=os.fspath(path)) from None
-    if len(content) > most:
-        raise InvalidInput(f"the {what} is too large", got=os.fspath(path), allowed=f"up to {most:,} bytes")
-    return content
 
 
 def _load_weasyprint() -> Any:

@@ -1,4 +1,4 @@
-"""A ledger for others to read: JSON lines, CSV, and records for the OpenDP registry of deployments."""
+"""A ledger for others to read: JSON lines and CSV."""
 
 from __future__ import annotations
 
@@ -7,15 +7,10 @@ import json
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 from cellrisk.errors import InvalidInput, UnknownName
-from cellrisk.noise.mechanisms import DiscreteGaussian
 from cellrisk.repeat.ledger.descriptions import NAMED, read_regular
-from cellrisk.repeat.ledger.entry import Entry, show_on_one_line
-from cellrisk.show.reporting.metadata import pick
-from cellrisk.show.reporting.noise import FORMULAS, NEIGHBOURS, describe_scale, describe_threshold
-from cellrisk.show.reporting.registry import write_record
+from cellrisk.repeat.ledger.entry import Entry
 from cellrisk.system.atomic import refuse_inputs, write_whole
 from cellrisk.system.spreadsheets import write_rows
 
@@ -24,11 +19,6 @@ COLUMNS = (
     *("delta", "rho", "neighbours", "mechanism", "scale", "threshold", "method", "purpose", "file", "sha256", "bytes"),
     *("clock_behind", "cellrisk", "previous", "digest"),
 )
-VARIANTS = {
-    "pure": "Pure DP",
-    "approximate": "Approximate DP",
-    "concentrated": "Zero-concentrated DP",
-}
 
 
 def write_json_lines(entries: Sequence[Entry]) -> str:
@@ -53,21 +43,11 @@ def write_csv(entries: Sequence[Entry], spreadsheet_safe: bool = False) -> str:
     return write_rows(COLUMNS, rows, spreadsheet_safe=spreadsheet_safe)
 
 
-def write_registry(entries: Sequence[Entry]) -> str:
-    """One YAML document a release, with the fields of the OpenDP registry's template in its order.
-
-    What only the publisher knows is marked as to be filled in.
-    """
-    releases = [entry for entry in entries if entry.kind == "release"]
-    return "".join(f"---\n{write_record(describe_entry(entry, len(releases)))}" for entry in releases)
-
-
 FORMS: dict[str, Callable[[Sequence[Entry]], str]] = {
     "json-lines": write_json_lines,
     "csv": write_csv,
-    "registry": write_registry,
 }
-ENDINGS = {".jsonl": "json-lines", ".csv": "csv", ".yaml": "registry", ".yml": "registry"}
+ENDINGS = {".jsonl": "json-lines", ".csv": "csv"}
 
 
 def refuse_released(entries: Sequence[Entry], target: Path) -> None:
@@ -93,35 +73,3 @@ def export_entries(
     if chosen not in FORMS:
         raise UnknownName("unknown form of export", got=repr(form), allowed=", ".join(FORMS))
     return write_whole(target, write_csv(entries, spreadsheet_safe) if chosen == "csv" else FORMS[chosen](entries))
-
-
-def describe_entry(entry: Entry, n_releases: int) -> dict[str, Any]:
-    """What the ledger knows of the record of a release."""
-    loss = entry.loss
-    if loss is None:
-        raise InvalidInput("only a release has a record in the registry")
-    mechanism, by = loss.mechanism, ", ".join(entry.quasi_identifiers)
-    what = f"{entry.attribute} by {by}" if entry.attribute and by else entry.attribute or by
-    known: dict[str, Any] = {
-        "slug": f"release-{entry.number}",
-        "name": show_on_one_line(f"{what} ({entry.cohort})"),
-        "description": f"Frequency table of {show_on_one_line(what)}",
-        "intended_use": entry.purpose,
-        "publication_date": entry.time[:10],
-        "variant": VARIANTS[loss.dp_definition],
-        "data_domain": f"Records with {', '.join(filter(None, [by, entry.attribute]))}",
-        "unit_details": NEIGHBOURS[loss.neighbours],
-        **pick(loss, "epsilon delta"),
-        "rho": mechanism.rho if isinstance(mechanism, DiscreteGaussian) else loss.rho,
-        "parameters_details": f"The loss of this release alone: {loss.describe()}",
-        "release_type": "One release" if n_releases == 1 else "Many releases",
-        "composition": (
-            f"Release {entry.number} in a ledger; releases on the same people compose sequentially, cohorts that "
-            "share nobody in parallel"
-        ),
-        "additional": entry.file and f"SHA-256 {entry.file.sha256}",
-    }
-    if mechanism is not None:
-        known["mechanisms"] = f"{FORMULAS[mechanism.name]}; {describe_scale(mechanism)}, in counts"
-        known["post_processing"] = describe_threshold(mechanism.threshold)
-    return known

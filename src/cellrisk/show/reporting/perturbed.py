@@ -11,7 +11,7 @@ from cellrisk.decide.policies import Policies
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.perturbations import Perturbation, read_perturbation
 from cellrisk.risk.perturbed import PerturbedAssessment, PerturbedFigures, assess_perturbation
-from cellrisk.show.reporting.document import Letterhead, Report, read_decision
+from cellrisk.show.reporting.document import Report, make_report, read_decision
 from cellrisk.show.reporting.metadata import (
     describe_table,
     draw_table_sizes,
@@ -32,7 +32,6 @@ REFUSED = {
     "public": "a statement for the public says which guarantee holds, and a perturbation has none",
     "risk_epsilon": "how far one record moves the risk of a perturbed table is not bounded here",
     "ledger": "a ledger adds up privacy losses, and a perturbation states none",
-    "registry": "the registry is one of differentially private deployments",
     "max_epsilon": NO_EPSILON,
     "margin": NO_CHANCE,
     "harmful": "its informed attacker counts every value",
@@ -56,7 +55,7 @@ def check_perturbed(given: Mapping[str, bool]) -> None:
 def report_perturbation(
     table: FrequencyTable,
     given: str | Perturbation,
-    letterhead: Letterhead,
+    template: str | None,
     metadata: Mapping[str, Any],
     risk: RiskDefinition,
     policies: Policies,
@@ -98,9 +97,10 @@ def report_perturbation(
     }
     if progress is not None:
         progress(1.0)
-    return letterhead.make_report(
+    return make_report(
         "perturbation.html.j2",
         document,
+        template,
         assessed.headline,
         setting=None,
         epsilon=None,

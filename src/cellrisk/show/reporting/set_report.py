@@ -23,10 +23,9 @@ from cellrisk.repeat.together.judging import (
 )
 from cellrisk.repeat.together.releasing import plan_loss
 from cellrisk.repeat.together.sets import SetTable, find_together
-from cellrisk.repeat.together.splitting import Split
 from cellrisk.repeat.together.together_result import TogetherAssessment
 from cellrisk.risk.ceilings import Ceiling
-from cellrisk.show.reporting.document import Letterhead, Report, read_decision
+from cellrisk.show.reporting.document import Report, make_report, read_decision, read_template
 from cellrisk.show.reporting.metadata import collect_metadata, describe_budget, make_picture, pick
 from cellrisk.show.reporting.noise import (
     FORMULAS,
@@ -37,7 +36,6 @@ from cellrisk.show.reporting.noise import (
     describe_threshold,
     describe_use,
 )
-from cellrisk.show.reporting.registry import write_record
 from cellrisk.show.wording.ceiling import advantage
 from cellrisk.show.wording.limits import CHECKED
 from cellrisk.show.wording.together import SAYS
@@ -66,8 +64,6 @@ class SetRequest:
     limits: tuple[Limit, ...]
     """Those that were asked for, beside the policies'."""
     policies: Policies
-    split: Split | None
-    """Other ways to share the total among the tables, if they were asked for."""
     declared: frozenset[str] | None
     """Columns whose values were declared; None if that is not known."""
 
@@ -83,10 +79,6 @@ class SetRequest:
                     f"a limit is on a certainty of {lacking[0]:g}, for which the set was not assessed",
                     fix=f"give assess_together certainty={lacking[0]:g}",
                 )
-        if self.split is not None and tuple(table.content for table in self.split.tables) != tuple(
-            table.content for table in self.tables
-        ):
-            raise InvalidInput("the split is that of another set", fix="split the set that the report is about")
 
     @property
     def limited(self) -> bool:
@@ -146,7 +138,6 @@ def report_set(
     found: TogetherAssessment | None,
     *,
     limits: tuple[Limit, ...] = (),
-    split: Split | None = None,
     public: bool = False,
     declared: Collection[str] | None = None,
     disclosures: Sequence[str] = (),
@@ -154,7 +145,6 @@ def report_set(
     cohort: str = "everyone",
     inputs: Mapping[str, str | os.PathLike[str]] | None = None,
     template: str | os.PathLike[str] | None = None,
-    logo: str | os.PathLike[str] | None = None,
     policy: Policy | Policies | None = None,
     progress: Progress | None = None,
     **given: Any,
@@ -167,7 +157,7 @@ def report_set(
     policies = Policies.in_force(policy)
     if found is None and not public:
         raise InvalidInput("a board decides by what a set reveals", fix="hand in the answer of assess_together")
-    letterhead = Letterhead.read(template, logo)
+    own_template = read_template(template)
     mechanisms, together = [each.mechanism for each in tables], find_together(tables)
     ceiling, _ = try_ceiling(mechanisms, together, 2)
     request = SetRequest(
@@ -177,7 +167,6 @@ def report_set(
         found=found,
         limits=limits,
         policies=policies,
-        split=split,
         declared=None if declared is None else frozenset(declared),
     )
     printed = dict.fromkeys(("title", "organisation", "source", "audience", "date", "command"))
@@ -194,15 +183,11 @@ def report_set(
         data |= _collect_public(request, ceiling, [*disclosures, *policies.disclosures])
     else:
         data |= _collect_board(request, found, ceiling)
-    figures = {"epsilon": float(f"{request.cost.epsilon:.12g}"), "delta": float(claim(request.cost.delta))}
-    record = write_record({**data, **figures, "assessed": found is not None}, "record_set.yaml.j2")
-    if not public and found is not None:
-        data["registry"] = record
-    document = letterhead.make_report(
+    document = make_report(
         "set_public.html.j2" if public or found is None else "set.html.j2",
         data,
+        own_template,
         "" if public or found is None else found.headline,
-        record=record,
         setting=None,
         epsilon=request.cost.epsilon,
         public=public,
@@ -296,11 +281,6 @@ def _collect_board(request: SetRequest, found: TogetherAssessment, ceiling: Ceil
             for each in found.differences
         ],
         "refinement": found.refinement and pick(found.refinement, "headline rules"),
-        "split": request.split
-        and {
-            **pick(request.split, "headline unit total slack ways"),
-            "columns": [f"Table {table.number}" for table in request.split.tables],
-        },
     }
 
 
