@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,6 @@ from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.noise.precision import find_error
 from cellrisk.risk.attackers.settings import SettingFigures, find_setting_figures
 from cellrisk.risk.attackers.values import NamedValues
-from cellrisk.risk.caused import caused_shares
 from cellrisk.risk.ceilings import even_success
 from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, CountPrior
 from cellrisk.risk.figures import Attacker, DecisionFigures
@@ -68,9 +67,7 @@ class Alternative:
     tvd: float | None
     broken: tuple[str, ...] | None
     """The names of the limits that it breaks; None if no limit was set."""
-    caused: tuple[float, ...] = ()
-    """People revealed because of their own record by the homogeneity attack, for each sensitive attribute."""
-    ceiling: float | None = None
+    ceiling: float
     """The worst case of two equally likely values."""
 
     @property
@@ -96,18 +93,38 @@ class Conflict:
     """The largest epsilon that the other allows."""
 
 
-@dataclass(frozen=True, eq=False)
-class Option:
-    """The answer for one mechanism and delta."""
+@dataclass(frozen=True, eq=False, repr=False)
+class Choice(Result):
+    """The answer of `choose` for one mechanism and delta, with those for ``others`` beside it.
 
+    ``epsilon`` is None if no epsilon keeps the limits, and if they bind none: ``why`` gives the reason.
+    """
+
+    wording = "choice"
+    picture = "draw_choice"
+
+    table: FrequencyTable
     mechanism: Mechanism
     """At any epsilon."""
+    kept_limits: tuple[Limit, ...]
+    """The limits asked for, made stricter by policies, then those of policies alone."""
     measured: MeasuredRisk
-    """The risk that is shown."""
+    """The risk that is shown: the one that is limited first, or the one asked for."""
     kept: tuple[LimitBound, ...]
     """Which epsilons keep each limit."""
     trade_off: TradeOff | None
     searched: tuple[float, float]
+    policies: Policies
+    """The policies that were obeyed."""
+    attacker: Attacker = field(default_factory=Attacker)
+    """Whose certainty is shown."""
+    others: tuple[Choice, ...] = ()
+    """The answers for the other mechanisms and deltas."""
+
+    @property
+    def options(self) -> tuple[Choice, ...]:
+        """This answer and those for other mechanisms and deltas."""
+        return (self, *self.others)
 
     @cached_property
     def within_limits(self) -> Intervals:
@@ -127,14 +144,14 @@ class Option:
         end = self.admissible[-1][1] if self.admissible else 0.0
         return tuple((low, high) for low, high in kept if low > end)
 
-    @property
+    @cached_property
     def exact_epsilon(self) -> float | None:
         """The largest admissible epsilon; None if there is none, and if no limit binds."""
         end = self.admissible[-1][1] if self.admissible else None
         binds = end is not None and (end < self.searched[1] or any(bound.binds_itself for bound in self.kept))
         return end if binds else None
 
-    @property
+    @cached_property
     def epsilon(self) -> float | None:
         """The epsilon that is recommended: rounded down to two digits inside the admissible set, unless it was given.
 
@@ -142,11 +159,6 @@ class Option:
         """
         exact = self.exact_epsilon
         return exact if exact is None or self.given else round_down(exact, self.admissible[-1][0], DIGITS)
-
-    @property
-    def shown(self) -> float | None:
-        """The epsilon to be used and shown."""
-        return self.epsilon
 
     @property
     def open_ended(self) -> bool:
@@ -166,7 +178,7 @@ class Option:
         cases = [limit for most in WORST_CASES for limit in read_limits(max_ceiling=most)]
         found = [(limit, find_kept(limit, (), self.mechanism, self.searched).largest) for limit in cases]
         allowed = [(limit, round_down(largest, digits=DIGITS)) for limit, largest in found if largest is not None]
-        return (*allowed, *((each.limit, each.limit.maximum) for each in self.kept if each.limit.name == "max_epsilon"))
+        return (*allowed, *((limit, limit.maximum) for limit in self.kept_limits if limit.name == "max_epsilon"))
 
     @property
     def conflict(self) -> Conflict | None:
@@ -214,7 +226,8 @@ class Option:
         """Why there is no epsilon, in a few words: what ``why`` begins with."""
         return self.why.partition(":")[0]
 
-    def to_dict(self) -> dict[str, Any]:
+    def _row(self) -> dict[str, Any]:
+        """The answer for this mechanism and delta in JSON."""
         return {
             "epsilon": self.epsilon,
             "exact_epsilon": self.exact_epsilon,
@@ -230,63 +243,12 @@ class Option:
             "searched": list(self.searched),
         }
 
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Choice(Result):
-    """The answer of `choose`.
-
-    ``epsilon`` is None if no epsilon keeps the limits, and if they bind none: ``why`` gives the reason.
-    """
-
-    wording = "choice"
-    picture = "draw_choice"
-
-    table: FrequencyTable
-    kept_limits: tuple[Limit, ...]
-    """The limits asked for, made stricter by policies, then those of policies alone."""
-    measured: MeasuredRisk
-    """The risk that is shown: the one that is limited first, or the one asked for."""
-    options: tuple[Option, ...]
-    """One for each mechanism and delta; the first is the answer."""
-    policies: Policies
-    """The policies that were obeyed."""
-    attacker: Attacker = field(default_factory=Attacker)
-    """Whose certainty is shown."""
-
-    @property
-    def epsilon(self) -> float | None:
-        return self.options[0].epsilon
-
-    @property
-    def exact_epsilon(self) -> float | None:
-        return self.options[0].exact_epsilon
-
-    @property
-    def risk(self) -> float | None:
-        return self.options[0].risk
-
-    @property
-    def admissible(self) -> Intervals:
-        return self.options[0].admissible
-
-    @property
-    def why(self) -> str:
-        return self.options[0].why
-
-    @property
-    def limits(self) -> Limits:
-        return self.options[0].limits
-
-    @property
-    def trade_off(self) -> TradeOff | None:
-        return self.options[0].trade_off
-
     @cached_property
     def alternatives(self) -> tuple[Alternative, ...]:
         """What the epsilon chosen, half of it and twice it would mean; none if none was chosen."""
         if self.epsilon is None:
             return ()
-        return weigh(self.measured, self.options[0].mechanism, self.epsilon, self.kept_limits, self.trade_off)
+        return weigh(self.measured, self.mechanism, self.epsilon, self.kept_limits, self.trade_off)
 
     @cached_property
     def no_noise(self) -> Mapping[str, float | None]:
@@ -299,7 +261,7 @@ class Choice(Result):
         """The figures to decide by at the epsilon chosen, for each sensitive attribute; none if none was chosen."""
         if self.epsilon is None:
             return ()
-        mechanism, attack = self.options[0].mechanism.with_epsilon(self.epsilon), self.measured.attack
+        mechanism, attack = self.mechanism.with_epsilon(self.epsilon), self.measured.attack
         return tuple(
             DecisionFigures(attribute, mechanism, self.attacker, attack, chosen=self.from_data)
             for attribute in self.measured.attributes
@@ -313,20 +275,20 @@ class Choice(Result):
         sensitive
             Which sensitive attribute.
         """
-        mechanisms = [self.options[0].mechanism.with_epsilon(each.epsilon) for each in self.alternatives]
+        mechanisms = [self.mechanism.with_epsilon(each.epsilon) for each in self.alternatives]
         return find_setting_figures(self.table.attribute(sensitive), self.attacker, mechanisms)
 
     @cached_property
     def scan(self) -> tuple[Floats, Floats]:
         """Epsilons along the range searched, and the worst attribute's risk at each: what a picture shows."""
-        epsilons = np.geomspace(*self.options[0].searched, SHOWN)
-        return epsilons, self.measured.at(self.options[0].mechanism, epsilons).max(axis=0)
+        epsilons = np.geomspace(*self.searched, SHOWN)
+        return epsilons, self.measured.at(self.mechanism, epsilons).max(axis=0)
 
     @property
     def on_first_risk(self) -> tuple[Limit, ...]:
         """The limits on the risk that is shown."""
-        limits = [limit for limit in self.kept_limits if limit.risk is not None]
-        return tuple(limit for limit in limits if limit.risk == limits[0].risk)
+        risks = [limit.risk for limit in self.kept_limits if limit.risk is not None]
+        return tuple(limit for limit in self.kept_limits if limit.risk is not None and limit.risk == risks[0])
 
     @property
     def from_data(self) -> bool:
@@ -340,11 +302,6 @@ class Choice(Result):
         words = find_words("choice")
         return str(words.CHOICE_NOTE if self.from_data else words.WITHOUT_DATA)
 
-    @property
-    def wanted(self) -> str:
-        """The limits in words."""
-        return " and ".join(find_words("choice").list_limits(self))
-
     def _numbers(self) -> list[dict[str, Any]]:
         """One row for each admissible interval of each mechanism and delta; one without numbers if there is none."""
         return [
@@ -355,15 +312,12 @@ class Choice(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """What ``cellrisk choose --json`` prints."""
-        first, *_ = options = [option.to_dict() for option in self.options]
         limits: dict[str, Any] = {}
         for limit in reversed(self.kept_limits):  # the first of a name is the one asked for
             limits |= limit.to_dict()
         return {
-            **first,
-            "limits": {
-                name: limits[name] for name in (*METRICS, "certainty", "belief", "harmful", "unions") if name in limits
-            },
+            **self._row(),
+            "limits": {name: limits[name] for name in (*METRICS, *DEPENDS) if name in limits},
             "policy": self.policies.to_dict(),
             "question": self.measured.name,
             "chance": self.limits.chance,
@@ -371,7 +325,7 @@ class Choice(Result):
             "decision": [each.to_dict() for each in self.figures],
             "alternatives": [each.to_dict() for each in self.alternatives],
             "no_noise": self.no_noise,
-            "options": options,
+            "options": [option._row() for option in self.options],
             "trade_off": None if self.trade_off is None else self.trade_off.to_dict(),
             "headline": self.headline,
         }
@@ -420,21 +374,18 @@ def choose(
 ) -> Choice:
     """Return the largest epsilon that keeps the limits.
 
-    The epsilon is rounded down to two significant digits, or the fewest more that are admissible; ``exact_epsilon`` is
-    not rounded. All limits must hold, for every sensitive attribute. Under ``max_caused``, ``max_certain``,
+    All limits must hold, for every sensitive attribute. The epsilon is rounded down to two significant digits, or the
+    fewest more that are admissible; ``exact_epsilon`` is not rounded. Under ``max_caused``, ``max_certain``,
     ``max_person``, ``max_ceiling``, ``max_posterior`` and ``max_epsilon`` the answer is the largest epsilon up to which
-    every smaller one, from 0.001 on, keeps the limit. With geometric noise and threshold 0.5 an attacker can add noise
-    and obtain a release of any smaller epsilon, so this is exact; with other noise it is a cautious convention. Larger
-    epsilons may keep the limit again: ``why`` names them. ``max_error`` sets a smallest epsilon. Under ``max_risk``,
-    ``max_people`` and ``margin``, the paper's measure, a smaller epsilon can be inadmissible; the whole admissible set
-    comes back. If no epsilon from 0.001 on will do, those from 0.000001 on are searched. If the limits hold up to the
+    every smaller one, from 0.001 on, keeps the limit: with geometric noise and threshold 0.5 an attacker can add noise
+    and obtain a release of any smaller epsilon; with other noise it is a cautious convention. ``max_error`` sets a
+    smallest epsilon. Under ``max_risk``, ``max_people`` and ``margin``, the paper's measure, a smaller epsilon can be
+    inadmissible. If no epsilon from 0.001 on will do, those from 0.000001 on are searched. If the limits hold up to the
     end of the range, ``epsilon`` is None, and ``why`` says what to do.
 
-    Ceiling and posterior rise with epsilon, the error falls. The paper's measures are scanned at 26 epsilons in each
-    power of ten, and every bend between them is followed to its end. What attackers learn jumps: it is scanned at as
-    many epsilons (12 in tables of more than 20,000 counts, where the edge is found within one part in 10,000), so a
-    rise above the limit and back between two of them can be overlooked. For ``max_caused`` and ``max_person``,
-    epsilons so small that the guarantee alone keeps the limit are not scanned.
+    The paper's measures are scanned at 26 epsilons in each power of ten, and every bend between them is followed. What
+    attackers learn jumps: it is scanned at as many epsilons (12 in tables of more than 20,000 counts), so a rise above
+    the limit and back between two of them can be overlooked.
 
     Parameters
     ----------
@@ -549,7 +500,7 @@ def choose_within(
     ``risk`` is the one to be shown if no limit is on a risk.
     """
     measured = next((limit.risk for limit in limits if limit.risk is not None), risk).of(table.attributes)
-    options = []
+    choices: list[Choice] = []
     for number, mechanism in enumerate(mechanisms):
         low, high = _range(mechanism, *searched)
         trade_off = None
@@ -558,14 +509,15 @@ def choose_within(
         for least in (low, SMALLEST_EPSILON):
             shown = share_of(progress, number / len(mechanisms), (number + 1) / len(mechanisms))
             kept = tuple(find_kept(limit, table.attributes, mechanism, (least, high), shown) for limit in limits)
-            option = Option(mechanism, measured, kept, trade_off, (least, high))
+            asked = table, mechanism, limits, measured, kept, trade_off, (least, high), policies, attacker
+            choice = Choice(*asked)
             hopeless = any(each.limit.kind.every_smaller and not each.allowed for each in kept)
-            if low != LEAST_EPSILON or option.within_limits or hopeless:
+            if low != LEAST_EPSILON or choice.within_limits or hopeless:
                 break
-        options.append(option)
+        choices.append(choice)
         if progress is not None:
             progress((number + 1) / len(mechanisms))
-    return Choice(table, limits, measured, tuple(options), policies, attacker)
+    return replace(choices[0], others=tuple(choices[1:]))
 
 
 def _range(mechanism: Mechanism, least: float, largest: float | None) -> tuple[float, float]:
@@ -587,12 +539,9 @@ def weigh(
     limits: Sequence[Limit] = (),
     trade_off: TradeOff | None = None,
 ) -> tuple[Alternative, ...]:
-    """What an epsilon, half of it and twice it would mean.
-
-    Twice the epsilon is cut to the largest for which the mechanism has a guarantee.
-    """
-    looser = min(epsilon * FACTOR, mechanism.largest_epsilon)
-    methods = [mechanism.with_epsilon(value) for value in (epsilon / FACTOR, epsilon, looser)]
+    """What half an epsilon, the epsilon and twice it would mean, up to the largest with a guarantee."""
+    epsilons = epsilon / 2.0, epsilon, min(epsilon * 2.0, mechanism.largest_epsilon)
+    methods = [mechanism.with_epsilon(value) for value in epsilons]
     values = [limit.metric(measured.attributes)(methods) for limit in limits]
     alternatives = []
     for place, (role, method) in enumerate(zip(ROLES, methods, strict=True)):
@@ -600,7 +549,7 @@ def weigh(
         broken = [limit.name for limit, value in zip(limits, values, strict=True) if value[place] > limit.maximum]
         if trade_off is not None and trade_off.breaks(method.epsilon):
             broken.append("the TVD")
-        profiles, channel = [each.profiles for each in measured.attributes], method.channel
+        channel = method.channel
         alternatives.append(
             Alternative(
                 role,
@@ -608,10 +557,9 @@ def weigh(
                 limited,
                 find_error(method),
                 float(measured.under(channel).max()),
-                tuple(count_people(each, channel, measured.attack) for each in profiles),
+                tuple(count_people(each.profiles, channel, measured.attack) for each in measured.attributes),
                 None if trade_off is None else trade_off.at(method.epsilon),
                 tuple(broken) if limits or trade_off else None,
-                tuple(each.n_records * float(caused_shares(each, channel, measured.attack)[0]) for each in profiles),
                 even_success(method),
             )
         )

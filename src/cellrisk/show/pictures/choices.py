@@ -24,6 +24,7 @@ from cellrisk.show.pictures.style import (
     sample,
     write_beside,
 )
+from cellrisk.show.wording.choice import list_limits
 from cellrisk.system.arrays import Floats
 from cellrisk.system.formatting import as_given, make_sentence, percent, show_down
 
@@ -58,7 +59,7 @@ def draw_choice(choice: Choice, inside: bool) -> Picture:
         total=(3.0 if trade_off is None else 3.5) + (0.45 + 0.2 * len(options) if strips else 0.0),
         share="x",
         title=_title(choice),
-        subtitle=f"Required: {choice.wanted}. Shown: {choice.measured.name}{worst}",
+        subtitle=f"Required: {' and '.join(list_limits(choice))}. Shown: {choice.measured.name}{worst}",
         key=_key(choice, levels),
         caption="" if inside else choice.headline,
         note=f"{NOTE} {choice.choice_note}",
@@ -77,11 +78,11 @@ def _draw_risk(axes: Axes, choice: Choice, levels: Levels, label: str) -> None:
     axes.plot(epsilon, risk, color=LINE, linewidth=1.4)
     _draw_inside(axes, choice, epsilon, epsilon, risk)
     _mark(axes, choice, [each.epsilon for each in choice.alternatives])
-    first, limits = choice.options[0], choice.limits
-    if not first.admissible:
-        at = first.lowest_epsilon, first.lowest_risk
+    limits = choice.limits
+    if not choice.admissible:
+        at = choice.lowest_epsilon, choice.lowest_risk
         axes.plot(*at, "X", color=ALARM, markersize=7, zorder=5, clip_on=False, label="nearest")
-    across = [*first.searched, *(each.epsilon for each in choice.alternatives)]
+    across = [*choice.searched, *(each.epsilon for each in choice.alternatives)]
     heights = [float(risk.max()), limits.raw, limits.chance, *(each.risk for each in choice.alternatives)]
     risk_axis(axes, max([*heights, *(level for level, _ in levels)]))
     epsilon_axis(axes, min(across), max(across), label)
@@ -141,7 +142,7 @@ def _draw_strips(axes: Axes, choice: Choice) -> None:
             axes.barh(place, high - low, left=low, height=0.5, color=SAFE, alpha=0.55)
         end = option.searched[1] if option.epsilon is None else option.epsilon
         words = option.without_epsilon if option.open_ended else "none"
-        words = words if option.shown is None else f"up to {as_given(option.shown)}"
+        words = words if option.epsilon is None else f"up to {as_given(option.epsilon)}"
         write_beside(axes, words, (end, place), (3, 0), va="center", annotation_clip=False)
     axes.set_yticks(range(len(choice.options)), [option.mechanism.describe() for option in choice.options])
     axes.set_ylim(len(choice.options) - 0.4, -0.6)
@@ -159,7 +160,7 @@ def _mark(axes: Axes, choice: Choice, across: list[float]) -> None:
 
 
 def _key(choice: Choice, levels: Levels) -> list[Any]:
-    trade_off, first = choice.trade_off, choice.options[0]
+    trade_off = choice.trade_off
     recommended_first = sorted(choice.alternatives, key=lambda each: each.role != "recommended")
     marks = [
         mark_sample(f"{each.role} {show_down(each.epsilon)}: {percent(each.risk)}", LINE, filled=place == 0)
@@ -174,10 +175,10 @@ def _key(choice: Choice, levels: Levels) -> list[Any]:
         limit = sample(f"TVD limit {as_given(trade_off.limit.max_tvd)}", ALARM, DASHES[2], 1.0)
         return [*area, *marks, mark_sample("numbers: epsilon", LINE), limit, *lines]
     area = [area_sample("admissible", SAFE, 0.3)] if choice.admissible else []
-    if not first.admissible:
-        nearest = f"nearest: {percent(first.lowest_risk)} at epsilon {plain(first.lowest_epsilon)}"
+    if not choice.admissible:
+        nearest = f"nearest: {percent(choice.lowest_risk)} at epsilon {plain(choice.lowest_epsilon)}"
         marks.append(mark_sample(nearest, ALARM, "X"))
-    chance = level_sample(f"{first.mechanism.lower_end} {percent(choice.limits.chance)}", DASHES[2])
+    chance = level_sample(f"{choice.mechanism.lower_end} {percent(choice.limits.chance)}", DASHES[2])
     return [*area, *marks, *lines, chance]
 
 
@@ -198,12 +199,11 @@ def _levels(choice: Choice) -> Levels:
 
 
 def _title(choice: Choice) -> str:
-    first = choice.options[0]
-    name = first.mechanism.describe()
-    if first.shown is None or choice.risk is None:
-        return f"{make_sentence(first.without_epsilon, end='')} ({name})"
+    name = choice.mechanism.describe()
+    if choice.epsilon is None or choice.risk is None:
+        return f"{make_sentence(choice.without_epsilon, end='')} ({name})"
     tvd = choice.alternatives[1].tvd
     return (
-        f"Choose epsilon {as_given(first.shown)} ({name}): risk {percent(choice.risk)}"
+        f"Choose epsilon {as_given(choice.epsilon)} ({name}): risk {percent(choice.risk)}"
         f"{'' if tvd is None else f', TVD {tvd:.2g}'}"
     )

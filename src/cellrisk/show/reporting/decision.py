@@ -145,7 +145,7 @@ class Decision:
     def why_none(self) -> str:
         """Why there is no epsilon to approve."""
         if self.choice is not None:
-            return self.choice.options[0].without_epsilon
+            return self.choice.without_epsilon
         return "no limit binds" if self.kind == "unbound" else f"no epsilon from {SMALLEST_EPSILON:g} on is admissible"
 
     @property
@@ -224,7 +224,7 @@ def _none(
     """
     if choice is None:
         raise InvalidInput("a report without an epsilon needs a limit on the risk")
-    option, kind = choice.options[0], "none"
+    option, kind = choice, "none"
     if option.open_ended:
         kind, shown = "unbound", [(UNBOUND, option.admissible[-1][1])]
     elif option.within_limits:

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Sequence
 from itertools import pairwise
 
-from cellrisk.decide.choosing import Choice, Option
+from cellrisk.decide.choosing import Choice
 from cellrisk.decide.limits import SMALLEST_EPSILON, Limit
 from cellrisk.decide.search import Intervals
 from cellrisk.decide.tradeoff import TradeOff, TvdLimit
@@ -47,37 +47,35 @@ def headline(choice: Choice) -> str:
 
 
 def _answer(choice: Choice) -> list[str]:
-    first = choice.options[0]
-    noise = name_setting(first.mechanism.with_epsilon(first.shown or first.searched[0])).partition(", epsilon")[0]
+    noise = name_setting(choice.mechanism.with_epsilon(choice.epsilon or choice.searched[0])).partition(", epsilon")[0]
     noise = f"{noise[0].lower()}{noise[1:]}"
-    if first.shown is None:
-        reason, _, more = first.why.partition(": ")
-        start = f"No epsilon keeps {choice.wanted} with {noise}."
-        if first.open_ended:
+    if choice.epsilon is None:
+        reason, _, more = choice.why.partition(": ")
+        start = f"No epsilon keeps {' and '.join(list_limits(choice))} with {noise}."
+        if choice.open_ended:
             start = f"No recommendation for {noise}: {reason}."
         return [start, *(make_sentence(clause) for clause in more.split("; "))]
-    answer = f"Recommended: epsilon {as_given(first.shown)} with {noise}, the largest allowed."
-    limits = [limit for limit in choice.kept_limits if not first.given or limit.name != "max_epsilon"]
+    answer = f"Recommended: epsilon {as_given(choice.epsilon)} with {noise}, the largest allowed."
+    limits = [limit for limit in choice.kept_limits if not choice.given or limit.name != "max_epsilon"]
     keeps = f"keeps {list_limits(choice, limits)[0] if len(limits) == 1 and not choice.trade_off else 'every limit'}"
     smaller = all(limit.kind.every_smaller for limit in limits) and choice.trade_off is None
     if not limits:
         return [answer]
-    return [answer, f"{f'Every epsilon from {first.searched[0]:g} up to it' if smaller else 'It'} {keeps}."]
+    return [answer, f"{f'Every epsilon from {choice.searched[0]:g} up to it' if smaller else 'It'} {keeps}."]
 
 
 def screen(choice: Choice) -> list[str]:
     """Return what is printed first: the epsilon, the error of a count, and stricter and looser ones beside it."""
-    first = choice.options[0]
     title = "\n".join(name_table(choice.table, attribute.name) for attribute in choice.measured.attributes)
-    if first.shown is None:
+    if choice.epsilon is None:
         lines = [textwrap.fill(sentence, WIDTH) for sentence in _answer(choice)]
         return ["\n".join([title, *lines]), "\n".join([*_obeyed(choice), CURATOR_NOTE, choice.choice_note])]
-    mechanism = first.mechanism.with_epsilon(first.shown)
+    mechanism = choice.mechanism.with_epsilon(choice.epsilon)
     tables = [table for attribute in choice.measured.attributes if (table := _compare(choice, attribute.name))]
-    command = f"Next: cellrisk release ... --epsilon {as_given(first.shown)}   Why, and other settings: --all"
+    command = f"Next: cellrisk release ... --epsilon {as_given(choice.epsilon)}   Why, and other settings: --all"
     again = []
-    if first.again and not (mechanism.name == "geometric" and mechanism.threshold == USUAL_THRESHOLD):
-        again = [f"Some larger epsilons also keep the limits: {show_spans(first.again[:1])}."]
+    if choice.again and not (mechanism.name == "geometric" and mechanism.threshold == USUAL_THRESHOLD):
+        again = [f"Some larger epsilons also keep the limits: {show_spans(choice.again[:1])}."]
     sentences = "\n".join([*_answer(choice), accuracy(mechanism)])
     last = [*again, *_obeyed(choice), choice.choice_note, command, CURATOR_NOTE]
     return [f"{title}\n{sentences}", *tables, "\n".join(last)]
@@ -90,7 +88,7 @@ def _obeyed(choice: Choice) -> list[str]:
 
 def _compare(choice: Choice, sensitive: str) -> str | None:
     """Return a table of the stricter, the recommended and the looser epsilon, and of no noise, by what is limited."""
-    attribute, template = choice.table.attribute(sensitive), choice.options[0].mechanism
+    attribute, template = choice.table.attribute(sensitive), choice.mechanism
     mechanisms = [template.with_epsilon(each.epsilon) for each in choice.alternatives]
     settings = choice.compare(sensitive)
     limits = [limit for limit in choice.kept_limits if limit.name not in ("max_epsilon", "max_error")]
@@ -107,7 +105,7 @@ def _compare(choice: Choice, sensitive: str) -> str | None:
         else:
             each = choice.alternatives[number]
             limited = [show_value(limit, float(value[number])) for limit, value in zip(limits, values, strict=True)]
-            shown = choice.options[0].shown if each.role == "recommended" else each.epsilon
+            shown = choice.epsilon if each.role == "recommended" else each.epsilon
             cells = [each.role, show_down(shown or 0.0), *limited, *([f"{each.tvd:.2g}"] if tvd else [])]
         rows.append((cells, figures))
     names = [f"{ABOUT[limit.name].removeprefix('the ')}\n(limit {_show_maximum(limit)})" for limit in limits]
@@ -120,7 +118,7 @@ def _show_maximum(limit: Limit) -> str:
 
 def paragraphs(choice: Choice) -> list[str]:
     """Return the rest: why it is this epsilon, other mechanisms, and the verdict on each epsilon."""
-    first, attributes = choice.options[0], choice.measured.attributes
+    attributes = choice.measured.attributes
     parts = [] if choice.epsilon is None and not choice.options[1:] else [make_sentence(choice.why)]
     if len(limits := list_limits(choice)) > 1:
         parts.insert(0, "\n".join(["Limits:", *limits]))
@@ -138,7 +136,7 @@ def paragraphs(choice: Choice) -> list[str]:
         parts.append(aligned(["", "epsilon", "risk", *people, "worst case", "verdict"], rows))
     parts += dict.fromkeys(bound(figures.ceiling) for figures in choice.figures)
     if choice.epsilon is not None:
-        parts += say_tables(first.mechanism.with_epsilon(choice.epsilon), len(attributes))
+        parts += say_tables(choice.mechanism.with_epsilon(choice.epsilon), len(attributes))
     return parts
 
 
@@ -164,16 +162,16 @@ def name_largest(choice: Choice, keeps: str) -> str:
     """Return what the epsilon is; ``keeps`` is the limits with a verb."""
     wavy = [ABOUT[limit.name] for limit in choice.kept_limits if limit.kind.uses_data and limit.kind.every_smaller]
     others = bool(choice.on_first_risk) or choice.trade_off is not None
-    return say_largest(wavy, keeps, others, choice.options[0].searched[0])
+    return say_largest(wavy, keeps, others, choice.searched[0])
 
 
-def _show_numbers(option: Option) -> list[str]:
-    if option.shown is None or option.risk is None:
+def _show_numbers(option: Choice) -> list[str]:
+    if option.epsilon is None or option.risk is None:
         return [option.without_epsilon, "-"]
-    return [as_given(option.shown), percent(option.risk)]
+    return [as_given(option.epsilon), percent(option.risk)]
 
 
-def why(option: Option) -> str:
+def why(option: Choice) -> str:
     """Why it is this epsilon, or none, and which larger ones keep the limits without being admissible."""
     end = option.admissible[-1][1] if option.admissible else None
     if end is None:
@@ -183,7 +181,7 @@ def why(option: Option) -> str:
     return reason + say_again(option.again, end)
 
 
-def _explain_largest(option: Option) -> str:
+def _explain_largest(option: Choice) -> str:
     reason = f"the limits allow epsilon {show_spans(option.admissible)}"
     end = option.admissible[-1][1]
     binding = [ABOUT[each.limit.name] for each in option.kept if each.limit.kind.every_smaller and each.largest == end]
@@ -192,7 +190,7 @@ def _explain_largest(option: Option) -> str:
     return "; ".join([reason, *_explain_gaps(option)])
 
 
-def _explain_open(option: Option) -> str:
+def _explain_open(option: Choice) -> str:
     high = option.searched[1]
     ends = "the range searched" if math.isinf(option.mechanism.largest_epsilon) else "what the mechanism covers"
     raw = f" (the risk without noise is {percent(option.limits.raw)})" if _on_risks(option) else ""
@@ -208,12 +206,12 @@ def _explain_open(option: Option) -> str:
     return "; ".join([*reasons, BIND, *([f"for information, {', '.join(cases)}"] if cases else [])])
 
 
-def _on_risks(option: Option) -> list[Intervals]:
+def _on_risks(option: Choice) -> list[Intervals]:
     """Where each limit on a risk is kept."""
     return [each.intervals for each in option.kept if each.limit.risk is not None]
 
 
-def _explain_gaps(option: Option) -> list[str]:
+def _explain_gaps(option: Choice) -> list[str]:
     """Where a limit on a risk is broken though larger epsilons keep it, and which limit allows smaller ones."""
     low, first = option.searched[0], option.within_limits[0][0]
     gaps = [(end, start) for (_, end), (start, _) in pairwise(option.within_limits)]
@@ -225,14 +223,14 @@ def _explain_gaps(option: Option) -> list[str]:
     return [f"{show_spans(gaps)} the limit on the risk is broken ({_say_chance(option)})", INSTEAD]
 
 
-def _say_chance(option: Option) -> str:
+def _say_chance(option: Choice) -> str:
     """What the risk of the worst attribute tends to."""
     fixed = "" if option.mechanism.lower_end == "chance" else ", with delta fixed,"
     chance = max(each.chance for each in option.measured.limits(option.mechanism))
     return f"as epsilon falls to 0{fixed} the risk tends to {percent(chance)}"
 
 
-def _explain_none(option: Option) -> str:
+def _explain_none(option: Choice) -> str:
     """Which limits exclude each other, and the epsilons that each asks for; or which limit no epsilon keeps."""
     low, conflict = option.searched[0], option.conflict
     instead = f"; {INSTEAD}" if _on_risks(option) else ""
