@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
@@ -11,17 +11,25 @@ import numpy as np
 
 from cellrisk.counts.table import require_table
 from cellrisk.errors import InvalidInput
+from cellrisk.noise.channel import AdditiveChannel
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.risk.attackers.settings import SettingFigures, find_setting_figures
-from cellrisk.risk.attacks import AskedRisks, choose_risks
-from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, CountPrior
-from cellrisk.risk.figure_lines import FIGURES, FigureLines, find_figure_lines
+from cellrisk.risk.attacks import AskedRisks, choose_risks, people_risk
+from cellrisk.risk.caused import Caused, caused_shares, count_caused
+from cellrisk.risk.ceilings import Ceiling, Labels, ceiling, find_success
+from cellrisk.risk.certainty import (
+    USUAL_BELIEF,
+    USUAL_CERTAINTY,
+    ConfidentInferences,
+    CountPrior,
+    find_certainty,
+    why_unknown,
+)
 from cellrisk.risk.figures import Attacker
 from cellrisk.risk.measures import FORMS, MEASURES
 from cellrisk.risk.measures.measure import SETTINGS_AT_ONCE
-from cellrisk.risk.people import People, count_people
-from cellrisk.risk.priors import USUAL_PRIORS, Priors
-from cellrisk.risk.sweep import Limits, covered, find_limits, read_epsilons, read_settings
+from cellrisk.risk.priors import USUAL_PRIORS, Fitted, Priors
+from cellrisk.risk.sweep import NO_NOISE, Limits, covered, find_limits, read_epsilons, read_settings
 from cellrisk.system.arrays import Floats
 from cellrisk.system.checks import require_kind
 from cellrisk.system.choices import (
@@ -33,56 +41,56 @@ from cellrisk.system.choices import (
     Neighbours,
     Weights,
     choose_words,
+    list_words,
 )
 from cellrisk.system.progress import Progress, StepCounter
 from cellrisk.system.results import Result, find_words
 
 if TYPE_CHECKING:
-    import pandas as pd
+    from cellrisk.counts.table import Attribute, FrequencyTable
 
-    from cellrisk.counts.table import FrequencyTable
+FIGURES: tuple[FigureName, ...] = list_words(FigureName)
 
+MEASURES_FIRST: tuple[str, ...] = (*FIGURES, *MEASURES)
+FORMS_LAST: tuple[str | None, ...] = (None, *FORMS)
 MOST_NUMBERS = 1_000_000
 """Numbers of all lines together: more would not fit into the memory of a small machine once they are printed."""
 
 
 @dataclass(frozen=True, eq=False)
 class Line:
-    """One risk along epsilon."""
+    """One risk, or one figure to decide by, along epsilon."""
 
     setting: Mechanism
     sensitive: str
     attack: str
     measure: str
-    form: str
+    form: str | None
     weights: str | None
     epsilon: Floats
     risk: Floats
+    """Of caused and certainty, the share of people; of the ceiling, the worst case of two equally likely values."""
     limits: Limits
+    points: tuple[Any, ...] = ()
+    """Of a figure, what `assess` gives at each epsilon: `Caused`, `ConfidentInferences` or `Ceiling`."""
 
     @property
     def name(self) -> str:
         """What is measured, in words."""
-        weights = {"uniform": "each cell alike", "records": "by records", None: "whole table"}[self.weights]
-        attack = "" if self.attack == "homogeneity" else f"{self.attack} attack, "
-        return f"{attack}{self.measure.replace('_', ' ')}, {self.form}, {weights}"
+        return str(find_words("curve").name_line(self))
 
     @property
-    def columns(self) -> dict[str, Any]:
-        """What was measured, and the numbers, by the name of the column."""
-        return {
-            "mechanism": self.setting.name,
-            "delta": self.setting.delta,
-            "epsilon": self.epsilon,
-            "sensitive": self.sensitive,
-            "attack": self.attack,
-            "measure": self.measure,
-            "form": self.form,
-            "weights": self.weights,
-            "risk": self.risk,
-            "chance": self.limits.chance,
-            "raw": self.limits.raw,
-        }
+    def rows(self) -> list[dict[str, Any]]:
+        """One row for each epsilon: what was measured, the risk, and the other numbers of a figure."""
+        fixed = {"mechanism": self.setting.name, "delta": self.setting.delta}
+        words = {name: getattr(self, name) for name in ("sensitive", "attack", "measure", "form", "weights")}
+        rows = [
+            {**fixed, "epsilon": epsilon, **words, "risk": risk, **vars(self.limits)}
+            for epsilon, risk in zip(self.epsilon.tolist(), self.risk.tolist(), strict=True)
+        ]
+        return [
+            {**row, **_list_parts(point)} for row, point in zip(rows, self.points or [None] * len(rows), strict=True)
+        ]
 
     def nearest(self, epsilon: float) -> float:
         """Return the epsilon of the line that is nearest to this one."""
@@ -91,6 +99,15 @@ class Line:
     def at(self, epsilon: float) -> float:
         """Return the risk at the nearest epsilon of the line."""
         return float(self.risk[int(np.searchsorted(self.epsilon, self.nearest(epsilon)))])
+
+
+def _list_parts(point: Caused | ConfidentInferences | Ceiling | None) -> dict[str, Any]:
+    """Return the numbers of a figure beside its share, as JSON has them."""
+    if isinstance(point, Caused):
+        return {"people": point.people, "exposed": point.exposed, "sd": point.deviation, "bound": point.bound}
+    if isinstance(point, ConfidentInferences):
+        return {"people": point.right, **point.to_dict()}
+    return {} if point is None else {"even_two": point.even_two, "even": point.even, "labels": point.labels}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -102,11 +119,8 @@ class RiskCurve(Result):
 
     table: FrequencyTable
     lines: tuple[Line, ...]
-    people: Mapping[tuple[Mechanism, str], tuple[float, People]]
-    """People exposed, for each setting and attribute, at the epsilon of its lines that is nearest to 1."""
-    figures: tuple[FigureLines, ...] = ()
-    """Caused, certainty and ceiling, where they were asked for: one entry for each setting and attribute."""
-    settings: tuple[Mechanism, ...] = ()
+    """Those of figures before those of measures, for each setting and attribute."""
+    settings: tuple[Mechanism, ...]
     """The mechanisms and deltas, at any epsilon."""
     attacker: Attacker = field(default_factory=Attacker)
     points: Floats | None = None
@@ -133,61 +147,33 @@ class RiskCurve(Result):
 
     @property
     def leading(self) -> list[Line]:
-        """The preferred line of each setting and attribute: local, tight, by records if there is one."""
-        measures: list[str] = [*MEASURES]
-        forms: list[str] = [*FORMS]
-        groups: dict[tuple[Mechanism, str], list[Line]] = {}
-        for line in self.lines:
-            groups.setdefault((line.setting, line.sensitive), []).append(line)
-        return [
-            min(
-                lines,
-                key=lambda line: (measures.index(line.measure), -forms.index(line.form), line.weights == "uniform"),
-            )
-            for lines in groups.values()
-        ]
+        """Every figure, and the preferred measure of each setting and attribute: local, tight, by records if asked."""
+        kinds: dict[tuple[Any, ...], list[Line]] = {}
+        for place, line in enumerate(self.lines):
+            kinds.setdefault((line.setting, line.sensitive, place if line.points else -1), []).append(line)
+        return [min(lines, key=_preference) for lines in kinds.values()]
 
     @property
     def words(self) -> str:
         """What the picture shows, in words: one paragraph for each setting and attribute."""
         return str(find_words(self.wording).words(self))
 
-    def _figure_rows(self) -> list[dict[str, Any]]:
-        return [row for lines in self.figures for place in range(len(lines.epsilon)) for row in lines.rows(place)]
-
-    def _numbers(self) -> pd.DataFrame:
+    def _numbers(self) -> list[dict[str, Any]]:
         """Return one row a risk: mechanism, epsilon, delta, and what was measured."""
-        import pandas as pd
-
-        parts = [pd.DataFrame(line.columns) for line in self.lines]
-        parts += [pd.DataFrame(self._figure_rows())] if self.figures else []
-        return pd.concat(parts, ignore_index=True)
+        return [row for line in self.lines for row in line.rows]
 
     def to_dict(self) -> dict[str, Any]:
         """Return what ``cellrisk curve --json`` prints."""
-        risks = []
-        for line in self.lines:
-            fixed = {key: value for key, value in line.columns.items() if key not in ("epsilon", "risk")}
-            points = zip(line.epsilon.tolist(), line.risk.tolist(), strict=True)
-            risks += [{**fixed, "epsilon": epsilon, "risk": risk} for epsilon, risk in points]
-        decision = [lines.entry(place) for lines in self.figures for place in range(len(lines.epsilon))]
         return {
             "table": {"records": self.table.n_records, "cells": self.table.n_cells},
-            "risks": [*risks, *self._figure_rows()],
-            **({"decision": decision} if decision else {}),
-            "people": [
-                {
-                    "mechanism": setting.name,
-                    "delta": setting.delta,
-                    "sensitive": name,
-                    "epsilon": epsilon,
-                    **vars(people),
-                }
-                for (setting, name), (epsilon, people) in self.people.items()
-            ],
+            "risks": self._numbers(),
             "headline": self.headline,
             "words": self.words,
         }
+
+
+def _preference(line: Line) -> tuple[Any, ...]:
+    return MEASURES_FIRST.index(line.measure), -FORMS_LAST.index(line.form), line.weights == "uniform"
 
 
 def curve(
@@ -222,7 +208,6 @@ def curve(
         One or several, for the Gaussian mechanisms; default about one over the number of records.
     measures
         The five of `assess`, which are the default, and the figures to decide by: "caused", "certainty", "ceiling".
-        The curve has the latter in ``figures``, and draws and tells them first.
     forms, weights, priors, attack
         As in `assess`.
     neighbours, threshold
@@ -237,8 +222,8 @@ def curve(
     >>> line = curve(table, epsilon=[0.01, 1.0], measures="local", forms="tight", weights="records").lines[0]
     >>> [round(float(risk), 6) for risk in line.risk], round(line.limits.chance, 6), round(line.limits.raw, 6)
     ([0.105267, 0.034771], 0.25, 0.034395)
-    >>> (found,) = curve(table, epsilon=[0.01, 1.0], measures=["caused", "ceiling"]).figures
-    >>> found.caused.people.round(4).tolist(), found.ceiling.even_two.round(4).tolist()
+    >>> caused, worst = curve(table, epsilon=[0.01, 1.0], measures=["caused", "ceiling"]).lines
+    >>> [round(point.people, 4) for point in caused.points], worst.risk.round(4).tolist()
     ([0.6533, 0.0006], [0.5025, 0.7311])
     """
     require_table(table, single="figures of attacks")
@@ -251,34 +236,77 @@ def curve(
     points = len(table.sensitive) * sum(len(each) for each in within.values())
     _refuse_too_many(points, asked, figures, attacker)
     report = StepCounter(progress, points * (len(asked.measures) + len(figures)))
-    lines: list[Line] = []
-    people = {}
     fitted = {each.name: priors.fit(each, asked.measures) for each in table.attributes}
-    for setting in settings:
+    lines: list[Line] = []
+    for setting, attribute in product(settings, table.attributes):
         epsilons = within[setting]
-        channel = setting.channel_at(epsilons)
-        for name in table.sensitive:
-            profiles = table.profiles(name)
-            for measure in asked.make(fitted[name].measure):
-                limits = find_limits(profiles, measure, asked.forms, setting)
-                parts = []
-                for start in range(0, len(channel), SETTINGS_AT_ONCE):
-                    parts.append(measure.average(profiles, channel[start : start + SETTINGS_AT_ONCE], asked.forms))
-                    report.add(min(SETTINGS_AT_ONCE, len(channel) - start))
-                for form, weight in product(asked.forms, (None,) if measure.one_number else asked.weights):
-                    key = form, weight or "uniform"
-                    risk = np.concatenate([part[key] for part in parts])
-                    lines.append(Line(setting, name, attack, measure.name, form, weight, epsilons, risk, limits[key]))
-            if asked.measures:
-                usual = lines[-1].nearest(1.0)
-                people[setting, name] = usual, count_people(profiles, setting.with_epsilon(usual).channel, attack)
-    traced = tuple(
-        find_figure_lines(attribute, setting, within[setting], figures, attack, attacker, report)
-        for setting in (settings if figures else ())
-        for attribute in table.attributes
-    )
-    points_given = None if epsilon is None else read_epsilons(epsilon)
-    return RiskCurve(table, tuple(lines), people, traced, tuple(settings), attacker, points_given, measures is not None)
+        lines += _trace_figures(attribute, setting, epsilons, figures, attack, attacker, report)
+        lines += _trace_measures(attribute, setting, epsilons, asked, fitted[attribute.name], report)
+    given_points = None if epsilon is None else given
+    return RiskCurve(table, tuple(lines), tuple(settings), attacker, given_points, measures is not None)
+
+
+def _trace_measures(
+    attribute: Attribute, setting: Mechanism, epsilons: Floats, asked: AskedRisks, fitted: Fitted, report: StepCounter
+) -> Iterator[Line]:
+    """Yield a line for each measure, form and weighting."""
+    profiles, channel = attribute.profiles, setting.channel_at(epsilons)
+    for measure in asked.make(fitted.measure):
+        limits = find_limits(profiles, measure, asked.forms, setting)
+        parts = []
+        for start in range(0, len(channel), SETTINGS_AT_ONCE):
+            parts.append(measure.average(profiles, channel[start : start + SETTINGS_AT_ONCE], asked.forms))
+            report.add(min(SETTINGS_AT_ONCE, len(channel) - start))
+        for form, weights in product(asked.forms, (None,) if measure.one_number else asked.weights):
+            key = form, weights or "uniform"
+            risk = np.concatenate([part[key] for part in parts])
+            words = asked.attack, measure.name, form, weights
+            yield Line(setting, attribute.name, *words, epsilons, risk, limits[key])
+
+
+def _trace_figures(
+    attribute: Attribute,
+    setting: Mechanism,
+    epsilons: Floats,
+    figures: Sequence[str],
+    attack: str,
+    attacker: Attacker,
+    report: StepCounter,
+) -> Iterator[Line]:
+    """Yield a line for each figure to decide by that was asked for, and of certainty for each certainty."""
+    profiles, name = attribute.profiles, attribute.name
+    mechanisms = [setting.with_epsilon(epsilon) for epsilon in epsilons.tolist()]
+    ends = AdditiveChannel((setting.limit_noise, NO_NOISE), setting.threshold)
+    if "caused" in figures:
+        exposed = people_risk(attack).average(profiles, setting.channel_at(epsilons), ("tight",))["tight", "records"]
+        counted = tuple(
+            count_caused(profiles, mechanism, profiles.n_records * share, attack, interval=False)
+            for mechanism, share in zip(mechanisms, exposed.tolist(), strict=True)
+        )
+        limits = Limits(*caused_shares(profiles, ends, attack).tolist())
+        shares = np.array([point.share for point in counted])
+        yield Line(setting, name, attack, "caused", "tight", "records", epsilons, shares, limits, counted)
+        report.add(len(epsilons))
+    if "certainty" in figures:
+        unknown = why_unknown(attribute)
+        if unknown:
+            fix = "leave out the measure certainty"
+            raise InvalidInput(f"no certainty can be computed for '{name}'", got=unknown, fix=fix)
+        prior = attacker.believe(attribute)
+        inferred = []
+        for channel in (ends[:1], ends[1:], *(mechanism.channel for mechanism in mechanisms)):
+            inferred.append(find_certainty(attribute, channel, attacker.certainties, prior))
+            report.add(int(len(inferred) > 2))
+        for surest in zip(*inferred, strict=True):
+            blind, bare, *people = [point.right / profiles.n_records for point in surest]
+            words = "bayes", "certainty", "tight", "records"
+            yield Line(setting, name, *words, epsilons, np.array(people), Limits(blind, bare), surest[2:])
+    if "ceiling" in figures:
+        worst = tuple(ceiling(mechanism, labels=attribute.n_levels) for mechanism in mechanisms)
+        limits = Limits(find_success(setting.limit_noise, Labels.even(2)), 1.0)
+        risk = np.array([point.even_two for point in worst])
+        yield Line(setting, name, "informed", "ceiling", None, None, epsilons, risk, limits, worst)
+        report.add(len(epsilons))
 
 
 def _choose_lines(

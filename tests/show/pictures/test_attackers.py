@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 import cellrisk as cr
 from cellrisk.errors import InvalidInput
-from cellrisk.risk.figure_lines import FIGURES
+from cellrisk.risk.curves import FIGURES
 from cellrisk.show.pictures import draw_asked, draw_curve, draw_icons
 from cellrisk.show.wording.attackers import say_icons
 from tests.near import near
@@ -51,7 +51,10 @@ def test_icons_count_people_with_and_without_their_record(
 ) -> None:
     table = cr.assess(adult, epsilon=epsilon).attackers["income"][-1]
     figure = draw_icons(table, "income", f"epsilon {epsilon:g}")
-    counts = [[to_hex(colour) for colour in axes.collections[0].get_facecolors()] for axes in figure.axes]
+    counts = [
+        [to_hex(dots.get_facecolors()[0]) for dots in axes.collections for _ in dots.get_offsets()]
+        for axes in figure.axes
+    ]
     assert [len(colours) for colours in counts] == [100, 100]
     assert [colours.count("#d55e00") for colours in counts] == [0, own]
     assert counts[0].count("#0072b2") == counts[1].count("#0072b2")
@@ -67,14 +70,9 @@ def test_icons_count_people_with_and_without_their_record(
 def test_named_figures_hold_the_numbers(three: cr.FrequencyTable) -> None:
     curve = cr.curve(three, epsilon=GRID, measures=FIGURES, certainty=[0.7, 0.9])
     figure = draw_curve(curve)
-    (lines,) = curve.figures
-    assert lines.caused is not None
-    assert lines.ceiling is not None
-    for shares in (lines.caused.share, lines.caused.exposed_share, lines.ceiling.even_two):
-        assert is_drawn(figure, GRID, shares)
-    for line in lines.certainty:
-        assert is_drawn(figure, GRID, line.right / lines.records)
-    asked = draw_asked(lines, 1.0)
+    assert len(curve.lines) == 4
+    assert all(holds(figure, line) for line in curve.lines)
+    asked = draw_asked(curve.lines, 1.0)
     assert "At epsilon 1, marked" in words_of(asked)
 
 

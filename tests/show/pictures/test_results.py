@@ -58,7 +58,7 @@ def test_utility_has_a_panel_for_each_way(three: cr.FrequencyTable, cells: str) 
     mechanisms = [cr.Laplace(epsilon=epsilon) for epsilon in (5.0, 0.5, 1.0)]
     utility = cr.utility(three, mechanisms, releases=5, cells=cells)
     figure = draw_utility(utility)
-    assert [axes.get_title(loc="left").split()[0] for axes in figure.axes] == ["1-way", "2-way", "3-way"]
+    assert [axes.get_ylabel() for axes in figure.axes] == [f"TVD of {way}-way marginals" for way in (1, 2, 3)]
     assert [tick.get_text() for tick in figure.axes[0].get_xticklabels()] == ["0.5", "1", "5"]
     assert figure.axes[0].get_ylim()[0] == 0
     words = words_of(figure)
@@ -82,7 +82,7 @@ def test_utility_of_several_mechanisms(two: cr.FrequencyTable, many: int) -> Non
     (legend,) = figure.legends
     assert [text.get_text() for text in legend.get_texts()] == ["laplace", "gaussian-analytic, delta 0.0001"]
     apart = draw_utility(cr.utility(two, [cr.Laplace(epsilon=1.0), cr.Geometric(epsilon=2.0)], releases=2, ways=2))
-    assert "of records misplaced" in words_of(apart)
+    assert "Records misplaced" in words_of(apart)
 
 
 # Choices
@@ -94,7 +94,7 @@ def test_choice_marks_what_it_recommends(two: cr.FrequencyTable, limit: dict[str
     figure = draw_choice(choice)
     (axes,) = figure.axes
     assert axes.get_xscale() == "log"
-    marks = {line.get_label(): (line.get_xdata()[0], line.get_ydata()[0]) for line in axes.lines}
+    marks = {line.get_label().split()[0]: (line.get_xdata()[0], line.get_ydata()[0]) for line in axes.lines}
     for each in choice.alternatives:
         assert marks[each.role] == (each.epsilon, each.risk)
     assert any(np.array_equal(y, choice.scan[1]) for _, y in drawn_lines(figure))
@@ -112,7 +112,7 @@ def test_choice_shades_each_admissible_interval(two: cr.FrequencyTable) -> None:
     (axes,) = draw_choice(choice).axes
     spans = [(patch.get_x(), patch.get_x() + patch.get_width()) for patch in axes.patches]
     assert spans == [near(interval) for interval in choice.admissible]
-    inside = [line for line in axes.lines if line.get_label() == "admissible"]
+    inside = [line for line in axes.lines if line.get_label().startswith("bold")]
     assert [(line.get_xdata()[0], line.get_xdata()[-1]) for line in inside] == [
         near(interval) for interval in choice.admissible
     ]
@@ -123,19 +123,11 @@ def test_choice_where_nothing_will_do(two: cr.FrequencyTable) -> None:
     figure = draw_choice(choice)
     assert choice.epsilon is None
     assert "is admissible" in words_of(figure)
-    (mark,) = (line for line in figure.axes[0].lines if line.get_label() == "nearest")
+    (mark,) = (line for line in figure.axes[0].lines if line.get_label().startswith("nearest"))
     assert (mark.get_xdata()[0], mark.get_ydata()[0]) == (
         choice.options[0].lowest_epsilon,
         choice.options[0].lowest_risk,
     )
-
-
-def test_choice_among_mechanisms_shows_each(several: cr.FrequencyTable) -> None:
-    choice = cr.choose(several, ["laplace", "gaussian", "gaussian-analytic"], delta=1e-4, max_risk=0.35)
-    strips = draw_choice(choice).axes[1]
-    assert [tick.get_text() for tick in strips.get_yticklabels()] == [
-        each.mechanism.describe() for each in choice.options
-    ]
 
 
 @pytest.mark.parametrize(("max_tvd", "found"), [(0.5, True), (0.0, False)])
@@ -149,7 +141,7 @@ def test_map_of_risk_and_usefulness(three: cr.FrequencyTable, max_tvd: float, fo
     lines = drawn_lines(figure)
     assert any(set(trade_off.tvd) <= set(x) and set(trade_off.risk) <= set(y) for x, y in lines)
     assert 0.25 in levels_of(figure)
-    marks = {line.get_label(): (line.get_xdata()[0], line.get_ydata()[0]) for line in axes.lines}
+    marks = {line.get_label().split()[0]: (line.get_xdata()[0], line.get_ydata()[0]) for line in axes.lines}
     for each in choice.alternatives:
         assert marks[each.role] == (each.tvd, each.risk)
     assert not axes.collections  # a limit on epsilon is no level of the risk: no rectangle keeps every limit

@@ -18,6 +18,7 @@ import cellrisk as cr
 from cellrisk.errors import InvalidInput
 from cellrisk.show.pictures import (
     ENDINGS,
+    canvas,
     check_picture_path,
     draw_curve,
     draw_sizes,
@@ -169,13 +170,9 @@ def test_results_draw_themselves(result: Any, two: cr.FrequencyTable, tmp_path: 
 # Parts
 
 
-def test_words_are_wrapped_and_shortened_to_whole_sentences(figure: Figure) -> None:
+def test_words_are_wrapped(figure: Figure) -> None:
     with style.house_style():
-        text = "One sentence that is long enough. " * 12
-        lines = style.shorten(figure, text.strip(), 8.0, 3.0, 3).split("\n")
-        assert len(lines) == 3
-        assert lines[-1].endswith("enough.")
-        assert len(style.wrap(figure, "word " * 40, 8.0, 2.0).split("\n")) > 3
+        assert len(canvas.wrap(figure, "word " * 40, 8.0, 2.0).split("\n")) > 3
 
 
 def test_importing_cellrisk_and_its_pictures_does_not_load_matplotlib() -> None:

@@ -6,11 +6,11 @@ Figures are plain matplotlib figures, made without global state; matplotlib is l
 from __future__ import annotations
 
 from cellrisk.show.pictures.assessments import draw_assessment
-from cellrisk.show.pictures.attackers import draw_asked, draw_icons, mark_asked
+from cellrisk.show.pictures.attackers import draw_icons
 from cellrisk.show.pictures.bars import draw_explanation
 from cellrisk.show.pictures.boxes import draw_utility
 from cellrisk.show.pictures.choices import draw_choice
-from cellrisk.show.pictures.curves import draw_curve
+from cellrisk.show.pictures.curves import draw_asked, draw_curve, mark_asked
 from cellrisk.show.pictures.equal_risk import draw_equal_risk
 from cellrisk.show.pictures.saving import ENDINGS, check_picture_path, save, to_png, to_svg
 from cellrisk.show.pictures.sequences import draw_sequence

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,65 +10,88 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Literal
 
 from cellrisk.errors import InvalidInput, visible
-from cellrisk.show.pictures.style import GREY, NOTE, SETTINGS, TINY, WIDTH, finish, house_style, start_figure
+from cellrisk.show.pictures.style import GREY, INK, NOTE, SMALL, TEXT, TINY, TITLE, WIDTH, house_style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-MOST_OF_THE_WIDTH = 0.85
-"""The widest key in the reader's axes. It leaves a reserve, because a later layout may make them narrower."""
+MARGIN = 0.1
+"""Inches around the words."""
+LEADING = 1.32
+"""Line height, in units of the font's size."""
+HIGHEST_KEY = 0.5
+"""The part of the reader's axes that a key takes at most."""
 
 Panel = Callable[["Axes"], None]
 
 
 @dataclass(frozen=True)
 class Picture:
-    """Panels, row by row, and the words around them."""
+    """Panels, row by row, and the words around them. What has a label in a panel is in the key."""
 
-    panels: Sequence[Panel | None]
-    """None leaves a place empty."""
+    panels: Sequence[Panel]
     heights: Sequence[float]
-    """Inches of each row; ``total`` instead, if the rows have these proportions."""
+    """Inches of each row."""
     title: str
     subtitle: str = ""
-    key: Sequence[Any] = ()
     caption: str = ""
-    caption_lines: int = 4
     note: str = NOTE
-    columns: int | Sequence[int] = 1
-    """Panels beside each other, in all rows or in each."""
+    columns: int = 1
+    """Panels beside each other."""
     share: Literal["x", "y", "all", "none"] = "none"
-    total: float | None = None
     width: float = WIDTH
     alone: str | None = None
     """How to ask for one panel; None if the first stands for all in the reader's axes."""
 
     def draw(self) -> Figure:
         """Draw every panel in a figure of ours."""
-        figure = start_figure(sum(self.heights) if self.total is None else self.total, self.width)
-        if isinstance(self.columns, int):
-            places: Any = figure.subplots(
-                len(self.heights),
-                self.columns,
-                sharex=self.share in ("x", "all"),
-                sharey=self.share in ("y", "all"),
-                squeeze=False,
-                height_ratios=self.heights,
-            ).ravel()
-        else:
-            parts = math.lcm(*self.columns)
-            grid = figure.add_gridspec(len(self.heights), parts, height_ratios=self.heights)
-            places = [
-                figure.add_subplot(grid[row, place * parts // many : (place + 1) * parts // many])
-                for row, many in enumerate(self.columns)
-                for place in range(many)
-            ]
-        for axes, panel in zip_longest(places, self.panels):
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(self.width, sum(self.heights)))
+        FigureCanvasAgg(figure)
+        places = figure.subplots(
+            len(self.heights),
+            self.columns,
+            sharex=self.share in ("x", "all"),
+            sharey=self.share in ("y", "all"),
+            squeeze=False,
+            height_ratios=self.heights,
+        )
+        for axes, panel in zip_longest(places.ravel(), self.panels):
             axes.set_axis_off() if panel is None else panel(axes)
-        words: dict[str, Any] = {"title": self.title, "subtitle": self.subtitle, "key": self.key, "note": self.note}
-        finish(figure, **words, caption=self.caption, most_caption_lines=self.caption_lines)
+        self._finish(figure)
         return figure
+
+    def _finish(self, figure: Figure) -> None:
+        """Write title, subtitle, key, caption and note around the panels, then lay the panels out, once and for good.
+
+        The figure keeps no layout engine: with one, each saving would draw the figure twice.
+        """
+        from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+        _show_as_written(figure, {})
+        width, panels = figure.get_size_inches()
+        room = width - 2 * MARGIN
+        above = [(wrap(figure, self.title, TITLE, room, "bold"), TITLE, INK, "bold")]
+        above += [(wrap(figure, self.subtitle, TEXT, room), TEXT, GREY, "normal")] if self.subtitle else []
+        below = [(wrap(figure, self.caption, SMALL, room), SMALL, INK, "normal")] if self.caption else []
+        below += [(wrap(figure, self.note, TINY, room), TINY, GREY, "normal")] if self.note else []
+        legend = _add_key(figure, _list_handles(figure.axes), room * figure.dpi, columnspacing=1.6)
+        key = 0.0 if legend is None else legend.get_window_extent().height / figure.dpi + 0.04
+        top, bottom = (sum(_height(text, size) + 0.05 for text, size, *_ in texts) for texts in (above, below))
+        height = panels + 2 * MARGIN + top + key + MARGIN + bottom
+        figure.set_size_inches(width, height)
+        place = _write(figure, above, height - MARGIN)
+        if legend is not None:
+            legend.set_in_layout(False)
+            legend.set_bbox_to_anchor((MARGIN / width, place / height), transform=figure.transFigure)
+        _write(figure, below, bottom)
+        inside = (MARGIN / width, (bottom + MARGIN) / height, 1 - 2 * MARGIN / width, panels / height)
+        ConstrainedLayoutEngine(rect=inside, w_pad=0.03, h_pad=0.03, wspace=0.02).execute(figure)
+        for axes in figure.axes:  # the solver's last digits vary, and names in an SVG are made from all digits
+            axes.set_position(tuple(round(edge, 9) for edge in axes.get_position().bounds))
 
 
 def drawn(build: Callable[..., Picture]) -> Callable[..., Any]:
@@ -84,18 +106,18 @@ def drawn(build: Callable[..., Picture]) -> Callable[..., Any]:
             with house_style():
                 return build(result, *more, inside=False, **how).draw()
         _check_axes(ax)
-        theirs = {side: _read_ticks(f"{side}tick") for side in ("x", "y")}
         with _words_as_they_are(ax), house_style():
             picture = build(result, *more, inside=True, **how)
-            many = sum(panel is not None for panel in picture.panels)
-            if picture.alone is not None and many > 1:
+            if picture.alone is not None and len(picture.panels) > 1:
                 what = "this picture does not fit into one ax"
-                raise InvalidInput(what, got=f"{many} panels", allowed="1 panel", fix=picture.alone)
-            _prepare(ax, theirs)
-            first = picture.panels[0]
-            if first is not None:
-                first(ax)
-            _add_key(ax, picture.key)
+                raise InvalidInput(what, got=f"{len(picture.panels)} panels", allowed="1 panel", fix=picture.alone)
+            picture.panels[0](ax)
+            frame = ax.get_window_extent()
+            legend = _add_key(ax, _list_handles([ax]), 0.85 * frame.width, handlelength=1.9, fontsize=TINY)
+            if legend is not None:  # room for it above what is drawn
+                taken = min(HIGHEST_KEY, legend.get_window_extent().height / frame.height)
+                low, high = ax.get_ylim()
+                ax.set_ylim(low, low + (high - low) / (1.0 - taken))
         return ax
 
     return draw
@@ -105,72 +127,88 @@ def _check_axes(ax: Any) -> None:
     """Refuse anything but plain axes before anything is drawn."""
     from matplotlib.axes import Axes
 
+    fix = "after figure, axes = plt.subplots(1, 2) give ax=axes[0]"
     if not isinstance(ax, Axes):
-        raise InvalidInput(
-            "ax must be one Axes of matplotlib",
-            got=type(ax).__name__,
-            fix="after figure, axes = plt.subplots(1, 2) give ax=axes[0]",
-        )
+        raise InvalidInput("ax must be one Axes of matplotlib", got=type(ax).__name__, fix=fix)
     if ax.name != "rectilinear" or ax.figure is None:
         got = "axes that were removed from their figure" if ax.figure is None else f"{ax.name} axes"
         raise InvalidInput("ax must be plain axes of a figure, one across and one up", got=got)
 
 
+def _show_as_written(drawing: Any, before: dict[Any, str]) -> None:
+    """Show every character of the words that are new, and take no dollar sign of a column's name for a formula."""
+    from matplotlib.text import Text
+
+    for text in drawing.findobj(Text):
+        words = text.get_text()
+        if words != before.get(text):
+            text.set_text(visible(words))
+            text.set_parse_math(False)
+
+
 @contextmanager
 def _words_as_they_are(axes: Axes) -> Iterator[None]:
-    """Show every character of the words that are added, and take no dollar sign of a column's name for a formula."""
+    """Leave the words alone that the reader's axes have already."""
     from matplotlib.text import Text
 
     before = {text: text.get_text() for text in axes.findobj(Text)}
     yield
-    for text in axes.findobj(Text):
-        words = text.get_text()
-        if words != before.get(text):
-            text.set_text(visible(words))
-            if "$" in words:
-                text.set_parse_math(False)
+    _show_as_written(axes, before)
 
 
-def _prepare(axes: Axes, theirs: dict[Any, dict[str, Any]]) -> None:
-    """Give axes the lines of our pictures; numbers at the ticks stay as the reader's own settings have them."""
-    axes.set_axisbelow(True)
-    axes.grid(False, which="both")
-    width = SETTINGS["axes.linewidth"]
-    for side, spine in axes.spines.items():
-        spine.set(edgecolor=GREY, linewidth=width, visible=side in ("left", "bottom"))
-    lines = {"grid_color": SETTINGS["grid.color"], "grid_linewidth": SETTINGS["grid.linewidth"]}
-    axes.tick_params(which="major", color=GREY, width=width, **lines)
-    minor = {"width": SETTINGS["xtick.minor.width"], "length": SETTINGS["xtick.minor.size"]}
-    axes.tick_params(which="minor", color=GREY, **minor)
-    for side, looks in theirs.items():
-        axes.tick_params(axis=side, which="major", **looks)
+def _list_handles(every: Sequence[Axes]) -> dict[str, Any]:
+    """Return what is drawn with a label, by its label, each once."""
+    found: dict[str, Any] = {}
+    for axes in every:
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            found.setdefault(label, handle)
+    return found
 
 
-def _read_ticks(name: str) -> dict[str, Any]:
-    """How the reader's settings write the numbers of an axis."""
-    import matplotlib
+def _add_key(place: Any, handles: dict[str, Any], room: float, **look: Any) -> Any:
+    """Add a key with as many columns as fit into so many pixels; None if there is nothing to name."""
+    legend: Any = None
+    for columns in range(len(handles), 0, -1):
+        if legend is not None:
+            legend.remove()
+        words = [visible(label) for label in handles]
+        legend = place.legend(list(handles.values()), words, loc="upper left", ncols=columns, **look)
+        legend.set_in_layout(False)
+        if legend.get_window_extent().width <= room:
+            break
+    return legend
+
+
+def _write(figure: Figure, texts: Sequence[tuple[str, float, str, str]], place: float) -> float:
+    """Write texts below each other (words, size, colour, weight), from so many inches down; return where they end."""
+    width, height = figure.get_size_inches()
+    for text, size, colour, weight in texts:
+        look: dict[str, Any] = {"size": size, "color": colour, "weight": weight}
+        figure.text(MARGIN / width, place / height, text, va="top", linespacing=1.15, **look)
+        place -= _height(text, size) + 0.05
+    return place
+
+
+def _height(text: str, size: float) -> float:
+    return (text.count("\n") + 1) * size * LEADING / 72
+
+
+def wrap(figure: Figure, text: str, size: float, inches: float, weight: str = "normal") -> str:
+    """Break a text into lines that fit a width. Line breaks that it has are kept."""
     from matplotlib.font_manager import FontProperties
 
-    settings: Any = matplotlib.rcParams
-    colour = settings[f"{name}.labelcolor"]
-    return {
-        "labelsize": FontProperties(size=settings[f"{name}.labelsize"]).get_size_in_points(),
-        "labelcolor": settings[f"{name}.color"] if colour == "inherit" else colour,
-        "labelfontfamily": settings["font.family"][0],
-    }
-
-
-def _add_key(axes: Axes, handles: Sequence[Any]) -> None:
-    """A key at the top of the axes, for which room is made."""
-    if not handles:
-        return
-    frame = axes.get_window_extent()
-    close: dict[str, Any] = {"handlelength": 1.9, "handletextpad": 0.5, "columnspacing": 1.1, "fontsize": TINY}
-    for columns in range(len(handles), 0, -1):
-        legend = axes.legend(handles=list(handles), loc="upper left", ncols=columns, **close)
-        legend.set_in_layout(False)
-        extent = legend.get_window_extent()
-        if extent.width <= MOST_OF_THE_WIDTH * frame.width:
-            break
-    low, high = axes.get_ylim()
-    axes.set_ylim(low, low + (high - low) / (1.0 - min(0.5, extent.height / frame.height)))
+    font = FontProperties(size=size, weight=weight)
+    renderer: Any = figure.canvas
+    lines = []
+    for paragraph in visible(text).split("\n"):
+        line = ""
+        for word in paragraph.split(" "):
+            longer = f"{line} {word}" if line else word
+            width = renderer.get_renderer().get_text_width_height_descent(longer, font, False)[0]
+            if line and width > inches * figure.dpi:
+                lines.append(line)
+                line = word
+            else:
+                line = longer
+        lines.append(line)
+    return "\n".join(lines)

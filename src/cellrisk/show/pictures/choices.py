@@ -15,13 +15,9 @@ from cellrisk.show.pictures.style import (
     GREY,
     NOTE,
     SAFE,
-    area_sample,
     epsilon_axis,
-    level_sample,
-    mark_sample,
     plain,
     risk_axis,
-    sample,
     write_beside,
 )
 from cellrisk.show.wording.choice import list_limits
@@ -47,46 +43,41 @@ def draw_choice(choice: Choice, inside: bool) -> Picture:
 
     Shaded is what the limits admit; the filled mark is the recommended epsilon, open ones are half and twice it.
     """
-    trade_off, options, levels = choice.trade_off, choice.options, _levels(choice)
-    strips = len(options) > 1 and trade_off is None and not inside
-    first: Panel = partial(_draw_risk, choice=choice, levels=levels, label="" if strips else _epsilon_label(inside))
+    trade_off, levels = choice.trade_off, _levels(choice)
+    panel: Panel = partial(_draw_risk, choice=choice, levels=levels)
     if trade_off is not None:
-        first = partial(_draw_map, choice=choice, trade_off=trade_off, levels=levels)
+        panel = partial(_draw_map, choice=choice, trade_off=trade_off, levels=levels)
     worst = ", the worst attribute at each epsilon" if len(choice.measured.attributes) > 1 else ""
     return Picture(
-        [first, partial(_draw_strips, choice=choice)] if strips else [first],
-        [3.0, 0.2 * len(options)] if strips else [1.0],
-        total=(3.0 if trade_off is None else 3.5) + (0.45 + 0.2 * len(options) if strips else 0.0),
-        share="x",
+        [panel],
+        [3.0 if trade_off is None else 3.5],
         title=_title(choice),
         subtitle=f"Required: {' and '.join(list_limits(choice))}. Shown: {choice.measured.name}{worst}",
-        key=_key(choice, levels),
         caption="" if inside else choice.headline,
         note=f"{NOTE} {choice.choice_note}",
     )
 
 
-def _epsilon_label(inside: bool) -> str:
-    return "epsilon" if inside else "epsilon (smaller: more noise, more private)"
-
-
-def _draw_risk(axes: Axes, choice: Choice, levels: Levels, label: str) -> None:
+def _draw_risk(axes: Axes, choice: Choice, levels: Levels) -> None:
     """The risk along epsilon."""
     epsilon, risk = choice.scan
     for low, high in choice.admissible:
-        axes.axvspan(low, high, color=SAFE, alpha=0.13, linewidth=0)
+        axes.axvspan(low, high, color=SAFE, alpha=0.13, linewidth=0, label="admissible")
     axes.plot(epsilon, risk, color=LINE, linewidth=1.4)
     _draw_inside(axes, choice, epsilon, epsilon, risk)
     _mark(axes, choice, [each.epsilon for each in choice.alternatives])
     limits = choice.limits
     if not choice.admissible:
         at = choice.lowest_epsilon, choice.lowest_risk
-        axes.plot(*at, "X", color=ALARM, markersize=7, zorder=5, clip_on=False, label="nearest")
+        words = f"nearest: {percent(choice.lowest_risk)} at epsilon {plain(choice.lowest_epsilon)}"
+        look: dict[str, Any] = {"color": ALARM, "markersize": 7, "linestyle": "none"}
+        axes.plot(*at, marker="X", zorder=5, clip_on=False, label=words, **look)
     across = [*choice.searched, *(each.epsilon for each in choice.alternatives)]
     heights = [float(risk.max()), limits.raw, limits.chance, *(each.risk for each in choice.alternatives)]
     risk_axis(axes, max([*heights, *(level for level, _ in levels)]))
-    epsilon_axis(axes, min(across), max(across), label)
-    axes.axhline(limits.chance, color=GREY, linewidth=0.9, linestyle=DASHES[2], zorder=1.5)
+    epsilon_axis(axes, min(across), max(across))
+    words = f"{choice.mechanism.lower_end} {percent(limits.chance)}"
+    axes.axhline(limits.chance, color=GREY, linewidth=0.9, linestyle=DASHES[2], zorder=1.5, label=words)
     _draw_levels(axes, choice, levels)
 
 
@@ -104,14 +95,16 @@ def _draw_map(axes: Axes, choice: Choice, trade_off: TradeOff, levels: Levels) -
     axes.set_xlim(0.0, 1.06 * max([float(tvd.max()), most]) or 0.01)
     axes.set_xlabel(f"mean TVD of {trade_off.limit.way}-way marginals (lower: more useful)")
     if len(levels) == len(choice.kept_limits):  # else what keeps every limit is not a rectangle
-        axes.fill_between([0.0, most], 0.0, min([axes.get_ylim()[1], *heights]), color=SAFE, alpha=0.13, linewidth=0)
-    axes.axvline(most, color=ALARM, linewidth=1.0, linestyle=DASHES[2], zorder=1.6)
+        look: dict[str, Any] = {"color": SAFE, "alpha": 0.13, "linewidth": 0, "label": "within both limits"}
+        axes.fill_between([0.0, most], 0.0, min([axes.get_ylim()[1], *heights]), **look)
+    words = f"TVD limit {as_given(most)}"
+    axes.axvline(most, color=ALARM, linewidth=1.0, linestyle=DASHES[2], zorder=1.6, label=words)
     axes.plot(tvd, risk, color=LINE, linewidth=1.4)
     _draw_inside(axes, choice, epsilon, tvd, risk)
     for mark in MARKS:
         if low <= mark <= high:
             x, y = (float(np.interp(np.log(mark), np.log(epsilon), along)) for along in (tvd, risk))
-            axes.plot(x, y, "o", color=LINE, markersize=3.2, zorder=3)
+            axes.plot(x, y, "o", color=LINE, markersize=3.2, zorder=3, label="numbers: epsilon")
             write_beside(axes, plain(mark), (x, y), (2, 5), color=GREY)
     _mark(axes, choice, [each.tvd or 0.0 for each in choice.alternatives])
     _draw_levels(axes, choice, levels)
@@ -119,9 +112,11 @@ def _draw_map(axes: Axes, choice: Choice, trade_off: TradeOff, levels: Levels) -
 
 def _draw_levels(axes: Axes, choice: Choice, levels: Levels) -> None:
     """The raw table's own risk, and the limits that are levels of the risk."""
-    axes.axhline(choice.limits.raw, color=GREY, linewidth=0.9, zorder=1.5)
-    for level, _ in levels:
-        axes.axhline(level, color=ALARM, linewidth=1.0, linestyle=DASHES[1], zorder=1.6)
+    axes.axhline(
+        choice.limits.raw, color=GREY, linewidth=0.9, zorder=1.5, label=f"raw table {percent(choice.limits.raw)}"
+    )
+    for level, words in levels:
+        axes.axhline(level, color=ALARM, linewidth=1.0, linestyle=DASHES[1], zorder=1.6, label=words)
 
 
 def _draw_inside(axes: Axes, choice: Choice, epsilon: Floats, x: Floats, y: Floats) -> None:
@@ -132,23 +127,7 @@ def _draw_inside(axes: Axes, choice: Choice, epsilon: Floats, x: Floats, y: Floa
         ends = np.log([low, high])
         across, up = np.interp(ends, logs, x), np.interp(ends, logs, y)
         inside = [across[0], *x[inner], across[1]], [up[0], *y[inner], up[1]]
-        axes.plot(*inside, color=LINE, linewidth=3.0, label="admissible")
-
-
-def _draw_strips(axes: Axes, choice: Choice) -> None:
-    """The admissible epsilons of each mechanism and delta, below each other."""
-    for place, option in enumerate(choice.options):
-        for low, high in option.admissible:
-            axes.barh(place, high - low, left=low, height=0.5, color=SAFE, alpha=0.55)
-        end = option.searched[1] if option.epsilon is None else option.epsilon
-        words = option.without_epsilon if option.open_ended else "none"
-        words = words if option.epsilon is None else f"up to {as_given(option.epsilon)}"
-        write_beside(axes, words, (end, place), (3, 0), va="center", annotation_clip=False)
-    axes.set_yticks(range(len(choice.options)), [option.mechanism.describe() for option in choice.options])
-    axes.set_ylim(len(choice.options) - 0.4, -0.6)
-    axes.tick_params(axis="y", length=0)
-    axes.set_xlabel(_epsilon_label(inside=False))
-    axes.set_title("Admissible epsilons")
+        axes.plot(*inside, color=LINE, linewidth=3.0, label="bold: within every limit")
 
 
 def _mark(axes: Axes, choice: Choice, across: list[float]) -> None:
@@ -156,30 +135,8 @@ def _mark(axes: Axes, choice: Choice, across: list[float]) -> None:
     for each, x in zip(choice.alternatives, across, strict=True):
         chosen = each.role == "recommended"
         look: dict[str, Any] = {"markerfacecolor": LINE if chosen else "white", "markersize": 8 if chosen else 5.5}
-        axes.plot(x, each.risk, "o", color=LINE, zorder=5, clip_on=False, label=each.role, **look)
-
-
-def _key(choice: Choice, levels: Levels) -> list[Any]:
-    trade_off = choice.trade_off
-    recommended_first = sorted(choice.alternatives, key=lambda each: each.role != "recommended")
-    marks = [
-        mark_sample(f"{each.role} {show_down(each.epsilon)}: {percent(each.risk)}", LINE, filled=place == 0)
-        for place, each in enumerate(recommended_first)
-    ]
-    lines = [sample(words, ALARM, DASHES[1], 1.0) for _, words in levels]
-    lines.append(level_sample(f"raw table {percent(choice.limits.raw)}"))
-    if trade_off is not None:
-        area = [sample("bold: within every limit", LINE, "-", 3.0)] if choice.admissible else []
-        if len(levels) == len(choice.kept_limits):
-            area = [area_sample("within both limits", SAFE, 0.3)]
-        limit = sample(f"TVD limit {as_given(trade_off.limit.max_tvd)}", ALARM, DASHES[2], 1.0)
-        return [*area, *marks, mark_sample("numbers: epsilon", LINE), limit, *lines]
-    area = [area_sample("admissible", SAFE, 0.3)] if choice.admissible else []
-    if not choice.admissible:
-        nearest = f"nearest: {percent(choice.lowest_risk)} at epsilon {plain(choice.lowest_epsilon)}"
-        marks.append(mark_sample(nearest, ALARM, "X"))
-    chance = level_sample(f"{choice.mechanism.lower_end} {percent(choice.limits.chance)}", DASHES[2])
-    return [*area, *marks, *lines, chance]
+        words = f"{each.role} {show_down(each.epsilon)}: {percent(each.risk)}"
+        axes.plot(x, each.risk, "o", color=LINE, zorder=5, clip_on=False, label=words, **look)
 
 
 def _levels(choice: Choice) -> Levels:

@@ -9,7 +9,7 @@ import numpy as np
 
 from cellrisk.errors import InvalidInput
 from cellrisk.show.pictures.canvas import Picture, drawn
-from cellrisk.show.pictures.style import ALARM, CALM, TEXT, epsilon_axis, sample, write_beside
+from cellrisk.show.pictures.style import ALARM, CALM, TEXT, epsilon_axis, write_beside
 from cellrisk.show.wording.perturbed_assessment import compare
 from cellrisk.system.formatting import percent
 
@@ -32,22 +32,18 @@ def draw_equal_risk(found: PerturbedAssessment, inside: bool) -> Picture:
     if equal.mechanism_distance is not None:
         subtitle += f", {equal.mechanism} noise at epsilon {equal.epsilon:g} {percent(equal.mechanism_distance)}"
     return Picture(
-        [partial(_draw, equal=equal)] * (len(found.figures) if inside else 1),
+        [partial(_draw, equal=equal, name=name)] * (len(found.figures) if inside else 1),
         [2.8],
         title=compare(equal),
         subtitle=subtitle,
-        key=[
-            sample(f"{equal.mechanism}: people given away because of their own record", CALM, "-"),
-            sample(name, ALARM, DASHED),
-        ],
         alone="assess a table with one sensitive attribute",
     )
 
 
-def _draw(axes: Axes, equal: EqualRisk) -> None:
+def _draw(axes: Axes, equal: EqualRisk, name: str) -> None:
     epsilons, people = zip(*equal.scanned, strict=True)
-    axes.plot(epsilons, people, color=CALM)
-    axes.axhline(equal.figure, color=ALARM, linestyle=DASHED)
+    axes.plot(epsilons, people, color=CALM, label=f"{equal.mechanism}: people revealed because of their own record")
+    axes.axhline(equal.figure, color=ALARM, linestyle=DASHED, label=name)
     for low, high in equal.ranges:
         axes.axvspan(low, high, color=CALM, alpha=0.1, linewidth=0)
     if equal.epsilon is not None:

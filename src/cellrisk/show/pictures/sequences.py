@@ -16,10 +16,8 @@ from cellrisk.show.pictures.style import (
     WEIGHT_COLOURS,
     WEIGHT_WORDS,
     brief,
-    mark_sample,
     plain,
     risk_axis,
-    sample,
     write_beside,
 )
 from cellrisk.system.arrays import Floats
@@ -61,7 +59,6 @@ def draw_sequence(sequence: RiskSequence, by: str = "loss", *, inside: bool) -> 
         subtitle=f"{sequence.measure.replace('_', ' ')} risk, {sequence.form}; "
         f"{number_of(sequence.n_records, 'record')} in {number_of(last.cells, 'cell')}; in the title: {riskiest}by "
         "records",
-        key=_key(sequence),
         caption=CAPTION,
     )
 
@@ -74,12 +71,13 @@ def _draw(axes: Axes, sequence: RiskSequence, kind: str, by: str, inside: bool) 
     risks: dict[str, Floats] = {name: np.array([row.overall.value(kind, name) for row in rows]) for name, _ in LINES}
     for weights, dashes in LINES:
         look: dict[str, Any] = {"color": WEIGHT_COLOURS[weights]}
-        axes.plot(x, risks[weights], linestyle=dashes, linewidth=1.6, zorder=3, label=f"{kind}, {weights}", **look)
-        axes.plot(x, risks[weights], "o", markersize=3.5, zorder=3.5, clip_on=False, label="_", **look)
+        label = f"{WEIGHT_WORDS[weights]}, at last {percent(rows[-1].overall.value('max', weights))}"
+        axes.plot(x, risks[weights], linestyle=dashes, linewidth=1.6, marker="o", markersize=3.5, label=label, **look)
     if sequence.attributes:
         caused = np.array([row.overall_caused.value(kind) for row in rows])
         axes.fill_between(x, 0.0, caused, color=ALARM, alpha=0.25, linewidth=0, zorder=2)
-        axes.plot(x, caused, color=ALARM, linewidth=1.6, zorder=3, label=f"{kind}, caused")
+        last = percent(rows[-1].overall_caused.value("max"))
+        axes.plot(x, caused, color=ALARM, linewidth=1.6, label=f"because of their own record, at last {last}")
     own = [(at, row.records, row.name) for at, row in zip(x.tolist(), rows, strict=True) if row.records is not None]
     largest = max(*(float(risk.max()) for risk in risks.values()), *(risk for _, risk, _ in own), 0.0)
     risk_axis(axes, largest, "overall risk" if kind == "max" else "")
@@ -87,7 +85,8 @@ def _draw(axes: Axes, sequence: RiskSequence, kind: str, by: str, inside: bool) 
         axes.yaxis.set_major_formatter(lambda value, _: "0" if abs(value) < 1e-12 else plain(value))
     else:
         for at, risk, name in own:
-            axes.plot(at, risk, "D", color=GREY, markerfacecolor="white", markersize=4.5, zorder=3.2, label="own")
+            look = {"color": GREY, "markerfacecolor": "white", "linestyle": "none"}
+            axes.plot(at, risk, marker="D", markersize=4.5, zorder=3.2, label="the attribute released", **look)
             if len(own) <= MOST_NAMED:
                 write_beside(axes, brief(name, 16), (at, risk), (0, -5), ha="center", va="top", size=TINY)
     several = len(sequence.attributes) > 1
@@ -104,17 +103,3 @@ def _draw(axes: Axes, sequence: RiskSequence, kind: str, by: str, inside: bool) 
     axes.set_xlim(1 - spare, len(x) + spare)
     axes.set_xlabel("release")
     axes.xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True))
-
-
-def _key(sequence: RiskSequence) -> list[Any]:
-    last = sequence.rows[-1]
-    risks = {weights: percent(last.overall.value("max", weights)) for weights, _ in LINES}
-    key = [
-        sample(f"{WEIGHT_WORDS[weights]}, at last {risks[weights]}", WEIGHT_COLOURS[weights], dashes)
-        for weights, dashes in LINES
-    ]
-    if sequence.attributes:
-        caused = percent(last.overall_caused.value("max"))
-        key.append(sample(f"caused by one's own record, at last {caused}", ALARM, DASHES[0]))
-        key.append(mark_sample("the attribute released, by records", GREY, "D", filled=False, size=4.5))
-    return key

@@ -10,7 +10,7 @@ import numpy as np
 
 from cellrisk.counts.profiles import SIZE_CLASSES, Profiles
 from cellrisk.show.pictures.canvas import Picture, drawn
-from cellrisk.show.pictures.style import ALARM, CALM, SMALL, TINY, area_sample, brief, write_beside
+from cellrisk.show.pictures.style import ALARM, CALM, TINY, brief, write_beside
 from cellrisk.system.arrays import Integers
 from cellrisk.system.formatting import number_of, percent
 
@@ -29,44 +29,40 @@ def draw_sizes(table: FrequencyTable, inside: bool) -> Picture:
 
     A panel for each sensitive attribute; sizes are put together as in the text of `inspect`.
     """
-    attributes = table.attributes
-    bins = [each for each in SIZE_CLASSES if each[0] <= int(attributes[0].profiles.sizes[0][-1])]
-    of = f" of {brief(table.sensitive[0])}" if len(attributes) == 1 else ""
-    unique = attributes[0].profiles.n_unique
-    last = attributes[-1].name
+    first, *more = table.attributes
+    bins = [each for each in SIZE_CLASSES if each[0] <= int(first.profiles.sizes[0][-1])]
+    unique, people = first.profiles.n_unique, number_of(table.n_records, "person")
     return Picture(
-        [partial(_draw, attribute=each, bins=bins, many=bool(attributes[1:]), last=last) for each in attributes],
-        [2.6] if len(attributes) == 1 else [1.9] * len(attributes),
+        [partial(_draw, attribute=each, bins=bins, title=bool(more)) for each in table.attributes],
+        [1.9 if more else 2.6] * (1 + len(more)),
         title=f"{unique:,} of {number_of(table.n_cells, 'cell')} {'hold' if unique != 1 else 'holds'} one person",
-        subtitle=_subtitle(table),
-        key=[
-            area_sample(f"homogeneous: one value{of}", ALARM),
-            area_sample(f"heterogeneous: several values{of}", CALM),
-        ],
+        subtitle=f"{people} in {number_of(table.n_cells, 'cell')}"
+        if more
+        else f"In {number_of(first.profiles.n_homogeneous, 'cell')} all people share one value of {first.name}: they "
+        f"hold {first.profiles.n_exposed:,} of {people} ({percent(first.exposed_share)})",
         alone="tabulate with one sensitive attribute",
     )
 
 
-def _draw(axes: Axes, attribute: Attribute, bins: Bins, many: bool, last: str) -> None:
+def _draw(axes: Axes, attribute: Attribute, bins: Bins, title: bool) -> None:
     """The bars of one attribute, with their numbers."""
     alike, mixed = (_count(attribute.profiles, bins, homogeneous) for homogeneous in (True, False))
-    places, size = np.arange(len(bins)), TINY if len(bins) > 12 else SMALL
-    axes.bar(places, alike, color=ALARM, width=0.78, label="homogeneous")
-    axes.bar(places, mixed, bottom=alike, color=CALM, width=0.78, label="heterogeneous")
+    places = np.arange(len(bins))
+    axes.bar(places, alike, color=ALARM, width=0.78, label="homogeneous: one value")
+    axes.bar(places, mixed, bottom=alike, color=CALM, width=0.78, label="heterogeneous: several values")
     for place, total in zip(places.tolist(), (alike + mixed).tolist(), strict=True):
         if total:
-            write_beside(axes, f"{total:,}", (place, total), (0, 2), ha="center", size=size)
-    axes.set_xticks(places, [_name(low, high) for low, high in bins], size=TINY if len(bins) > 12 else None)
+            write_beside(axes, f"{total:,}", (place, total), (0, 2), ha="center", size=TINY)
+    axes.set_xticks(places, [_name(low, high) for low, high in bins], size=TINY)
     axes.tick_params(axis="x", length=0)
     axes.set_ylabel("cells")
-    axes.set_xlabel("people in the cell" if attribute.name == last else "")
+    axes.set_xlabel("people in the cell")
     axes.set_ylim(0, 1.13 * max(1, int((alike + mixed).max())))
     axes.yaxis.set_major_formatter("{x:,.0f}")
     axes.locator_params(axis="y", integer=True, nbins=5)
     axes.grid(axis="y")
-    if many:
-        exposed = f"{percent(attribute.exposed_share)} of people are in homogeneous cells"
-        axes.set_title(f"{brief(attribute.name)}: {exposed}")
+    if title:
+        axes.set_title(f"{brief(attribute.name)}: {percent(attribute.exposed_share)} of people in homogeneous cells")
 
 
 def _count(profiles: Profiles, bins: Bins, homogeneous: bool) -> Integers:
@@ -84,14 +80,3 @@ def _name(low: int, high: int | None) -> str:
     if high is None:
         return f"{short[0]}\nor more"
     return short[0] if low == high else f"{short[0]}\u2013\n{short[1]}"
-
-
-def _subtitle(table: FrequencyTable) -> str:
-    people = number_of(table.n_records, "person")
-    if len(table.attributes) > 1:
-        return f"{people} in {number_of(table.n_cells, 'cell')}"
-    profiles = table.attributes[0].profiles
-    return (
-        f"In {number_of(profiles.n_homogeneous, 'cell')} all people share one value of {table.sensitive[0]}: they hold "
-        f"{profiles.n_exposed:,} of {people} ({percent(table.attributes[0].exposed_share)})"
-    )

@@ -1,4 +1,4 @@
-"""How every picture looks: colours, type, axes, and the words around the panels."""
+"""How every picture looks: colours, type and axes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from cellrisk.system.formatting import claim, percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
     from cellrisk.noise.mechanisms import Mechanism
 
@@ -39,10 +38,7 @@ WEIGHT_WORDS = {"records": "by records", "uniform": "each cell alike", None: "wh
 
 WIDTH = 7.0
 """Inches: two columns of a journal."""
-MARGIN = 0.1
 TITLE, TEXT, SMALL, TINY = 10.0, 8.0, 7.5, 7.0
-LEADING = 1.32
-"""Line height, in units of the font's size."""
 
 SHOWN = (0.1, 1.0, 10.0)
 """Epsilons at which a line shows its value."""
@@ -106,119 +102,6 @@ def house_style() -> Iterator[None]:
         settings: Any = matplotlib.rcParams
         settings.update(SETTINGS)
         yield
-
-
-def start_figure(height: float, width: float = WIDTH) -> Figure:
-    """An empty figure, in inches, for panels alone: `finish` adds the room for words."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width, height))
-    FigureCanvasAgg(figure)
-    return figure
-
-
-def finish(
-    figure: Figure,
-    *,
-    title: str,
-    subtitle: str = "",
-    key: Sequence[Any] = (),
-    caption: str = "",
-    most_caption_lines: int = 4,
-    note: str = NOTE,
-) -> None:
-    """Writes title, subtitle, key, caption and note around the panels, then lays the panels out, once and for good.
-
-    The figure keeps no layout engine: with one, even one that does nothing, each saving would draw the figure twice.
-    """
-    from matplotlib.layout_engine import ConstrainedLayoutEngine
-    from matplotlib.text import Text
-
-    title, subtitle, caption = visible(title), visible(subtitle), visible(caption)
-    for each in figure.findobj(Text):
-        if visible(each.get_text()) != each.get_text():
-            each.set_text(visible(each.get_text()))
-    width, panels = figure.get_size_inches()
-    room = width - 2 * MARGIN
-    above = [(wrap(figure, title, TITLE, room, "bold"), TITLE, INK, "bold")]
-    above += [(wrap(figure, subtitle, TEXT, room), TEXT, GREY, "normal")] if subtitle else []
-    below = [(shorten(figure, caption, SMALL, room, most_caption_lines), SMALL, INK, "normal")] if caption else []
-    below += [(wrap(figure, note, TINY, room), TINY, GREY, "normal")] if note else []
-    legend = _add_key(figure, list(key), room) if key else None
-    key_height = 0.0 if legend is None else legend.get_window_extent().height / figure.dpi + 0.04
-    top = 2 * MARGIN + sum(_height(text, size) for text, size, _, _ in above) + key_height
-    bottom = MARGIN + sum(_height(text, size) + 0.05 for text, size, _, _ in below)
-    height = panels + top + bottom
-    figure.set_size_inches(width, height)
-    place = _write(figure, above, height - MARGIN)
-    if legend is not None:
-        legend.set_in_layout(False)
-        legend.set_bbox_to_anchor((MARGIN / width, (place - 0.02) / height), transform=figure.transFigure)
-    _write(figure, below, bottom - 0.02, apart=0.05)
-    room_of_panels = (MARGIN / width, bottom / height, 1 - 2 * MARGIN / width, panels / height)
-    ConstrainedLayoutEngine(rect=room_of_panels, w_pad=0.03, h_pad=0.03, wspace=0.02).execute(figure)
-    for axes in figure.axes:  # the solver's last digits vary, and names in an SVG are made from all digits
-        axes.set_position(tuple(round(edge, 9) for edge in axes.get_position().bounds))
-
-
-def _add_key(figure: Figure, key: list[Any], room: float) -> Any:
-    """A key of one row, or of as many as it takes to fit into so many inches."""
-    legend = figure.legend(handles=key, loc="upper left", ncols=len(key), columnspacing=1.6)
-    wide = legend.get_window_extent().width / figure.dpi
-    if wide <= room:
-        return legend
-    legend.remove()
-    rows = -(-len(key) // max(1, int(len(key) * room / wide)))
-    return figure.legend(handles=key, loc="upper left", ncols=-(-len(key) // rows), columnspacing=1.6)
-
-
-def _write(figure: Figure, texts: Sequence[tuple[str, float, str, str]], place: float, apart: float = 0.0) -> float:
-    """Writes texts below each other (words, size, colour, weight), from so many inches down; returns where they end."""
-    width, height = figure.get_size_inches()
-    for text, size, colour, weight in texts:
-        look: dict[str, Any] = {"size": size, "color": colour, "weight": weight}
-        figure.text(MARGIN / width, place / height, text, va="top", linespacing=1.15, **look)
-        place -= _height(text, size) + apart
-    return place
-
-
-def _height(text: str, size: float) -> float:
-    return (text.count("\n") + 1) * size * LEADING / 72
-
-
-def wrap(figure: Figure, text: str, size: float, inches: float, weight: str = "normal") -> str:
-    """Breaks a text into lines that fit a width. Line breaks that it has are kept."""
-    from matplotlib.font_manager import FontProperties
-
-    font = FontProperties(size=size, weight=weight)
-    renderer: Any = figure.canvas
-
-    def width(line: str) -> float:
-        return float(renderer.get_renderer().get_text_width_height_descent(line, font, False)[0])
-
-    lines = []
-    for paragraph in text.split("\n"):
-        line = ""
-        for word in paragraph.split(" "):
-            longer = f"{line} {word}" if line else word
-            if line and width(longer) > inches * figure.dpi:
-                lines.append(line)
-                line = word
-            else:
-                line = longer
-        lines.append(line)
-    return "\n".join(lines)
-
-
-def shorten(figure: Figure, text: str, size: float, inches: float, most: int) -> str:
-    """As many whole sentences as fit into that many lines, and the first in any case."""
-    sentences = text.replace("\n", " ").split(". ")
-    while True:
-        lines = wrap(figure, ". ".join(sentences).rstrip(".") + ".", size, inches)
-        if lines.count("\n") < most or len(sentences) == 1:
-            return lines
-        sentences.pop()
 
 
 def percent_axis(axis: Any) -> None:
@@ -294,34 +177,6 @@ def darker(colour: str) -> Any:
     lightness = 0.2126 * red + 0.7152 * green + 0.0722 * blue
     factor = 1.0 if lightness < 0.42 else 0.42 / lightness
     return to_hex((red * factor, green * factor, blue * factor))
-
-
-def sample(words: str, colour: str, dashes: Any, width: float = 1.5) -> Any:
-    """A line for a key."""
-    from matplotlib.lines import Line2D
-
-    return Line2D([], [], color=colour, linestyle=dashes, linewidth=width, label=words)
-
-
-def level_sample(words: str, dashes: Any = "-") -> Any:
-    """A level, such as that of chance, for a key."""
-    return sample(words, GREY, dashes, 0.9)
-
-
-def area_sample(words: str, colour: str, alpha: float = 1.0) -> Any:
-    """An area for a key."""
-    from matplotlib.patches import Patch
-
-    return Patch(facecolor=colour, alpha=alpha, edgecolor=GREY, linewidth=0.4, label=words)
-
-
-def mark_sample(words: str, colour: str, marker: str = "o", filled: bool = True, size: float = 6) -> Any:
-    """A point for a key."""
-    from matplotlib.lines import Line2D
-
-    face = colour if filled else "white"
-    look: dict[str, Any] = {"color": colour, "marker": marker, "markerfacecolor": face, "markersize": size}
-    return Line2D([], [], linestyle="none", label=words, **look)
 
 
 def write_beside(axes: Axes, words: str, at: tuple[float, float], offset: tuple[float, float], **look: Any) -> None:

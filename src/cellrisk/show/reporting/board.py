@@ -40,7 +40,7 @@ from cellrisk.show.wording.attackers import (
     shown_attacks,
 )
 from cellrisk.show.wording.choice import CHOICE_NOTE, WITHOUT_DATA, say_least, say_tvd_limit
-from cellrisk.show.wording.curve import sentence
+from cellrisk.show.wording.curve import say_line
 from cellrisk.show.wording.explanation import KEYS_NOTE
 from cellrisk.show.wording.limits import CHECKED
 from cellrisk.system.formatting import claim, make_sentence, percent, whole_people
@@ -81,7 +81,7 @@ def collect_board(
         belief=request.attacker.belief,
         epsilon=_list_epsilons(decision, FRONT_POINTS),
     )
-    first = figures.figures[0]
+    first = [line for line in figures.lines if line.sensitive == table.sensitive[0]]
     return {
         **collect_decision(decision, metadata, "Disclosure review of"),
         "table": describe_table(table),
@@ -93,7 +93,7 @@ def collect_board(
         "several": of_several(assessment),
         "by_chance": mechanism.by_chance,
         "priors": _list_priors(decision),
-        "exposures": _describe_exposures(assessment, figures),
+        "exposures": _describe_exposures(assessment),
         "asked_risk": _describe_asked(decision, risks),
         **_describe_candidates(decision),
         **_describe_curve(decision, risks),
@@ -101,8 +101,10 @@ def collect_board(
         "usefulness": _describe_usefulness(decision, mechanism),
         "explanations": explain_cells(table, risk, top, mechanism=mechanism),
         "pictures": {
-            "front": make_picture(draw_asked(first, decision.shown_epsilon), sentence(first)),
-            "icons": _draw_icons(assessment, first.sensitive),
+            "front": make_picture(
+                draw_asked(first, decision.shown_epsilon), " ".join(say_line(line, table.n_records) for line in first)
+            ),
+            "icons": _draw_icons(assessment, table.sensitive[0]),
             "curve": _draw_curve(decision, risks),
             "sizes": draw_table_sizes(table),
         },
@@ -141,14 +143,13 @@ def _draw_icons(assessment: Assessment, sensitive: str) -> dict[str, str] | None
     return make_picture(draw_icons(tables[-1], sensitive, setting), say_icons(tables[-1], sensitive, setting))
 
 
-def _describe_exposures(assessment: Assessment, figures: RiskCurve) -> list[dict[str, Any]]:
+def _describe_exposures(assessment: Assessment) -> list[dict[str, Any]]:
     """The people revealed before and after noise, with blind noise, and by guessing."""
-    chances = {lines.sensitive: lines.caused.exposed_limits.chance for lines in figures.figures if lines.caused}
     return [
         {
             **pick(each, "sensitive raw_share share people records guess_share"),
             "sentence": say_exposure(each, assessment.mechanism),
-            "chance": chances[each.sensitive],
+            "chance": each.limits.chance,
             "precision": precision if math.isfinite(precision := each.confidence.people_precision) else None,
         }
         for each in assessment.figures

@@ -8,7 +8,6 @@ import numpy as np
 
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.risk.curves import Line, RiskCurve
-from cellrisk.risk.figure_lines import FigureLines
 from cellrisk.show.wording.assessment import name_table
 from cellrisk.show.wording.attackers import revealed_by_own_record, setting_table
 from cellrisk.show.wording.ceiling import say_most
@@ -27,17 +26,7 @@ def headline(curve: RiskCurve) -> str:
     """Return what attacks reveal at epsilon 1, or the figures and measures that were asked for by name."""
     if not curve.named:
         return "\n".join(sentence for _, sentence, _ in _attacks(curve, (1.0,)))
-    sentences = [sentence(lines) for lines in curve.figures]
-    for line in curve.leading:
-        shown = sorted({line.nearest(epsilon) for epsilon in NAMED})
-        risks = ", ".join(f"{percent(line.at(epsilon))} at epsilon {epsilon:.3g}" for epsilon in shown)
-        ends = f"{line.setting.lower_end} is {percent(line.limits.chance)}, no noise {percent(line.limits.raw)}"
-        epsilon, people = curve.people[line.setting, line.sensitive]
-        sentences.append(
-            f"{_name(line)} ({line.name}): {risks}; {ends}. At epsilon {epsilon:.3g}, {people.describe()} of "
-            f"{number_of(curve.table.n_records, 'person')} revealed."
-        )
-    return "\n".join(sentences)
+    return "\n".join(say_line(line, curve.table.n_records) for line in curve.leading)
 
 
 def screen(curve: RiskCurve) -> list[str]:
@@ -78,101 +67,73 @@ def paragraphs(curve: RiskCurve) -> list[str]:
 def _measures(curve: RiskCurve) -> list[str]:
     """Return a table of figures and measures for each setting, then the ends of the lines."""
     parts = []
-    settings = [lines.setting for lines in curve.figures] + [line.setting for line in curve.lines]
-    for setting in dict.fromkeys(settings):
-        figures = [lines for lines in curve.figures if lines.setting == setting]
+    for setting in dict.fromkeys(line.setting for line in curve.lines):
         lines = [line for line in curve.lines if line.setting == setting]
-        epsilons = figures[0].epsilon if figures else lines[0].epsilon
-        step = max(1, (len(epsilons) - 1) // (MOST_COLUMNS - 1))
-        shown = [f"{epsilon:.3g}" for epsilon in epsilons[::step]]
-        tables = []
-        if figures:
-            rows = [[each.sensitive, what, *values[::step]] for each in figures for what, values in _rows(each)]
-            tables.append(aligned(["", "epsilon:", *shown], rows, left=2))
-        if lines:
-            rows = [
-                [line.sensitive, line.measure, line.form, line.weights or "-"]
-                + [f"{risk:.4f}" for risk in line.risk[::step]]
-                for line in lines
-            ]
-            tables.append(aligned(["", "epsilon:", "", "", *shown], rows, left=4))
-        parts.append("\n".join([setting.describe(), *tables]))
-    priors = dict.fromkeys(lines.belief.describe() for lines in curve.figures if lines.belief is not None)
+        step = max(1, (len(lines[0].epsilon) - 1) // (MOST_COLUMNS - 1))
+        rows = [
+            [line.sensitive, line.name, *(_show(line, level) for level in line.risk[::step].tolist())] for line in lines
+        ]
+        head = ["", "epsilon:", *(f"{epsilon:.3g}" for epsilon in lines[0].epsilon[::step])]
+        parts.append("\n".join([setting.describe(), aligned(head, rows, left=2)]))
+    named = dict.fromkeys(line.sensitive for line in curve.lines if line.measure == "certainty")
+    priors = dict.fromkeys(curve.attacker.believe(curve.table.attribute(name)).describe() for name in named)
     return [*parts, words(curve), *(f"The attacker's prior: {prior}." for prior in priors)]
 
 
+def name_line(line: Line) -> str:
+    """Return what a line shows."""
+    if line.measure == "caused":
+        attack = "" if line.attack == "homogeneity" else f", {line.attack} attack"
+        return f"revealed because of their own record{attack}"
+    if line.measure == "certainty":
+        return f"inferred, {100 * line.points[0].certainty:g}% sure"
+    if line.measure == "ceiling":
+        return "worst case"
+    weights = {"uniform": "each cell alike", "records": "by records", None: "whole table"}[line.weights]
+    attack = "" if line.attack == "homogeneity" else f"{line.attack} attack, "
+    return f"{attack}{line.measure.replace('_', ' ')}, {line.form}, {weights}"
+
+
+def _show(line: Line, level: float) -> str:
+    return f"{say_most(level)}%" if line.measure == "ceiling" else percent(level)
+
+
+def say_line(line: Line, people: int) -> str:
+    """Return a line at a small, a middle and a large epsilon, and the ends that it tends to."""
+    shown = sorted({line.nearest(epsilon) for epsilon in NAMED})
+    counted = line.measure in ("caused", "certainty")
+    texts = [
+        f"{whole_people(line.at(epsilon) * people)} ({_show(line, line.at(epsilon))})"
+        if counted
+        else _show(line, line.at(epsilon))
+        for epsilon in shown
+    ]
+    along = join_names([f"{text} at epsilon {epsilon:.3g}" for text, epsilon in zip(texts, shown, strict=True)])
+    low, high = (_show(line, level) for level in (line.limits.chance, line.limits.raw))
+    of = f"of {number_of(people, 'person')}, " if counted else ""
+    name = f"{line.sensitive}, {line.setting.describe()}"
+    return f"{name}: {of}{line.name}: {along}; {line.setting.lower_end} {low}, no noise {high}."
+
+
 def words(curve: RiskCurve) -> str:
-    """Return what the picture shows, in words: one paragraph for each setting and attribute."""
-    lines = (f"{_name(line)}: {_say_ends(line)}" for line in curve.leading)
-    return "\n".join([*map(_say_figure_ends, curve.figures), *lines])
-
-
-def sentence(lines: FigureLines) -> str:
-    """Return the figures at a small, a middle and a large epsilon."""
-    places = sorted({lines.place(epsilon) for epsilon in NAMED})
-
-    def along(values: Sequence[str]) -> str:
-        pairs = zip(values, places, strict=True)
-        return join_names([f"{value} at epsilon {lines.epsilon[place]:.3g}" for value, place in pairs])
-
-    parts = []
-    if lines.caused is not None:
-        points = [lines.caused.points[place] for place in places]
-        own = along([f"{whole_people(point.people)} ({percent(point.share)})" for point in points])
-        parts.append(f"Of {number_of(lines.records, 'person')}, revealed because of their own record: {own}.")
-    if lines.certainty:
-        line = lines.certainty[-1]
-        inferred = along([line.points[place].number for place in places])
-        parts.append(f"Inferred by an informed attacker who is {100 * line.certainty:g}% sure: {inferred}.")
-    if lines.ceiling is not None:
-        worst = along([f"{say_most(float(lines.ceiling.even_two[place]))}%" for place in places])
-        parts.append(f"Worst case for one record (coin toss: 50%): {worst}.")
-    return f"{_name(lines)}: {' '.join(parts)}"
-
-
-def _name(line: Line | FigureLines) -> str:
-    return f"{line.sensitive}, {line.setting.describe()}"
+    """Return what the picture shows, in words: the ends of each line and its extremes."""
+    return "\n".join(f"{line.sensitive}, {line.setting.describe()}: {_say_ends(line)}" for line in curve.leading)
 
 
 def _say_ends(line: Line) -> str:
     """Return the two ends of the line and its extremes, for a reader who sees no picture."""
     scale = line.setting.limit_noise.scale
     fixed = "" if np.isinf(scale) else f" (delta stays as it is, so the noise has at most the scale {scale:.3g})"
-    start = (
-        f"As epsilon falls to 0 the risk tends to {percent(line.limits.chance)}{fixed}. "
-        f"As epsilon grows it tends to {percent(line.limits.raw)}, the risk without noise."
+    noun, start = ("figure", f"{line.name}. ") if line.points else ("risk", "")
+    start += (
+        f"As epsilon falls to 0 the {noun} tends to {_show(line, line.limits.chance)}{fixed}. "
+        f"As epsilon grows it tends to {_show(line, line.limits.raw)}, the {noun} without noise."
     )
     least, most = int(np.argmin(line.risk)), int(np.argmax(line.risk))
-    if percent(line.risk[least]) == percent(line.risk[most]):
-        return f"{start} At every epsilon computed it is {percent(line.risk[most])}."
+    low, high = (_show(line, float(line.risk[place])) for place in (least, most))
+    if low == high:
+        return f"{start} At every epsilon computed it is {high}."
     return (
-        f"{start} Of the epsilons computed, {line.epsilon[least]:.3g} has the smallest risk, "
-        f"{percent(line.risk[least])}, and {line.epsilon[most]:.3g} the largest, {percent(line.risk[most])}."
+        f"{start} Of the epsilons computed, {line.epsilon[least]:.3g} has the smallest {noun}, {low}, and "
+        f"{line.epsilon[most]:.3g} the largest, {high}."
     )
-
-
-def _say_figure_ends(lines: FigureLines) -> str:
-    """Return the ends of each figure, for a reader who sees no picture."""
-    parts: list[tuple[str, str, str]] = []
-    if lines.caused is not None:
-        ends = percent(lines.caused.limits.chance), percent(lines.caused.limits.raw)
-        parts.append(("revealed because of their own record", *ends))
-    for line in lines.certainty:
-        low, high = (percent(end.right / lines.records) for end in (line.chance, line.raw))
-        parts.append((f"inferred with {100 * line.certainty:g}% certainty", low, high))
-    if lines.ceiling is not None:
-        low, high = (f"{say_most(level)}%" for level in (lines.ceiling.limits.chance, lines.ceiling.limits.raw))
-        parts.append(("worst case for one record", low, high))
-    shown = "; ".join(f"{what} {low} to {high}" for what, low, high in parts)
-    return f"{_name(lines)}: From epsilon near 0 to no noise: {shown}."
-
-
-def _rows(lines: FigureLines) -> Iterator[tuple[str, list[str]]]:
-    """Yield rows of the table that is printed: what is counted, and a text for each epsilon."""
-    if lines.caused is not None:
-        yield "because of their own record", [f"{point.people:,.1f}" for point in lines.caused.points]
-        yield "revealed", [f"{point.exposed:,.1f}" for point in lines.caused.points]
-    for line in lines.certainty:
-        yield f"inferred, {100 * line.certainty:g}% sure", [point.number for point in line.points]
-    if lines.ceiling is not None:
-        yield "worst case, %", [say_most(level) for level in lines.ceiling.even_two.tolist()]
