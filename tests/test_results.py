@@ -54,10 +54,9 @@ def verify(folder: Path) -> Any:
 
 def look(folder: Path) -> Any:
     from cellrisk.counts.preview import preview_file
-    from cellrisk.counts.roles import Columns
 
     make_frame().to_csv(folder / "people.csv", index=False)
-    return Columns("people.csv", preview_file(folder / "people.csv"))
+    return preview_file(folder / "people.csv", name="people.csv")
 
 
 MADE: dict[str, Callable[[cr.FrequencyTable, Path], Result]] = {

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from cellrisk.counts import validation
+from cellrisk.counts import counting
 from cellrisk.counts.tabulation import tabulate
 from cellrisk.errors import CellriskError, InvalidInput, UnknownName
 
@@ -172,8 +172,8 @@ def test_bins_on_bad_columns() -> None:
 
 
 def test_too_many_levels(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(validation, "MOST_LEVELS", 2)
-    text = refused(InvalidInput, "more than 2 levels", frame(job=["a", "b", "c", SECRET]))
+    monkeypatch.setattr(counting, "MOST_LEVELS", 2)
+    text = refused(InvalidInput, "more than 2 values", frame(job=["a", "b", "c", SECRET]))
     assert "bins" in text
 
 

@@ -154,7 +154,7 @@ def test_a_duckdb_address_is_the_same_as_its_path(tmp_path: Path, monkeypatch: p
     path = tmp_path / "my data.db"
     with duckdb.connect(str(path)) as connection:
         connection.execute(
-            "CREATE TABLE t AS SELECT 'a long text to spill ' || i AS q, i % 2 AS y FROM range(900000) AS r(i)"
+            "CREATE TABLE t AS SELECT 'a long text to spill ' || i AS q, i % 2 AS y FROM range(390000) AS r(i)"
         )
     before = (path.read_bytes(), sorted(os.listdir(tmp_path)))
     address = f"duckdb://{tmp_path}/my%20data.db"
@@ -170,7 +170,7 @@ def test_a_duckdb_address_is_the_same_as_its_path(tmp_path: Path, monkeypatch: p
         return real(connection, *given)
 
     monkeypatch.setattr(sources, "read_duckdb", looked)
-    assert profiles(address, table="t", memory_limit="200MB") == {(1,): 900_000}
+    assert profiles(address, table="t", memory_limit="200MB") == {(1,): 390_000}
     (settings,) = seen
     assert settings["temp_directory"].endswith("/spill")
     assert settings["memory_limit"].startswith("190.7")

@@ -60,8 +60,7 @@ def inspect_command(
 def _list_columns(table: options.TableOptions, output: OutputOptions, write: str | None, force: bool) -> None:
     """List the columns of a file, or draft a settings file for it."""
     from cellrisk.counts.preview import preview_file
-    from cellrisk.counts.roles import Columns
-    from cellrisk.counts.settings_draft import SettingsDraft, draft_settings
+    from cellrisk.counts.settings_draft import draft_settings
 
     if not table.is_file:
         raise InvalidInput("a settings file is drafted for a file", got="a database", fix="export a sample of it")
@@ -71,15 +70,15 @@ def _list_columns(table: options.TableOptions, output: OutputOptions, write: str
         elif os.path.lexists(write):
             raise InvalidInput("the file exists", got=write, fix="replace it with --force", code="file-exists")
         check_ending(write, (".toml",), "settings file", "cellrisk.toml")
-    preview = preview_file(table.source, progress_bar("reading"), table.table, table.encoding)
-    columns = Columns("-" if Path(table.source).stem == options.STANDARD_INPUT else table.source, preview)
+    name = "-" if Path(table.source).stem == options.STANDARD_INPUT else table.source
+    preview = preview_file(table.source, progress_bar("reading"), table.table, table.encoding, name)
     if write is None:
-        output.answer(columns)
+        output.answer(preview)
         return
     roles = parsing.split_names(table.qid), parsing.split_names(table.sensitive)
-    text, facts = draft_settings(columns, table.source, *roles, table.table, table.encoding)
+    text, draft = draft_settings(preview, write, table.source, *roles, table.table, table.encoding)
     write_whole(write, text)
-    output.answer(SettingsDraft(write, *(facts[name] for name in ("qid", "sensitive", "declared", "unfinished"))))
+    output.answer(draft)
 
 
 def assess_command(

@@ -28,8 +28,6 @@ class Domain:
     """Whether the last label stands for missing values."""
 
     def __post_init__(self) -> None:
-        if not self.labels:
-            raise InvalidInput(f"quasi-identifier '{self.name}' has no values")
         if len(set(self.labels)) != len(self.labels):
             raise InvalidInput(f"the values of '{self.name}' must differ")
 

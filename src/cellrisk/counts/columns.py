@@ -7,8 +7,6 @@ flaws a column has.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
 
 from cellrisk.counts.binning import Binning
 from cellrisk.counts.engine import Relation, quote_double
@@ -22,8 +20,20 @@ WIDE = ("UBIGINT", "HUGEINT", "UHUGEINT", "BIGNUM", "DECIMAL")
 TEMPORAL = ("DATE", "TIME", "TIMESTAMP", "INTERVAL")
 TEXTS = ("VARCHAR", "UUID", "ENUM", "BIT", '"NULL"', "NULL")
 ALLOWED = "text, numbers, truth values, dates and times"
-COUNTS = "whole numbers from 0"
-SUPPRESSED = "if counts were suppressed, as c or <5, give those from before"
+LEAST_BIN = -(2**61)
+"""Numbers below stand for flaws of a binned column."""
+BIN_FLAWS = {
+    LEAST_BIN - 1: "is to be binned but holds text that is not a number",
+    LEAST_BIN - 2: "is to be binned but is infinite",
+    LEAST_BIN - 3: "holds numbers too large for bins of that width",
+}
+COUNT_FLAWS = {
+    -1: "has missing counts",
+    -2: "holds text that is not a number",
+    -3: "has negative counts",
+    -4: f"has counts of {MOST_RECORDS} or more",
+    -5: "has fractional counts",
+}
 
 
 def bare_type(kind: str) -> str:
@@ -63,18 +73,17 @@ def check_numbers(kind: str, what: str, fix: str) -> None:
         raise InvalidInput(what, got=f"type {kind.lower()}", fix=fix, code="column-type")
 
 
-def kind_of(kind: str) -> str:
-    """How values of a type become labels."""
+def kind_of(relation: Relation, column: str) -> str:
+    """How values of a column become labels: as text, as truth values, or as numbers of some kind."""
+    return relation.kinds.get(column) or kind_of_type(relation.types[column])
+
+
+def kind_of_type(kind: str) -> str:
     bare = bare_type(kind)
     if bare in INTEGER_BYTES:
         return "integer"
     named = {"BOOLEAN": "boolean", "DOUBLE": "double", "FLOAT": "single"}
     return named.get(bare, "number" if bare in WIDE else "text")
-
-
-def is_missing(column: str, kind: str) -> str:
-    """SQL for where a column has no value; NaN is none."""
-    return f"({column} IS NULL OR isnan({column}))" if bare_type(kind) in ("FLOAT", "DOUBLE") else f"{column} IS NULL"
 
 
 def plain_value(column: str, kind: str) -> str:
@@ -100,39 +109,11 @@ def as_number(column: str, kind: str) -> str:
     return f"{column}::VARCHAR::DOUBLE" if bare == "FLOAT" else f"{column}::DOUBLE"
 
 
-@dataclass(frozen=True)
-class Flaw:
-    """A number that stands for values which cannot be used, and the refusal of a source that has any."""
-
-    number: int
-    what: str
-    allowed: str | None
-    fix: str
-
-    def refuse(self, rows: int, of: int) -> InvalidInput:
-        such = f"{rows:,} such row{'s' if rows > 1 else ''} of {of:,}"
-        return InvalidInput(self.what, got=such, allowed=self.allowed, fix=self.fix, code="unusable-values")
-
-
-LEAST_BIN = -(2**61)
-"""Numbers below stand for flaws of a binned column."""
-
-
-def bin_flaws(name: str) -> tuple[Flaw, ...]:
-    fix = f"correct these records, or leave them out with {argument('outside', 'drop')}"
-    wide = "use a larger width"
-    return (
-        Flaw(LEAST_BIN - 1, f"column '{name}' is to be binned but holds text that is not a number", None, fix),
-        Flaw(LEAST_BIN - 2, f"column '{name}' is to be binned but is infinite", None, fix),
-        Flaw(LEAST_BIN - 3, f"column '{name}' holds numbers too large for bins of that width", None, wide),
-    )
-
-
 def bin_value(name: str, column: str, kind: str, binning: Binning) -> str:
     """SQL for the number of a value's bin, or of its flaw."""
     check_numbers(kind, f"column '{name}' is to be binned but is not numeric", f"leave '{name}' out of bins")
     number, bare = as_number(column, kind), bare_type(kind)
-    text, infinite, far = (flaw.number for flaw in bin_flaws(name))
+    text, infinite, far = BIN_FLAWS
     cases = [f"WHEN {column} IS NULL THEN NULL"]
     # Records are searched only for flaws that values of the type can have.
     if bare not in INTEGER_BYTES:
@@ -143,25 +124,9 @@ def bin_value(name: str, column: str, kind: str, binning: Binning) -> str:
     return f"CASE {' '.join(cases)} ELSE {binning.sql(number)} END"
 
 
-def count_flaws(name: str) -> tuple[Flaw, ...]:
-    """What cannot be counted, each as `count_value` numbers it."""
-    fix = f"correct column '{name}' or name another with {argument('count')}"
-    flaws = {
-        -1: "has missing counts",
-        -2: "holds text that is not a number",
-        -3: "has negative counts",
-        -4: f"has counts of {MOST_RECORDS} or more",
-        -5: "has fractional counts",
-    }
-    return tuple(
-        Flaw(number, f"the count column '{name}' {flaw}", COUNTS, f"{fix}; {SUPPRESSED}" if number == -2 else fix)
-        for number, flaw in flaws.items()
-    )
-
-
 def count_value(name: str, column: str, kind: str) -> str:
     """SQL for the count of a row, or the number of its flaw."""
-    check_numbers(kind, f"the count column '{name}' holds no numbers", count_flaws(name)[0].fix)
+    check_numbers(kind, f"the count column '{name}' holds no numbers", _fix_count(name))
     number = as_number(column, kind)
     return (
         f"CASE WHEN {column} IS NULL OR isnan({number}) THEN -1 WHEN {number} IS NULL THEN -2 "
@@ -170,6 +135,21 @@ def count_value(name: str, column: str, kind: str) -> str:
     )
 
 
-def kinds_of(relation: Relation) -> Mapping[str, str]:
-    """How the values of each column become labels."""
-    return {column: relation.kinds.get(column, kind_of(kind)) for column, kind in relation.types.items()}
+def refuse_bins(name: str, flaw: int, rows: int, of: int) -> InvalidInput:
+    fix = f"correct these records, or leave them out with {argument('outside', 'drop')}"
+    fix = "use a larger width" if flaw == min(BIN_FLAWS) else fix
+    return _refuse(f"column '{name}' {BIN_FLAWS[flaw]}", rows, of, None, fix)
+
+
+def refuse_count(name: str, flaw: int, rows: int, of: int) -> InvalidInput:
+    fix = _fix_count(name) + ("; if counts were suppressed, as c or <5, give those from before" if flaw == -2 else "")
+    return _refuse(f"the count column '{name}' {COUNT_FLAWS[flaw]}", rows, of, "whole numbers from 0", fix)
+
+
+def _fix_count(name: str) -> str:
+    return f"correct column '{name}' or name another with {argument('count')}"
+
+
+def _refuse(what: str, rows: int, of: int, allowed: str | None, fix: str) -> InvalidInput:
+    got = f"{rows:,} such row{'s' if rows > 1 else ''} of {of:,}"
+    return InvalidInput(what, got=got, allowed=allowed, fix=fix, code="unusable-values")

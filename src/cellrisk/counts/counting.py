@@ -1,241 +1,335 @@
-"""Counting: one GROUP BY of all columns in use, each record's values packed into one whole number.
+"""Counting: one GROUP BY of the codes of all columns in use, inside DuckDB.
 
-Each value has a place among the labels of its column, and the places of all columns together are the digits of one
-number, or of a few if 63 bits do not suffice: exact, unlike a hash. The combinations that occur come out of DuckDB,
-and what is wanted of them is numpy. If there are more of them than memory holds, they come out in parts, each of whole
-cells; what risks need of the parts is added up, and no key is kept.
+Each value has a code, the place of its label, and the combinations of codes that occur come out of DuckDB in their
+order; what is wanted of them is numpy. If there are more of them than memory holds, they come out in parts, each of
+whole cells; what risks need of the parts is added up, and no key is kept.
+
+A record is outside if a value of it is not among the declared labels of its column, or cannot be put into a bin. By
+the schema's rule such records are refused, or left out. Left out, the table is a function of what was declared and of
+the records inside alone: one record more or less changes counts, and never a label or whether there is an answer.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from math import ceil
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from cellrisk.counts.cells import Cells, Domain, group_cells
+from cellrisk.counts.binning import Binning
+from cellrisk.counts.cells import Cells, Domain
+from cellrisk.counts.columns import (
+    LEAST_BIN,
+    MOST_RECORDS,
+    bin_value,
+    check_type,
+    count_value,
+    kind_of,
+    plain_value,
+    refuse_bins,
+    refuse_count,
+)
 from cellrisk.counts.contributions import Draw, draw_securely
 from cellrisk.counts.engine import Relation, name_relation, new_name
-from cellrisk.counts.levels import NUMBER, Levels, check_several
-from cellrisk.counts.packing import Packing, Rows
+from cellrisk.counts.levels import Column, check_several, code_values
 from cellrisk.counts.person_records import PersonRecords, read_person_records
-from cellrisk.counts.profiles import LabelledCounts, LevelCounts, NoProfiles, Profiles
+from cellrisk.counts.profiles import MOST_NUMBERS, LabelledCounts, LevelCounts, NoProfiles, Profiles, merge_lists
 from cellrisk.counts.resources import Resources
 from cellrisk.counts.schema import Schema
 from cellrisk.counts.table import Attribute, FrequencyTable, Homogeneity
-from cellrisk.counts.validation import Numbering, Values, check_declared, check_missing, check_some, number_values
-from cellrisk.errors import InvalidInput
+from cellrisk.errors import InvalidInput, argument
 from cellrisk.system.arrays import Integers
+from cellrisk.system.formatting import number_of
 
+MOST_LEVELS = 100_000
 MOST_CELLS = 20_000_000
 """Combinations of the values of all columns in use that are brought into memory with their keys."""
 MOST_IN_PART = 8_000_000
 """Combinations that are brought into memory at a time if there are more of them."""
-BYTES_FOR_ROW, BYTES_FOR_VALUE = 64, 200
-"""What such a combination takes while it is counted, and a value of a column with very many values."""
+BYTES_FOR_ROW, BYTES_FOR_VALUE = 64, 500
+"""What such a combination takes while it is counted, and a value of a quasi-identifier that is not declared."""
+CountLists = tuple[Integers, Integers, Integers, Integers]
+"""Lists of counts, as `merge_lists` gives them."""
 MOST_LABELS = 100
 """Vectors of counts are kept with their labels up to so many levels."""
 
 
+class AskedColumn(NamedTuple):
+    """How the values of one column are to become labels."""
+
+    name: str
+    binning: Binning | None
+    levels: Sequence[Any] | None
+    sensitive: bool = False
+
+
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """The combinations of values that occur: in memory, or in DuckDB if they are too many."""
+    """The combinations of codes that occur, in DuckDB: c0, c1, ..., and n records of each."""
 
-    packing: Packing
+    relation: Relation
+    """A table if there may be more combinations than memory holds, or if some are left out; else a view, used once."""
+    columns: tuple[Column, ...]
     size: int
-    relation: Relation | None
-    """The table of DuckDB that holds them; None if they are in memory."""
-    most: int
-    """Combinations that are brought into memory at a time."""
-    rows: Rows | None = None
+    """How many combinations there are; of a view, at most."""
+    records: int
+    rows: str
+    """SQL for what is grouped: the codes c0, c1, ... of each row, its records n, and p, if there are people."""
 
-    def parts(self) -> Iterator[Rows]:
-        """The combinations, those of one cell together."""
-        if self.relation is None:
-            if self.rows is not None:
-                yield self.rows
-            return
-        last, unit = self.packing.digits[self.packing.n_quasi - 1]
-        cell = ", ".join([*(f"k{number}" for number in range(last)), f"k{last} // {unit}"])
-        parts = ceil(self.size / self.most)
-        for part in range(parts):
-            chosen = f"SELECT * FROM {self.relation.name} WHERE hash({cell}) % {parts} = {part}"
-            yield fetch_rows(self.relation.connection, self.packing, chosen)
+    def fetch(self, where: str = "true") -> tuple[list[Integers], Integers]:
+        """Return the codes of the combinations that satisfy a condition, in their order, and the records of each."""
+        query = f"SELECT * FROM {self.relation.name} WHERE {where} ORDER BY ALL"
+        *codes, count = map(np.ma.getdata, self.relation.connection.sql(query).fetchnumpy().values())
+        return codes, count
 
 
-def group_records(values: Values, packing: Packing, most: int) -> Groups:
-    """Group the records by the values of all columns; up to ``most`` combinations are brought into memory."""
-    connection, query = values.relation.connection, packing.sql(values)
-    if min(values.rows, packing.bound) > most:
-        name = new_name("groups")
-        connection.execute(f"CREATE TEMP TABLE {name} AS {query}")
-        made = name_relation(connection, name)
-        size, records = made.fetch("SELECT count(*), sum(n) FROM {rows}")[0]
-        if size > most:
-            if records != values.records:
-                raise source_changed()
-            return Groups(packing, size, made, min(most, MOST_IN_PART) or MOST_IN_PART)
-        query = f"FROM {name}"
-    rows = fetch_rows(connection, packing, query)
-    if int(rows.count.sum()) != values.records:
-        raise source_changed()
-    for numbering in packing.numberings:
-        _ = numbering.values  # to have them when DuckDB is gone
-    return Groups(packing, len(rows.count), None, most, rows)
+def group_records(
+    relation: Relation, asked: Sequence[AskedColumn], schema: Schema, resources: Resources, most: int = 0
+) -> Groups:
+    """Group the records by the values of the asked columns, c0, c1, ...; refuse values that cannot be used."""
+    chosen = {}
+    for place, (name, binning, *_) in enumerate(asked):
+        source, kind = f"c{place}", relation.types[f"c{place}"]
+        check_type(name, kind)
+        chosen[source] = plain_value(source, kind) if binning is None else bin_value(name, source, kind, binning)
+    if schema.person is not None:
+        last = f"c{len(asked)}"
+        check_type(schema.person, relation.types[last])
+        chosen["p"] = f"({plain_value(last, relation.types[last])})::VARCHAR"
+    values, rows = _weigh(relation, chosen, schema, len(asked))
+    records = values.fetch("SELECT coalesce(sum(w), 0)::BIGINT FROM {rows}")[0][0]
+    if schema.outside != "drop":
+        check_some(rows, records, schema)
+    total = "sum(w)" if relation.grouped or isinstance(schema.count, str) else "count(*)"
+    connection, columns, codes, joins = relation.connection, [], [], []
+    for place, one in enumerate(asked):
+        kind, strict = kind_of(relation, f"c{place}"), schema.outside != "drop"
+        declared = one.levels is not None or (one.binning is not None and bool(one.binning.declared))
+        limit = MOST_LEVELS if one.sensitive or declared else resources.memory // BYTES_FOR_VALUE
+        # Of a declared column all values are read if others are left out: how many there are decides nothing then.
+        column = _code_column(
+            values, total, place, one, kind, records, strict, None if declared and not strict else limit
+        )
+        columns.append(column)
+        table, small = new_name("codes"), "UTINYINT" if column.other < 256 else "UINTEGER"
+        made = f"SELECT unnest($1::{values.types[f'c{place}']}[]) AS v, unnest($2::{small}[]) AS i"
+        given = [list(column.codes), list(column.codes.values())]
+        connection.execute(f"CREATE TEMP TABLE {table} AS {made}", given)
+        codes.append(f"m{place}.i AS c{place}")
+        joins.append(f"JOIN {table} AS m{place} ON x.c{place} IS NOT DISTINCT FROM m{place}.v")
+    name, integer = new_name("groups"), "INTEGER" if records < 2**31 else "BIGINT"
+    kept = rows > most or any(column.leaves_out(schema.missing) for column in columns)
+    listed, source = ", ".join(codes), f"FROM {values.name} AS x {' '.join(joins)}"
+    connection.execute(
+        f"CREATE TEMP {'TABLE' if kept else 'VIEW'} {name} AS "
+        f"SELECT {listed}, {total}::{integer} AS n {source} GROUP BY ALL"
+    )
+    groups = name_relation(connection, name)
+    size = groups.fetch("SELECT count(*) FROM {rows}")[0][0] if kept else rows
+    of_people = "p, " if schema.person is not None else ""
+    return Groups(groups, tuple(columns), size, records, f"SELECT {of_people}{listed}, w AS n {source}")
 
 
-def fetch_rows(connection: Any, packing: Packing, query: str) -> Rows:
-    """The combinations that a query gives; refuses values that have no place."""
-    arrays = connection.sql(query).fetchnumpy()
-    if any(np.ma.is_masked(column) for column in arrays.values()):
-        raise source_changed()
-    *keys, count = map(np.ma.getdata, arrays.values())
-    return Rows(packing, tuple(keys), count)
+def _weigh(relation: Relation, chosen: Mapping[str, str], schema: Schema, place: int) -> tuple[Relation, int]:
+    """Return the columns in SQL with w, the records of each row, and how many rows the source has."""
+    rows = relation.fetch(f"SELECT coalesce(sum({relation.rows}), 0)::BIGINT FROM {{rows}}")[0][0]
+    if not isinstance(schema.count, str):
+        return relation.select({**chosen, "w": relation.rows}), rows
+    count = count_value(schema.count, f"c{place}", relation.types[f"c{place}"])
+    view = relation.select({**chosen, "w": count})
+    flaws = view.fetch(f"SELECT w, sum({relation.rows})::BIGINT FROM {{rows}} WHERE w < 0 GROUP BY w ORDER BY w DESC")
+    if flaws:
+        (flaw, times), *_ = flaws
+        raise refuse_count(schema.count, flaw, times, rows)
+    if (view.fetch(f"SELECT sum(w::HUGEINT * {relation.rows}) FROM {{rows}}")[0][0] or 0) > MOST_RECORDS:
+        raise InvalidInput(
+            f"the counts in column '{schema.count}' add up to too many records",
+            allowed=f"at most {MOST_RECORDS} in all",
+            code="too-many-records",
+        )
+    return view.select({**{column: column for column in chosen}, "w": f"w * {relation.rows}"}), rows
 
 
-def source_changed() -> InvalidInput:
-    return InvalidInput("the source changed while it was read", fix="try again", code="source-changed")
+def _code_column(
+    values: Relation,
+    total: str,
+    place: int,
+    asked: AskedColumn,
+    kind: str,
+    records: int,
+    strict: bool,
+    limit: int | None,
+) -> Column:
+    """Give the values of a column their codes; strict: refuse what is outside, else give it the code of others."""
+    listed = "" if limit is None else f"LIMIT {limit + 2}"
+    seen = dict(values.fetch(f"SELECT c{place}, {total}::BIGINT FROM {{rows}} GROUP BY c{place} {listed}"))
+    if limit is not None and len(seen) - (None in seen) > limit:
+        raise InvalidInput(
+            f"column '{asked.name}' has more than {limit:,} values",
+            allowed=f"up to {MOST_LEVELS:,} levels, and so many values of a quasi-identifier as memory holds",
+            fix=f"cut it into bins with {argument('bins', f'{{{asked.name!r}: ...}}')}, or check that it is the right "
+            "column",
+            code="too-many-levels",
+        )
+    flawed = [value for value in seen if asked.binning is not None and value is not None and value < LEAST_BIN]
+    if flawed and strict:
+        raise refuse_bins(asked.name, max(flawed), seen[max(flawed)], records)
+    column = code_values(asked.name, seen, kind, asked.binning, asked.levels, strict)
+    column.codes.update(dict.fromkeys(flawed, column.other))
+    return column
 
 
-class Selection:
-    """Which combinations are counted, and how many records are not; combinations are added part by part."""
-
-    def __init__(self, packing: Packing, schema: Schema) -> None:
-        self.packing, self.dropping = packing, schema.missing == "drop"
-        self.missing: Counter[str] = Counter()
-        """Records inside with a missing value, by column."""
-        self.others: Counter[str] = Counter()
-        """Records with a value that is not among the declared labels, by column."""
-        self.inside = 0
-        """Records without such values."""
-        self.records = 0
-        """Records that are counted."""
-
-    def add(self, rows: Rows) -> Rows:
-        """Add combinations; return those that are counted."""
-        inside, present = np.ones(len(rows.count), bool), np.ones(len(rows.count), bool)
-        lacking: dict[str, Any] = {}
-        for place, numbering in enumerate(self.packing.numberings):
-            if numbering.others:
-                other = rows.places(place) == numbering.other
-                inside &= ~other
-                self.others[numbering.column.name] += int(rows.count[other].sum())
-            if numbering.missing:
-                lacking[numbering.column.name] = rows.places(place) == numbering.size
-                present &= ~lacking[numbering.column.name]
-        for name, missing in lacking.items():
-            self.missing[name] += int(rows.count[missing & inside].sum())
-        kept = inside & present if self.dropping else inside
-        self.inside += int(rows.count[inside].sum())
-        chosen = rows if kept.all() else rows.take(kept)
-        self.records += int(chosen.count.sum())
-        return chosen
-
-    def check(self, values: Values) -> None:
-        """Refuse missing values, no records, and values outside the declared labels, as the schema says."""
-        check_missing(+self.missing, values.schema)
-        if values.schema.outside == "drop":
-            return
-        check_some(values, self.records + self.others.total())
-        for column in [*values.columns[self.packing.n_quasi :], *values.columns[: self.packing.n_quasi]]:
-            repeated = column.declaration is not None and column.declaration.repeated
-            if column.listed and (repeated or self.others[column.name]):
-                check_declared(values, column)
-
-
-def number_columns(values: Values) -> Packing:
-    return Packing(tuple(number_values(values, column) for column in values.columns))
+def select_records(relation: Relation, schema: Schema, resources: Resources, seed: int = 0) -> FrequencyTable:
+    """Count the cells of a source; refuse or leave out the records that the schema says."""
+    n_quasi = len(schema.quasi_identifiers)
+    asked = [
+        AskedColumn(name, schema.bins.get(name), schema.levels.get(name), name in schema.sensitive)
+        for name in (*schema.quasi_identifiers, *schema.sensitive)
+    ]
+    most = min(MOST_CELLS, resources.memory // BYTES_FOR_ROW)
+    groups = group_records(relation, asked, schema, resources, most)
+    kept = _find_kept(groups, schema, n_quasi)
+    check_missing(kept.missing, schema)
+    if not kept.records and schema.outside != "drop":
+        raise InvalidInput(
+            "no record is left: each has a missing value in a column in use",
+            got=f"{groups.records:,} dropped",
+            fix=f"use {argument('missing', 'category')}",
+            code="no-records",
+        )
+    domains = [column.domain(codes) for column, codes in zip(groups.columns, kept.codes, strict=True)]
+    for levels, _ in domains[n_quasi:]:
+        check_several(levels)
+    selection = Selection(schema, kept, groups.records - kept.inside, domains)
+    parts = 1 if groups.size <= most else ceil(groups.size / (min(most, MOST_IN_PART) or MOST_IN_PART))
+    if schema.person is None:
+        cell = ", ".join(f"c{place}" for place in range(n_quasi))
+        of_part = [f" AND hash({cell}) % {parts} = {part}" for part in range(parts)] if parts > 1 else [""]
+        table = selection.count(groups.fetch(kept.where + part) for part in of_part)
+        if table.n_records != kept.records:
+            raise InvalidInput("the source changed while it was read", fix="try again", code="source-changed")
+        return table if parts == 1 else replace(table, read_cells=refuse_cells(groups.size))
+    if parts > 1:
+        raise InvalidInput(
+            "the table has too many combinations of values to limit the records of each person",
+            got=f"{groups.size:,} combinations",
+            allowed=f"up to {most:,} with this memory",
+            fix="use fewer or coarser quasi-identifiers, or allow more memory",
+            code="too-many-cells",
+        )
+    people = read_person_records(
+        groups.relation, f"SELECT * FROM ({groups.rows}) WHERE {kept.where}", schema.unit, seed
+    )
+    return replace(selection.count_people(people), seed=seed)
 
 
 @dataclass(frozen=True, eq=False)
-class Selected:
-    """The records of a validated source that are counted, as combinations of values."""
+class Selection:
+    """Which records of a source are counted, and how their values are labelled."""
 
     schema: Schema
-    groups: Groups
-    selection: Selection
-    kept: Sequence[Rows]
-    """The combinations that are counted, if they are in memory."""
-    levels: Sequence[tuple[Levels, Integers]]
-    """Those of each sensitive attribute, and the level of each place."""
+    kept: Kept
     outside: int
-    people: PersonRecords | None = None
+    domains: Sequence[tuple[Domain, Integers]]
+    """For each column its labels, and the place of each code among them."""
 
-    def count(self) -> FrequencyTable:
-        """Count the cells, with their keys if they are in memory. Then, DuckDB is not needed any more."""
-        if self.people is not None:
-            return self.count_people(self.people)
-        selection, merged, kinds = self.selection, list[Attribute](), np.zeros(3, np.int64)
-        for rows in self.kept or (Selection(selection.packing, self.schema).add(rows) for rows in self.groups.parts()):
-            cells = CountedCells.of(rows.sort(), self.levels)
-            attributes = cells.attributes(self.schema.sensitive)
-            merged = list(map(merge_attributes, merged, attributes)) if merged else attributes
-            kinds += cells.homogeneity
-        if not selection.records:
-            merged = [replace(attribute, profiles=NoProfiles(attribute.n_levels)) for attribute in merged]
-        return self._make(merged, kinds, cells.read if self.kept else refuse_cells(self.groups.size))
+    def count(self, parts: Iterable[tuple[Sequence[Integers], Integers]]) -> FrequencyTable:
+        """Count the cells of combinations and their records, which come in parts of whole cells."""
+        n_quasi = len(self.schema.quasi_identifiers)
+        lists: list[list[CountLists]] = [[] for _ in self.schema.sensitive]
+        kinds, records = np.zeros(3, np.int64), 0
+        for codes, count in parts:
+            counted = count_cells(codes, count, self.domains, n_quasi)
+            for of_attribute, (level, positive, offsets) in zip(lists, counted.lists, strict=True):
+                of_attribute.append(merge_lists(level, positive, offsets, np.ones(len(offsets) - 1, np.int64)))
+            kinds, records = kinds + counted.homogeneity, records + int(count.sum())
+        levels = [domain for domain, _ in self.domains[n_quasi:]]
+        attributes = [count_attribute(domain, of_parts) for domain, of_parts in zip(levels, lists, strict=True)]
+        if not records:
+            attributes = [replace(attribute, profiles=NoProfiles(attribute.n_levels)) for attribute in attributes]
+        dropped, homogeneity = self.kept.inside - self.kept.records, Homogeneity(*kinds.tolist())
+        left_out = self.kept.missing, dropped, self.outside
+        return make_table(self.schema, tuple(attributes), homogeneity, *left_out, counted.read)
 
     def count_people(self, people: PersonRecords, draw: Draw | None = None) -> FrequencyTable:
         """Count the cells of the records that are kept of each person: by the seed, or by another draw."""
-        kept = people.keep(self.schema.unit, draw)
-        keys, total, place = kept.combine()
-        rows = Rows(self.selection.packing, keys, total)
-        cells = CountedCells.of(rows, self.levels)
-        attributes = cells.attributes(self.schema.sensitive)
-        if not len(total):
-            attributes = [replace(attribute, profiles=NoProfiles(attribute.n_levels)) for attribute in attributes]
-        elif self.schema.unit.contributions > 1 and draw is None:
-            kinds = kept.contributions(rows, self.levels, place)
-            attributes = [replace(each, people=kind) for each, kind in zip(attributes, kinds, strict=True)]
-        made = self._make(attributes, cells.homogeneity, cells.read)
+        unit, kept = self.schema.unit, people.keep(self.schema.unit, draw)
+        codes, total, place = kept.combine()
+        table = self.count([(codes, total)])
+        if len(total) and unit.contributions > 1 and draw is None:
+            n_quasi = len(self.schema.quasi_identifiers)
+            starts = first_of_cells(codes[:n_quasi], len(total))
+            cell = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(total)))[place]
+            levels = [places[code][place] for code, (_, places) in zip(codes, self.domains, strict=True)][n_quasi:]
+            attributes = [
+                replace(attribute, people=kept.contributions(cell, level, attribute.n_levels, len(starts)))
+                for attribute, level in zip(table.attributes, levels, strict=True)
+            ]
+            table = replace(table, attributes=tuple(attributes))
         again = partial(self.count_people, people, draw_securely)
         left_out = int(people.count.sum() - kept.count.sum())
-        return replace(made, beyond_records=left_out, anonymous_records=people.anonymous, draw_again=again)
+        return replace(table, beyond_records=left_out, anonymous_records=people.anonymous, draw_again=again)
 
-    def _make(self, attributes: Sequence[Attribute], kinds: Any, read_cells: Callable[[int], Cells]) -> FrequencyTable:
-        selection, homogeneity = self.selection, Homogeneity(*map(int, kinds))
-        dropped = selection.inside - selection.records
-        made = make_table(
-            self.schema, tuple(attributes), homogeneity, +selection.missing, dropped, self.outside, read_cells
+
+class Kept(NamedTuple):
+    """The records that are counted."""
+
+    where: str
+    """SQL for the combinations that they have."""
+    inside: int
+    """Records without values that are not among the declared labels."""
+    records: int
+    missing: dict[str, int]
+    """Records inside with a missing value, by column."""
+    codes: Sequence[Sequence[int]]
+    """The codes of each column that occur in records that are counted.
+
+    A level that has counts of zero only occurs too; missing values that have do not.
+    """
+
+
+def _find_kept(groups: Groups, schema: Schema, n_quasi: int) -> Kept:
+    columns = groups.columns
+    if not any(column.leaves_out(schema.missing) for column in columns):
+        missing = {column.name: column.records[None] for column in columns if column.records.get(None)}
+        codes = [column.list_codes(counted=place < n_quasi) for place, column in enumerate(columns)]
+        return Kept("n > 0", groups.records, groups.records, missing, codes)
+    inside = " AND ".join(f"c{place} <> {column.other}" for place, column in enumerate(columns))
+    present = " AND ".join(f"c{place} <> {column.missing}" for place, column in enumerate(columns))
+    kept = f"{inside} AND {present}" if schema.missing == "drop" else inside
+    facts = [f"sum(n) FILTER ({inside})", f"sum(n) FILTER ({kept})"]
+    for place, column in enumerate(columns):
+        facts.append(f"sum(n) FILTER ({inside} AND c{place} = {column.missing})")
+        counted = "n > 0" if place < n_quasi else f"(n > 0 OR c{place} <> {column.missing})"
+        facts.append(f"list(DISTINCT c{place}) FILTER ({kept} AND {counted})")
+    n_inside, n_kept, *found = groups.relation.fetch(f"SELECT {', '.join(facts)} FROM {{rows}}")[0]
+    missing = {column.name: int(number) for column, number in zip(columns, found[::2], strict=True) if number}
+    codes = [codes or [] for codes in found[1::2]]
+    return Kept(f"{kept} AND n > 0", int(n_inside or 0), int(n_kept or 0), missing, codes)
+
+
+def check_some(rows: int, records: int, schema: Schema) -> None:
+    """Refuse a source without records to count."""
+    if not rows:
+        what, got, fix = "the source has no records", "0 rows", "give it 1 row or more below the column names"
+        raise InvalidInput(what, got=got, fix=fix, code="no-records")
+    if not records:
+        what, got, fix = f"every count in column '{schema.count}' is zero", "0 records", "give 1 record or more"
+        raise InvalidInput(what, got=got, fix=fix, code="no-records")
+
+
+def check_missing(missing: Mapping[str, int], schema: Schema) -> None:
+    if schema.missing == "error" and missing:
+        raise InvalidInput(
+            "the source has missing values",
+            got=", ".join(f"{number_of(number, 'record')} in '{name}'" for name, number in missing.items()),
+            fix=f"use {argument('missing', 'category')} to make them a category of their own, or "
+            f"{argument('missing', 'drop')}",
+            code="missing-values",
         )
-        return replace(made, unit=self.schema.unit)
-
-
-def select_records(values: Values, resources: Resources, seed: int = 0) -> Selected:
-    """Group the records of a validated source; refuse or leave out what the schema says."""
-    packing, schema = number_columns(values), values.schema
-    listed = sum(numbering.size for numbering in packing.numberings if numbering.stored)
-    most = min(MOST_CELLS, max(0, resources.memory - BYTES_FOR_VALUE * listed) // BYTES_FOR_ROW)
-    groups, selection = group_records(values, packing, most), Selection(packing, schema)
-    sensitive = range(packing.n_quasi, len(packing.numberings))
-    seen = [np.zeros((2, packing.numberings[place].width)) for place in sensitive]
-    kept = []
-    for rows in groups.parts():
-        chosen = selection.add(rows)
-        for place, totals in zip(sensitive, seen, strict=True):
-            totals += count_places(chosen, place)
-        if groups.rows is not None:
-            kept.append(chosen)
-    selection.check(values)
-    levels = [read_levels(packing.numberings[place], totals) for place, totals in zip(sensitive, seen, strict=True)]
-    for name, (of_attribute, _) in zip(schema.sensitive, levels, strict=True):
-        check_several(name, of_attribute)
-    people = None
-    if values.identified:
-        if not kept:
-            raise InvalidInput(
-                "the table has too many combinations of values to limit the records of each person",
-                got=f"{groups.size:,} combinations",
-                allowed=f"up to {most:,} with this memory",
-                fix="use fewer or coarser quasi-identifiers, or allow more memory",
-                code="too-many-cells",
-            )
-        people = read_person_records(values, packing, schema.unit, seed)
-    return Selected(schema, groups, selection, kept, levels, values.records - selection.inside, people)
 
 
 def make_table(
@@ -258,6 +352,7 @@ def make_table(
         schema.outside,
         outside,
         read_cells,
+        schema.unit,
     )
 
 
@@ -276,56 +371,16 @@ def refuse_cells(combinations: int) -> Callable[[int], Cells]:
     return refuse
 
 
-def count_places(rows: Rows, column: int) -> Any:
-    """For each place of a column, the rows that have it, and their records."""
-    places, width = rows.places(column), rows.packing.numberings[column].width
-    return np.stack([np.bincount(places, minlength=width), np.bincount(places, rows.count, width)])
-
-
-def read_levels(numbering: Numbering, seen: Any) -> tuple[Levels, Integers]:
-    """The levels of a sensitive attribute, and for each place that of its label among them.
-
-    A level that has counts of zero only is one too; missing values that have are none.
-    """
-    occurs, records = seen
-    observed = np.flatnonzero(occurs[: numbering.size]).tolist()
-    levels = numbering.levels(observed, int(records[numbering.size]) if numbering.missing else 0)
-    level = np.full(numbering.width, len(levels.labels) - 1, np.int64)  # the last is that of missing values
-    level[observed] = [levels.places[numbering.values[place]] for place in observed]
-    return levels, level
-
-
 @dataclass(frozen=True, eq=False)
 class CountedCells:
-    """The cells in the order of their packed keys, and the positive counts of each attribute in them."""
+    """The cells in the order of their keys, and the positive counts of each attribute in them."""
 
-    first: Rows
-    """A combination of each cell."""
-    levels: Sequence[Levels]
-    lists: tuple[tuple[Integers, Integers, Integers], ...]
+    domains: Sequence[tuple[Domain, Integers]]
+    """For each column its labels, and the place of each code among them."""
+    keys: Sequence[Integers]
+    """The codes of each cell, one quasi-identifier at a time."""
+    lists: Sequence[tuple[Integers, Integers, Integers]]
     """For each attribute the level and the count of each positive count, and where the counts of each cell begin."""
-
-    @staticmethod
-    def of(rows: Rows, levels: Sequence[tuple[Levels, Integers]]) -> CountedCells:
-        """The cells of sorted combinations. ``levels``: those of each attribute, and the level of each place."""
-        if not rows.count.all():
-            rows = rows.take(rows.count > 0)
-        starts, lists = rows.first_of_cells(), []
-        for place, (of_attribute, level_of) in enumerate(levels, rows.packing.n_quasi):
-            small = np.min_scalar_type(len(of_attribute.labels))
-            level, count = level_of.astype(small)[rows.places(place)], rows.count
-            offsets = np.append(starts, len(count))
-            if len(levels) > 1:
-                level, count, offsets = add_up(level, count, offsets, len(of_attribute.labels))
-            lists.append((level, count, offsets))
-        return CountedCells(rows.take(starts), [of_attribute for of_attribute, _ in levels], tuple(lists))
-
-    def attributes(self, names: Sequence[str]) -> list[Attribute]:
-        """What risks need of each attribute."""
-        return [
-            count_attribute(name, levels, *lists)
-            for name, levels, lists in zip(names, self.levels, self.lists, strict=True)
-        ]
 
     @property
     def homogeneity(self) -> tuple[int, int, int]:
@@ -334,30 +389,35 @@ class CountedCells:
         complete, none = int(single.all(axis=0).sum()), int((~single).all(axis=0).sum())
         return complete, single.shape[1] - complete - none, none
 
-    @cached_property
-    def keys(self) -> tuple[tuple[Domain, ...], Integers, bool]:
-        """The domains of the quasi-identifiers, the codes of each cell, and whether cells are in their order."""
-        domains, codes, in_order = [], [], True
-        for place in range(self.first.packing.n_quasi):
-            numbering, seen = self.first.packing.numberings[place], count_places(self.first, place)
-            levels, code = read_levels(numbering, seen)
-            in_order &= bool((np.diff(code[: numbering.size][seen[0, : numbering.size] > 0]) > 0).all())
-            named = levels.labels[: len(levels.labels) - levels.missing]
-            ordered = numbering.column.binning is not None or all(map(NUMBER.fullmatch, named))
-            domains.append(Domain(numbering.column.name, levels.labels, ordered, levels.declared, levels.missing))
-            codes.append(code[self.first.places(place)])
-        return tuple(domains), np.stack(codes, axis=1), in_order
-
-    def read(self, place: int) -> Cells:
-        """The cells with their keys, and the counts of the sensitive attribute at a place."""
-        domains, codes, in_order = self.keys
-        level, count, offsets = self.lists[place]
-        name = self.first.packing.numberings[self.first.packing.n_quasi + place].column.name
+    def read(self, attribute: int) -> Cells:
+        """The cells with their keys, and the counts of one sensitive attribute."""
+        level, count, offsets = self.lists[attribute]
+        quasi, levels = self.domains[: len(self.keys)], self.domains[len(self.keys) + attribute][0]
+        codes = np.stack([place[code] for code, (_, place) in zip(self.keys, quasi, strict=True)], axis=1)
         cell = np.repeat(np.arange(len(codes)), np.diff(offsets))
+        domains = tuple(domain for domain, _ in quasi)
         level, count = level.astype(np.int64), count.astype(np.int64)
-        if in_order:
-            return Cells(name, self.levels[place].labels, domains, codes, cell, level, count)
-        return group_cells(name, self.levels[place].labels, domains, codes[cell], level, count)
+        return Cells(levels.name, levels.labels, domains, codes, cell, level, count)
+
+
+def count_cells(
+    codes: Sequence[Integers], count: Integers, domains: Sequence[tuple[Domain, Integers]], n_quasi: int
+) -> CountedCells:
+    """Number the cells of combinations in their order, and add up their counts of each sensitive attribute."""
+    starts, lists = first_of_cells(codes[:n_quasi], len(count)), []
+    for code, (levels, place) in zip(codes[n_quasi:], domains[n_quasi:], strict=True):
+        one = place.astype(np.min_scalar_type(len(levels)))[code], count, np.append(starts, len(count))
+        lists.append(add_up(*one, len(levels)) if len(codes) > n_quasi + 1 else one)
+    return CountedCells(domains, [code[starts] for code in codes[:n_quasi]], lists)
+
+
+def first_of_cells(codes: Sequence[Integers], rows: int) -> Integers:
+    """Where each cell begins in combinations in their order, by the codes of the quasi-identifiers."""
+    new = np.zeros(rows, bool)
+    new[:1] = True
+    for code in codes:
+        new[1:] |= code[1:] != code[:-1]
+    return np.flatnonzero(new)
 
 
 def add_up(level: Integers, count: Integers, offsets: Integers, n_levels: int) -> tuple[Integers, Integers, Integers]:
@@ -371,27 +431,23 @@ def add_up(level: Integers, count: Integers, offsets: Integers, n_levels: int) -
     return pairs % n_levels, total, np.searchsorted(pairs // n_levels, np.arange(len(offsets)))
 
 
-def count_attribute(name: str, levels: Levels, level: Integers, count: Integers, offsets: Integers) -> Attribute:
-    """An attribute from the positive counts of cells: those of cell i are ``count[offsets[i]:offsets[i + 1]]``."""
-    n_levels = len(levels.labels)
-    vectors = LabelledCounts.from_lists(level, count, offsets, n_levels) if n_levels <= MOST_LABELS else None
-    if vectors is not None:
-        return name_vectors(name, levels, vectors)
-    count, once = count.astype(np.int64), np.ones(len(count), np.int64)
-    profiles = Profiles.from_lists(count, offsets, once[: len(offsets) - 1], n_levels)
-    sizes = np.repeat(np.add.reduceat(count, offsets[:-1]) if len(count) else count, np.diff(offsets))
-    spread = LevelCounts.from_pairs(levels.labels, level, count, once, sizes)
-    return Attribute(name, spread, profiles, levels.declared, levels.missing)
+def count_attribute(domain: Domain, parts: Sequence[CountLists]) -> Attribute:
+    """An attribute from the distinct lists of counts in each part of the cells."""
+    levels, counts, _, cells = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    lengths = np.concatenate([np.diff(offsets) for _, _, offsets, _ in parts])
+    level, count, offsets, cells = merge_lists(levels, counts, np.concatenate([[0], np.cumsum(lengths)]), cells)
+    lengths = np.diff(offsets)
+    if len(domain) <= MOST_LABELS and len(cells) * len(domain) <= MOST_NUMBERS:
+        dense = np.zeros((len(cells), len(domain)), np.int64)
+        dense[np.repeat(np.arange(len(cells)), lengths), level] = count
+        return name_vectors(domain, LabelledCounts.from_cells(dense, cells))
+    profiles = Profiles.from_lists(count, offsets, cells, len(domain))
+    sizes = np.repeat(np.add.reduceat(count, offsets[:-1]) * cells, lengths)
+    spread = LevelCounts.from_pairs(domain.labels, level, count, np.repeat(cells, lengths), sizes)
+    return Attribute(domain.name, spread, profiles, domain.declared, domain.missing)
 
 
-def name_vectors(name: str, levels: Levels, vectors: LabelledCounts) -> Attribute:
+def name_vectors(domain: Domain, vectors: LabelledCounts) -> Attribute:
     """An attribute from the distinct vectors of counts that cells have."""
-    spread = LevelCounts.from_cells(vectors.counts, levels.labels, vectors.cells)
-    return Attribute(name, spread, vectors.profiles(), levels.declared, levels.missing, vectors)
-
-
-def merge_attributes(one: Attribute, other: Attribute) -> Attribute:
-    """One attribute of two sets of cells."""
-    vectors = None if one.vectors is None or other.vectors is None else one.vectors.merge(other.vectors)
-    levels, profiles = one.levels.merge(other.levels), one.profiles.merge(other.profiles)
-    return replace(one, levels=levels, profiles=profiles, vectors=vectors)
+    spread = LevelCounts.from_cells(vectors.counts, domain.labels, vectors.cells)
+    return Attribute(domain.name, spread, vectors.profiles(), domain.declared, domain.missing, vectors)

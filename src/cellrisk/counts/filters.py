@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,16 +13,16 @@ from itertools import product
 from typing import Any
 
 from cellrisk.counts.binning import is_number
-from cellrisk.counts.columns import as_number, check_numbers, check_type, is_numeric, is_text, kind_of, plain_value
+from cellrisk.counts.columns import as_number, check_numbers, check_type, is_numeric, is_text, kind_of_type, plain_value
 from cellrisk.counts.engine import Relation, quote_double, quote_sql
 from cellrisk.counts.levels import NUMBERS, label_level, spell
 from cellrisk.counts.schema import Schema
-from cellrisk.counts.validation import WHOLE
 from cellrisk.errors import InvalidInput
 
 ENDS = ("from", "above", "to", "below")
 SIGNS = {"from": ">=", "above": ">", "to": "<=", "below": "<"}
 MOST_VALUES = 1000
+WHOLE = re.compile(r"-?\d{1,19}")
 FORMS = 'a value, a list of values, or a table with "from", "above", "to", "below" (numbers) or "not" (values)'
 
 
@@ -217,7 +218,7 @@ def is_among(name: str, column: str, kind: str, values: tuple[Any, ...]) -> str:
     A number is compared as a number in a column of text too, as CSV files have it: 2 is 2.0 there, "2" is not.
     """
     check_type(name, kind)
-    labelled = kind_of(kind)
+    labelled = kind_of_type(kind)
     if labelled == "integer":
         spelt = [form for value in values for form in spell(value, labelled)]
         return _holds_one_of(plain_value(column, kind), [form for form in spelt if WHOLE.fullmatch(form)])

@@ -1,34 +1,53 @@
-"""A first look at a file: its columns, what kind of values they hold, how many, and how many are missing."""
+"""A first look at a file: its columns, the kind of their values, and what they are likely to be.
+
+Roles are suggested from the names of the columns and from how many values they have.
+"""
 
 from __future__ import annotations
 
 import os
+import shlex
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
-from cellrisk.counts.columns import has_plain_values, is_missing, is_numeric, is_text, plain_value
+from cellrisk.counts.columns import has_plain_values, is_numeric, is_text, plain_value
+from cellrisk.counts.count_tables import is_named_like_counts, words_of
 from cellrisk.counts.engine import Relation
 from cellrisk.counts.files import find_files
 from cellrisk.counts.resources import Resources
 from cellrisk.counts.schema import AskedColumns
 from cellrisk.counts.sources import open_source
 from cellrisk.errors import InvalidInput
+from cellrisk.system.formatting import aligned, number_of
 from cellrisk.system.progress import Progress
+from cellrisk.system.results import Result
 
 MOST_COLUMNS = 2000
 COUNTED = 10_001
-"""Up to here the number of distinct values is exact; beyond it none is given."""
-CLEARLY_MORE = 2 * COUNTED
-"""An estimate above this is clearly above COUNTED: estimates are off by a few percent."""
+"""Up to here the number of distinct values is given."""
 READ = {
-    "number": "TRY_CAST({0} AS DOUBLE) IS NOT NULL AND NOT isnan(TRY_CAST({0} AS DOUBLE))",
-    "truth": "lower({0}::VARCHAR) IN ('true', 'false')",
-    "date": "TRY_CAST({0} AS TIMESTAMP) IS NOT NULL",
+    "number": "TRY_CAST(v AS DOUBLE) IS NOT NULL AND NOT isnan(TRY_CAST(v AS DOUBLE))",
+    "truth": "lower(v) IN ('true', 'false')",
+    "date": "TRY_CAST(v AS TIMESTAMP) IS NOT NULL",
 }
 """The kinds that text may be read as, the likeliest first, and SQL for texts that read so."""
-SAMPLE = 2000
-"""Rows that tell which of these kinds all rows are tried for."""
+QUASI_IDENTIFIER, SENSITIVE, COUNT, IDENTIFIER = "quasi-identifier", "sensitive", "counts", "identifier"
+UNLIKELY = "none"
+SENSITIVE_WORDS = """
+income salary wage wages earnings wealth debt credit benefit benefits diagnosis diagnoses disease illness condition
+icd hiv cancer drug drugs medication treatment outcome test result infection pregnant pregnancy disability mental
+smoker smoking alcohol religion faith politics party vote orientation conviction crime offence offense arrest visa
+asylum einkommen gehalt diagnose krankheit revenu salaire maladie ingreso renta
+"""
+IDENTIFIER_WORDS = """
+id ids uid uuid key name surname firstname lastname email mail phone ssn nhs passport account iban address
+"""
+MOST_LEVELS = 100
+"""Levels of a column that is suggested as it is; a number with more is suggested in bins."""
+FEW_LEVELS = 20
+MOST_SUGGESTED = 6
+ALMOST_UNIQUE = 0.9
 
 
 @dataclass(frozen=True)
@@ -39,18 +58,108 @@ class PreviewedColumn:
     kind: str
     """text, number, truth, date; "other" if no table can be made of it."""
     levels: int | None
-    """Distinct values, exact, missing ones left out; None if there are more than 10,001."""
+    """Distinct values, missing ones left out; None if there are more than 10,001."""
     missing: int
     unique_share: float
-    """Distinct values over rows with a value; an estimate if ``levels`` is None."""
+    """Distinct values over rows with a value."""
+
+    def suggest_role(self) -> str:
+        """Return what the column is likely to be.
+
+        >>> columns = [PreviewedColumn(name, "text", 40, 0, 0.01) for name in ("region", "diagnosis", "patient_id")]
+        >>> [column.suggest_role() for column in columns]
+        ['quasi-identifier', 'sensitive', 'identifier']
+        """
+        words, many = words_of(self.name), self.levels is None or self.levels > MOST_LEVELS
+        if self.kind == "other":
+            return UNLIKELY
+        if self.kind == "number" and is_named_like_counts(self.name):
+            return COUNT
+        if words & frozenset(IDENTIFIER_WORDS.split()) or (many and self.unique_share > ALMOST_UNIQUE):
+            return IDENTIFIER
+        if (many and self.kind != "number") or (self.levels is not None and self.levels < 2):
+            return UNLIKELY
+        return SENSITIVE if words & frozenset(SENSITIVE_WORDS.split()) and not many else QUASI_IDENTIFIER
 
 
-@dataclass(frozen=True)
-class Preview:
-    """A file before anything is counted. It holds no value of any column."""
+@dataclass(frozen=True, repr=False)
+class Preview(Result):
+    """A file before anything is counted, and what its columns are likely to be. It holds no value of any column."""
 
+    file: str
     rows: int
     columns: tuple[PreviewedColumn, ...]
+
+    @property
+    def roles(self) -> dict[str, str]:
+        """The likely role of each column."""
+        roles = {column.name: column.suggest_role() for column in self.columns}
+        if SENSITIVE not in roles.values():
+            others = [column for column in self.columns if roles[column.name] == QUASI_IDENTIFIER]
+            few = [column for column in others if (column.levels or 0) <= FEW_LEVELS]
+            likely = [column.name for column in few if column.kind in ("text", "truth")]
+            if len(others) > 1 and likely:  # by custom, what is to be explained stands last
+                roles[likely[-1]] = SENSITIVE
+        return roles
+
+    @property
+    def suggested(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The quasi-identifiers and the sensitive attribute to begin with: a few of the first, one of the second."""
+        roles = self.roles
+        quasi, sensitive = ([name for name in roles if roles[name] == role] for role in (QUASI_IDENTIFIER, SENSITIVE))
+        return tuple(quasi[:MOST_SUGGESTED]), tuple(sensitive[:1])
+
+    @property
+    def counts(self) -> list[str]:
+        """The columns that are likely to hold counts."""
+        return [name for name, role in self.roles.items() if role == COUNT]
+
+    @property
+    def bins(self) -> dict[str, str]:
+        """Bins of those quasi-identifiers that are numbers with many values."""
+        numbers = [column for column in self.columns if column.name in self.suggested[0] and column.kind == "number"]
+        return {column.name: "10" for column in numbers if column.levels is None or column.levels > FEW_LEVELS}
+
+    @property
+    def command(self) -> str | None:
+        """The command to type next; None where no column could be sensitive, or none could tell people apart."""
+        quasi, sensitive = self.suggested
+        if not quasi or not sensitive:
+            return None
+        words = ["cellrisk", "inspect", self.file, "--qid", ",".join(quasi), "--sensitive", sensitive[0]]
+        words += ["--count", self.counts[0]] if self.counts else []
+        for name, width in self.bins.items():
+            words += ["--bin", f"{name}={width}"]
+        return shlex.join(words)
+
+    @property
+    def headline(self) -> str:
+        """How much there is, and what to do with it."""
+        start = f"{number_of(self.rows, 'row')} and {number_of(len(self.columns), 'column')} in {self.file}."
+        if self.command is None:
+            return f"{start} Name the quasi-identifiers and the sensitive attribute: --qid and --sensitive."
+        return f"{start} If the suggested roles are right, go on with: {self.command}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The columns as JSON-ready values."""
+        return {"file": self.file, "rows": self.rows, "columns": self._numbers(), "next": self.command}
+
+    def _numbers(self) -> list[dict[str, Any]]:
+        names = ("column", "kind", "levels", "missing", "likely_role")
+        rows = [(one.name, one.kind, one.levels, one.missing, self.roles[one.name]) for one in self.columns]
+        return [dict(zip(names, row, strict=True)) for row in rows]
+
+    def _paragraphs(self) -> Iterable[str]:
+        rows = []
+        for row in self._numbers():
+            levels = "over 10,001" if row["levels"] is None else f"{row['levels']:,}"
+            rows.append((row["column"], row["kind"], row["likely_role"], levels, f"{row['missing']:,}"))
+        yield aligned(["column", "kind", "likely role", "levels", "missing"], rows, left=3)
+        yield (
+            "Roles are guessed from the names of the columns and the number of their values. Whoever knows the people "
+            "knows better: a quasi-identifier is what an outsider may know of a person, and the sensitive attribute is "
+            "what he wants to learn."
+        )
 
 
 def preview_file(
@@ -58,8 +167,9 @@ def preview_file(
     progress: Progress | None = None,
     table: str | None = None,
     encoding: str | None = None,
+    name: str | None = None,
 ) -> Preview:
-    """Describe the columns of a file, of which some may be quasi-identifiers.
+    """Describe the columns of a file, of which some may be quasi-identifiers; ``name`` is what it is called.
 
     Counts are exact. Text of a CSV file is a number if every value that is not missing reads as one, and likewise
     for truth values and dates.
@@ -72,8 +182,7 @@ def preview_file(
     files = find_files(path)
     if len(files) != 1:
         raise InvalidInput("a preview is of one file", got=f"{len(files)} files", code="file-kind")
-    names = AskedColumns(every=True)
-    report = progress or (lambda share: None)
+    names, report = AskedColumns(every=True), progress or (lambda share: None)
     report(0.0)
     with open_source(files[0], names, Resources.of(None, progress), table=table, encoding=encoding) as records:
         if len(names) > MOST_COLUMNS:
@@ -83,55 +192,22 @@ def preview_file(
                 allowed=f"{MOST_COLUMNS:,}",
                 code="too-many-columns",
             )
-        columns = list(records.types)
-        sample = f"(FROM {{rows}} LIMIT {SAMPLE})"
-        texts = [column for column in columns if is_text(records.types[column])]
-        looks = {
-            f"{kind} {c}": f"bool_and({sql.format(c)}) FILTER ({c} IS NOT NULL)"
-            for c in texts
-            for kind, sql in READ.items()
-        }
-        likely = _ask(records, looks, sample)
-        facts = {"rows": "count(*)"}
-        for column in columns:
-            facts |= _list_facts(column, records.types[column], likely)
-        counts = _ask(records, facts)
-        countable = [column for column in columns if counts.get(f"about {column}", CLEARLY_MORE) < CLEARLY_MORE]
-        values = {f"levels {c}": f"count(DISTINCT {plain_value(c, records.types[c])})" for c in countable}
-        counts |= _ask(records, values)
+        rows = int(records.fetch(f"SELECT coalesce(sum({records.rows}), 0) FROM {{rows}}")[0][0])
+        columns = tuple(_describe(records, *pair, rows) for pair in zip(records.types, names, strict=True))
     report(1.0)
-    return Preview(int(counts["rows"]), tuple(map(partial(_describe, counts), names, columns)))
+    return Preview(str(path) if name is None else name, rows, columns)
 
 
-def _ask(records: Relation, facts: dict[str, str], rows: str = "{rows}") -> dict[str, Any]:
-    """Return facts about some rows, each given in SQL, which are found in one pass."""
-    if not facts:
-        return {}
-    return dict(zip(facts, records.fetch(f"SELECT {', '.join(facts.values())} FROM {rows}")[0], strict=True))
-
-
-def _list_facts(column: str, kind: str, likely: dict[str, Any]) -> dict[str, str]:
-    """Return SQL for how many values are missing, about how many differ, and how many read as a number and so on."""
-    missing = is_missing(column, kind)
-    facts = {f"missing {column}": f"count(*) FILTER ({missing})"}
+def _describe(records: Relation, column: str, name: str, rows: int) -> PreviewedColumn:
+    kind = records.types[column]
+    values = f"(SELECT {plain_value(column, kind)} AS v, sum({records.rows}) AS n FROM {{rows}} GROUP BY v)"
+    facts = ["count(v)", "coalesce(sum(n) FILTER (v IS NULL), 0)"]
+    facts += [f"bool_and({sql}) FILTER (v IS NOT NULL)" for sql in READ.values()] if is_text(kind) else []
+    levels, missing, *reads = records.fetch(f"SELECT {', '.join(facts)} FROM {values} AS listed")[0]
     if not has_plain_values(kind):
-        return facts
-    facts[f"about {column}"] = f"approx_count_distinct({plain_value(column, kind)})"
-    if is_text(kind):
-        kinds = {name: sql.format(column) for name, sql in READ.items() if likely[f"{name} {column}"] is not False}
-    else:
-        named = "truth" if kind == "BOOLEAN" else "number" if is_numeric(kind) else "date"
-        kinds = {"text" if kind.startswith("INTERVAL") else named: f"NOT ({missing})"}
-    return facts | {f"{name} {column}": f"count(*) FILTER ({sql})" for name, sql in kinds.items()}
-
-
-def _describe(counts: dict[str, Any], name: str, column: str) -> PreviewedColumn:
-    missing, about = int(counts[f"missing {column}"]), counts.get(f"about {column}")
-    present = int(counts["rows"]) - missing
-    if about is None:
-        return PreviewedColumn(name, "other", None, missing, 0.0)
-    kind = next((kind for kind in READ if present and counts.get(f"{kind} {column}") == present), "text")
-    levels = counts.get(f"levels {column}")
-    share = min(1.0, int(about if levels is None else levels) / present) if present else 0.0
-    exact = None if levels is None or levels > COUNTED else int(levels)
-    return PreviewedColumn(name, kind, exact, missing, share)
+        return PreviewedColumn(name, "other", None, int(missing), 0.0)
+    named = "truth" if kind == "BOOLEAN" else "number" if is_numeric(kind) else "date"
+    if is_text(kind) or kind.startswith("INTERVAL") or missing == rows:
+        named = next((read for read, is_read in zip(READ, reads, strict=False) if is_read), "text")
+    share = levels / (rows - missing) if levels else 0.0
+    return PreviewedColumn(name, named, None if levels > COUNTED else levels, int(missing), float(share))

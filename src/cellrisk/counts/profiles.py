@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from cellrisk.errors import InvalidInput, argument
-from cellrisk.system.arrays import Floats, Integers, count_distinct, number_keys
+from cellrisk.system.arrays import Floats, Integers, count_distinct
 
 SIZE_CLASSES = ((1, 1), (2, 2), (3, 4), (5, 9), (10, 19), (20, 49), (50, 99), (100, 999), (1000, None))
 """First and last size of each class by which cells are told, in words and in pictures; the last has no end."""
@@ -40,6 +40,10 @@ class Block:
     def sizes(self) -> Integers:
         """Records in one cell of each profile."""
         return np.asarray(self.counts.sum(axis=1))
+
+    @staticmethod
+    def of(counts: Integers, cells: Integers) -> Block:
+        return Block(counts, cells, cells * counts.sum(axis=1))
 
     def __len__(self) -> int:
         return len(self.cells)
@@ -102,17 +106,9 @@ class Profiles:
         blocks = []
         for length in np.unique(lengths[lengths > 0]):
             rows = np.flatnonzero(lengths == length)
-            counts = values[offsets[rows][:, None] + np.arange(length)]
-            counts = -np.sort(-counts, axis=1)
-            blocks.append(_merge(counts, cells[rows], cells[rows] * counts.sum(axis=1)))
+            counts = -np.sort(-values[offsets[rows][:, None] + np.arange(length)], axis=1)
+            blocks.append(Block.of(*_merge(counts, cells[rows])))
         return Profiles(int(n_levels), tuple(blocks))
-
-    def merge(self, other: Profiles) -> Profiles:
-        """The profiles of these cells and of other ones."""
-        alike: dict[int, list[Block]] = {}
-        for block in (*self.blocks, *other.blocks):
-            alike.setdefault(block.counts.shape[1], []).append(block)
-        return Profiles(self.n_levels, tuple(_join(alike[length]) for length in sorted(alike)))
 
     @cached_property
     def n_profiles(self) -> int:
@@ -156,9 +152,8 @@ class Profiles:
         """Distinct cell sizes, ascending, and how many cells have each."""
         nothing = np.zeros(0, np.int64)
         size = np.concatenate([nothing, *(block.sizes for block in self.blocks)])
-        cells = np.concatenate([nothing, *(block.cells for block in self.blocks)])
-        merged = _merge(size[:, None], cells, cells)
-        return merged.counts[:, 0], merged.cells
+        distinct, cells = _merge(size[:, None], np.concatenate([nothing, *(block.cells for block in self.blocks)]))
+        return distinct[:, 0], cells
 
     def rows(self) -> Iterator[tuple[tuple[int, ...], int]]:
         """Each profile, largest count first, with the number of cells that have it."""
@@ -169,14 +164,15 @@ class Profiles:
     def by_size(self) -> Profiles:
         """The same cells with their labels forgotten: one row a cell size."""
         size, cells = self.sizes
-        return Profiles(self.n_levels, (Block(size[:, None], cells, size * cells),) if len(size) else ())
+        return Profiles(self.n_levels, (Block.of(size[:, None], cells),) if len(size) else ())
 
     def by_proportions(self) -> Profiles:
         """The same cells with their sizes forgotten: one row a vector of proportions, in lowest terms."""
         blocks = []
         for block in self.blocks:
-            divisor = np.gcd.reduce(block.counts, axis=1)
-            blocks.append(_merge(block.counts // divisor[:, None], block.cells, block.records))
+            proportions = block.counts // np.gcd.reduce(block.counts, axis=1)[:, None]
+            counts, cells = _merge(proportions, block.cells)
+            blocks.append(Block(counts, cells, _merge(proportions, block.records)[1]))
         return Profiles(self.n_levels, tuple(blocks))
 
     def equals(self, other: Profiles) -> bool:
@@ -219,36 +215,7 @@ class LabelledCounts:
         """The distinct rows of a matrix of counts, one row a cell; cells without records are left out."""
         counts, times = _read_counts(cells, multiplicity)
         present = counts.any(axis=1)
-        merged = _merge(counts[present], times[present], times[present])
-        return LabelledCounts(merged.counts, merged.cells)
-
-    @staticmethod
-    def from_lists(level: Integers, count: Integers, offsets: Integers, n_levels: int) -> LabelledCounts | None:
-        """From the positive counts of each cell: those of cell i are ``count[offsets[i]:offsets[i + 1]]``, in the order
-        of their levels. None if the distinct vectors are too many to be kept.
-
-        >>> level, count = np.array([0, 1, 1]), np.array([2, 2, 2])
-        >>> LabelledCounts.from_lists(level, count, np.array([0, 1, 2, 3]), 2).cells.tolist()
-        [2, 1]
-        """
-        lengths = np.diff(offsets)
-        vectors, cells = [np.zeros((0, n_levels), np.int64)], [np.zeros(0, np.int64)]
-        for length in np.unique(lengths[lengths > 0]).tolist():
-            starts = offsets[:-1][lengths == length]
-            columns = [array[starts + place] for array in (level, count) for place in range(length)]
-            rows, times = count_distinct(columns, [int(column.max()) + 1 for column in columns])
-            dense = np.zeros((len(rows), n_levels), np.int64)
-            np.put_along_axis(dense, rows[:, :length], rows[:, length:], axis=1)
-            vectors.append(dense)
-            cells.append(times)
-            if sum(map(len, vectors)) * n_levels > MOST_NUMBERS:
-                return None
-        return LabelledCounts.from_cells(np.concatenate(vectors), np.concatenate(cells))
-
-    def merge(self, other: LabelledCounts) -> LabelledCounts | None:
-        """The vectors of these cells and of other ones; None if they are too many to be kept."""
-        joined = _join([Block(part.counts, part.cells, part.cells) for part in (self, other)])
-        return LabelledCounts(joined.counts, joined.cells) if joined.counts.size <= MOST_NUMBERS else None
+        return LabelledCounts(*_merge(counts[present], times[present]))
 
     @cached_property
     def sizes(self) -> Integers:
@@ -328,15 +295,9 @@ class LevelCounts:
     @staticmethod
     def from_pairs(labels: Sequence[str], level: Any, count: Any, cells: Any, sizes: Any) -> LevelCounts:
         """From pairs of a level and a count, the number of cells that have each, and the sum of their sizes."""
-        block = _merge(np.stack([level, count], axis=1, dtype=np.int64), cells, cells)
+        pairs, times = _merge(np.stack([level, count], axis=1, dtype=np.int64), cells)
         products = np.bincount(level, count * np.asarray(sizes, np.float64), len(labels)).astype(np.float64)
-        return LevelCounts(tuple(labels), block.counts[:, 0], block.counts[:, 1], block.cells, products)
-
-    def merge(self, other: LevelCounts) -> LevelCounts:
-        """The counts of these cells and of other ones, with the same levels."""
-        pairs = [Block(np.stack([part.level, part.count], axis=1), part.cells, part.cells) for part in (self, other)]
-        joined, products = _join(pairs), self.size_products + other.size_products
-        return LevelCounts(self.labels, joined.counts[:, 0], joined.counts[:, 1], joined.cells, products)
+        return LevelCounts(tuple(labels), pairs[:, 0], pairs[:, 1], times, products)
 
     @staticmethod
     def from_cells(cells: Any, labels: Sequence[str], multiplicity: Integers | None = None) -> LevelCounts:
@@ -354,17 +315,27 @@ def _read_counts(cells: Any, multiplicity: Sequence[int] | Integers | None) -> t
     return counts, times
 
 
-def _merge(counts: Integers, cells: Integers, records: Integers) -> Block:
-    """Equal rows become one; rows come out in lexicographic order."""
-    key = number_keys(counts.T, (counts.max(axis=0, initial=0) + 1).tolist())
-    order = np.argsort(key)
-    starts = np.flatnonzero(np.diff(key[order], prepend=-1))
-    first = order[starts]
-    return Block(counts[first], np.add.reduceat(cells[order], starts), np.add.reduceat(records[order], starts))
+def _merge(counts: Integers, cells: Integers) -> tuple[Integers, Integers]:
+    """Each distinct row, in lexicographic order, and how many cells have it."""
+    return count_distinct(list(counts.T), (counts.max(axis=0, initial=0) + 1).tolist(), cells)
 
 
-def _join(blocks: Sequence[Block]) -> Block:
-    """Several blocks with the same number of columns as one."""
-    return _merge(
-        *(np.concatenate([getattr(block, name) for block in blocks]) for name in ("counts", "cells", "records"))
-    )
+def merge_lists(
+    level: Integers, count: Integers, offsets: Integers, cells: Integers
+) -> tuple[Integers, Integers, Integers, Integers]:
+    """Lists of counts with their levels, each distinct one once, and how many cells have it.
+
+    List i is ``count[offsets[i]:offsets[i + 1]]`` and stands for ``cells[i]`` cells; ``level`` is ascending in it.
+
+    >>> level, count, once = np.array([0, 1, 1]), np.array([2, 2, 2]), np.ones(3, np.int64)
+    >>> [array.tolist() for array in merge_lists(level, count, np.arange(4), once)]
+    [[0, 1], [2, 2], [0, 1, 2], [1, 2]]
+    """
+    lengths, parts = np.diff(offsets), [[np.zeros(0, np.int64)] * 4]
+    for length in (np.flatnonzero(np.bincount(lengths)[1:]) + 1).tolist():
+        rows = np.flatnonzero(lengths == length)
+        columns = [array[offsets[rows] + place] for array in (level, count) for place in range(length)]
+        distinct, times = count_distinct(columns, [int(column.max()) + 1 for column in columns], cells[rows])
+        parts.append([distinct[:, :length].ravel(), distinct[:, length:].ravel(), np.full(len(times), length), times])
+    level, count, lengths, cells = map(np.concatenate, zip(*parts, strict=True))
+    return level, count, np.concatenate([[0], np.cumsum(lengths)]), cells

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cellrisk.counts.binning import Binning, make_binning
+from cellrisk.counts.binning import make_binning
 from cellrisk.counts.unit import Unit
 from cellrisk.errors import InvalidInput, UnknownName, argument, mark
 from cellrisk.system.choices import MissingRule, OutsideRule, list_words
@@ -35,8 +35,8 @@ class Schema:
 
     quasi_identifiers: tuple[str, ...]
     sensitive: tuple[str, ...]
-    bins: Mapping[str, Any] | None = None
-    levels: Mapping[str, Any] | None = None
+    bins: Any = None
+    levels: Any = None
     count: str | bool | None = None
     """The column of counts; False says that each row is a person, None that nobody has said."""
     missing: str = "category"
@@ -135,14 +135,6 @@ class Schema:
     def stored(self) -> tuple[str, ...]:
         """The columns to read from the source."""
         return self.quasi_identifiers + self.wide if self.wide else self.columns
-
-    def binning(self, column: str) -> Binning | None:
-        """The binning of a column, or None."""
-        return (self.bins or {}).get(column)
-
-    def declared(self, column: str) -> tuple[Any, ...] | None:
-        """The declared levels of a column, or None."""
-        return (self.levels or {}).get(column)
 
 
 class AskedColumns(list[str]):

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cellrisk.counts.columns import kinds_of, plain_value
+from cellrisk.counts.columns import kind_of, plain_value
 from cellrisk.counts.levels import observe
-from cellrisk.counts.preview import PreviewedColumn
+from cellrisk.counts.preview import FEW_LEVELS, QUASI_IDENTIFIER, SENSITIVE, Preview, PreviewedColumn
 from cellrisk.counts.resources import Resources
-from cellrisk.counts.roles import COUNT, FEW_LEVELS, QUASI_IDENTIFIER, SENSITIVE, Columns
+from cellrisk.counts.schema import locate
 from cellrisk.counts.sources import open_source
 from cellrisk.errors import InvalidInput
 from cellrisk.system.formatting import number_of
@@ -25,9 +25,10 @@ HEAD = """\
 # Add values that can occur but do not, and delete values that the public list does not have.
 # A release is covered by its guarantee only if its levels come from outside the data.
 """
-BINS = (
-    "# Numbers with many values need bins. Write edges that do not come from the data, and delete the leading '# '.\n"
-)
+BINS = """
+[bin]
+# Numbers with many values need bins. Write edges that do not come from the data, and delete the leading '# '.
+"""
 
 
 @dataclass(frozen=True, repr=False)
@@ -54,13 +55,9 @@ class SettingsDraft(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """The draft as JSON-ready values, without its levels."""
-        return {
-            "file": self.path,
-            "qid": list(self.quasi_identifiers),
-            "sensitive": list(self.sensitive),
-            "declared": list(self.declared),
-            "unfinished": list(self.unfinished),
-        }
+        named = {"qid": self.quasi_identifiers, "sensitive": self.sensitive}
+        named |= {"declared": self.declared, "unfinished": self.unfinished}
+        return {"file": self.path, **{role: list(names) for role, names in named.items()}}
 
     def _numbers(self) -> list[dict[str, Any]]:
         names = (*self.quasi_identifiers, *self.sensitive)
@@ -71,18 +68,19 @@ class SettingsDraft(Result):
 
 
 def draft_settings(
-    columns: Columns,
+    preview: Preview,
+    path: str,
     source: str | os.PathLike[str],
     quasi_identifiers: Sequence[str] = (),
     sensitive: Sequence[str] = (),
     table: str | None = None,
     encoding: str | None = None,
-) -> tuple[str, dict[str, tuple[str, ...]]]:
-    """Return the text of a settings file, and the names of columns by kind: qid, sensitive, declared, unfinished.
+) -> tuple[str, SettingsDraft]:
+    """Return the text of a settings file for a path, and what it declares.
 
-    Roles that are not given are those that `columns` suggests. Columns in no use are written as comments.
+    Roles that are not given are those that the preview suggests. Columns in no use are written as comments.
     """
-    roles, (likely, about) = columns.roles, columns.suggested
+    roles, (likely, about) = preview.roles, preview.suggested
     quasi = tuple(quasi_identifiers) or tuple(name for name in likely if name not in sensitive)
     about = tuple(sensitive) or tuple(name for name in about if name not in quasi)
     if not quasi or not about:
@@ -91,45 +89,37 @@ def draft_settings(
             fix="name them: --qid age,sex --sensitive income",
             code="no-roles",
         )
-    previewed = {column.name: column for column in columns.preview.columns}
-    used = [*quasi, *about]
+    columns, used = {column.name: column for column in preview.columns}, [*quasi, *about]
     others = [name for name, role in roles.items() if role in (QUASI_IDENTIFIER, SENSITIVE) and name not in used]
-    listed = [name for name in (*used, *others) if _has_levels(previewed[name])]
-    levels = read_levels(source, listed, table, encoding)
+    locate(used, list(columns), "the file")
+    listed = [name for name in (*used, *others) if _has_levels(columns[name])]
+    levels = _read_levels(source, listed, table, encoding) if listed else {}
     lines = [HEAD, f"qid = {_list(quasi)}", f"sensitive = {_list(about)}"]
-    counts = [name for name, role in roles.items() if role == COUNT and name not in used]
+    counts = [name for name in preview.counts if name not in used]
     lines += [f"count = {_quote(counts[0])}  # each row stands for that many people"] if counts else []
     lines += ["", "[levels]"]
     for name in levels:
         lines.append(f"{'' if name in used else '# '}{_quote(name)} = {_list(levels[name])}")
-    declared = tuple(name for name in used if name in levels)
     unfinished = tuple(name for name in used if name not in levels)
-    numbers = [name for name in (*used, *others) if name not in levels and previewed[name].kind == "number"]
-    if numbers:
-        lines += ["", "[bin]", BINS]
-        lines += [f"# {_quote(name)} = [0, 10, 100]  # {_count(previewed[name])} different numbers" for name in numbers]
-    lines += [
-        f"# {_quote(name)} has too many values to be listed ({_count(previewed[name])}): leave it out"
-        for name in unfinished
-        if name not in numbers
-    ]
-    facts = {"qid": quasi, "sensitive": about, "declared": declared, "unfinished": unfinished}
-    return "\n".join(lines) + "\n", facts
+    many = {name: columns[name].levels for name in (*used, *others) if name not in levels}
+    shown = {name: "over 10,000" if number is None else f"{number:,}" for name, number in many.items()}
+    numbers = [name for name in many if columns[name].kind == "number"]
+    lines += [BINS] if numbers else []
+    lines += [f"# {_quote(name)} = [0, 10, 100]  # {shown[name]} different numbers" for name in numbers]
+    texts = [name for name in unfinished if name not in numbers]
+    lines += [f"# {_quote(name)} has too many values to be listed ({shown[name]}): leave it out" for name in texts]
+    declared = tuple(name for name in used if name in levels)
+    return "\n".join(lines) + "\n", SettingsDraft(path, quasi, about, declared, unfinished)
 
 
-def read_levels(
-    source: str | os.PathLike[str], names: Sequence[str], table: str | None, encoding: str | None
-) -> dict[str, tuple[str, ...]]:
+def _read_levels(source: Any, names: Sequence[str], table: str | None, encoding: str | None) -> dict[str, list[str]]:
     """Return the labels of the values that occur in some columns of a file."""
-    if not names:
-        return {}
     levels = {}
     with open_source(source, names, Resources.of(None), table=table, encoding=encoding) as records:
-        kinds = kinds_of(records)
-        for place, name in enumerate(names):
-            value = plain_value(f"c{place}", records.types[f"c{place}"])
+        for column, name in zip(records.types, names, strict=True):
+            value = plain_value(column, records.types[column])
             rows = records.fetch(f"SELECT DISTINCT {value} AS v FROM {{rows}} WHERE v IS NOT NULL")
-            levels[name] = tuple(observe([key for (key,) in rows], kinds[f"c{place}"], None)[0])
+            levels[name] = observe([key for (key,) in rows], kind_of(records, column), None)[0]
     return levels
 
 
@@ -137,10 +127,6 @@ def _has_levels(column: PreviewedColumn) -> bool:
     """Return whether the values of a column can be listed; many numbers need bins."""
     most = FEW_LEVELS if column.kind == "number" else MOST_LISTED
     return column.kind != "other" and column.levels is not None and 0 < column.levels <= most
-
-
-def _count(column: PreviewedColumn) -> str:
-    return "over 10,000" if column.levels is None else f"{column.levels:,}"
 
 
 def _list(values: Sequence[str]) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from cellrisk.counts.count_tables import refuse_counts
@@ -15,7 +14,6 @@ from cellrisk.counts.schema import Schema, read_names
 from cellrisk.counts.sources import open_records
 from cellrisk.counts.table import FrequencyTable
 from cellrisk.counts.unit import Unit
-from cellrisk.counts.validation import validate
 from cellrisk.system.checks import read_list, require_path, require_whole_number
 from cellrisk.system.choices import EngineName, MissingRule, OutsideRule
 from cellrisk.system.progress import Progress
@@ -127,6 +125,4 @@ def tabulate(
     with open_records(source, with_part(schema, part), resources, **opened) as (records, others):
         if schema.count is None:
             refuse_counts(others)
-        selected = select_records(validate(take_part(records, schema, part), schema), resources, seed)
-        in_parts = None if selected.kept else selected.count()
-    return replace(in_parts or selected.count(), seed=seed)  # without DuckDB, whose memory is free by now
+        return select_records(take_part(records, schema, part), schema, resources, seed)

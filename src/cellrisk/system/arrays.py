@@ -45,30 +45,6 @@ def number_keys(columns: Iterable[Integers], widths: Iterable[int]) -> Integers:
     return key
 
 
-def count_distinct(columns: Sequence[Integers], widths: Sequence[int]) -> tuple[Integers, Integers]:
-    """Each distinct row of codes, in their order, and how often it occurs.
-
-    >>> count_distinct(np.array([[1, 0], [0, 1], [1, 0]]).T, [2, 2])
-    (array([[0, 1],
-           [1, 0]]), array([1, 2]))
-    """
-    key, addresses = number_keys(columns, widths), prod(widths)
-    if addresses >= LARGEST_KEY:
-        _, first, times = np.unique(key, return_index=True, return_counts=True)
-        return np.stack([np.asarray(column)[first] for column in columns], axis=1).astype(np.int64), times
-    if addresses <= max(ROOM * len(key), ADDRESSES):
-        counts = np.bincount(key, minlength=addresses)
-        key = np.flatnonzero(counts)
-        times = counts[key]
-    else:
-        key, times = np.unique(key, return_counts=True)
-    digits = []
-    for width in reversed(widths):
-        digits.append(key % width)
-        key = key // width
-    return np.stack(digits[::-1], axis=1), times
-
-
 def find_distinct(columns: Iterable[Integers], widths: Sequence[int]) -> tuple[Integers, Integers]:
     """Where each distinct row of codes is first, in the order of rows, and which of these each row is.
 
@@ -85,3 +61,22 @@ def find_distinct(columns: Iterable[Integers], widths: Sequence[int]) -> tuple[I
     first = np.zeros(int(number.max(initial=-1)) + 1, np.int64)
     first[number[::-1]] = np.arange(len(number))[::-1]
     return first, number
+
+
+def count_distinct(
+    columns: Sequence[Integers], widths: Sequence[int], times: Integers | None = None
+) -> tuple[Integers, Integers]:
+    """Each distinct row of codes, in their order, and how often it occurs; each row counts once, or ``times``.
+
+    >>> count_distinct(np.array([[1, 0], [0, 1], [1, 0]]).T, [2, 2])
+    (array([[0, 1],
+           [1, 0]]), array([1, 2]))
+    """
+    key, addresses = number_keys(columns, widths), prod(widths)
+    if addresses <= max(ROOM * len(key), ADDRESSES):
+        counts = np.bincount(key, times)
+        key = np.flatnonzero(counts)
+        return np.stack(np.unravel_index(key, widths), axis=1), counts[key].astype(np.int64)
+    first, number = find_distinct(columns, widths)
+    rows = np.stack([np.asarray(column)[first] for column in columns], axis=1).astype(np.int64)
+    return rows, np.bincount(number, times).astype(np.int64)

@@ -10,7 +10,6 @@ from typing import Any
 
 import cellrisk as cr
 from cellrisk.counts.preview import Preview, PreviewedColumn, preview_file
-from cellrisk.counts.roles import COUNT, Columns
 from cellrisk.errors import InvalidInput
 from cellrisk.system.checks import read_bins
 from cellrisk.system.formatting import number_of, percent
@@ -101,10 +100,8 @@ def look(report: Report, path: str, name: str) -> Preview:
 
 def describe_columns(name: str, preview: Preview, suggested: dict[str, Any] | None) -> dict[str, Any]:
     """Return the columns of a source, each with a hint if there is one, and the roles that they are likely to have."""
-    columns = Columns(name, preview)
-    quasi_identifiers, sensitive = columns.suggested
-    counts = [column for column, role in columns.roles.items() if role == COUNT]
-    found = {"quasi_identifiers": quasi_identifiers, "sensitive": sensitive, "bins": columns.bins, "counts": counts}
+    (quasi, sensitive), counts = preview.suggested, preview.counts
+    found = {"quasi_identifiers": quasi, "sensitive": sensitive, "bins": preview.bins, "counts": counts}
     return {
         "title": f"{name}: {number_of(preview.rows, 'row')}, {number_of(len(preview.columns), 'column')}",
         "columns": [

@@ -24,7 +24,7 @@ import pytest
 import cellrisk as cr
 import cellrisk.publish.releasing as package
 from cellrisk.cli import main
-from cellrisk.counts import validation
+from cellrisk.counts import counting
 from cellrisk.errors import InvalidInput
 from cellrisk.publish.releasing import release
 from cellrisk.show.wording import release as wording
@@ -387,7 +387,7 @@ def test_records_left_out_are_counted_for_the_curator() -> None:
 
 
 def test_a_column_may_hold_any_number_of_other_values(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(validation, "MOST_LEVELS", 3)
+    monkeypatch.setattr(counting, "MOST_LEVELS", 3)
     case = Case(("text", "typed"))
     crowd = [("a", 1)] * 4 + [("b", 2)] * 4 + [(f"other {number}", 10 + number) for number in range(9)]
     assert look(case, crowd) == look(case, crowd[:-1]) == look(case, case.usual())

@@ -111,7 +111,7 @@ def _read_cells(table: FrequencyTable, quasi_identifiers: tuple[str, ...], name:
 
 
 def _read_source(source: Any, schema: Schema, table: str | None, engine: str | None) -> ReleasedCounts:
-    from cellrisk.counts.columns import check_type, kinds_of
+    from cellrisk.counts.columns import check_type, kind_of
     from cellrisk.counts.count_tables import refuse_counts
     from cellrisk.counts.resources import Resources
     from cellrisk.counts.sources import open_records
@@ -122,7 +122,7 @@ def _read_source(source: Any, schema: Schema, table: str | None, engine: str | N
             refuse_counts(others, "--released-count")
         for place, name in enumerate(names):
             check_type(name, records.types[f"c{place}"])
-        kinds = [kinds_of(records)[f"c{place}"] for place in range(len(names))]
+        kinds = [kind_of(records, f"c{place}") for place in range(len(names))]
         found = records.read(MOST_ROWS + 1)
     if len(found) > MOST_ROWS:
         raise InvalidInput("the released table has too many rows to bring into memory", allowed=f"up to {MOST_ROWS:,}")
@@ -147,7 +147,7 @@ def _read_source(source: Any, schema: Schema, table: str | None, engine: str | N
         counts = counts[first]
     binned = []
     for column in columns:
-        binning, labels = schema.binning(column.name), column.labels
+        binning, labels = schema.bins.get(column.name), column.labels
         if binning is not None:
             labels = tuple(None if label is None else _label_bin(label, binning) for label in labels)
         binned.append(_unify(column.name, labels, column.codes[first]))
