@@ -96,7 +96,7 @@ def _as_option(name: str, value: Any, parameter: Any, off: bool) -> Any:
             raise InvalidInput(f"the setting '{name}' is a switch", allowed="true or false")
         return value != off
     if name in TABLES and isinstance(value, dict):
-        return list(_as_text(value, name, 2).items())
+        return list(_as_text(value, name, 2).items()) if value else []
     parts = value if isinstance(value, list) else [value]
     if name == "exclude":
         return [_as_text(part, name, 2) for part in parts]
