@@ -114,7 +114,7 @@ def test_what_a_file_shows_can_be_suppressed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("", "is empty"),
+        ("", "has other columns"),
         ("a,b,c\n1,2,3\n", "has other columns"),
         ("count,count,released,probability\n", "has other columns"),
         (PLAIN.replace("1,2,0.5", "1,2,0.4"), r"must add up to 1; got 0.9 in the row of 1"),
@@ -142,11 +142,11 @@ def test_what_a_file_shows_can_be_suppressed(tmp_path: Path) -> None:
         (KEYS.replace("1,3,0\n", "1,4,0\n"), "from 0 on without a gap; got the row of 1, 4 keys"),
         ("count,released,probability\n", "has no rows"),
         (PTABLE.replace("p_int_ub", "type"), "for magnitudes"),
-        (KEYS.replace("1,3,0\n", ""), "every count needs every key"),
-        (KEYS.replace("1,3,0\n", "1,2,0\n"), "a key stands twice"),
+        (KEYS.replace("1,3,0\n", ""), "every count needs every key once"),
+        (KEYS.replace("1,3,0\n", "1,2,0\n"), "every key once"),
         (KEYS.replace("1,3,0\n", "1,3,0.5\n"), "must be a whole number"),
         (b"\xff\xfe\x00count", "cannot be read as text"),
-        ('count,released,probability\n"1,0,1\n', "no CSV file"),
+        ('count,released,probability\n"1,0,1\n', "cannot be read as text"),
         ("count,released,probability\n" + "1," * 200_000, "line 2"),
     ],
 )
@@ -240,7 +240,7 @@ def test_where_the_numbers_of_rules_end(monkeypatch: pytest.MonkeyPatch) -> None
             read_perturbation(rule)
         assert str(refusal.value) == (
             f"the number of a rule must be a whole number above 0; got '{rule}'; allowed: up to 100,000; "
-            "give it, as in random-rounding:3; or an epsilon, to find the number at equal risk"
+            "give it, as in random-rounding:3 or cell-key:5/2; or an epsilon, to find the number at equal risk"
         )
 
 

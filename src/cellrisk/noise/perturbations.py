@@ -10,7 +10,8 @@ from __future__ import annotations
 import csv
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -55,8 +56,7 @@ class Perturbation:
     def __post_init__(self) -> None:
         if not self.rows or not 0 <= self.period <= len(self.rows):
             raise InvalidInput("a perturbation needs a row for each count from 0 on")
-        for count, (values, pmf) in enumerate(self.rows):
-            _check_row(count, values, pmf)
+        object.__setattr__(self, "rows", tuple(_check_row(count, *row) for count, row in enumerate(self.rows)))
 
     @cached_property
     def channel(self) -> TransitionTable:
@@ -142,23 +142,20 @@ def _suppress(made: Perturbation, below: int) -> Perturbation:
 
 
 def _round_randomly(name: str, base: int) -> Perturbation:
-    stays: Row = (np.array([0]), np.ones(1))
     moved = [(np.array([0, base]), np.array([base - count, count]) / base) for count in range(1, base)]
-    return Perturbation(name, (stays, *moved), base)
+    return Perturbation(name, ((np.array([0]), np.ones(1)), *moved), base)
 
 
 def _suppress_and_round(name: str, below: int, base: int) -> Perturbation:
-    rows = []
-    for count in range(below + 2 * base):
-        shown = 0 if count < below else (2 * count + base) // (2 * base) * base
-        rows.append((np.array([shown]), np.ones(1)))
-    return Perturbation(name, tuple(rows), base)
+    counts = np.arange(below + 2 * base)
+    shown = np.where(counts < below, 0, (2 * counts + base) // (2 * base) * base)
+    return Perturbation(name, tuple((value, np.ones(1)) for value in shown[:, None]), base)
 
 
 def _read_key_noise(text: str, given: str) -> tuple[int, float]:
     """Return the largest that a key adds, and the variance, of "5/2"."""
     digits, _, spread = given.partition("/")
-    most = _whole(text, digits, LARGEST_KEY_NOISE, "the largest that a key adds", "cell-key:5/2")
+    most = _whole(text, digits, LARGEST_KEY_NOISE)
     try:
         variance = float(spread)
     except ValueError:
@@ -182,8 +179,10 @@ def _add_by_keys(name: str, most: int, variance: float) -> Perturbation:
 
 
 def _spread_most(values: Integers, variance: float) -> Floats:
-    """The law of the largest entropy on these values with mean 0 and that variance: Newton's way on the dual, which is
-    convex, with steps halved until they help."""
+    """Return the law of the largest entropy on these values with mean 0 and that variance, by minimising the dual.
+
+    It is convex: Newton's steps, halved until they help.
+    """
     scale = float(np.abs(values).max())
     powers = np.stack([values / scale, (values / scale) ** 2])
     wanted = np.array([0.0, variance / scale**2])
@@ -191,9 +190,8 @@ def _spread_most(values: Integers, variance: float) -> Floats:
 
     def law(place: Floats) -> tuple[Floats, float]:
         logs = place @ powers
-        top = logs.max()
-        pmf = np.exp(logs - top)
-        return pmf / pmf.sum(), float(top + np.log(pmf.sum()) - place @ wanted)
+        pmf = np.exp(logs - logs.max())
+        return pmf / pmf.sum(), float(logs.max() + np.log(pmf.sum()) - place @ wanted)
 
     pmf, loss = law(at)
     for _ in range(NEWTON_STEPS):
@@ -202,44 +200,40 @@ def _spread_most(values: Integers, variance: float) -> Floats:
             return np.asarray(pmf)
         bend = (powers * pmf) @ powers.T - np.outer(powers @ pmf, powers @ pmf)
         step = np.linalg.solve(bend, slope)
-        tried, lower = law(at - step)
-        while lower > loss + 1e-14:  # more than rounding
+        while law(at - step)[1] > loss + 1e-14:  # more than rounding
             step /= 2.0
-            tried, lower = law(at - step)
-        at, pmf, loss = at - step, tried, lower
+        at = at - step
+        pmf, loss = law(at)
     raise InvalidInput("no keys with this variance were found", got=f"{variance:g}", fix="choose another")
 
 
-def _whole(
-    text: str, digits: str, most: int = LARGEST_COUNT, what: str = "the number of a rule", example: str = ""
-) -> int:
+def _whole(text: str, digits: str, most: int = LARGEST_COUNT) -> int:
     """Return the whole number from 1 to ``most`` that a rule gives; it may be a text of any length."""
     number = float(digits) if digits.isascii() and digits.isdigit() else 0.0
     if not 0 < number <= most:
         raise InvalidInput(
-            f"{what} must be a whole number above 0",
+            "the number of a rule must be a whole number above 0",
             got=repr(text[:60]),
-            allowed=f"up to {most:,}" + (f": {example}" if example else ""),
-            fix=None
-            if example
-            else "give it, as in random-rounding:3; or an epsilon, to find the number at equal risk",
+            allowed=f"up to {most:,}",
+            fix="give it, as in random-rounding:3 or cell-key:5/2; or an epsilon, to find the number at equal risk",
         )
     return int(number)
 
 
-def _check_row(count: int, values: Integers, pmf: Floats) -> None:
-    def refuse(what: str, **more: str) -> InvalidInput:
-        return InvalidInput(what, **{"got": f"the row of {count:,}", **more})
-
+def _check_row(count: int, values: Integers, pmf: Floats) -> Row:
+    """Return a row whose probabilities add up to 1; refuse what is no row."""
+    what, got, total = "", f"the row of {count:,}", math.fsum(pmf.tolist())
     if len(values) == 0 or len(values) != len(pmf) or len(np.unique(values)) < len(values):
-        raise refuse("a row of a perturbation has each published value once")
-    if values.min() < 0 or values.max() > LARGEST_VALUE:
-        raise refuse("published values must not be negative, nor beyond all counts", allowed=f"0 to {LARGEST_VALUE:,}")
-    if not (np.isfinite(pmf).all() and pmf.min() >= 0):
-        raise refuse("probabilities must be numbers from 0 to 1")
-    if abs((total := math.fsum(pmf.tolist())) - 1.0) > SUM_OF_ROW:
-        got = f"{total:.9g} in the row of {count:,}"
-        raise refuse("the probabilities of a row must add up to 1", got=got, fix="correct it")
+        what = "a row of a perturbation has each published value once"
+    elif values.min() < 0 or values.max() > LARGEST_VALUE:
+        what = f"published values must not be negative, nor beyond all counts, {LARGEST_VALUE:,}"
+    elif not (np.isfinite(pmf).all() and pmf.min() >= 0):
+        what = "probabilities must be numbers from 0 to 1"
+    elif abs(total - 1.0) > SUM_OF_ROW:
+        what, got = "the probabilities of a row must add up to 1", f"{total:.9g} in {got}"
+    if what:
+        raise InvalidInput(what, got=got)
+    return values, pmf / total
 
 
 # Files
@@ -252,45 +246,36 @@ FORMS: dict[str, tuple[str, ...]] = {
 
 
 def _read_file(path: Path) -> Perturbation:
-    """The table in a CSV file. Messages tell the line and never what stands in it."""
+    """Return the table in a CSV file. Messages tell the line and never what stands in it."""
+    if not path.is_file():
+        raise InvalidInput("unknown perturbation, and no such file", got=repr(str(path)[:80]), allowed=ALLOWED)
+    if path.stat().st_size > MOST_BYTES:
+        raise InvalidInput("the perturbation table is too large", allowed=f"up to {MOST_BYTES // 10**6} MB")
     try:
-        if not path.is_file():
-            raise InvalidInput("unknown perturbation, and no such file", got=repr(str(path)[:80]), allowed=ALLOWED)
-        if path.stat().st_size > MOST_BYTES:
-            raise InvalidInput("the perturbation table is too large", allowed=f"up to {MOST_BYTES // 10**6} MB")
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, ValueError) as error:
-        if isinstance(error, InvalidInput):
-            raise
-        raise InvalidInput("the perturbation table cannot be read as text", got=path.name) from None
-    lines = text.splitlines()
-    if not lines:
-        raise InvalidInput("the perturbation table is empty", got=path.name, allowed=ALLOWED)
-    between = ";" if lines[0].count(";") > lines[0].count(",") else ","
-    try:
-        read = csv.reader(lines, delimiter=between, strict=True)
-        header = [name.strip().strip('"').lower() for name in next(read)]
-        form = next((form for form, names in FORMS.items() if set(names) <= set(header)), None)
-        if form is None or len(set(header)) < len(header):
-            raise InvalidInput("the perturbation table has other columns", got=path.name, allowed=ALLOWED)
-        if form == "ptable" and "type" in header:
-            raise InvalidInput(
-                "this ptable is for magnitudes, with a column type; counts need one that was made for counts",
-                got=path.name,
-            )
-        places = [header.index(name) for name in FORMS[form]]
-        numbers = [_numbers(line, row, places, len(header)) for line, row in enumerate(read, start=2) if row]
-    except csv.Error:
-        raise InvalidInput("the perturbation table is no CSV file", got=path.name) from None
-    rows = {"plain": _plain_rows, "ptable": _plain_rows, "keys": _key_rows}[form](numbers)
+        lines = path.read_text(encoding="utf-8-sig").splitlines() or [""]
+        delimiter = ";" if lines[0].count(";") > lines[0].count(",") else ","
+        first, *table = csv.reader(lines, delimiter=delimiter, strict=True)
+    except (OSError, ValueError, csv.Error):
+        raise InvalidInput("the perturbation table cannot be read as text, in the form of CSV", got=path.name) from None
+    header = [name.strip().strip('"').lower() for name in first]
+    form = next((form for form, names in FORMS.items() if set(names) <= set(header)), None)
+    if form is None or len(set(header)) < len(header) or (form == "ptable" and "type" in header):
+        raise InvalidInput(
+            "the perturbation table has other columns; a ptable for magnitudes, with a column type, is not for counts",
+            got=path.name,
+            allowed=ALLOWED,
+        )
+    columns = [header.index(name) for name in FORMS[form]]
+    numbers = [_read_line(line, row, columns, len(header)) for line, row in enumerate(table, start=2) if row]
+    rows = _order_rows(_read_keys(numbers) if form == "keys" else numbers)
     period = {"plain": 0, "ptable": 1, "keys": KEY_TABLE_PERIOD if len(rows) - 1 == KEY_TABLE_END else 0}[form]
     return Perturbation(path.name, rows, period)
 
 
-def _numbers(line: int, row: Sequence[str], places: Sequence[int], width: int) -> tuple[int, int, float]:
-    """Two whole numbers and a probability, or three whole numbers."""
+def _read_line(line: int, row: Sequence[str], columns: Sequence[int], width: int) -> tuple[int, int, float]:
+    """Return two whole numbers and a probability, or three whole numbers."""
     try:
-        first, second, third = (float(row[place]) for place in places)
+        first, second, third = (float(row[column]) for column in columns)
         whole = len(row) == width and first.is_integer() and second.is_integer() and math.isfinite(third)
         if not whole or max(abs(first), abs(second), abs(third)) > LARGEST_VALUE:
             raise ValueError
@@ -301,41 +286,30 @@ def _numbers(line: int, row: Sequence[str], places: Sequence[int], width: int) -
     return int(first), int(second), third
 
 
-def _plain_rows(numbers: Sequence[tuple[int, int, float]]) -> tuple[Row, ...]:
-    rows: dict[int, dict[int, float]] = {}
-    for count, released, pmf in numbers:
-        row = rows.setdefault(count, {})
-        if released in row:
-            raise InvalidInput("a row of a perturbation has each published value once", got=f"the row of {count:,}")
-        row[released] = pmf
-    return _in_order(rows)
-
-
-def _key_rows(numbers: Sequence[tuple[int, int, float]]) -> tuple[Row, ...]:
-    """Shares of the keys; a count of 0 stays, and what falls below 0 is 0."""
+def _read_keys(numbers: Sequence[tuple[int, int, float]]) -> list[tuple[int, int, float]]:
+    """Return the share of the keys of each count and value; a count of 0 stays, and what falls below 0 is 0."""
     keys = sorted({key for _, key, _ in numbers})
-    seen: dict[int, dict[int, float]] = {}
+    by_count: dict[int, list[int]] = defaultdict(list)
+    shares: dict[tuple[int, int], float] = defaultdict(float, {(0, 0): 1.0})
     for count, key, added in numbers:
-        if key in seen.setdefault(count, {}):
-            raise InvalidInput("a key stands twice beside one count", got=f"the row of {count:,}")
+        by_count[count].append(key)
         if not added.is_integer():
             raise InvalidInput("what a key adds must be a whole number", got=f"the row of {count:,}")
-        seen[count][key] = added
-    rows: dict[int, dict[int, float]] = {0: {0: 1.0}}
-    for count, row in seen.items():
-        if sorted(row) != keys or keys != list(range(len(keys))):
+        shares[count, max(count + int(added), 0)] += 1.0 / len(keys)
+    for count, has in by_count.items():
+        if sorted(has) != list(range(len(keys))):
             raise InvalidInput(
-                "every count needs every key, from 0 on without a gap", got=f"the row of {count:,}, {len(row):,} keys"
+                "every count needs every key once, from 0 on without a gap",
+                got=f"the row of {count:,}, {len(has):,} keys",
             )
-        pmf: dict[int, float] = {}
-        for added in row.values():
-            value = max(count + int(added), 0)
-            pmf[value] = pmf.get(value, 0.0) + 1.0 / len(keys)
-        rows[count] = pmf
-    return _in_order(rows)
+    return [(count, value, share) for (count, value), share in shares.items()]
 
 
-def _in_order(rows: Mapping[int, Mapping[int, float]]) -> tuple[Row, ...]:
+def _order_rows(numbers: Sequence[tuple[int, int, float]]) -> tuple[Row, ...]:
+    """Return the rows of the counts 0, 1, ... of a list of count, value and probability."""
+    rows: dict[int, list[tuple[int, float]]] = defaultdict(list)
+    for count, value, share in numbers:
+        rows[count].append((value, share))
     if not rows:
         raise InvalidInput("the perturbation table has no rows")
     if min(rows) < 0 or max(rows) > LARGEST_COUNT:
@@ -343,11 +317,5 @@ def _in_order(rows: Mapping[int, Mapping[int, float]]) -> tuple[Row, ...]:
     missing = next((count for count in range(max(rows)) if count not in rows), None)
     if missing is not None:
         raise InvalidInput("a count has no row in the perturbation table", got=f"{missing:,}", fix="add it")
-    ordered = []
-    for count in range(len(rows)):
-        row = rows[count]
-        values = np.array(sorted(row), dtype=np.int64)
-        pmf = np.array([row[value] for value in values.tolist()])
-        _check_row(count, values, pmf)
-        ordered.append((values, pmf / pmf.sum()))
-    return tuple(ordered)
+    ordered = (np.array(sorted(rows[count])).T for count in range(len(rows)))
+    return tuple((values.astype(np.int64), pmf) for values, pmf in ordered)
