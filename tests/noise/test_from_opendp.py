@@ -155,7 +155,7 @@ def test_one_line_to_every_figure_of_a_release() -> None:
     released = pd.DataFrame(cells, columns=["sex", "town", "job"]).assign(n=asked.release())
     mechanism = cr.from_opendp(asked)
     assert cr.assess(table, mechanism, measures="local").mechanism.epsilon == near(2.0)
-    assert cr.ceiling(mechanism).success == near(math.exp(2) / (1 + math.exp(2)))
+    assert cr.ceiling(mechanism).even == near(math.exp(2) / (1 + math.exp(2)))
     audited = cr.audit(table, released, count="n", mechanism=mechanism)
     assert "What an attacker can be sure of is not computed" not in str(audited)  # the mechanism is known
     positive = released[released["n"] > 0]

@@ -16,7 +16,7 @@ from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.risk.attackers.settings import SettingFigures, find_setting_figures
 from cellrisk.risk.attacks import AskedRisks, choose_risks, people_risk
 from cellrisk.risk.caused import Caused, caused_shares, count_caused
-from cellrisk.risk.ceilings import Ceiling, Labels, ceiling, find_success
+from cellrisk.risk.ceilings import Ceiling, ceiling, find_success
 from cellrisk.risk.certainty import (
     USUAL_BELIEF,
     USUAL_CERTAINTY,
@@ -303,7 +303,7 @@ def _trace_figures(
             yield Line(setting, name, *words, epsilons, np.array(people), Limits(blind, bare), surest[2:])
     if "ceiling" in figures:
         worst = tuple(ceiling(mechanism, labels=attribute.n_levels) for mechanism in mechanisms)
-        limits = Limits(find_success(setting.limit_noise, Labels.even(2)), 1.0)
+        limits = Limits(find_success(setting.limit_noise, 2), 1.0)
         risk = np.array([point.even_two for point in worst])
         yield Line(setting, name, "informed", "ceiling", None, None, epsilons, risk, limits, worst)
         report.add(len(epsilons))

@@ -16,22 +16,20 @@ from cellrisk.repeat.accounting.distributions import WHOLE, Parts, renyi_orders
 from cellrisk.repeat.accounting.loss import NOISE, Event, Loss
 from cellrisk.risk.ceilings import (
     LONG,
+    MOST_LABELS,
     Ceiling,
-    Labels,
     Likelihoods,
     ceiling,
     find_success,
-    require_labels,
     step_likelihoods,
     succeed,
 )
 from cellrisk.system.arrays import Floats
-from cellrisk.system.checks import read_list
+from cellrisk.system.checks import read_list, require_whole_number
 
-POINTS, FEWEST = 10_000, 200
-"""Points of a curve that are looked at, and how many are kept at least."""
+POINTS = 10_000
+"""Points of a curve that are looked at."""
 RENYI_POINTS = 400
-NUMBERS_AT_ONCE = 4_000_000
 MOST_ATOMS = 200_000
 """Likelihood ratios that are listed at most; beyond them, privacy loss distributions are used."""
 SAME = 12
@@ -93,29 +91,15 @@ class DeltaCurve:
         """The total variation between the worlds: no attack does better in one than in the other by more."""
         return float(self.at(np.zeros(1))[0])
 
-    def guess_right(self, prior: float) -> float:
-        """How often a guess between the worlds is right where one has this prior; exact where delta is.
-
-        (1 - pi) + pi delta(ln((1 - pi)/pi)), pi the smaller of the two priors.
-        """
-        pi = min(prior, 1.0 - prior)
-        if pi <= 0:
-            return 1.0
-        delta = float(self.at(np.array([math.log1p(-pi) - math.log(pi)]))[0])
-        return (1.0 - pi) + pi * delta
-
-    def likelihoods(self, distinct: int) -> Likelihoods:
+    def likelihoods(self) -> Likelihoods:
         """Two worlds that can be told apart at least as well as the true ones, with a limited number of ratios.
 
         delta is convex in z = e^epsilon, so it lies below the lines between its values. Lines that bend at z_i belong
         to worlds whose likelihood ratio is z_i with the probability q_i in one, by which the slope changes there, and
         z_i q_i in the other; and as worlds may change places, the other way round at 1/z_i. What the true worlds show
-        is what these show, blurred by chance (Blackwell 1951), so nothing that follows from them is too low. The more
-        distinct priors there are, the fewer points are taken.
+        is what these show, blurred by chance (Blackwell 1951), so nothing that follows from them is too low.
         """
-        sparse = max(POINTS * 2 * distinct // NUMBERS_AT_ONCE, 1)
-        epsilons, delta = (points[:: min(sparse, POINTS // FEWEST)] for points in self._points)
-        epsilons, delta = _bend(epsilons, delta)
+        epsilons, delta = _bend(*self._points)
         slopes = np.append(np.diff(delta) / np.diff(np.exp(epsilons)), 0.0)
         rare = np.diff(slopes)  # of z_1, z_2, ... in the world where they are rare
         often, told = rare * np.exp(epsilons[1:]), float(delta[-1])
@@ -142,42 +126,36 @@ def _bend(epsilons: Floats, delta: Floats) -> tuple[Floats, Floats]:
     return epsilons[kept], delta[kept]
 
 
-def bound_success(likelihoods: Likelihoods, labels: Labels, *, swapped: bool) -> float:
-    """The largest sum of pi_k g(x_k) over x that add up to 1: an upper bound of how often a guess of K labels is right.
+def bound_success(likelihoods: Likelihoods, labels: int, *, swapped: bool) -> float:
+    """The largest (1/K) sum of g(x_k) over x that add up to 1: a bound of how often a guess of K labels is right.
 
     g(x) is the most that an event can have in one world that has probability x in the other. Without the person's
     record, the event that label k is named has some probability x_k, and with it and label k at most g(x_k). Where the
-    worlds are two labels instead (``swapped``), the likeliest label is the other world, and its own term is pi x. g is
-    concave: its steepest pieces are taken first.
+    worlds are two labels instead (``swapped``), one label is the other world, and its own term is x. g is concave: its
+    steepest pieces are taken first.
     """
-    times = labels.times.copy()
-    slopes = np.log(labels.priors)[:, None] + likelihoods.log_ratio
+    times = labels - 1.0 if swapped else float(labels)
+    slopes, widths, gains = likelihoods.log_ratio, times * likelihoods.without, times * likelihoods.with_person
     if swapped:
-        times[0] -= 1.0
-    widths = (times[:, None] * likelihoods.without).ravel()
-    gains = ((times * labels.priors)[:, None] * likelihoods.with_person).ravel()
-    if swapped:
-        slopes = np.append(slopes, math.log(labels.likeliest))
-        widths, gains = np.append(widths, 1.0), np.append(gains, labels.likeliest)
-    order = np.argsort(-slopes, axis=None, kind="stable")
+        slopes, widths, gains = np.append(slopes, 0.0), np.append(widths, 1.0), np.append(gains, 1.0)
+    order = np.argsort(-slopes, kind="stable")
     widths, gains = widths[order], gains[order]
     room = 1.0 - (np.cumsum(widths) - widths)
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         taken = np.where(widths > 0, np.clip(room / widths, 0.0, 1.0), 1.0)
-    return min(float(np.sum(taken * gains)), 1.0)
+    return min(float(np.sum(taken * gains)) / labels, 1.0)
 
 
 def compose_ceiling(
     losses: Sequence[Loss],
     *,
-    labels: int | None = None,
-    priors: Sequence[float] | None = None,
+    labels: int = 2,
 ) -> Ceiling:
     """How often does an attacker who knows all other records guess a value correctly from several releases, at most?
 
     Another value moves two counts of each table by 1. Geometric noise: the likelihood ratios of one count, listed
-    through all tables, R with E[max_k pi_k R_k]; Gaussian noise: all tables are one with 1/sigma^2 = sum 1/sigma_t^2;
-    both exact. Other noise goes through privacy loss distributions: two labels (1 - pi) + pi delta(ln((1 - pi)/pi)),
+    through all tables, R with E[max_k R_k]/K; Gaussian noise: all tables are one with 1/sigma^2 = sum 1/sigma_t^2;
+    both exact. Other noise goes through privacy loss distributions: two labels (1 + delta(0))/2,
     delta the curve of one label against the other; more labels from R again; rounded to the safe side, by less than
     1e-4. Noise is taken as its event states it: Laplace noise before rounding, which bounds rounded counts; no release
     of cellrisk has it. A guarantee alone is taken at its worst, and the answer is the smaller of two bounds, from the
@@ -189,7 +167,7 @@ def compose_ceiling(
     ----------
     losses
         Those of the releases. A set of tables and the same tables one by one have the same events, and one ceiling.
-    labels, priors
+    labels
         As in `ceiling`.
 
     >>> from cellrisk.noise.mechanisms import mechanism
@@ -198,19 +176,18 @@ def compose_ceiling(
     (0.68002, 0.53274)
     """
     losses = tuple(read_list("losses", losses, "losses"))
-    count, believed = require_labels(labels, priors)
+    require_whole_number("labels", labels, least=2, most=MOST_LABELS)
     if not all(isinstance(loss, Loss) for loss in losses):
         raise InvalidInput("only losses have a ceiling together", fix="make each with Loss.of", code="no-loss")
     if not losses:
-        prior = 1.0 / count if believed is None else max(believed)
-        return Ceiling(count, 0.5, 1.0 / count, prior, 0.0, 1.0, priors=believed, releases=0)
+        return Ceiling(labels, 0.5, 1.0 / labels, 0.0, 1.0, releases=0)
     if len(losses) == 1 and losses[0].mechanism is not None:
-        return ceiling(losses[0].mechanism, labels=count, priors=believed)
+        return ceiling(losses[0].mechanism, labels=labels)
     replaced, removed = any(loss.neighbours == "replace" for loss in losses), _remove(losses)
     curves = None
     if removed is not None and removed.gaussian is not None:
         noise = GaussianNoise(1.0 / removed.gaussian)
-        guess_right: Callable[[Labels], float] = partial(find_success, noise)
+        guess_right: Callable[[int], float] = partial(find_success, noise)
         advantage = math.erf(0.5 / (math.sqrt(2.0) * noise.scale))
     elif (listed := _list_likelihoods(losses)) is not None:
         guess_right = partial(succeed, listed)
@@ -218,17 +195,15 @@ def compose_ceiling(
     else:
         curves = find_curves(losses)
         guess_right, advantage = curves.guess_right, curves.advantage(replaced)
-    even_two, even = (min(guess_right(Labels.even(number)), 1.0) for number in (2, count))
+    even_two, even = (min(guess_right(number), 1.0) for number in (2, labels))
     if replaced and curves is None:
         advantage = 2.0 * even_two - 1.0
     return Ceiling(
-        labels=count,
+        labels=labels,
         even_two=even_two,
         even=even,
-        success=even if believed is None else min(guess_right(Labels.of(believed)), 1.0),
         advantage=min(advantage, 1.0),
         odds=bound_odds(losses),
-        priors=believed,
         releases=len(losses),
         exact=curves is None or curves.known,
         neighbours="replace" if replaced else "add-remove",
@@ -262,21 +237,20 @@ class Curves:
     known: bool
     """Whether the noise of all releases is known."""
 
-    def guess_right(self, labels: Labels) -> float:
+    def guess_right(self, labels: int) -> float:
         """The largest probability of a right guess: exact, but for rounding up, if the noise is known; else a bound."""
         if self.swapped.parts.reveals_all:
             return 1.0
         bounds = [1.0]
-        distinct = len(labels.priors)
-        if labels.times.sum() == 2:
-            bounds.append(self.swapped.guess_right(labels.likeliest))
+        if labels == 2:
+            bounds.append(0.5 * (1.0 + self.swapped.at_zero))
         elif self.known and self.removed is not None:
-            bounds.append(succeed(self.removed.likelihoods(distinct), labels) + WHOLE)
+            bounds.append(succeed(self.removed.likelihoods(), labels) + WHOLE)
         if not self.known:
-            bounds.append(bound_success(self.swapped.likelihoods(distinct), labels, swapped=True) + WHOLE)
+            bounds.append(bound_success(self.swapped.likelihoods(), labels, swapped=True) + WHOLE)
             if self.removed is not None:
-                bounds.append(bound_success(self.removed.likelihoods(distinct), labels, swapped=False) + WHOLE)
-        return max(min(bounds), labels.likeliest)
+                bounds.append(bound_success(self.removed.likelihoods(), labels, swapped=False) + WHOLE)
+        return max(min(bounds), 1.0 / labels)
 
     def advantage(self, replaced: bool) -> float:
         """delta(0): between a record and none, or between two labels if records are replaced."""

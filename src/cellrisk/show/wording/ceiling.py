@@ -34,8 +34,6 @@ def paragraphs(found: Ceiling) -> list[str]:
     rows = [["two values, equally likely", "0.5", _six_digits(found.even_two)]]
     if found.labels > 2:
         rows.append([f"{found.labels:,} values, equally likely", f"{1 / found.labels:.4g}", _six_digits(found.even)])
-    if found.priors is not None:
-        rows.append(["the priors given", f"{found.prior:.4g}", _six_digits(found.success)])
     table = aligned([f"worst case: right at most{bound}", "without", "with"], rows)
     lines = ["No data are in these numbers: they follow from the noise alone, and hold for every table."]
     if found.odds is not None:
