@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from cellrisk.errors import InvalidInput, argument
-from cellrisk.noise.mechanisms import MECHANISMS, USUAL_MECHANISM, Described, Mechanism, describe_mechanism
+from cellrisk.noise.mechanisms import MECHANISMS, USUAL_MECHANISM, Mechanism, describe_mechanism
 from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY
 from cellrisk.risk.priors import USUAL_PRIORS, Priors
 from cellrisk.show.reporting.document import Report, check_report_path, make_report, read_template
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from cellrisk.decide.policies import Policies
     from cellrisk.decide.policy import Policy
     from cellrisk.noise.perturbations import Perturbation
-    from cellrisk.publish.dp_risk import PublishedRisk
     from cellrisk.repeat.ledger import Ledger
     from cellrisk.repeat.together import TogetherAssessment
     from cellrisk.risk.certainty import CountPrior
@@ -84,7 +83,6 @@ def report(
     inputs: Mapping[str, str | os.PathLike[str]] | None = None,
     template: str | os.PathLike[str] | None = None,
     policy: Policy | Policies | None = None,
-    published: PublishedRisk | None = None,
     perturbation: str | Perturbation | None = None,
     progress: Progress | None = None,
 ) -> Report:
@@ -109,9 +107,8 @@ def report(
         Make a statement for the public: no figure in it was computed from the raw data.
     title, organisation, source, preparation, audience, date, command
         Printed as they are: preparation a line each; the same inputs give the same bytes.
-    disclosures, published
-        For the public: sentences on what else was taken from the raw data, and the answer of `publish_risk` for the
-        same release.
+    disclosures
+        For the public: sentences on what else was taken from the raw data.
     perturbation
         Instead of a mechanism and its epsilon, as in `assess_perturbation`; ``mechanism`` is then the name of the
         noise that it is compared with. There is no curve, no ledger and no statement for the public.
@@ -140,9 +137,8 @@ def report(
     from cellrisk.risk.attackers.values import NamedValues
     from cellrisk.risk.figures import Attacker
     from cellrisk.risk.sweep import read_settings
-    from cellrisk.show.reporting.board import collect_board, collect_public
-    from cellrisk.show.reporting.decision import ReportRequest, decide
     from cellrisk.show.reporting.metadata import collect_metadata, describe_budget
+    from cellrisk.show.reporting.table_report import Decision, collect_board, collect_public, decide
 
     limits = {name: given[name] for name in METRICS}
     printed = {name: given[name] for name in ("title", "organisation", "source", "audience")}
@@ -161,8 +157,8 @@ def report(
             require_table(table)
         _refuse_given(
             given,
-            "mechanism epsilon delta neighbours threshold max_tvd perturbation published belief harmful unions measure "
-            "form weights priors",
+            "mechanism epsilon delta neighbours threshold max_tvd perturbation belief harmful unions measure form "
+            "weights priors",
             "a report on a set of tables takes no {}: its tables bring their own noise, and the set is judged by "
             "elimination",
         )
@@ -180,7 +176,7 @@ def report(
 
         beside = {"epsilon": epsilon, "neighbours": neighbours, "threshold": threshold}
         check_alone(None if isinstance(mechanism, str) else mechanism, beside)
-        refused: dict[str, Any] = {"public": public or None, "risk_epsilon": published, "ledger": ledger}
+        refused: dict[str, Any] = {"public": public or None, "ledger": ledger}
         refused |= {"max_epsilon": max_epsilon, "margin": margin, "max_tvd": max_tvd}
         refused |= {"harmful": harmful, "unions": unions}
         check_perturbed({name: value is not None for name, value in refused.items()})
@@ -201,8 +197,6 @@ def report(
     noise = describe_mechanism(mechanism, epsilon=epsilon, delta=delta, neighbours=neighbours, threshold=threshold)
     if public:
         check_public_delta(noise.name, noise.delta)
-    if published is not None:
-        check_published(published, public, noise)
     joined = policies.join(
         read_limits(**limits, certainty=certainty, belief=belief, harmful=harmful, unions=unions, risk=risk), risk
     )
@@ -216,30 +210,30 @@ def report(
     (setting,) = read_settings(noise.name, chosen_delta, noise.neighbours, noise.threshold, table)
     if noise.epsilon is not None:
         setting.with_epsilon(noise.epsilon)  # refuses what the mechanism does not take, before any work
-    request = ReportRequest(
+    metadata = collect_metadata(printed, policies, inputs, ledger, public)
+    asked = Decision(
         table=table,
         setting=setting,
-        epsilon=noise.epsilon,
+        asked=noise.epsilon,
         risk=risk,
         limits=joined,
         attacker=Attacker.of(certainty, belief, NamedValues.read(harmful, unions)),
         tvd_limit=None if max_tvd is None else TvdLimit(max_tvd, releases=releases, seed=seed, cells=cells),
-        cells=cells,
         policies=policies,
         public=public,
         delta_from_data=noise.delta is None and not setting.pure,
+        cells=cells,
         releases=releases,
         seed=seed,
         disclosures=(*disclosures, *policies.disclosures),
     )
-    metadata = collect_metadata(printed, policies, inputs, ledger, public)
-    decision = decide(request, share_of(progress, 0.0, 0.8))
+    decision = decide(asked, share_of(progress, 0.0, 0.8))
     if ledger is not None and not public and decision.epsilon is not None:
         from cellrisk.repeat.accounting.loss import Loss
 
         metadata |= describe_budget(ledger, cohort, Loss.of(setting.with_epsilon(decision.epsilon)))
     if public:
-        name, data = "public.html.j2", collect_public(decision, metadata, published)
+        name, data = "public.html.j2", collect_public(decision, metadata)
     else:
         name, data = "board.html.j2", collect_board(decision, metadata, top, share_of(progress, 0.8, 0.95))
     document = make_report(
@@ -256,25 +250,6 @@ def _refuse_given(given: Mapping[str, Any], names: str, what: str) -> None:
     for name in names.split():
         if given[name] != usual[name].default:
             raise InvalidInput(what.format(name), fix="leave it out")
-
-
-def check_published(published: PublishedRisk, public: bool, said: Described) -> None:
-    """Refuses a published figure where it does not belong: in a report for the board, or beside another release."""
-    from cellrisk.publish.dp_risk import PublishedRisk
-
-    require_kind("published", published, PublishedRisk, "make one with publish_risk")
-    if not public:
-        raise InvalidInput(
-            "a published figure goes with a report for the public", fix=f"add {argument('public', True)}"
-        )
-    made = published.mechanism
-    delta = None if made.pure else made.delta
-    if (made.name, made.epsilon, delta, made.neighbours, made.threshold) != tuple(said):
-        raise InvalidInput(
-            "the published figure speaks of another release than the report",
-            got=f"{made.name} at epsilon {made.epsilon:g}",
-            fix="give both the same mechanism and epsilon",
-        )
 
 
 def check_public_delta(mechanism: str, delta: object) -> None:

@@ -30,7 +30,6 @@ from cellrisk.system.progress import Progress
 
 REFUSED = {
     "public": "a statement for the public says which guarantee holds, and a perturbation has none",
-    "risk_epsilon": "how far one record moves the risk of a perturbed table is not bounded here",
     "ledger": "a ledger adds up privacy losses, and a perturbation states none",
     "max_epsilon": NO_EPSILON,
     "margin": NO_CHANCE,

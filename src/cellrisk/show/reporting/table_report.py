@@ -1,0 +1,499 @@
+"""The documents on one table with noise: for a review board, and for the public.
+
+The public sees no figure that was computed from the raw data, but for an epsilon that was chosen from them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from cellrisk.decide.choosing import DIGITS, Alternative, Choice, choose_within, limits_use_data, weigh
+from cellrisk.decide.limits import SMALLEST_EPSILON, Limit, RiskDefinition, find_largest_without_data
+from cellrisk.decide.policies import Policies
+from cellrisk.decide.tradeoff import TradeOff, TvdLimit, find_trade_off
+from cellrisk.decide.usefulness import utility
+from cellrisk.errors import InvalidInput
+from cellrisk.noise.mechanisms import Mechanism
+from cellrisk.risk.assessment import Assessment, assess
+from cellrisk.risk.ceilings import Ceiling, ceiling
+from cellrisk.risk.curves import RiskCurve, curve
+from cellrisk.risk.figures import Attacker, DecisionFigures
+from cellrisk.risk.measures import FORMS
+from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON, MeasuredRisk
+from cellrisk.show.reporting.document import read_decision
+from cellrisk.show.reporting.metadata import (
+    describe_table,
+    describe_table_for_public,
+    draw_table_sizes,
+    explain_cells,
+    list_observed,
+    make_picture,
+    name_table,
+    pick,
+    read_domains,
+)
+from cellrisk.show.reporting.noise import RELEASABLE, describe_guarantee, describe_noise, describe_use
+from cellrisk.show.wording.assessment import of_several, say_exposure
+from cellrisk.show.wording.attackers import accuracy, attack_rows, learnt, people_above, say_icons, shown_attacks
+from cellrisk.show.wording.choice import CHOICE_NOTE, WITHOUT_DATA, name_largest, say_least, say_tvd_limit
+from cellrisk.show.wording.curve import say_line
+from cellrisk.show.wording.explanation import KEYS_NOTE
+from cellrisk.show.wording.label import TOTAL, Guarantee, label
+from cellrisk.show.wording.limits import CHECKED, describe_limits, verdict
+from cellrisk.system.choices import NoisyCells
+from cellrisk.system.formatting import claim, make_sentence, number_of, percent, round_down, whole_people
+from cellrisk.system.progress import Progress
+from cellrisk.system.version import __version__
+
+if TYPE_CHECKING:
+    from cellrisk.counts.table import FrequencyTable
+
+KEEPS_RISK, KEEPS_TVD, NEAREST = "keeps the limit on the risk", "keeps the limit on the TVD", "comes nearest"
+SMALLEST, UNBOUND = "is the smallest of the range", "the end of the range, not recommended"
+"""Roles of the epsilons that are shown if none will do, or if no limit binds."""
+CHOSEN = (
+    "Epsilon was chosen from the data, so the choice itself discloses something about them; the guarantee does "
+    "not cover it. A choice that is covered is made by: cellrisk choose-private."
+)
+FRONT_POINTS, CURVE_POINTS = 36, 201
+"""Epsilons of the picture on the first page, and of the curve."""
+
+
+@dataclass(frozen=True, eq=False)
+class Decision:
+    """What a report on one table is about; and from ``kind`` on the answer: which epsilon is to be approved."""
+
+    table: FrequencyTable
+    setting: Mechanism
+    """The mechanism, at any epsilon."""
+    asked: float | None
+    """The epsilon that is put to the board; None if the limits choose it."""
+    risk: RiskDefinition
+    limits: tuple[Limit, ...]
+    """Those of policies too; empty if there is none."""
+    attacker: Attacker
+    tvd_limit: TvdLimit | None
+    policies: Policies
+    public: bool
+    delta_from_data: bool
+    """Whether delta was left to be set from the number of records."""
+    cells: NoisyCells
+    """Which counts get noise: those of the whole "domain", or of the "observed" cells."""
+    releases: int
+    seed: int
+    disclosures: tuple[str, ...]
+    """What else was taken from the raw data, a sentence each, for the public."""
+    kind: str = "open"
+    """recommended, kept, broken, none, unbound or open"""
+    epsilon: float | None = None
+    """The one to be approved; None if none will do."""
+    choice: Choice | None = None
+    """None if there was no limit to choose by."""
+    trade_off: TradeOff | None = None
+    candidates: tuple[Alternative, ...] = ()
+    """Stricter, asked for and looser, or those nearest to the limits; empty if no risk was computed."""
+    shown: int = 1
+    """The place, among the candidates, of the one that the rest of the report is about."""
+
+    @cached_property
+    def measured(self) -> MeasuredRisk:
+        """The risk that is shown."""
+        return self.risk.of(self.table.attributes) if self.choice is None else self.choice.measured
+
+    @property
+    def at(self) -> Alternative:
+        """The candidate that the rest of the report is about."""
+        return self.candidates[self.shown]
+
+    @property
+    def wanted(self) -> str:
+        """The limits in words; empty if none was set."""
+        tvd = [] if self.tvd_limit is None else [say_tvd_limit(self.tvd_limit)]
+        return " and ".join([*describe_limits(self.limits), *tvd])
+
+    @property
+    def limits_use_data(self) -> bool:
+        """Whether it tells something about the records that the limits are kept."""
+        return limits_use_data(self.limits, self.tvd_limit)
+
+    @property
+    def chosen_from_data(self) -> bool:
+        """Whether the records had a say in which epsilon it is."""
+        return self.asked is None and self.epsilon is not None and (self.limits_use_data or self.delta_from_data)
+
+    @property
+    def broken(self) -> tuple[str, ...] | None:
+        """The names of the limits that the epsilon breaks; None if no limit was set."""
+        if self.candidates:
+            return self.at.broken
+        mechanism = self.setting.with_epsilon(self.epsilon or 0.0)
+        return tuple(limit.name for limit in self.limits if limit.value((), mechanism) > limit.maximum)
+
+    @property
+    def unprotected(self) -> str | None:
+        """What a release would show of the data without noise; None if this is not known."""
+        if not read_domains(self.table):
+            return None
+        observed, gates = ", ".join(list_observed(self.table)), (self.table.missing, self.table.outside)
+        checked = self.limits_use_data and not self.chosen_from_data
+        shown = {
+            f"the values that occur of {observed}": bool(observed),
+            "which cells hold records": self.cells == "observed",
+            "epsilon, which was chosen from the data": self.chosen_from_data,
+            "whether the limits are kept, which was found from the data": checked,
+            "delta, which was set from the number of records": self.delta_from_data,
+            "that no record was refused, which was found from the data": "error" in gates,
+        }
+        parts = [text for text, applies in shown.items() if applies]
+        return "; ".join(parts + [sentence.removesuffix(".") for sentence in self.disclosures]) or "none"
+
+    @property
+    def why_none(self) -> str | None:
+        """Why there is no epsilon to approve; None if there is one."""
+        if self.epsilon is not None:
+            return None
+        if self.choice is not None:
+            return self.choice.without_epsilon
+        return "no limit binds" if self.kind == "unbound" else f"no epsilon from {SMALLEST_EPSILON:g} on is admissible"
+
+    @property
+    def largest(self) -> str:
+        """What a recommended epsilon is, in words."""
+        gives = f"gives {self.wanted}"
+        largest = f"the largest epsilon that {gives}" if self.choice is None else name_largest(self.choice, gives)
+        given = any(self.epsilon == limit.maximum for limit in self.limits)  # a limit on epsilon itself
+        return largest if given else f"{largest}, rounded down"
+
+
+def decide(asked: Decision, progress: Progress | None = None) -> Decision:
+    """Which epsilon is to be approved, and what would stricter and looser ones mean?"""
+    setting, limits, epsilon, tvd_limit = asked.setting, asked.limits, asked.asked, asked.tvd_limit
+    if asked.public and not asked.limits_use_data:
+        return _decide_without_data(asked)
+    choice, trade_off = None, None
+    if limits:
+        words: dict[str, Any] = {"risk": asked.risk, "attacker": asked.attacker, "progress": progress}
+        choice = choose_within(asked.table, limits, (setting,), tvd_limit, asked.policies, **words)
+        trade_off = choice.trade_off
+    elif tvd_limit is not None and epsilon is not None:
+        ends = min(LEAST_EPSILON, epsilon / 2), max(min(LARGEST_EPSILON, setting.largest_epsilon), epsilon)
+        trade_off = find_trade_off(asked.table, asked.measured, setting, ends, tvd_limit, progress)
+    found = replace(asked, choice=choice, trade_off=trade_off)
+    if epsilon is not None:
+        stricter, this, looser = weigh(found.measured, setting, epsilon, limits, trade_off)
+        kind = "open" if this.broken is None else "broken" if this.broken else "kept"
+        return replace(
+            found, kind=kind, epsilon=epsilon, candidates=(stricter, replace(this, role="asked for"), looser)
+        )
+    if choice is None:
+        raise InvalidInput("a report without an epsilon needs a limit")
+    if choice.epsilon is not None:
+        return replace(found, kind="recommended", epsilon=choice.epsilon, candidates=choice.alternatives)
+    kind, shown = ("unbound" if choice.open_ended else "none"), _list_nearest(choice)
+    candidates = tuple(
+        replace(weigh(found.measured, setting, value, limits, trade_off)[1], role=role) for role, value in shown
+    )
+    return replace(found, kind=kind, candidates=candidates, shown=0)
+
+
+def _decide_without_data(asked: Decision) -> Decision:
+    """For the public, if no limit looks at the records: no record has a say, not even whether there is one."""
+    if asked.asked is not None:
+        given = replace(asked, epsilon=asked.asked)
+        return replace(given, kind="broken" if given.broken else "kept") if asked.limits else given
+    largest, binds = find_largest_without_data(asked.limits, asked.setting)
+    if largest is None or not binds:
+        return replace(asked, kind="none" if largest is None else "unbound")
+    is_limit = any(largest == limit.maximum for limit in asked.limits)
+    return replace(asked, kind="recommended", epsilon=largest if is_limit else round_down(largest, digits=DIGITS))
+
+
+def _list_nearest(choice: Choice) -> list[tuple[str, float]]:
+    """If no epsilon will do: what comes nearest, or what each of two limits in conflict would take alone.
+
+    If no limit binds, the end of the range is shown, and not recommended.
+    """
+    if choice.open_ended:
+        return [(UNBOUND, choice.admissible[-1][1])]
+    if choice.within_limits:
+        low, high = choice.within_limits[-1]
+        shown = [(KEEPS_RISK, round_down(high, low, DIGITS))]
+    else:
+        shown = [(NEAREST if choice.on_first_risk else SMALLEST, choice.lowest_epsilon)]
+    if choice.trade_off is not None and choice.trade_off.least_epsilon is not None:
+        shown.append((KEEPS_TVD, choice.trade_off.least_epsilon))
+    return shown
+
+
+def collect_board(
+    decision: Decision, metadata: Mapping[str, Any], top: int, progress: Progress | None = None
+) -> dict[str, Any]:
+    """Everything that the board sees, at the epsilon that is shown."""
+    from cellrisk.show.pictures import draw_asked, draw_curve, mark_asked
+
+    table, risk, epsilon = decision.table, decision.risk, decision.at.epsilon
+    mechanism = decision.setting.with_epsilon(epsilon)
+    words: dict[str, Any] = {"measures": risk.measure, "weights": risk.weights, "priors": risk.priors}
+    assessment = assess(table, mechanism, forms=risk.form, **words)
+    if decision.chosen_from_data:
+        assessment = replace(assessment, chosen=True)
+    forms = [form for form in FORMS if form in (risk.form, "exact", "tight")]
+    risks = curve(
+        table, mechanism, epsilon=_list_epsilons(decision, CURVE_POINTS), forms=forms, progress=progress, **words
+    )
+    figures = curve(
+        table,
+        mechanism,
+        measures=("caused", "certainty"),
+        certainty=decision.attacker.certainties,
+        belief=decision.attacker.belief,
+        epsilon=_list_epsilons(decision, FRONT_POINTS),
+    )
+    first = [line for line in figures.lines if line.sensitive == table.sensitive[0]]
+    drawn = draw_curve(risks, epsilon)
+    mark_asked(drawn, epsilon)
+    fitted = {each.name: risk.priors.fit(each, [risk.measure]) for each in table.attributes}
+    said = " ".join(say_line(line, table.n_records) for line in first)
+    return {
+        **_collect_decision(decision, metadata, "Disclosure review of"),
+        "table": describe_table(table),
+        "shown_epsilon": epsilon,
+        "why": None if decision.choice is None else make_sentence(decision.choice.why),
+        "headline": assessment.headline.split("\n"),
+        "accuracy": accuracy(mechanism),
+        "attackers": [_describe_attackers(assessment, each) for each in assessment.figures],
+        "several": of_several(assessment),
+        "by_chance": mechanism.by_chance,
+        "priors": [f"{name}: {line}" for name, law in fitted.items() for line in law.describe()],
+        "exposures": _describe_exposures(decision, assessment, risks),
+        **_describe_candidates(decision),
+        "tvd": _describe_tvd(decision),
+        "usefulness": _describe_usefulness(decision, mechanism),
+        "explanations": explain_cells(table, risk, top, mechanism=mechanism),
+        "pictures": {
+            "front": make_picture(draw_asked(first, epsilon), said),
+            "icons": _draw_icons(assessment, table.sensitive[0]),
+            "curve": {**make_picture(drawn, f"Risk along epsilon. {risks.words}"), "words": risks.words.split("\n")},
+            "sizes": draw_table_sizes(table),
+        },
+        "keys_note": KEYS_NOTE,
+        "choice_note": CHOICE_NOTE,
+    }
+
+
+def _list_epsilons(decision: Decision, number: int) -> list[float]:
+    """Epsilons of a picture; the one that is asked for is among them."""
+    high = min(LARGEST_EPSILON, decision.setting.largest_epsilon)
+    steps = [LEAST_EPSILON * (high / LEAST_EPSILON) ** (step / (number - 1)) for step in range(number - 1)]
+    return sorted({*steps, high, decision.at.epsilon})
+
+
+def _describe_attackers(assessment: Assessment, figures: DecisionFigures) -> dict[str, Any]:
+    """What four attackers learn of one sensitive attribute, a row each, and the bound for any attack."""
+    tables = assessment.attackers[figures.sensitive]
+    described: dict[str, Any] = {"sensitive": figures.sensitive, "rows": [], "texts": []}
+    if not tables:
+        return described | {"texts": [f"Attacks are not assessed: {figures.unknown}."]}
+    labels = assessment.table.attribute(figures.sensitive).levels.labels
+    advantage = None if figures.ceiling.chosen else figures.ceiling.advantage
+    described["rows"] = attack_rows(tables[-1], shown_attacks(tables[-1]), advantage)
+    known = [learnt(tables[-1], figures.sensitive, labels)] if tables[-1].prior is not None else []
+    return described | {"texts": [people_above(tables[-1]), *known]}
+
+
+def _draw_icons(assessment: Assessment, sensitive: str) -> dict[str, str] | None:
+    """Return the picture of 100 people with and without their own record; None if attacks are not assessed."""
+    from cellrisk.show.pictures import draw_icons
+
+    tables, setting = assessment.attackers[sensitive], f"epsilon {claim(assessment.mechanism.epsilon)}"
+    if not tables:
+        return None
+    return make_picture(draw_icons(tables[-1], sensitive, setting), say_icons(tables[-1], sensitive, setting))
+
+
+def _describe_exposures(decision: Decision, assessment: Assessment, risks: RiskCurve) -> list[dict[str, Any]]:
+    """The risk that the limits are on, before and after noise and by chance, and the people revealed."""
+    lines = {line.sensitive: line for line in risks.lines if line.form == decision.risk.form}
+    return [
+        {
+            **pick(each, "sensitive people records"),
+            "sentence": say_exposure(each, assessment.mechanism),
+            "limits": lines[each.sensitive].limits,
+            "risk": lines[each.sensitive].at(decision.at.epsilon),
+        }
+        for each in assessment.figures
+    ]
+
+
+def _describe_candidates(decision: Decision) -> dict[str, Any]:
+    """What each epsilon that was considered would mean; if none keeps the limits, what comes nearest.
+
+    Candidates are compared by the people revealed, unless only other figures are limited.
+    """
+    limits, names = decision.limits, decision.table.sensitive
+    shows_risk = any(limit.risk for limit in limits) or all(limit.name == "max_epsilon" for limit in limits)
+    people = [f"People revealed{f', {name}' if len(names) > 1 else ''} (95% interval)" for name in names]
+    others = [limit for limit in limits if limit.risk is None and limit.name != "max_epsilon"]
+    candidates = []
+    for at in decision.candidates:
+        numbers = [f"{whole_people(each.mean)} ({each.low:,} to {each.high:,})" for each in at.people]
+        limited = dict.fromkeys(limit.say(at.limited[limit.name]) for limit in others)
+        candidates.append(
+            {
+                **pick(at, "role epsilon tvd"),
+                "scale": decision.setting.with_epsilon(at.epsilon).scale,
+                "exposed": [percent(at.risk), *numbers] if shows_risk else [],
+                "meaning": make_sentence("; ".join([*limited, _compare(decision, at)])),
+                "marked": decision.epsilon is not None and at is decision.at,
+            }
+        )
+    return {"candidates": candidates, "exposed_columns": ["Risk", *people] if shows_risk else []}
+
+
+def _compare(decision: Decision, at: Alternative) -> str:
+    """Which limits an epsilon breaks; of another than the one to be approved, what it would change."""
+    if decision.epsilon is None or at is decision.at:
+        return at.verdict
+    if at.epsilon == decision.epsilon:
+        return "the guarantee of this mechanism ends here"
+    less = at.epsilon > decision.epsilon
+    if decision.kind != "recommended":
+        changes = "less noise" if less else "more noise"
+        return changes if decision.kind == "open" else f"{changes}; {at.verdict}"
+    if at.broken:
+        return f"rejected because it {at.verdict}"
+    beyond = "some smaller epsilons break a limit" if less else "the limits are kept with less noise"
+    return f"not chosen because {beyond}"
+
+
+def _describe_tvd(decision: Decision) -> dict[str, Any] | None:
+    """How useful a release is, if usefulness has a limit."""
+    trade_off = decision.trade_off
+    if trade_off is None:
+        return None
+    at, limit = decision.at, trade_off.limit
+    headline = (
+        f"At epsilon {claim(at.epsilon)}, a {limit.way}-way marginal of a release differs from the true one by a "
+        f"total variation distance (TVD) of {at.tvd:.3g} on average. Required is {say_tvd_limit(limit)}, which takes "
+        f"epsilon {say_least(trade_off)}."
+    )
+    return {**pick(limit, "releases cells seed"), "headline": headline}
+
+
+def _describe_usefulness(decision: Decision, mechanism: Mechanism) -> dict[str, Any]:
+    """How far the marginals of simulated releases are from the true ones, or why that was not computed."""
+    table = decision.table
+    if table.read_cells is None:
+        headline = "The table has no source to read its cells from, so that no release can be simulated."
+        return {"headline": headline, "marginals": []}
+    simulated: dict[str, Any] = pick(decision, "releases seed cells")
+    try:
+        found = utility(table, mechanism, sensitive=table.sensitive[0], **simulated)
+    except InvalidInput as refusal:
+        return {"headline": f"Releases could not be simulated: {refusal}.", "marginals": []}
+    marginals = [
+        {"columns": way, "number": sum(len(names) == way for names in found.marginals), "tvd": found.mean_tvd(way)[0]}
+        for way in found.ways
+    ]
+    return {**pick(found, "headline releases seed"), "marginals": marginals}
+
+
+def collect_public(decision: Decision, metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Everything that the public may see."""
+    mechanism = None if decision.epsilon is None else decision.setting.with_epsilon(decision.epsilon)
+    notes = [CHOSEN] if decision.chosen_from_data else [CHECKED] if decision.limits_use_data else []
+    guarantee = None
+    if mechanism is not None:
+        qualified = {"covered": decision.unprotected == "none", "chosen": decision.chosen_from_data}
+        stated, highest = _find_guarantee(decision, mechanism)
+        guarantee = describe_guarantee(
+            stated, len(decision.table.sensitive), mechanism.neighbours, highest, **qualified
+        )
+    return {
+        **_collect_decision(decision, metadata, "Privacy statement for"),
+        "epsilon_given": decision.asked is not None,
+        "table": describe_table_for_public(decision.table),
+        "priors": [],
+        "guarantee": guarantee,
+        "use": mechanism and describe_use(mechanism),
+        "notes": [*notes, *decision.disclosures],
+        "without_data": WITHOUT_DATA,
+        "not_protected": decision.unprotected,
+    }
+
+
+def _collect_decision(decision: Decision, metadata: Mapping[str, Any], title: str) -> dict[str, Any]:
+    """What both documents hold: the decision, the verdict, the noise and the limits."""
+    measured = decision.measured
+    return {
+        **metadata,
+        "title": metadata["title"] or f"{title} {name_table(decision.table)}",
+        **_read_decision(decision),
+        "epsilon": decision.epsilon,
+        "why_none": decision.why_none,
+        "mechanism": describe_noise(decision.setting, decision.epsilon),
+        "label": _describe_label(decision, metadata),
+        "releasable": decision.setting.name in RELEASABLE,
+        "delta_from_data": decision.delta_from_data,
+        "noisy_cells": decision.cells,
+        "limits": decision.wanted,
+        "measured": measured.name,
+        "risk": {**pick(decision.risk, "measure form weights"), "one_number": measured.measures[0].one_number},
+        "tvd_limit": decision.trade_off and decision.trade_off.limit,
+    }
+
+
+def _describe_label(decision: Decision, metadata: Mapping[str, Any]) -> dict[str, str] | None:
+    """The label of the release that is asked for, or was published; None without an epsilon."""
+    if decision.epsilon is None:
+        return None
+    mechanism = decision.setting.with_epsilon(decision.epsilon)
+    guarantee, highest = _find_guarantee(decision, mechanism)
+    total = " ".join(text for name, text in metadata["budget"] if name == "Budget") or TOTAL
+    if decision.public:
+        total = "not stated: this statement is on one release"
+    releasable = decision.setting.name in RELEASABLE
+    library = f"cellrisk {__version__} and OpenDP" if releasable else "added by another program than cellrisk release"
+    stated = None if decision.chosen_from_data else highest
+    return label(mechanism, guarantee, stated, [decision.unprotected or "not known"], library, total=total)
+
+
+def _find_guarantee(decision: Decision, mechanism: Mechanism) -> tuple[Guarantee, Ceiling | None]:
+    """The guarantee and the ceiling of the table, or of the tables of several sensitive attributes together."""
+    tables = len(decision.table.sensitive)
+    if tables == 1:
+        return mechanism, ceiling(mechanism)
+    from cellrisk.repeat.together.costs import find_cost, try_ceiling
+
+    together = [mechanism] * tables, [tuple(range(tables))]
+    return find_cost(*together), try_ceiling(*together, labels=2)[0]
+
+
+def _read_decision(decision: Decision) -> dict[str, Any]:
+    """What is asked and the answer; for the public without a figure from the data, but for the epsilon."""
+    table, choice, setting = decision.table, decision.choice, decision.setting
+    data: dict[str, Any] = {
+        "name": name_table(table),
+        "several": len(table.sensitive) > 1,
+        "mechanism": setting.name,
+        "delta": None if setting.pure else setting.delta,
+        "epsilon": decision.epsilon,
+        "why_none": decision.why_none,
+        "limits": decision.wanted,
+        "breaks": verdict(decision.broken) if decision.kind == "broken" else "",
+        "largest": decision.largest if decision.kind == "recommended" else "",
+        "chosen": "" if choice is None else choice.headline,
+        "keeps": "" if choice is None else choice.headline.partition(". ")[2],
+        "why": "" if choice is None else make_sentence(choice.why),
+        "measured": decision.measured.name,
+    }
+    if decision.candidates and not decision.public:
+        exposed = [
+            f"{name}: {people.describe()} of {number_of(table.n_records, 'person')} revealed"
+            for name, people in zip(table.sensitive, decision.at.people, strict=True)
+        ]
+        data |= {"risk": decision.at.risk, "exposed": "; ".join(exposed)}
+    return read_decision("table", decision.public, decision.kind, data)
