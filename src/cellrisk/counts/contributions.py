@@ -155,6 +155,12 @@ class Contributions:
         kind = np.repeat(self.people, np.diff(self.offsets))
         return np.asarray(kind @ self.own[self.pair])
 
+    @cached_property
+    def with_category(self) -> Integers:
+        """People of each kind, if they have a record of each category: (kinds, categories)."""
+        has = np.logical_or.reduceat((self.own > 0)[self.pair], self.offsets[:-1], axis=0)
+        return np.asarray(self.people[:, None] * has)
+
     def in_some_group(self, named: Floats) -> Floats:
         """Return 1 - prod_g (1 - S_g) for each kind, the groups g being released independently: (..., kinds)."""
         missed = np.multiply.reduceat(1.0 - named[..., self.pair], self.offsets[:-1], axis=-1)

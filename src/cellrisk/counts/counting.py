@@ -344,7 +344,7 @@ def make_table(
     """The frequency table of what was counted; ``missing``: the records with a missing value, by column."""
     return FrequencyTable(
         schema.quasi_identifiers,
-        attributes,
+        tuple(replace(attribute, several=schema.unit.contributions > 1) for attribute in attributes),
         homogeneity,
         schema.missing,
         tuple((name, missing[name]) for name in schema.columns if name in missing),

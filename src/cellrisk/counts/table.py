@@ -55,7 +55,9 @@ class Attribute:
     vectors: LabelledCounts | None = None
     """The counts of the cells with their labels; None where there are too many of them to hold."""
     people: Contributions | None = None
-    """In which cells people are who may have several records; None if each has one, or nobody knows whose they are."""
+    """In which cells people with several records are; None if each has one, or it is not known whose they are."""
+    several: bool = False
+    """Whether people may have several records."""
 
     def __post_init__(self) -> None:
         if len(self.levels.labels) != self.profiles.n_levels:
@@ -151,6 +153,16 @@ class FrequencyTable(Result):
     def n_cells(self) -> int:
         """Combinations of quasi-identifiers that hold at least one record."""
         return self.attributes[0].profiles.n_cells
+
+    @property
+    def revealed_name(self) -> str:
+        """What the paper's measures count, as a key of JSON: "people", or "records" if people may have several."""
+        return "people" if self.unit.contributions == 1 else "records"
+
+    def describe_unit(self) -> str:
+        """Return the unit of privacy in a sentence, with the seed by which records were drawn if any were."""
+        seed = f" They were drawn with seed {self.seed}." if self.beyond_records else ""
+        return f"{self.unit.describe()}{seed}"
 
     @property
     def sensitive(self) -> tuple[str, ...]:

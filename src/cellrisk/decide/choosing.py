@@ -310,6 +310,13 @@ class Choice(Result):
             for low, high in option.admissible or ((None, None),)
         ]
 
+    def _name_records(self, alternative: dict[str, Any]) -> dict[str, Any]:
+        """Name what is counted if people may have several records."""
+        if self.table.unit.contributions > 1:
+            del alternative["caused"]
+            alternative[self.table.revealed_name] = alternative.pop("people")
+        return alternative
+
     def to_dict(self) -> dict[str, Any]:
         """What ``cellrisk choose --json`` prints."""
         limits: dict[str, Any] = {}
@@ -317,13 +324,14 @@ class Choice(Result):
             limits |= limit.to_dict()
         return {
             **self._row(),
+            "unit": self.table.unit.to_dict(),
             "limits": {name: limits[name] for name in (*METRICS, *DEPENDS) if name in limits},
             "policy": self.policies.to_dict(),
             "question": self.measured.name,
             "chance": self.limits.chance,
             "raw": self.limits.raw,
             "decision": [each.to_dict() for each in self.figures],
-            "alternatives": [each.to_dict() for each in self.alternatives],
+            "alternatives": [self._name_records(each.to_dict()) for each in self.alternatives],
             "no_noise": self.no_noise,
             "options": [option._row() for option in self.options],
             "trade_off": None if self.trade_off is None else self.trade_off.to_dict(),
@@ -447,7 +455,7 @@ def choose(
     >>> unbound.epsilon is None, len(unbound.admissible)
     (True, 1)
     """
-    require_table(table, single="figures of attacks")
+    require_table(table)
     require_kind("priors", priors, Priors)
     policies = Policies.in_force(policy)
     risk = RiskDefinition(measure, form, weights, attack, priors)

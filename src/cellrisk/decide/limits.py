@@ -259,7 +259,7 @@ def _unpublished(attacker: Attacker, attribute: Attribute) -> list[AttackTable]:
     [table] = attacker.tables(attribute, AsItIs.channel)
     if table.prior is None:
         raise InvalidInput(NO_TABLE, got="table", allowed="negbin, or shapes/theta", code="table-belief")
-    return [table] if table.people.all() else [table, table.without_unused()]
+    return [table] if table.people_by_category.all() else [table, table.without_unused()]
 
 
 def _posterior(limit: Limit, attributes: Sequence[Attribute], enough: float) -> Values:
@@ -320,6 +320,13 @@ def _margin(limit: Limit, attributes: Sequence[Attribute], enough: float) -> Val
 
 def _people(limit: Limit, attributes: Sequence[Attribute], enough: float) -> Values:
     """The expected number of people revealed."""
+    if attributes[0].several:
+        raise InvalidInput(
+            "counts records, and people may have several here",
+            option="max_people",
+            fix=f"use {argument('max_caused')}",
+            code="several-records",
+        )
     measured, records = (limit.risk or RiskDefinition()).of(attributes).people, attributes[0].profiles.n_records
     return lambda methods: records * np.asarray(measured.under(_channel(methods)).max(axis=0))
 
@@ -333,9 +340,11 @@ ON_RISK: dict[str, Any] = {"or_zero": True, "depends": ("risk",), "every_smaller
 NO_DATA: dict[str, Any] = {"uses_data": False, "no_noise": 1.0}
 POSTERIOR = "for example 5:20, from a suspicion of 5% to at most 20%"
 METRICS: dict[str, MetricKind] = {
-    "max_caused": MetricKind(_of_attacks(AttackTable.largest_own), depends=("attacker",)),
+    "max_caused": MetricKind(_of_attacks(lambda table, enough: table.largest_own(enough)), depends=("attacker",)),
     "max_certain": MetricKind(_of_attacks(lambda table, _: table.largest_learnt(), False), depends=("attacker",)),
-    "max_person": MetricKind(_of_attacks(AttackTable.largest_gain), "a probability", depends=("attacker",)),
+    "max_person": MetricKind(
+        _of_attacks(lambda table, enough: table.largest_gain(enough)), "a probability", depends=("attacker",)
+    ),
     "max_ceiling": MetricKind(_ceiling, HALF, "above 0.5, up to 1", 0.5, **NO_DATA),
     "max_posterior": MetricKind(
         _posterior,

@@ -185,7 +185,7 @@ class Assessment(TableRisks):
                 name: {key: value if math.isfinite(value) else None for key, value in vars(each.confidence).items()}
                 for name, each in figures.items()
             },
-            "people": {name: vars(each.people) for name, each in figures.items()},
+            self.table.revealed_name: {name: vars(each.people) for name, each in figures.items()},
             "baselines": {name: each.baselines for name, each in figures.items()},
             "exposures": [
                 {"sensitive": name, "sentence": say_exposure(each, self.mechanism)} for name, each in figures.items()
@@ -256,7 +256,7 @@ def assess(
     >>> round(cr.assess(table, "geometric", epsilon=1.0, measures="local").value(form="exact"), 6)
     0.034794
     """
-    require_table(table, single="figures of attacks")
+    require_table(table)
     require_kind("priors", priors, Priors)
     mechanism = read_mechanism(mechanism, epsilon=epsilon, delta=delta, neighbours=neighbours, threshold=threshold)
     mechanism = mechanism.with_unit(table.unit)

@@ -211,15 +211,18 @@ def guarantee_success(epsilon: float, delta: float, labels: int) -> float:
 def even_success(mechanism: Mechanism, labels: int = 2) -> float:
     """Return the worst case of values that are equally likely: exact for one record, for a person an upper bound.
 
-    If a person is left out in a neighbouring table, another value is two steps away: 2 epsilon, (1 + e^epsilon) delta.
+    If a person is left out in a neighbouring table, values are two steps apart, 2 epsilon and (1 + e^epsilon) delta.
+    And value k, named with probability p_k without the person, is named with one of at most
+    min(e^epsilon p_k + delta, 1 - e^-epsilon (1 - p_k - delta)), which is concave: the sum is largest at p_k = 1/K.
     """
     if mechanism.unit.contributions == 1:
         return find_success(mechanism.noise, labels)
     epsilon, delta = mechanism.epsilon, mechanism.delta
     if mechanism.neighbours == "replace":
         return guarantee_success(epsilon, delta, labels)
-    removed = math.exp(min(epsilon, 700.0)) / labels + delta
-    return min(guarantee_success(2.0 * epsilon, (1.0 + math.exp(min(epsilon, 700.0))) * delta, labels), removed)
+    factor = math.exp(min(epsilon, 700.0))
+    removed = min(factor / labels + delta, 1.0 - (1.0 - 1.0 / labels - delta) / factor)
+    return min(guarantee_success(2.0 * epsilon, (1.0 + factor) * delta, labels), removed)
 
 
 def odds_bound(mechanism: Mechanism) -> float | None:

@@ -145,6 +145,10 @@ class RiskCurve(Result):
         mechanisms = [setting.with_epsilon(float(epsilon)) for epsilon in covered(setting, epsilons)]
         return find_setting_figures(self.table.attribute(sensitive), self.attacker, mechanisms)
 
+    def why_unknown(self, sensitive: str) -> str | None:
+        """Return why it is not known what attacks reveal about an attribute; None if it is."""
+        return why_unknown(self.table.attribute(sensitive))
+
     @property
     def leading(self) -> list[Line]:
         """Every figure, and the preferred measure of each setting and attribute: local, tight, by records if asked."""
@@ -166,6 +170,7 @@ class RiskCurve(Result):
         """Return what ``cellrisk curve --json`` prints."""
         return {
             "table": {"records": self.table.n_records, "cells": self.table.n_cells},
+            "unit": self.table.unit.to_dict(),
             "risks": self._numbers(),
             "headline": self.headline,
             "words": self.words,
@@ -226,9 +231,11 @@ def curve(
     >>> [round(point.people, 4) for point in caused.points], worst.risk.round(4).tolist()
     ([0.6533, 0.0006], [0.5025, 0.7311])
     """
-    require_table(table, single="figures of attacks")
+    require_table(table)
     require_kind("priors", priors, Priors)
     asked, figures = _choose_lines(attack, measures, forms, weights)
+    if {"caused", "certainty"} & {*figures}:
+        require_table(table, single="caused and certainty, which are figures of one record,")
     attacker = Attacker.of(certainty, belief)
     given = read_epsilons(epsilon)
     settings = read_settings(mechanism, delta, neighbours, threshold, table)

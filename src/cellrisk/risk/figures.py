@@ -11,6 +11,7 @@ from cellrisk.noise.channel import CountChannel
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.noise.perturbations import Perturbation
 from cellrisk.risk.attackers.figures import AttackTable
+from cellrisk.risk.attackers.persons import PersonTable
 from cellrisk.risk.attackers.values import NamedValues
 from cellrisk.risk.attacks import Confidence, find_confidence, people_risk
 from cellrisk.risk.caused import Caused, count_caused
@@ -68,11 +69,14 @@ class Attacker:
 
     def tables(self, attribute: Attribute, channel: CountChannel) -> tuple[AttackTable, ...]:
         """Return the table of attacks for each certainty; none if the categories of the groups are not kept."""
-        if attribute.vectors is None:
+        if attribute.vectors is None or (attribute.several and attribute.people is None):
             return ()
         believed, labels = self.believe(attribute), attribute.levels.labels
         prior = believed if isinstance(believed, NegativeBinomial) else None
         named = self.values.find_harmful(labels), self.values.find_unions(labels) if prior else ()
+        if attribute.people is not None:
+            of_people = attribute.people
+            return tuple(PersonTable.of(of_people, channel, prior, certainty, *named) for certainty in self.certainties)
         return tuple(
             AttackTable(attribute.vectors, channel, prior, certainty, *named) for certainty in self.certainties
         )
@@ -179,11 +183,11 @@ class DecisionFigures(AttributeFigures):
         return {"raw": self.raw_share, "chance": self.limits.chance, **guesses}
 
     def to_dict(self) -> dict[str, Any]:
-        """Return one entry of ``decision`` in JSON."""
+        """Return one entry of ``decision`` in JSON: the figures of one record only if nobody has several."""
+        of_records = {"caused": self.caused.to_dict(), "certainty": [row.to_dict() for row in self.certainty]}
         return {
             "sensitive": self.sensitive,
-            "caused": self.caused.to_dict(),
-            "certainty": [row.to_dict() for row in self.certainty],
+            **({} if self.attribute.several else of_records),
             "ceiling": self.ceiling.to_dict(),
             **({} if self.unknown is None else {"certainty_unknown": self.unknown}),
             **({} if self.belief is None else {"belief": self.belief.to_dict()}),

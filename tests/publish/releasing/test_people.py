@@ -49,7 +49,7 @@ def test_a_release_names_its_unit_and_is_read_back(tmp_path: Path) -> None:
     assert described["label"]["unit"].startswith("one person. At most 3 records of a person are kept")
     assert "(L1 = 3, L2 = 1.73205)" in described["label"]["neighbours"]
     assert "holds for one person whose records are added or removed" in " ".join(described["statements"])
-    assert described["ceiling"]["even_two"] == near(math.exp(2) / (1 + math.exp(2)))
+    assert described["ceiling"]["even_two"] == near(1 - math.exp(-1) / 2)
     assert cr.Release.load(made.save(tmp_path / "made.csv")).mechanism == made.mechanism
 
 

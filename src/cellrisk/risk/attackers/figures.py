@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -74,6 +74,8 @@ class AttackFigures:
     """The counts of a group in which they are."""
     no_noise: tuple[Floats, Floats]
     """``revealed`` and ``own`` for the table published without noise."""
+    hidden: float = 0.0
+    """The part of ``own`` of people whose records make them less likely to be revealed: 0 or negative."""
     learnt: Floats | None = None
     """Revealed, with at least three times the odds that the overall share gives: of the informed attacker."""
     learnt_own: Floats | None = None
@@ -90,6 +92,7 @@ class AttackFigures:
         """Return one entry of ``attackers`` in JSON."""
         parts = {"people": self.people, "revealed": self.revealed, "own": self.own}
         parts |= {} if self.learnt is None else {"learnt": self.learnt}
+        categories = categories[: len(self.people)]
         return {
             "attack": self.attack,
             "revealed": float(self.revealed.sum()),
@@ -104,6 +107,7 @@ class AttackFigures:
             "most_people": self.most_people,
             "no_noise": {"revealed": float(self.no_noise[0].sum()), "own": float(self.no_noise[1].sum())},
             "error": max(self.error, self.own_error, self.learnt_error),
+            **({"hidden": self.hidden} if self.hidden else {}),
         }
 
 
@@ -132,6 +136,8 @@ class AttackTable:
     noiseless: bool = False
     """Whether the counts are published as they are; the channel then does not matter."""
     _known: dict[Any, Success] = field(default_factory=dict, init=False, repr=False)
+    own_record: ClassVar[str] = "own record"
+    """What is left out of a person, in words."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -142,6 +148,11 @@ class AttackTable:
     def people(self) -> Integers:
         """The people of each category."""
         return np.asarray(self.vectors.cells @ self.vectors.counts)
+
+    @property
+    def people_by_category(self) -> Integers:
+        """The people of each category, if ``people`` are those of all."""
+        return self.people
 
     @cached_property
     def shares(self) -> Floats:
@@ -234,8 +245,8 @@ class AttackTable:
             less = counts[have]
             less[:, k] -= 1
             factor = 0.0 if factors is None else factors[k]
-            revealed[have, k] = _named_without_noise(name, counts[have], k, self.shares, factor, union or (k,))
-            gain[have, k] = revealed[have, k] - _named_without_noise(name, less, k, self.shares, factor, union or (k,))
+            revealed[have, k] = named_without_noise(name, counts[have], k, self.shares, factor, union or (k,))
+            gain[have, k] = revealed[have, k] - named_without_noise(name, less, k, self.shares, factor, union or (k,))
         return Success.exact(counts, revealed, gain)
 
     def _add_up(self, success: Success, union: Union = ()) -> tuple[Floats, Floats]:
@@ -389,7 +400,7 @@ class AttackTable:
             for k in union or range(len(shapes)):
                 named = shapes[list(union or (k,))].sum()
                 factor = learning_factor(float(self._shares_named(union)[k]), self.certainty)
-                if math.exp(-min(moved, 700.0)) * (shapes.sum() - named) <= factor * named and self.people[k]:
+                if math.exp(-min(moved, 700.0)) * (shapes.sum() - named) <= factor * named and self.shares[k]:
                     return True
         return False
 
@@ -398,7 +409,7 @@ class AttackTable:
 
         Categories of fewer than five people are taken together.
         """
-        people = np.array([self.people[list(union)].sum()]) if union else self.people
+        people = np.array([self.people[list(union)].sum()]) if union else self.people_by_category
         if categories:
             people, numbers = people[list(categories)], numbers[list(categories)]
         large = people >= LEAST_PEOPLE
@@ -431,7 +442,7 @@ def learning_factor(share: float, certainty: float) -> float:
     return min(sure, (1.0 - share) / (BEYOND_PREVALENCE * share)) if share else sure
 
 
-def _named_without_noise(name: str, counts: Integers, k: int, shares: Floats, factor: float, union: Union) -> Floats:
+def named_without_noise(name: str, counts: Integers, k: int, shares: Floats, factor: float, union: Union) -> Floats:
     """Return the probability that an attack names category k, or its union, if these counts are published: (groups,).
 
     An empty group has the overall shares, the limit of little noise.

@@ -34,10 +34,12 @@ class SettingFigures:
     """People whose category the informed attacker infers; None without a prior."""
     without: float | None
     """Those whom the informed attacker infers with their own record left out."""
+    own_record: str = AttackTable.own_record
+    """What is left out of a person, in words."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return an entry of ``settings`` in JSON."""
-        numbers = {name: value for name, value in vars(self).items() if name != "mechanism"}
+        numbers = {name: value for name, value in vars(self).items() if name not in ("mechanism", "own_record")}
         return {"epsilon": None if self.mechanism is None else self.mechanism.epsilon, **numbers}
 
 
@@ -54,10 +56,17 @@ def find_setting_figures(
         figures = [table.figures(name) for name in table.names]
         own, most = max(float(each.own.sum()) for each in figures), max(each.most for each in figures)
         informed = figures[-1] if table.prior is not None else None
-        ends = (None, None) if informed is None else (float(informed.revealed.sum()), float(informed.without.sum()))
         rows.append(
             SettingFigures(
-                mechanism, int(table.people.sum()), own, most, total_variation(mechanism), table.certainty, *ends
+                mechanism,
+                int(table.people.sum()),
+                own,
+                most,
+                total_variation(mechanism),
+                table.certainty,
+                None if informed is None else float(informed.revealed.sum()),
+                None if informed is None else float(informed.without.sum()),
+                table.own_record,
             )
         )
     if table is None:
@@ -68,4 +77,7 @@ def find_setting_figures(
     inferred = None if revealed is None else float(revealed.sum())
     without = None if inferred is None or gain is None else inferred - float(gain.sum())
     people = int(table.people.sum())
-    return (*rows, SettingFigures(None, people, own, None, 1.0, table.certainty, inferred, without))
+    return (
+        *rows,
+        SettingFigures(None, people, own, None, 1.0, table.certainty, inferred, without, own_record=table.own_record),
+    )

@@ -71,6 +71,8 @@ def why_unknown(attribute: Attribute) -> str | None:
     """Return why no certainty is known for this attribute; None if it is."""
     if attribute.n_levels > MOST_LABELS:
         return f"more than {MOST_LABELS} labels"
+    if attribute.several and attribute.people is None:
+        return "it is not known which records are of one person: name the column of people"
     return "too many different cells" if attribute.vectors is None else None
 
 

@@ -31,6 +31,8 @@ def headline(assessment: Assessment) -> str:
         tables = assessment.attackers[found.sensitive]
         if tables:
             sentence = attackers.strongest(tables[-1], found.sensitive, setting)
+        elif found.attribute.several:
+            sentence = f"At {setting}, attacks are not assessed: {found.unknown}."
         else:
             caused = found.caused
             sentence = attackers.revealed_by_own_record(caused.people, caused.records, found.sensitive, setting)
@@ -43,7 +45,7 @@ def screen(assessment: Assessment) -> list[str]:
     parts = []
     for attribute, found in zip(assessment.table.attributes, assessment.figures, strict=True):
         parts += screen_of(assessment, attribute, found)
-    return [*parts, *of_several(assessment), f"{NEXT}\n{CURATOR_NOTE} One record per person is assumed."]
+    return [*parts, *of_several(assessment), f"{NEXT}\n{CURATOR_NOTE} {assessment.table.describe_unit()}"]
 
 
 def screen_of(assessment: Assessment, attribute: Attribute, found: DecisionFigures) -> list[str]:
@@ -51,6 +53,8 @@ def screen_of(assessment: Assessment, attribute: Attribute, found: DecisionFigur
     mechanism, tables = assessment.mechanism, assessment.attackers[attribute.name]
     title = f"{name_table(assessment.table, attribute.name)}\n{attackers.accuracy(mechanism)}"
     if not tables:
+        if attribute.several:
+            return [title, f"{found.ceiling.of_two}\nAttacks are not assessed: {found.unknown}."]
         caused = found.caused
         own = attackers.revealed_by_own_record(caused.people, caused.records, attribute.name, mechanism.guarantee)
         return [title, f"{own}\n{found.ceiling.of_two}\nOther attacks are not assessed: {found.unknown}."]
@@ -64,6 +68,7 @@ def screen_of(assessment: Assessment, attribute: Attribute, found: DecisionFigur
         if attribute.n_levels > 2 and not table.unions:
             sentences.append("Several categories together may be certain where none of them is alone.")
     shown = attackers.shown_attacks(table)
+    sentences += attackers.hidden_by_own_records(table, shown)
     return [title, attackers.attack_table(table, shown, advantage, setting), "\n".join(sentences)]
 
 
@@ -72,7 +77,10 @@ def name_table(table: FrequencyTable, sensitive: str) -> str:
     names = ", ".join(table.quasi_identifiers)
     if len(names) > LONGEST_TITLE:
         names = number_of(len(table.quasi_identifiers), "quasi-identifier")
-    size = f"{number_of(table.n_records, 'person')} in {number_of(table.n_cells, 'group')}"
+    kinds, records = table.attribute(sensitive).people, number_of(table.n_records, "record")
+    people = f"{number_of(kinds.n_people, 'person')} with {records}" if kinds else records
+    people = people if table.unit.contributions > 1 else number_of(table.n_records, "person")
+    size = f"{people} in {number_of(table.n_cells, 'group')}"
     return f"'{sensitive}' by {names}: {size}"
 
 
@@ -80,7 +88,7 @@ def paragraphs(assessment: Assessment) -> list[str]:
     """Return everything else: certainties, bounds, and every measure of the paper."""
     mechanism = assessment.mechanism
     parts = [_describe_mechanism(mechanism)]
-    for found in assessment.figures:
+    for found in () if assessment.table.unit.contributions > 1 else assessment.figures:
         title = "" if len(assessment.figures) == 1 else f"{found.sensitive}: "
         parts.append(f"{title}{figures.describe_certainty(found)}\n{figures.describe_bounds(found)}")
     parts.append("\n".join(say_exposure(exposure, mechanism) for exposure in assessment.figures))
@@ -106,6 +114,8 @@ def say_exposure(exposure: DecisionFigures, mechanism: Mechanism) -> str:
     """Return how many people one attack reveals, for any reason, with noise and without."""
     spread = f"; {exposure.people.low:,} to {exposure.people.high:,} in 95% of releases"
     people = of_people(exposure.people.mean, exposure.records, spread)
+    if exposure.attribute.several:
+        people = f"{exposure.people.mean:,.0f} of {number_of(exposure.records, 'record')}{spread}"
     return (
         f"At {mechanism.guarantee}, the {exposure.attack} attack reveals the '{exposure.sensitive}' of {people}. "
         f"Without noise it reveals {percent(exposure.raw_share)}."
@@ -116,6 +126,7 @@ def _describe_confidence(exposure: DecisionFigures, mechanism: Mechanism) -> str
     found = exposure.confidence
     if not math.isfinite(found.people_precision):
         return "No released group would look homogeneous."
+    who = "records" if exposure.attribute.several else "people"
     precision, blind = percent(found.people_precision), percent(1.0 / exposure.attribute.n_levels)
     with_empty = ""
     if found.looks_with_empty > found.looks:
@@ -130,7 +141,7 @@ def _describe_confidence(exposure: DecisionFigures, mechanism: Mechanism) -> str
         else f"As epsilon falls to 0, with delta as it is, {share} are still revealed."
     )
     return (
-        f"Of the people in released groups that look homogeneous, {precision} have the value shown; of a value drawn "
+        f"Of the {who} in released groups that look homogeneous, {precision} have the value shown; of a value drawn "
         f"at random it would be {blind}. {alone}{with_empty}"
     )
 

@@ -12,6 +12,7 @@ from cellrisk.errors import visible
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.noise.precision import find_precision
 from cellrisk.risk.attackers.figures import AttackTable
+from cellrisk.risk.attackers.persons import PersonTable
 from cellrisk.risk.attackers.settings import SettingFigures
 from cellrisk.risk.ceilings import Ceiling
 from cellrisk.system.arrays import Floats
@@ -166,8 +167,9 @@ def say_icons(table: AttackTable, sensitive: str, setting: str) -> str:
     """Return in words what the picture of 100 people shows."""
     attack, others, _, own = count_icons(table)
     return (
-        f"Two pictures of {ICONS} people, at {setting}; {attack}. With a person's own record left out, the attack "
-        f"names '{visible(sensitive)}' correctly for {others}. With the record in the table, it does so for {own} more."
+        f"Two pictures of {ICONS} people, at {setting}; {attack}. With a person's {table.own_record} left out, the "
+        f"attack names '{visible(sensitive)}' correctly for {others}. With the {table.own_record.removeprefix('own ')} "
+        f"in the table, it does so for {own} more."
     )
 
 
@@ -176,7 +178,7 @@ def attack_table(table: AttackTable, names: Sequence[str], advantage: float | No
     header = ["", "blind", setting, "no noise", f"  {setting}", "no noise", "most for one person"]
     lines = aligned(header, attack_rows(table, names, advantage)).splitlines()
     end = lines[0].index("no noise") + len("no noise")
-    own = "because of their own record, at least"
+    own = f"because of their {table.own_record}, at least"
     return "\n".join(["value named correctly".rjust(end) + own.rjust(len(lines[0]) - end), *lines])
 
 
@@ -190,7 +192,7 @@ def setting_table(
     """
     figures = rows[0][1]
     sure = [] if figures.inferred is None else [f"inferred,\n{100 * figures.certainty:g}% sure"]
-    own = ["because of their\nown record, at least", "most for\none person"]
+    own = [f"because of their\n{figures.own_record}, at least", "most for\none person"]
     any_attack = [] if chosen else ["any attack,\nat most"]
     heads = [head.rpartition("\n") for head in (*header, "count\nwithin", *own, *sure, *any_attack)]
     body = [[*first, *_setting_cells(figures)][: len(heads)] for first, figures in rows]
@@ -211,10 +213,12 @@ def _setting_cells(figures: SettingFigures) -> list[str]:
 def strongest(table: AttackTable, sensitive: str, setting: str) -> str:
     """Return in one sentence how many people are revealed because of their own record, by the strongest attack."""
     own = max(float(table.figures(name).own.sum()) for name in table.names)
-    return revealed_by_own_record(own, int(table.people.sum()), sensitive, setting)
+    return revealed_by_own_record(own, int(table.people.sum()), sensitive, setting, table.own_record)
 
 
-def revealed_by_own_record(own: float, people: int, sensitive: str, setting: str) -> str:
+def revealed_by_own_record(
+    own: float, people: int, sensitive: str, setting: str, own_record: str = AttackTable.own_record
+) -> str:
     """Return in one sentence how many people are revealed because of their own record.
 
     >>> revealed_by_own_record(1904.4, 27504, "income", "epsilon 1")
@@ -225,7 +229,7 @@ def revealed_by_own_record(own: float, people: int, sensitive: str, setting: str
         number = f"about {own:.1g}"
     return (
         f"At {setting}, the '{sensitive}' of {number} of {number_of(people, 'person')} ({share(own / people)}) is "
-        "revealed because of their own record."
+        f"revealed because of their {own_record}."
     )
 
 
@@ -249,8 +253,19 @@ def people_above(table: AttackTable) -> str:
     who = f"{number_of(number, 'person')} are" if number > 1 else "1 person is" if number else "Nobody is"
     return (
         f"{who} named more than {100 * GAIN_SHOWN:g} points more often because of their "
-        "own record (homogeneity, largest count)."
+        f"{table.own_record} (homogeneity, largest count)."
     )
+
+
+def hidden_by_own_records(table: AttackTable, names: Sequence[str]) -> list[str]:
+    """Return how many people are revealed less often because of their own records, a sentence for each attack."""
+    hidden = [(name, table.figures(name).hidden) for name in names]
+    return [
+        f"{ATTACK_NAMES[name].format(sure=100 * table.certainty)}: those whom their own records hide, "
+        f"{own_people(-number, int(table.people.sum()))}, are subtracted."
+        for name, number in hidden
+        if number <= -0.5
+    ]
 
 
 def learnt(table: AttackTable, sensitive: str, categories: Sequence[str]) -> str:
@@ -260,6 +275,11 @@ def learnt(table: AttackTable, sensitive: str, categories: Sequence[str]) -> str
     what = f"harmful '{sensitive}'" if table.harmful else f"'{sensitive}'"
     if figures.learnt is None or total < 0.5:
         return f"The informed attacker learns nobody's {what} beyond the overall shares."
+    if isinstance(table, PersonTable):
+        return (
+            f"The informed attacker learns a value of {what} of {number_of(total, 'person')}, "
+            f"{whole_people(total - own)} from others' records alone{_less_sure(table, total)}."
+        )
     parts = [
         (number / people, name)
         for number, people, name in zip(figures.learnt.tolist(), table.people.tolist(), categories, strict=True)

@@ -69,7 +69,8 @@ def screen(choice: Choice) -> list[str]:
     title = "\n".join(name_table(choice.table, attribute.name) for attribute in choice.measured.attributes)
     if choice.epsilon is None:
         lines = [textwrap.fill(sentence, WIDTH) for sentence in _answer(choice)]
-        return ["\n".join([title, *lines]), "\n".join([*_obeyed(choice), CURATOR_NOTE, choice.choice_note])]
+        note = f"{CURATOR_NOTE} {choice.table.describe_unit()}"
+        return ["\n".join([title, *lines]), "\n".join([*_obeyed(choice), note, choice.choice_note])]
     mechanism = choice.mechanism.with_epsilon(choice.epsilon)
     tables = [table for attribute in choice.measured.attributes if (table := _compare(choice, attribute.name))]
     command = f"Next: cellrisk release ... --epsilon {as_given(choice.epsilon)}   Why, and other settings: --all"
@@ -77,7 +78,7 @@ def screen(choice: Choice) -> list[str]:
     if choice.again and not (mechanism.name == "geometric" and mechanism.threshold == USUAL_THRESHOLD):
         again = [f"Some larger epsilons also keep the limits: {show_spans(choice.again[:1])}."]
     sentences = "\n".join([*_answer(choice), accuracy(mechanism)])
-    last = [*again, *_obeyed(choice), choice.choice_note, command, CURATOR_NOTE]
+    last = [*again, *_obeyed(choice), choice.choice_note, command, f"{CURATOR_NOTE} {choice.table.describe_unit()}"]
     return [f"{title}\n{sentences}", *tables, "\n".join(last)]
 
 
@@ -132,7 +133,8 @@ def paragraphs(choice: Choice) -> list[str]:
             + ["-" if each.ceiling is None else f"{each.ceiling:.4f}", each.verdict]
             for each in choice.alternatives
         ]
-        people = [f"revealed ('{attribute.name}')" for attribute in attributes]
+        counted = "records revealed" if choice.table.unit.contributions > 1 else "revealed"
+        people = [f"{counted} ('{attribute.name}')" for attribute in attributes]
         parts.append(aligned(["", "epsilon", "risk", *people, "worst case", "verdict"], rows))
     parts += dict.fromkeys(bound(figures.ceiling) for figures in choice.figures)
     if choice.epsilon is not None:

@@ -32,9 +32,9 @@ def headline(curve: RiskCurve) -> str:
 def screen(curve: RiskCurve) -> list[str]:
     """Return what is printed first: what attacks reveal along epsilon; or everything, if measures were named."""
     if curve.named:
-        return [headline(curve), *_measures(curve), CURATOR_NOTE]
+        return [headline(curve), *_measures(curve), _note(curve)]
     parts = [part for title, sentence, table in _attacks(curve, USUAL) for part in (f"{title}\n{sentence}", table)]
-    return [*parts, f"{NEXT}\n{CURATOR_NOTE}"]
+    return [*parts, f"{NEXT}\n{_note(curve)}"]
 
 
 def _attacks(curve: RiskCurve, usual: Sequence[float]) -> Iterator[tuple[str, str, str]]:
@@ -45,14 +45,20 @@ def _attacks(curve: RiskCurve, usual: Sequence[float]) -> Iterator[tuple[str, st
             at = [each for each in figures if each.mechanism is not None]
             title = f"{name_table(curve.table, name)}; {setting.describe()} noise"
             if not at:
-                yield title, "What attacks reveal is not computed: more than 100 categories, or no epsilon fits.", ""
+                why = curve.why_unknown(name) or "no epsilon fits"
+                yield title, f"What attacks reveal is not computed: {why}.", ""
                 continue
             nearest = min(at, key=lambda each: abs(np.log(_epsilon(each.mechanism))))
             guarantee = f"epsilon {_epsilon(nearest.mechanism):.4g}"
             rows = [
                 (["no noise" if each.mechanism is None else f"{each.mechanism.epsilon:.4g}"], each) for each in figures
             ]
-            yield title, revealed_by_own_record(nearest.own, nearest.people, name, guarantee), setting_table(rows)
+            own = revealed_by_own_record(nearest.own, nearest.people, name, guarantee, nearest.own_record)
+            yield title, own, setting_table(rows)
+
+
+def _note(curve: RiskCurve) -> str:
+    return f"{CURATOR_NOTE} {curve.table.describe_unit()}"
 
 
 def _epsilon(mechanism: Mechanism | None) -> float:
