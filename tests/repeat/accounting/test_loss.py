@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from cellrisk.counts.unit import Unit
 from cellrisk.errors import CellriskError, InvalidInput
 from cellrisk.noise.mechanisms import MECHANISMS, mechanism
 from cellrisk.repeat.accounting.loss import Event, Loss
@@ -105,7 +106,9 @@ def test_tables_that_exclude_each_other_are_covered_by_the_larger() -> None:
     assert Loss.cover([concentrated(0.1), concentrated(0.2)]) == concentrated(0.2)
 
 
-@pytest.mark.parametrize("unlike", [{"neighbours": "replace"}, {"neighbours": "swap"}, {"unit": "household"}], ids=str)
+@pytest.mark.parametrize(
+    "unlike", [{"neighbours": "replace"}, {"neighbours": "swap"}, {"unit": "household"}, {"unit": Unit(2)}], ids=str
+)
 def test_losses_that_are_not_alike(unlike: dict) -> None:
-    with pytest.raises(CellriskError, match=r"neighbours|unit"):
+    with pytest.raises(CellriskError, match=r"neighbours|unit|records and of people"):
         Loss.join([ONE_OF_EACH["pure"], replace(ONE_OF_EACH["pure"], **unlike)])

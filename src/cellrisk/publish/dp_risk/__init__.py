@@ -71,7 +71,7 @@ def read_ledger(ledger: Book | None, **noted: Any) -> Callable[[ReleasedDomain, 
         if ledger is not None:
             entry = {**noted, "cohort": noted["cohort"] or "everyone", "purpose": noted["purpose"] or purpose}
             columns = {"attribute": domain.sensitive, "quasi_identifiers": domain.quasi_identifiers}
-            ledger.add_figure(**columns, epsilon=epsilon, neighbours=neighbours, **entry)
+            ledger.add_figure(**columns, epsilon=epsilon, neighbours=neighbours, unit=domain.unit, **entry)
 
     return record
 
@@ -95,6 +95,7 @@ def read_declared(
             got=f"the labels of '{attribute.name}' are those that occur",
             fix=f"declare them with {argument('levels')}",
         )
+    table = table.draw_again() if table.draw_again else table
     domain = read_domain(table, sensitive, may_be_missing=may_be_missing, observed_levels=observed_levels)
     words = find_words("release")
     said = words.say_left_out(table.missing, table.outside, "or with a missing value where none was declared")

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from cellrisk.counts.cells import Cells, Domain, group_cells
 from cellrisk.counts.levels import MISSING_LABEL, make_label
+from cellrisk.counts.unit import Unit
 from cellrisk.errors import InvalidInput, UnknownName, argument
 from cellrisk.system.arrays import Integers
 from cellrisk.system.checks import read_texts
@@ -141,6 +142,8 @@ class ReleasedDomain:
     may_be_missing: tuple[str, ...]
     undeclared: tuple[str, ...]
     """Columns whose labels are those that occur, which was accepted."""
+    unit: Unit
+    """Whose presence is hidden."""
 
     @property
     def quasi_identifiers(self) -> tuple[str, ...]:
@@ -186,7 +189,7 @@ def read_domain(
         raise refuse_observed(refused)
     exclusions = read_rules(exclude, axes)
     inside = _take_inside(cells, axes, exclusions, table.outside)
-    return ReleasedDomain(attribute.name, axes, exclusions, inside, missing, undeclared)
+    return ReleasedDomain(attribute.name, axes, exclusions, inside, missing, undeclared, table.unit)
 
 
 def _read_columns(given: str | Sequence[str], argument: str, columns: Sequence[str]) -> tuple[str, ...]:

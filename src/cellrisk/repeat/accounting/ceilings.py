@@ -207,6 +207,7 @@ def compose_ceiling(
         releases=len(losses),
         exact=curves is None or curves.known,
         neighbours="replace" if replaced else "add-remove",
+        unit=losses[0].unit,
     )
 
 

@@ -9,17 +9,23 @@ from decimal import Decimal, localcontext
 from functools import cached_property
 from typing import Any
 
+from cellrisk.counts.unit import Unit
 from cellrisk.errors import InvalidInput, argument
-from cellrisk.noise.mechanisms import MECHANISMS, NEIGHBOURS, Mechanism, gaussian_log_delta, zcdp_log_delta
+from cellrisk.noise.mechanisms import (
+    MECHANISMS,
+    NEIGHBOURS,
+    DiscreteGaussian,
+    Mechanism,
+    gaussian_log_delta,
+    zcdp_log_delta,
+)
 from cellrisk.noise.mechanisms import mechanism as make_mechanism
-from cellrisk.system.checks import is_number, require_number, require_whole_number, require_within
+from cellrisk.system.checks import is_number, require_kind, require_number, require_whole_number, require_within
 from cellrisk.system.choices import Neighbours, require_word
 from cellrisk.system.formatting import claim
 
 NOISE = ("laplace", "geometric", "gaussian", "discrete-gaussian")
 KINDS = (*NOISE, "pure", "approximate", "zcdp")
-UNITS = ("record",)
-"""What one neighbouring step adds, removes or replaces."""
 MOST_EVENTS = 100_000
 DIGITS = 100
 STATED = 1e-9
@@ -99,7 +105,15 @@ class Event:
 
     @staticmethod
     def of(mechanism: Mechanism) -> Event:
-        """The event of one table released through a mechanism."""
+        """The event of one table released through a mechanism.
+
+        If people have several records it is the guarantee alone: how they are spread over counts is not known.
+        """
+        if mechanism.unit.contributions > 1 and isinstance(mechanism, DiscreteGaussian):
+            return Event(kind="zcdp", rho=mechanism.rho)
+        if mechanism.unit.contributions > 1:
+            kind = "pure" if mechanism.pure else "approximate"
+            return Event(kind=kind, epsilon=float(mechanism.epsilon), delta=float(mechanism.delta))
         return Event(
             kind="gaussian" if mechanism.name.startswith("gaussian") else mechanism.name,
             epsilon=float(mechanism.epsilon),
@@ -148,7 +162,7 @@ class Loss:
     neighbours
         "add-remove" or "replace".
     unit
-        Whose presence is hidden: a "record".
+        What one neighbouring step adds, removes or replaces: a record, or a person with several.
 
     >>> Loss.of(make_mechanism("geometric", epsilon=0.5)).describe(), Loss.approximate(0.5, 1e-6).describe()
     ('0.5-DP', '(0.5, 1e-06)-DP')
@@ -156,7 +170,7 @@ class Loss:
 
     events: tuple[Event, ...]
     neighbours: Neighbours = "add-remove"
-    unit: str = "record"
+    unit: Unit = Unit()  # noqa: RUF009 (it cannot be changed)
 
     def __post_init__(self) -> None:
         events = tuple(self.events)
@@ -165,12 +179,12 @@ class Loss:
         require_whole_number("the number of events", len(events), least=1, most=MOST_EVENTS)
         object.__setattr__(self, "events", events)
         require_word("neighbours", self.neighbours, NEIGHBOURS)
-        require_word("unit", self.unit, UNITS)
+        require_kind("unit", self.unit, Unit)
 
     @staticmethod
     def of(mechanism: Mechanism) -> Loss:
         """The loss of one release through a mechanism."""
-        return Loss(events=(Event.of(mechanism),), neighbours=mechanism.neighbours)
+        return Loss(events=(Event.of(mechanism),), neighbours=mechanism.neighbours, unit=mechanism.unit)
 
     @staticmethod
     def pure(epsilon: float, neighbours: Neighbours = "add-remove") -> Loss:
@@ -219,7 +233,8 @@ class Loss:
         0.75
         """
         require_alike(losses)
-        return replace(losses[0], events=tuple(event for loss in losses for event in loss.events))
+        events = tuple(event for loss in losses for event in loss.events)
+        return replace(losses[0], events=events, unit=_widest(losses))
 
     @staticmethod
     def cover(losses: Sequence[Loss]) -> Loss:
@@ -238,18 +253,19 @@ class Loss:
             for event in sorted(loss.events, key=_size, reverse=True):
                 rank = seen[event.kind] = seen.get(event.kind, 0) + 1
                 ranked.setdefault((event.kind, rank), []).append(event)
-        covering = replace(losses[0], events=tuple(max(events, key=_size) for events in ranked.values()))
+        unit = _widest(losses)
+        covering = replace(losses[0], events=tuple(max(events, key=_size) for events in ranked.values()), unit=unit)
         if covering.dp_definition == "pure":
             most = max(loss.epsilon or 0.0 for loss in losses)
             above = (covering.epsilon or 0.0) > most * (1.0 + STATED)
-            return Loss.pure(most, covering.neighbours) if above else covering
+            return replace(Loss.pure(most, covering.neighbours), unit=unit) if above else covering
         rhos = [loss.total_rho for loss in losses]
         if None in rhos:
             return covering
         most = max(rho for rho in rhos if rho is not None)
-        return (
-            covering if (covering.total_rho or 0.0) <= most * (1.0 + STATED) else Loss.zcdp(most, covering.neighbours)
-        )
+        if (covering.total_rho or 0.0) <= most * (1.0 + STATED):
+            return covering
+        return replace(Loss.zcdp(most, covering.neighbours), unit=unit)
 
     @property
     def dp_definition(self) -> str:
@@ -288,7 +304,8 @@ class Loss:
             return None
         delta = event.delta or None
         asked: dict[str, Any] = {"epsilon": event.epsilon, "delta": delta, "threshold": event.threshold}
-        return make_mechanism(event.mechanism, neighbours=self.neighbours, **asked)  # type: ignore[arg-type]
+        made = make_mechanism(event.mechanism, neighbours=self.neighbours, **asked)  # type: ignore[arg-type]
+        return made.with_unit(self.unit)
 
     def describe(self) -> str:
         """The loss in a few words."""
@@ -304,7 +321,7 @@ class Loss:
         stated = {"dp_definition": self.dp_definition, "epsilon": self.epsilon, "delta": self.delta}
         stated |= {"rho": self.rho} if self.epsilon is None else {}
         events = [event.to_dict() for event in self.events]
-        return {**stated, "neighbours": self.neighbours, "unit": self.unit, "events": events}
+        return {**stated, "neighbours": self.neighbours, "unit": self.unit.to_dict(), "events": events}
 
     @staticmethod
     def from_dict(named: Mapping[str, Any]) -> Loss:
@@ -315,7 +332,7 @@ class Loss:
         True
         """
         events = tuple(Event.from_dict(event) for event in named["events"])
-        loss = Loss(events=events, neighbours=named["neighbours"], unit=named["unit"])
+        loss = Loss(events=events, neighbours=named["neighbours"], unit=Unit.from_dict(named["unit"]))
         made, stated = loss.mechanism, loss.to_dict()
         if made is not None and not math.isclose(made.scale, float(events[0].scale or 0.0), rel_tol=STATED):
             raise InvalidInput("the scale is not that of the mechanism", got=events[0].mechanism, code="other-scale")
@@ -343,8 +360,18 @@ def require_alike(losses: Iterable[Loss]) -> None:
             fix="state all under the same: epsilon-DP under add-remove is (2 epsilon)-DP under replace",
             code="mixed-neighbours",
         )
-    if len({loss.unit for loss in losses}) > 1:
-        raise InvalidInput("losses of records and of persons cannot be composed", code="mixed-units")
+    if len({loss.unit.kind for loss in losses}) > 1:
+        raise InvalidInput(
+            "losses of records and of people cannot be composed",
+            got=", ".join(sorted({loss.unit.kind for loss in losses})),
+            fix="book those of one unit of privacy in a cohort",
+            code="mixed-units",
+        )
+
+
+def _widest(losses: Sequence[Loss]) -> Unit:
+    """The unit of losses that are alike: that of the people with most records."""
+    return max((loss.unit for loss in losses), key=lambda unit: unit.contributions)
 
 
 def add_up(numbers: Sequence[float]) -> float:

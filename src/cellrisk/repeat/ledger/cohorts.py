@@ -143,6 +143,16 @@ class LedgerState:
         cohort = self.find_declaration(name, new, part_of) or Cohort(name, self.declared.get(name))
         known = cohort.name in self.declared
         names = self.innermost(cohort.name) if known else [cohort.part_of] if cohort.part_of else []
+        for other in dict.fromkeys(each for name in names for each in self.path(name)):
+            booked = next((spent.unit for spent in self.losses(other) if spent.unit.kind != loss.unit.kind), None)
+            if booked is not None:
+                raise InvalidInput(
+                    f"the releases of cohort '{other}' hide a {booked.kind}, and this one a {loss.unit.kind}",
+                    got=loss.unit.describe(),
+                    allowed=booked.describe(),
+                    fix="release for the same unit of privacy, or book it in another ledger",
+                    code="mixed-units",
+                )
         limited = ((other, name) for name in names for other in self.path(name) if other in self.limits)
         for other, losses in dict.fromkeys((other, (*self.losses(name), loss)) for other, name in limited):
             _check(losses, self.limits[other], f"the release would exceed the limit of cohort '{other}'")

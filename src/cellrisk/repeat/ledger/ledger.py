@@ -8,10 +8,12 @@ import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cellrisk.counts.unit import Unit
 from cellrisk.errors import CellriskError, InvalidInput, UnknownName
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.publish.releasing.saving import sidecar_of
@@ -209,17 +211,24 @@ class Ledger:
             declared = state.admit(cohort, spent, new_cohort, part_of)
             return self._write_release(session, state, declared, self._backend.folders, fields, released)
 
-    def add_figure(self, *, epsilon: float, neighbours: Neighbours = "add-remove", **entry: Any) -> Entry:
+    def add_figure(
+        self,
+        *,
+        epsilon: float,
+        neighbours: Neighbours = "add-remove",
+        unit: Unit = Unit(),  # noqa: B008 (it cannot be changed)
+        **entry: Any,
+    ) -> Entry:
         """Record a figure that was computed from a table and has noise of its own, as `add` records a release.
 
         Parameters
         ----------
-        epsilon, neighbours
-            What the figure costs.
+        epsilon, neighbours, unit
+            What the figure costs, and whom.
         entry
             The other arguments of `add`, about the table that the figure was computed from.
         """
-        return self.add(loss=Loss.pure(epsilon, neighbours), **entry)
+        return self.add(loss=replace(Loss.pure(epsilon, neighbours), unit=unit), **entry)
 
     def save(
         self,

@@ -154,7 +154,7 @@ def report(
         from cellrisk.show.reporting.set_report import report_set
 
         if not isinstance(table, TogetherAssessment):
-            require_table(table)
+            require_table(table, single="reports")
         _refuse_given(
             given,
             "mechanism epsilon delta neighbours threshold max_tvd perturbation belief harmful unions measure form "

@@ -5,6 +5,7 @@ from __future__ import annotations
 from decimal import ROUND_CEILING, Context, Decimal
 from typing import Any
 
+from cellrisk.counts.unit import Unit
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.noise.precision import find_precision
 from cellrisk.risk.ceilings import Ceiling
@@ -53,12 +54,28 @@ def describe_scale(mechanism: Mechanism) -> str:
     return f"{kind} = {mechanism.scale:.6g}"
 
 
+def describe_neighbours(neighbours: str, unit: Unit) -> str:
+    """How neighbouring tables differ."""
+    if unit.kind == "record":
+        return NEIGHBOURS[neighbours]
+    differ = "holds no record of" if neighbours == "add-remove" else "holds other records of"
+    return f"Two tables are neighbours if one {differ} one person whom the other holds. {unit.describe()}"
+
+
+def describe_privacy_unit(unit: Unit) -> str:
+    """Whose presence is hidden."""
+    if unit.kind == "record":
+        return "One record. A person with several records is protected for each record alone."
+    return f"One person. {unit.describe()}"
+
+
 def describe_noise(setting: Mechanism, epsilon: float | None) -> dict[str, Any]:
     """The mechanism as documents have it; its scale is None if no epsilon was chosen."""
     return {
         **pick(setting, "name pure delta neighbours threshold"),
         "formula": FORMULAS[setting.name],
-        "neighbours_meaning": NEIGHBOURS[setting.neighbours],
+        "neighbours_meaning": describe_neighbours(setting.neighbours, setting.unit),
+        "privacy_unit": describe_privacy_unit(setting.unit),
         "rounding": describe_threshold(setting.threshold),
         "scale": None if epsilon is None else describe_scale(setting.with_epsilon(epsilon)),
     }

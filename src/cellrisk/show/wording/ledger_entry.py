@@ -43,6 +43,8 @@ def describe(entry: Entry) -> str:
     if entry.loss is not None:
         mechanism = entry.loss.mechanism
         rows += [["loss", entry.loss.describe()], ["neighbours", entry.loss.neighbours]]
+        unit = entry.loss.unit
+        rows += [["unit", f"one person. {unit.describe()}"]] if unit.kind == "person" else []
         rows += [["mechanism", mechanism.name if mechanism else "not known"]]
         scale = entry.loss.events[0].scale if len(entry.loss.events) == 1 else None
         rows += [] if scale is None else [["scale of the noise", f"{scale:.6g}"]]
