@@ -313,7 +313,6 @@ class Choice(Result):
     def _name_records(self, alternative: dict[str, Any]) -> dict[str, Any]:
         """Name what is counted if people may have several records."""
         if self.table.unit.contributions > 1:
-            del alternative["caused"]
             alternative[self.table.revealed_name] = alternative.pop("people")
         return alternative
 

@@ -106,9 +106,10 @@ def test_tables_that_exclude_each_other_are_covered_by_the_larger() -> None:
     assert Loss.cover([concentrated(0.1), concentrated(0.2)]) == concentrated(0.2)
 
 
-@pytest.mark.parametrize(
-    "unlike", [{"neighbours": "replace"}, {"neighbours": "swap"}, {"unit": "household"}, {"unit": Unit(2)}], ids=str
-)
+UNLIKE: list[dict] = [{"neighbours": "replace"}, {"neighbours": "swap"}, {"unit": "household"}, {"unit": Unit(2)}]
+
+
+@pytest.mark.parametrize("unlike", UNLIKE, ids=str)
 def test_losses_that_are_not_alike(unlike: dict) -> None:
     with pytest.raises(CellriskError, match=r"neighbours|unit|records and of people"):
         Loss.join([ONE_OF_EACH["pure"], replace(ONE_OF_EACH["pure"], **unlike)])

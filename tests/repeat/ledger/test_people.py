@@ -66,7 +66,7 @@ def test_a_cohort_has_one_unit(ledger: cr.Ledger, tmp_path: Path, first: dict[st
 def test_a_limit_holds_for_people(ledger: cr.Ledger, tmp_path: Path) -> None:
     made = cr.release(tabulate(person="who", contributions=3), "geometric", epsilon=0.5)
     ledger.save(made, tmp_path / "made.csv")
-    ledger.set_limit(0.8)
+    ledger.set_limit("everyone", epsilon=0.8)
     with pytest.raises(InvalidInput) as refusal:
         ledger.save(made, tmp_path / "again.csv")
     assert refusal.value.code == "limit"

@@ -16,8 +16,8 @@ from cellrisk.system.spreadsheets import write_rows
 
 COLUMNS = (
     *("number", "time", "kind", "cohort", "part_of", "quasi_identifiers", "attribute", "dp_definition", "epsilon"),
-    *("delta", "rho", "neighbours", "mechanism", "scale", "threshold", "method", "purpose", "file", "sha256", "bytes"),
-    *("clock_behind", "cellrisk", "previous", "digest"),
+    *("delta", "rho", "neighbours", "unit", "contributions", "per_group", "mechanism", "scale", "threshold", "method"),
+    *("purpose", "file", "sha256", "bytes", "clock_behind", "cellrisk", "previous", "digest"),
 )
 
 
@@ -34,6 +34,9 @@ def write_csv(entries: Sequence[Entry], spreadsheet_safe: bool = False) -> str:
         loss, limit, file = (told.pop(name, None) or {} for name in ("loss", "limit", "file"))
         events = loss.get("events", [])
         alone = events[0] if len(events) == 1 else {}
+        unit = loss.get("unit", {})
+        loss = {**loss, **unit, "unit": unit.get("kind")}
+        loss.pop("kind", None)
         noise = {name: alone.get(name) for name in ("mechanism", "scale", "threshold")}
         row = {**told, **loss, **noise, **limit, "file": file.get("name")}
         row |= {"sha256": file.get("sha256"), "bytes": file.get("bytes")}
