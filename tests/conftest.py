@@ -260,7 +260,6 @@ FULL_BY_FILE: dict[str, tuple[str, ...]] = {
     "repeat/together/test_splitting.py": ("test_figures_to_meet",),
     "publish/auditing/test_audit.py": ("test_hundreds_of_thousands_of_cells_take_seconds",),
     "test_visible.py": ("test_reports_show_what_is_hidden",),
-    "cli/test_ledgers.py": ("test_plan_finds_the_largest_epsilon[named0",),
     "show/reporting/test_report_files.py": ("test_the_first_page_tells_of_ledger",),
     "repeat/together/test_counting.py": ("test_who_is_outside_is_left_out_of_the_tables",),
     "publish/dp_risk/test_policies_of_figures.py": ("test_a_private_choice_stays_within_policies",),

@@ -29,13 +29,12 @@ AT_ONE: dict[str, Callable[..., Any]] = {
     "average": lambda *given, **beside: cr.average(*given, releases=3, measures="local", **beside),
     "utility": lambda *given, **beside: cr.utility(*given, ways=1, releases=2, **beside),
     "report": lambda *given, **beside: cr.report(*given, releases=2, **beside),
-    "step": lambda _, given=USUAL_MECHANISM, **beside: cr.Step(given, **beside),
 }
 ALONG: dict[str, Callable[..., Any]] = {
     "curve": cr.curve,
     "choose": lambda *given, **beside: cr.choose(*given, max_risk=0.9, **beside),
-    "largest_epsilon": lambda table, given=USUAL_MECHANISM, **beside: cr.largest_epsilon(
-        table, [], mechanism=given, attribute="y", max_risk=0.9, total_delta=beside.get("delta"), **beside
+    "largest_epsilon": lambda _, given=USUAL_MECHANISM, **beside: cr.largest_epsilon(
+        [], given, max_ceiling=0.9, total_delta=beside.get("delta"), **beside
     ),
 }
 
@@ -67,7 +66,7 @@ def test_what_is_missing_or_said_twice_is_refused(name: str, table: cr.Frequency
                 ask(table, GAUSSIAN, **{word: value})
     with pytest.raises(UnknownName, match="unknown mechanism; got 'noise'"):
         ask(table, "noise", epsilon=1.0)
-    with pytest.raises(InvalidInput, match="a step needs" if name == "step" else "a mechanism is an object or a name"):
+    with pytest.raises(InvalidInput, match="a mechanism is an object or a name"):
         ask(table, 1.0)
     if name != "report":  # which takes limits instead
         with pytest.raises(InvalidInput, match=r"no epsilon was given for geometric; .* Geometric\(epsilon=1.0\)"):

@@ -73,9 +73,7 @@ MADE: dict[str, Callable[[cr.FrequencyTable, Path], Result]] = {
     "averaging": lambda table, _: cr.average(table, MECHANISM, releases=2, measures="local"),
     "explanation": lambda table, _: cr.explain(table, MECHANISM),
     "sequence": lambda table, _: cr.assess_sequence(table, [cr.Step(MECHANISM, JOB)]),
-    "largest epsilon": lambda table, _: cr.largest_epsilon(
-        table, [], mechanism="geometric", attribute=JOB, max_risk=0.5
-    ),
+    "largest epsilon": lambda *_: cr.largest_epsilon([], max_ceiling=0.75),
     "composition": lambda table, _: cr.compose([cr.Loss.of(MECHANISM)] * 2),
     "verification": lambda table, folder: verify(folder),
     "release": lambda table, _: cr.release(table, MECHANISM, observed_levels=["town"]),

@@ -16,7 +16,7 @@ from cellrisk.cli.options import Number, Text, Texts, Whole, number, option, ref
 from cellrisk.cli.output import stop_if_broken, warn_of_formulas
 from cellrisk.errors import CellriskError, InvalidInput, argument
 from cellrisk.system.checks import require_within
-from cellrisk.system.choices import MechanismName, OverallKind
+from cellrisk.system.choices import MechanismName
 from cellrisk.system.formatting import number_of
 
 if TYPE_CHECKING:
@@ -311,33 +311,27 @@ def plan_command(
     output: OutputOptions,
     attribute: Annotated[Text, option(NEXT, "COLUMN")] = None,
     cohort: recording.CohortOption = None,
-    max_caused: Annotated[Number, share("Largest share of people revealed because of their own record.")] = None,
-    max_ceiling: Annotated[Number, share("Largest worst case for one record; requires no records.")] = None,
-    max_risk: Annotated[Number, share("Largest overall risk of the groups.")] = None,
-    overall: Annotated[OverallKind, word("How the risks of a group's attributes are combined", OverallKind)] = "max",
+    max_ceiling: Annotated[Number, share("Largest worst case for one record.")] = None,
 ) -> None:
     """What one more release would cost and reveal, or the largest epsilon that it may have.
 
-    With --epsilon it prints the total loss, the figures to decide by and the overall risk after that release. With
-    --max-caused, --max-ceiling or --max-risk it finds the largest epsilon within these limits. Without FILE, it only
-    adds up losses. Ends with exit code 3 if the ledger would refuse the release, or no epsilon keeps the limits.
+    With --epsilon it prints the total loss, the figures to decide by and the overall risk after that release; without
+    FILE, it only adds up losses. With --max-ceiling it finds the largest epsilon within that limit. Ends with exit code
+    3 if the ledger would refuse the release, or no epsilon keeps the limit.
     """
     asked, policies = sequence.arguments(), policies_of(context)
-    limits: dict[str, Any] = {"max_risk": max_risk, "max_caused": max_caused, "max_ceiling": max_ceiling}
-    limited = [name for name, limit in limits.items() if limit is not None]
-    if table.source is None:
+    if table.source is None or max_ceiling is not None:
         records = {*asdict(table), "measure", "form", *asdict(options.PriorOptions())} - {"source", "qid"}
-        unused = [*list_typed(context, *sorted(records)), *(name for name in limited if name != "max_ceiling")]
-        refuse_beside("without the cohort's records, only losses are added up", unused)
-    if bool(limited) == (loss.epsilon is not None or loss.rho is not None):
-        allowed = "either --epsilon 0.5, or limits: --max-caused 0.01, --max-ceiling 0.75"
-        raise InvalidInput("nothing to plan was given", allowed=allowed)
+        without = "without the cohort's records" if max_ceiling is None else "with --max-ceiling"
+        refuse_beside(f"{without}, only losses are added up", list_typed(context, *sorted(records)))
+    if (max_ceiling is not None) == (loss.epsilon is not None or loss.rho is not None):
+        raise InvalidInput("nothing to plan was given", allowed="either --epsilon 0.5, or --max-ceiling 0.75")
     quasi = parsing.split_names(table.qid) or None
     with ledger.open() as opened:
         steps = _list_steps(opened.state(), cohort)
         losses: list[Any] = []
         planned, refusals = None, []
-        if not limited:
+        if max_ceiling is None:
             planned = loss.loss()
             losses = [*(step.loss for step in steps), planned]
             try:
@@ -352,27 +346,19 @@ def plan_command(
         found = cr.assess_sequence(covered, [*steps, cr.Step(planned, attribute, quasi)], **asked)
         output.answer(found, policies=policies)
     else:
-        from cellrisk.decide.limits import RiskDefinition, read_limits
-
-        if max_risk is not None:
-            words = {name: asked[name] for name in ("measure", "form") if name in asked}
-            policies.check_tighter(read_limits(max_risk=min(max_risk, 1.0), risk=RiskDefinition(**words)))
+        summed = {name: asked[name] for name in ("method", "total_delta") if name in asked}
         largest = cr.largest_epsilon(
-            covered,
-            steps,
-            mechanism=loss.mechanism or "geometric",
-            attribute=attribute,
+            [step.loss for step in steps],
+            loss.mechanism or "geometric",
+            max_ceiling=max_ceiling or 0.0,
             delta=loss.delta,
-            kind=overall,
-            quasi_identifiers=quasi,
             neighbours=loss.neighbours,
             threshold=loss.threshold,
             policy=policies,
-            **limits,
-            **asked,
+            **summed,
         )
-        output.answer(largest, raw=covered is not None, policies=policies)
-        refusals = [] if largest.admissible else ["no epsilon keeps the limits"]
+        output.answer(largest, raw=False, policies=policies)
+        refusals = [] if largest.epsilon is not None else ["no epsilon keeps the limit"]
     stop_if_broken(refusals)
 
 

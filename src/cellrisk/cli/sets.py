@@ -61,18 +61,17 @@ def split_command(
     set_file: SetFile,
     output: OutputOptions,
     total_epsilon: Annotated[Number, number("Privacy loss of all tables.", default="that of the set file")] = None,
-    total_rho: Annotated[Number, number("The same as rho of zCDP, for discrete-gaussian tables.")] = None,
     use: Use = None,
     slack: Annotated[float, number("How much more error than the least is allowed to reveal fewer people.")] = 0.25,
 ) -> None:
-    """How to share a total epsilon, or rho, among the tables of a set.
+    """How to share a total epsilon among the tables of a set.
 
     Compares even shares, the shares with the least error, and those that reveal the fewest people because of their own
     records, as far as a search finds them.
     """
     from cellrisk.repeat.together.set_file import read_set_file
 
-    shared = {"total_epsilon": total_epsilon, "total_rho": total_rho, "use": use, "slack": slack}
+    shared = {"total_epsilon": total_epsilon, "use": use, "slack": slack}
     output.answer(cr.split_budget(**read_set_file(set_file), **shared, progress=progress_bar("counting")))
 
 

@@ -12,7 +12,6 @@ from cellrisk.noise.mechanisms import mechanism
 from cellrisk.repeat.accounting.loss import Loss
 from cellrisk.repeat.ledger.chain import Row
 from cellrisk.repeat.ledger.entry import (
-    BookedTable,
     Entry,
     Limit,
     ReleasedFile,
@@ -27,7 +26,6 @@ PURE = Loss.pure(0.5)
 TIME = "2024-03-31T12:00:00.000000+00:00"
 COMMON = {"cohort": "everyone", "time": TIME, "cellrisk": "0.2.0"}
 FILE = {"name": "a.csv", "sha256": "ab" * 32, "bytes": 12, "description": "ef" * 32}
-TABLE = {"quasi_identifiers": ["age"], "loss": PURE.to_dict(), "name": "old", "where": None}
 BODIES: dict[str, dict[str, Any]] = {
     "cohort": {**COMMON, "kind": "cohort", "part_of": "all"},
     "limit": {
@@ -42,7 +40,6 @@ BODIES: dict[str, dict[str, Any]] = {
         "quasi_identifiers": ["age", "sex"],
         "loss": PURE.to_dict(),
         "purpose": "yearly\nreport",
-        "tables": [TABLE],
         "file": FILE,
         "clock_behind": 1.5,
     },
@@ -64,7 +61,6 @@ def test_every_part_of_an_entry_is_read() -> None:
         attribute="job",
         loss=PURE,
         purpose="yearly\nreport",
-        tables=(BookedTable(("age",), PURE, "old", None),),
         file=ReleasedFile("a.csv", "ab" * 32, 12, "ef" * 32),
         clock_behind=1.5,
         version="0.2.0",
@@ -78,7 +74,7 @@ def test_every_part_of_an_entry_is_read() -> None:
     assert ReleasedFile("a", "ab" * 32, 0).to_dict() == {"name": "a", "sha256": "ab" * 32, "bytes": 0}
     assert read(BODIES["limit"]).limit == Limit(cohort="everyone", epsilon=2.0)
     cohort = read(BODIES["cohort"])
-    assert (cohort.part_of, cohort.loss, cohort.file, cohort.tables) == ("all", None, None, ())
+    assert (cohort.part_of, cohort.loss, cohort.file) == ("all", None, None)
 
 
 WRONG: list[tuple[str, str, Any]] = [
@@ -92,9 +88,6 @@ WRONG: list[tuple[str, str, Any]] = [
     *[("release", "attribute", value) for value in (5, "", "x" * 201)],
     *[("release", "loss", value) for value in (None, 5, {}, {"dp_definition": "pure"})],
     *[("release", "purpose", value) for value in (None, 5, "x" * 10_001, "a\0b")],
-    *[("release", "tables", value) for value in (5, [5], [{}], [{**TABLE, "name": 5}], [{**TABLE, "where": ""}])],
-    *[("release", "tables", [{**TABLE, "name": "x" * 10_001}]), ("release", "tables", [{**TABLE, "loss": {}}])],
-    *[("release", "tables", [{**TABLE, "quasi_identifiers": "age"}])],
     *[("release", "file", value) for value in (5, {}, {**FILE, "bytes": -1}, {**FILE, "more": 1}, {"name": "a"})],
     *[("limit", "limit", value) for value in (None, 5, {}, {"epsilon": 0}, {"epsilon": 1, "method": "loosest"})],
 ]
@@ -131,14 +124,13 @@ def test_a_text_of_json_that_could_not_be_kept_is_refused() -> None:
 
 def test_an_entry_is_printed_in_full() -> None:
     assert str(read(BODIES["release"])) == (
-        "Release of 1 tables of job by age, sex about cohort 'everyone' at 0.5-DP.\n\n"
+        "Release of job by age, sex about cohort 'everyone' at 0.5-DP.\n\n"
         "entry       3\n"
         f"time        {TIME}\n"
         "cohort      everyone\n"
         "loss        0.5-DP\n"
         "neighbours  add-remove\n"
         "mechanism   not known\n"
-        'table 1     "old": age, at 0.5-DP\n'
         "purpose     yearly report\n"
         "file        a.csv\n"
         f"SHA-256     {'ab' * 32}\n"
@@ -147,7 +139,7 @@ def test_an_entry_is_printed_in_full() -> None:
         f"previous    {'12' * 32}\n"
         f"digest      {'34' * 32}"
     )
-    plain = {**BODIES["release"], "tables": [], "purpose": "", "clock_behind": None}
+    plain = {**BODIES["release"], "purpose": "", "clock_behind": None}
     told = str(read({**plain, "loss": Loss.of(mechanism("laplace", epsilon=0.5)).to_dict()}))
     assert [line.split("  ")[0] for line in told.splitlines()[2:]] == [
         *("entry", "time", "cohort", "loss", "neighbours", "mechanism", "scale of the noise", "file", "SHA-256"),
@@ -162,7 +154,7 @@ def test_an_entry_is_printed_in_full() -> None:
 
 
 def test_headlines() -> None:
-    release = {**BODIES["release"], "tables": []}
+    release = {**BODIES["release"]}
     for change, told in (
         ({}, "Release of job by age, sex about cohort 'everyone' at 0.5-DP."),
         ({"attribute": None}, "Release of age, sex about cohort 'everyone' at 0.5-DP."),
@@ -171,7 +163,10 @@ def test_headlines() -> None:
             {"attribute": "j\nob", "quasi_identifiers": ["a\tge"]},
             "Release of j ob by a ge about cohort 'everyone' at 0.5-DP.",
         ),
-        ({"tables": [TABLE, TABLE]}, "Release of 2 tables of job by age, sex about cohort 'everyone' at 0.5-DP."),
+        (
+            {"file": {**FILE, "name": "set.json"}},
+            "Release of a set of tables of job by age, sex about cohort 'everyone' at 0.5-DP.",
+        ),
     ):
         assert read({**release, **change}).headline == told
     assert read(BODIES["limit"]).headline == "Limit: at most epsilon 2 for each person of 'everyone'."
@@ -211,8 +206,8 @@ def test_what_is_described_of_a_release() -> None:
         "purpose": "for all",
     }
     laplace = mechanism("laplace", epsilon=0.5)
-    told = describe_release(None, "age", read_loss(laplace), "", [TABLE])
-    assert (told["attribute"], told["quasi_identifiers"], told["tables"]) == (None, ["age"], [TABLE])
+    told = describe_release(None, "age", read_loss(laplace), "")
+    assert (told["attribute"], told["quasi_identifiers"]) == (None, ["age"])
     for attribute, columns, message in (
         (None, [], "a release has an attribute or quasi-identifiers; name its columns"),
         ("age", ["age"], "a column is named twice; got age, age"),
@@ -225,8 +220,6 @@ def test_what_is_described_of_a_release() -> None:
             describe_release(attribute, columns, PURE, "")
     with pytest.raises(InvalidInput, match=r"^the purpose is too long; got 10,001 characters; allowed: up to 10,000"):
         describe_release("job", [], PURE, "x" * 10_001)
-    with pytest.raises(InvalidInput, match=r"^columns are a list$"):
-        describe_release("job", [], PURE, "", [{**TABLE, "quasi_identifiers": "age"}])
     assert describe_release("x" * 200, ["y" * 200], PURE, "z" * 10_000)["purpose"] == "z" * 10_000
 
 

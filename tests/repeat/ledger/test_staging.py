@@ -81,7 +81,7 @@ def test_a_set_is_one_entry_with_all_its_events(where: Where, output: Path) -> N
         entry = ledger.save(several, output / "released")
         assert entry.loss is not None
         assert [event.kind for event in entry.loss.events] == ["geometric", "geometric"]
-        assert len(entry.tables) == 2
+        assert entry.of_set
         assert ledger.verify(folders=[output]).ok
     assert sorted(os.listdir(output)) == ["released"]
 

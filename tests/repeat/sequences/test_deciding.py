@@ -7,8 +7,6 @@ import json
 import math
 from typing import Any
 
-import numpy as np
-import pandas as pd
 import pytest
 
 import cellrisk as cr
@@ -107,87 +105,31 @@ def test_a_loss_whose_noise_is_not_known_has_a_bound_or_a_reason(table: cr.Frequ
     assert document["caused"]["cap"] == near(60 * document["ceiling"]["advantage"])
 
 
-def after(table: cr.FrequencyTable, past: list[Step], epsilon: float, attribute: str) -> tuple[float, float]:
-    """Caused and the ceiling with the next release at an epsilon, by the whole sequence."""
-    row = assess_sequence(table, [*past, Step(cr.Geometric(epsilon), attribute)]).rows[-1]
-    assert row.ceiling is not None
-    return row.overall_caused.max_records, row.ceiling.even_two
+def test_the_largest_epsilon_ends_where_the_ceiling_of_all_does() -> None:
+    past = [Loss.of(cr.Geometric(0.1)), Loss.of(cr.Laplace(0.3))]
+    limit = compose_ceiling([*past, Loss.of(cr.Geometric(0.6))]).even_two
+    found = largest_epsilon(past, max_ceiling=limit)
+    assert found.binds
+    assert found.epsilon == pytest.approx(0.6, rel=1e-5, abs=0)
+    assert found.ceiling is not None
+    assert found.ceiling.even_two <= limit
+    assert found.to_dict()["before"]["even_two"] == near(compose_ceiling(past).even_two)  # type: ignore[index,call-overload]
+    assert "raw data" not in str(found)
+    loose = largest_epsilon([], max_ceiling=0.999, policy=cr.Policy(max_epsilon=1.0))
+    assert (loose.epsilon, loose.binds) == (1.0, False)
+    assert "Every epsilon of geometric up to 1 keeps" in loose.headline
+    never = largest_epsilon([Loss.of(cr.Geometric(5.0))], max_ceiling=0.6)
+    assert (never.epsilon, never.ceiling) == (None, None)
+    assert "No epsilon of geometric keeps" in never.headline
 
 
-def test_limits_on_caused_and_ceiling_end_where_the_whole_sequence_does(table: cr.FrequencyTable) -> None:
-    past = [Step(cr.Geometric(0.1), "pay")]
-    limit = after(table, past, 0.8, "job")[0]
-    found = largest_epsilon(table, past, attribute="job", max_caused=limit)
-    assert found.binding == ("caused",)
-    assert found.epsilon == pytest.approx(0.8, rel=1e-6, abs=0)
-    assert found.then("caused") is not None
-    assert found.then("caused") <= limit < after(table, past, found.epsilon * (1 + 1e-6), "job")[0]
-    assert [low for low, _ in found.admissible] == [0.001]
-    limit = after(table, past, 0.6, "job")[1]
-    both = largest_epsilon(table, past, attribute="job", max_ceiling=limit, max_caused=0.9)
-    assert both.binding == ("ceiling",)
-    assert both.epsilon == pytest.approx(0.6, rel=1e-5, abs=0)
-    assert both.ceiling is not None
-    assert both.ceiling.even_two <= limit
-    alone = largest_epsilon(None, past, attribute="job", max_ceiling=limit)
-    assert alone.epsilon == near(both.epsilon)
-    assert (alone.then("risk"), alone.sequence, alone.before) == (None, None, None)
-    assert "raw data" not in str(alone)
-
-
-def test_more_privacy_is_never_inadmissible_where_caused_falls_again() -> None:
-    """Of two people alone in a cell, caused is 2 a (1 - a)/(1 + a)^2: 0 at both ends, 1/4 at epsilon ln 3."""
-    frame = pd.DataFrame({"x": ["cell"], "y": ["a"], "n": [2]})
-    pair = cr.tabulate(frame, "x", "y", count="n", levels={"y": ["a", "b"]})
-    found = largest_epsilon(pair, [], attribute="y", max_caused=0.1)
-    a = math.exp(-found.epsilon)  # type: ignore[operator]
-    assert a * (1 - a) / (1 + a) ** 2 == pytest.approx(0.1, rel=1e-5, abs=0)
-    assert found.epsilon < math.log(3)  # type: ignore[operator]
-    assert len(found.admissible) == 1
-    assert after(pair, [], 50.0, "y")[0] < 0.1  # and yet not admissible, as epsilons below it are not
-    peak = largest_epsilon(pair, [], attribute="y", max_caused=0.126)
-    assert (peak.epsilon, peak.binding, peak.admissible) == (None, (), ((0.001, 100.0),))
-    assert "No limit binds" in peak.headline
-    assert "nothing is recommended" in peak.why
-
-
-def test_risk_and_the_others_hold_together(table: cr.FrequencyTable) -> None:
-    risk = largest_epsilon(table, [], attribute="job", max_risk=0.2)
-    caused = largest_epsilon(table, [], attribute="job", max_caused=after(table, [], 0.5, "job")[0])
-    both = largest_epsilon(table, [], attribute="job", max_risk=0.2, max_caused=caused.maxima["max_caused"])
-    grid = np.geomspace(1e-3, 100, 60)
-
-    def inside(found: Any, epsilon: float) -> bool:
-        return any(low <= epsilon <= high for low, high in found.admissible)
-
-    for epsilon in grid:
-        assert inside(both, epsilon) == (inside(risk, epsilon) and inside(caused, epsilon))
-    never = largest_epsilon(table, [Step(cr.Geometric(5.0), "job")], attribute="pay", max_caused=1e-4)
-    assert (never.epsilon, never.admissible) == (None, ())
-    assert "epsilon 1e-06 is too much already" in never.headline
-
-
-@pytest.mark.parametrize(
-    ("words", "limits"),
-    [
-        ("no limit was given", {}),
-        ("max_caused must be a number above 0", {"max_caused": 0.0}),
-        ("max_ceiling must be a number above 0.5", {"max_ceiling": 0.5}),
-        ("max_ceiling must be a number above 0.5", {"max_ceiling": 1.0}),
-        ("max_ceiling must be a number above 0.5", {"max_ceiling": "high"}),
-    ],
-)
-def test_bad_limits_are_refused(table: cr.FrequencyTable, words: str, limits: dict[str, Any]) -> None:
-    with pytest.raises(InvalidInput, match=words):
-        largest_epsilon(table, [], attribute="job", **limits)
-
-
-def test_what_needs_a_table_or_a_ceiling_is_refused(table: cr.FrequencyTable) -> None:
-    with pytest.raises(InvalidInput, match="need a table"):
-        largest_epsilon(None, [], attribute="job", max_caused=0.1, max_ceiling=0.8)
-    past = [Step(cr.DiscreteGaussian(epsilon=1e-5, delta=1e-6), "pay")] * 2
+@pytest.mark.parametrize("limit", [0.5, 1.0, "high"])
+def test_bad_limits_are_refused(limit: Any) -> None:
+    with pytest.raises(InvalidInput, match=r"max_ceiling must be a number above 0\.5"):
+        largest_epsilon([], max_ceiling=limit)
+    past = [Loss.of(cr.DiscreteGaussian(epsilon=1e-5, delta=1e-6))] * 2
     with pytest.raises(InvalidInput, match="no ceiling"):
-        largest_epsilon(None, past, attribute="job", max_ceiling=0.8)
+        largest_epsilon(past, max_ceiling=0.8)
 
 
 def test_losses_are_composed_once_each(table: cr.FrequencyTable) -> None:

@@ -12,7 +12,7 @@ import pytest
 import cellrisk as cr
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.repeat.accounting.loss import Loss
-from cellrisk.repeat.sequences import RiskSequence, Step, assess_sequence, largest_epsilon
+from cellrisk.repeat.sequences import RiskSequence, Step, assess_sequence
 from cellrisk.show.pictures import draw_sequence
 from tests.repeat.sequences.people import make_people, make_steps, tabulate, tell
 
@@ -172,28 +172,6 @@ def test_unknown_names_are_refused(
 ) -> None:
     with pytest.raises(UnknownName, match=words):
         assess_sequence(table, steps, **how)
-
-
-BAD_SEARCHES: dict[str, tuple[dict[str, Any], str]] = {
-    "no limit": ({"max_risk": 0.0}, "max_risk must be a number above 0"),
-    "a limit that is no number": ({"max_risk": "low"}, "max_risk must be a number above 0"),
-    "an unknown kind": ({"kind": "mean"}, "unknown kind"),
-    "unknown weights": ({"weights": "people"}, "unknown weights"),
-    "an unknown mechanism": ({"mechanism": "gauss"}, "unknown mechanism"),
-    "a delta that it does not take": ({"delta": 0.1}, "takes no delta"),
-    "pure noise at a given delta": (
-        {"total_delta": 1e-3, "method": "basic"},
-        "laplace gives pure epsilon-DP and takes no delta",
-    ),
-    "an unknown attribute": ({"attribute": "wealth"}, "no sensitive attribute"),
-}
-
-
-@pytest.mark.parametrize(("changed", "words"), BAD_SEARCHES.values(), ids=BAD_SEARCHES.keys())
-def test_searches_are_checked(table: cr.FrequencyTable, changed: dict[str, Any], words: str) -> None:
-    asked: dict[str, Any] = {"mechanism": "laplace", "attribute": "job", "max_risk": 0.5}
-    with pytest.raises(cr.CellriskError, match=words):
-        largest_epsilon(table, [], **{**asked, **changed})
 
 
 def test_probabilistic_and_approximate_losses_are_not_added_up(table: cr.FrequencyTable) -> None:

@@ -108,18 +108,6 @@ def test_records_outside_the_declared_labels_are_refused_or_left_out(folder: Pat
     assert main(["together", "set.toml"]) == 0
 
 
-def test_a_coarser_table_is_what_the_set_would_be_with_it(folder: Path) -> None:
-    """The table that adds most without one of its columns, as if the set had been asked for so."""
-    tables = [{"qid": ["town", "sex"]}, {"qid": ["sex"]}]
-    found = cr.assess_together("people.csv", tables, "job", epsilon=1.0)
-    assert found.adds_most is found.tables[0]
-    (town,) = [each for each in found.coarser if each.column == "sex"]  # what is left is by town
-    asked = find().rule()
-    assert (town.right, town.caused) == near((asked.right, asked.caused))
-    assert {each.column for each in found.coarser} == {"town", "sex"}
-    assert found.to_dict()["coarser"][0]["table"] == 1
-
-
 def test_the_picture(folder: Path) -> None:
     assert main(["together", "set.toml", "--plot", "grows.svg"]) == 0
     text = Path("grows.svg").read_text(encoding="utf-8")

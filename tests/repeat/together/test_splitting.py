@@ -95,14 +95,6 @@ def test_weights_of_use_and_what_the_total_is() -> None:
     assert small(total_epsilon=2.0, mechanism="laplace").even.mean_errors == near((1.0, 1.0))
 
 
-def test_a_rho_is_shared() -> None:
-    found = small(total_rho=0.5, mechanism="discrete-gaussian", delta=1e-6)
-    assert found.even.parts == near((0.25, 0.25))
-    table = cr.DiscreteGaussian(epsilon=found.least_caused.epsilons[0], delta=1e-6)
-    assert table.rho == pytest.approx(found.least_caused.parts[0], rel=1e-9, abs=0)
-    assert "as epsilon at each table's delta" in str(found)
-
-
 def test_more_tables_than_are_scanned() -> None:
     draw = np.random.default_rng(1)
     frame = pd.DataFrame(draw.integers(0, 2, (30, 6)), columns=[*"abcdey"])
@@ -117,10 +109,8 @@ def test_the_mean_error_of_a_count(noise: Noise) -> None:
 
 
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
-    "two totals": ({"total_epsilon": 1.0, "total_rho": 1.0}, "an epsilon or a rho"),
     "no total": ({}, "no epsilon was given for table 1"),
     "a total of nothing": ({"total_epsilon": 0.0}, "total_epsilon must be"),
-    "a rho for geometric noise": ({"total_rho": 1.0}, "discrete-gaussian noise; got geometric"),
     "too few weights": ({"total_epsilon": 1.0, "use": [1.0]}, "one weight for each table"),
     "weights of nothing": ({"total_epsilon": 1.0, "use": [1.0, 0.0]}, "a weight of use must be a number above 0"),
     "weights that are a text": ({"total_epsilon": 1.0, "use": "12"}, "must be a list of weights"),

@@ -124,7 +124,7 @@ def compare_tables(entry: Entry, identity: str, path: Path) -> Iterator[str]:
         listed = [(str(table["file"]), str(table["sha256"]), str(table["description"])) for table in tables]
     except (ValueError, KeyError, TypeError, RecursionError):
         listed = []
-    if len(listed) != len(entry.tables) or any(Path(name).name != name for name, _, _ in listed):
+    if not listed or any(Path(name).name != name for name, _, _ in listed):
         yield "the list of its tables cannot be read"
         return
     for name, sha256, described in listed:
@@ -177,7 +177,7 @@ def describe_lost(named: Named) -> Problem:
 
 
 def _list_descriptions(folder: Path, newest: int) -> list[Path]:
-    """The newest descriptions in a folder, and the first in each of its newest folders, which may be a set's."""
+    """The newest descriptions in a folder, and those in its newest folders, which may be a set's."""
     dated: list[tuple[int, Path]] = []
     with suppress(OSError, ValueError), os.scandir(folder) as items:
         for item, _ in zip(items, range(MOST_NAMES), strict=False):
@@ -188,5 +188,5 @@ def _list_descriptions(folder: Path, newest: int) -> list[Path]:
                     dated.append((item.stat().st_mtime_ns, folder / item.name))
                 elif (folder / item.name / MANIFEST).is_file():
                     names = sorted(name for name in os.listdir(item.path) if name.lower().endswith(ENDINGS))
-                    dated += [(item.stat().st_mtime_ns, folder / item.name / name) for name in names[:1]]
+                    dated += [(item.stat().st_mtime_ns, folder / item.name / name) for name in names]
     return [path for _, path in sorted(dated, reverse=True)[:newest]]

@@ -16,6 +16,7 @@ from typing import Any
 
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import Mechanism
+from cellrisk.publish.releasing.saving import MANIFEST
 from cellrisk.repeat.accounting.loss import Loss
 from cellrisk.repeat.ledger.chain import Row
 from cellrisk.system.checks import require_within
@@ -105,26 +106,6 @@ class ReleasedFile:
         return {name: value for name, value in vars(self).items() if value is not None}
 
 
-@dataclass(frozen=True)
-class BookedTable:
-    """One table of a set, as an entry notes it."""
-
-    quasi_identifiers: tuple[str, ...]
-    loss: Loss
-    name: str | None = None
-    where: str | None = None
-
-    @staticmethod
-    def read(named: Any) -> BookedTable:
-        """The table of a body; refuse anything else."""
-        texts = (named["name"], named["where"])
-        return BookedTable(
-            _check_columns(named["quasi_identifiers"]),
-            _parse_loss(json.dumps(named["loss"])),
-            *(None if text is None else check_text("the name of a table", text, LONGEST_PURPOSE) for text in texts),
-        )
-
-
 @dataclass(frozen=True, kw_only=True)
 class Entry:
     """One entry of a ledger, as it was written. Its order is its number; its time is what the clock showed."""
@@ -139,8 +120,6 @@ class Entry:
     attribute: str | None = None
     loss: Loss | None = None
     purpose: str = ""
-    tables: tuple[BookedTable, ...] = ()
-    """The tables of a set that was released together; empty for one table."""
     file: ReleasedFile | None = None
     """What was released; of a set, the list of its tables, which has their digests."""
     limit: Limit | None = None
@@ -170,7 +149,6 @@ class Entry:
                 attribute=None if attribute is None else check_text("the attribute", attribute, LONGEST_NAME),
                 loss=None if body.get("loss") is None else _parse_loss(json.dumps(body["loss"])),
                 purpose=check_text("the purpose", body.get("purpose", ""), LONGEST_PURPOSE, empty=True),
-                tables=tuple(BookedTable.read(named) for named in body.get("tables") or ()),
                 file=None if file is None else ReleasedFile(**file),
                 limit=None if limit is None else Limit(cohort=body["cohort"], **limit),
                 clock_behind=None if behind is None else require_within("clock_behind", behind, above=0),
@@ -185,6 +163,11 @@ class Entry:
         if not whole.get(entry.kind, False):
             raise InvalidInput(f"entry {row.number} of the ledger has an unknown kind, or is not whole")
         return entry
+
+    @property
+    def of_set(self) -> bool:
+        """Whether a set of tables was released together: its loss has the events of all, its file is their list."""
+        return self.file is not None and self.file.name == MANIFEST
 
     @property
     def headline(self) -> str:
@@ -204,7 +187,6 @@ def describe_release(
     quasi_identifiers: str | Sequence[str],
     loss: Loss,
     purpose: str,
-    tables: Sequence[dict[str, Any]] = (),
 ) -> dict[str, Any]:
     """The fields of a release, checked as they will be read."""
     names = [quasi_identifiers] if isinstance(quasi_identifiers, str) else list(quasi_identifiers)
@@ -216,15 +198,11 @@ def describe_release(
         raise InvalidInput("a release has an attribute or quasi-identifiers", fix="name its columns")
     if len(set(columns)) < len(columns):
         raise InvalidInput("a column is named twice", got=show_on_one_line(", ".join(columns)))
-    listed: list[dict[str, Any]] = json.loads(json.dumps(list(tables)))
-    for table in listed:
-        BookedTable.read(table)
     return {
         "attribute": attribute,
         "quasi_identifiers": quasi,
         "loss": loss.to_dict(),
         "purpose": check_text("the purpose", purpose, LONGEST_PURPOSE, empty=True),
-        **({"tables": listed} if listed else {}),
     }
 
 

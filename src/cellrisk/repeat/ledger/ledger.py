@@ -257,13 +257,13 @@ class Ledger:
         cohort, purpose, new_cohort, part_of
             As in `add`.
         """
-        spent, tables = read_loss(_loss_of(release)), getattr(release, "entry", {}).get("tables", ())
-        fields = describe_release(release.sensitive, release.quasi_identifiers, spent, purpose, tables)
+        spent, of_set = read_loss(_loss_of(release)), hasattr(release, "tables")
+        fields = describe_release(release.sensitive, release.quasi_identifiers, spent, purpose)
         with plain_refusals(path):
             target = release.check_place(path, force)
             target = target.parent.resolve() / target.name
         content = release.encode(target.suffix.lower())
-        description = "" if tables else release.describe_file(target.name, content)  # type: ignore[union-attr]
+        description = "" if of_set else release.describe_file(target.name, content)  # type: ignore[union-attr]
         described = digest_description(description) if description else None
         file = ReleasedFile(target.name, hashlib.sha256(content).hexdigest(), len(content), described)
         with plain_refusals(path):

@@ -150,7 +150,7 @@ def _fits(entry: Entry, ledger: str, path: Path) -> bool:
         items = {item.name: item for item in path.iterdir()}
     except FileNotFoundError:  # its own process has moved everything meanwhile
         return True
-    if entry.tables:
+    if entry.of_set:
         if not items:
             return True
         (inside, *others) = items.values()

@@ -142,15 +142,16 @@ def compare_files(
         if entry is None or entry.digest != named.digest or entry.file is None:
             problems.append(describe_lost(named))
             continue
-        path = named.path.with_name(entry.file.name) if entry.tables else named.path
+        path = named.path.with_name(entry.file.name) if entry.of_set else named.path
         sha256, name = None if is_ledger(path) else digest_regular(path, entry.file.bytes), show_on_one_line(path.name)
-        if sha256 is None:
-            remarks.append(Problem(entry.number, f"its file {name} is not beside its description, or cannot be read"))
+        if sha256 is None:  # a file can be taken elsewhere without its description, the list of a set cannot
+            found_missing = problems if entry.of_set else remarks
+            found_missing.append(Problem(entry.number, f"its file {name} was deleted or moved, or cannot be read"))
         elif sha256 != entry.file.sha256:
             problems.append(Problem(entry.number, f"its file {name} is not what was released: it was changed"))
-        elif entry.tables:
+        elif entry.of_set:
             problems += [Problem(entry.number, fault) for fault in compare_tables(entry, found.id, path)]
-        fault = "" if entry.tables else compare_description(entry, found.id, path)
+        fault = "" if entry.of_set else compare_description(entry, found.id, path)
         problems += [Problem(entry.number, fault)] if fault else []
         seen.add(entry.number)
         claimed.add(named.path)

@@ -15,11 +15,11 @@ from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.repeat.together.after_consistency import find_refinement
 from cellrisk.repeat.together.costs import Cost, find_cost, try_ceiling
 from cellrisk.repeat.together.differences import find_differences
-from cellrisk.repeat.together.informed_attacker import find_certain, read_tempering, why_not
-from cellrisk.repeat.together.linkage_attacks import RULES, Figures, TableLaw, eliminate, find_laws, link_tables
+from cellrisk.repeat.together.informed_attacker import find_certain, why_not
+from cellrisk.repeat.together.linkage_attacks import RULES, Figures, find_laws, link_tables
 from cellrisk.repeat.together.sets import SetTable, find_together, read_tables, same_table_twice
 from cellrisk.repeat.together.simulator import Spread, name_alone, simulate_rules
-from cellrisk.repeat.together.together_result import Coarser, RuleFigures, Structure, TableFigures, TogetherAssessment
+from cellrisk.repeat.together.together_result import RuleFigures, Structure, TableFigures, TogetherAssessment
 from cellrisk.risk.certainty import read_certainties
 from cellrisk.system.checks import require_whole_number
 from cellrisk.system.choices import MechanismName, Neighbours, OutsideRule
@@ -47,7 +47,6 @@ def assess_together(
     engine: str | None = None,
     memory_limit: str | int | None = None,
     certainty: float | Sequence[float] | None = None,
-    tempering: float | str | None = None,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> TogetherAssessment:
@@ -76,9 +75,6 @@ def assess_together(
         for; with ``outside="drop"``, of those for whose columns its value is not declared.
     certainty
         How sure the informed attacker must be, above 0.5 and below 1: one number or several. Left out by default.
-    tempering
-        The weight that they give to each further table: 1 takes the tables for independent given a person's value,
-        "fit" is fitted to the true values. By default both are shown.
     seed
         Of what is simulated.
 
@@ -91,7 +87,6 @@ def assess_together(
     """
     seed = require_whole_number("seed", seed, least=0)
     certainties = () if certainty is None else read_certainties(certainty)
-    temperings = read_tempering(tempering)
     asked = read_tables(tables, sensitive, bins, mechanism, epsilon, delta, neighbours, threshold)
     joint = count_together(
         source,
@@ -110,7 +105,7 @@ def assess_together(
     if not certainties:
         return found
     unknown = why_not(joint, asked)
-    certain = () if unknown else find_certain(joint, asked, certainties, temperings, seed)
+    certain = () if unknown else find_certain(joint, asked, certainties, seed)
     return replace(found, certain=certain, certain_unknown=unknown)
 
 
@@ -145,7 +140,7 @@ def assess_joint(joint: JointCells, asked: Sequence[SetTable], missing: str, see
     refinement = find_refinement(joint, asked, means, seed)
     columns = [column for cells in joint.tables for column in cells.columns]
     shared = len(set(columns)) < len(columns)
-    found = TogetherAssessment(
+    return TogetherAssessment(
         joint.sensitive,
         joint.n_levels,
         joint.n_records,
@@ -165,24 +160,6 @@ def assess_joint(joint: JointCells, asked: Sequence[SetTable], missing: str, see
         refinement,
         Structure(joint.declared, missing, joint.outside, relations, refinement is None and shared),
     )
-    most = found.adds_most
-    return found if most is None else replace(found, coarser=_make_coarser(joint, laws, most.table))
-
-
-def _make_coarser(joint: JointCells, laws: Sequence[TableLaw], table: SetTable) -> tuple[Coarser, ...]:
-    """What the set would reveal if one table were published without one of its columns, each in turn."""
-    place, mechanism = table.number - 1, table.mechanism
-    cells = joint.tables[place]
-    found = []
-    for column, name in enumerate(table.quasi_identifiers if len(cells.columns) > 1 else ()):
-        codes, merged = np.unique(np.delete(cells.codes, column, axis=1), axis=0, return_inverse=True)
-        counts = np.zeros((len(codes), cells.counts.shape[1]), np.int64)
-        np.add.at(counts, merged.ravel(), cells.counts)
-        # People keep their cells, which hold the people of all cells that are one without the column.
-        wider = TableLaw.of(replace(cells, counts=counts[merged.ravel()]), mechanism.noise, mechanism.threshold)
-        figures = eliminate(joint, [*laws[:place], wider, *laws[place + 1 :]])
-        found.append(Coarser(table, name, figures.right, figures.caused))
-    return tuple(sorted(found, key=lambda each: each.caused))
 
 
 def _make_figures(

@@ -12,24 +12,20 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import combinations, permutations
-from itertools import product as all_pairs
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 
 from cellrisk.counts.joint import JointCells
 from cellrisk.noise.mechanisms import Mechanism
-from cellrisk.repeat.together.linkage_attacks import RULES, Figures
+from cellrisk.repeat.together.linkage_attacks import Figures
 from cellrisk.repeat.together.sets import SetTable
 from cellrisk.repeat.together.simulator import Simulator, control, name_ways
 from cellrisk.system.arrays import Floats
 from cellrisk.system.results import find_words
 
 MOST_ROWS, MOST_COUNTS = 200_000, 1_000_000
-MOST_CELLS = 1_200
-"""Cells of all tables together up to which the normal equations of those that occur are solved: some tenths of a
-second."""
 MOST_DRAWS, SHARE = 100, 0.1
 """Releases at most, and how many of those that the simulator could read without least squares."""
 LEAST_VARIANCE = 1e-30
@@ -70,13 +66,6 @@ class Refinement:
     """What each attack then reveals; empty if that is not computed."""
     why: str | None = None
     """Why what each attack reveals is not computed."""
-    observed: Refinement | None = None
-    """The same if only combinations of values that occur are published, as with nested geography."""
-
-    @property
-    def rules(self) -> dict[str, Refined]:
-        """Elimination and any."""
-        return {row.what: row for row in self.rows if row.what in RULES}
 
     @property
     def headline(self) -> str:
@@ -85,14 +74,9 @@ class Refinement:
     def to_dict(self) -> dict[str, Any]:
         return {
             "variance_left": list(self.shares),
-            "rules": [
-                {"rule": row.what, "right": row.right, "named": row.named, "caused": row.caused, "how": row.how}
-                for row in self.rules.values()
-            ],
             "rows": [row.to_dict() for row in self.rows],
             "why": self.why,
             "sentence": self.headline,
-            **({} if self.observed is None else {"observed_cells": self.observed.to_dict()}),
         }
 
 
@@ -147,57 +131,6 @@ class ProductFit:
         return [estimate.reshape(counts.shape) for estimate, counts in zip(estimates, published, strict=True)]
 
 
-@dataclass(frozen=True, eq=False)
-class ObservedFit:
-    """Only cells that occur are published, as with nested geography.
-
-    A cell adds up the counts of the combinations of values inside it. With A the matrix of these sums over all cells
-    and V the variances, the estimates are V^1/2 (I - Q Q') V^-1/2 y, Q an orthonormal basis of what is orthogonal to
-    the columns of V^-1/2 A: the margins in which tables must agree.
-    """
-
-    joint: JointCells
-    variances: tuple[float, ...]
-
-    @cached_property
-    def cells(self) -> list[int]:
-        return [table.n_cells for table in self.joint.tables]
-
-    @cached_property
-    def basis(self) -> Floats:
-        """Q: (cells of all tables, dimensions). The pivoted Cholesky factorisation of V^-1/2 A A' V^-1/2 finds cells
-        whose rows are independent, L1, and the others as combinations of them, L2 = W L1, so (-W, I) spans it."""
-        from scipy import linalg
-
-        starts = np.concatenate([[0], np.cumsum(self.cells)[:-1]])
-        rows = np.unique(self.joint.cell, axis=1) + starts[:, None]
-        product = np.zeros((sum(self.cells),) * 2)
-        for pair in all_pairs(rows, repeat=2):
-            np.add.at(product, pair, 1.0)
-        product /= np.outer(self.scale, self.scale)
-        factor, pivot, rank, _ = linalg.lapack.dpstrf(product, tol=1e-10 * product.max(), lower=1)
-        combined = linalg.solve_triangular(factor[:rank, :rank], factor[rank:, :rank].T, trans="T", lower=True)
-        spanning = np.empty((len(product), len(product) - rank))
-        spanning[pivot - 1] = np.concatenate([-combined, np.eye(len(product) - rank)])
-        return np.asarray(np.linalg.qr(spanning)[0])
-
-    @property
-    def scale(self) -> Floats:
-        """The standard deviation of the noise of each cell."""
-        return np.repeat(np.sqrt(self.variances), self.cells)
-
-    @property
-    def shares(self) -> tuple[float, ...]:
-        left = np.split(1.0 - (self.basis**2).sum(axis=1), np.cumsum(self.cells)[:-1])
-        people = [table.counts.sum(axis=1) / self.joint.n_records for table in self.joint.tables]
-        return tuple(float(part @ whose) for part, whose in zip(left, people, strict=True))
-
-    def estimate(self, published: Sequence[Floats]) -> list[Floats]:
-        counts = np.concatenate(published, axis=-1)
-        fitted = counts - self.scale * (((counts / self.scale) @ self.basis) @ self.basis.T)
-        return np.split(fitted, np.cumsum(self.cells)[:-1], axis=-1)
-
-
 def list_subsets(columns: Iterable[int]) -> list[frozenset[int]]:
     listed = sorted(columns)
     return [frozenset(subset) for size in range(len(listed) + 1) for subset in combinations(listed, size)]
@@ -243,7 +176,7 @@ def find_refinement(
     if len(asked) < 2 or any(table.part for table in asked) or (joint.cell < 0).any():
         return None
     columns = [frozenset(table.columns) for table in joint.tables]
-    if not any(one & other for one, other in combinations(columns, 2)) and not is_nested(joint):
+    if not any(one & other for one, other in combinations(columns, 2)):
         return None
     levels = {column: count_levels(joint, column) for table in columns for column in table}
     variances = tuple(max(table.mechanism.noise.variance, LEAST_VARIANCE) for table in asked)
@@ -253,13 +186,8 @@ def find_refinement(
         return Refinement(fit.shares, (), f"it is computed for up to {MOST_ROWS:,} combinations of values that occur")
     if sum(sizes) * joint.n_levels > MOST_COUNTS:
         return Refinement(fit.shares, (), f"it is computed for up to {MOST_COUNTS:,} counts")
-    mechanisms = [table.mechanism for table in asked]
-    observed = None
-    if sum(table.n_cells for table in joint.tables) <= MOST_CELLS:
-        occur = ObservedFit(joint, variances)
-        observed = Refinement(occur.shares, simulate_refined(occur, mechanisms, plain, seed))
     whole = replace(fit, joint=publish_all(joint, fit))
-    return Refinement(fit.shares, simulate_refined(whole, mechanisms, plain, seed), None, observed)
+    return Refinement(fit.shares, simulate_refined(whole, [table.mechanism for table in asked], plain, seed))
 
 
 def publish_all(joint: JointCells, fit: ProductFit) -> JointCells:
@@ -278,7 +206,7 @@ def publish_all(joint: JointCells, fit: ProductFit) -> JointCells:
 
 
 def simulate_refined(
-    fit: ProductFit | ObservedFit, mechanisms: Sequence[Mechanism], plain: Mapping[str, Figures], seed: int
+    fit: ProductFit, mechanisms: Sequence[Mechanism], plain: Mapping[str, Figures], seed: int
 ) -> tuple[Refined, ...]:
     """Elimination, any, and each table alone after least squares."""
     simulator = Simulator(fit.joint, mechanisms)
@@ -296,15 +224,6 @@ def simulate_refined(
         )
         rows.append(Refined(way, right, named, caused, means, error, caused_error))
     return tuple(rows)
-
-
-def is_nested(joint: JointCells) -> bool:
-    """Whether each cell of some table lies in one cell of another, as districts lie in regions."""
-    return any(
-        np.unique(joint.cell[[inner, outer]], axis=1).shape[1] == joint.tables[inner].n_cells
-        for inner, outer in permutations(range(len(joint.tables)), 2)
-        if joint.tables[outer].n_cells > 1
-    )
 
 
 def count_levels(joint: JointCells, column: int) -> int:

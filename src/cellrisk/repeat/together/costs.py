@@ -8,11 +8,10 @@ from typing import Any
 
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import Mechanism
-from cellrisk.repeat.accounting.ceilings import compose_ceiling
+from cellrisk.repeat.accounting.ceilings import find_ceiling
 from cellrisk.repeat.accounting.composition import compose
 from cellrisk.repeat.accounting.loss import Loss
 from cellrisk.risk.ceilings import Ceiling
-from cellrisk.system.extras import explain_missing
 from cellrisk.system.formatting import claim
 
 
@@ -57,22 +56,18 @@ def book_loss(mechanisms: Sequence[Mechanism], together: Sequence[tuple[int, ...
     return Loss.cover([Loss.join([Loss.of(mechanisms[table]) for table in tables]) for tables in together])
 
 
-def find_ceiling(mechanisms: Sequence[Mechanism], together: Sequence[tuple[int, ...]], labels: int) -> Ceiling:
-    """How often does an attacker who knows all other records guess a value correctly from all tables, at most?
-
-    Of tables whose people exclude each other, the largest counts.
-    """
-    ceilings = [compose_ceiling([Loss.of(mechanisms[table]) for table in tables], labels=labels) for tables in together]
-    worst = max(ceilings, key=lambda ceiling: (ceiling.even_two, ceiling.even))
-    advantage = max(ceiling.advantage for ceiling in ceilings)
-    return replace(worst, advantage=advantage, releases=len(mechanisms))
-
-
 def try_ceiling(
     mechanisms: Sequence[Mechanism], together: Sequence[tuple[int, ...]], labels: int
 ) -> tuple[Ceiling | None, str | None]:
-    """The ceiling, or why there is none."""
-    try:
-        return find_ceiling(mechanisms, together, labels), None
-    except (InvalidInput, ModuleNotFoundError) as refusal:
-        return None, str(explain_missing(refusal) or refusal)
+    """How often does an attacker who knows all other records guess a value correctly from all tables, at most?
+
+    Of tables whose people exclude each other, the largest counts. Or None, and why it is not known.
+    """
+    found = []
+    for tables in together:
+        ceiling, why_not = find_ceiling(tuple(Loss.of(mechanisms[table]) for table in tables), labels)
+        if ceiling is None:
+            return None, why_not
+        found.append(ceiling)
+    worst = max(found, key=lambda ceiling: (ceiling.even_two, ceiling.even))
+    return replace(worst, advantage=max(each.advantage for each in found), releases=len(mechanisms)), None

@@ -22,14 +22,12 @@ import numpy as np
 
 from cellrisk.counts.joint import JointCells
 from cellrisk.counts.profiles import LevelCounts
-from cellrisk.errors import InvalidInput
 from cellrisk.repeat.together.sets import SetTable
 from cellrisk.repeat.together.simulator import Simulator
 from cellrisk.risk.certainty import NegativeBinomial
 from cellrisk.risk.certainty.count_priors import fit_negative_binomial
 from cellrisk.risk.certainty.posterior import posterior_means
 from cellrisk.system.arrays import Floats, Integers
-from cellrisk.system.checks import require_within
 
 FARTHEST = 1 << 16
 """Noise that reaches farther has all but drowned the counts."""
@@ -37,7 +35,6 @@ MOST_DRAWS, SHARE = 200, 0.1
 """Releases at most, and how many of those that the simulator could read for the linkage attacks."""
 FITTED = 20
 """Releases that a tempering is fitted to."""
-FIT = "fit"
 TIE = 1e-12
 MOST_ROWS = 200_000
 """Rows of people that are read in each release; of more, so many are drawn for each."""
@@ -70,18 +67,6 @@ class Certain:
         return {**figures, "precision": self.precision, "standard_error": self.error}
 
 
-def read_tempering(given: float | str | None) -> tuple[float | str, ...]:
-    """The temperings that are asked for; by default 1 and the fitted one."""
-    if given is None:
-        return 1.0, FIT
-    if given == FIT:
-        return (FIT,)
-    if isinstance(given, str):
-        raise InvalidInput("unknown tempering", got=repr(given[:40]), allowed="a number above 0 and up to 1, or fit")
-    require_within("the tempering", given, above=0, most=1)
-    return (float(given),)
-
-
 def why_not(joint: JointCells, asked: Sequence[SetTable]) -> str | None:
     """Why this attacker is not computed; None if they can be."""
     for inner, outer in permutations(range(len(asked)), 2):
@@ -99,18 +84,19 @@ def find_certain(
     joint: JointCells,
     asked: Sequence[SetTable],
     certainties: Sequence[float],
-    temperings: Sequence[float | str],
     seed: int,
     priors: Sequence[NegativeBinomial] | None = None,
+    temperings: Sequence[float] = (),
 ) -> tuple[Certain, ...]:
-    """How many people's value does the attacker infer with at least each certainty, and how many correctly?"""
+    """How many people's value does the attacker infer with at least each certainty, and how many correctly?
+
+    With the tempering 1 and a fitted one, or with those that are given.
+    """
     expected = [*_expect(joint, asked, priors)]
     simulator = Simulator(joint, [table.mechanism for table in asked])
     draws = simulator.count_draws(MOST_DRAWS, SHARE)
-    fitted = 1.0
-    if FIT in temperings:
-        fitted = _fit([_read(joint, expected, released, seed) for released in simulator.draw(FITTED, seed + 1)])
-    weights = [fitted if given == FIT else float(given) for given in temperings]
+    fitted = () if temperings else [_read(joint, expected, drawn, seed) for drawn in simulator.draw(FITTED, seed + 1)]
+    weights = [*temperings] or [1.0, _fit(fitted)]
     numbers = []
     for batch, released in enumerate(simulator.draw(draws, seed)):
         view = _read(joint, expected, released, batch)
@@ -120,12 +106,12 @@ def find_certain(
         Certain(
             certainty,
             weight,
-            given == FIT,
+            not temperings and place == 1,
             float(right[place, row].mean()),
             float(named[place, row].mean()),
             max(float(right[place, row].std(ddof=1)), 0.5) / math.sqrt(draws),
         )
-        for place, (weight, given) in enumerate(zip(weights, temperings, strict=True))
+        for place, weight in enumerate(weights)
         for row, certainty in enumerate(certainties)
     )
 

@@ -16,25 +16,21 @@ from cellrisk.counts.tabulation import tabulate
 from cellrisk.decide.policies import Policies
 from cellrisk.decide.policy import Policy
 from cellrisk.errors import InvalidInput
-from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.publish.releasing import release
 from cellrisk.publish.releasing.domain import Rule
 from cellrisk.publish.releasing.release_result import Release
 from cellrisk.publish.releasing.saving import MANIFEST, check_folder, sidecar_of, write_files
 from cellrisk.repeat.accounting.loss import Loss
 from cellrisk.repeat.together.costs import Cost, book_loss, find_cost, try_ceiling
-from cellrisk.repeat.together.sets import SetTable, find_together, read_tables
+from cellrisk.repeat.together.sets import OF_TABLES, SetTable, find_together, read_tables
 from cellrisk.risk.ceilings import Ceiling
 from cellrisk.system.checks import read_list, read_texts
-from cellrisk.system.choices import MechanismName, Neighbours, OutsideRule
+from cellrisk.system.choices import OutsideRule
 from cellrisk.system.progress import Progress
 from cellrisk.system.results import Result
 from cellrisk.system.version import __version__
 
 __all__ = ["TogetherRelease", "release_together"]
-
-READ = ("bins", "mechanism", "epsilon", "delta", "neighbours", "threshold")
-"""What is said of the tables, and not of the records."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -59,20 +55,6 @@ class TogetherRelease(Result):
     def quasi_identifiers(self) -> tuple[str, ...]:
         """Those of all tables."""
         return tuple(dict.fromkeys(name for table in self.tables for name in table.quasi_identifiers))
-
-    @property
-    def entry(self) -> dict[str, Any]:
-        """What a ledger notes of each table in the one entry of the set."""
-        tables = [
-            {
-                "name": table.name,
-                "quasi_identifiers": list(table.quasi_identifiers),
-                "where": table.where,
-                "loss": Loss.of(table.mechanism).to_dict(),
-            }
-            for table in self.tables
-        ]
-        return {"tables": tables}
 
     @property
     def statements(self) -> tuple[str, ...]:
@@ -168,19 +150,8 @@ def release_together(
     tables: Sequence[Mapping[str, Any] | SetTable],
     sensitive: str,
     *,
-    bins: Mapping[str, Any] | Sequence[str] | None = None,
     levels: Mapping[str, Sequence[Any]] | None = None,
-    count: str | bool | None = None,
-    missing: Any = "category",
     outside: OutsideRule = "drop",
-    mechanism: Mechanism | MechanismName = USUAL_MECHANISM,
-    epsilon: float | None = None,
-    delta: float | None = None,
-    neighbours: Neighbours | None = None,
-    threshold: float | None = None,
-    table: str | None = None,
-    engine: Any = None,
-    memory_limit: str | int | None = None,
     exclude: Sequence[Rule] = (),
     may_be_missing: str | Sequence[str] = (),
     observed_levels: bool | str | Sequence[str] = (),
@@ -190,6 +161,7 @@ def release_together(
     spreadsheet_safe: bool = False,
     policy: Policy | Policies | None = None,
     progress: Progress | None = None,
+    **given: Any,
 ) -> TogetherRelease:
     """Every table of a set, with noise of its own in every count: fit to be published together.
 
@@ -199,10 +171,10 @@ def release_together(
 
     Parameters
     ----------
-    source, tables, sensitive, bins, mechanism, epsilon, delta, neighbours, threshold
-        As for `assess_together`.
-    levels, count, missing, outside, table, engine, memory_limit, progress
-        As for `tabulate`; records outside the declared labels are left out unless ``outside`` says otherwise.
+    source, tables, sensitive, levels, progress, given
+        As for `assess_together`, with the arguments of the tables and of their records.
+    outside
+        As for `tabulate`; records outside the declared labels are left out unless it says otherwise.
     exclude, may_be_missing, observed_levels
         As for `release`, for those tables that have the columns.
     clamp, dense, spreadsheet_safe, policy
@@ -217,7 +189,7 @@ def release_together(
     >>> found.loss.describe(), [len(each.frame) for each in found.releases]
     ('2-DP', [4, 4])
     """
-    asked = read_tables(tables, sensitive, bins, mechanism, epsilon, delta, neighbours, threshold)
+    asked = read_tables(tables, sensitive, **{name: given.pop(name) for name in OF_TABLES if name in given})
     if format not in ("parquet", "csv"):
         raise InvalidInput("unknown format of released counts", got=repr(format), allowed="parquet, csv")
     levels = {
@@ -244,7 +216,6 @@ def release_together(
     cost, declared = find_cost(mechanisms, together), levels.get(sensitive)
     ceiling, _ = try_ceiling(mechanisms, together, max(len(declared), 2) if declared else 2)
     policies.forbid_joint("all tables together", cost.epsilon, 1.0 if ceiling is None else ceiling.even_two)
-    opened = {"count": count, "missing": missing, "outside": outside, "table": table, "engine": engine}
     counted_tables = [
         tabulate(
             source,
@@ -252,10 +223,10 @@ def release_together(
             sensitive,
             bins=dict(each.bins),
             levels={name: labels for name, labels in levels.items() if name in (sensitive, *each.quasi_identifiers)},
-            memory_limit=memory_limit,
             where=each.part,
+            outside=outside,
             progress=progress,
-            **opened,
+            **given,
         )
         for each in asked
     ]
@@ -287,7 +258,7 @@ def plan_loss(tables: Sequence[Mapping[str, Any] | SetTable], sensitive: str, **
 
     ``asked``: what else `release_together` is asked; what is about the records is not looked at.
     """
-    read = read_tables(tables, sensitive, **{name: asked[name] for name in READ if name in asked})
+    read = read_tables(tables, sensitive, **{name: asked[name] for name in OF_TABLES if name in asked})
     return book_loss([table.mechanism for table in read], find_together(read))
 
 

@@ -19,6 +19,8 @@ from cellrisk.system.checks import read_list, require_kind
 from cellrisk.system.choices import MechanismName, Neighbours
 
 MOST_TABLES = 20
+OF_TABLES = ("bins", "mechanism", "epsilon", "delta", "neighbours", "threshold")
+"""Arguments about what is published; the others of a set are about how its records are read."""
 TABLE_KEYS = ("name", "qid", "bin", "where", "mechanism", "epsilon", "delta", "threshold")
 PYTHON_KEYS = {"quasi_identifiers": "qid", "bins": "bin"}
 """Other names of the same, as Python functions have them."""

@@ -19,16 +19,13 @@ import numpy as np
 from cellrisk.counts.joint import JointCells, count_together
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.distributions import Noise
-from cellrisk.noise.mechanisms import USUAL_MECHANISM, DiscreteGaussian, Mechanism
-from cellrisk.repeat.accounting.composition import find_epsilon
+from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.repeat.together.after_consistency import count_levels
 from cellrisk.repeat.together.linkage_attacks import TableLaw, eliminate, find_laws, link_tables
-from cellrisk.repeat.together.sets import SetTable, find_together, read_tables
+from cellrisk.repeat.together.sets import OF_TABLES, SetTable, find_together, read_tables
 from cellrisk.system.arrays import Floats
 from cellrisk.system.checks import read_list, require_within
-from cellrisk.system.choices import MechanismName, Neighbours, OutsideRule
 from cellrisk.system.formatting import number_of
-from cellrisk.system.progress import Progress
 from cellrisk.system.results import Result
 
 __all__ = ["Split", "split_budget"]
@@ -47,9 +44,7 @@ class Share:
 
     name: str
     parts: tuple[float, ...]
-    """What each table gets of the total."""
-    epsilons: tuple[float, ...]
-    """The epsilon of each table: its part, or, of a rho, the epsilon at the table's own delta."""
+    """The epsilon that each table gets."""
     mean_errors: tuple[float, ...]
     """E|e| of the counts of each table."""
     error: float
@@ -71,9 +66,8 @@ class Split(Result):
     sensitive: str
     records: int
     tables: tuple[SetTable, ...]
-    unit: str
-    """Of the total: "epsilon" or "rho"."""
     total: float
+    """The epsilons of all tables added up."""
     use: tuple[float, ...]
     """Weights of the tables' errors; they add up to 1."""
     cells: tuple[int, ...]
@@ -91,8 +85,8 @@ class Split(Result):
         return [
             {"way": way.name, "table": table.number, "figure": name, "value": value}
             for way in self.ways
-            for table, part, epsilon, size in zip(self.tables, way.parts, way.epsilons, way.mean_errors, strict=True)
-            for name, value in (("part", part), ("epsilon", epsilon), ("mean_error", size))
+            for table, part, size in zip(self.tables, way.parts, way.mean_errors, strict=True)
+            for name, value in (("part", part), ("mean_error", size))
         ] + [
             {"way": way.name, "table": None, "figure": name, "value": float(getattr(way, name))}
             for way in self.ways
@@ -104,15 +98,14 @@ class Split(Result):
         return {
             "sensitive": self.sensitive,
             "records": self.records,
-            "total": {self.unit: self.total},
+            "total": {"epsilon": self.total},
             "slack": self.slack,
             "tables": [
                 {**table.to_dict(), "mechanism": table.mechanism.name, "use": use, "cells": cells}
                 for table, use, cells in zip(self.tables, self.use, self.cells, strict=True)
             ],
             "splits": [
-                {**vars(way), **{name: list(getattr(way, name)) for name in ("parts", "epsilons", "mean_errors")}}
-                for way in self.ways
+                {**vars(way), "parts": list(way.parts), "mean_errors": list(way.mean_errors)} for way in self.ways
             ],
             "sentence": self.headline,
         }
@@ -124,25 +117,11 @@ def split_budget(
     sensitive: str,
     *,
     total_epsilon: float | None = None,
-    total_rho: float | None = None,
     use: Sequence[float] | None = None,
     slack: float = 0.25,
-    bins: Mapping[str, Any] | Sequence[str] | None = None,
-    levels: Mapping[str, Sequence[Any]] | None = None,
-    count: str | bool | None = None,
-    missing: str = "category",
-    outside: OutsideRule = "error",
-    mechanism: Mechanism | MechanismName = USUAL_MECHANISM,
-    epsilon: float | None = None,
-    delta: float | None = None,
-    neighbours: Neighbours | None = None,
-    threshold: float | None = None,
-    table: str | None = None,
-    engine: str | None = None,
-    memory_limit: str | int | None = None,
-    progress: Progress | None = None,
+    **asked: Any,
 ) -> Split:
-    """How should a total loss be shared among the tables of a set?
+    """How should a total epsilon be shared among the tables of a set?
 
     Three answers side by side, with their errors and what they reveal by elimination: even shares, those of the least
     error, and those found to reveal fewest people because of their own records while the error is at most ``1 + slack``
@@ -151,20 +130,14 @@ def split_budget(
 
     Parameters
     ----------
-    source, tables, sensitive
-        As for `assess_together`. Their epsilons add up to the total if none is given, and are otherwise not used.
+    source, tables, sensitive, asked
+        As for `assess_together`, with the arguments of the tables and of their records.
     total_epsilon
         What the tables may spend together, their epsilons added up. By default the sum of their own.
-    total_rho
-        The same in zero-concentrated privacy, for tables that are all discrete-gaussian.
     use
         How much each table is used: weights of their errors. By default all alike.
     slack
         How far above the least error the shares may lie that reveal fewest.
-    bins, mechanism, epsilon, delta, neighbours, threshold
-        As for `assess_together`.
-    levels, count, missing, outside, table, engine, memory_limit, progress
-        As for `assess_together`.
 
     >>> import pandas
     >>> people = pandas.DataFrame({"sex": list("ffmm"), "town": list("abab"), "job": list("xyyy")})
@@ -173,71 +146,44 @@ def split_budget(
     [0.82, 1.18]
     """
     require_within("slack", slack, least=0, most=10)
-    if total_epsilon is not None and total_rho is not None:
-        raise InvalidInput("a total is an epsilon or a rho", got="both", fix="leave one out")
-    total, unit = (total_epsilon, "epsilon") if total_rho is None else (total_rho, "rho")
+    of_tables = {name: asked.pop(name) for name in OF_TABLES if name in asked}
     listed = read_list("tables", tables, "tables")
-    if total is not None:
-        require_within(f"total_{unit}", total, above=0, most=1e6)
-        epsilon = epsilon if epsilon is not None or isinstance(mechanism, Mechanism) else 0.5
-        listed = [_with_epsilon(given, epsilon) for given in listed]  # shares take the place of their own epsilons
-    asked = read_tables(listed, sensitive, bins, mechanism, epsilon, delta, neighbours, threshold)
-    if len(asked) < 2:
+    if total_epsilon is not None:  # shares take the place of the tables' own epsilons
+        require_within("total_epsilon", total_epsilon, above=0, most=1e6)
+        listed = [{"epsilon": 0.5, **each} if _is_named(each, of_tables) else each for each in listed]
+    read = read_tables(listed, sensitive, **of_tables)
+    if len(read) < 2:
         raise InvalidInput("there is nothing to share among one table", fix="add a [[table]] to the set")
-    if len(find_together(asked)) > 1:
+    if len(find_together(read)) > 1:
         raise InvalidInput(
             "the people of some tables exclude each other, so no person spends all of them",
             fix="split for the tables of one part of the people at a time",
         )
-    mechanisms = [set_table.mechanism for set_table in asked]
-    whole = math.fsum(made.epsilon for made in mechanisms) if total is None else float(total)
+    mechanisms = [table.mechanism for table in read]
+    total = math.fsum(made.epsilon for made in mechanisms) if total_epsilon is None else float(total_epsilon)
     for made in mechanisms:
-        _check_total(made, unit, whole)
-    weights = _read_use(use, len(asked))
-    joint = count_together(
-        source,
-        [set_table.asked for set_table in asked],
-        sensitive,
-        levels=levels,
-        count=count,
-        missing=missing,
-        outside=outside,
-        table=table,
-        engine=engine,
-        memory_limit=memory_limit,
-        progress=progress,
-    )
+        made.with_epsilon(total)  # refused if it cannot have all of it
+    weights = _read_use(use, len(read))
+    joint = count_together(source, [table.asked for table in read], sensitive, **asked)
     sizes = tuple(math.prod(count_levels(joint, column) for column in cells.columns) for cells in joint.tables)
     prices = tuple(
         weight * size * joint.n_levels / (2.0 * cells.n_records)
         for weight, size, cells in zip(weights, sizes, joint.tables, strict=True)
     )
-    problem = SplitProblem(joint, mechanisms, unit, whole, prices)
-    even = (whole / len(asked),) * len(asked)
+    problem = SplitProblem(joint, mechanisms, total, prices)
+    even = (total / len(read),) * len(read)
     best = least_error(problem)
     most = max((1.0 + slack) * problem.error(best), problem.error(even))
     fewest = least_caused(problem, [even, best], most)
     ways = [problem.assess(*way) for way in (("even", even), ("least error", best), ("least caused", fewest))]
-    return Split(joint.sensitive, joint.n_records, asked, unit, whole, weights, sizes, slack, *ways)
+    return Split(joint.sensitive, joint.n_records, read, total, weights, sizes, slack, *ways)
 
 
-def _with_epsilon(given: Any, epsilon: float | None) -> Any:
-    """A table as it is given, with another epsilon."""
-    if epsilon is None or not isinstance(given, Mapping) or isinstance(given.get("mechanism"), Mechanism):
-        return given
-    return {**given, "epsilon": epsilon}
-
-
-def _check_total(mechanism: Mechanism, unit: str, total: float) -> None:
-    """Refuse a total that a mechanism cannot have a share of."""
-    if unit == "epsilon":
-        mechanism.with_epsilon(total)
-    elif not isinstance(mechanism, DiscreteGaussian):
-        raise InvalidInput(
-            "a rho is shared among tables of discrete-gaussian noise",
-            got=mechanism.name,
-            fix="share an epsilon, or use the mechanism discrete-gaussian",
-        )
+def _is_named(given: Any, of_tables: Mapping[str, Any]) -> bool:
+    """Whether the mechanism of a table is given by name, without an epsilon."""
+    if not isinstance(given, Mapping) or of_tables.get("epsilon") is not None:
+        return False
+    return not isinstance(given.get("mechanism", of_tables.get("mechanism")), Mechanism)
 
 
 def _read_use(use: Sequence[float] | None, tables: int) -> Numbers:
@@ -252,20 +198,16 @@ def _read_use(use: Sequence[float] | None, tables: int) -> Numbers:
 
 @dataclass(frozen=True, eq=False)
 class SplitProblem:
-    """Shares of a total, an epsilon or a rho, with what they cost in error and what they reveal."""
+    """Shares of a total epsilon, with what they cost in error and what they reveal."""
 
     joint: JointCells
     mechanisms: Sequence[Mechanism]
-    unit: str
     total: float
     prices: Numbers
     """Of each table: what one E|e| in its counts adds to the error."""
 
     def noises(self, shares: Sequence[float]) -> list[Noise]:
-        pairs = zip(self.mechanisms, shares, strict=True)
-        if self.unit == "epsilon":
-            return [mechanism.noise_at(share) for mechanism, share in pairs]
-        return [type(mechanism.noise)(mechanism.l2 / math.sqrt(2.0 * share)) for mechanism, share in pairs]
+        return [mechanism.noise_at(share) for mechanism, share in zip(self.mechanisms, shares, strict=True)]
 
     def error(self, shares: Sequence[float]) -> float:
         return math.fsum(price * noise.mean_size for price, noise in zip(self.prices, self.noises(shares), strict=True))
@@ -279,11 +221,8 @@ class SplitProblem:
     def assess(self, name: str, shares: Numbers) -> Share:
         linked = link_tables(self.joint, self.laws(shares))
         largest = max(figures.caused for figures in linked.collections.values())
-        epsilons = shares  # of a rho, the epsilon at the table's own delta
-        if self.unit == "rho":
-            epsilons = tuple(map(find_epsilon, shares, (mechanism.delta for mechanism in self.mechanisms)))
         sizes, all_tables = tuple(noise.mean_size for noise in self.noises(shares)), linked.rules["elimination"]
-        return Share(name, shares, epsilons, sizes, self.error(shares), all_tables.right, all_tables.caused, largest)
+        return Share(name, shares, sizes, self.error(shares), all_tables.right, all_tables.caused, largest)
 
     def scan(self) -> Iterator[Numbers]:
         """Shares all over, in even steps; none for more than four tables."""

@@ -79,19 +79,6 @@ class TableFigures:
 
 
 @dataclass(frozen=True)
-class Coarser:
-    """What the set would reveal by elimination if a table were published without one of its columns."""
-
-    table: SetTable
-    column: str
-    right: float
-    caused: float
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"table": self.table.number, "without": self.column, "right": self.right, "caused": self.caused}
-
-
-@dataclass(frozen=True)
 class Structure:
     """What the figures rest on: labels, records that were left out, and how the tables lie to each other."""
 
@@ -131,8 +118,6 @@ class TogetherAssessment(Result):
     refinement: Refinement | None
     """Least squares over common margins; None where the tables have none, or are not all of the same people."""
     structure: Structure
-    coarser: tuple[Coarser, ...] = ()
-    """The set if the table that adds most were published without one of its columns, fewest revealed first."""
     certain: tuple[Certain, ...] = ()
     """People whose value the informed attacker infers, if that was asked for."""
     certain_unknown: str | None = None
@@ -189,7 +174,6 @@ class TogetherAssessment(Result):
             "rules": [each.to_dict() for each in self.rules],
             "tables": [each.to_dict() for each in self.tables],
             "adds_most": None if most is None else most.table.number,
-            "coarser": [each.to_dict() for each in self.coarser],
             "largest": {"tables": list(self.largest), "caused": self.collections[self.largest].caused},
             "collections": [
                 {"tables": list(some), "right": found.right, "named": found.named, "caused": found.caused}

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from cellrisk.errors import InvalidInput, UnknownName
+from cellrisk.publish.releasing.saving import sidecar_of
 from cellrisk.repeat.ledger.descriptions import NAMED, read_regular
 from cellrisk.repeat.ledger.entry import Entry
 from cellrisk.system.atomic import refuse_inputs, write_whole
@@ -58,8 +59,8 @@ def refuse_released(entries: Sequence[Entry], target: Path) -> None:
     released = {entry.file.sha256: entry for entry in entries if entry.file is not None}
     content = read_regular(target) or b""
     entry = released.get(hashlib.sha256(content).hexdigest())
-    if entry is not None or NAMED.search(content):
-        what = "a description of a release" if entry is None else f"what entry {entry.number} has released"
+    if entry is not None or NAMED.search(content) or NAMED.search(read_regular(sidecar_of(target)) or b""):
+        what = "what was released, or its description" if entry is None else f"what entry {entry.number} has released"
         refuse_inputs(target, {target: what})
 
 

@@ -274,13 +274,13 @@ def _collect_board(request: SetRequest, found: TogetherAssessment, ceiling: Ceil
         "adds_most": most and {**pick(most.table, "number title"), "without": most.without},
         "largest": [f"{number}" for number in largest] if len(largest) < count else [],
         "largest_caused": found.collections[largest].caused,
-        "coarser": [{"table": each.table.title, **pick(each, "column caused right")} for each in found.coarser],
         "differences": [
             {"outer": each.outer.number, "inner": each.inner.number}
             | pick(each, "headline people in_outer in_difference caused either")
             for each in found.differences
         ],
-        "refinement": found.refinement and pick(found.refinement, "headline rules"),
+        "refinement": found.refinement
+        and {"headline": found.refinement.headline, "rules": {row.what: row for row in found.refinement.rows[:2]}},
     }
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from cellrisk.errors import CellriskError
 from cellrisk.repeat.accounting.composition import Composition
-from cellrisk.repeat.ledger.entry import BookedTable, Entry, Limit, show_on_one_line
+from cellrisk.repeat.ledger.entry import Entry, Limit, show_on_one_line
 from cellrisk.risk.ceilings import Ceiling
 from cellrisk.show.wording.ceiling import say_most
 from cellrisk.system.formatting import aligned, claim, number_of, show_down
@@ -31,8 +31,7 @@ def headline(entry: Entry) -> str:
         return f"Limit: {entry.limit.describe()}."
     by = ", ".join(map(show_on_one_line, entry.quasi_identifiers))
     what = f"{show_on_one_line(entry.attribute)} by {by}" if entry.attribute and by else entry.attribute or by
-    if entry.tables:
-        what = f"{len(entry.tables)} tables of {what}"
+    what = f"a set of tables of {what}" if entry.of_set else what
     loss = f" at {entry.loss.describe()}" if entry.loss is not None else ""
     return f"Release of {show_on_one_line(what)} about cohort {cohort}{loss}."
 
@@ -48,7 +47,6 @@ def describe(entry: Entry) -> str:
         rows += [["mechanism", mechanism.name if mechanism else "not known"]]
         scale = entry.loss.events[0].scale if len(entry.loss.events) == 1 else None
         rows += [] if scale is None else [["scale of the noise", f"{scale:.6g}"]]
-    rows += [[f"table {number}", _describe_table(table)] for number, table in enumerate(entry.tables, start=1)]
     if entry.purpose:
         rows.append(["purpose", show_on_one_line(entry.purpose)])
     if entry.file is not None:
@@ -107,9 +105,3 @@ def _left(spent: Composition, limit: Limit | None) -> list[str]:
 
 def _cut(text: str, everything: bool) -> str:
     return text if everything or len(text) <= LONGEST_LINE else f"{text[: LONGEST_LINE - 3]}..."
-
-
-def _describe_table(table: BookedTable) -> str:
-    called = f'"{show_on_one_line(table.name)}": ' if table.name else ""
-    part = f"; {show_on_one_line(table.where)}" if table.where else ""
-    return f"{called}{', '.join(map(show_on_one_line, table.quasi_identifiers))}{part}, at {table.loss.describe()}"

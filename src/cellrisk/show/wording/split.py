@@ -10,7 +10,7 @@ def headline(split: Split) -> str:
     """What a member of a board can repeat."""
     even, least, fewest = split.ways
     shared = (
-        f"Of {split.unit} {split.total:g} in all, even shares reveal the {split.sensitive} of "
+        f"Of epsilon {split.total:g} in all, even shares reveal the {split.sensitive} of "
         f"{say_people(even.caused)} people because of their own records"
     )
     if even.caused - fewest.caused <= 0.005 * even.caused:
@@ -29,7 +29,7 @@ def paragraphs(split: Split) -> list[str]:
         + [say_people(people) for people in (way.right, way.caused, way.largest)]
         for way in split.ways
     ]
-    head = [f"shares of {split.unit} {split.total:g}", *names, "error", "right", "caused", "by some tables"]
+    head = [f"shares of epsilon {split.total:g}", *names, "error", "right", "caused", "by some tables"]
     meant = (
         "error: the bound on the total variation distance of each table from the true one, weighted by use.\n"
         "least caused: the best shares found whose error is at most "
@@ -46,10 +46,7 @@ def _errors_table(split: Split) -> str:
         + [f"{way.mean_errors[place]:.3g}" for way in split.ways]
         for place, (table, use, cells) in enumerate(zip(split.tables, split.use, split.cells, strict=True))
     ]
-    if split.unit == "epsilon":
-        return aligned(head, rows)
-    epsilons = "; ".join(f"{way.name} {_list(way.epsilons)}" for way in split.ways)
-    return f"{aligned(head, rows)}\nIn the set file, as epsilon at each table's delta: {epsilons}."
+    return aligned(head, rows)
 
 
 def _list(numbers: tuple[float, ...]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cellrisk.repeat.together.after_consistency import MOST_CELLS, Refinement
+from cellrisk.repeat.together.after_consistency import Refinement
 from cellrisk.repeat.together.linkage_attacks import MOST_SUBSETS, Figures
 from cellrisk.repeat.together.together_result import RuleFigures, TogetherAssessment
 from cellrisk.show.wording.attackers import bound, own_people, own_share, share
@@ -98,7 +98,7 @@ def paragraphs(found: TogetherAssessment) -> list[str]:
     refined = found.refinement
     blocks = [_rules_table(found) if len(found.tables) > 1 else "", _tables_table(found), " ".join(_say_parts(found))]
     blocks.append("\n".join(each.headline for each in found.differences))
-    blocks += [] if refined is None else [refinement_headline(refined), *_refined_tables(refined)]
+    blocks += [] if refined is None else [refinement_headline(refined), _refined_table(refined)]
     blocks += [] if found.ceiling is None else [found.ceiling.headline.partition(". ")[2]]
     blocks += ["\n".join(f"- {each}" for each in statements(found)), _say_certain(found)]
     return [block for block in blocks if block]
@@ -138,7 +138,7 @@ def _tables_table(found: TogetherAssessment) -> str:
 
 
 def _say_parts(found: TogetherAssessment) -> Iterator[str]:
-    """Which table adds most, what less of it would do, and which tables do more than all; nothing for one table."""
+    """Which table adds most, and which tables do more than all; nothing for one table."""
     lead, most, largest = found.rule(), found.adds_most, found.largest
     if most is None:
         return
@@ -148,9 +148,6 @@ def _say_parts(found: TogetherAssessment) -> Iterator[str]:
             f"records would go {change(say_people(lead.caused), say_people(most.without.caused))}, and those revealed "
             f"at all {change(say_people(lead.right), say_people(most.without.right))}."
         )
-    if found.coarser and found.coarser[0].caused < lead.caused:
-        listed = ", ".join(f"{say_people(each.caused)} without {each.column}" for each in found.coarser)
-        yield f"With fewer columns of it, those revealed because of their own records would be {listed}."
     if len(largest) < len(found.tables):
         yield (
             f"{number_of(len(largest), 'table')} of them ({', '.join(map(str, largest))}) would reveal more people "
@@ -169,13 +166,7 @@ def refinement_headline(refined: Refinement) -> str:
     )
     if not refined.rows:
         return f"{answer}. What that reveals is not computed: {refined.why}."
-    occur = f"What is left if only combinations that occur are published is computed up to {MOST_CELLS:,} cells."
-    if refined.observed is not None:
-        occur = (
-            f"If only the combinations that occur are published, {_list_shares(refined.observed)} of it is left to "
-            f"people on average (exact), and the attacker names {_list_revealed(refined.observed)}."
-        )
-    return f"{answer}; the attacker then names {_list_revealed(refined)}. {occur}"
+    return f"{answer}; the attacker then names {_list_revealed(refined)}."
 
 
 def _list_shares(refined: Refinement) -> str:
@@ -184,22 +175,20 @@ def _list_shares(refined: Refinement) -> str:
 
 def _list_revealed(refined: Refinement) -> str:
     return " and ".join(
-        f"{number_of(row.right, 'person')} correctly, {row.caused:,.3g} because of their own record, by {rule} "
+        f"{number_of(row.right, 'person')} correctly, {row.caused:,.3g} because of their own record, by {row.what} "
         f"({row.how})"
-        for rule, row in refined.rules.items()
+        for row in refined.rows[:2]
     )
 
 
-def _refined_tables(refined: Refinement) -> Iterator[str]:
+def _refined_table(refined: Refinement) -> str:
     """A row for each way of attack after least squares, and the error of the simulation."""
-    head = ["right", "as published", "caused", "as published", "how (right and caused)"]
-    for title, each in (("every combination published", refined), ("those that occur published", refined.observed)):
-        if each is not None and each.rows:
-            rows = [
-                [row.what, *map(say_people, (row.right, row.plain.right, row.caused, row.plain.caused)), row.how]
-                for row in each.rows
-            ]
-            yield aligned([f"least squares, {title}", *head], rows)
+    rows = [
+        [row.what, *map(say_people, (row.right, row.plain.right, row.caused, row.plain.caused)), row.how]
+        for row in refined.rows
+    ]
+    head = ["least squares", "right", "as published", "caused", "as published", "how (right and caused)"]
+    return aligned(head, rows) if rows else ""
 
 
 def _say_certain(found: TogetherAssessment) -> str:
@@ -226,11 +215,6 @@ def statements(found: TogetherAssessment) -> Iterator[str]:
         "and uses nothing else."
     )
     yield "Means are exact. The deviations of the rules (with their standard errors) and the intervals are simulated."
-    if any(each.table.mechanism.name == "laplace" for each in found.tables):
-        yield (
-            "Ceilings are those of rounded counts, as they are released. For Laplace noise, cellrisk assess states the "
-            "ceiling of counts before rounding, which is larger."
-        )
     if not structure.declared:
         yield (
             f"The levels of {found.sensitive} are the {labels:,} observed ones, not declared: a level that exists but "
