@@ -82,6 +82,7 @@ lint: style
 style: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports --no-logo --no-cache
 
 # Other tools pin older libraries, so they have an environment of their own; tests beside them are skipped without it.
 # Few of their files are ever imported: those are compiled then, and not by pip, which takes half a minute.

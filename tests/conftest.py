@@ -154,7 +154,7 @@ FULL_BY_FILE: dict[str, tuple[str, ...]] = {
     ),
     "counts/test_spark_cluster.py": ("",),
     "counts/test_spark_together.py": ("",),
-    "test_house.py": ("test_a_test_that_hangs_fails",),
+    "test_conventions.py": ("test_a_test_that_hangs_fails",),
     "test_mechanism_given.py": ("test_of_an_object_all_but_its_epsilon_is_taken_where_epsilon_is_looked_for[curve]",),
     "test_pipelines.py": ("test_the_gate_tells_by_the_exit_code",),
     "decide/test_policy.py": (
@@ -303,7 +303,7 @@ THINNED = {
 A number that shares no factor with the number of a parameter's values lets every one of them have its turn."""
 FEW = 2
 """How many cases of any other test are in `make test`: drawn by its name, so that they are always the same."""
-EVERY = ("tests/test_house.py", "tests/docs/", "tests/counts/test_spark")
+EVERY = ("tests/test_conventions.py", "tests/docs/", "tests/counts/test_spark")
 """Where every case is about something else, or was chosen one by one: no others are left out than those in FULL."""
 
 

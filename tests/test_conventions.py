@@ -1,0 +1,303 @@
+"""Conventions of source and tests, read from their syntax. pyproject.toml says which package may import which.
+
+Beside the real files, each rule is shown a small file that breaks it.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import cellrisk as cr
+from cellrisk.system.results import Result
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+SOURCE = REPOSITORY / "src" / "cellrisk"
+HEAVY = {
+    *("duckdb", "ibis", "matplotlib", "numpy", "pandas", "polars", "pyarrow", "pyspark", "rich", "scipy", "sqlalchemy"),
+    *("sqlglot", "typer"),
+}
+
+
+def telling_noises_apart(source: Path) -> Iterator[str]:
+    """Outside noise/, what differs between noises is a method of theirs, and no isinstance."""
+    for path in sorted(source.rglob("*.py")):
+        text = path.read_text(encoding="utf-8")
+        if "isinstance" not in text or path.relative_to(source).parts[0] == "noise":
+            continue
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "isinstance" and "Noise" in ast.unparse(node):
+                yield f"{path.relative_to(source)}:{node.lineno}"
+
+
+def test_noise_is_asked_and_not_told_apart() -> None:
+    assert list(telling_noises_apart(SOURCE)) == []
+
+
+def test_a_noise_that_is_told_apart_is_seen(tmp_path: Path) -> None:
+    (tmp_path / "totals.py").write_text("wide = isinstance(noise, LaplaceNoise)", encoding="utf-8")
+    assert list(telling_noises_apart(tmp_path)) == ["totals.py:1"]
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function of the tests: whether it can fail by itself, and the names that it mentions."""
+
+    name: str
+    line: int
+    fails: bool
+    mentions: frozenset[str]
+
+    @classmethod
+    def of(cls, function: ast.FunctionDef | ast.AsyncFunctionDef) -> Function:
+        if any(isinstance(node, ast.Assert) for node in ast.walk(function)):  # as almost all do
+            return cls(function.name, function.lineno, True, frozenset())
+        fails, mentions = False, set()
+        for node in ast.walk(function):
+            name = getattr(node, "id", None) or getattr(node, "attr", None) or getattr(node, "arg", None) or ""
+            checked = isinstance(node, ast.keyword) and (node.arg, ast.unparse(node.value)) == ("check", "True")
+            named = name in {"raises", "warns", "fail", "expect"} or name.startswith("assert_")
+            fails = fails or named or checked
+            if not isinstance(node, ast.Attribute):
+                mentions.add(name)
+        return cls(function.name, function.lineno, fails, frozenset(mentions))
+
+    def judges(self, helpers: set[str]) -> bool:
+        """Whether it, or one that helps it, can fail by what it finds."""
+        return self.fails or not helpers.isdisjoint(self.mentions)
+
+
+def judging_nothing(tests: Path) -> Iterator[str]:
+    """The tests that assert nothing: neither themselves nor through a helper of their file, a conftest or an import."""
+    functions: dict[Path, list[Function]] = {}
+    taken: dict[Path, set[str]] = {}
+    for path in tests.rglob("*.py"):
+        top = ast.parse(path.read_text(encoding="utf-8")).body
+        nodes = [*top, *(node for each in top if isinstance(each, ast.ClassDef) for node in each.body)]
+        functions[path] = [
+            Function.of(node) for node in nodes if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+        ]
+        imported = [
+            node for node in nodes if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("tests")
+        ]
+        taken[path] = {alias.name for node in imported for alias in node.names}
+    beside = {
+        path: [path, *(other for other in functions if other.stem == "conftest" and other.parent in path.parents)]
+        for path in functions
+    }
+    helping: dict[Path, set[str]] = {path: set() for path in functions}
+
+    def known(path: Path) -> set[str]:
+        return set().union(*(helping[other] for other in beside[path])) | (taken[path] & set().union(*helping.values()))
+
+    grown = True
+    while grown:
+        grown = False
+        for path, defined in functions.items():
+            helpers = known(path)
+            more = {each.name for each in defined if not each.name.startswith("test_") and each.judges(helpers)}
+            grown = grown or not more <= helping[path]
+            helping[path] |= more
+    for path, defined in functions.items():
+        helpers = known(path)
+        silent = (each for each in defined if each.name.startswith("test_") and not each.judges(helpers))
+        yield from (f"{path.relative_to(tests)}:{each.line} {each.name}" for each in silent)
+
+
+def test_every_test_judges() -> None:
+    assert list(judging_nothing(REPOSITORY / "tests")) == []
+
+
+def test_a_test_that_judges_nothing_is_seen(tmp_path: Path) -> None:
+    helper = "def check(x):\n    assert x\n"
+    (tmp_path / "conftest.py").write_text(helper, encoding="utf-8")
+    (tmp_path / "test_a.py").write_text(
+        "def test_one():\n    check(1)\ndef test_two():\n    run(2)\ndef run(x):\n    return x\n", encoding="utf-8"
+    )
+    assert list(judging_nothing(tmp_path)) == ["test_a.py:3 test_two"]
+
+
+def waiting_for_ever(tests: Path) -> Iterator[str]:
+    """Processes that are run to their end without a deadline; one that hangs then ends with its test, much later."""
+    for path in sorted(tests.rglob("*.py")):
+        text = path.read_text(encoding="utf-8")
+        nodes = ast.walk(ast.parse(text)) if "subprocess." in text else ()
+        for call in (node for node in nodes if isinstance(node, ast.Call)):
+            words = {keyword.arg for keyword in call.keywords}
+            if ast.unparse(call.func) in RUNNING and not words & {"timeout", None}:
+                yield f"{path.relative_to(tests)}:{call.lineno}"
+
+
+RUNNING = ("subprocess.run", "subprocess.check_output", "subprocess.check_call")
+
+
+def test_every_process_has_a_deadline() -> None:
+    assert list(waiting_for_ever(REPOSITORY / "tests")) == []
+
+
+def test_a_process_without_a_deadline_is_seen(tmp_path: Path) -> None:
+    lines = ["import subprocess", "subprocess.run(['a'], timeout=3)", "subprocess.run(['a'], check=True)"]
+    (tmp_path / "test_a.py").write_text("\n".join(lines), encoding="utf-8")
+    assert list(waiting_for_ever(tmp_path)) == ["test_a.py:3"]
+
+
+def comparing_loosely(tests: Path) -> Iterator[str]:
+    """Comparisons of numbers that leave it to a library how far from each other they may be, whatever their size."""
+    for path in sorted(tests.rglob("*.py")):
+        text = path.read_text(encoding="utf-8")
+        nodes = ast.walk(ast.parse(text)) if "approx(" in text or "close(" in text else ()
+        for call in (node for node in nodes if isinstance(node, ast.Call)):
+            stated = TOLERANCES.get(ast.unparse(call.func), set())
+            if not stated <= {keyword.arg for keyword in call.keywords}:
+                yield f"{path.relative_to(tests)}:{call.lineno}"
+
+
+TOLERANCES = {
+    "approx": {"abs"},
+    "pytest.approx": {"abs"},
+    "np.allclose": {"atol", "rtol"},
+    "np.isclose": {"atol", "rtol"},
+}
+"""What must be said: by default, numbers within 1e-12 of each other are equal to pytest, and within 1e-8 to numpy."""
+
+
+def test_every_comparison_says_its_tolerance() -> None:
+    """`abs=0` where digits are meant, `near(…)` where the same number is computed in two ways."""
+    assert list(comparing_loosely(REPOSITORY / "tests")) == []
+
+
+def test_a_comparison_without_its_tolerance_is_seen(tmp_path: Path) -> None:
+    lines = [
+        "assert one == pytest.approx(2, rel=1e-9)",
+        "assert one == pytest.approx(2, rel=1e-9, abs=0)",
+        "assert one == pytest.approx(2)",
+        "assert np.allclose(one, 2, rtol=1e-9)",
+        "assert np.allclose(one, 2, rtol=1e-9, atol=0)",
+    ]
+    (tmp_path / "test_a.py").write_text("\n".join(lines), encoding="utf-8")
+    assert sorted(comparing_loosely(tmp_path)) == ["test_a.py:1", "test_a.py:3", "test_a.py:4"]
+
+
+def refusing_for_any_reason(tests: Path) -> Iterator[str]:
+    """Where any error of a wide kind will do: neither its words nor the error itself are looked at."""
+    for path in sorted(tests.rglob("*.py")):
+        text = path.read_text(encoding="utf-8")
+        nodes = ast.walk(ast.parse(text)) if "pytest.raises" in text else ()
+        for item in (each for node in nodes if isinstance(node, ast.With) for each in node.items):
+            call = item.context_expr
+            if not isinstance(call, ast.Call) or ast.unparse(call.func) != "pytest.raises" or item.optional_vars:
+                continue
+            kinds = {node.id for argument in call.args for node in ast.walk(argument) if isinstance(node, ast.Name)}
+            if kinds & WIDE_ERRORS and not {keyword.arg for keyword in call.keywords} & {"match", "check"}:
+                yield f"{path.relative_to(tests)}:{call.lineno}"
+
+
+WIDE_ERRORS = {"Exception", "BaseException", "ValueError", "TypeError", "RuntimeError", "OSError"} | {
+    "CellriskError",
+    "InvalidInput",
+    "UnknownName",
+}
+
+
+def test_every_refusal_is_known_by_its_words() -> None:
+    assert list(refusing_for_any_reason(REPOSITORY / "tests")) == []
+
+
+def test_a_refusal_for_any_reason_is_seen(tmp_path: Path) -> None:
+    lines = [
+        "with pytest.raises(InvalidInput):\n    ask()",
+        "with pytest.raises(InvalidInput, match='no table'):\n    ask()",
+        "with pytest.raises((KeyError, InvalidInput)) as refused:\n    ask()",
+        "with pytest.raises(KeyError):\n    ask()",
+        "with open() as file, pytest.raises((KeyError, OSError)):\n    ask()",
+    ]
+    (tmp_path / "test_a.py").write_text("\n".join(lines), encoding="utf-8")
+    assert list(refusing_for_any_reason(tmp_path)) == ["test_a.py:1", "test_a.py:9"]
+
+
+def test_a_test_that_hangs_fails(tmp_path: Path) -> None:
+    """As the settings here say, only sooner: it ends with an error, and what it was doing is told."""
+    shutil.copy(REPOSITORY / "pyproject.toml", tmp_path)
+    (tmp_path / "test_a.py").write_text("import time\ndef test_endless():\n    time.sleep(600)\n", encoding="utf-8")
+    command = [sys.executable, "-m", "pytest", "-n0", "-q", "-o", "faulthandler_timeout=1", "test_a.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 1
+    assert "in test_endless" in done.stderr
+
+
+def test_importing_cellrisk_loads_nothing_heavy() -> None:
+    script = f"import sys, cellrisk; print(*[name for name in {sorted(HEAVY)} if name in sys.modules])"
+    loaded = subprocess.run(
+        [sys.executable, "-c", script],
+        env={**os.environ, "PYTHONPATH": str(SOURCE.parent)},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
+    )
+    assert loaded.stdout.split() == []
+
+
+def test_changelog_has_an_entry_for_this_version() -> None:
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    changelog = (REPOSITORY / "CHANGELOG.md").read_text(encoding="utf-8").splitlines()
+    assert any(line.startswith(f"## [{project['version']}]") for line in changelog)
+
+
+GIVEN = ("Ledger", "Loss", "Mechanism", "Policy", "Priors", "Step")
+"""The classes that users make objects of by themselves; the six mechanisms are told of in their base."""
+
+
+def list_public(names: list[str]) -> Iterator[tuple[str, Callable[..., object]]]:
+    """Every public function, and every method of a public class, but for what is told in the base of all results."""
+    for name in names:
+        found = getattr(cr, name)
+        if inspect.isfunction(found) or name in GIVEN:
+            yield name, found
+        if inspect.isclass(found):
+            for inner, member in vars(found).items():
+                method = getattr(member, "__func__", member)
+                if not inner.startswith("_") and inspect.isfunction(method) and not hasattr(Result, inner):
+                    yield f"{name}.{inner}", method
+
+
+def find_untold(function: Callable[..., object]) -> list[str]:
+    """The parameters that no section tells of, of a function that has several."""
+    parameters = [name for name in inspect.signature(function).parameters if name not in ("self", "cls")]
+    section = re.search(r"^Parameters\n-{10}\n((?:.+\n?)+)", inspect.getdoc(function) or "", flags=re.MULTILINE)
+    lines = re.findall(r"^(\w+(?:, \w+)*)\n    \S", section[1] if section else "", flags=re.MULTILINE)
+    told = {name for line in lines for name in line.split(", ")}
+    return [name for name in parameters if name not in told] if len(parameters) > 1 else []
+
+
+def test_every_parameter_is_told() -> None:
+    untold = {name: find_untold(function) for name, function in list_public(cr.__all__)}
+    assert {name: lost for name, lost in untold.items() if lost} == {}
+
+
+def test_a_parameter_that_is_not_told_is_seen() -> None:
+    def told(one: int, other: int, third: int) -> None:
+        """Does nothing.
+
+        Parameters
+        ----------
+        one, other
+            Two.
+        """
+
+    assert find_untold(told) == ["third"]
+    assert {"assess", "release", "Ledger.add", "FrequencyTable.profiles"} <= {
+        name for name, _ in list_public(cr.__all__)
+    }
