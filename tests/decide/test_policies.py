@@ -402,25 +402,35 @@ def test_a_server_is_never_behind(table: cr.FrequencyTable, folder: Path) -> Non
     assert largest() == pytest.approx(first, rel=1e-6, abs=0)
 
 
+ASSESS, REPORT = "assess people.csv --epsilon 1", "report people.csv --epsilon 1 --output r.html"
+
+
 @pytest.mark.parametrize(
-    ("content", "says"),
+    ("command", "content", "says"),
     [
-        ('ledger = "releases.db"', "'ledger' in cellrisk.toml is named like a command; got a str; allowed: a table"),
-        ("report = true", "'report' in cellrisk.toml is named like a command"),
-        ("curve = 3", "'curve' in cellrisk.toml is named like a command"),
-        ('title = "x"', "'title' in cellrisk.toml is not for this command; put it under [report]"),
-        ('[report]\ntitel = "x"', "unknown setting under [report] in cellrisk.toml; got titel"),
-        ("[ledger]\nverify = 1", "'verify' under [ledger] in cellrisk.toml is named like a command"),
-        ("[ledger.verify]\nepsilon = 1", "unknown setting under [ledger.verify] in cellrisk.toml; got epsilon"),
-        ("nonsense = 1", "unknown setting in cellrisk.toml; got nonsense"),
-        ("config = 'x'", "unknown setting in cellrisk.toml; got config"),
+        (
+            ASSESS,
+            'ledger = "releases.db"',
+            "'ledger' in cellrisk.toml is named like a command; allowed: a table [ledger]",
+        ),
+        (ASSESS, "report = true", "'report' in cellrisk.toml is named like a command"),
+        (ASSESS, "curve = 3", "'curve' in cellrisk.toml is named like a command"),
+        (REPORT, '[report]\ntitel = "x"', "unknown setting under [report] in cellrisk.toml; got titel"),
+        ("ledger show l.db", "[ledger]\nverify = 1", "'verify' in cellrisk.toml is named like a command"),
+        (
+            "ledger verify l.db",
+            "[ledger.verify]\nepsilon = 1",
+            "unknown setting under [ledger.verify] in cellrisk.toml; got epsilon",
+        ),
+        (ASSESS, "nonsense = 1", "unknown setting in cellrisk.toml; got nonsense"),
+        (ASSESS, "config = 'x'", "unknown setting in cellrisk.toml; got config"),
     ],
 )
-def test_settings_that_a_command_does_not_take_are_refused_by_name(
-    content: str, says: str, folder: Path, capsys: Capture
+def test_settings_that_no_command_takes_are_refused_by_name(
+    command: str, content: str, says: str, folder: Path, capsys: Capture
 ) -> None:
     (folder / "cellrisk.toml").write_text(content, encoding="utf-8")
-    assert run("assess", "--epsilon", 1) == 2
+    assert main(command.split()) == 2
     told = capsys.readouterr().err
     assert says in told
     assert len(told.splitlines()) == 1

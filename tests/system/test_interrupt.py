@@ -42,9 +42,9 @@ def compute(*_):
     working()
     while True:
         pass
-module.validate = compute
+module.select_records = compute
 """
-IN_A_SET = IN_PYTHON.replace("tabulation", "joint")
+IN_A_SET = IN_PYTHON.replace("tabulation", "joint").replace("select_records", "group_records")
 IN_A_QUERY = """
 import threading
 import cellrisk.counts.tabulation as module
@@ -53,7 +53,7 @@ def query(relation, *_):
     relation.connection.execute(
         "CREATE TEMP TABLE t AS SELECT a.range % 1000003 x, count(*) c FROM range(30000000) a, range(200) b GROUP BY 1"
     )
-module.validate = query
+module.select_records = query
 """
 IN_SIMULATION = """
 import cellrisk.publish.simulation.drawing as module
@@ -71,7 +71,7 @@ def fail(*_):
             sqlite3.connect("/nowhere/at/all.db")
         except sqlite3.Error as error:
             raise RuntimeError("Zanzibar") from error
-module.validate = fail
+module.select_records = fail
 """
 AFTER_WRITING = """
 import cellrisk.counts.tabulation as module
@@ -80,7 +80,7 @@ def write(*_):
         sleep()
     except KeyboardInterrupt:
         raise KeyboardInterrupt("entry 7 of the ledger stands, and its file is in its place") from None
-module.validate = write
+module.select_records = write
 """
 IN_WRITING = """
 import cellrisk.system.atomic as module
