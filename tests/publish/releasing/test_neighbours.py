@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
-import ibis
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -205,7 +204,8 @@ def test_the_public_report_takes_no_delta_from_the_records(
     tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    asked = ["report", "nothing.csv", "--qid", "q", "--sensitive", "y", "--mechanism", "discrete-gaussian"]
+    Path("people.csv").write_text("q,y\n1,a\n2,b\n")
+    asked = ["report", "people.csv", "--qid", "q", "--sensitive", "y", "--mechanism", "discrete-gaussian"]
     for given in (["--epsilon", "1"], ["--max-risk", "0.5"]):
         assert main([*asked, *given, "--public", "--output", "report.html"]) == 2
         assert "a report for the public needs a delta" in capsys.readouterr().err
@@ -314,9 +314,6 @@ def test_one_value_does_not_decide_how_others_are_read(declared: str, tmp_path: 
             connection.execute(f"CREATE TABLE t (q {declared}, y TEXT)")
             connection.executemany("INSERT INTO t VALUES (?, ?)", rows)
         levels = {**how.get("levels", {}), "y": ["a", "b"]}
-        with pytest.raises(InvalidInput) as refusal:  # Ibis reads some values of such columns, and not others
-            cr.tabulate(ibis.sqlite.connect(path).table("t"), "q", "y")
-        assert refusal.value.code == "ibis-sqlite"
         table = cr.tabulate(
             f"sqlite://{path}",
             table="t",
