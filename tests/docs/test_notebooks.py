@@ -12,7 +12,7 @@ from tools.notebooks import NOTEBOOKS, PAGES, make_notebook
 
 from cellrisk.counts.resources import reported
 
-NAMES = ("office", "hospital", "dp_wizard")
+NAMES = ("office", "hospital")
 
 
 @pytest.mark.parametrize("name", NAMES)
