@@ -195,7 +195,7 @@ def test_risk_along_the_ledger(ledger: str, people: pd.DataFrame, answered: Call
     told.pop("note")
     assert told.pop("policy") is None
     assert same(told, json.loads(json.dumps(cr.assess_sequence(table, steps()).to_dict())))
-    assert run("ledger", "risk", ledger, "people.csv", "--plot", "risk.svg", "--by", "release")[0] == 0
+    assert run("ledger", "risk", ledger, "people.csv", "--plot", "risk.svg")[0] == 0
     assert Path("risk.svg").read_text(encoding="utf-8").startswith("<?xml")
 
 

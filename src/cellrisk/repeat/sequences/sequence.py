@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from cellrisk.counts.table import require_table
 from cellrisk.errors import InvalidInput
@@ -14,23 +16,30 @@ from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.repeat.accounting.ceilings import describe_ceiling
 from cellrisk.repeat.accounting.composition import Composition
 from cellrisk.repeat.accounting.loss import Loss
-from cellrisk.repeat.sequences.group_risks import KINDS, Figure, GroupRisks, RisksSoFar
-from cellrisk.repeat.sequences.steps import Cumulative, Step, check_steps, find_ceiling
+from cellrisk.repeat.sequences.group_risks import FinestGroups, Groups, describe_cells
+from cellrisk.repeat.sequences.steps import Cumulative, Step, find_ceiling, read_steps
 from cellrisk.risk.caused import Caused, count_caused
 from cellrisk.risk.ceilings import Ceiling
-from cellrisk.risk.measures import WEIGHTS, Local
+from cellrisk.risk.measures import FORMS, MEASURES, WEIGHTS, Local
 from cellrisk.risk.priors import USUAL_PRIORS, Priors
-from cellrisk.system.checks import read_list, require_kind
-from cellrisk.system.choices import CompositionMethod, Form, MeasureName, MechanismName, require_word
+from cellrisk.system.arrays import Floats, Integers
+from cellrisk.system.checks import require_kind
+from cellrisk.system.choices import (
+    CompositionMethod,
+    Form,
+    MeasureName,
+    MechanismName,
+    OverallKind,
+    list_words,
+    require_word,
+)
 from cellrisk.system.results import Result, find_words
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
     from cellrisk.counts.table import FrequencyTable
 
-VIEWS = ("loss", "release")
-"""What a picture shows the risk along."""
+KINDS: tuple[OverallKind, ...] = list_words(OverallKind)
+"""How the attributes of a group are taken together: bounded, and unbounded."""
 
 
 @dataclass(frozen=True)
@@ -43,17 +52,16 @@ class Overall:
     sum_records: float
 
     @staticmethod
-    def of(so_far: RisksSoFar, figure: Figure = "risk") -> Overall:
-        return Overall(*(so_far.average(figure, kind, weights) for kind in KINDS for weights in WEIGHTS))
+    def of(risks: Mapping[str, Floats], groups: Groups, sizes: Integers) -> Overall:
+        """The averages of the risks of each attribute in each of the finest groups."""
+        weights = 1.0 / np.bincount(groups.parent)[groups.parent], sizes
+        combined = [reduce(combine, risks.values(), np.zeros(len(sizes))) for combine in (np.maximum, np.add)]
+        return Overall(*(float(np.average(risk, weights=weight)) for risk in combined for weight in weights))
 
     def value(self, kind: str = "max", weights: str = "records") -> float:
         require_word("kind", kind, KINDS)
         require_word("weights", weights, WEIGHTS)
         return float(getattr(self, f"{kind}_{weights}"))
-
-
-NOTHING = Overall(0.0, 0.0, 0.0, 0.0)
-"""Before any attribute is released."""
 
 
 @dataclass(frozen=True)
@@ -76,36 +84,15 @@ class Released:
     records: float | None
     """The risk of the attribute by records; None if no attribute was released."""
     overall: Overall
-    caused_at_once: Caused | None
+    caused: Caused | None
     """People revealed only because of their own record, of the attribute released, were it released once at this
-    cumulative loss; None if none was released."""
+    cumulative loss; None if none was released. Its cap holds for any attack on all releases so far: the people times
+    the total variation of the composed losses, or if that is not known, times what their guarantee allows at most."""
     overall_caused: Overall
     """The share caused in each cell, kept and averaged as the overall risk is."""
-    steps: tuple[Step, ...]
-    """All releases so far."""
-
-    @property
-    def ceiling(self) -> Ceiling | None:
-        """The ceiling of all releases so far, of two labels; None if it is not known."""
-        return find_ceiling(self.steps)[0]
-
-    @property
-    def why_no_ceiling(self) -> str:
-        return find_ceiling(self.steps)[1]
-
-    @property
-    def caused(self) -> Caused | None:
-        """People revealed only because of their own record, of the attribute released, at this cumulative loss; None if
-        none was released. Its cap holds for any attack on all releases so far: the people times the total variation of
-        the composed losses, or if that is not known, times what their guarantee allows at most."""
-        if self.caused_at_once is None:
-            return None
-        found = self.ceiling
-        if found is not None:
-            cap = found.advantage
-        else:
-            cap = min(math.tanh(0.5 * self.cumulative.epsilon) + self.cumulative.delta, 1.0)
-        return replace(self.caused_at_once, cap=self.caused_at_once.records * cap)
+    ceiling: Ceiling | None
+    """The ceiling of all releases so far, of two labels; None if it is not known."""
+    why_no_ceiling: str
 
     @property
     def name(self) -> str:
@@ -141,8 +128,8 @@ class RiskSequence(Result):
     measure: str
     form: str
     rows: tuple[Released, ...]
-    labels: int = 2
-    """How many labels the attribute has that was released last."""
+    ceiling: Ceiling | None
+    """The ceiling of all releases, of as many labels as the attribute released last has."""
 
     def overall(self, weights: str = "records", kind: str = "max", after: int | None = None) -> float:
         """The overall risk after a release.
@@ -159,11 +146,6 @@ class RiskSequence(Result):
         if after is not None and (isinstance(after, bool) or not 1 <= after <= len(self.rows)):
             raise InvalidInput("there is no release of that number", got=after, allowed=f"1 to {len(self.rows)}")
         return self.rows[-1 if after is None else after - 1].overall.value(kind, weights)
-
-    @property
-    def ceiling(self) -> Ceiling | None:
-        """The ceiling of all releases, of as many labels as the attribute released last has."""
-        return find_ceiling(self.rows[-1].steps, self.labels)[0]
 
     @property
     def attributes(self) -> tuple[str, ...]:
@@ -206,98 +188,11 @@ class RiskSequence(Result):
             "sentence": self.headline,
         }
 
-    def plot(self, path: str | os.PathLike[str] | None = None, ax: Axes | None = None, by: str = "loss") -> Any:
-        """The risk along the cumulative loss, or release by release.
-
-        Parameters
-        ----------
-        path, ax
-            As for every result.
-        by
-            The horizontal axis: "loss" or "release".
-        """
-        return self._draw(path, ax, by=by)
-
 
 def describe_composition(found: Composition) -> dict[str, Any]:
     """A cumulative loss as JSON-ready values."""
     named = {"epsilon": found.epsilon, "delta": found.delta, "dp_definition": found.dp_definition}
     return {**named, "method": found.chosen.method}
-
-
-@dataclass(frozen=True, eq=False)
-class SequenceAssessor:
-    """Assesses releases one after the other: their losses composed, and what each leaves in every group."""
-
-    risks: GroupRisks
-    cumulative: Cumulative
-
-    def advance(self, before: RisksSoFar | None, steps: Sequence[Step]) -> RisksSoFar:
-        """What was revealed before the last of these releases, by the groups after it: of all their columns."""
-        every = self.risks.table.quasi_identifiers
-        used = {name for step in steps for name in step.quasi_identifiers or every}
-        names = tuple(name for name in every if name in used)
-        so_far = before or RisksSoFar(self.risks, self.risks.groups(names))
-        return so_far.before(names, steps[-1].attribute)
-
-    def describe_last(self, before: RisksSoFar | None, steps: Sequence[Step]) -> tuple[RisksSoFar, Released]:
-        """The groups after the last of these releases, and its row."""
-        step, so_far = steps[-1], self.advance(before, steps)
-        mechanism, uniform, records, at_once = None, None, None, None
-        if so_far.anew:
-            mechanism = self.cumulative.mechanism(steps)
-            so_far = so_far.after(mechanism.channel)
-        groups, name = so_far.groups, step.attribute
-        if name is not None and mechanism is not None:
-            risk, sizes = self.risks.at(groups, name, mechanism.channel, "risk"), groups.cells[name].sizes
-            uniform, records = float(risk.mean()), float(sizes @ risk / sizes.sum())
-            profiles = groups.cells[name].profiles()
-            exposed = Local().average(profiles, mechanism.channel, ("tight",))["tight", "records"][0]
-            at_once = count_caused(profiles, mechanism, profiles.n_records * float(exposed))
-        row = Released(
-            number=len(steps),
-            attribute=name,
-            quasi_identifiers=tuple(step.quasi_identifiers or self.risks.table.quasi_identifiers),
-            loss=step.loss,
-            cumulative=self.cumulative.compose(steps),
-            cells=groups.n_groups,
-            assessed=so_far.anew,
-            mechanism=mechanism,
-            uniform=uniform,
-            records=records,
-            overall=Overall.of(so_far),
-            caused_at_once=at_once,
-            overall_caused=Overall.of(so_far, "caused"),
-            steps=tuple(steps),
-        )
-        return so_far, row
-
-    def assess(self, steps: Sequence[Step]) -> tuple[RisksSoFar | None, tuple[Released, ...]]:
-        """The groups after all these releases, and a row for each."""
-        so_far, rows = None, []
-        for number in range(1, len(steps) + 1):
-            so_far, row = self.describe_last(so_far, steps[:number])
-            rows.append(row)
-        return so_far, tuple(rows)
-
-    def result(self, rows: tuple[Released, ...]) -> RiskSequence:
-        last = next((row.attribute for row in reversed(rows) if row.attribute is not None), None)
-        labels = 2 if last is None else max(self.risks.table.attribute(last).n_levels, 2)
-        return RiskSequence(self.risks.table.n_records, self.risks.measure, self.risks.form, rows, labels)
-
-
-def read_sequence(
-    table: FrequencyTable,
-    steps: Sequence[Step],
-    measure: MeasureName,
-    form: Form,
-    priors: Priors,
-    cumulative: Cumulative,
-) -> SequenceAssessor:
-    """What assesses these releases; refuse what the table does not have."""
-    check_steps(table, steps)
-    released = dict.fromkeys(step.attribute for step in steps if step.attribute is not None)
-    return SequenceAssessor(GroupRisks(table, measure, form, priors, tuple(released)), cumulative)
 
 
 def assess_sequence(
@@ -362,8 +257,69 @@ def assess_sequence(
     """
     require_table(table, single="sequences of releases")
     require_kind("priors", priors, Priors)
-    steps = read_list("steps", steps, "steps")
-    if not steps:
-        raise InvalidInput("a sequence needs one release at least", fix="for example [Step(Laplace(epsilon=0.5))]")
-    assessor = read_sequence(table, steps, measure, form, priors, Cumulative(method, total_delta, assess_as))
-    return assessor.result(assessor.assess(steps)[1])
+    require_word("measure", measure, tuple(MEASURES))
+    require_word("form", form, FORMS)
+    steps = read_steps(table, steps)
+    how = Cumulative(method, total_delta, assess_as)
+    released = [name for name in dict.fromkeys(step.attribute for step in steps) if name is not None]
+    finest = FinestGroups(tuple(table.cells(name) for name in released or table.sensitive[:1]))
+    risk: dict[str, Floats] = {}  # of each attribute so far, in each of the finest groups
+    caused: dict[str, Floats] = {}
+    groups, used, rows = None, set[str](), []
+    for number, step in enumerate(steps, start=1):
+        so_far, name = steps[:number], step.attribute
+        used |= {*(step.quasi_identifiers or table.quasi_identifiers)}
+        names = tuple(name for name in table.quasi_identifiers if name in used)
+        split = groups is None or groups.names != names
+        groups = finest.merge(names) if split or groups is None else groups
+        anew = dict.fromkeys([*(risk if split else ()), *([] if name is None else [name])])
+        cumulative = how.compose(so_far)
+        ceiling, why_no_ceiling = find_ceiling(so_far)
+        mechanism, uniform, records, own = None, None, None, None
+        if anew:
+            mechanism = how.mechanism(so_far)
+            channel = mechanism.channel
+            for attribute in anew:
+                profiled, described = describe_cells(table, groups, attribute)
+                fitted = priors.fit(described, [measure]).measure(measure)
+                own_risk = fitted.risks(profiled.profiles, channel, form)[profiled.place, 0]
+                own_caused = Local().risks(profiled.profiles, channel.pivotal, "tight")[profiled.place, 0]
+                for kept, found in ((risk, own_risk), (caused, own_caused)):
+                    of_groups = np.zeros(groups.n_groups)
+                    of_groups[groups.places[attribute]] = found
+                    kept[attribute] = np.maximum(kept.get(attribute, 0.0), of_groups[groups.parent])
+                if attribute == name:
+                    sizes, profiles = groups.cells[attribute].sizes, groups.cells[attribute].profiles()
+                    uniform, records = float(own_risk.mean()), float(sizes @ own_risk / sizes.sum())
+                    exposed = Local().average(profiles, channel, ("tight",))["tight", "records"][0]
+                    own = count_caused(profiles, mechanism, profiles.n_records * float(exposed))
+                    own = replace(own, cap=own.records * _cap(ceiling, cumulative))
+        rows.append(
+            Released(
+                number=number,
+                attribute=name,
+                quasi_identifiers=tuple(step.quasi_identifiers or table.quasi_identifiers),
+                loss=step.loss,
+                cumulative=cumulative,
+                cells=groups.n_groups,
+                assessed=tuple(anew),
+                mechanism=mechanism,
+                uniform=uniform,
+                records=records,
+                overall=Overall.of(risk, groups, finest.sizes),
+                caused=own,
+                overall_caused=Overall.of(caused, groups, finest.sizes),
+                ceiling=ceiling,
+                why_no_ceiling=why_no_ceiling,
+            )
+        )
+    last = next((step.attribute for step in reversed(steps) if step.attribute is not None), None)
+    labels = 2 if last is None else max(table.attribute(last).n_levels, 2)
+    return RiskSequence(table.n_records, measure, form, tuple(rows), find_ceiling(steps, labels)[0])
+
+
+def _cap(ceiling: Ceiling | None, cumulative: Composition) -> float:
+    """The total variation distance that a record makes in all releases: known, or what their guarantee allows."""
+    if ceiling is not None:
+        return ceiling.advantage
+    return min(math.tanh(0.5 * cumulative.epsilon) + cumulative.delta, 1.0)

@@ -15,7 +15,7 @@ from cellrisk.repeat.accounting.ceilings import find_ceiling as find_ceiling_of_
 from cellrisk.repeat.accounting.composition import Composition, compose, find_epsilon, find_probabilistic_epsilon
 from cellrisk.repeat.accounting.loss import Loss
 from cellrisk.risk.ceilings import Ceiling
-from cellrisk.system.checks import read_texts, require_within
+from cellrisk.system.checks import read_list, read_texts, require_within
 from cellrisk.system.choices import CompositionMethod, MechanismName, list_words, require_word
 from cellrisk.system.formatting import claim, number_of
 
@@ -74,9 +74,12 @@ class Step:
         return f"{self.attribute or 'counts of the cells'} at {self.loss.describe()}"
 
 
-def check_steps(table: FrequencyTable, steps: Sequence[Step]) -> tuple[Step, ...]:
-    """The steps, if the table has every column that they name."""
-    for number, step in enumerate(steps, start=1):
+def read_steps(table: FrequencyTable, steps: Sequence[Step]) -> tuple[Step, ...]:
+    """The steps, if there is one and the table has every column that they name."""
+    listed = tuple(read_list("steps", steps, "steps"))
+    if not listed:
+        raise InvalidInput("a sequence needs one release at least", fix="for example [Step(Laplace(epsilon=0.5))]")
+    for number, step in enumerate(listed, start=1):
         if not isinstance(step, Step):
             raise InvalidInput(f"release {number} is not a Step", got=type(step).__name__, fix="write Step(mechanism)")
         if step.attribute is not None:
@@ -85,7 +88,7 @@ def check_steps(table: FrequencyTable, steps: Sequence[Step]) -> tuple[Step, ...
             if name not in table.quasi_identifiers:
                 allowed = ", ".join(table.quasi_identifiers)
                 raise UnknownName(f"the table has no quasi-identifier '{name}'", allowed=allowed)
-    return tuple(steps)
+    return listed
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,6 @@ from cellrisk.show.pictures.style import (
     write_beside,
 )
 from cellrisk.system.arrays import Floats
-from cellrisk.system.choices import require_word
 from cellrisk.system.formatting import claim, number_of, percent
 
 if TYPE_CHECKING:
@@ -31,27 +30,24 @@ if TYPE_CHECKING:
 
 LINES = (("records", DASHES[0]), ("uniform", DASHES[1]))
 TITLES = {"max": "Riskiest attribute of each cell", "sum": "Attributes added up (no probability)"}
-MOST_NUMBERED, MOST_NAMED = 20, 8
-CAPTION = "Each attribute is assessed at the cumulative loss of its release; what was given away stays given away."
+MOST_NAMED = 8
+CAPTION = "Each attribute is assessed at the cumulative loss of its release; what was revealed stays revealed."
 
 
 @drawn
-def draw_sequence(sequence: RiskSequence, by: str = "loss", *, inside: bool) -> Picture:
-    """The overall risk after each release, along the cumulative epsilon (``loss``) or release by release (``release``).
+def draw_sequence(sequence: RiskSequence, *, inside: bool) -> Picture:
+    """The overall risk after each release, along the cumulative epsilon.
 
     On the left the bounded risk, with the attribute of each release on its own; on the right the unbounded one, if
     there are several attributes.
     """
-    from cellrisk.repeat.sequences.sequence import VIEWS
-
-    require_word("view of a sequence", by, VIEWS)
     several = len(sequence.attributes) > 1
     last = sequence.rows[-1]
     delta = f", delta {claim(last.cumulative.delta)}" if last.cumulative.delta else ""
     riskiest = "the riskiest attribute of each cell, " if several else ""
     kinds = ("max", "sum") if several else ("max",)
     return Picture(
-        [partial(_draw, sequence=sequence, kind=kind, by=by, inside=inside) for kind in kinds],
+        [partial(_draw, sequence=sequence, kind=kind, inside=inside) for kind in kinds],
         [2.6],
         columns=len(kinds),
         title=f"After {number_of(len(sequence.rows), 'release')}, at a cumulative epsilon of "
@@ -63,11 +59,11 @@ def draw_sequence(sequence: RiskSequence, by: str = "loss", *, inside: bool) -> 
     )
 
 
-def _draw(axes: Axes, sequence: RiskSequence, kind: str, by: str, inside: bool) -> None:
+def _draw(axes: Axes, sequence: RiskSequence, kind: str, inside: bool) -> None:
     from matplotlib.ticker import MaxNLocator
 
     rows = sequence.rows
-    x = np.array([row.cumulative.epsilon if by == "loss" else float(row.number) for row in rows])
+    x = np.array([row.cumulative.epsilon for row in rows])
     risks: dict[str, Floats] = {name: np.array([row.overall.value(kind, name) for row in rows]) for name, _ in LINES}
     for weights, dashes in LINES:
         look: dict[str, Any] = {"color": WEIGHT_COLOURS[weights]}
@@ -94,12 +90,6 @@ def _draw(axes: Axes, sequence: RiskSequence, kind: str, by: str, inside: bool) 
         axes.set_ylabel("overall risk (riskiest attribute)")
     elif several:
         axes.set_title(TITLES[kind])
-    if by == "loss":
-        axes.set_xlim(0.0, 1.04 * float(x.max()))
-        axes.set_xlabel("cumulative epsilon")
-        axes.xaxis.set_major_locator(MaxNLocator(nbins=6, steps=[1, 2, 2.5, 5, 10]))
-        return
-    spare = 0.5 if len(x) < MOST_NUMBERED else 0.03 * len(x)
-    axes.set_xlim(1 - spare, len(x) + spare)
-    axes.set_xlabel("release")
-    axes.xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True))
+    axes.set_xlim(0.0, 1.04 * float(x.max()))
+    axes.set_xlabel("cumulative epsilon")
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=6, steps=[1, 2, 2.5, 5, 10]))
