@@ -9,6 +9,7 @@ import numpy as np
 
 from cellrisk.noise.distributions import find_first
 from cellrisk.noise.mechanisms import Mechanism
+from cellrisk.noise.perturbations import Perturbation
 
 SHARE = 0.95
 """The probability with which an error is within its bound."""
@@ -94,3 +95,19 @@ def find_error(mechanism: Mechanism) -> int:
     (3, 6)
     """
     return find_first(lambda number: probability_within(mechanism, number - 1) >= SHARE) - 1
+
+
+def find_change(perturbation: Perturbation) -> int:
+    """Return the smallest N with P(|published - true| <= N) >= 95% for every true count that has a row.
+
+    >>> from cellrisk.noise.perturbations import read_perturbation
+    >>> find_change(read_perturbation("random-rounding:3")), find_change(read_perturbation("suppress-below:10"))
+    (2, 9)
+    """
+    largest = 0
+    for count, (values, probabilities) in enumerate(perturbation.rows):
+        moves = np.abs(values - count)
+        order = np.argsort(moves)
+        kept = np.cumsum(probabilities[order]) >= SHARE - 1e-12
+        largest = max(largest, int(moves[order][np.argmax(kept)]))
+    return largest

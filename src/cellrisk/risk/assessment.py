@@ -63,6 +63,12 @@ class TableRisks(Result):
         return {attribute.name: self.priors.fit(attribute, self.asked.measures) for attribute in self.table.attributes}
 
     @cached_property
+    def attackers(self) -> Mapping[str, tuple[AttackTable, ...]]:
+        """The table of attacks of each sensitive attribute, one for each certainty."""
+        channel = self.method.channel
+        return {attribute.name: self.attacker.tables(attribute, channel) for attribute in self.table.attributes}
+
+    @cached_property
     def risks(self) -> tuple[Risk, ...]:
         """Every risk that was asked for."""
         return tuple(
@@ -127,12 +133,6 @@ class Assessment(TableRisks):
         how = self.mechanism, self.attacker, self.asked.attack, empty, self.chosen
         return tuple(DecisionFigures(attribute, *how) for attribute in self.table.attributes)
 
-    @cached_property
-    def attackers(self) -> Mapping[str, tuple[AttackTable, ...]]:
-        """The table of attacks of each sensitive attribute, one for each certainty."""
-        channel = self.method.channel
-        return {attribute.name: self.attacker.tables(attribute, channel) for attribute in self.table.attributes}
-
     def _attackers(self) -> dict[str, Any]:
         """Return ``attackers``, ``people_above`` and ``accuracy`` of the JSON."""
         advantage, precision = total_variation(self.mechanism), find_precision(self.mechanism)
@@ -187,9 +187,7 @@ class Assessment(TableRisks):
             },
             self.table.revealed_name: {name: vars(each.people) for name, each in figures.items()},
             "baselines": {name: each.baselines for name, each in figures.items()},
-            "exposures": [
-                {"sensitive": name, "sentence": say_exposure(each, self.mechanism)} for name, each in figures.items()
-            ],
+            "exposures": [{"sensitive": name, "sentence": say_exposure(each)} for name, each in figures.items()],
             "headline": self.headline,
         }
 

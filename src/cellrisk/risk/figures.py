@@ -155,6 +155,11 @@ class DecisionFigures(AttributeFigures):
         """What one record adds at most."""
         return replace(ceiling(self.mechanism, labels=self.attribute.n_levels), chosen=self.chosen)
 
+    @property
+    def advantage(self) -> float | None:
+        """What one record adds to any attack at most; None if epsilon was chosen from the data."""
+        return None if self.chosen else self.ceiling.advantage
+
     @cached_property
     def confidence(self) -> Confidence:
         """How often a released group that looks homogeneous shows a true value."""

@@ -200,7 +200,7 @@ def find_figures(report: Report, given: Given, asked: requests.Setting) -> dict[
         icons = {"svg": to_svg(picture), "words": say_icons(tables[0], given.sensitive, now)}
     return {
         "epsilon": asked.epsilon,
-        "sentence": strongest(tables[0], given.sensitive, assessment.mechanism.guarantee)
+        "sentence": strongest(tables[0], given.sensitive, f"At {assessment.mechanism.guarantee}")
         if tables
         else assessment.headline,
         "head": ["blind", now, "no noise", f"own record, {now}", "no noise", "one person"],

@@ -12,7 +12,7 @@ from cellrisk.cli import main
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.perturbations import Perturbation
 from cellrisk.risk.perturbed.counts import CLASSES, classify_counts
-from cellrisk.show.wording.perturbed_assessment import say_counts
+from cellrisk.show.wording.assessment import say_counts
 from tests.near import near
 from tests.risk.perturbed.test_assess_perturbation import CASES, CELLS, ODD, alone, less, make_table, published
 
@@ -44,7 +44,7 @@ def test_counts_that_appear_where_nobody_is_are_told(tmp_path: Path) -> None:
     path.write_text("count,released,probability\n0,0,0.5\n0,1,0.5\n1,1,1\n2,2,1\n3,3,1\n4,4,1\n")
     made = cr.read_perturbation(str(path))
     classes = list(classify_counts(make_table([[2, 0], [1, 0], [4, 1]]).attributes[0].profiles, made))
-    assert "it shows 1 counts where nobody is" in say_counts("y", classes, made.name)
+    assert "It shows 1 count where nobody is" in say_counts("y", classes, made.name)
 
 
 @pytest.mark.parametrize("name", CASES)

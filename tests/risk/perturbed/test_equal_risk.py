@@ -13,16 +13,16 @@ from cellrisk.noise.channel import CountChannel
 from cellrisk.risk.caused import caused_shares
 from cellrisk.risk.perturbed import assess_perturbation
 from cellrisk.risk.perturbed.equal_risk import find_equal_risk
-from cellrisk.show.wording.perturbed_assessment import say_equal
+from cellrisk.show.wording.assessment import say_equal
 from cellrisk.system.arrays import Floats
 from tests.risk.perturbed.test_assess_perturbation import make_table
 
 SENTENCE = re.compile(
     r"The perturbation reveals (?P<figure>-?[\d.,]+|fewer than 1) (?:person|people) because of their own record, "
-    r"and is (?P<distance>[\d.]+)% of the records away from the true table\. Geometric noise reveals "
-    r"(?:more people at every epsilon searched|no more people at epsilon (?P<ranges>[^(]+)) "
-    r"\(searched: 401 epsilons from 0\.001 to 100\)"
-    r"(?:; at epsilon (?P<epsilon>[\d.]+) it is (?P<moved>[\d.]+)% away)?\."
+    r"by the homogeneity attack\. It moves counts by (?P<distance>[\d.]+)% of the records\. Geometric noise reveals "
+    r"(?:more people at every epsilon searched|no more people at epsilon (?P<ranges>[^;]+)); "
+    r"401 epsilons from 0\.001 to 100 were searched\."
+    r"(?: At epsilon (?P<epsilon>[\d.]+), noise moves counts by (?P<moved>[\d.]+)%\.)?"
 )
 SHARES = {  # of a count, how it is published: values and probabilities
     "random-rounding:3": lambda m: ([m - m % 3, m - m % 3 + 3], [1 - m % 3 / 3, m % 3 / 3]),

@@ -14,7 +14,7 @@ import cellrisk as cr
 from cellrisk.cli import main
 from cellrisk.errors import InvalidInput
 from cellrisk.show.reporting.perturbed import REFUSED
-from cellrisk.show.wording.perturbed_assessment import say_equal
+from cellrisk.show.wording.assessment import say_equal
 from tests.risk.perturbed.test_assess_perturbation import make_table
 
 CELLS = [[1, 0], [2, 1], [0, 3], [12, 1], [5, 0], [2, 0]]

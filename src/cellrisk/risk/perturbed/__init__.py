@@ -18,7 +18,7 @@ from cellrisk.risk.assessment import TableRisks
 from cellrisk.risk.attacks import choose_risks
 from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, CountPrior
 from cellrisk.risk.figures import Attacker, AttributeFigures
-from cellrisk.risk.perturbed.ceiling import find_ceiling
+from cellrisk.risk.perturbed.ceiling import find_advantage, find_ceiling
 from cellrisk.risk.perturbed.counts import PerturbedClass, classify_counts
 from cellrisk.risk.perturbed.equal_risk import CountPeople, EqualRisk, find_equal_risk, people_counters
 from cellrisk.risk.priors import USUAL_PRIORS, Priors
@@ -68,6 +68,11 @@ class PerturbedFigures(AttributeFigures):
         return self.worst_case[1]
 
     @cached_property
+    def advantage(self) -> float:
+        """What one record adds to any attack at most: the largest distance between the rows of a count and the next."""
+        return find_advantage(cast(Perturbation, self.method))
+
+    @cached_property
     def equal(self) -> tuple[EqualRisk, ...]:
         """The comparisons at equal risk, by caused and by certainty; empty if there is no mechanism to compare with."""
         if self.compare is None:
@@ -96,7 +101,7 @@ class PerturbedFigures(AttributeFigures):
 class PerturbedAssessment(TableRisks):
     """The answer of `assess_perturbation`."""
 
-    wording = "perturbed_assessment"
+    wording = "assessment"
     picture = "draw_equal_risk"
 
     compare: Mechanism | None = None

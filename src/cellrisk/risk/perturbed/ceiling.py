@@ -39,6 +39,11 @@ def find_ceiling(perturbation: Perturbation) -> tuple[float, tuple[int, int]]:
     return min(best, 1.0), counts
 
 
+def find_advantage(perturbation: Perturbation) -> float:
+    """Return by how much one record, added to any count, raises the probability of anything published at most."""
+    return max(step.distance for step in _list_steps(perturbation))
+
+
 @dataclass(frozen=True, eq=False)
 class RowStep:
     """The rows of a count and of the next one, value by value, in the order of their ratio."""

@@ -57,7 +57,7 @@ class EqualRisk:
 
     def to_dict(self) -> dict[str, Any]:
         named = {name: value for name, value in vars(self).items() if name != "scanned"}
-        sentence = find_words("perturbed_assessment").say_equal(self)
+        sentence = find_words("assessment").say_equal(self)
         return {**named, "epsilon": self.epsilon, "sentence": sentence}
 
 

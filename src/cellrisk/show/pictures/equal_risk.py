@@ -10,7 +10,7 @@ import numpy as np
 from cellrisk.errors import InvalidInput
 from cellrisk.show.pictures.canvas import Picture, drawn
 from cellrisk.show.pictures.style import ALARM, CALM, TEXT, epsilon_axis, write_beside
-from cellrisk.show.wording.perturbed_assessment import compare
+from cellrisk.show.wording.assessment import compare
 from cellrisk.system.formatting import percent
 
 if TYPE_CHECKING:

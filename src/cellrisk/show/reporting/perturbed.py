@@ -20,10 +20,10 @@ from cellrisk.show.reporting.metadata import (
     name_table,
     pick,
 )
+from cellrisk.show.wording.assessment import NOT_TOLD, say_counts, say_equal
 from cellrisk.show.wording.ceiling import say_most
 from cellrisk.show.wording.explanation import KEYS_NOTE
 from cellrisk.show.wording.limits import describe_limits
-from cellrisk.show.wording.perturbed_assessment import NOT_TOLD, say_counts, say_equal
 from cellrisk.system.choices import MechanismName
 from cellrisk.system.formatting import percent
 from cellrisk.system.progress import Progress
@@ -116,7 +116,7 @@ def _collect(table: FrequencyTable, assessed: PerturbedAssessment, made: Perturb
     first = [say_equal(each) for each in assessed.figures[0].equal]
     return {
         "table": describe_table(table),
-        "headline": assessed.headline.split("\n"),
+        "headline": [*assessed.headline.split("\n"), *first[:1]],
         "figures": [_describe_figures(each) for each in assessed.figures],
         "risks": assessed.risks,
         "counts": [

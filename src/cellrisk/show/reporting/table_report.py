@@ -320,7 +320,7 @@ def _describe_exposures(decision: Decision, assessment: Assessment, risks: RiskC
     return [
         {
             **pick(each, "sensitive people records"),
-            "sentence": say_exposure(each, assessment.mechanism),
+            "sentence": say_exposure(each),
             "limits": lines[each.sensitive].limits,
             "risk": lines[each.sensitive].at(decision.at.epsilon),
         }

@@ -1,128 +1,174 @@
-"""The words of `Assessment`: what to decide by, then every measure of the paper."""
+"""The words of `Assessment` and `PerturbedAssessment`: what to decide by, then every measure of the paper."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from cellrisk.counts.table import Attribute
 from cellrisk.noise.mechanisms import Mechanism
-from cellrisk.risk.assessment import Assessment, Risk
-from cellrisk.risk.figures import DecisionFigures
+from cellrisk.noise.perturbations import Perturbation
+from cellrisk.noise.precision import find_change
+from cellrisk.risk.assessment import Assessment, Risk, TableRisks
+from cellrisk.risk.attackers.figures import AttackTable
+from cellrisk.risk.certainty import ConfidentInferences
+from cellrisk.risk.figures import AttributeFigures, DecisionFigures
 from cellrisk.risk.measures import FORMS
-from cellrisk.risk.sweep import Limits
-from cellrisk.show.wording import attackers, figures
+from cellrisk.risk.perturbed import EqualRisk, PerturbedAssessment, PerturbedFigures
+from cellrisk.risk.perturbed.counts import PerturbedClass
+from cellrisk.show.wording import attackers
+from cellrisk.show.wording.attackers import fill, name_table
+from cellrisk.show.wording.ceiling import say_most, say_tables, say_worst_case
 from cellrisk.system.formatting import CURATOR_NOTE, aligned, claim, number_of, of_people, percent
 
-if TYPE_CHECKING:
-    from cellrisk.counts.table import Attribute, FrequencyTable
-
-LONGEST_TITLE = 60
-"""Characters of the names of quasi-identifiers in a title; longer lists are counted."""
+Figures = DecisionFigures | PerturbedFigures
 NEXT = "Choose: cellrisk choose ... --max-caused 0.01   Who, and what helps: cellrisk explain ...   All measures: --all"
 """The next useful commands."""
+NEXT_PERTURBED = "Who, and what helps: cellrisk explain ...   At equal risk, and all measures: --all"
+SEVERAL = "Several categories together may be certain where none of them is alone."
+NOT_TOLD = (
+    "It has no epsilon, so there is no curve, no entry in a ledger and no bound by a guarantee. One publication is "
+    "assessed. Several can be averaged unless each repeats the same perturbation, and overlapping tables compared."
+)
 
 
-def headline(assessment: Assessment) -> str:
-    """Return what a curator can repeat: people revealed because of their own record, and the most for any attack."""
-    setting = assessment.mechanism.guarantee
-    lines = []
-    for found in assessment.figures:
-        tables = assessment.attackers[found.sensitive]
-        if tables:
-            sentence = attackers.strongest(tables[-1], found.sensitive, setting)
-        elif found.attribute.several:
-            sentence = f"At {setting}, attacks are not assessed: {found.unknown}."
-        else:
-            caused = found.caused
-            sentence = attackers.revealed_by_own_record(caused.people, caused.records, found.sensitive, setting)
-        lines.append(f"{sentence} {found.ceiling.of_two}")
-    return "\n".join(lines)
+def headline(assessment: Assessment | PerturbedAssessment) -> str:
+    """Return what a curator can repeat: people revealed because of their own record, and the worst case."""
+    return "\n".join(_say_attribute(assessment, found) for found in assessment.figures)
 
 
-def screen(assessment: Assessment) -> list[str]:
+def _say_attribute(assessment: Assessment | PerturbedAssessment, found: Figures) -> str:
+    own = _say_own(assessment, found)
+    if isinstance(found, DecisionFigures):
+        return f"{own} {found.ceiling.headline}"
+    return f"{own} {say_ceiling(found.ceiling, found.worst_counts)}"
+
+
+def _say_own(assessment: TableRisks, found: Figures) -> str:
+    """Return how many people are revealed because of their own record, by the strongest attack that is assessed."""
+    tables, method = assessment.attackers[found.sensitive], found.method
+    setting = f"At {method.guarantee}" if isinstance(method, Mechanism) else f"With {method.name}"
+    if tables:
+        return attackers.strongest(tables[-1], found.sensitive, setting)
+    if found.attribute.several:
+        return f"{setting}, attacks are not assessed: {found.unknown}."
+    caused = found.caused if isinstance(found.caused, float) else found.caused.people
+    return attackers.revealed_by_own_record(caused, found.records, found.sensitive, setting)
+
+
+def screen(assessment: Assessment | PerturbedAssessment) -> list[str]:
     """Return what is printed first: the error of a count, the table of attackers, what the informed attacker learns."""
-    parts = []
-    for attribute, found in zip(assessment.table.attributes, assessment.figures, strict=True):
-        parts += screen_of(assessment, attribute, found)
-    return [*parts, *of_several(assessment), f"{NEXT}\n{CURATOR_NOTE} {assessment.table.describe_unit()}"]
+    parts, method = [], assessment.method
+    noisy = isinstance(method, Mechanism)
+    if isinstance(method, Mechanism):
+        setting, error = f"epsilon {claim(method.epsilon)}", attackers.accuracy(method)
+    else:
+        setting, change = "published", find_change(method)
+        error = f"{method.name}: a published count is within {change:,} of the true one in at least 95 of 100 cases."
+    figures: Sequence[Figures] = assessment.figures
+    for found in figures:
+        attribute = found.attribute
+        parts.append(f"{name_table(assessment.table, attribute.name)}\n{error}")
+        tables = assessment.attackers[attribute.name]
+        if tables:
+            parts += list_attacks(attribute, tables[-1], setting, found.advantage)
+        else:
+            more = "" if attribute.several else f"\nOther attacks are not assessed: {found.unknown}."
+            parts.append(f"{fill(_say_attribute(assessment, found))}{more}")
+    several = of_several(assessment) if isinstance(assessment, Assessment) else []
+    note = f"{CURATOR_NOTE} {assessment.table.describe_unit()}"
+    return [*parts, *several, f"{NEXT if noisy else NEXT_PERTURBED}\n{note}"]
 
 
-def screen_of(assessment: Assessment, attribute: Attribute, found: DecisionFigures) -> list[str]:
-    """Return the first screen of one sensitive attribute."""
-    mechanism, tables = assessment.mechanism, assessment.attackers[attribute.name]
-    title = f"{name_table(assessment.table, attribute.name)}\n{attackers.accuracy(mechanism)}"
-    if not tables:
-        if attribute.several:
-            return [title, f"{found.ceiling.of_two}\nAttacks are not assessed: {found.unknown}."]
-        caused = found.caused
-        own = attackers.revealed_by_own_record(caused.people, caused.records, attribute.name, mechanism.guarantee)
-        return [title, f"{own}\n{found.ceiling.of_two}\nOther attacks are not assessed: {found.unknown}."]
-    table = tables[-1]
-    advantage = None if assessment.chosen else found.ceiling.advantage
-    setting = f"epsilon {claim(mechanism.epsilon)}"
+def list_attacks(attribute: Attribute, table: AttackTable, setting: str, advantage: float | None) -> list[str]:
+    """Return the table of attacks on one attribute, and sentences on who gains and what is learnt."""
+    shown = attackers.shown_attacks(table)
     sentences = [attackers.people_above(table)]
     if table.prior is not None:
         sentences.append(attackers.learnt(table, attribute.name, attribute.levels.labels))
         sentences += [attackers.learnt_union(table, union, attribute.levels.labels) for union in table.unions]
-        if attribute.n_levels > 2 and not table.unions:
-            sentences.append("Several categories together may be certain where none of them is alone.")
-    shown = attackers.shown_attacks(table)
+        sentences += [SEVERAL] if attribute.n_levels > 2 and not table.unions else []
     sentences += attackers.hidden_by_own_records(table, shown)
-    return [title, attackers.attack_table(table, shown, advantage, setting), "\n".join(sentences)]
-
-
-def name_table(table: FrequencyTable, sensitive: str) -> str:
-    """Return a table in a line: its columns, people and groups."""
-    names = ", ".join(table.quasi_identifiers)
-    if len(names) > LONGEST_TITLE:
-        names = number_of(len(table.quasi_identifiers), "quasi-identifier")
-    kinds, records = table.attribute(sensitive).people, number_of(table.n_records, "record")
-    people = f"{number_of(kinds.n_people, 'person')} with {records}" if kinds else records
-    people = people if table.unit.contributions > 1 else number_of(table.n_records, "person")
-    size = f"{people} in {number_of(table.n_cells, 'group')}"
-    return f"'{sensitive}' by {names}: {size}"
-
-
-def paragraphs(assessment: Assessment) -> list[str]:
-    """Return everything else: certainties, bounds, and every measure of the paper."""
-    mechanism = assessment.mechanism
-    parts = [_describe_mechanism(mechanism)]
-    for found in () if assessment.table.unit.contributions > 1 else assessment.figures:
-        title = "" if len(assessment.figures) == 1 else f"{found.sensitive}: "
-        parts.append(f"{title}{figures.describe_certainty(found)}\n{figures.describe_bounds(found)}")
-    parts.append("\n".join(say_exposure(exposure, mechanism) for exposure in assessment.figures))
-    for exposure in assessment.figures:
-        profiles = assessment.table.profiles(exposure.sensitive)
-        title = (
-            f"{exposure.sensitive}: {number_of(profiles.n_levels, 'category', 'categories')}; "
-            f"{number_of(assessment.table.n_cells, 'group')}, {profiles.n_homogeneous:,} homogeneous, "
-            f"{profiles.n_heterogeneous:,} heterogeneous, {profiles.n_unique:,} unique"
-        )
-        table = _risk_table(assessment.risks, assessment.limits, exposure.sensitive, mechanism.by_chance)
-        fitted = assessment.fitted[exposure.sensitive].describe()
-        parts.append("\n".join([title, table, *fitted, _describe_confidence(exposure, mechanism)]))
-    return parts
+    return [attackers.attack_table(table, shown, advantage, setting), "\n".join(map(fill, sentences))]
 
 
 def of_several(assessment: Assessment) -> list[str]:
     """Return what the tables of several sensitive attributes cost together; nothing for one."""
-    return figures.say_tables(assessment.mechanism, len(assessment.figures))
+    return say_tables(assessment.mechanism, len(assessment.figures))
 
 
-def say_exposure(exposure: DecisionFigures, mechanism: Mechanism) -> str:
-    """Return how many people one attack reveals, for any reason, with noise and without."""
-    spread = f"; {exposure.people.low:,} to {exposure.people.high:,} in 95% of releases"
-    people = of_people(exposure.people.mean, exposure.records, spread)
+def paragraphs(assessment: Assessment | PerturbedAssessment) -> list[str]:
+    """Return everything else: what noise alone gives, certainties, equal risk, and every measure of the paper."""
+    parts, figures = [_describe_method(assessment.method)], assessment.figures
+    if isinstance(assessment, PerturbedAssessment):
+        parts += [fill(say_ceiling(each.ceiling, each.worst_counts)) for each in assessment.figures[:1]]
+        parts += [fill(say_equal(equal)) for each in assessment.figures for equal in each.equal]
+    parts += [_describe_certainty(each) for each in figures if not each.attribute.several]
+    for found in figures:
+        profiles = found.attribute.profiles
+        title = (
+            f"{found.sensitive}: {number_of(profiles.n_levels, 'category', 'categories')}; "
+            f"{number_of(profiles.n_cells, 'group')}, {profiles.n_homogeneous:,} homogeneous, "
+            f"{profiles.n_heterogeneous:,} heterogeneous, {profiles.n_unique:,} unique"
+        )
+        confidence = f" {_describe_confidence(found)}" if isinstance(found, DecisionFigures) else ""
+        exposed = f"{say_exposure(found)}{confidence}"
+        fitted = assessment.fitted[found.sensitive].describe()
+        parts.append("\n".join([title, _risk_table(assessment, found.sensitive), *fitted, fill(exposed)]))
+    return parts
+
+
+def _describe_method(method: Mechanism | Perturbation) -> str:
+    if not isinstance(method, Mechanism):
+        return fill(f"{method.describe()}. {NOT_TOLD}")
+    suppressed = "" if method.threshold == 0.5 else f", counts below {method.threshold:g} suppressed"
+    delta = "" if method.pure else f", delta {claim(method.delta)}"
+    noise = f"noise scale {method.scale:.4g}, neighbours {method.neighbours}"
+    return f"{method.name}, epsilon {claim(method.epsilon)}{delta}, {noise}{suppressed}"
+
+
+def _describe_certainty(figures: AttributeFigures) -> str:
+    """Return a row for each certainty: who is inferred, and how often that is correct; then the prior."""
+    if not figures.certainty or figures.belief is None:
+        return f"What an attacker could be sure of is not computed: {figures.unknown}."
+    rows = [
+        [
+            *(f"{100 * row.certainty:g}%", row.number, f"{round(row.named):,}"),
+            "-" if row.precision is None or row.named_high < 0.5 else percent(row.precision),
+        ]
+        for row in figures.certainty
+    ]
+    heads = [f"'{figures.sensitive}' inferred, at least sure", "correctly", "in all", "share correct"]
+    warnings = [fill(words) for row in figures.certainty if (words := _warn(row))]
+    prior = f"The attacker's prior: {figures.belief.describe()}."
+    return "\n".join([aligned(heads, rows), *warnings, prior])
+
+
+def _warn(row: ConfidentInferences) -> str:
+    """Return what a reader of a certainty has to know: it was simulated, or the prior does not fit."""
+    sure, words = f"{100 * row.certainty:g}%", []
+    if row.error is not None:
+        words.append(f"People inferred with {sure} certainty are simulated (standard error {row.error:.2g}).")
+    if row.overconfident:
+        words.append(f"At {sure}, the attacker is correct less often than the prior implies: overconfident.")
+    return " ".join(words)
+
+
+def say_exposure(exposure: AttributeFigures) -> str:
+    """Return how many people one attack reveals, for any reason, as published and without noise."""
+    method, people = exposure.method, exposure.people
+    setting = f"At {method.guarantee}" if isinstance(method, Mechanism) else f"With {method.name}"
+    spread = f"; {people.low:,} to {people.high:,} in 95% of releases"
+    whose = of_people(people.mean, exposure.records, spread)
     if exposure.attribute.several:
-        people = f"{exposure.people.mean:,.0f} of {number_of(exposure.records, 'record')}{spread}"
+        whose = f"{people.mean:,.0f} of {number_of(exposure.records, 'record')}{spread}"
     return (
-        f"At {mechanism.guarantee}, the {exposure.attack} attack reveals the '{exposure.sensitive}' of {people}. "
+        f"{setting}, the {exposure.attack} attack reveals the '{exposure.sensitive}' of {whose}. "
         f"Without noise it reveals {percent(exposure.raw_share)}."
     )
 
 
-def _describe_confidence(exposure: DecisionFigures, mechanism: Mechanism) -> str:
+def _describe_confidence(exposure: DecisionFigures) -> str:
     found = exposure.confidence
     if not math.isfinite(found.people_precision):
         return "No released group would look homogeneous."
@@ -131,41 +177,81 @@ def _describe_confidence(exposure: DecisionFigures, mechanism: Mechanism) -> str
     with_empty = ""
     if found.looks_with_empty > found.looks:
         with_empty = (
-            f" Of all released groups that look homogeneous, empty ones also, {percent(found.precision_with_empty)} "
-            f"show a value that is there; without the empty ones {percent(found.precision)}."
+            f" Of all released groups that look homogeneous, {percent(found.precision)} show a value that is there; "
+            f"with the empty groups {percent(found.precision_with_empty)}."
         )
     share = percent(exposure.limits.chance)
     alone = (
         f"Noise alone reveals {share}."
-        if math.isinf(mechanism.limit_noise.scale)
+        if math.isinf(exposure.mechanism.limit_noise.scale)
         else f"As epsilon falls to 0, with delta as it is, {share} are still revealed."
     )
     return (
-        f"Of the {who} in released groups that look homogeneous, {precision} have the value shown; of a value drawn "
-        f"at random it would be {blind}. {alone}{with_empty}"
+        f"Of the {who} in released groups that look homogeneous, {precision} have the value shown. "
+        f"Of a value drawn at random it would be {blind}. {alone}{with_empty}"
     )
 
 
-def _describe_mechanism(mechanism: Mechanism) -> str:
-    suppressed = "" if mechanism.threshold == 0.5 else f", counts below {mechanism.threshold:g} suppressed"
-    delta = "" if mechanism.pure else f", delta {claim(mechanism.delta)}"
-    return (
-        f"{mechanism.name}, epsilon {claim(mechanism.epsilon)}{delta}, noise scale {mechanism.scale:.4g}, "
-        f"neighbours {mechanism.neighbours}{suppressed}"
-    )
-
-
-def _risk_table(risks: Sequence[Risk], limits: Sequence[Limits], sensitive: str, by_chance: str) -> str:
+def _risk_table(assessment: Assessment | PerturbedAssessment, sensitive: str) -> str:
     """A row for each measure and weighting: its forms, then what the last of them is by chance and without noise."""
-    rows: dict[tuple[str, str], dict[str, tuple[Risk, Limits]]] = {}
-    for row, ends in zip(risks, limits, strict=True):
+    rows: dict[tuple[str, str], dict[str, tuple[Risk, list[str]]]] = {}
+    ends: Sequence[list[str]] = [[]] * len(assessment.risks)
+    if isinstance(assessment, Assessment):
+        ends = [[f"{limits.chance:.4f}", f"{limits.raw:.4f}"] for limits in assessment.limits]
+    for row, limits in zip(assessment.risks, ends, strict=True):
         if row.sensitive == sensitive:
-            rows.setdefault((row.measure, row.weights or "-"), {})[row.form] = row, ends
+            rows.setdefault((row.measure, row.weights or "-"), {})[row.form] = row, limits
     forms = [form for form in FORMS if any(form in cells for cells in rows.values())]
     body = [
-        [measure, weights, *(f"{cells[form][0].risk:.4f}" for form in forms)]
-        + [f"{number:.4f}" for number in (cells[forms[-1]][1].chance, cells[forms[-1]][1].raw)]
+        [measure, weights, *(f"{cells[form][0].risk:.4f}" for form in forms), *cells[forms[-1]][1]]
         for (measure, weights), cells in rows.items()
     ]
-    header = ["measure", "weights", *forms, f"{forms[-1]}: {by_chance}", "without noise"]
-    return aligned(header, body, left=2)
+    last = forms[-1]
+    noisy = [f"{last}: {assessment.mechanism.by_chance}", "without noise"] if isinstance(assessment, Assessment) else []
+    return aligned(["measure", "weights", *forms, *noisy], body, left=2)
+
+
+def say_ceiling(limit: float, counts: tuple[int, int]) -> str:
+    """Return the worst case of a perturbation in a sentence, with the counts at which it is reached.
+
+    >>> say_ceiling(7 / 9, (0, 2)).partition("is right ")[2]
+    'at most 77.8% of the time (coin toss: 50%). At worst, 0 and 2 others have these values.'
+    """
+    known = " and ".join(f"{count:,}" for count in counts)
+    return f"{say_worst_case(f'{say_most(limit)}% of the time')} At worst, {known} others have these values."
+
+
+def compare(equal: EqualRisk) -> str:
+    """Return at which epsilons the mechanism reveals no more people."""
+    noise = f"{equal.mechanism.capitalize()} noise reveals"
+    if not equal.ranges:
+        return f"{noise} more people at every epsilon searched"
+    ends = (f"{low:g}" if low == high else f"{low:g} to {high:g}" for low, high in equal.ranges)
+    return f"{noise} no more people at epsilon {', '.join(ends)}"
+
+
+def say_equal(equal: EqualRisk) -> str:
+    """Return what an office gains or loses by moving to differential privacy."""
+    attack = "because of their own record, by the homogeneity attack"
+    what = attack if equal.by == "caused" else "to an informed attacker"
+    searched = f"{len(equal.scanned)} epsilons from {equal.scanned[0][0]:g} to {equal.scanned[-1][0]:g} were searched"
+    compared = (
+        f"The perturbation reveals {number_of(equal.figure, 'person')} {what}. It moves counts by "
+        f"{percent(equal.distance)} of the records. {compare(equal)}; {searched}."
+    )
+    if equal.epsilon is None or equal.mechanism_distance is None:
+        return compared
+    return f"{compared} At epsilon {equal.epsilon:g}, noise moves counts by {percent(equal.mechanism_distance)}."
+
+
+def say_counts(sensitive: str, classes: Sequence[PerturbedClass], name: str) -> str:
+    """Return what becomes of the counts that hold people, and of those that do not."""
+    some = [row for row in classes if row.least > 0]
+    total = sum(row.counts for row in some)
+    same, hidden, moved = (sum(getattr(row, word) for row in some) for word in ("unchanged", "hidden", "moved"))
+    start = (
+        f"Of {number_of(total, 'count')} of {sensitive} that hold people, {name} publishes {round(same):,} as they are "
+        f"on average, {round(hidden):,} as 0 or not at all, and {round(moved):,} as another count."
+    )
+    empty = sum(row.moved for row in classes if row.least == 0)
+    return f"{start} It shows {number_of(round(empty), 'count')} where nobody is." if empty >= 0.5 else start

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import math
+import re
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cellrisk.errors import visible
+from cellrisk.noise.channel import AdditiveChannel
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.noise.precision import find_precision
 from cellrisk.risk.attackers.figures import AttackTable
 from cellrisk.risk.attackers.persons import PersonTable
 from cellrisk.risk.attackers.settings import SettingFigures
-from cellrisk.risk.ceilings import Ceiling
 from cellrisk.system.arrays import Floats
 from cellrisk.system.formatting import aligned, claim, number_of, whole_people
+
+if TYPE_CHECKING:
+    from cellrisk.counts.table import FrequencyTable
 
 ATTACK_NAMES = {
     "homogeneity": "Homogeneity attack (DR-HA)",
@@ -32,6 +36,8 @@ NOISE_NAMES = {
     "geometric": "Geometric noise",
     "discrete-gaussian": "Discrete Gaussian noise",
 }
+LONGEST_TITLE = 60
+"""Characters of the names of quasi-identifiers in a title; longer lists are counted."""
 ROUNDING = 1e-9
 """Smaller differences, in people or as a probability, are rounding."""
 LESS_SURE = 0.8
@@ -92,6 +98,18 @@ def own_share(number: float, people: int) -> str:
     return share(_without_rounding(number, people) / people)
 
 
+def name_table(table: FrequencyTable, sensitive: str) -> str:
+    """Return a table in a line: its columns, people and groups."""
+    names = ", ".join(table.quasi_identifiers)
+    if len(names) > LONGEST_TITLE:
+        names = number_of(len(table.quasi_identifiers), "quasi-identifier")
+    kinds, records = table.attribute(sensitive).people, number_of(table.n_records, "record")
+    people = f"{number_of(kinds.n_people, 'person')} with {records}" if kinds else records
+    people = people if table.unit.contributions > 1 else number_of(table.n_records, "person")
+    size = f"{people} in {number_of(table.n_cells, 'group')}"
+    return f"'{sensitive}' by {names}: {size}"
+
+
 def name_setting(mechanism: Mechanism) -> str:
     """Return noise and guarantee in words: 'Geometric noise, epsilon 1'."""
     delta = "" if mechanism.pure else f", delta {claim(mechanism.delta)}"
@@ -127,7 +145,7 @@ def shown_attacks(table: AttackTable) -> list[str]:
 
 
 def attack_rows(table: AttackTable, names: Sequence[str], advantage: float | None) -> list[list[str]]:
-    """Return the rows of the table: blind, with noise, without; then because of the own record."""
+    """Return the rows of the table: blind, as published, without noise; then because of the own record."""
     people = int(table.people.sum())
     rows = []
     for name in names:
@@ -174,9 +192,12 @@ def say_icons(table: AttackTable, sensitive: str, setting: str) -> str:
 
 
 def attack_table(table: AttackTable, names: Sequence[str], advantage: float | None, setting: str) -> str:
-    """Return the attacks as rows, aligned, under two lines of headings."""
+    """Return the attacks as rows, aligned, under two lines of headings; "blind" if noise can drown the counts."""
     header = ["", "blind", setting, "no noise", f"  {setting}", "no noise", "most for one person"]
-    lines = aligned(header, attack_rows(table, names, advantage)).splitlines()
+    rows = attack_rows(table, names, advantage)
+    if not isinstance(table.channel, AdditiveChannel):
+        header, *rows = ([*row[:1], *row[2:]] for row in (header, *rows))
+    lines = aligned(header, rows).splitlines()
     end = lines[0].index("no noise") + len("no noise")
     own = f"because of their {table.own_record}, at least"
     return "\n".join(["value named correctly".rjust(end) + own.rjust(len(lines[0]) - end), *lines])
@@ -211,7 +232,10 @@ def _setting_cells(figures: SettingFigures) -> list[str]:
 
 
 def strongest(table: AttackTable, sensitive: str, setting: str) -> str:
-    """Return in one sentence how many people are revealed because of their own record, by the strongest attack."""
+    """Return in one sentence how many people are revealed because of their own record, by the strongest attack.
+
+    ``setting`` begins the sentence: "At epsilon 1".
+    """
     own = max(float(table.figures(name).own.sum()) for name in table.names)
     return revealed_by_own_record(own, int(table.people.sum()), sensitive, setting, table.own_record)
 
@@ -221,14 +245,20 @@ def revealed_by_own_record(
 ) -> str:
     """Return in one sentence how many people are revealed because of their own record.
 
-    >>> revealed_by_own_record(1904.4, 27504, "income", "epsilon 1")
+    >>> revealed_by_own_record(1904.4, 27504, "income", "At epsilon 1")
     "At epsilon 1, the 'income' of at least 1,904 of 27,504 people (6.9%) is revealed because of their own record."
     """
-    number = "fewer than 1" if 0 < own < 0.5 else f"at least {round(own):,}"
+    own = _without_rounding(own, people)
+    if own == 0:
+        return f"{setting}, nobody's '{sensitive}' is revealed because of their {own_record}."
+    if own < 0:  # a perturbation can hide people behind each other
+        fewer = f"the attacks reveal the '{sensitive}' of {number_of(-own, 'person')} fewer"
+        return f"{setting}, {fewer} than if each person's {own_record} were left out."
+    number = "fewer than 1" if own < 0.5 else f"at least {round(own):,}"
     if people == 1:
         number = f"about {own:.1g}"
     return (
-        f"At {setting}, the '{sensitive}' of {number} of {number_of(people, 'person')} ({share(own / people)}) is "
+        f"{setting}, the '{sensitive}' of {number} of {number_of(people, 'person')} ({share(own / people)}) is "
         f"revealed because of their {own_record}."
     )
 
@@ -242,9 +272,10 @@ def inferred(sensitive: str, people: str, certainty: float) -> str:
     return f"An informed attacker could infer the '{sensitive}' of {people} and be at least {100 * certainty:g}% sure."
 
 
-def bound(ceiling: Ceiling) -> str:
-    """Return what one record adds at most, and the worst case, in lines that fit a screen."""
-    return "\n".join(textwrap.fill(sentence, WIDTH) for sentence in ceiling.headline.replace(". ", ".\n").split("\n"))
+def fill(text: str) -> str:
+    """Return sentences, each in lines of its own that fit a screen."""
+    sentences = re.sub(r"(?<=[.?!]) (?=[A-Z'])", "\n", text).split("\n")
+    return "\n".join(textwrap.fill(sentence, WIDTH, break_on_hyphens=False) for sentence in sentences)
 
 
 def people_above(table: AttackTable) -> str:

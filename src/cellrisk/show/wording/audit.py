@@ -6,8 +6,7 @@ import math
 
 from cellrisk.publish.auditing.audit_result import Audit
 from cellrisk.publish.auditing.figures import FIGURES
-from cellrisk.show.wording.assessment import name_table
-from cellrisk.show.wording.attackers import inferred, name_attack, share
+from cellrisk.show.wording.attackers import inferred, name_attack, name_table, share
 from cellrisk.system.formatting import CURATOR_NOTE, aligned, number_of, percent
 
 WHOLE, OF = ("k", "distinct_l"), ("released", "original")

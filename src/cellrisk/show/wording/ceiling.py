@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Context, Decimal
 
+from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.risk.ceilings import Ceiling
 from cellrisk.system.choices import Neighbours
-from cellrisk.system.formatting import aligned
+from cellrisk.system.formatting import aligned, claim
 
 WORST_CASE = "an attacker who already knows every other record, and finds two values equally likely"
 """Whose success the ceiling of two values is. It does not bound what is learnt from other people's records."""
@@ -67,6 +68,17 @@ def say_most(share: float) -> str:
     """
     near = (Decimal(repr(share)) * 100).quantize(Decimal(1).scaleb(-10), rounding=ROUND_HALF_EVEN)  # 0.1 + 0.2 is 0.3
     return f"{near.quantize(Decimal('0.1'), rounding=ROUND_CEILING).normalize():f}"
+
+
+def say_tables(mechanism: Mechanism, tables: int) -> list[str]:
+    """Return what the tables of several sensitive attributes cost together; nothing for one."""
+    if tables < 2:
+        return []
+    delta = "" if mechanism.pure else f" and delta {claim(tables * mechanism.delta)}"
+    return [
+        f"The {tables} tables, one for each sensitive attribute, together cost epsilon "
+        f"{claim(tables * mechanism.epsilon)}{delta}.\nWhat any attack can do at most is stated for one of them alone."
+    ]
 
 
 def _six_digits(number: float) -> str:

@@ -13,9 +13,8 @@ from cellrisk.decide.search import Intervals
 from cellrisk.decide.tradeoff import TradeOff, TvdLimit
 from cellrisk.noise.distributions import USUAL_THRESHOLD
 from cellrisk.risk.attackers.settings import SettingFigures
-from cellrisk.show.wording.assessment import name_table
-from cellrisk.show.wording.attackers import WIDTH, accuracy, bound, name_setting, setting_table
-from cellrisk.show.wording.figures import say_tables
+from cellrisk.show.wording.attackers import WIDTH, accuracy, fill, name_setting, name_table, setting_table
+from cellrisk.show.wording.ceiling import say_tables
 from cellrisk.show.wording.limits import ABOUT, describe, describe_limits, say, say_again, say_largest, show_value
 from cellrisk.system.formatting import (
     CURATOR_NOTE,
@@ -136,7 +135,7 @@ def paragraphs(choice: Choice) -> list[str]:
         counted = "records revealed" if choice.table.unit.contributions > 1 else "revealed"
         people = [f"{counted} ('{attribute.name}')" for attribute in attributes]
         parts.append(aligned(["", "epsilon", "risk", *people, "worst case", "verdict"], rows))
-    parts += dict.fromkeys(bound(figures.ceiling) for figures in choice.figures)
+    parts += dict.fromkeys(fill(figures.ceiling.headline) for figures in choice.figures)
     if choice.epsilon is not None:
         parts += say_tables(choice.mechanism.with_epsilon(choice.epsilon), len(attributes))
     return parts

@@ -8,8 +8,7 @@ import numpy as np
 
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.risk.curves import Line, RiskCurve
-from cellrisk.show.wording.assessment import name_table
-from cellrisk.show.wording.attackers import revealed_by_own_record, setting_table
+from cellrisk.show.wording.attackers import name_table, revealed_by_own_record, setting_table
 from cellrisk.show.wording.ceiling import say_most
 from cellrisk.system.formatting import CURATOR_NOTE, aligned, join_names, number_of, percent, whole_people
 
@@ -53,7 +52,7 @@ def _attacks(curve: RiskCurve, usual: Sequence[float]) -> Iterator[tuple[str, st
             rows = [
                 (["no noise" if each.mechanism is None else f"{each.mechanism.epsilon:.4g}"], each) for each in figures
             ]
-            own = revealed_by_own_record(nearest.own, nearest.people, name, guarantee, nearest.own_record)
+            own = revealed_by_own_record(nearest.own, nearest.people, name, f"At {guarantee}", nearest.own_record)
             yield title, own, setting_table(rows)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.publish.releasing.published_totals import PublishedTotals
 from cellrisk.publish.releasing.release_result import Release
-from cellrisk.show.wording.attackers import accuracy, bound
+from cellrisk.show.wording.attackers import accuracy, fill
 from cellrisk.system.formatting import aligned, claim
 from cellrisk.system.spreadsheets import SAFE_WORDS
 
@@ -39,7 +39,7 @@ def screen(release: Release) -> list[str]:
     if release.description is None and release.clamp and not release.adjusted:
         parts.append(accuracy(release.mechanism))
     if release.ceiling is not None:
-        parts.append(bound(release.ceiling))
+        parts.append(fill(release.ceiling.headline))
     exceptions = release.exceptions
     if exceptions:
         parts.append("\n".join(exceptions[:EXCEPTIONS_SHOWN]))

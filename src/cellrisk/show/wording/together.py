@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from cellrisk.repeat.together.after_consistency import Refinement
 from cellrisk.repeat.together.linkage_attacks import MOST_SUBSETS, Figures
 from cellrisk.repeat.together.together_result import RuleFigures, TogetherAssessment
-from cellrisk.show.wording.attackers import bound, own_people, own_share, share
+from cellrisk.show.wording.attackers import fill, own_people, own_share, share
 from cellrisk.system.formatting import (
     CURATOR_NOTE,
     aligned,
@@ -69,7 +69,7 @@ def screen(found: TogetherAssessment) -> list[str]:
     header = ["", "epsilon", "because of own record", "", "named correctly", "no noise", "set without it"]
     ceiling = f"No worst case is stated: {found.ceiling_unknown}."
     if found.ceiling is not None:
-        ceiling = bound(found.ceiling).partition("\nWorst")[0]
+        ceiling = fill(found.ceiling.headline).partition("\nWorst")[0]
     return [
         "\n".join([name, *_sentences(found)]),
         "\n".join([aligned(header, rows), *rest]),
