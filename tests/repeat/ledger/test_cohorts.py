@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable
 from decimal import Decimal
@@ -179,7 +180,6 @@ def test_a_limit_by_addition_is_kept_to_its_last_digit(in_file: Where) -> None:
     [
         ({"epsilon": 5}, GAUSSIAN, "1 of 2 releases has a delta, and the limit has none"),
         ({"epsilon": 5}, Loss.zcdp(0.1), "1 of 2 releases has a delta, and the limit has none"),
-        ({"epsilon": 5}, mechanism("laplace", epsilon=0.1, neighbours="replace"), "different neighbours"),
         ({"epsilon": 5, "delta": 1e-9}, Loss.approximate(0.1, 1e-6), "no method"),
     ],
 )
@@ -193,6 +193,36 @@ def test_a_loss_that_can_never_keep_the_limit_is_refused_with_its_reason(
             with pytest.raises(InvalidInput, match=f"limit of cohort 'everyone' cannot be kept: .*{reason}"):
                 attempt()
         assert len(ledger.entries()) == 3
+
+
+@pytest.mark.parametrize("limited", [True, False])
+def test_a_person_has_losses_of_one_kind_of_neighbours(in_file: Where, limited: bool) -> None:
+    """Else they have no sum, and what is spent could not be shown any more."""
+    replaced = mechanism("laplace", epsilon=0.1, neighbours="replace")
+    with in_file.open() as ledger:
+        add(ledger, LAPLACE)
+        if limited:
+            ledger.set_limit("everyone", epsilon=5)
+        for inside in ({}, {"cohort": "women", "new_cohort": True, "part_of": "everyone"}):
+            with pytest.raises(InvalidInput) as refused:
+                add(ledger, replaced, **inside)
+            assert refused.value.code == "mixed-neighbours"
+        add(ledger, replaced, cohort="others", new_cohort=True)
+
+
+@pytest.mark.parametrize("losses", [[Loss.zcdp(0.1)], [Loss.approximate(0.5, 0.6)] * 2])
+def test_losses_without_a_sum_are_listed(
+    in_file: Where, losses: list[Loss], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with in_file.open() as ledger:
+        for loss in losses:
+            add(ledger, loss)
+        add(ledger, cohort="others", new_cohort=True)
+    assert main(["ledger", "list", in_file.address]) == 0
+    listed = capsys.readouterr().out.splitlines()
+    assert [line.split()[1] for line in listed if line.startswith(("everyone", "others"))] == ["not", "0.1"]
+    assert main(["ledger", "list", in_file.address, "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["cohorts"]) == 2
 
 
 def test_a_limit_that_what_is_spent_can_never_keep_is_refused(in_file: Where) -> None:

@@ -94,11 +94,11 @@ LOSSES: dict[str, Mechanism | Loss] = {
         name: mechanism(name, epsilon=0.1, delta=None if kind.pure else 1e-6, threshold=2.5, neighbours="replace")
         for name, kind in MECHANISMS.items()
     },
-    "pure": Loss.pure(1 / 3),
-    "whole number": Loss.pure(2),
-    "small delta": Loss.approximate(0.1 + 0.2, 1e-300),
-    "approximate": Loss.approximate(5e-324, 0.9999999999999999),
-    "concentrated": Loss.zcdp(1.7976931348623157e308),
+    "pure": Loss.pure(1 / 3, "replace"),
+    "whole number": Loss.pure(2, "replace"),
+    "small delta": Loss.approximate(0.1 + 0.2, 1e-300, "replace"),
+    "approximate": Loss.approximate(5e-324, 0.9999999999999999, "replace"),
+    "concentrated": Loss.zcdp(1.7976931348623157e308, "replace"),
 }
 
 

@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from cellrisk.errors import InvalidInput, UnknownName, argument
-from cellrisk.repeat.accounting.loss import Loss
+from cellrisk.repeat.accounting.loss import Loss, require_alike
 from cellrisk.repeat.ledger.chain import Problem
 from cellrisk.repeat.ledger.entry import Cohort, Entry, Limit, check_cohort, fold
 from cellrisk.system.choices import CompositionMethod
@@ -131,28 +131,23 @@ class LedgerState:
         cases = (_compose(losses, method, delta) for losses in self._cases(cohort))
         return max(cases, key=lambda composition: (composition.epsilon, composition.delta))
 
-    def spend_by_limit(self, cohort: str) -> Composition:
-        """Return the most that a person of a cohort has lost, composed as its own limit says."""
+    def spend_by_limit(self, cohort: str) -> Composition | None:
+        """Return the most that a person of a cohort has lost, composed as its own limit says; None for losses without
+        a sum, such as a rho if no limit has a delta."""
         limit = self.limits.get(cohort)
-        return self.spend(cohort) if limit is None else self.spend(cohort, limit.method, limit.delta or None)
+        with suppress(InvalidInput):
+            return self.spend(cohort) if limit is None else self.spend(cohort, limit.method, limit.delta or None)
+        return None
 
     def admit(self, named: str | None, loss: Loss, new: bool, part_of: str | None) -> Cohort:
-        """The cohort that a release is about. Refuse an unknown one, and a release past a limit: of its cohort, of one
-        that contains it, or of one inside it."""
+        """The cohort that a release is about. Refuse an unknown one, a loss that cannot be added to those of
+        its people, and a release past a limit: of its cohort, of one that contains it, or of one inside it."""
         name = self.choose_cohort(named, new)
         cohort = self.find_declaration(name, new, part_of) or Cohort(name, self.declared.get(name))
         known = cohort.name in self.declared
         names = self.innermost(cohort.name) if known else [cohort.part_of] if cohort.part_of else []
-        for other in dict.fromkeys(each for name in names for each in self.path(name)):
-            booked = next((spent.unit for spent in self.losses(other) if spent.unit.kind != loss.unit.kind), None)
-            if booked is not None:
-                raise InvalidInput(
-                    f"the releases of cohort '{other}' hide a {booked.kind}, and this one a {loss.unit.kind}",
-                    got=loss.unit.describe(),
-                    allowed=booked.describe(),
-                    fix="release for the same unit of privacy, or book it in another ledger",
-                    code="mixed-units",
-                )
+        for name in names:
+            require_alike((*self.losses(name), loss))
         limited = ((other, name) for name in names for other in self.path(name) if other in self.limits)
         for other, losses in dict.fromkeys((other, (*self.losses(name), loss)) for other, name in limited):
             _check(losses, self.limits[other], f"the release would exceed the limit of cohort '{other}'")

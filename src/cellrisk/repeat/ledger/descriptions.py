@@ -186,7 +186,7 @@ def _list_descriptions(folder: Path, newest: int) -> list[Path]:
                     continue
                 if item.name.lower().endswith(ENDINGS):
                     dated.append((item.stat().st_mtime_ns, folder / item.name))
-                elif (folder / item.name / MANIFEST).is_file():
+                elif item.is_dir() and (folder / item.name / MANIFEST).is_file():
                     names = sorted(name for name in os.listdir(item.path) if name.lower().endswith(ENDINGS))
                     dated += [(item.stat().st_mtime_ns, folder / item.name / name) for name in names]
     return [path for _, path in sorted(dated, reverse=True)[:newest]]

@@ -79,7 +79,8 @@ class ReleasedFile:
     """The SHA-256 of the description beside the file, without its ledger entry."""
 
     def __post_init__(self) -> None:
-        check_text("the name of a released file", self.name, LONGEST_PATH)
+        if Path(check_text("the name of a released file", self.name, LONGEST_PATH)).name != self.name:
+            raise InvalidInput("a released file is named without its folder")
         if isinstance(self.bytes, bool) or not isinstance(self.bytes, int) or self.bytes < 0:
             raise InvalidInput("a released file has a size")
         for digest in (self.sha256, self.description or self.sha256):

@@ -182,5 +182,5 @@ def compare_files(
 
 def _find_by_name(name: str, folders: Sequence[Path], is_ledger: Callable[[Path], bool]) -> Path | None:
     """The file of that name in the first folder that has one."""
-    paths = [folder / name for folder in folders] if Path(name).name == name and "\0" not in name else []
+    paths = (folder / name for folder in folders)
     return next((path for path in paths if path.exists() and not is_ledger(path)), None)

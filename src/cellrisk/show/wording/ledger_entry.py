@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from cellrisk.errors import CellriskError
 from cellrisk.repeat.accounting.composition import Composition
 from cellrisk.repeat.ledger.entry import Entry, Limit, show_on_one_line
 from cellrisk.risk.ceilings import Ceiling
@@ -17,8 +16,8 @@ if TYPE_CHECKING:
 
 COHORTS_SHOWN, ENTRIES_SHOWN, LONGEST_LINE = 3, 6, 88
 """Cohorts and entries on the first screen, and characters of an entry."""
-CohortState = tuple[str, Composition, Limit | None, Ceiling | None]
-"""A cohort: its name, what it has spent, its limit, and its worst case if that is known."""
+CohortState = tuple[str, Composition | None, Limit | None, Ceiling | None]
+"""A cohort: its name, what it has spent if that has a sum, its limit, and its worst case if that is known."""
 
 
 def headline(entry: Entry) -> str:
@@ -62,7 +61,8 @@ def list_entries(about: str, cohorts: Sequence[CohortState], entries: Sequence[E
     parts = [about]
     rows = [
         [
-            *(show_on_one_line(name), claim(spent.epsilon), f"{spent.delta:g}" if spent.delta else ""),
+            *(show_on_one_line(name), "not known" if spent is None else claim(spent.epsilon)),
+            f"{spent.delta:g}" if spent is not None and spent.delta else "",
             *(*_left(spent, limit), "not known" if worst is None else f"{say_most(worst.even_two)}%"),
         ]
         for name, spent, limit, worst in (cohorts if everything else cohorts[:COHORTS_SHOWN])
@@ -83,22 +83,24 @@ def list_entries(about: str, cohorts: Sequence[CohortState], entries: Sequence[E
 def say_budget(ledger: Ledger, cohort: str) -> str:
     """Return what a cohort, and each cohort that contains it, has spent and has left; a sentence each, one per line."""
     sentences, state = [], ledger.state()
-    try:
-        budget = [(name, state.spend_by_limit(name), state.limits.get(name)) for name in state.path(cohort)]
-    except CellriskError as refusal:  # the release is recorded, and losses of unlike kinds have no sum
-        return f"What cohort '{show_on_one_line(cohort)}' has spent is not added up: {refusal}."
-    for name, spent, limit in budget:
+    for name in state.path(cohort):
+        shown, spent, limit = f"Cohort '{show_on_one_line(name)}'", state.spend_by_limit(name), state.limits.get(name)
+        if spent is None:
+            sentences.append(f"{shown} has spent what has no sum by itself: cellrisk ledger show LEDGER --delta 1e-6.")
+            continue
         delta = f", delta {claim(spent.delta)}" if spent.delta else ""
         most, left = _left(spent, limit)
         remaining = "nothing" if left in ("-", "0") else f"epsilon {left}"
         rest = "no limit is set" if limit is None else f"the limit is epsilon {most}, so {remaining} is left"
-        sentences.append(f"Cohort '{show_on_one_line(name)}' has spent epsilon {claim(spent.epsilon)}{delta}; {rest}.")
+        sentences.append(f"{shown} has spent epsilon {claim(spent.epsilon)}{delta}; {rest}.")
     return "\n".join(sentences)
 
 
-def _left(spent: Composition, limit: Limit | None) -> list[str]:
+def _left(spent: Composition | None, limit: Limit | None) -> list[str]:
     if limit is None:
         return ["none", ""]
+    if spent is None:
+        return [f"{limit.epsilon:g}", "not known"]
     left = limit.epsilon - spent.epsilon
     return [f"{limit.epsilon:g}", "-" if spent.delta > limit.delta else show_down(left) if left > 0 else "0"]
 
