@@ -23,8 +23,8 @@ import cellrisk as cr
 from cellrisk.cli import main
 from cellrisk.repeat.accounting.ceilings import compose_ceiling
 from cellrisk.repeat.accounting.loss import Loss
-from cellrisk.repeat.together.costs import try_ceiling
 from cellrisk.repeat.together.releasing import release_together
+from cellrisk.repeat.together.sets import try_ceiling
 
 ROOT = Path(__file__).parents[2]
 FALSE = (

@@ -43,8 +43,8 @@ def assess_command(
     as zero; --max-risk and --max-people limit what it reveals. Ends with exit code 3 if a limit is broken.
     """
     from cellrisk.decide.limits import read_limits
-    from cellrisk.repeat.together.judging import find_breaches, find_policy_breaches, list_certainties
-    from cellrisk.repeat.together.set_file import read_set_file
+    from cellrisk.repeat.together import KEPT, judge, list_certainties
+    from cellrisk.repeat.together.sets import read_set_file
 
     policies = policies_of(context)
     limits = read_limits(**asdict(maxima), **({} if certainty is None else {"certainty": certainty}))
@@ -52,9 +52,10 @@ def assess_command(
     certainties = sorted({*(certainty or ()), *list_certainties(policies, limits)})
     counting = progress_bar("counting")
     found = cr.assess_together(**asked, seed=seed, certainty=certainties or None, progress=counting)
-    broken, by_policy = [*find_breaches(found, limits)], [*find_policy_breaches(found, policies)]
-    output.answer(found, policies=policies if policies and not by_policy else None, everything=everything)
-    stop_if_broken([*broken, *by_policy])
+    broken = [judged for judged in judge(found, limits, policies) if judged.state != KEPT]
+    obeyed = policies if policies and not any(judged.policy for judged in broken) else None
+    output.answer(found, policies=obeyed, everything=everything)
+    stop_if_broken([judged.breach for judged in broken])
 
 
 def split_command(
@@ -69,7 +70,7 @@ def split_command(
     Compares even shares, the shares with the least error, and those that reveal the fewest people because of their own
     records, as far as a search finds them.
     """
-    from cellrisk.repeat.together.set_file import read_set_file
+    from cellrisk.repeat.together.sets import read_set_file
 
     shared = {"total_epsilon": total_epsilon, "use": use, "slack": slack}
     output.answer(cr.split_budget(**read_set_file(set_file), **shared, progress=progress_bar("counting")))
@@ -90,7 +91,7 @@ def release_command(
     """
     from cellrisk.publish.releasing.saving import check_folder
     from cellrisk.repeat.together.releasing import plan_loss
-    from cellrisk.repeat.together.set_file import read_set_file
+    from cellrisk.repeat.together.sets import read_set_file
 
     asked = read_set_file(set_file)
     check_folder(output)
@@ -119,9 +120,8 @@ def report_command(
     Ends with exit code 3 if a limit or a policy is broken.
     """
     from cellrisk.counts.sources import list_files_of
-    from cellrisk.repeat.together.judging import find_breaches, find_policy_breaches, list_certainties
-    from cellrisk.repeat.together.set_file import read_set_file
-    from cellrisk.repeat.together.sets import read_tables
+    from cellrisk.repeat.together import KEPT, judge, list_certainties
+    from cellrisk.repeat.together.sets import read_set_file, read_tables
     from cellrisk.show.reporting.set_report import report_set
 
     policies = policies_of(context)
@@ -159,4 +159,4 @@ def report_command(
     )
     document.write(report, policies, settings, raw=not public)
     if found is not None:
-        stop_if_broken([*find_breaches(found, judged), *find_policy_breaches(found, policies)])
+        stop_if_broken([each.breach for each in judge(found, judged, policies) if each.state != KEPT])

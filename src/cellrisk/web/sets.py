@@ -8,8 +8,8 @@ from typing import Any
 
 import cellrisk as cr
 from cellrisk.decide.policies import Policies
-from cellrisk.repeat.together.judging import find_policy_breaches, list_certainties
-from cellrisk.repeat.together.set_file import read_set_text
+from cellrisk.repeat.together import KEPT, judge, list_certainties
+from cellrisk.repeat.together.sets import read_set_text
 from cellrisk.show.wording.attackers import share_at_most
 from cellrisk.system.formatting import claim, number_of, whole_people
 from cellrisk.web.answers import DASH
@@ -40,7 +40,7 @@ def assess_set(report: Report, **asked: Any) -> dict[str, Any]:
     assessment, policies = assess_text(report, **asked), asked["policies"]
     result = assessment.to_dict()
     tables, lead, cost = result["tables"], result["rules"][0], result["cost"]
-    broken = list(find_policy_breaches(assessment, policies))
+    broken = [judged.breach for judged in judge(assessment, (), policies) if judged.state != KEPT]
     together = {tuple(found["tables"]): found for found in result["collections"]}
     growth = [(table, together.get(tuple(range(1, table["number"] + 1)))) for table in tables]
     return {

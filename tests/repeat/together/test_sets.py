@@ -19,8 +19,7 @@ from cellrisk.errors import CellriskError
 from cellrisk.noise.mechanisms import mechanism
 from cellrisk.repeat.accounting.ceilings import compose_ceiling
 from cellrisk.repeat.accounting.loss import Loss
-from cellrisk.repeat.together.costs import find_cost, try_ceiling
-from cellrisk.repeat.together.sets import find_together, read_tables
+from cellrisk.repeat.together.sets import find_cost, find_together, read_tables, try_ceiling
 from tests.near import near, same
 
 HEAD = """

@@ -12,8 +12,9 @@ import pytest
 
 import cellrisk as cr
 from cellrisk.cli import main
+from cellrisk.decide.policies import Policies
 from cellrisk.errors import InvalidInput
-from cellrisk.repeat.together.judging import find_breaches, find_policy_breaches
+from cellrisk.repeat.together import KEPT, judge
 from cellrisk.show.reporting import Report
 from cellrisk.system.formatting import percent, say_people
 from tests.near import near
@@ -172,7 +173,7 @@ def test_limits_are_judged_as_the_set_is(found: cr.TogetherAssessment, limits: d
 
     made = cr.report(found, **limits)
     assert made.verdict == verdict
-    broken = [*find_breaches(found, read_limits(**limits))]
+    broken = [judged.breach for judged in judge(found, read_limits(**limits), Policies()) if judged.state != KEPT]
     assert list(made.broken) == broken
     rows = [row for row in read(made).rows if row[-1] in ("kept", "broken", "cannot be judged")]
     assert len(rows) == len(limits)
@@ -191,7 +192,7 @@ def test_policies_say_who_set_which_limit_and_when(found: cr.TogetherAssessment)
         if row[1:2] == ["a policy given in Python, set by the review board on 2026-05-04"]
     ]
     assert sorted(row[-1] for row in rows) == ["broken", "cannot be judged"]
-    assert list(made.broken) == [*find_policy_breaches(found, made.policies)]
+    assert list(made.broken) == [judged.breach for judged in judge(found, (), made.policies)]
     assert "does not keep 2 of 2 limits" in made.headline
     with pytest.raises(
         InvalidInput, match=r"certainty of 0\.9, for which the set was not assessed; give assess_together"

@@ -21,8 +21,16 @@ from cellrisk.publish.releasing.domain import Rule
 from cellrisk.publish.releasing.release_result import Release
 from cellrisk.publish.releasing.saving import MANIFEST, check_folder, sidecar_of, write_files
 from cellrisk.repeat.accounting.loss import Loss
-from cellrisk.repeat.together.costs import Cost, book_loss, find_cost, try_ceiling
-from cellrisk.repeat.together.sets import OF_TABLES, SetTable, find_together, read_tables
+from cellrisk.repeat.together.sets import (
+    OF_TABLES,
+    Cost,
+    SetTable,
+    book_loss,
+    find_cost,
+    find_together,
+    read_tables,
+    try_ceiling,
+)
 from cellrisk.risk.ceilings import Ceiling
 from cellrisk.system.checks import read_list, read_texts
 from cellrisk.system.choices import OutsideRule

@@ -1,4 +1,4 @@
-"""A set of tables as it is asked for: what each is of, how its noise is made, and what cannot be assessed together."""
+"""A set of tables as it is asked for, from a file or in Python: what each is of, its noise, and what the set costs."""
 
 from __future__ import annotations
 
@@ -6,17 +6,25 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
+from pathlib import Path
 from typing import Any, cast
 
+from cellrisk.counts.files import is_address
 from cellrisk.counts.filters import Part, read_part
 from cellrisk.counts.joint import Asked
 from cellrisk.counts.schema import read_mapping, read_names
+from cellrisk.decide.policy_files import parse_settings, read_settings_file
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.noise.mechanisms import mechanism as make_mechanism
+from cellrisk.repeat.accounting.ceilings import find_ceiling
+from cellrisk.repeat.accounting.composition import compose
+from cellrisk.repeat.accounting.loss import Loss
+from cellrisk.risk.ceilings import Ceiling
 from cellrisk.system.checks import read_bins as parse_bins
-from cellrisk.system.checks import read_list, require_kind
+from cellrisk.system.checks import read_list, require_kind, require_number
 from cellrisk.system.choices import MechanismName, Neighbours
+from cellrisk.system.formatting import claim
 
 MOST_TABLES = 20
 OF_TABLES = ("bins", "mechanism", "epsilon", "delta", "neighbours", "threshold")
@@ -24,6 +32,21 @@ OF_TABLES = ("bins", "mechanism", "epsilon", "delta", "neighbours", "threshold")
 TABLE_KEYS = ("name", "qid", "bin", "where", "mechanism", "epsilon", "delta", "threshold")
 PYTHON_KEYS = {"quasi_identifiers": "qid", "bins": "bin"}
 """Other names of the same, as Python functions have them."""
+TEXTS = {
+    "source": "source",
+    "sensitive": "sensitive",
+    "count": "count",
+    "missing": "missing",
+    "outside": "outside",
+    "mechanism": "mechanism",
+    "neighbours": "neighbours",
+    "engine": "engine",
+    "source-table": "table",
+    "memory-limit": "memory_limit",
+}
+"""Keys that hold a text, and the arguments that they are."""
+NUMBERS = ("epsilon", "delta", "threshold")
+SET_KEYS = (*TEXTS, *NUMBERS, "bin", "levels", "noise", "table")
 
 
 @dataclass(frozen=True)
@@ -247,3 +270,131 @@ def _split_texts(given: list[Any] | str, where: str, example: str) -> Iterator[t
         if not (column and equals and value):
             raise InvalidInput(f"{where} cannot be read", allowed=example)
         yield column, value
+
+
+def read_set_file(path: str | Path) -> dict[str, Any]:
+    """The arguments of `assess_together` that a set file holds.
+
+    Refuses a key that it does not know, a value of another kind, and a file that is no plain TOML of a reasonable size.
+    A source that is a path is looked for beside the set file first.
+    """
+    file = Path(path)
+    arguments = read_set(read_settings_file(file, "the set file").values, file.name)
+    if "source" not in arguments:
+        raise InvalidInput(f"{file.name} has no 'source'", fix='add it: source = "people.parquet"')
+    arguments["source"] = find_source(arguments["source"], file)
+    return arguments
+
+
+def read_set_text(text: str, name: str) -> dict[str, Any]:
+    """The same of the text of a set file. Its source may be left out, and is not looked for if it is there.
+
+    >>> found = read_set_text('sensitive = "income"\\n[[table]]\\nqid = ["age"]', "set.toml")
+    >>> found["sensitive"], found["tables"]
+    ('income', [{'qid': ['age']}])
+    """
+    return read_set(parse_settings(text.encode(), "the set file", name), name)
+
+
+def read_set(values: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """The arguments that the values of a set file are; its source as it is written, its tables as they are."""
+    if "belief" in values:
+        raise InvalidInput(
+            f"'belief' in {name} cannot be used: what an attacker believes of each table of a set is fitted to it",
+            fix="leave it out, and ask for --certainty",
+        )
+    for key in values:
+        if key not in SET_KEYS:
+            raise UnknownName(f"unknown key in {name}", got=repr(key), allowed=", ".join(SET_KEYS))
+    for key, example in (("sensitive", 'sensitive = "income"'), ("table", "[[table]]")):
+        if key not in values:
+            raise InvalidInput(f"{name} has no '{key}'", fix=f"add it: {example}")
+    refuse_shared_noise(values.get("noise"), name)
+    arguments: dict[str, Any] = {}
+    for key, argument in TEXTS.items():
+        if key in values:
+            require_kind(f"'{key}' in {name}", values[key], str)
+            arguments[argument] = values[key]
+    for key in NUMBERS:
+        if key in values:
+            require_number(f"'{key}' in {name}", values[key])
+            arguments[key] = values[key]
+    arguments["bins"] = read_bins(values.get("bin"), f"'bin' in {name}")
+    arguments["levels"] = read_levels(values.get("levels"), f"'levels' in {name}")
+    tables = values["table"]
+    if not isinstance(tables, list) or not all(isinstance(each, dict) for each in tables):
+        raise InvalidInput(f"'table' in {name} must be tables", fix="write [[table]] before the keys of each")
+    return {**arguments, "tables": tables}
+
+
+def find_source(given: str, file: Path) -> str:
+    """Where the records are: an address as it is; a path, or a glob, from the folder of the set file if anything is
+    there, else from the working folder."""
+    if not given:
+        raise InvalidInput(f"'source' in {file.name} is empty", fix='name the records: source = "people.parquet"')
+    if is_address(given) or "\0" in given or Path(given).is_absolute():
+        return given
+    beside = file.parent / given
+    try:
+        found = beside.exists() or any(file.parent.glob(given))
+    except (OSError, ValueError, NotImplementedError):
+        found = False
+    return str(beside) if found else given
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a person spends who is in as many tables of the set as one can be in."""
+
+    epsilon: float
+    delta: float
+    dp_definition: str
+    method: str
+    apart: bool
+    """Whether some tables exclude each other, so that no person spends all of them."""
+
+    @property
+    def headline(self) -> str:
+        at_delta = f" at delta {claim(self.delta)}" if self.delta else ""
+        apart = "; tables whose people exclude each other are not added up" if self.apart else ""
+        how = f"{self.dp_definition} DP, {self.method} composition{apart}"
+        return f"The set costs epsilon {claim(self.epsilon)}{at_delta} ({how})."
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**vars(self), "sentence": self.headline}
+
+
+def find_cost(mechanisms: Sequence[Mechanism], together: Sequence[tuple[int, ...]]) -> Cost:
+    """The largest of what the collections of tables cost that one person can be in."""
+    costs = [compose([Loss.of(mechanisms[table]) for table in tables]) for tables in together]
+    largest = max(costs, key=lambda cost: (cost.epsilon, cost.delta))
+    weakest = max(costs, key=lambda cost: ("pure", "approximate").index(cost.dp_definition))
+    delta = max(cost.delta for cost in costs)
+    return Cost(largest.epsilon, delta, weakest.dp_definition, largest.chosen.method, len(together) > 1)
+
+
+def book_loss(mechanisms: Sequence[Mechanism], together: Sequence[tuple[int, ...]]) -> Loss:
+    """What a set costs a person at most, for a ledger: the events of the tables that one person can be in."""
+    unfit = [mechanism.name for mechanism in mechanisms if mechanism.name not in ("geometric", "discrete-gaussian")]
+    if any(not mechanism.pure for mechanism in mechanisms) and unfit:
+        raise InvalidInput(
+            "a set is released with whole-number noise", got=unfit[0], allowed="geometric, discrete-gaussian"
+        )
+    return Loss.cover([Loss.join([Loss.of(mechanisms[table]) for table in tables]) for tables in together])
+
+
+def try_ceiling(
+    mechanisms: Sequence[Mechanism], together: Sequence[tuple[int, ...]], labels: int
+) -> tuple[Ceiling | None, str | None]:
+    """How often does an attacker who knows all other records guess a value correctly from all tables, at most?
+
+    Of tables whose people exclude each other, the largest counts. Or None, and why it is not known.
+    """
+    found = []
+    for tables in together:
+        ceiling, why_not = find_ceiling(tuple(Loss.of(mechanisms[table]) for table in tables), labels)
+        if ceiling is None:
+            return None, why_not
+        found.append(ceiling)
+    worst = max(found, key=lambda ceiling: (ceiling.even_two, ceiling.even))
+    return replace(worst, advantage=max(each.advantage for each in found), releases=len(mechanisms)), None

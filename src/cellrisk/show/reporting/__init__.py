@@ -150,7 +150,7 @@ def report(
     disclosures = read_texts("disclosures", disclosures, "sentences")
     require_word("cells", cells, list_words(NoisyCells))
     if not isinstance(table, FrequencyTable):
-        from cellrisk.repeat.together.together_result import TogetherAssessment
+        from cellrisk.repeat.together import TogetherAssessment
         from cellrisk.show.reporting.set_report import report_set
 
         if not isinstance(table, TogetherAssessment):

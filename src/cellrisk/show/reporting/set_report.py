@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from cellrisk.decide.limits import Limit
@@ -12,18 +13,9 @@ from cellrisk.decide.policies import Policies
 from cellrisk.decide.policy import Policy
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.precision import find_precision
-from cellrisk.repeat.together.costs import Cost, find_cost, try_ceiling
-from cellrisk.repeat.together.judging import (
-    find_breaches,
-    find_figure,
-    find_policy_breaches,
-    is_of_sets,
-    list_certainties,
-    name_limit,
-)
+from cellrisk.repeat.together import KEPT, NOT_JUDGED, Judged, TogetherAssessment, judge, list_certainties
 from cellrisk.repeat.together.releasing import plan_loss
-from cellrisk.repeat.together.sets import SetTable, find_together
-from cellrisk.repeat.together.together_result import TogetherAssessment
+from cellrisk.repeat.together.sets import Cost, SetTable, find_cost, find_together, try_ceiling
 from cellrisk.risk.ceilings import Ceiling
 from cellrisk.show.reporting.document import Report, make_report, read_decision, read_template
 from cellrisk.show.reporting.metadata import collect_metadata, describe_budget, make_picture, pick
@@ -39,15 +31,13 @@ from cellrisk.show.reporting.noise import (
 from cellrisk.show.wording.ceiling import advantage
 from cellrisk.show.wording.limits import CHECKED
 from cellrisk.show.wording.together import SAYS
-from cellrisk.system.formatting import claim, join_names, number_of
+from cellrisk.system.formatting import number_of
 from cellrisk.system.progress import Progress
 
 if TYPE_CHECKING:
     from cellrisk.repeat.accounting.loss import Loss
     from cellrisk.repeat.ledger import Ledger
 
-KEPT, BROKEN, NOT_JUDGED = "kept", "broken", "cannot be judged"
-ASKED = "applicant"
 MOST_ON_FRONT = 7
 """Tables that the first page shows one by one, and draws; of more, those that reveal most by themselves."""
 
@@ -111,25 +101,19 @@ class SetRequest:
                 lines[f"{column} in bins: {'/'.join(f'{edge:.15g}' for edge in numbers)}"] = None
         return list(lines)
 
-    def find_breaches(self) -> tuple[str, ...]:
-        """The limits that the set breaks, and those that cannot be judged."""
-        if self.found is None:
-            return ()
-        own = find_breaches(self.found, self.limits)
-        return (*own, *find_policy_breaches(self.found, self.policies))
-
-    def judge(self) -> list[dict[str, str]]:
+    @cached_property
+    def judged(self) -> list[Judged]:
         """Every limit, who set it, what the set has, and whether it is kept: those asked for, then the policies'."""
-        if self.found is None:
-            return []
-        judged = [*_judge_all(self.found, self.limits, ASKED)]
-        for policy in self.policies.obeyed:
-            judged += _judge_policy(self.found, policy)
-        return judged
+        return [] if self.found is None else judge(self.found, self.limits, self.policies)
+
+    @property
+    def lost(self) -> list[Judged]:
+        """The limits that the set does not keep."""
+        return [judged for judged in self.judged if judged.state != KEPT]
 
     def describe_limits(self) -> str:
         """The limits in words, once each; empty if none was set."""
-        return " and ".join(dict.fromkeys(judged["limit"] for judged in self.judge()))
+        return " and ".join(dict.fromkeys(judged.limit for judged in self.judged))
 
 
 def report_set(
@@ -192,7 +176,7 @@ def report_set(
         epsilon=request.cost.epsilon,
         public=public,
         policies=policies,
-        broken=request.find_breaches(),
+        broken=tuple(judged.breach for judged in request.lost),
         tables=tuple(tables),
     )
     if progress is not None:
@@ -270,7 +254,7 @@ def _collect_board(request: SetRequest, found: TogetherAssessment, ceiling: Ceil
         "tables": tables,
         "n_not_shown": count - len(on_front) if count > 1 else 0,
         "growth": make_picture(draw_together(found), growth) if count > 1 else None,
-        "judged": request.judge(),
+        "judged": request.judged,
         "adds_most": most and {**pick(most.table, "number title"), "without": most.without},
         "largest": [f"{number}" for number in largest] if len(largest) < count else [],
         "largest_caused": found.collections[largest].caused,
@@ -286,18 +270,17 @@ def _collect_board(request: SetRequest, found: TogetherAssessment, ceiling: Ceil
 
 def _decide(request: SetRequest, public: bool) -> dict[str, Any]:
     """What is asked, and the answer."""
-    lost = [judged for judged in request.judge() if judged["state"] != KEPT]
     data = {
         "tables": len(request.tables),
         "sensitive": request.sensitive,
         "mechanisms": list(dict.fromkeys(table.mechanism.name for table in request.tables)),
         **pick(request.cost, "epsilon delta"),
         "limits": request.describe_limits(),
-        "n_limits": len(request.judge()),
-        "lost": [judged["limit"] for judged in lost],
-        "not_judged": any(judged["state"] == NOT_JUDGED for judged in lost),
+        "n_limits": len(request.judged),
+        "lost": [judged.limit for judged in request.lost],
+        "not_judged": any(judged.state == NOT_JUDGED for judged in request.lost),
     }
-    kind = "broken" if request.find_breaches() else "kept" if request.limited else "open"
+    kind = "broken" if request.lost else "kept" if request.limited else "open"
     return read_decision("set", public, kind, data)
 
 
@@ -315,31 +298,3 @@ def name_set_table(table: SetTable) -> str:
     """A table by its number, its name if it has one, its columns and its people."""
     described = table.describe()
     return f"{table.number}: {described}" if table.name is None else f"{table.number}: {table.name} ({described})"
-
-
-def _judge(limit: str, by: str, figure: str, state: str) -> dict[str, str]:
-    return {"limit": limit, "by": by, "figure": figure, "state": state}
-
-
-def _judge_policy(found: TogetherAssessment, policy: Policy) -> Iterator[dict[str, str]]:
-    file = "a policy given in Python" if policy.file is None else policy.file.name
-    named = ", ".join(filter(None, (file, policy.origin)))
-    for limit in policy.limits:
-        if not is_of_sets(limit):
-            yield _judge(limit.describe(), named, f"a set of tables has no {policy.measure} risk", NOT_JUDGED)
-    yield from _judge_all(found, [limit for limit in policy.limits if is_of_sets(limit)], named)
-    most = policy.largest_delta(found.records)
-    if most is not None:
-        state = BROKEN if found.cost.delta > most else KEPT
-        yield _judge(f"a delta of at most {most:g}", named, f"delta is {claim(found.cost.delta)}", state)
-
-
-def _judge_all(found: TogetherAssessment, limits: Sequence[Limit], by: str) -> Iterator[dict[str, str]]:
-    for limit in limits:
-        broken, figure = [*find_breaches(found, [limit])], find_figure(found, limit)
-        if figure is None:
-            yield _judge(limit.describe(), by, broken[0].partition("; ")[2], NOT_JUDGED)
-            continue
-        fewer = limit.name == "max_caused" and len(found.largest) < len(found.tables)
-        tables = f" (by tables {join_names([f'{number}' for number in found.largest])} alone)" if fewer else ""
-        yield _judge(name_limit(limit), by, f"{limit.say(figure)}{tables}", BROKEN if broken else KEPT)

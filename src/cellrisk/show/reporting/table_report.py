@@ -466,7 +466,7 @@ def _find_guarantee(decision: Decision, mechanism: Mechanism) -> tuple[Guarantee
     tables = len(decision.table.sensitive)
     if tables == 1:
         return mechanism, ceiling(mechanism)
-    from cellrisk.repeat.together.costs import find_cost, try_ceiling
+    from cellrisk.repeat.together.sets import find_cost, try_ceiling
 
     together = [mechanism] * tables, [tuple(range(tables))]
     return find_cost(*together), try_ceiling(*together, labels=2)[0]

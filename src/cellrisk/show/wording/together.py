@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from cellrisk.repeat.together import RuleFigures, TogetherAssessment
 from cellrisk.repeat.together.after_consistency import Refinement
 from cellrisk.repeat.together.linkage_attacks import MOST_SUBSETS, Figures
-from cellrisk.repeat.together.together_result import RuleFigures, TogetherAssessment
 from cellrisk.show.wording.attackers import fill, own_people, own_share, share
 from cellrisk.system.formatting import (
     CURATOR_NOTE,
@@ -209,32 +209,31 @@ def _say_certain(found: TogetherAssessment) -> str:
 
 def statements(found: TogetherAssessment) -> Iterator[str]:
     """What the figures assume, and what they leave out."""
-    structure, labels = found.structure, found.labels
     yield (
         "Noise is independent in every count of every table. The attacker knows the cells of a person in all tables, "
         "and uses nothing else."
     )
     yield "Means are exact. The deviations of the rules (with their standard errors) and the intervals are simulated."
-    if not structure.declared:
+    if not found.declared:
         yield (
-            f"The levels of {found.sensitive} are the {labels:,} observed ones, not declared: a level that exists but "
-            "does not occur is not counted."
+            f"The levels of {found.sensitive} are the {found.labels:,} observed ones, not declared: a level that "
+            "exists but does not occur is not counted."
         )
-    if structure.missing == "drop":
+    if found.missing == "drop":
         yield (
             "Records were left out of the tables for whose columns a value is missing; in no table at all are "
             f"{number_of(found.dropped, 'record')}."
         )
     elif found.dropped:
         yield f"{number_of(found.dropped, 'record')} are in no table."
-    if structure.outside:
+    if found.outside:
         yield (
-            f"{number_of(structure.outside, 'record')} with a value that is not among the declared labels of its "
-            f"column {'was' if structure.outside == 1 else 'were'} left out of the tables that have the column."
+            f"{number_of(found.outside, 'record')} with a value that is not among the declared labels of its "
+            f"column {'was' if found.outside == 1 else 'were'} left out of the tables that have the column."
         )
-    for relation, first, second in structure.relations:
+    for relation, first, second in found.relations:
         yield make_sentence(RELATIONS[relation].format(first.title, second.title), "")
-    if structure.common:
+    if found.common:
         yield (
             "Tables that share columns have margins in common, and least squares would make them more precise; these "
             "figures leave that out."
