@@ -19,11 +19,10 @@ from cellrisk.decide.tradeoff import TradeOff, TvdLimit, find_trade_off
 from cellrisk.errors import InvalidInput, argument
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.noise.precision import find_error
-from cellrisk.risk.attackers.settings import SettingFigures, find_setting_figures
-from cellrisk.risk.attackers.values import NamedValues
+from cellrisk.risk.attackers.attacker import Attacker, SettingFigures, find_setting_figures
 from cellrisk.risk.ceilings import even_success
 from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, CountPrior
-from cellrisk.risk.figures import Attacker, DecisionFigures
+from cellrisk.risk.figures import DecisionFigures
 from cellrisk.risk.people import People, count_people
 from cellrisk.risk.priors import USUAL_PRIORS, Priors
 from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON, Limits, MeasuredRisk, read_settings
@@ -487,7 +486,7 @@ def choose(
     settings = read_settings(mechanism, delta, neighbours, threshold, table)
     tvd_limit = None if max_tvd is None else TvdLimit(max_tvd, way, releases, seed, cells)
     searched = least_epsilon, largest_epsilon
-    attacker = Attacker.of(certainty, belief, NamedValues.read(harmful, unions))
+    attacker = Attacker.of(certainty, belief, harmful, unions)
     return choose_within(table, limits, settings, tvd_limit, policies, searched, risk, attacker, progress)
 
 

@@ -20,12 +20,11 @@ from cellrisk.noise.distributions import USUAL_THRESHOLD
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.noise.perturbations import Perturbation
 from cellrisk.noise.precision import SHARE, find_error, probability_within
+from cellrisk.risk.attackers.attacker import Attacker
 from cellrisk.risk.attackers.figures import AttackTable
-from cellrisk.risk.attackers.values import NamedValues
 from cellrisk.risk.attacks import choose_risks
 from cellrisk.risk.ceilings import even_success, odds_bound, total_variation
 from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, read_certainties, why_unknown
-from cellrisk.risk.figures import Attacker
 from cellrisk.risk.measures import NEED_PRIOR, NEED_SIZES
 from cellrisk.risk.priors import Priors
 from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON, NO_NOISE, MeasuredRisk
@@ -229,13 +228,13 @@ def _of_attacks(figure: Callable[[AttackTable, float], float], bounded: bool = T
 
     def function(limit: Limit, attributes: Sequence[Attribute], enough: float) -> Values:
         attacker = limit.attacker or Attacker()
-        attacker.values.check(attributes)
+        attacker.check(attributes)
         tables = [table for attribute in attributes for table in _unpublished(attacker, attribute)]
 
         def value(method: Any) -> float:
             largest = 0.0
             for table in tables:
-                made = replace(table, channel=method.channel, noiseless=method is AsItIs)
+                made = table.under(None if method is AsItIs else method.channel)
                 bound = bounded and made.drowned and isinstance(method, Mechanism)
                 largest = max(largest, total_variation(method) if bound else figure(made, enough))
                 if largest > enough:
@@ -256,10 +255,10 @@ def _unpublished(attacker: Attacker, attribute: Attribute) -> list[AttackTable]:
     if unknown is not None:
         fix = f"use {argument('max_ceiling')}"
         raise InvalidInput(f"attacks cannot be assessed: {unknown}", fix=fix, code="attacks-unknown")
-    [table] = attacker.tables(attribute, AsItIs.channel)
+    [table] = attacker.tables(attribute, None)
     if table.prior is None:
         raise InvalidInput(NO_TABLE, got="table", allowed="negbin, or shapes/theta", code="table-belief")
-    return [table] if table.people_by_category.all() else [table, table.without_unused()]
+    return [table] if table.people.all() else [table, table.without_unused()]
 
 
 def _posterior(limit: Limit, attributes: Sequence[Attribute], enough: float) -> Values:
@@ -399,7 +398,7 @@ def read_limits(
             allowed="for example 0.95",
             code="one-certainty",
         )
-    attacker = Attacker.of(certainties[-1], belief, NamedValues.read(harmful, unions))
+    attacker = Attacker.of(certainties[-1], belief, harmful, unions)
     known: dict[str, Any] = {"attacker": attacker, "suspected": suspected}
     known["risk"] = (risk or RiskDefinition()).without_unused_priors
     return tuple(

@@ -15,12 +15,12 @@ from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.noise.mechanisms import mechanism as read_mechanism
 from cellrisk.noise.perturbations import Perturbation
 from cellrisk.noise.precision import SHARE, find_precision
+from cellrisk.risk.attackers.attacker import Attacker
 from cellrisk.risk.attackers.figures import NOTABLE_GAINS, AttackTable
-from cellrisk.risk.attackers.values import NamedValues
 from cellrisk.risk.attacks import AskedRisks, choose_risks
 from cellrisk.risk.ceilings import total_variation
 from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, CountPrior
-from cellrisk.risk.figures import Attacker, DecisionFigures
+from cellrisk.risk.figures import DecisionFigures
 from cellrisk.risk.measures import FORMS, MEASURES, WEIGHTS, average_risks
 from cellrisk.risk.priors import USUAL_PRIORS, Fitted, Priors
 from cellrisk.risk.sweep import Limits, find_limits
@@ -259,8 +259,8 @@ def assess(
     mechanism = read_mechanism(mechanism, epsilon=epsilon, delta=delta, neighbours=neighbours, threshold=threshold)
     mechanism = mechanism.with_unit(table.unit)
     asked = choose_risks(attack, measures, forms, weights)
-    attacker = Attacker.of(certainty, belief, NamedValues.read(harmful, unions))
-    attacker.values.check(table.attributes)
+    attacker = Attacker.of(certainty, belief, harmful, unions)
+    attacker.check(table.attributes)
     if releases != 1:
         if attack != "homogeneity" or domain:
             raise InvalidInput(
@@ -277,7 +277,6 @@ def assess(
     for attribute in table.attributes:
         _ = attribute.profiles.blocks  # refuses a table without records
         priors.check(attribute, asked.measures)
-        attacker.check(attribute)
     return Assessment(table, mechanism, asked, priors, attacker, domain)
 
 

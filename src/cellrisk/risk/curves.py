@@ -13,7 +13,7 @@ from cellrisk.counts.table import require_table
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.channel import AdditiveChannel
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
-from cellrisk.risk.attackers.settings import SettingFigures, find_setting_figures
+from cellrisk.risk.attackers.attacker import Attacker, SettingFigures, find_setting_figures
 from cellrisk.risk.attacks import AskedRisks, choose_risks, people_risk
 from cellrisk.risk.caused import Caused, caused_shares, count_caused
 from cellrisk.risk.ceilings import Ceiling, ceiling, find_success
@@ -25,7 +25,6 @@ from cellrisk.risk.certainty import (
     find_certainty,
     why_unknown,
 )
-from cellrisk.risk.figures import Attacker
 from cellrisk.risk.measures import FORMS, MEASURES
 from cellrisk.risk.measures.measure import SETTINGS_AT_ONCE
 from cellrisk.risk.priors import USUAL_PRIORS, Fitted, Priors

@@ -2,84 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
-from cellrisk.noise.channel import CountChannel
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.noise.perturbations import Perturbation
-from cellrisk.risk.attackers.figures import AttackTable
-from cellrisk.risk.attackers.persons import PersonTable
-from cellrisk.risk.attackers.values import NamedValues
+from cellrisk.risk.attackers.attacker import Attacker
 from cellrisk.risk.attacks import Confidence, find_confidence, people_risk
 from cellrisk.risk.caused import Caused, count_caused
 from cellrisk.risk.ceilings import Ceiling, ceiling
-from cellrisk.risk.certainty import (
-    USUAL_BELIEF,
-    USUAL_CERTAINTY,
-    ConfidentInferences,
-    CountPrior,
-    find_certainty,
-    read_belief,
-    read_certainties,
-    why_unknown,
-)
-from cellrisk.risk.certainty.count_priors import NegativeBinomial
+from cellrisk.risk.certainty import ConfidentInferences, CountPrior, find_certainty, why_unknown
 from cellrisk.risk.people import People, count_people
 from cellrisk.risk.sweep import Limits, find_limits
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import Attribute
-
-
-@dataclass(frozen=True)
-class Attacker:
-    """The informed attacker: which certainties count, and the prior."""
-
-    certainties: tuple[float, ...] = (USUAL_CERTAINTY,)
-    belief: str | CountPrior | Mapping[str, str | CountPrior] = USUAL_BELIEF
-    """One belief, or one for each sensitive attribute by name."""
-    values: NamedValues = field(default_factory=NamedValues)
-    """Which values are harmful, and which sets of them are also assessed as one."""
-
-    @staticmethod
-    def of(certainty: float | Sequence[float], belief: Any, values: NamedValues | None = None) -> Attacker:
-        return Attacker(read_certainties(certainty), belief, values or NamedValues())
-
-    def to_dict(self) -> dict[str, Any]:
-        """What a limit on what it learns depends on, in JSON."""
-        found: dict[str, Any] = {"certainty": self.certainties[-1], "belief": self.belief}
-        named = {"harmful": list(self.values.harmful), "unions": list(self.values.unions)}
-        return {**found, **{name: values for name, values in named.items() if values}}
-
-    def _given(self, attribute: Attribute) -> str | CountPrior:
-        return self.belief.get(attribute.name, USUAL_BELIEF) if isinstance(self.belief, Mapping) else self.belief
-
-    def check(self, attribute: Attribute) -> None:
-        """Refuse a belief that does not fit the attribute, before anything is estimated."""
-        given = self._given(attribute)
-        if why_unknown(attribute) is None and not (isinstance(given, str) and given == USUAL_BELIEF):
-            self.believe(attribute)
-
-    def believe(self, attribute: Attribute) -> CountPrior:
-        """Return the prior for one sensitive attribute."""
-        return read_belief(self._given(attribute), attribute.levels, attribute.profiles.n_cells)
-
-    def tables(self, attribute: Attribute, channel: CountChannel) -> tuple[AttackTable, ...]:
-        """Return the table of attacks for each certainty; none if the categories of the groups are not kept."""
-        if attribute.vectors is None or (attribute.several and attribute.people is None):
-            return ()
-        believed, labels = self.believe(attribute), attribute.levels.labels
-        prior = believed if isinstance(believed, NegativeBinomial) else None
-        named = self.values.find_harmful(labels), self.values.find_unions(labels) if prior else ()
-        if attribute.people is not None:
-            of_people = attribute.people
-            return tuple(PersonTable.of(of_people, channel, prior, certainty, *named) for certainty in self.certainties)
-        return tuple(
-            AttackTable(attribute.vectors, channel, prior, certainty, *named) for certainty in self.certainties
-        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,9 +14,8 @@ from cellrisk.decide.policies import Policies
 from cellrisk.decide.policy import DELTA_FROM_RECORDS
 from cellrisk.errors import CellriskError
 from cellrisk.noise.mechanisms import LARGEST_CLASSICAL, MECHANISMS
-from cellrisk.risk.attackers.settings import find_setting_figures
+from cellrisk.risk.attackers.attacker import Attacker, find_setting_figures
 from cellrisk.risk.explanation.risky_cells import CellRisks
-from cellrisk.risk.figures import Attacker
 from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON, usual_delta
 from cellrisk.show.wording.attackers import (
     accuracy,

@@ -17,10 +17,9 @@ from cellrisk.publish.auditing.comparison import TableComparison, compare_tables
 from cellrisk.publish.auditing.figures import FIGURES, find_figures
 from cellrisk.publish.auditing.reading import ReleasedCounts, leave_out_missing, read_release
 from cellrisk.publish.auditing.realised_disclosure import NAME_IT, MadeBy, find_attacks, read_method
-from cellrisk.risk.attackers.values import NamedValues
+from cellrisk.risk.attackers.attacker import Attacker
 from cellrisk.risk.ceilings import ceiling
 from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, CountPrior
-from cellrisk.risk.figures import Attacker
 from cellrisk.system.choices import MechanismName, Neighbours
 
 if TYPE_CHECKING:
@@ -113,10 +112,8 @@ def audit(
             "what an attacker can be sure of depends on the mechanism, which is not known",
             fix=NAME_IT,
         )
-    attacker = Attacker.of(
-        USUAL_CERTAINTY if certainty is None else certainty, belief or USUAL_BELIEF, NamedValues.read(harmful, unions)
-    )
-    attacker.values.check([attribute])
+    attacker = Attacker.of(USUAL_CERTAINTY if certainty is None else certainty, belief or USUAL_BELIEF, harmful, unions)
+    attacker.check([attribute])
     if loaded is not None and count is None and not bins:
         released, bins = loaded, None
     elif count is None and isinstance(released, str | os.PathLike):

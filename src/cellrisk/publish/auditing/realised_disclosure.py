@@ -14,9 +14,9 @@ from cellrisk.noise.mechanisms import mechanism as read_mechanism
 from cellrisk.noise.perturbations import Perturbation, read_perturbation
 from cellrisk.publish.auditing.comparison import TableComparison
 from cellrisk.publish.simulation.attacks import means_behind
+from cellrisk.risk.attackers.attacker import Attacker
 from cellrisk.risk.attackers.realised import RealisedAttacks
 from cellrisk.risk.certainty import why_unknown
-from cellrisk.risk.figures import Attacker
 from cellrisk.system.arrays import Floats
 from cellrisk.system.choices import MechanismName
 
@@ -102,14 +102,14 @@ def find_attacks(
         means = means_behind(method.channel, attacker.believe(attribute), clamped)
     original, published = _spread(both, attribute.n_levels)
     lessened = np.where(published - 1 >= made.smallest, published - 1, 0) if clamped else published - 1
-    labels, values = attribute.levels.labels, attacker.values
+    labels = attribute.levels.labels
     attacks = RealisedAttacks(
         1,
         original.sum(axis=(1, 2)).astype(np.int64),
         attacker.certainties[-1],
         means,
-        values.find_harmful(labels),
-        values.find_unions(labels),
+        attacker.find_harmful(labels),
+        attacker.find_unions(labels),
     )
     own_known = made.perturbation is None and not made.adjusted
     attacks.read(slice(0, 1), original, published, lessened if own_known else None)

@@ -14,10 +14,9 @@ from cellrisk.noise.perturbations import Perturbation
 from cellrisk.publish.simulation.attacks import EXPOSING, SCENARIOS, CellAttacks, means_behind
 from cellrisk.publish.simulation.drawing import constrained_release, draw_releases, noisy_release, perturbed_release
 from cellrisk.publish.simulation.simulation_result import Estimate, Exposed, Simulation
+from cellrisk.risk.attackers.attacker import Attacker
 from cellrisk.risk.attackers.realised import RealisedAttacks
-from cellrisk.risk.attackers.values import NamedValues
 from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, CountPrior, why_unknown
-from cellrisk.risk.figures import Attacker
 from cellrisk.system.checks import MOST_RELEASES, require_whole_number
 from cellrisk.system.choices import MechanismName, Neighbours
 from cellrisk.system.progress import Progress
@@ -105,8 +104,8 @@ def simulate(
     """
     require_table(table, single="simulated attacks")
     number, first = require_whole_number("releases", releases, 2, MOST_RELEASES), require_whole_number("seed", seed, 0)
-    attribute, attacker = table.attribute(sensitive), Attacker.of(certainty, belief, NamedValues.read(harmful, unions))
-    attacker.values.check(table.attributes)
+    attribute, attacker = table.attribute(sensitive), Attacker.of(certainty, belief, harmful, unions)
+    attacker.check(table.attributes)
     beside = {"epsilon": epsilon, "delta": delta, "neighbours": neighbours, "threshold": threshold}
     method = read_method(mechanism, perturbation, beside)
     size, generator = None, np.random.default_rng(np.random.SeedSequence(first, spawn_key=(0,)))
@@ -129,14 +128,14 @@ def simulate(
         law = perturbed_release(method) if isinstance(method, Perturbation) else noisy_release(method)
     attacks, realised, unknown = CellAttacks(number), None, None
     if parents is None:
-        labels, values, unknown = attribute.levels.labels, attacker.values, why_unknown(attribute)
+        labels, unknown = attribute.levels.labels, why_unknown(attribute)
         realised = RealisedAttacks(
             number,
             np.bincount(cells.level, cells.count, len(labels)).astype(np.int64),
             attacker.certainties[-1],
             None if unknown else means_behind(method.channel, attacker.believe(attribute)),
-            values.find_harmful(labels),
-            values.find_unions(labels),
+            attacker.find_harmful(labels),
+            attacker.find_unions(labels),
         )
     for chunk in draw_releases(cells, law, number, generator, progress, size):
         attacks.read(chunk)

@@ -96,7 +96,6 @@ class Attack(ABC):
     left out, only the law of r changes, from P(r | n_k) to P(r | n_k - 1).
     """
 
-    name: str
     pointwise: ClassVar[bool] = True
     """Whether the acceptance of a value does not depend on the other values that are asked for."""
 
@@ -223,7 +222,6 @@ class LargestScore(Attack):
     for two categories, the informed attacker.
     """
 
-    name: str
     scores: tuple[Scores, ...]
     factors: tuple[float, ...] | None = None
     """For each category what the score of another may be, as a part of its own; None for the largest score."""
@@ -277,7 +275,6 @@ class LargestShare(Attack):
 
     pointwise: ClassVar[bool] = False
 
-    name: str
     scores: tuple[Scores, ...]
     factors: tuple[float, ...]
     union: tuple[int, ...] = ()
@@ -370,11 +367,9 @@ class LargestShare(Attack):
         return transforms[most], transforms / transforms[most], row, most
 
 
-def informed_attack(means: tuple[Scores, ...], factors: tuple[float, ...]) -> Attack:
+def informed_attack(means: tuple[Scores, ...], factors: tuple[float, ...]) -> LargestScore | LargestShare:
     """Return the attack that names a category k if the means of the others sum to at most f_k times its own."""
-    if len(means) == 2:
-        return LargestScore("informed", means, factors=factors)
-    return LargestShare("informed", means, factors)
+    return LargestScore(means, factors) if len(means) == 2 else LargestShare(means, factors)
 
 
 def _unit_gauss(number: int) -> tuple[Floats, Floats]:

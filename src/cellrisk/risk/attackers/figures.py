@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import Any, ClassVar
+from functools import cached_property, partial
+from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
 
@@ -14,7 +14,6 @@ from cellrisk.counts.profiles import LabelledCounts
 from cellrisk.noise.channel import AdditiveChannel, CountChannel
 from cellrisk.risk.attackers.acceptance import (
     SAME_SCORE,
-    Attack,
     LargestScore,
     LargestShare,
     Scores,
@@ -45,22 +44,20 @@ NOTABLE_GAINS = (0.1, 0.2, 0.3)
 
 Union = tuple[int, ...]
 """Categories that are named as one value; empty for each category on its own."""
+Kept = TypeVar("Kept")
 
 
 @dataclass(frozen=True, eq=False)
 class AttackFigures:
-    """What one attack names correctly in one release, in expected people.
-
-    Arrays have one entry for each category; of a union of categories, one entry.
-    """
+    """What one attack names correctly in one release, in expected people."""
 
     attack: str
-    people: Integers
-    revealed: Floats
+    people: int
+    revealed: float
     """R: people whose category is named."""
-    own: Floats
+    own: float
     """D: revealed, less those who would also be revealed with their own record left out."""
-    baseline: Floats
+    baseline: float
     """B: people whose category is named if there is nothing but noise."""
     error: float
     """Half the distance between the two ends of ``revealed``; 0 if it is exact."""
@@ -71,43 +68,39 @@ class AttackFigures:
     most_people: int
     """People to whom it adds that much."""
     most_counts: tuple[int, ...]
-    """The counts of a group in which they are."""
-    no_noise: tuple[Floats, Floats]
-    """``revealed`` and ``own`` for the table published without noise."""
-    hidden: float = 0.0
+    """The counts of a group in which they are; empty for people with several records."""
+    hidden: float
     """The part of ``own`` of people whose records make them less likely to be revealed: 0 or negative."""
-    learnt: Floats | None = None
+    no_noise: tuple[float, float]
+    """``revealed`` and ``own`` for the table published without noise."""
+    by_category: Mapping[str, Floats | Integers]
+    """People, revealed, own and learnt for each category; of a union, of all its categories together."""
+    learnt: float | None = None
     """Revealed, with at least three times the odds that the overall share gives: of the informed attacker."""
-    learnt_own: Floats | None = None
+    learnt_own: float | None = None
     """Learnt, less those who would also be learnt with their own record left out."""
     learnt_error: float = 0.0
     """Half the distance between the two ends of ``learnt``; 0 if it is exact."""
 
     @property
-    def without(self) -> Floats:
+    def without(self) -> float:
         """L: people who would be revealed with their own record left out."""
         return self.revealed - self.own
 
     def to_dict(self, categories: Sequence[str]) -> dict[str, Any]:
-        """Return one entry of ``attackers`` in JSON."""
-        parts = {"people": self.people, "revealed": self.revealed, "own": self.own}
-        parts |= {} if self.learnt is None else {"learnt": self.learnt}
-        categories = categories[: len(self.people)]
+        """Return one entry of ``attackers`` in JSON; ``error`` covers every figure of it."""
         return {
-            "attack": self.attack,
-            "revealed": float(self.revealed.sum()),
-            "without": float(self.without.sum()),
-            "own": float(self.own.sum()),
-            "baseline": float(self.baseline.sum()),
-            **({} if self.learnt is None else {"learnt": float(self.learnt.sum())}),
+            **{name: getattr(self, name) for name in ("attack", "revealed", "without", "own", "baseline")},
+            **({} if self.learnt is None else {"learnt": self.learnt}),
             "by_category": {
-                name: {part: numbers[k].item() for part, numbers in parts.items()} for k, name in enumerate(categories)
+                name: {part: numbers[k].item() for part, numbers in self.by_category.items()}
+                for k, name in enumerate(categories)
             },
             "most": self.most,
             "most_people": self.most_people,
-            "no_noise": {"revealed": float(self.no_noise[0].sum()), "own": float(self.no_noise[1].sum())},
-            "error": max(self.error, self.own_error, self.learnt_error),
-            **({"hidden": self.hidden} if self.hidden else {}),
+            "no_noise": {"revealed": self.no_noise[0], "own": self.no_noise[1]},
+            "error": max(self.error + self.own_error, self.learnt_error),
+            **({"hidden": self.hidden} if self.hidden < -SAME_GAIN * self.people else {}),
         }
 
 
@@ -121,11 +114,13 @@ class AttackTable:
         revealed R = sum S,   without L = sum S',   own record D = R - L,   most exposed m = max (S - S').
 
     Homogeneity, largest count and best guess are exact; the informed attacker is exact for two categories and lies
-    between two ends for more. Figures are computed when they are asked for.
+    between two ends for more. Figures are computed when they are asked for. The people of one kind are those of one
+    category in groups with the same counts: (groups, categories).
     """
 
     vectors: LabelledCounts
-    channel: CountChannel
+    channel: CountChannel | None
+    """None if the counts are published as they are."""
     prior: NegativeBinomial | None
     """What the attackers who apply Bayes' rule believe; without it they are left out."""
     certainty: float
@@ -133,26 +128,33 @@ class AttackTable:
     """The categories of which ``learnt`` is counted; empty for all."""
     unions: tuple[Union, ...] = ()
     """Sets of categories that the informed attacker also names as one value: posterior means add up."""
-    noiseless: bool = False
-    """Whether the counts are published as they are; the channel then does not matter."""
-    _known: dict[Any, Success] = field(default_factory=dict, init=False, repr=False)
+    known: dict[CountChannel | None, dict[Any, Any]] = field(default_factory=dict, repr=False)
+    """What was computed, by channel, certainty, attack and union."""
     own_record: ClassVar[str] = "own record"
     """What is left out of a person, in words."""
+
+    def under(self, channel: CountChannel | None) -> AttackTable:
+        """Return these attacks under another channel; what they reveal without noise is computed once for all."""
+        return replace(self, channel=channel, known={None: self.known.setdefault(None, {})})
+
+    @property
+    def without_noise(self) -> AttackTable:
+        """These attacks on the counts published as they are."""
+        return replace(self, channel=None)
 
     @property
     def names(self) -> tuple[str, ...]:
         """The attacks of this table: best guess and informed need a prior."""
         return ATTACKS if self.prior is not None else ATTACKS[:2]
 
+    @property
+    def n_people(self) -> int:
+        return int(self.people.sum())
+
     @cached_property
     def people(self) -> Integers:
-        """The people of each category."""
+        """The people of each category; one with several records may be of several."""
         return np.asarray(self.vectors.cells @ self.vectors.counts)
-
-    @property
-    def people_by_category(self) -> Integers:
-        """The people of each category, if ``people`` are those of all."""
-        return self.people
 
     @cached_property
     def shares(self) -> Floats:
@@ -162,33 +164,36 @@ class AttackTable:
     @property
     def drowned(self) -> bool:
         """Whether the noise is so wide that attacks get what they get with nothing but noise."""
-        return not self.noiseless and (bool(self.channel.infinite[0]) or self.channel.radius > WIDEST_NOISE)
-
-    @cached_property
-    def without_noise(self) -> AttackTable:
-        """These attacks on the counts published as they are."""
-        return replace(self, noiseless=True)
+        channel = self.channel
+        return channel is not None and (bool(channel.infinite[0]) or channel.radius > WIDEST_NOISE)
 
     def without_unused(self) -> AttackTable:
         """The attacks of those who know which categories occur; two categories are kept at the least."""
         kept = np.sort(np.argsort(-self.people, kind="stable")[: max(2, np.count_nonzero(self.people))]).tolist()
         place = {k: new for new, k in enumerate(kept)}
-        prior = self.prior
-        if prior is not None:
-            shapes = tuple(prior.shapes[k] for k in kept)
-            prior = replace(prior, shapes=shapes) if any(shapes) else None
+        shapes = tuple(self.prior.shapes[k] for k in kept) if self.prior else ()
         unions = (tuple(place[k] for k in union if k in place) for union in self.unions)
-        return replace(
-            self,
-            vectors=LabelledCounts.from_cells(self.vectors.counts[:, kept], self.vectors.cells),
-            prior=prior,
+        return self._of_categories(
+            kept,
+            channel=self.channel,
+            prior=replace(self.prior, shapes=shapes) if self.prior and any(shapes) else None,
+            certainty=self.certainty,
             harmful=tuple(place[k] for k in self.harmful if k in place),
             unions=tuple(union for union in unions if 1 < len(union) < len(kept)),
         )
 
-    @cached_property
-    def _weights(self) -> Integers:
-        return self.vectors.cells[:, None] * self.vectors.counts
+    def _of_categories(self, kept: list[int], **attackers: Any) -> AttackTable:
+        """Return the attacks on some of the categories."""
+        return AttackTable(LabelledCounts.from_cells(self.vectors.counts[:, kept], self.vectors.cells), **attackers)
+
+    def weights(self, union: Union = ()) -> Integers:
+        """Return the people of each kind, of a union if one is given."""
+        people = self.vectors.cells[:, None] * self.vectors.counts
+        return np.where(np.isin(np.arange(self.vectors.n_levels), union), people, 0) if union else people
+
+    def _by_category(self, values: Floats) -> Floats:
+        """Return the sum of a number for each kind of person over the people of each category."""
+        return np.asarray((self.weights() * values).sum(axis=0))
 
     @cached_property
     def _means(self) -> tuple[Scores, ...]:
@@ -197,38 +202,46 @@ class AttackTable:
         Next to no noise the mean behind a released 0 vanishes in proportion to the shape, so an empty group has the
         overall shares; where it has underflown, a tiny number in that proportion stands for it.
         """
-        values = possible_values(self.vectors.counts, self.channel)
+        channel = cast(CountChannel, self.channel)
+        values = possible_values(self.vectors.counts, channel)
         return tuple(
-            Scores(self.channel, known, np.maximum(posterior_means(prior, self.channel, known), TINY * prior.shape))
+            Scores(channel, known, np.maximum(posterior_means(prior, channel, known), TINY * prior.shape))
             for known, prior in zip(values, self.prior.by_category if self.prior else (), strict=True)
         )
 
-    def attack(self, name: str, factors: tuple[float, ...] | None = None, union: Union = ()) -> Attack:
-        """Return best guess or the informed attacker, the latter with other ``factors`` of `LargestShare` if given."""
+    def attack(self, name: str, factors: tuple[float, ...], union: Union = ()) -> LargestScore | LargestShare:
+        """Return best guess, or the informed attacker with ``factors`` of `LargestShare`."""
         if name == "best-guess":
-            return LargestScore(name, self._means)
-        factors = factors or (odds_against(self.certainty),) * len(self.shares)
-        return LargestShare(name, self._means, factors, union) if union else informed_attack(self._means, factors)
+            return LargestScore(self._means)
+        return LargestShare(self._means, factors, union) if union else informed_attack(self._means, factors)
+
+    def factors(self, union: Union = (), *, learnt: bool = False) -> tuple[float, ...]:
+        """Return, for each category, what the posterior means of the others may be, as a part of its own."""
+        if not learnt:
+            return (odds_against(self.certainty),) * len(self.shares)
+        return tuple(learning_factor(float(share), self.certainty) for share in self._shares_named(union))
 
     def success(self, name: str, union: Union = (), *, learnt: bool = False) -> Success:
         """Return how likely an attack names the category of each person, with and without that person's record.
 
-        With ``learnt``, how likely the informed attacker learns it.
+        With ``learnt``, how likely the informed attacker learns it, of the harmful categories if there are any.
         """
-        factors = (odds_against(self.certainty),) * len(self.shares) if name == "informed" else None
-        if learnt:
-            factors = tuple(learning_factor(float(share), self.certainty) for share in self._shares_named(union))
-        key = name, union, factors
-        if key not in self._known:
-            if self.noiseless:
-                success = self._published(name, factors, union)
-            elif name in ("homogeneity", "plurality"):
-                direct = homogeneity_success if name == "homogeneity" else largest_count_success
-                success = direct(self.vectors, self.channel)
-            else:
-                success = self.attack(name, factors, union).succeed(self.vectors, self.channel)
-            self._known[key] = success
-        return self._known[key]
+        return self._remember(partial(self._succeed, name, union, learnt), "success", name, union, learnt)
+
+    def _succeed(self, name: str, union: Union, learnt: bool) -> Success:
+        factors, counts = self.factors(union, learnt=learnt), self.vectors.counts
+        if self.channel is None:
+            success = self._published(name, factors, union)
+        elif name == "homogeneity":
+            success = homogeneity_success(self.vectors, self.channel)
+        elif name == "plurality":
+            success = largest_count_success(self.vectors, self.channel)
+        else:
+            success = self.attack(name, factors, union).succeed(self.vectors, self.channel)
+        if learnt and self.harmful and not union:
+            counted = np.isin(np.arange(counts.shape[1]), self.harmful)
+            return Success(success.revealed * counted, success.gain * counted)
+        return success
 
     def _shares_named(self, union: Union) -> Floats:
         """Return the overall share of the value by which each category is named."""
@@ -236,7 +249,7 @@ class AttackTable:
         shares[list(union)] = self.shares[list(union)].sum()
         return shares
 
-    def _published(self, name: str, factors: tuple[float, ...] | None, union: Union) -> Success:
+    def _published(self, name: str, factors: tuple[float, ...], union: Union) -> Success:
         """Return the success if the counts are published as they are."""
         counts = self.vectors.counts
         revealed, gain = np.zeros((2, *counts.shape))
@@ -244,79 +257,81 @@ class AttackTable:
             have = np.flatnonzero(counts[:, k])
             less = counts[have]
             less[:, k] -= 1
-            factor = 0.0 if factors is None else factors[k]
-            revealed[have, k] = named_without_noise(name, counts[have], k, self.shares, factor, union or (k,))
-            gain[have, k] = revealed[have, k] - named_without_noise(name, less, k, self.shares, factor, union or (k,))
+            revealed[have, k], without = (
+                named_without_noise(name, groups, k, self.shares, factors[k], union or (k,))
+                for groups in (counts[have], less)
+            )
+            gain[have, k] = revealed[have, k] - without
         return Success.exact(counts, revealed, gain)
-
-    def _add_up(self, success: Success, union: Union = ()) -> tuple[Floats, Floats]:
-        """Return two ends of the people of each category, and because of their own record: (2, categories) each."""
-        revealed, own = (np.einsum("vk,evk->ek", self._weights, ends) for ends in (success.revealed, success.gain))
-        if not union:
-            return revealed, own
-        return revealed[:, list(union)].sum(axis=1)[:, None], own[:, list(union)].sum(axis=1)[:, None]
 
     def figures(self, name: str, union: Union = ()) -> AttackFigures:
         """Return the figures of one attack, of every category or of a union of them."""
-        people = np.array([self.people[list(union)].sum()]) if union else self.people
-        baseline = self._baseline(name, people)
-        bare = self.without_noise
-        no_noise = bare._add_up(bare.success(name, union), union)
-        nobody = np.zeros(len(people))
-        informed = name == "informed"
-        found = AttackFigures(
+        return self._remember(partial(self._find_figures, name, union), "figures", name, union)
+
+    def _remember(self, compute: Callable[[], Kept], *key: Any) -> Kept:
+        """Return what was computed already for this channel and certainty; compute it if it was not."""
+        known = self.known.setdefault(self.channel, {})
+        key = self.certainty, *key
+        if key not in known:
+            known[key] = compute()
+        return cast(Kept, known[key])
+
+    def _find_figures(self, name: str, union: Union) -> AttackFigures:
+        people, weights, informed = self.people_named(union), self.weights(union), name == "informed"
+
+        def add_up(ends: Floats) -> tuple[float, float]:
+            """Return the middle of two ends of a number of people, and half the distance between them."""
+            low, high = (float((weights * end).sum()) for end in ends)
+            return 0.5 * (low + high), 0.5 * abs(high - low)
+
+        def split(ends: Floats) -> Floats:
+            middle = ends.mean(axis=0)
+            return np.array([(weights * middle).sum()]) if union else self._by_category(middle)
+
+        blind = np.broadcast_to(self._blind(name, union), weights.shape)
+        bare, nothing = self.without_noise.success(name, union), np.zeros((2, *weights.shape))
+        if self.drowned:
+            success, learnt = Success(np.stack([blind, blind]), nothing), Success(nothing, nothing)
+        else:
+            success = self.success(name, union)
+            learnt = self.success(name, union, learnt=True) if informed else success
+        (revealed, error), (own, own_error) = add_up(success.revealed), add_up(success.gain)
+        gain = np.where(weights > 0, success.gain.mean(axis=0), -np.inf)
+        most = max(float(gain.max()), 0.0)
+        known, learnt_error = add_up(learnt.revealed)
+        parts = {"revealed": split(success.revealed), "own": split(success.gain)}
+        parts |= {"learnt": split(learnt.revealed)} if informed else {}
+        return AttackFigures(
             attack=name,
             people=people,
-            revealed=baseline,
-            own=nobody,
-            baseline=baseline,
-            error=0.0,
-            own_error=0.0,
-            most=0.0,
-            most_people=0,
-            most_counts=(),
-            no_noise=(no_noise[0][0], no_noise[1][0]),
-            learnt=nobody if informed else None,
-            learnt_own=nobody if informed else None,
-        )
-        if self.drowned:
-            return found
-        success = self.success(name, union)
-        revealed, own = self._add_up(success, union)
-        gain = np.where(self._concerned(union), success.gain.mean(axis=0), -np.inf)
-        most = float(gain.max())
-        found = replace(
-            found,
-            revealed=revealed.mean(axis=0),
-            own=own.mean(axis=0),
-            error=0.5 * float(np.ptp(revealed, axis=0).sum()),
-            own_error=0.5 * float(np.ptp(own, axis=0).sum()),
+            revealed=revealed,
+            own=own,
+            baseline=add_up(np.stack([blind, blind]))[0],
+            error=error,
+            own_error=own_error,
             most=most,
-            most_people=int(self._weights[gain >= most - SAME_GAIN].sum()),
-            most_counts=tuple(self.vectors.counts[int(np.argmax(gain) // gain.shape[1])].tolist()),
-        )
-        if not informed:
-            return found
-        learnt, learnt_own = self._add_up(self.success(name, union, learnt=True), union)
-        if self.harmful and not union:
-            harmless = np.setdiff1d(np.arange(len(people)), self.harmful)
-            learnt[:, harmless] = learnt_own[:, harmless] = 0.0
-        return replace(
-            found,
-            learnt=learnt.mean(axis=0),
-            learnt_own=learnt_own.mean(axis=0),
-            learnt_error=0.5 * float(np.ptp(learnt, axis=0).sum()),
+            most_people=int(weights[gain >= most - SAME_GAIN].sum()) if most else 0,
+            most_counts=self._counts_at(gain) if most else (),
+            hidden=float((weights * np.minimum(success.gain[1], 0.0)).sum()),
+            no_noise=(add_up(bare.revealed)[0], add_up(bare.gain)[0]),
+            by_category={"people": np.array([people]) if union else self.people, **parts},
+            learnt=known if informed else None,
+            learnt_own=add_up(learnt.gain)[0] if informed else None,
+            learnt_error=learnt_error if informed else 0.0,
         )
 
-    def _concerned(self, union: Union) -> Any:
-        """Return whether somebody has a category of the union, or any: (groups, categories)."""
-        named = np.isin(np.arange(len(self.people)), union) if union else True
-        return (self.vectors.counts > 0) & named
+    def people_named(self, union: Union) -> int:
+        """Return all people, or those of a union of categories."""
+        return int(self.people[list(union)].sum()) if union else self.n_people
 
-    def to_rows(self, sensitive: str, categories: Sequence[str], advantage: float) -> list[dict[str, Any]]:
+    def _counts_at(self, gain: Floats) -> tuple[int, ...]:
+        """Return the counts of the group in which the own record adds most."""
+        return tuple(self.vectors.counts[int(np.argmax(gain) // gain.shape[1])].tolist())
+
+    def to_rows(self, sensitive: str, categories: Sequence[str], advantage: float | None) -> list[dict[str, Any]]:
         """Return the entries of ``attackers`` in JSON; ``advantage`` is what one record adds to any attack at most."""
         rows = []
-        for name, union in [*((name, ()) for name in self.names), *(("informed", union) for union in self.unions)]:
+        for name, union in self._attacks():
             named = ["+".join(categories[k] for k in union)] if union else categories
             row = {"sensitive": sensitive, **self.figures(name, union).to_dict(named)}
             if name == "informed" and self.prior is not None:
@@ -324,8 +339,9 @@ class AttackTable:
                 row |= {"union": [categories[k] for k in union]} if union else {}
                 row |= {"harmful": [categories[k] for k in self.harmful]} if self.harmful and not union else {}
             rows.append(row)
-        everybody = float(self.people.sum())
-        return [*rows, {"sensitive": sensitive, "attack": "any", "own": advantage * everybody, "most": advantage}]
+        if advantage is None:
+            return rows
+        return [*rows, {"sensitive": sensitive, "attack": "any", "own": advantage * self.n_people, "most": advantage}]
 
     def people_above(self, gain: float) -> int:
         """Return the people whose own record adds more than that to the homogeneity attack or to the largest count.
@@ -335,7 +351,7 @@ class AttackTable:
         if self.drowned:
             return 0
         largest = np.maximum(self.success("homogeneity").gain[0], self.success("plurality").gain[0])
-        return int(self._weights[largest > gain].sum())
+        return int(self.weights()[largest > gain].sum())
 
     def largest_own(self, enough: float = math.inf) -> float:
         """Return the largest share of a category whose people are revealed because of their own record.
@@ -343,32 +359,24 @@ class AttackTable:
         Of all four attacks, the upper end if it lies between two. Categories of fewer than five people count together.
         Once one attack is above ``enough``, the others are not computed.
         """
-        return self._largest(
-            lambda success, union: self._largest_share(self._add_up(success, union)[1][1], union), enough
-        )
+        return self._largest(self._largest_share, enough)
 
     def largest_gain(self, enough: float = math.inf) -> float:
         """Return the largest probability that one person's own record adds, of all four attacks, as above."""
-        return self._largest(
-            lambda success, union: float(success.gain[1][self._concerned(union)].max(initial=0.0)), enough
-        )
+        return self._largest(lambda gain, union: float(gain[self.weights(union) > 0].max(initial=0.0)), enough)
 
-    def _largest(self, figure: Callable[[Success, Union], float], enough: float) -> float:
+    def _largest(self, figure: Callable[[Floats, Union], float], enough: float) -> float:
         largest = 0.0
-        for name, union in self._attacks() if not self.drowned else ():
-            largest = max(largest, figure(self.success(name, union), union))
+        for name, union in () if self.drowned else self._attacks():
+            largest = max(largest, figure(self.success(name, union).gain[1], union))
             if largest > enough:
                 break
         return largest
 
     def _attacks(self) -> Iterator[tuple[str, Union]]:
         """Yield every attack, quick ones first."""
-        yield "homogeneity", ()
-        yield "plurality", ()
-        if self.prior is not None:
-            yield "best-guess", ()
-            for union in ((), *self.unions):
-                yield "informed", union
+        yield from ((name, ()) for name in self.names)
+        yield from (("informed", union) for union in self.unions)
 
     def largest_learnt(self) -> float:
         """Return the largest share of a category that the informed attacker learns: of all, or of the harmful ones.
@@ -379,11 +387,10 @@ class AttackTable:
             return 0.0
         if self.drowned:
             return float(self._may_learn())
-        largest = 0.0
-        for union in ((), *self.unions):
-            numbers = self._add_up(self.success("informed", union, learnt=True), union)[0][1]
-            largest = max(largest, self._largest_share(numbers, union, () if union else self.harmful))
-        return largest
+        return max(
+            self._largest_share(self.success("informed", union, learnt=True).revealed[1], union, self.harmful)
+            for union in ((), *self.unions)
+        )
 
     def _may_learn(self) -> bool:
         """Return whether noise that has drowned the counts may let the odds of a value suffice for it to be learnt.
@@ -399,35 +406,35 @@ class AttackTable:
         for union in ((), *self.unions):
             for k in union or range(len(shapes)):
                 named = shapes[list(union or (k,))].sum()
-                factor = learning_factor(float(self._shares_named(union)[k]), self.certainty)
+                factor = self.factors(union, learnt=True)[k]
                 if math.exp(-min(moved, 700.0)) * (shapes.sum() - named) <= factor * named and self.shares[k]:
                     return True
         return False
 
-    def _largest_share(self, numbers: Floats, union: Union = (), categories: Sequence[int] = ()) -> float:
-        """Return the largest share of its people that a number of people of each category is.
+    def _largest_share(self, values: Floats, union: Union = (), categories: Sequence[int] = ()) -> float:
+        """Return the largest share of its people that a number for each kind of person is in a category.
 
         Categories of fewer than five people are taken together.
         """
-        people = np.array([self.people[list(union)].sum()]) if union else self.people_by_category
-        if categories:
-            people, numbers = people[list(categories)], numbers[list(categories)]
-        large = people >= LEAST_PEOPLE
-        shares = (numbers[large] / people[large]).tolist()
-        rest = int(people[~large].sum())
-        return max([*shares, *([float(numbers[~large].sum()) / rest] if rest else [])], default=0.0)
+        if union:
+            return float((self.weights(union) * values).sum()) / max(self.people_named(union), 1)
+        counted = list(categories) or slice(None)
+        people, numbers = self.people[counted], self._by_category(values)[counted]
+        few = people < LEAST_PEOPLE
+        rest = [numbers[few].sum() / people[few].sum()] if people[few].any() else []
+        return float(max([*(numbers[~few] / people[~few]), *rest], default=0.0))
 
-    def _baseline(self, name: str, people: Integers) -> Floats:
-        """Return the people of each category, or of a union, whom an attack names as epsilon goes to 0."""
-        categories, shares = len(self.people), people / self.people.sum()
+    def _blind(self, name: str, union: Union) -> Floats:
+        """Return S of each kind of person as epsilon goes to 0."""
+        categories = len(self.shares)
         if name == "homogeneity":
-            return np.asarray(people * 0.5**categories)
+            return np.full(categories, 0.5**categories)
         if name == "plurality":
-            return np.asarray(people * (1.0 - 0.5**categories) / categories)
+            return np.full(categories, (1.0 - 0.5**categories) / categories)
         if name == "best-guess":
-            commonest = shares >= shares.max() - TIE
-            return np.asarray(people * commonest / commonest.sum())
-        return np.asarray(np.where(shares >= self.certainty - TIE, people, 0.0))
+            commonest = self.shares >= self.shares.max() - TIE
+            return np.asarray(commonest / commonest.sum())
+        return np.asarray(self._shares_named(union) >= self.certainty - TIE, np.float64)
 
 
 def learning_factor(share: float, certainty: float) -> float:

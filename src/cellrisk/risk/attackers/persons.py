@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar
@@ -14,18 +12,9 @@ from numpy.typing import NDArray
 from cellrisk.counts.contributions import Contributions
 from cellrisk.counts.profiles import LabelledCounts
 from cellrisk.errors import InvalidInput
-from cellrisk.noise.channel import CountChannel
-from cellrisk.risk.attackers.figures import (
-    SAME_GAIN,
-    AttackFigures,
-    AttackTable,
-    Union,
-    learning_factor,
-    named_without_noise,
-)
+from cellrisk.risk.attackers.acceptance import Success
+from cellrisk.risk.attackers.figures import AttackTable, Union, named_without_noise
 from cellrisk.risk.attacks.plurality import Plurality
-from cellrisk.risk.certainty.count_priors import NegativeBinomial
-from cellrisk.risk.certainty.inferences import TIE, odds_against
 from cellrisk.system.arrays import Floats, Integers, find_distinct
 
 Booleans = NDArray[np.bool_]
@@ -49,19 +38,11 @@ class PersonTable(AttackTable):
     contributions: Contributions = field(kw_only=True)
     place: Integers = field(kw_only=True)
     """Which of the vectors the n and the n - v of each pair are: (2, pairs)."""
-    _known_people: dict[Any, Floats] = field(default_factory=dict, init=False, repr=False)
 
     @staticmethod
-    def of(
-        contributions: Contributions,
-        channel: CountChannel,
-        prior: NegativeBinomial | None,
-        certainty: float,
-        harmful: tuple[int, ...] = (),
-        unions: tuple[Union, ...] = (),
-    ) -> PersonTable:
-        """Return the table of people who are in these groups."""
-        if unions:
+    def of(contributions: Contributions, **attackers: Any) -> PersonTable:
+        """Return the table of people who are in these groups; the other arguments are those of `AttackTable`."""
+        if attackers.get("unions"):
             raise InvalidInput(
                 "values are assessed as one for people with one record each alone",
                 option="unions",
@@ -73,17 +54,16 @@ class PersonTable(AttackTable):
         rows = both[first]
         times = np.repeat(contributions.people, np.diff(contributions.offsets))
         people = np.tile(np.bincount(contributions.pair, times, len(contributions.counts)), 2)
-        weights = np.bincount(place.reshape(-1), people, len(rows)).astype(np.int64)
-        more: Any = {"harmful": harmful, "contributions": contributions, "place": place.reshape(2, -1)}
-        return PersonTable(LabelledCounts(rows, weights), channel, prior, certainty, **more)
+        vectors = LabelledCounts(rows, np.bincount(place.reshape(-1), people, len(rows)).astype(np.int64))
+        return PersonTable(vectors, **attackers, contributions=contributions, place=place.reshape(2, -1))
+
+    @property
+    def n_people(self) -> int:
+        return self.contributions.n_people
 
     @cached_property
     def people(self) -> Integers:
-        """All people, as one number."""
-        return np.array([self.contributions.n_people])
-
-    @property
-    def people_by_category(self) -> Integers:
+        """The people with a record of each category."""
         return np.asarray(self.contributions.with_category.sum(axis=0))
 
     @cached_property
@@ -91,28 +71,23 @@ class PersonTable(AttackTable):
         """The share of each category in all records."""
         return np.asarray(self.contributions.records / self.contributions.records.sum())
 
-    def without_unused(self) -> PersonTable:
-        kept = np.sort(np.argsort(-self.people_by_category, kind="stable")[: max(2, np.count_nonzero(self.shares))])
-        place = {k: new for new, k in enumerate(kept.tolist())}
-        prior = self.prior
-        if prior is not None:
-            shapes = tuple(prior.shapes[k] for k in kept)
-            prior = replace(prior, shapes=shapes) if any(shapes) else None
+    def _of_categories(self, kept: list[int], **attackers: Any) -> PersonTable:
         counts, own = self.contributions.counts[:, kept], self.contributions.own[:, kept]
-        fewer = replace(self.contributions, counts=counts, own=own)
-        return PersonTable.of(
-            fewer, self.channel, prior, self.certainty, tuple(place[k] for k in self.harmful if k in place)
-        )
+        return PersonTable.of(replace(self.contributions, counts=counts, own=own), **attackers)
 
-    def named(self, name: str, *, learnt: bool = False) -> Floats:
-        """Return how likely an attack reveals each kind of person, with their records and without: (2 ends, 2, kinds).
+    def weights(self, union: Union = ()) -> Integers:
+        return self.contributions.people
 
-        With ``learnt``, how likely the informed attacker learns a category of theirs, of the harmful ones if any are.
-        """
-        key = name, learnt
-        if key not in self._known_people:
-            self._known_people[key] = self.contributions.in_some_group(self._pairs(name, learnt))
-        return self._known_people[key]
+    def _by_category(self, values: Floats) -> Floats:
+        return np.asarray(values @ self.contributions.with_category)
+
+    def _counts_at(self, gain: Floats) -> tuple[int, ...]:
+        return ()
+
+    def _succeed(self, name: str, union: Union, learnt: bool) -> Success:
+        """Return S and S - S' of each kind of person: (2 ends, kinds) each."""
+        named = self.contributions.in_some_group(self._pairs(name, learnt))
+        return Success(named[:, 0], np.stack([named[0, 0] - named[1, 1], named[1, 0] - named[0, 1]]))
 
     def _pairs(self, name: str, learnt: bool) -> Floats:
         """Return S and S' of each pair: (2 ends, 2, pairs)."""
@@ -121,11 +96,8 @@ class PersonTable(AttackTable):
             own = own & np.isin(np.arange(own.shape[1]), self.harmful)
         if name == "homogeneity":
             return self._alone(own)
-        rows, certainty = self.vectors.counts, self.certainty
-        factors = (odds_against(certainty),) * len(self.shares)
-        if learnt:
-            factors = tuple(learning_factor(float(share), certainty) for share in self.shares)
-        if self.noiseless:
+        rows, factors = self.vectors.counts, self.factors(learnt=learnt)
+        if self.channel is None:
             columns = [
                 named_without_noise(name, rows, k, self.shares, factor, (k,)) for k, factor in enumerate(factors)
             ]
@@ -140,117 +112,18 @@ class PersonTable(AttackTable):
     def _alone(self, own: Booleans) -> Floats:
         """Return S and S' of the homogeneity attack, which is exact."""
         rows = self.vectors.counts
-        hidden = (rows == 0).astype(np.float64) if self.noiseless else self.channel.p_zero(rows)[..., 0]
+        hidden = (rows == 0).astype(np.float64) if self.channel is None else self.channel.p_zero(rows)[..., 0]
         others = np.where(own, 1.0, hidden[self.place]).prod(axis=-1)
         shown = 1.0 - np.where(own, hidden[self.place], 1.0).prod(axis=-1)
         return np.stack([others * shown] * 2)
 
-    def gain(self, name: str) -> Floats:
-        """Return two ends of S - S' of each kind of person."""
-        named = self.named(name)
-        return np.stack([named[0, 0] - named[1, 1], named[1, 0] - named[0, 1]])
-
-    def figures(self, name: str, union: Union = ()) -> AttackFigures:
-        """Return the figures of one attack, of all people as one category."""
-        people, informed = self.contributions.people, name == "informed"
-        baseline = np.atleast_1d(people @ self.contributions.in_some_group(self._blind(name)))
-        bare = replace(self, noiseless=True)
-        no_noise = tuple(np.atleast_1d(part @ people) for part in (bare.named(name)[0, 0], bare.gain(name)[0]))
-        found = AttackFigures(
-            attack=name,
-            people=self.people,
-            revealed=baseline,
-            own=np.zeros(1),
-            baseline=baseline,
-            error=0.0,
-            own_error=0.0,
-            most=0.0,
-            most_people=0,
-            most_counts=(),
-            no_noise=(no_noise[0], no_noise[1]),
-            learnt=np.zeros(1) if informed else None,
-            learnt_own=np.zeros(1) if informed else None,
-        )
-        if self.drowned:
-            return found
-        revealed, gain = self.named(name)[:, 0] @ people, self.gain(name)
-        middle = gain.mean(axis=0)
-        most = float(middle.max(initial=0.0))
-        learnt = self.named(name, learnt=True) @ people if informed else None
-        return replace(
-            found,
-            revealed=np.atleast_1d(revealed.mean()),
-            own=np.atleast_1d((gain @ people).mean()),
-            error=0.5 * float(np.ptp(revealed)),
-            own_error=0.5 * float(np.ptp(gain @ people)),
-            hidden=float(np.minimum(middle, 0.0) @ people),
-            most=most,
-            most_people=int(people[middle >= most - SAME_GAIN].sum()),
-            learnt=None if learnt is None else np.atleast_1d(learnt[:, 0].mean()),
-            learnt_own=None if learnt is None else np.atleast_1d((learnt[:, 0] - learnt[:, 1]).mean()),
-            learnt_error=0.0 if learnt is None else 0.5 * float(np.ptp(learnt[:, 0])),
-        )
-
-    def by_category(self, name: str) -> Iterator[dict[str, Any]]:
-        """Yield what an attack reveals of the people with a record of each category."""
-        parts = {"revealed": self.named(name)[:, 0].mean(axis=0), "own": self.gain(name).mean(axis=0)}
-        parts |= {"learnt": self.named(name, learnt=True)[:, 0].mean(axis=0)} if name == "informed" else {}
-        for k, people in enumerate(self.people_by_category.tolist()):
-            with_it = self.contributions.with_category[:, k]
-            yield {"people": people, **{part: float(with_it @ numbers) for part, numbers in parts.items()}}
-
-    def to_rows(self, sensitive: str, categories: Sequence[str], advantage: float) -> list[dict[str, Any]]:
-        rows = super().to_rows(sensitive, categories, advantage)
-        for row in rows[:-1]:
-            if self.drowned:
-                del row["by_category"]
-            else:
-                row["by_category"] = dict(zip(categories, self.by_category(row["attack"]), strict=True))
-        return rows
-
-    def people_above(self, gain: float) -> int:
-        if self.drowned:
-            return 0
-        largest = np.maximum(self.gain("homogeneity")[0], self.gain("plurality")[0])
-        return int(self.contributions.people[largest > gain].sum())
-
-    def largest_own(self, enough: float = math.inf) -> float:
-        """Return the largest share of the people with a record of a category who are revealed because of their own."""
-        return self._largest_gain(lambda gain: self._largest_share(gain @ self.contributions.with_category), enough)
-
-    def largest_gain(self, enough: float = math.inf) -> float:
-        """Return the largest probability that one person's records add, of all four attacks."""
-        return self._largest_gain(lambda gain: float(gain.max(initial=0.0)), enough)
-
-    def _largest_gain(self, figure: Any, enough: float) -> float:
-        largest = 0.0
-        for name in () if self.drowned else self.names:
-            largest = max(largest, figure(self.gain(name)[1]))
-            if largest > enough:
-                break
-        return largest
-
-    def largest_learnt(self) -> float:
-        """Return the largest share of the people with a record of a category of whom the informed attacker learns one.
-
-        Noise that has drowned the counts counts with 1 if a release may still make the odds of a value large enough.
-        """
-        if self.prior is None:
-            return 0.0
-        if self.drowned:
-            return float(self._may_learn())
-        learnt = self.named("informed", learnt=True)[1, 0]
-        return self._largest_share(learnt @ self.contributions.with_category, (), self.harmful)
-
-    def _blind(self, name: str) -> Floats:
-        """Return S of each pair as epsilon goes to 0."""
+    def _blind(self, name: str, union: Union) -> Floats:
         own = self.contributions.own > 0
         categories, have = own.shape[1], own.sum(axis=1)
         if name == "homogeneity":
-            return np.asarray(0.5 ** (categories - have) * (1.0 - 0.5**have))
-        if name == "plurality":
-            return np.asarray(have * (1.0 - 0.5**categories) / categories)
-        if name == "best-guess":
-            commonest = self.shares >= self.shares.max() - TIE
-            return np.asarray(own @ (commonest / commonest.sum()))
-        return np.asarray((own & (self.shares >= self.certainty - TIE)).any(axis=1), np.float64)
+            pairs = 0.5 ** (categories - have) * (1.0 - 0.5**have)
+        elif name == "informed":
+            pairs = (own & (super()._blind(name, union) > 0)).any(axis=1)
+        else:
+            pairs = own @ super()._blind(name, union)
+        return self.contributions.in_some_group(np.asarray(pairs, np.float64))

@@ -10,11 +10,10 @@ from cellrisk.counts.table import require_table
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism, read_method
 from cellrisk.noise.perturbations import Perturbation
-from cellrisk.risk.attackers.values import NamedValues
+from cellrisk.risk.attackers.attacker import Attacker
 from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, CountPrior
 from cellrisk.risk.explanation.remedies import Change, Groups, Outcome, Remedies
 from cellrisk.risk.explanation.risky_cells import AttackedCells, CellRisks, LevelRisk, RiskyCell
-from cellrisk.risk.figures import Attacker
 from cellrisk.risk.measures import FORMS, WEIGHTS
 from cellrisk.system.checks import require_whole_number
 from cellrisk.system.choices import Form, MechanismName, Neighbours, Weights, require_word
@@ -169,8 +168,8 @@ def explain(
     cells = table.cells(sensitive)
     if isinstance(method, Perturbation):
         method.check_reach(int(cells.count.max()))
-    attacker = Attacker.of(certainty, belief, NamedValues.read(harmful, unions))
-    attacker.values.check([table.attribute(cells.sensitive)])
+    attacker = Attacker.of(certainty, belief, harmful, unions)
+    attacker.check([table.attribute(cells.sensitive)])
     remedies = Remedies(cells, method.channel, form, weights, attacker)
     given = {name: remedies.merge(name, groups) for name, groups in merge.items()}
     coarser: list[Change] = []

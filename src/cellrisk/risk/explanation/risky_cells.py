@@ -13,9 +13,9 @@ from cellrisk.counts.cells import Cells
 from cellrisk.counts.profiles import Block, LabelledCounts, LevelCounts, Profiles
 from cellrisk.counts.table import Attribute
 from cellrisk.noise.channel import CountChannel
+from cellrisk.risk.attackers.attacker import Attacker
 from cellrisk.risk.attackers.figures import AttackTable
 from cellrisk.risk.certainty import why_unknown
-from cellrisk.risk.figures import Attacker
 from cellrisk.risk.measures import Local
 from cellrisk.system.arrays import Floats, Integers, find_distinct
 from cellrisk.system.results import NOT_KEPT, LeavesKeys
@@ -218,7 +218,7 @@ class AttackedCells:
         table = self.table
         if table.drowned:
             return np.zeros(len(self.place)), np.zeros(len(self.place))
-        name = max(table.names, key=lambda attack: float(table.figures(attack).own.sum()))
+        name = max(table.names, key=lambda attack: table.figures(attack).own)
         gain = table.success(name).gain.mean(axis=0)
         counts = table.vectors.counts
         people = (counts * gain).sum(axis=1)

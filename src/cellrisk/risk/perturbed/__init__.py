@@ -15,9 +15,10 @@ from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.noise.mechanisms import mechanism as read_mechanism
 from cellrisk.noise.perturbations import Perturbation, read_perturbation
 from cellrisk.risk.assessment import TableRisks
+from cellrisk.risk.attackers.attacker import Attacker
 from cellrisk.risk.attacks import choose_risks
 from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, CountPrior
-from cellrisk.risk.figures import Attacker, AttributeFigures
+from cellrisk.risk.figures import AttributeFigures
 from cellrisk.risk.perturbed.ceiling import find_advantage, find_ceiling
 from cellrisk.risk.perturbed.counts import PerturbedClass, classify_counts
 from cellrisk.risk.perturbed.equal_risk import CountPeople, EqualRisk, find_equal_risk, people_counters
@@ -167,9 +168,9 @@ def assess_perturbation(
     made = read_perturbation(perturbation)
     asked = choose_risks("homogeneity", measures, forms, weights)
     attacker = Attacker.of(certainty, belief)
+    attacker.check(table.attributes)
     for attribute in table.attributes:
         made.check_reach(max(int(block.counts.max()) for block in attribute.profiles.blocks))
         priors.check(attribute, asked.measures)
-        attacker.check(attribute)
     compared = None if compare is None else read_mechanism(compare, epsilon=LEAST_EPSILON, delta=delta)
     return PerturbedAssessment(table, made, asked, priors, attacker, compared)

@@ -27,8 +27,8 @@ from cellrisk.system.formatting import claim, number_of
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from cellrisk.risk.attackers.attacker import SettingFigures
     from cellrisk.risk.attackers.figures import AttackTable
-    from cellrisk.risk.attackers.settings import SettingFigures
     from cellrisk.risk.curves import RiskCurve
 
 POINTS = tuple(float(epsilon) for epsilon in np.geomspace(0.05, 10.0, 47))
@@ -76,7 +76,7 @@ def _draw_attacks(axes: Axes, figures: Sequence[SettingFigures], title: str) -> 
     own = "revealed because of their own record, at least"
     lines = [(np.array([each.own for each in noisy]), bare.own, ALARM, own)]
     if bare.inferred is not None:
-        words = f"inferred by an attacker who is {100 * bare.certainty:g}% sure"
+        words = f"inferred by an attacker who is {100 * bare.table.certainty:g}% sure"
         lines.append((np.array([each.inferred or 0.0 for each in noisy]), bare.inferred, COLOURS[0], words))
     largest = max(max(float(line.max()), end) for line, end, *_ in lines) / people
     risk_axis(axes, largest, "share of people")

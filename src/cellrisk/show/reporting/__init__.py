@@ -134,8 +134,7 @@ def report(
     from cellrisk.decide.limits import METRICS, RiskDefinition, read_limits
     from cellrisk.decide.policies import Policies
     from cellrisk.decide.tradeoff import TvdLimit
-    from cellrisk.risk.attackers.values import NamedValues
-    from cellrisk.risk.figures import Attacker
+    from cellrisk.risk.attackers.attacker import Attacker
     from cellrisk.risk.sweep import read_settings
     from cellrisk.show.reporting.metadata import collect_metadata, describe_budget
     from cellrisk.show.reporting.table_report import Decision, collect_board, collect_public, decide
@@ -217,7 +216,7 @@ def report(
         asked=noise.epsilon,
         risk=risk,
         limits=joined,
-        attacker=Attacker.of(certainty, belief, NamedValues.read(harmful, unions)),
+        attacker=Attacker.of(certainty, belief, harmful, unions),
         tvd_limit=None if max_tvd is None else TvdLimit(max_tvd, releases=releases, seed=seed, cells=cells),
         policies=policies,
         public=public,

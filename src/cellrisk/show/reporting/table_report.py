@@ -18,9 +18,10 @@ from cellrisk.decide.usefulness import utility
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.risk.assessment import Assessment, assess
+from cellrisk.risk.attackers.attacker import Attacker
 from cellrisk.risk.ceilings import Ceiling, ceiling
 from cellrisk.risk.curves import RiskCurve, curve
-from cellrisk.risk.figures import Attacker, DecisionFigures
+from cellrisk.risk.figures import DecisionFigures
 from cellrisk.risk.measures import FORMS
 from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON, MeasuredRisk
 from cellrisk.show.reporting.document import read_decision

@@ -13,10 +13,9 @@ from cellrisk.errors import visible
 from cellrisk.noise.channel import AdditiveChannel
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.noise.precision import find_precision
+from cellrisk.risk.attackers.attacker import SettingFigures
 from cellrisk.risk.attackers.figures import AttackTable
 from cellrisk.risk.attackers.persons import PersonTable
-from cellrisk.risk.attackers.settings import SettingFigures
-from cellrisk.system.arrays import Floats
 from cellrisk.system.formatting import aligned, claim, number_of, whole_people
 
 if TYPE_CHECKING:
@@ -140,22 +139,22 @@ def accuracy(mechanism: Mechanism) -> str:
 
 def shown_attacks(table: AttackTable) -> list[str]:
     """Return the attacks of the first screen: best guess only if it reveals most because of the own record."""
-    own = {name: float(table.figures(name).own.sum()) for name in table.names}
+    own = {name: table.figures(name).own for name in table.names}
     return [name for name in table.names if name != "best-guess" or own[name] == max(own.values())]
 
 
 def attack_rows(table: AttackTable, names: Sequence[str], advantage: float | None) -> list[list[str]]:
     """Return the rows of the table: blind, as published, without noise; then because of the own record."""
-    people = int(table.people.sum())
+    people = table.n_people
     rows = []
     for name in names:
         figures = table.figures(name)
-        own, bare = float(figures.own.sum()), float(figures.no_noise[1].sum())
+        own, bare = figures.own, figures.no_noise[1]
         named = (figures.baseline, figures.revealed, figures.no_noise[0])
         rows.append(
             [
                 ATTACK_NAMES[name].format(sure=100 * table.certainty),
-                *(share(float(part.sum()) / people) for part in named),
+                *(share(part / people) for part in named),
                 f"{own_people(own, people)}  {own_share(own, people):>6}",
                 share(bare / people),
                 share(_without_rounding(figures.most, 0)),
@@ -172,11 +171,11 @@ def count_icons(table: AttackTable) -> tuple[str, int, int, str]:
     number it names correctly from other people's records; the number because of their own record; that in words.
     """
     attacks = {name: table.figures(name) for name in table.names}
-    name = max(attacks, key=lambda attack: float(attacks[attack].own.sum()))
-    people, figures = int(table.people.sum()), attacks[name]
-    own_total = _without_rounding(float(figures.own.sum()), people)
+    name = max(attacks, key=lambda attack: attacks[attack].own)
+    people, figures = table.n_people, attacks[name]
+    own_total = _without_rounding(figures.own, people)
     own = max(0, round(ICONS * own_total / people))
-    others = max(0, min(ICONS - own, round(ICONS * float(figures.without.sum()) / people)))
+    others = max(0, min(ICONS - own, round(ICONS * figures.without / people)))
     words = ATTACK_NAMES[name].format(sure=100 * table.certainty).partition(" (")[0]
     return f"{words[:1].lower()}{words[1:]}", others, own, "fewer than 1" if own == 0 < own_total else f"{own}"
 
@@ -212,8 +211,8 @@ def setting_table(
     left out if epsilon was chosen from the data, which no guarantee covers.
     """
     figures = rows[0][1]
-    sure = [] if figures.inferred is None else [f"inferred,\n{100 * figures.certainty:g}% sure"]
-    own = [f"because of their\n{figures.own_record}, at least", "most for\none person"]
+    sure = [] if figures.inferred is None else [f"inferred,\n{100 * figures.table.certainty:g}% sure"]
+    own = [f"because of their\n{figures.table.own_record}, at least", "most for\none person"]
     any_attack = [] if chosen else ["any attack,\nat most"]
     heads = [head.rpartition("\n") for head in (*header, "count\nwithin", *own, *sure, *any_attack)]
     body = [[*first, *_setting_cells(figures)][: len(heads)] for first, figures in rows]
@@ -236,8 +235,8 @@ def strongest(table: AttackTable, sensitive: str, setting: str) -> str:
 
     ``setting`` begins the sentence: "At epsilon 1".
     """
-    own = max(float(table.figures(name).own.sum()) for name in table.names)
-    return revealed_by_own_record(own, int(table.people.sum()), sensitive, setting, table.own_record)
+    own = max(table.figures(name).own for name in table.names)
+    return revealed_by_own_record(own, table.n_people, sensitive, setting, table.own_record)
 
 
 def revealed_by_own_record(
@@ -293,7 +292,7 @@ def hidden_by_own_records(table: AttackTable, names: Sequence[str]) -> list[str]
     hidden = [(name, table.figures(name).hidden) for name in names]
     return [
         f"{ATTACK_NAMES[name].format(sure=100 * table.certainty)}: those whom their own records hide, "
-        f"{own_people(-number, int(table.people.sum()))}, are subtracted."
+        f"{own_people(-number, table.n_people)}, are subtracted."
         for name, number in hidden
         if number <= -0.5
     ]
@@ -302,18 +301,19 @@ def hidden_by_own_records(table: AttackTable, names: Sequence[str]) -> list[str]
 def learnt(table: AttackTable, sensitive: str, categories: Sequence[str]) -> str:
     """Return in one sentence what the informed attacker learns, the category that is learnt most first."""
     figures = table.figures("informed")
-    total, own = _sum(figures.learnt), _sum(figures.learnt_own)
+    total, own = figures.learnt or 0.0, figures.learnt_own or 0.0
     what = f"harmful '{sensitive}'" if table.harmful else f"'{sensitive}'"
-    if figures.learnt is None or total < 0.5:
+    if total < 0.5:
         return f"The informed attacker learns nobody's {what} beyond the overall shares."
     if isinstance(table, PersonTable):
         return (
             f"The informed attacker learns a value of {what} of {number_of(total, 'person')}, "
             f"{whole_people(total - own)} from others' records alone{_less_sure(table, total)}."
         )
+    numbers = figures.by_category["learnt"].tolist(), table.people.tolist()
     parts = [
         (number / people, name)
-        for number, people, name in zip(figures.learnt.tolist(), table.people.tolist(), categories, strict=True)
+        for number, people, name in zip(*numbers, categories, strict=True)
         if number / max(people, 1) >= LEAST_SHARE
     ]
     largest = ", ".join(f"{visible(name, '')} {whole_share(part)}" for part, name in sorted(parts, reverse=True)[:2])
@@ -326,7 +326,7 @@ def learnt(table: AttackTable, sensitive: str, categories: Sequence[str]) -> str
 def learnt_union(table: AttackTable, union: Sequence[int], categories: Sequence[str]) -> str:
     """Return in one sentence what the informed attacker learns of categories that count as one value."""
     figures, name = table.figures("informed", tuple(union)), " or ".join(visible(categories[k], "") for k in union)
-    total, people = _sum(figures.learnt), int(figures.people.sum())
+    total, people = figures.learnt or 0.0, figures.people
     if total < 0.5:
         return f"Taken as one value, {name} is learnt of nobody beyond the overall shares."
     return f"Taken as one value, {name} is learnt of {whole_people(total)} of {number_of(people, 'person')}."
@@ -336,14 +336,10 @@ def _less_sure(table: AttackTable, total: float) -> str:
     """Return how many are learnt by an attacker who is 80% sure, if that is more than twice as many."""
     if table.certainty <= LESS_SURE:
         return ""
-    number = _sum(replace(table, certainty=LESS_SURE).figures("informed").learnt)
+    number = replace(table, certainty=LESS_SURE).figures("informed").learnt or 0.0
     return f" (at {100 * LESS_SURE:g}%: {whole_people(number)})" if number > 2.0 * total else ""
 
 
 def _without_rounding(number: float, people: float) -> float:
     """Return 0 for what is left of 0 by rounding, in a sum over so many people."""
     return 0.0 if abs(number) < ROUNDING + 1e-15 * people else number
-
-
-def _sum(numbers: Floats | None) -> float:
-    return 0.0 if numbers is None else float(numbers.sum())

@@ -12,7 +12,7 @@ from cellrisk.decide.limits import SMALLEST_EPSILON, Limit
 from cellrisk.decide.search import Intervals
 from cellrisk.decide.tradeoff import TradeOff, TvdLimit
 from cellrisk.noise.distributions import USUAL_THRESHOLD
-from cellrisk.risk.attackers.settings import SettingFigures
+from cellrisk.risk.attackers.attacker import SettingFigures
 from cellrisk.show.wording.attackers import WIDTH, accuracy, fill, name_setting, name_table, setting_table
 from cellrisk.show.wording.ceiling import say_tables
 from cellrisk.show.wording.limits import ABOUT, describe, describe_limits, say, say_again, say_largest, show_value

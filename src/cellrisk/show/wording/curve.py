@@ -52,7 +52,7 @@ def _attacks(curve: RiskCurve, usual: Sequence[float]) -> Iterator[tuple[str, st
             rows = [
                 (["no noise" if each.mechanism is None else f"{each.mechanism.epsilon:.4g}"], each) for each in figures
             ]
-            own = revealed_by_own_record(nearest.own, nearest.people, name, f"At {guarantee}", nearest.own_record)
+            own = revealed_by_own_record(nearest.own, nearest.people, name, f"At {guarantee}", nearest.table.own_record)
             yield title, own, setting_table(rows)
 
 

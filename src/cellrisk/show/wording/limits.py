@@ -87,7 +87,7 @@ def _fill(words: dict[str, str], limit: Limit, number: float) -> str:
         "" if share is None else f"{as_given(share, 2)}%" for share in (limit.certainty, limit.suspected)
     )
     people = "person" if limit.maximum == 1 else "people"
-    harmful = "harmful " if limit.attacker is not None and limit.attacker.values.harmful else ""
+    harmful = "harmful " if limit.attacker is not None and limit.attacker.harmful else ""
     named = {"sure": sure, "suspected": suspected, "people": people, "harmful": harmful}
     return text.format(as_given(number, 2 if "{}%" in text else 0), **named)
 
