@@ -214,7 +214,6 @@ FULL_BY_FILE: dict[str, tuple[str, ...]] = {
         "TestLongWork::test_cancel",
         "TestLongWork::test_the_curve_is_there",
         "TestReload",
-        "test_the_cells_of_a_large_table",
         "TestRefusals::test_a_file_that_is_too_large",
         "TestRefusals::test_no_sensitive_column",
         "TestRelease",
@@ -240,7 +239,7 @@ FULL_BY_FILE: dict[str, tuple[str, ...]] = {
         "test_the_question_before_a_release",
     ),
     "web/test_browser_numbers.py": (
-        "TestCells::test_the_riskiest",
+        "TestGroups::test_the_riskiest",
         "TestDecisions",
         "TestDownloads::test_commands_can_be_copied",
         "TestDownloads::test_the_report_says",

@@ -148,8 +148,8 @@ def test_commands_and_the_page_speak_of_it_too() -> None:
     from cellrisk.cli.options import MechanismOptions
 
     assert MechanismOptions().mechanism == USUAL_MECHANISM
-    requests = pytest.importorskip("cellrisk.web.requests")
-    assert requests.Setting().mechanism == USUAL_MECHANISM
+    fields = pytest.importorskip("cellrisk.web.fields")
+    assert fields.Setting().mechanism == USUAL_MECHANISM
 
 
 def test_the_ends_of_a_curve_are_those_of_the_object(table: cr.FrequencyTable) -> None:

@@ -21,11 +21,10 @@ from cellrisk.decide.limits import RiskDefinition, read_limits
 from cellrisk.decide.policies import Policies
 from cellrisk.decide.policy_files import OPEN_TO_OTHERS
 from cellrisk.errors import CellriskError, InvalidInput
+from cellrisk.web import Settings
 from cellrisk.web.answers import Given, find_admissible
-from cellrisk.web.requests import Setting
-from cellrisk.web.settings import Settings
+from cellrisk.web.fields import Setting, TableChoice, describe_server
 from cellrisk.web.tables import Recipe
-from cellrisk.web.words import describe_server
 from tests.examples import examples
 
 Capture = pytest.CaptureFixture[str]
@@ -159,7 +158,8 @@ def test_every_door_says_the_same(
 
 def ask_the_page(table: cr.FrequencyTable, started: Policies | None, **limits: float) -> dict[str, Any]:
     """What the page answers, on a server that started with these policies."""
-    recipe = Recipe("people.csv", "people.csv", "people.csv", (0, 0), ("q", "r"), ("y",))
+    choice = TableChoice(source="x", quasi_identifiers=["q", "r"], sensitive=["y"])
+    recipe = Recipe("people.csv", "people.csv", "people.csv", (0, 0), choice)
     given = Given(recipe, table, Policies.in_force(started))
     return find_admissible(lambda *_: None, given, Setting.model_validate(limits))
 

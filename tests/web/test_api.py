@@ -31,7 +31,7 @@ class TestTables:
         assert same(found["summary"], direct.to_dict())
         assert found["figures"][:2] == [
             ["People", "400", ""],
-            ["Cells", f"{direct.n_cells}", "combinations of quasi-identifiers that occur"],
+            ["Groups", f"{direct.n_cells}", "combinations of quasi-identifiers that occur"],
         ]
 
     def test_the_same_table_is_not_counted_twice(self, client: Any, table: str) -> None:
@@ -43,10 +43,10 @@ class TestTables:
     @pytest.mark.parametrize(
         ("text", "chosen", "warning"),
         [
-            ("q,s\n1,a\n2,b\n3,a\n4,b\n", {}, "4 cells for 4 records"),
-            ("q,s\n1,a\n1,a\n1,b\n2,a\n2,a\n3,a\n3,a\n3,a\n", {}, "1 level of 's' in one record only"),
-            ("q,s\n1,a\n2,b\n1,a\n3,a\n", {}, "3 cells for 4 records"),
-            ("q,s\n1,a\n1,\n1,b\n1,a\n2,a\n2,b\n", {}, "No value of 's': 1 record, counted as a level"),
+            ("q,s\n1,a\n2,b\n3,a\n4,b\n", {}, "4 groups for 4 records"),
+            ("q,s\n1,a\n1,a\n1,b\n2,a\n2,a\n3,a\n3,a\n3,a\n", {}, "1 value of 's' in one record only"),
+            ("q,s\n1,a\n2,b\n1,a\n3,a\n", {}, "3 groups for 4 records"),
+            ("q,s\n1,a\n1,\n1,b\n1,a\n2,a\n2,b\n", {}, "No value of 's': 1 record, counted as a value"),
             ("q,s\n1,a\n1,\n1,b\n2,a\n2,b\n", {"missing": "drop"}, "1 record, left out"),
         ],
         ids=["unique", "level-once", "cells", "missing", "dropped"],
@@ -204,6 +204,44 @@ class TestQuestions:
         answer = client.get(path)
         assert answer.status_code == 404
         assert "again" in answer.json()["error"]
+
+
+class TestPeopleWithSeveralRows:
+    """One person can have several rows: a column names the person, or the number is taken on trust."""
+
+    VISITS = "who,ward,ill\n" + "".join(
+        f"p{row % 17},{'ab'[row % 2]},{('cold', 'flu')[row % 5 == 0]}\n" for row in range(60)
+    )
+
+    @pytest.mark.parametrize("person", ["who", None], ids=["enforced", "asserted"])
+    def test_the_figures_are_those_of_the_library(self, client: Any, tmp_path: Path, person: str | None) -> None:
+        people: dict[str, Any] = {"person": person, "contributions": 2}
+        made = load(client, self.VISITS, quasi_identifiers=["ward"], sensitive=["ill"], **people)
+        file = tmp_path / "visits.csv"
+        file.write_text(self.VISITS, encoding="utf-8")
+        table = cr.tabulate(file, "ward", "ill", **people)
+        assert same(made["summary"], table.to_dict())
+        assert made["figures"][0][:2] == ["Records", f"{table.n_records}"]
+        address = f"/api/tables/{made['table']}"
+        found = question(client, address, "figures", sensitive="ill")
+        expected = cr.assess(table, cr.Geometric(epsilon=1.0), measures="local").to_dict()
+        assert expected["mechanism"]["scale"] == near(2.0)
+        assert same(found["result"], expected)
+        limited = question(client, address, "admissible", sensitive="ill", max_ceiling=0.75)
+        assert limited["epsilon"] == cr.choose(table, max_ceiling=0.75).epsilon
+
+    def test_a_person_is_not_a_role_and_not_a_count(self, client: Any) -> None:
+        source = upload(client, self.VISITS).json()["source"]
+        asked = {
+            "source": source,
+            "quasi_identifiers": ["who"],
+            "sensitive": ["ill"],
+            "person": "who",
+            "contributions": 2,
+        }
+        assert "who" in hear(client, client.post("/api/tables", json=asked), failed=True)
+        asked |= {"quasi_identifiers": ["ward"], "contributions": None}
+        assert "“Most records of one person”" in hear(client, client.post("/api/tables", json=asked), failed=True)
 
 
 class TestFiles:

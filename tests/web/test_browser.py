@@ -282,7 +282,7 @@ class TestReload:
         page.unroute("**/api/tables")
         page.reload()
         wait_until_shown(page)
-        expect(page.locator("#load-told")).to_contain_text("people.csv: 400 people in 26 cells")
+        expect(page.locator("#load-told")).to_contain_text("people.csv: 400 people in 26 groups")
         assert len(held) == 1
 
 
@@ -406,26 +406,3 @@ def command_lines() -> list[str]:
         with suppress(OSError):
             found.append(file.read_text(encoding="utf-8", errors="replace"))
     return found
-
-
-def test_the_cells_of_a_large_table_are_read_when_asked_for(browser: Any, tmp_path: Path) -> None:
-    running = start(tmp_path)
-    rows = [f"{number},{'fm'[number % 2]},{('cook', 'smith')[number % 3 == 0]}" for number in range(200_001)]
-    (running.folder / "large.csv").write_text("\n".join(["house,sex,job", *rows]) + "\n", encoding="utf-8")
-    try:
-        with welcome(browser, running) as open_page:
-            page = open_page()
-            page.get_by_label("File", exact=True).select_option("large.csv")
-            page.get_by_role("button", name="Open the file").click()
-            expect(page.locator("#source-title")).to_contain_text("200,001 rows")
-            for column, role in {"house": "qid", "sex": "qid", "job": "sensitive"}.items():
-                page.get_by_role("radio", name=f"{column}: {ROLES[role]}").check()
-            page.get_by_role("button", name="Count the table").click()
-            expect(page.locator("#riskiest-status")).to_contain_text("200,001 cells; to show some, all have to be read")
-            open_step(page, "decide")
-            unfold(page, "The riskiest cells")
-            page.locator("#riskiest-status").get_by_role("button", name="Read the cells").click()
-            expect(page.locator("#riskiest-about")).to_have_text(f"At epsilon {epsilon(page)}.")
-            expect(page.locator("#riskiest tbody tr").first).to_be_attached()
-    finally:
-        stop(running)

@@ -72,7 +72,7 @@ def check_both_steps(page: Any, pictures: Path, name: str) -> None:
 def draw_every_chart(page: Any) -> Any:
     """Sizes of cells, the map with three marks and a limit."""
     open_step(page, "see")
-    unfold(page, "How large the cells are")
+    unfold(page, "How large the groups are")
     open_step(page, "decide")
     page.get_by_label("Revealed, at most").fill("90")
     page.get_by_label("Worst case for one record, at most").fill("75")
@@ -213,4 +213,4 @@ def test_a_reference_off_the_scale_is_a_label_at_the_edge(page: Any) -> None:
 
 def test_a_note_where_noise_itself_shows_single_values(page: Any) -> None:
     open_step(page, "see")
-    expect(page.locator("#noise-note")).to_contain_text("noise itself then shows single values in cells")
+    expect(page.locator("#noise-note")).to_contain_text("noise itself then shows single values in groups")

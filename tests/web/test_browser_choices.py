@@ -39,7 +39,7 @@ def check_choices(page: Any) -> None:
     expect(page.locator("#decide.open")).to_be_visible()
     expect(page.get_by_label("Worst case for one record, at most")).to_have_value("75")
     expect(page.locator("#verdict .answer")).to_contain_text("Admissible: epsilon from 0.001 to 1.09")
-    expect(page.locator("#load-told")).to_contain_text("400 people in 18 cells by sex, age; sensitive job")
+    expect(page.locator("#load-told")).to_contain_text("400 people in 18 groups by sex, age; sensitive job")
     wait_until_shown(page)
     assert epsilon(page) == "0.316"
 
@@ -115,6 +115,27 @@ class TestLoading:
         count_table(page)
         total = sum(int(line.rpartition(",")[2]) for line in COUNTS.splitlines()[1:])
         expect(page.locator("#load-told")).to_contain_text(f"{total} people")
+
+    def test_one_person_can_have_several_rows(self, visit: Visit) -> None:
+        """Asked first; the column of people and the number are kept by a reload, and reach the commands."""
+        page = visit()
+        open_people(page)
+        expect(page.get_by_label("Column of people")).to_be_hidden()
+        page.get_by_label("Can one person have several rows?").select_option("yes")
+        page.get_by_role("button", name="Count the table").click()
+        expect(page.locator("#count-status").get_by_role("alert")).to_contain_text("how many records of one person")
+        expect(page.get_by_label("Most records of one person")).to_be_focused()
+        page.get_by_label("Most records of one person").fill("2")
+        page.get_by_label("Column of people").select_option("age")
+        page.get_by_role("button", name="Count the table").click()
+        expect(page.locator("#count-status").get_by_role("alert")).to_contain_text("age names people")
+        page.get_by_label("Column of people").select_option("note")
+        page.reload()
+        expect(page.get_by_label("Column of people")).to_have_value("note")
+        expect(page.get_by_label("Most records of one person")).to_have_value("2")
+        count_table(page)
+        expect(page.locator("#table-figures")).to_contain_text("At most 2 records of a person are kept.")
+        expect(page.locator("#shell")).to_contain_text("--person note --contributions 2")
 
 
 class TestDeciding:

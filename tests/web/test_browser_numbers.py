@@ -46,14 +46,14 @@ def page(shown: Any, server: Running, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.chdir(server.folder)
     open_step(shown, "see")
     unfold(shown, "Advanced")
-    unfold(shown, "How large the cells are")
+    unfold(shown, "How large the groups are")
     for control, value in {"mechanism": "geometric", "measure": "local", "weights": "records"}.items():
         shown.locator(f"#{control}").select_option(value)
     wait_until_shown(shown)
     shown.locator("#epsilon").fill("72")
     open_step(shown, "decide")
     shown.get_by_label("Revealed, at most").fill("10")
-    unfold(shown, "The riskiest cells")
+    unfold(shown, "The riskiest groups")
     open_step(shown, "see")
     wait_until_shown(shown)
     return shown
@@ -210,9 +210,10 @@ class TestDownloads:
         assert page.evaluate("() => navigator.clipboard.readText()") == page.locator("#shell").inner_text()
 
 
-class TestCells:
+class TestGroups:
     def test_the_riskiest_are_listed(self, page: Any) -> None:
         open_step(page, "decide")
+        expect(page.locator("#riskiest-about")).to_have_text(f"At epsilon {epsilon(page)}.")
         table = page.locator("#riskiest table")
         heads = [head.inner_text() for head in table.locator("thead th").all()]
         assert heads == ["sex", "age", "people", "values", "risk", "expected revealed"]

@@ -105,7 +105,7 @@ def test_a_reload_keeps_the_columns_and_the_count(firefox: Any) -> None:
     firefox.refresh()
     wait(firefox, f"{READ} && document.querySelector('{BINS}')?.value === '3'")
     firefox.execute_script("document.querySelector('#count-table').click(); location.reload()")
-    wait(firefox, "document.querySelector('#load-told').textContent.startsWith('people.csv: 400 people in 26 cells')")
+    wait(firefox, "document.querySelector('#load-told').textContent.startsWith('people.csv: 400 people in 26 groups')")
 
 
 def test_from_a_file_to_an_epsilon(firefox: Any) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from cellrisk.web.serving import create_app, serve
-from cellrisk.web.settings import Settings
+from cellrisk.web.serving import Settings, create_app, serve
 
 __all__ = ["Settings", "create_app", "serve"]

@@ -28,16 +28,15 @@ from cellrisk.show.wording.attackers import (
     shown_attacks,
     strongest,
 )
-from cellrisk.system.formatting import claim, make_sentence, number_of, percent, show_spans
-from cellrisk.web import requests
-from cellrisk.web.boxes import name_box
+from cellrisk.system.formatting import claim, make_sentence, percent, show_spans
+from cellrisk.web.fields import Setting
 from cellrisk.web.jobs import Report
 from cellrisk.web.tables import Recipe, tabulate_with_keys
 
 POINTS, CERTAINTY_POINTS = 121, 41
 DASH = "\N{EN DASH}"
 NOISE = (
-    "As epsilon falls, “revealed” tends to {}: noise itself then shows single values in cells, and some of them are "
+    "As epsilon falls, “revealed” tends to {}: noise itself then shows single values in groups, and some of them are "
     "right by chance. “Because of their own record” leaves that out."
 )
 NO_LIMIT = "No limit is set: this is what each epsilon costs, and nothing is recommended."
@@ -75,14 +74,15 @@ class Given:
             return [0.0]
         return [float(f"{usual_delta(self.table.n_records) / factor:.1g}") for factor in (1, 10, 100)]
 
-    def remarks(self, asked: requests.Setting) -> list[str]:
+    def remarks(self, asked: Setting) -> list[str]:
         """What a delta that was offered from the number of records reveals."""
         offered = not MECHANISMS[asked.mechanism].pure and asked.delta in (None, *self.deltas(asked.mechanism))
         return [DELTA_FROM_RECORDS] if offered else []
 
-    def mechanism(self, asked: requests.Setting) -> cr.Mechanism:
+    def mechanism(self, asked: Setting) -> cr.Mechanism:
         delta = self.delta(asked.mechanism, asked.delta)
-        return cr.mechanism(asked.mechanism, epsilon=asked.epsilon, delta=delta, neighbours=asked.neighbours)
+        made = cr.mechanism(asked.mechanism, epsilon=asked.epsilon, delta=delta, neighbours=asked.neighbours)
+        return made.with_unit(self.table.unit)
 
 
 def slider(points: int, mechanism: str = "geometric") -> list[float]:
@@ -101,13 +101,8 @@ def make_line(values: Sequence[float], write: Any = percent) -> dict[str, Any]:
     return {"values": list(values), "texts": [write(value) for value in values]}
 
 
-def between(low: float | None, high: float | None) -> str:
-    """Write an interval over releases, if it is known."""
-    return "" if low is None or high is None else f"95% of releases: {low:,} to {number_of(high, 'person')}"
-
-
-def find_positions(report: Report, given: Given, asked: requests.Setting) -> dict[str, Any]:
-    """Every position of the slider: risks, the worst case, and the error of a count in a sentence.
+def find_positions(report: Report, given: Given, asked: Setting) -> dict[str, Any]:
+    """Return every position of the slider: risks, the worst case, and the error of a count in a sentence.
 
     Attacks and intervals take longer: `trace_attacks` and `find_figures`.
     """
@@ -131,7 +126,7 @@ def find_positions(report: Report, given: Given, asked: requests.Setting) -> dic
     }
 
 
-def _describe_delta(given: Given, asked: requests.Setting, rows: list[dict[str, Any]]) -> dict[str, Any]:
+def _describe_delta(given: Given, asked: Setting, rows: list[dict[str, Any]]) -> dict[str, Any]:
     """The lines of one delta: for each weighting and form, the risk; and the figures to decide by."""
     found: dict[str, Any] = {}
     for weights in ("records", "uniform"):
@@ -149,7 +144,7 @@ def _describe_delta(given: Given, asked: requests.Setting, rows: list[dict[str, 
     return found
 
 
-def trace_attacks(report: Report, given: Given, asked: requests.Setting) -> dict[str, Any]:
+def trace_attacks(report: Report, given: Given, asked: Setting) -> dict[str, Any]:
     """What attacks reveal at each position of the slider: because of the own record, inferred, and of one person.
 
     It is computed at a third of the positions; lines are straight from point to point, along the logarithm.
@@ -180,14 +175,14 @@ def trace_attacks(report: Report, given: Given, asked: requests.Setting) -> dict
     }
 
 
-def find_figures(report: Report, given: Given, asked: requests.Setting) -> dict[str, Any]:
+def find_figures(report: Report, given: Given, asked: Setting) -> dict[str, Any]:
     """The figures to decide by at one epsilon, with their intervals, as `assess` gives them."""
     from cellrisk.show.pictures import draw_icons, to_svg
 
     report("counting the people", None)
     assessment = cr.assess(given.table, given.mechanism(asked), measures="local")
     result = assessment.to_dict()
-    exposed = result["people"][given.sensitive]
+    revealed = result[given.table.revealed_name][given.sensitive]
     tables = assessment.attackers[given.sensitive][-1:]
     advantage = next((row["most"] for row in result["attackers"] if row["attack"] == "any"), None)
     categories = given.table.attribute(given.sensitive).levels.labels
@@ -206,12 +201,12 @@ def find_figures(report: Report, given: Given, asked: requests.Setting) -> dict[
         "attacks": [row for table in tables for row in attack_rows(table, shown_attacks(table), advantage)],
         "notes": notes,
         "icons": icons,
-        "exposed": between(exposed["low"], exposed["high"]),
+        "exposed": "" if revealed["low"] is None else f"95% of releases: {revealed['low']:,} to {revealed['high']:,}",
         "result": result,
     }
 
 
-def find_admissible(report: Report, given: Given, asked: requests.Setting) -> dict[str, Any]:
+def find_admissible(report: Report, given: Given, asked: Setting) -> dict[str, Any]:
     """The epsilons that keep the limits, and every policy in force."""
     report("looking for the epsilons that keep the limits", None)
     progress = partial(report, "looking for epsilon")
@@ -233,7 +228,7 @@ def find_admissible(report: Report, given: Given, asked: requests.Setting) -> di
     }
 
 
-def _choosing(given: Given, asked: requests.Setting) -> dict[str, Any]:
+def _choosing(given: Given, asked: Setting) -> dict[str, Any]:
     """The arguments of `choose` that are not limits."""
     return {
         **asked.risk,
@@ -243,66 +238,7 @@ def _choosing(given: Given, asked: requests.Setting) -> dict[str, Any]:
     }
 
 
-def find_breaches(given: Given, asked: requests.Setting) -> Iterator[str]:
-    """Yield a sentence for each limit, of the page or of a policy, that the setting does not keep."""
-    method = given.mechanism(asked)
-    lines = given.policies.breaches(given.table, method)
-    if asked.limits:
-        own = cr.Policy(**asked.limits, **asked.risk).breaches(given.table, method)
-        lines = [*(line.replace("the policy asks for", "the limit is", 1) for line in own), *lines]
-    yield from (make_sentence(line.rstrip(".")) for line in dict.fromkeys(lines))
-
-
-def describe_consequences(report: Report, given: Given, asked: requests.Setting) -> dict[str, Any]:
-    """What has to be known before a release: limits that it breaks, what its guarantee leaves out, its cost."""
-    report("checking the limits", None)
-    mechanism = given.mechanism(asked)
-    broken, forbidden = list(find_breaches(given, asked)), bool(given.policies.breaches(given.table, mechanism))
-    uncovered = [*given.remarks(asked), *given.policies.disclosures]
-    if asked.observed_cells_only:
-        uncovered.insert(0, "Only cells that are not empty are released: the guarantee does not cover which exist.")
-    if asked.observed_levels:
-        uncovered.insert(0, "Labels are those that occur in the data: the guarantee does not cover which exist.")
-    budget, refused = _describe_budget(given, asked, mechanism)
-    limited = bool(asked.limits) or bool(given.policies)
-    answer = "Forbidden" if forbidden or refused else "Make the release above the limit" if broken else ""
-    return {
-        "summary": f"This publishes counts of {number_of(given.table.n_records, 'person')} from {given.recipe.name} "
-        f"({describe_setting(given, asked)}).",
-        "cost": f"It costs these people epsilon {claim(asked.epsilon)}, for good.",
-        "broken": bool(broken),
-        "limits": broken or ["Every limit is kept." if limited else "No limit is set."],
-        "uncovered": uncovered or ["Nothing: every label and cell was declared beforehand."],
-        "budget": budget,
-        "forbidden": forbidden or refused,
-        "answer": answer or "Make the release",
-    }
-
-
-def describe_setting(given: Given, asked: requests.Setting) -> str:
-    delta = given.delta(asked.mechanism, asked.delta)
-    return f"{asked.mechanism}, epsilon {claim(asked.epsilon)}{f', delta {claim(delta)}' if delta else ''}"
-
-
-def _describe_budget(given: Given, asked: requests.Setting, mechanism: cr.Mechanism) -> tuple[list[str], bool]:
-    """What the people have spent before and after, and whether the ledger refuses this release."""
-    if given.ledger is None:
-        return ["No ledger is open: this loss is not recorded anywhere."], False
-    from cellrisk.show.reporting.metadata import describe_budget
-
-    cohort = asked.cohort or ""
-    with cr.Ledger(given.ledger) as ledger:
-        try:
-            ledger.check(mechanism, cohort, new_cohort=asked.new_cohort)
-        except CellriskError as refusal:
-            return [f"The ledger refuses this: {refusal.render(name_box)}."], True
-        if cohort not in ledger.state().declared:
-            return [f"Cohort {cohort}: nothing spent before, {describe_setting(given, asked)} after."], False
-        budget = describe_budget(ledger, cohort, cr.Loss.of(mechanism))
-        return [f"Cohort {cohort}: {budget['earlier'].rstrip('.')}.", make_sentence(budget["budget"][0][1])], False
-
-
-def draw_map(report: Report, given: Given, asked: requests.Setting) -> dict[str, Any]:
+def draw_map(report: Report, given: Given, asked: Setting) -> dict[str, Any]:
     """Risk and usefulness along epsilon, and the choice between them."""
     limits = dict(asked.limits)
     limited = bool(limits) or bool(given.policies)
@@ -337,14 +273,14 @@ def draw_map(report: Report, given: Given, asked: requests.Setting) -> dict[str,
     }
 
 
-def find_riskiest(report: Report, given: Given, asked: requests.Setting) -> dict[str, Any]:
-    """The riskiest cells, with their keys: raw data, for the curator."""
-    report("reading the cells", None)
+def find_riskiest(report: Report, given: Given, asked: Setting) -> dict[str, Any]:
+    """The riskiest groups, with their keys: raw data, for the curator."""
+    report("reading the groups", None)
     cells = given.keyed.cells(given.sensitive)
     riskiest = [vars(cell) for cell in CellRisks(cells, given.mechanism(asked).channel, "tight").riskiest(asked.top)]
     numbers = {"people": "records", "values": "levels", "risk": "risk", "expected revealed": "people"}
     writers: dict[str, Any] = {"risk": percent, "people": "{:.1f}".format}
-    keys = given.recipe.quasi_identifiers
+    keys = given.recipe.choice.quasi_identifiers
     return {
         "about": f"At epsilon {claim(asked.epsilon)}.",
         "words": list(keys),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hmac
 import secrets
 from collections.abc import Callable, MutableMapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -17,8 +17,16 @@ from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 from starlette.types import Receive, Scope, Send
 
-from cellrisk.web.settings import LEAD_ON, LOOPBACK, Settings
+if TYPE_CHECKING:
+    from cellrisk.web.serving import Settings
 
+LOOPBACK = "127.0.0.1"
+LEAD_ON = (
+    '<!doctype html><html lang="en"><meta charset="utf-8"><title>cellrisk</title><link rel="icon" href="data:,">'
+    '<meta name="referrer" content="no-referrer"><meta http-equiv="refresh" content="0;url={link}">'
+    '<main><p><a href="{link}">Go on to cellrisk</a></p></main></html>\n'
+)
+"""A page that leads to an address."""
 HEADERS = {
     "content-security-policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; "

@@ -21,7 +21,7 @@ from typing import IO, Any, cast
 
 from cellrisk.errors import CellriskError
 from cellrisk.system.isolated import listen, send, start_isolated
-from cellrisk.web.boxes import name_box
+from cellrisk.web.fields import name_field
 
 Report = Callable[[str, "float | None"], None]
 """Called with what is being done, and the share of it that is done if that is known."""
@@ -222,7 +222,7 @@ def _do(answers: IO[bytes], work: Work, arguments: dict[str, Any]) -> None:
     try:
         answer = pickle.dumps(("done", work(report, **arguments)))
     except CellriskError as refusal:
-        answer = pickle.dumps(("failed", refusal.render(name_box)))
+        answer = pickle.dumps(("failed", refusal.render(name_field)))
     except MemoryError:
         answer = pickle.dumps(("failed", "the work needs more memory than there is"))
     except Exception as bug:  # its text might hold data

@@ -14,9 +14,9 @@ from fastapi import APIRouter, Depends, Request
 from fastapi.responses import FileResponse, HTMLResponse, JSONResponse
 
 from cellrisk.errors import InvalidInput
-from cellrisk.web import answers, commands, files, folder_files, requests, sets
+from cellrisk.web import act, answers, fields, sets
 from cellrisk.web.jobs import Job, Work
-from cellrisk.web.words import describe_ledger, describe_server, write_size
+from cellrisk.web.sources import list_files
 from cellrisk.web.workspace import NotThere, Workspace
 
 SECONDS_FOR_AN_ANSWER = 1.5
@@ -27,12 +27,12 @@ QUESTIONS: dict[str, Work] = {
     "attacks": answers.trace_attacks,
     "figures": answers.find_figures,
     "admissible": answers.find_admissible,
-    "consequences": answers.describe_consequences,
+    "consequences": act.describe_consequences,
     "map": answers.draw_map,
     "riskiest": answers.find_riskiest,
-    "commands": commands.write_commands,
-    "report": files.write_report,
-    "release": files.write_release,
+    "commands": act.write_commands,
+    "report": act.write_report,
+    "release": act.write_release,
 }
 """What can be asked of a table, and the work that answers it."""
 
@@ -82,15 +82,15 @@ def render(name: str) -> str:
 @api.get("/state")
 def show_state(workspace: InWorkspace) -> Any:
     """What the server can do."""
-    return describe_server(workspace.settings, workspace.policies)
+    return fields.describe_server(workspace.settings, workspace.policies)
 
 
 @api.get("/files")
-def list_files(workspace: InWorkspace) -> Any:
+def show_files(workspace: InWorkspace) -> Any:
     """The CSV and Parquet files below the folder; none if the server was started without one."""
     folder = workspace.settings.folder
-    found = {} if folder is None else folder_files.list_files(folder)
-    return {"files": [{"path": name, "size": write_size(path.stat().st_size)} for name, path in found.items()]}
+    found = {} if folder is None else list_files(folder)
+    return {"files": [{"path": name, "size": fields.write_size(path.stat().st_size)} for name, path in found.items()]}
 
 
 @api.post("/uploads")
@@ -101,7 +101,7 @@ async def upload(request: Request, name: str, workspace: InWorkspace) -> Any:
 
 
 @api.post("/sources")
-def open_source(choice: requests.SourceChoice, workspace: InWorkspace) -> Any:
+def open_source(choice: fields.SourceChoice, workspace: InWorkspace) -> Any:
     """Opens a file of the folder, or the example."""
     if (choice.path is None) == (choice.example is None):
         raise InvalidInput("name a path or an example, one of the two")
@@ -116,8 +116,8 @@ async def show_columns(source: str, workspace: InWorkspace) -> Any:
 
 
 @api.post("/tables")
-async def make_table(choice: requests.TableChoice, workspace: InWorkspace) -> Any:
-    """Counts the cells of a table, and describes it; the answer's `table` is its id."""
+async def make_table(choice: fields.TableChoice, workspace: InWorkspace) -> Any:
+    """Counts the groups of a table, and describes it; the answer's `table` is its id."""
     return await answer(workspace.tabulate(choice))
 
 
@@ -128,7 +128,7 @@ def show_table(table: str, workspace: InWorkspace) -> Any:
 
 
 @api.post("/tables/{table}/{what}")
-async def ask_table(table: str, what: str, asked: requests.Setting, workspace: InWorkspace) -> Any:
+async def ask_table(table: str, what: str, asked: fields.Setting, workspace: InWorkspace) -> Any:
     """The answer to a question about a table: numbers of the library's results, and texts for the page."""
     work = QUESTIONS.get(what)
     if work is None:
@@ -137,7 +137,7 @@ async def ask_table(table: str, what: str, asked: requests.Setting, workspace: I
     arguments = {"given": given, "asked": asked}
     if what in ("report", "release"):
         return await answer(workspace.write(work, arguments))
-    kept = work is not answers.describe_consequences  # the ledger may have changed
+    kept = work is not act.describe_consequences  # the ledger may have changed
     key = (table, what, asked.model_dump_json(), given.policies.describe()) if kept else None
     return await answer(workspace.jobs.submit(work, arguments, key=key))
 
@@ -168,17 +168,17 @@ def show_ledger(workspace: InWorkspace) -> Any:
     """What was released so far, and what it has cost."""
     if workspace.settings.ledger is None:
         raise NotThere("no ledger was named when the server was started", fix="start it with --ledger FILE")
-    return describe_ledger(workspace.settings.ledger)
+    return act.describe_ledger(workspace.settings.ledger)
 
 
-def describe_set(source: str, asked: requests.SetText, workspace: Workspace) -> dict[str, Any]:
+def describe_set(source: str, asked: fields.SetText, workspace: Workspace) -> dict[str, Any]:
     origin = workspace.origin(source)
     of_source = {"path": str(origin.find()), "source": origin.name, "policies": workspace.policies}
     return {**of_source, **asked.model_dump()}
 
 
 @api.post("/sources/{source}/set")
-async def assess_set(source: str, asked: requests.SetText, workspace: InWorkspace) -> Any:
+async def assess_set(source: str, asked: fields.SetText, workspace: InWorkspace) -> Any:
     """What the tables of a set file reveal together, counted from the records of this source."""
     arguments = describe_set(source, asked, workspace)
     key = (source, "set", asked.text, arguments["policies"].describe(), workspace.origin(source).stamp())
@@ -186,7 +186,7 @@ async def assess_set(source: str, asked: requests.SetText, workspace: InWorkspac
 
 
 @api.post("/sources/{source}/set/report")
-async def report_set(source: str, asked: requests.SetText, workspace: InWorkspace) -> Any:
+async def report_set(source: str, asked: fields.SetText, workspace: InWorkspace) -> Any:
     """The report on a set, to be downloaded."""
     return await answer(workspace.write(sets.write_set_report, describe_set(source, asked, workspace)))
 

@@ -5,19 +5,21 @@ from __future__ import annotations
 import html
 import logging
 import os
+import secrets
 import signal
 import socket
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cellrisk.errors import CellriskError, InvalidInput
+from cellrisk.system.checks import require_whole_number
 from cellrisk.system.interrupt import interrupted_by_signals
 from cellrisk.system.scratch import private_folder
-from cellrisk.web.settings import LEAD_ON, LOOPBACK, UPLOAD_LIMIT, Settings
+from cellrisk.web.guard import LEAD_ON, LOOPBACK
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -25,8 +27,55 @@ if TYPE_CHECKING:
     from cellrisk.decide.policies import Policies
     from cellrisk.decide.policy import Policy
 
+UPLOAD_LIMIT = 2_000_000_000
 SECONDS_TO_END = 2
 MOST_CONNECTIONS = 500
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What is decided before the server starts. Secrets are never printed.
+
+    >>> Settings().origin, "token" in repr(Settings())
+    ('http://127.0.0.1:8000', False)
+    """
+
+    folder: Path | None = None
+    """Files below it can be loaded, and nothing else of the machine."""
+    port: int = 8000
+    ledger: str | None = field(default=None, repr=False)
+    """Where releases are recorded: a file, or a database's address."""
+    upload_limit: int = UPLOAD_LIMIT
+    token: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
+    policy: Policies | None = None
+    """The policies in force when the server started. The administrator's files are read again at each request."""
+    workers: int = 2
+
+    def __post_init__(self) -> None:
+        if self.folder is not None:
+            if not Path(self.folder).is_dir():
+                raise InvalidInput("does not exist", option="folder", got=self.folder, code="no-folder")
+            object.__setattr__(self, "folder", Path(self.folder).resolve())
+        require_whole_number("the port", self.port, 1, 65535)
+        require_whole_number("the limit of uploads", self.upload_limit, 1)
+        require_whole_number("the number of workers", self.workers, 1)
+
+    @property
+    def releases(self) -> Path:
+        """Where recorded releases are kept: beside the ledger, or below the folder if the ledger is a database."""
+        if "://" in (self.ledger or ""):
+            return (self.folder or Path.cwd()) / "releases"
+        return Path(self.ledger or "").absolute().parent / "releases"
+
+    @property
+    def origin(self) -> str:
+        """The address of the page, as a browser on this machine names it."""
+        return f"http://{LOOPBACK}:{self.port}"
+
+    @property
+    def link(self) -> str:
+        """The address that lets its reader in."""
+        return f"{self.origin}/?token={self.token}"
 
 
 def create_app(
@@ -41,7 +90,7 @@ def create_app(
     from fastapi.responses import JSONResponse
     from starlette.exceptions import HTTPException
 
-    from cellrisk.web.boxes import name_box
+    from cellrisk.web.fields import name_field
     from cellrisk.web.guard import Guard
     from cellrisk.web.routes import api, page
     from cellrisk.web.workspace import NotThere, open_workspace
@@ -61,7 +110,7 @@ def create_app(
     @app.exception_handler(CellriskError)
     def refuse(_: Request, refusal: CellriskError) -> JSONResponse:
         status = 404 if isinstance(refusal, NotThere) else 422
-        return JSONResponse({"error": refusal.render(name_box)}, status_code=status)
+        return JSONResponse({"error": refusal.render(name_field)}, status_code=status)
 
     @app.exception_handler(RequestValidationError)
     def refuse_request(_: Request, refusal: Any) -> JSONResponse:

@@ -12,10 +12,10 @@ from cellrisk.repeat.together import KEPT, judge, list_certainties
 from cellrisk.repeat.together.sets import read_set_text
 from cellrisk.show.wording.attackers import share_at_most
 from cellrisk.system.formatting import claim, number_of, whole_people
+from cellrisk.web.act import stem
 from cellrisk.web.answers import DASH
-from cellrisk.web.boxes import known_as
-from cellrisk.web.files import stem
 from cellrisk.web.jobs import Report
+from cellrisk.web.tables import known_as
 
 FIGURES = ["right", "named", "caused", "chance", "raw"]
 NOT_USED = ("source", "engine", "table", "memory_limit")
@@ -78,7 +78,7 @@ def _title(table: dict[str, Any]) -> str:
 
 def _describe_table(table: dict[str, Any]) -> dict[str, Any]:
     without, columns = table["set_without_it"], ", ".join(table["quasi_identifiers"])
-    size = f"{number_of(table['records'], 'person')} in {number_of(table['cells'], 'cell')}"
+    size = f"{number_of(table['records'], 'person')} in {number_of(table['cells'], 'group')}"
     last = [DASH, DASH] if without is None else [whole_people(without[name]) for name in ("right", "caused")]
     return {
         "title": _title(table),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import secrets
 import threading
 from collections import OrderedDict
@@ -16,11 +17,12 @@ from anyio import to_thread
 from cellrisk.counts import datasets
 from cellrisk.counts.files import KINDS, PACKINGS, PARQUET_SUFFIXES, TEXT_SUFFIXES
 from cellrisk.errors import InvalidInput
-from cellrisk.web.folder_files import find_file
 from cellrisk.web.guard import TooLarge
 
 ENDINGS = (*PARQUET_SUFFIXES, *(f"{ending}{packing}" for ending in TEXT_SUFFIXES for packing in ("", *PACKINGS)))
 MOST_UPLOADS = 20
+LISTED = (".csv", ".csv.gz", ".parquet")
+MOST_LISTED = 1000
 MOST_AT_ONCE = 4
 ADULT: dict[str, Any] = {
     "quasi_identifiers": ["age", "relationship", "education", "race", "sex", "hours-per-week"],
@@ -142,3 +144,29 @@ def ending_of(name: str) -> str:
         if name.lower().endswith(ending):
             return ending
     raise InvalidInput("the kind of the file is not known from its name", allowed=KINDS)
+
+
+def list_files(folder: Path) -> dict[str, Path]:
+    """Return the tables below a folder by their relative paths with forward slashes, sorted, at most a thousand.
+
+    Links are not followed into folders, and a link to a file counts only if the file is in the folder and not hidden.
+    """
+    found: dict[str, Path] = {}
+    for place, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for path in (Path(place, name) for name in sorted(names) if name.lower().endswith(LISTED)):
+            name, real = path.relative_to(folder).as_posix(), Path(os.path.realpath(path))
+            inside = real.relative_to(folder).parts if real.is_file() and real.is_relative_to(folder) else (".",)
+            if name.isprintable() and not any(part.startswith(".") for part in (path.name, *inside)):
+                found[name] = real
+        if len(found) >= MOST_LISTED:
+            break
+    return dict(sorted(found.items())[:MOST_LISTED])
+
+
+def find_file(folder: Path, given: str) -> Path:
+    """Return the file that a listed path names; refuse anything else with the same words, which reveal nothing."""
+    path = list_files(folder).get(given)
+    if path is None:
+        raise InvalidInput("there is no such file in the folder", fix="choose one of those that are listed")
+    return path

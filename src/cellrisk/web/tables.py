@@ -1,31 +1,40 @@
-"""Tables in worker processes: how one is counted, counted again if its keys are needed, and described for the page."""
+"""Tables in worker processes: counted, counted again if their groups are needed, and described for the page."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import cellrisk as cr
 from cellrisk.counts.preview import Preview, PreviewedColumn, preview_file
-from cellrisk.errors import InvalidInput
+from cellrisk.errors import CellriskError, InvalidInput
 from cellrisk.system.checks import read_bins
 from cellrisk.system.formatting import number_of, percent
-from cellrisk.web.boxes import known_as
+from cellrisk.web.fields import TableChoice
 from cellrisk.web.jobs import Report
 
 ALMOST_UNIQUE = 0.5
-FEW_CELLS = 200_000
-"""Tables with up to so many cells are looked at cell by cell at once; of larger ones the page asks first."""
 MOST_KEPT = 2
 _kept: dict[tuple[Recipe, str], cr.FrequencyTable] = {}
 
 
+@contextmanager
+def known_as(path: str, name: str) -> Iterator[None]:
+    """Let refusals inside name a file as the user does, not by its path on the server."""
+    try:
+        yield
+    except CellriskError as refusal:
+        words = refusal.marked.replace(path, name).replace(Path(path).name, name)
+        raise InvalidInput(words, code=refusal.code) from None
+
+
 @dataclass(frozen=True)
 class Recipe:
-    """A file, and what its columns mean: the arguments of `tabulate`."""
+    """A file, and what its columns mean."""
 
     path: str
     name: str
@@ -33,42 +42,39 @@ class Recipe:
     command: str
     """The path for a command line."""
     stamp: tuple[int, int]
-    quasi_identifiers: tuple[str, ...]
-    sensitive: tuple[str, ...]
-    bins: tuple[tuple[str, str], ...] = ()
-    """As they are written: a width, or edges between slashes."""
-    missing: str = "category"
-    count: str | bool | None = None
+    choice: TableChoice = field(hash=False)
 
     def tabulate(self, sensitive: str, report: Report | None = None) -> cr.FrequencyTable:
-        """Count the cells for one sensitive attribute; refuse a file that has changed since it was chosen."""
+        """Count the groups for one sensitive attribute; refuse a file that has changed since it was chosen."""
         stat = Path(self.path).stat()
         if (stat.st_size, stat.st_mtime_ns) != self.stamp:
             raise InvalidInput("the file has changed since it was loaded", fix="load it again", code="changed-file")
-        progress = None if report is None else partial(report, "counting")
+        columns, progress = self.choice.quasi_identifiers, None if report is None else partial(report, "counting")
         with known_as(self.path, self.name):
-            return cr.tabulate(
-                self.path, self.quasi_identifiers, sensitive, **self.arguments(sensitive), progress=progress
-            )
+            return cr.tabulate(self.path, columns, sensitive, **self.arguments(sensitive), progress=progress)
+
+    def bins(self, sensitive: str) -> dict[str, str]:
+        """Return the bins, as they are written, of the columns in use."""
+        used = {*self.choice.quasi_identifiers, sensitive}
+        return {name: text for name, text in self.choice.bins.items() if name in used}
 
     def arguments(self, sensitive: str) -> dict[str, Any]:
         """Return the arguments of `tabulate` after the columns that are not the default."""
-        used = {*self.quasi_identifiers, sensitive}
+        choice, bins = self.choice, self.bins(sensitive)
         given: dict[str, Any] = {
-            "bins": {name: read_bins(text, f"each bin of column '{name}'") for name, text in self.bins if name in used},
-            "count": self.count,
-            "missing": None if self.missing == "category" else self.missing,
+            "bins": {name: read_bins(text, f"each bin of column '{name}'") for name, text in bins.items()},
+            "missing": None if choice.missing == "category" else choice.missing,
+            **choice.model_dump(include={"count", "person", "contributions", "per_group"}),
         }
         return {name: value for name, value in given.items() if value or value is False}
 
     def preparation(self, sensitive: str) -> list[str]:
         """Return what was done to the columns in use, as a report says it."""
-        used = {*self.quasi_identifiers, sensitive}
-        return [f"{name} in bins: {text}" for name, text in self.bins if name in used]
+        return [f"{name} in bins: {text}" for name, text in self.bins(sensitive).items()]
 
 
 def tabulate_with_keys(recipe: Recipe, sensitive: str, report: Report | None = None) -> cr.FrequencyTable:
-    """Count a table whose cells can be read; a worker keeps the last ones, since the page asks again and again."""
+    """Count a table whose groups can be read; a worker keeps the last ones, since the page asks again and again."""
     key = recipe, sensitive
     if key not in _kept:
         while len(_kept) >= MOST_KEPT:
@@ -136,8 +142,8 @@ def hint_at(column: PreviewedColumn, rows: int) -> str | None:
 def count(report: Report, recipe: Recipe) -> Counted:
     """Count the table once for each sensitive attribute."""
     report("counting", None)
-    tables = {name: tabulate_with_keys(recipe, name, report) for name in recipe.sensitive}
-    report("reading the cells", None)
+    tables = {name: tabulate_with_keys(recipe, name, report) for name in recipe.choice.sensitive}
+    report("reading the groups", None)
     return Counted(recipe, tables, describe_table(recipe, tables))
 
 
@@ -145,40 +151,39 @@ def describe_table(recipe: Recipe, tables: dict[str, cr.FrequencyTable]) -> dict
     """Return a table in numbers, and what a specialist would say of it."""
     first = next(iter(tables.values()))
     summaries = {name: table.to_dict() for name, table in tables.items()}
-    described = summaries[recipe.sensitive[0]]
+    described = summaries[recipe.choice.sensitive[0]]
     records, cells, dropped = first.n_records, first.n_cells, described["dropped_records"]
-    people, groups = number_of(records, "person"), number_of(cells, "cell")
+    people, unit = number_of(records, "person" if first.revealed_name == "people" else "record"), first.unit
     attributes = {name: summary["sensitive"][name] for name, summary in summaries.items()}
-    unique = attributes[recipe.sensitive[0]]["unique"]
+    unique = attributes[recipe.choice.sensitive[0]]["unique"]
     sizes = list(described["cell_sizes"]["distribution"].items())
+
+    def of_groups(number: int) -> str:
+        return f"{percent(number / cells)} of groups"
+
     last = max((place for place, (_, number) in enumerate(sizes) if number), default=-1)
     return {
         "name": recipe.name,
         "summary": described,
-        "sensitive": list(recipe.sensitive),
+        "sensitive": list(recipe.choice.sensitive),
         "records": records,
-        "few": cells <= FEW_CELLS,
-        "cells": groups,
         "figures": [
-            ["People", f"{records:,}", f"{dropped:,} dropped: a value is missing" if dropped else ""],
-            ["Cells", f"{cells:,}", "combinations of quasi-identifiers that occur"],
+            [first.revealed_name.title(), f"{records:,}", f"{dropped:,} dropped: no value" if dropped else ""],
+            *([["Records left out", f"{first.beyond_records:,}", unit.describe()]] if unit.enforced else []),
+            ["Groups", f"{cells:,}", "combinations of quasi-identifiers that occur"],
             *(
-                [f"Cells with one value of {name}", f"{found['homogeneous']:,}", _of_cells(found["homogeneous"], cells)]
+                [f"Groups with one value of {name}", f"{found['homogeneous']:,}", of_groups(found["homogeneous"])]
                 for name, found in attributes.items()
             ),
-            ["Cells with one person", f"{unique:,}", _of_cells(unique, cells)],
+            [f"Groups with one {'record' if unit.contributions > 1 else 'person'}", f"{unique:,}", of_groups(unique)],
         ],
         "sentence": (
-            f"{recipe.name}: {people} in {groups} by {', '.join(recipe.quasi_identifiers)}; sensitive "
-            f"{', '.join(recipe.sensitive)}"
+            f"{recipe.name}: {people} in {number_of(cells, 'group')} by {', '.join(recipe.choice.quasi_identifiers)}; "
+            f"sensitive {', '.join(recipe.choice.sensitive)}"
         ),
         "warnings": list(warn(tables)),
         "sizes": [[size, number, f"{number:,}"] for size, number in sizes[: last + 1]],
     }
-
-
-def _of_cells(number: int, cells: int) -> str:
-    return f"{percent(number / cells)} of cells"
 
 
 def warn(tables: dict[str, cr.FrequencyTable]) -> Iterator[str]:
@@ -187,18 +192,20 @@ def warn(tables: dict[str, cr.FrequencyTable]) -> Iterator[str]:
     records, cells = first.n_records, first.n_cells
     if cells > records / 2:
         yield (
-            f"{number_of(cells, 'cell')} for {number_of(records, 'record')}: most people are alone in their cell, or "
+            f"{number_of(cells, 'group')} for {number_of(records, 'record')}: most people are alone in their group, or "
             "nearly so. Fewer or coarser quasi-identifiers would help more than noise."
         )
+    if first.anonymous_records:
+        yield f"{number_of(first.anonymous_records, 'record')} without a person: each counts as a person of its own."
     for name, table in tables.items():
         totals = table.attribute(name).levels.totals
         rare = int((totals == 1).sum())
         if rare:
             yield (
-                f"{number_of(rare, 'level')} of '{name}' in one record only: an attacker who knows that the person is "
-                "in the data may know the value. Merge rare levels."
+                f"{number_of(rare, 'value')} of '{name}' in one record only: an attacker who knows that the person is "
+                "in the data may know the value. Merge rare values."
             )
         missing = dict(table.missing_records).get(name)
         if missing:
-            rule = "left out" if table.missing == "drop" else "counted as a level of its own"
+            rule = "left out" if table.missing == "drop" else "counted as a value of its own"
             yield f"No value of '{name}': {number_of(missing, 'record')}, {rule}."

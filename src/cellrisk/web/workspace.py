@@ -8,18 +8,20 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from cellrisk.counts.preview import Preview
 from cellrisk.decide.policies import Policies
 from cellrisk.errors import CellriskError
 from cellrisk.system.scratch import private_folder
-from cellrisk.web import requests, tables
+from cellrisk.web import fields, tables
 from cellrisk.web.answers import Given
+from cellrisk.web.fields import write_size
 from cellrisk.web.jobs import Job, Jobs
-from cellrisk.web.settings import Settings
 from cellrisk.web.sources import Origin, Sources
-from cellrisk.web.words import write_size
+
+if TYPE_CHECKING:
+    from cellrisk.web.serving import Settings
 
 MOST_TABLES = 16
 MOST_DOWNLOADS = 30
@@ -76,21 +78,11 @@ class Workspace:
         arguments = {"path": str(origin.find()), "name": origin.name}
         return self.jobs.submit(tables.look, arguments, finish, ("look", origin.id, origin.stamp()))
 
-    def tabulate(self, choice: requests.TableChoice) -> Job:
+    def tabulate(self, choice: fields.TableChoice) -> Job:
         """Start a job that counts a table; the same table is not counted twice."""
         origin = self.origin(choice.source)
-        recipe = tables.Recipe(
-            path=str(origin.find()),
-            name=origin.name,
-            command=origin.command,
-            stamp=origin.stamp(),
-            quasi_identifiers=tuple(choice.quasi_identifiers),
-            sensitive=tuple(choice.sensitive),
-            bins=tuple(choice.bins.items()),
-            missing=choice.missing,
-            count=choice.count,
-        )
-        for name in recipe.sensitive:
+        recipe = tables.Recipe(str(origin.find()), origin.name, origin.command, origin.stamp(), choice)
+        for name in choice.sensitive:
             recipe.arguments(name)  # refuses bins that cannot be read
         table = secrets.token_urlsafe(16)
 
@@ -103,7 +95,7 @@ class Workspace:
 
         return self.jobs.submit(tables.count, {"recipe": recipe}, finish, recipe)
 
-    def given(self, loaded: tables.Counted, asked: requests.Setting) -> Given:
+    def given(self, loaded: tables.Counted, asked: fields.Setting) -> Given:
         """Return what a question about a table needs."""
         found = loaded.tables
         sensitive = asked.sensitive or next(iter(found))

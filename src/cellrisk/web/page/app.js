@@ -1,11 +1,10 @@
 // The page of cellrisk: it asks the server, shows what comes back, and computes no risk itself. It starts here.
 import { askForRelease, downloadReport, release, showLedger } from "./act.js";
 import { copyCode, openers, showFiles, watchDrops, watchElements, watchTheme } from "./both.js";
-import { showRiskiest } from "./cells.js";
 import { redrawCharts } from "./charts.js";
-import { changeLimits, loadMap, showLocks } from "./decide.js";
+import { changeLimits, loadMap, showLocks, showRiskiest } from "./decide.js";
 import { at, later, setOptions } from "./elements.js";
-import { countTable, loadSource, restore, takeFile } from "./load.js";
+import { countTable, loadSource, restore, showPeople, takeFile } from "./load.js";
 import { loadPositions, showPosition, showRow, useAdmissible } from "./see.js";
 import { ask, work } from "./server.js";
 import { LIMITS, page, writeAddress } from "./state.js";
@@ -16,11 +15,12 @@ const each = (ids, action) => Object.fromEntries(ids.map((id) => [id, action]));
 function watchControls() {
   watchElements({
     change: { ...each(["sensitive", "mechanism", "measure", "neighbours"], loadPositions),
-      ...each(["weights", "delta", "form"], showRow), top: showRiskiest,
+      ...each(["weights", "delta", "form"], showRow), top: showRiskiest, several: showPeople,
       file: (event) => takeFile(event.target.files[0]) },
     click: { ...openers(loadSource), "count-table": () => countTable(), "use-epsilon": useAdmissible,
       "draw-map": loadMap, report: downloadReport, "copy-shell": copyCode },
     input: { epsilon: showPosition, ...each(LIMITS.map(({ id }) => id), changeLimits) },
+    toggle: { "riskiest-details": showRiskiest },
     submit: { "release-form": askForRelease },
     close: { confirm: release },
   });

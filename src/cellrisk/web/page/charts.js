@@ -62,13 +62,13 @@ export const drawLimits = () => drawFigures("limits", drawLimits, page.admissibl
 export function drawHistogram() {
   drawn.set("histogram", drawHistogram);
   const { sizes } = page.table;
-  const cells = sizes.map(([, number]) => number);
-  at("size-numbers").replaceChildren(makeTable("Cells by size", ["people in the cell"], ["cells"], sizes.map(([size, , text]) => [size, text])));
-  const made = frame(at("histogram"), { x: { range: [0, cells.length], title: "people in the cell", ticks: sizes.map(([size], place) => [place + 0.5, size]) },
-    y: { range: [0, 1.06 * Math.max(...cells)], text: countText, title: "cells" } });
+  const groups = sizes.map(([, number]) => number);
+  at("size-numbers").replaceChildren(makeTable("Groups by size", ["people in the group"], ["groups"], sizes.map(([size, , text]) => [size, text])));
+  const made = frame(at("histogram"), { x: { range: [0, groups.length], title: "people in the group", ticks: sizes.map(([size], place) => [place + 0.5, size]) },
+    y: { range: [0, 1.06 * Math.max(...groups)], text: countText, title: "groups" } });
   if (!made) return;
-  cells.forEach((number, place) => bar(made, place + 0.08, place + 0.92, number, "bar"));
-  offerValues(made, sizes.map(([size, , text], place) => [made.x.to(place + 0.5), [`people: ${size}`, `cells: ${text}`]]));
+  groups.forEach((number, place) => bar(made, place + 0.08, place + 0.92, number, "bar"));
+  offerValues(made, sizes.map(([size, , text], place) => [made.x.to(place + 0.5), [`people: ${size}`, `groups: ${text}`]]));
 }
 
 export function drawMap() {

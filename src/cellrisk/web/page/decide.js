@@ -81,6 +81,15 @@ export function admissiblePlace() {
   return page.positions.epsilons.findLastIndex(isAdmissible);
 }
 
+// The riskiest groups, while they are open.
+export async function showRiskiest() {
+  if (!page.positions || !at("riskiest-details").open) return;
+  const answer = await work(at("riskiest-status"), null, () => askTable("riskiest", { ...presentSetting(), top: Number(at("top").value) }));
+  if (!answer) return;
+  write("riskiest-about", answer.about);
+  at("riskiest").replaceChildren(makeTable("The riskiest groups", answer.words, answer.numbers, answer.rows));
+}
+
 export async function loadMap() {
   const limit = at("max-tvd").value;
   page.map = await work(at("map-status"), "Simulating releases along epsilon",

@@ -51,11 +51,21 @@ export async function restore() {
   if (page.table) showNote(at("restored"), "The server no longer had this table, and has counted it again. Every choice is as it was.");
 }
 
-// What each row is: nothing said, a person whatever it looks like, or a cell with its count in a column.
+// Whether a person can have several rows, which column then names the person, and how many of the rows count at most.
+function offerPeople({ columns }, chosen) {
+  setOptions(at("several"), [["", "No: each row is another person"], ["yes", "Yes"]], chosen?.contributions ? "yes" : "");
+  setOptions(at("person"), [["", "none: the number is taken on trust"], ...columns.map(({ name }) => [name, name])], chosen?.person ?? "");
+  for (const id of ["contributions", "per-group"]) at(id).value = chosen?.[id.replace("-", "_")] ?? "";
+  showPeople();
+}
+
+export const showPeople = () => { at("people-fields").hidden = at("several").value === ""; };
+
+// What each row is: nothing said, a person whatever it looks like, or a group with its count in a column.
 function offerCounts({ columns, suggested: { counts: [counted] } }, chosen) {
   const numbers = columns.filter(({ kind }) => kind === "number");
   setOptions(at("count"), [["", counted ? "please choose" : "one person"], ["people", counted ? "one person" : "one person, though rows look like counts"],
-    ...numbers.map(({ name }) => [`in ${name}`, `a cell, counted in ${name}`])], chosen);
+    ...numbers.map(({ name }) => [`in ${name}`, `a group, counted in ${name}`])], chosen);
 }
 
 const readCount = (rows) => (rows === "" ? null : rows === "people" ? false : rows.slice("in ".length));
@@ -68,10 +78,11 @@ function showColumns(source, chosen = null) {
   write("source-title", source.title);
   const rows = source.columns.map((column, place) => makeColumnRow(column, place, roleOf(column.name), bins[column.name]));
   at("columns").tBodies[0].replaceChildren(...rows);
+  offerPeople(source, chosen);
   offerCounts(source, chosen?.rows ?? "");
   at("missing").value = chosen?.missing ?? "category";
   at("count-hint").hidden = !counted;
-  write("count-hint", `Column ${counted} looks like counts of people. Say under “Each row is” whether a row is one person, or a cell that ${counted} counts.`);
+  write("count-hint", `Column ${counted} looks like counts of people. Say under “Each row is” whether a row is one person, or a group that ${counted} counts.`);
   tell("load", source.title);
   at("columns-area").hidden = false;
 }
@@ -87,7 +98,7 @@ function makeColumnRow(column, place, role, bins) {
   const row = make("tr", { class: role, "data-column": column.name },
     make("th", { scope: "row" }, column.name, column.hint ? make("span", { class: "hint" }, column.hint) : null),
     make("td", { "data-label": "Type" }, column.kind === "truth" ? "yes or no" : column.kind),
-    make("td", { class: "right", "data-label": "Levels" }, column.levels),
+    make("td", { class: "right", "data-label": "Values" }, column.levels),
     make("td", { class: "right", "data-label": "Missing" }, column.missing),
     ...ROLES.map(radio), make("td", { "data-label": "Bins" }, field));
   return row;
@@ -96,18 +107,22 @@ function makeColumnRow(column, place, role, bins) {
 function forgetTable() {
   endTurns();
   stopWaiting();
-  Object.assign(page, { table: null, hasCells: false, positions: null, shown: null, traced: null, figures: null, admissible: null, map: null });
+  Object.assign(page, { table: null, positions: null, shown: null, traced: null, figures: null, admissible: null, map: null });
   forgetCharts();
   for (const id of ["table-area", "see-area", "map-area"]) at(id).hidden = true;
   for (const status of document.querySelectorAll("main .status:not(#ledger-status)")) status.replaceChildren();
 }
 
 // What has to be said in a box before the table can be counted: the box and the words, or null.
-function findUnsaid({ quasi_identifiers: keys, sensitive, rows }) {
+function findUnsaid({ quasi_identifiers: keys, sensitive, rows, person }) {
   if (!keys.length || !sensitive.length) return [null, "Choose at least one quasi-identifier and one sensitive column."];
   const [counted] = page.source.suggested.counts;
   const used = (name) => [...keys, ...sensitive].includes(name);
-  if (counted && !used(counted) && rows === "") return ["count", `Say under “Each row is” whether a row is one person, or a cell that ${counted} counts.`];
+  if (at("several").value && !(at("contributions").value && at("contributions").validity.valid && at("per-group").validity.valid)) {
+    return ["contributions", "Say how many records of one person count at most: a whole number from 1 on."];
+  }
+  if (person && used(person)) return ["person", `${person} names people: choose “Not used” for it, or another column under “Column of people”.`];
+  if (counted && !used(counted) && rows === "") return ["count", `Say under “Each row is” whether a row is one person, or a group that ${counted} counts.`];
   if (rows.startsWith("in ") && used(readCount(rows))) return ["count", `${readCount(rows)} is both a role and the counts: choose “Not used” for it, or another under “Each row is”.`];
   return null;
 }

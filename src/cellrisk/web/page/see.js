@@ -1,8 +1,7 @@
 // Step 2: the figures along epsilon, and the slider.
 import { showCommands, showRelease, showSetting } from "./act.js";
-import { showRiskiest } from "./cells.js";
 import { drawCurve, drawHistogram, drawLimits, placeOverlays } from "./charts.js";
-import { admissiblePlace, checkBoxes, findAdmissible } from "./decide.js";
+import { admissiblePlace, checkBoxes, findAdmissible, showRiskiest } from "./decide.js";
 import { announce, at, later, make, makeTable, setFigures, setOptions, showNote, write } from "./elements.js";
 import { askTable, work } from "./server.js";
 import { epsilonText, fulfil, page, presentFigures, presentIndex, presentRow, presentSetting, titleOf, writeAddress } from "./state.js";

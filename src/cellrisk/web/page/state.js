@@ -64,6 +64,7 @@ const CONTROLS = ["sensitive", "mechanism", "delta", "neighbours",
   "measure", "form", "weights", "max-caused", "max-certain",
   "max-person", "max-ceiling", "max-epsilon", "max-error", "max-risk", "max-people", "margin", "max-tvd", "top", "report-title", "organisation",
   "spreadsheet-safe", "purpose", "cohort", "new-cohort", "observed-levels", "observed-cells"];
+const PEOPLE = ["person", "contributions", "per_group"];
 let wishes = new URLSearchParams();
 
 const valueOf = (control) => (control.type === "checkbox" ? (control.checked ? "yes" : "") : control.value);
@@ -74,7 +75,8 @@ export function readAddress() {
   const [kind, ...name] = (wishes.get("source") ?? "").split(":");
   const bins = wishes.getAll("bin").map((text) => [text.slice(0, text.lastIndexOf("=")), text.slice(text.lastIndexOf("=") + 1)]);
   const chosen = { quasi_identifiers: wishes.getAll("qid"), sensitive: wishes.getAll("about"), bins: Object.fromEntries(bins),
-    missing: wishes.get("missing") ?? "category", rows: wishes.get("rows") ?? "" };
+    missing: wishes.get("missing") ?? "category", rows: wishes.get("rows") ?? "",
+    ...Object.fromEntries(PEOPLE.map((name) => [name, wishes.get(name)])) };
   return { step: wishes.get("step") ?? "load", kind, name: name.join(":"), source: wishes.get("id"), table: wishes.get("table"),
     counting: wishes.get("counting") === "yes", chosen: wishes.get("chosen") === "yes" ? chosen : null };
 }
@@ -97,15 +99,18 @@ export function chosenColumns() {
   const rows = [...at("columns").tBodies[0].rows];
   const columnsOf = (role) => rows.filter((row) => row.className === role).map((row) => row.dataset.column);
   const bins = rows.filter((row) => row.className === "qid").map((row) => [row.dataset.column, row.querySelector(".bins")?.value.trim()]);
+  const [named, most, inOne] = ["person", "contributions", "per-group"].map((id) => (at("several").value && at(id).value) || null);
   return { source: page.source.source, quasi_identifiers: columnsOf("qid"), sensitive: columnsOf("sensitive"),
-    bins: Object.fromEntries(bins.filter(([, edges]) => edges)), missing: at("missing").value, rows: at("count").value };
+    bins: Object.fromEntries(bins.filter(([, edges]) => edges)), missing: at("missing").value, rows: at("count").value,
+    person: named, contributions: most && Number(most), per_group: inOne && Number(inOne) };
 }
 
 export function writeAddress(how = "replaceState") {
   const said = new URLSearchParams({ step: page.step ?? "load" });
   if (page.source) {
     const source = { source: `${page.source.kind}:${page.source.name}`, id: page.source.source };
-    const { quasi_identifiers: keys, sensitive, bins, missing, rows } = page.table?.chosen ?? chosenColumns();
+    const chosen = page.table?.chosen ?? chosenColumns();
+    const { quasi_identifiers: keys, sensitive, bins, missing, rows } = chosen;
     for (const [name, value] of Object.entries({ ...source, chosen: "yes" })) said.set(name, value);
     at("to-sets").href = `/sets#${new URLSearchParams(source)}`;
     keys.forEach((name) => said.append("qid", name));
@@ -113,6 +118,7 @@ export function writeAddress(how = "replaceState") {
     Object.entries(bins).forEach(([name, edges]) => said.append("bin", `${name}=${edges}`));
     if (missing !== "category") said.set("missing", missing);
     if (rows) said.set("rows", rows);
+    for (const name of PEOPLE) if (chosen[name]) said.set(name, chosen[name]);
     if (page.counting) said.set("counting", "yes");
   }
   if (page.table) {
