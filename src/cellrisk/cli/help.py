@@ -11,7 +11,7 @@ from typer.core import TyperCommand
 
 PANELS = {
     "The table": "qid sensitive count wide bin levels missing outside engine table encoding metadata memory_limit "
-    "released_count released_table",
+    "person contributions per_group released_count released_table",
     "The noise": "mechanism epsilon delta rho neighbours threshold perturbation risk_epsilon choice_epsilon grid",
     "Limits": "max_caused max_certain max_person max_ceiling max_posterior max_risk max_epsilon max_error "
     "max_people margin max_caused_people",

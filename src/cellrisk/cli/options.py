@@ -69,9 +69,9 @@ def share(help: str) -> Any:
     return option(help, "SHARE", parsing.parse_share)
 
 
-def whole(help: str) -> Any:
+def whole(help: str, default: bool | str = True) -> Any:
     """An option that takes a whole number."""
-    return option(help, "NUMBER", parsing.parse_whole)
+    return option(help, "NUMBER", parsing.parse_whole, default)
 
 
 def switch(name: str, help: str) -> Any:
@@ -126,20 +126,27 @@ class TableOptions:
     encoding: Annotated[Text, option("Encoding of a text file, for example latin-1.", "NAME", default="UTF-8")] = None
     metadata: Annotated[Text, option(DECLARES, "FILE")] = None
     memory_limit: Annotated[Text, option("Memory for counting, for example 4GB; the rest goes to disk.", "SIZE")] = None
+    person: Annotated[Text, option("Column that identifies people, who may have several records.", "COLUMN")] = None
+    contributions: Annotated[Whole, whole("Most records of one person: kept with --person, else asserted.", "1")] = None
+    per_group: Annotated[Whole, whole("Most of these in one count.", "as --contributions")] = None
 
     def tabulate(
-        self, outside: str = "error", qid: Sequence[str] | None = None, sensitive: Sequence[str] | None = None
+        self,
+        outside: str = "error",
+        qid: Sequence[str] | None = None,
+        sensitive: Sequence[str] | None = None,
+        seed: int = 0,
     ) -> cr.FrequencyTable:
         """Count the table, of these columns or else of those that the options name.
 
-        ``outside`` is the rule if no other is given.
+        ``outside`` is the rule if no other is given, ``seed`` that by which records of a person are drawn.
         """
         quasi = qid or parsing.split_names(self.qid)
         attributes = sensitive or parsing.split_names(self.sensitive)
-        names = ("count", "missing", "table", "engine", "memory_limit", "encoding", "metadata")
-        given: Any = {name: getattr(self, name) for name in names}
+        names = "count missing table engine memory_limit encoding metadata person contributions per_group"
+        given: Any = {name: getattr(self, name) for name in names.split()}
         given |= {"bins": self.bins, "levels": dict(self.levels or ()), "wide": parsing.split_names(self.wide)}
-        given["outside"] = self.outside or outside
+        given |= {"outside": self.outside or outside, "seed": seed}
         return cr.tabulate(self.source, quasi, attributes, **given, progress=progress_bar("counting"))
 
     @property

@@ -92,6 +92,7 @@ def assess_command(
     everything: All = False,
     domain: Annotated[bool, switch("--domain", "Include the empty groups of the domain.")] = False,
     releases: Annotated[int, whole("How often the table is published, each time with new noise.")] = 1,
+    seed: Annotated[int, whole("Seed by which records of people who have too many are drawn.")] = 0,
 ) -> None:
     """What a table would reveal if it were published at this epsilon, or with a perturbation.
 
@@ -108,7 +109,7 @@ def assess_command(
         unused = [name for name, is_given in beside.items() if is_given]
         refuse_beside("a perturbation is assessed by the homogeneity attack alone", unused)
     used: Any = noise.read_perturbation("mechanism", "delta") or noise.one()
-    frequencies = table.tabulate()
+    frequencies = table.tabulate(seed=seed)
     if noise.perturbation is None:
         found: Any = cr.assess(frequencies, used, domain=domain, **asked, **attacker.arguments())
     else:
@@ -247,7 +248,7 @@ def utility_command(
     end: Any = {"neighbours": mechanism.neighbours, "threshold": mechanism.threshold}
     noises = [cr.mechanism(name, epsilon=epsilon, delta=delta, **end) for name, delta, epsilon in settings]
     how: Any = {"ways": ways, "releases": releases, "seed": seed, "cells": cells}
-    found = cr.utility(table.tabulate(), noises, **how, progress=progress_bar("simulating"))
+    found = cr.utility(table.tabulate(seed=seed), noises, **how, progress=progress_bar("simulating"))
     output.answer(found)
 
 
@@ -263,7 +264,7 @@ def simulate_command(
     how: Any = {"releases": releases, "seed": seed, "progress": progress_bar("simulating"), **attacker.arguments()}
     made = noise.read_perturbation()
     how |= {"mechanism": noise.one()} if made is None else {"perturbation": made}
-    output.answer(cr.simulate(table.tabulate(), **how))
+    output.answer(cr.simulate(table.tabulate(seed=seed), **how))
 
 
 def demo_command(

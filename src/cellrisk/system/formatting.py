@@ -90,14 +90,14 @@ def about_people(number: float) -> str:
     return people if people.startswith("fewer") else f"about {people}"
 
 
-def of_people(number: float, everybody: int, more: str = "") -> str:
-    """Return an expected number of people among all, with its share; of one person, one digit.
+def of_people(number: float, everybody: int, more: str = "", kind: str = "person") -> str:
+    """Return an expected number of people, or of records, among all, with its share; of one person, one digit.
 
     >>> of_people(997.48, 27504), of_people(0.3, 40), of_people(0.3069, 1)
     ('about 997 of 27,504 people (3.6%)', 'fewer than 1 of 40 people (0.8%)', 'about 0.3 of 1 person (30.7%)')
     """
     about = about_people(number) if everybody != 1 else f"about {number:.1g}"
-    return f"{about} of {number_of(everybody, 'person')} ({percent(number / everybody)}{more})"
+    return f"{about} of {number_of(everybody, kind)} ({percent(number / everybody)}{more})"
 
 
 def change(before: str, after: str) -> str:

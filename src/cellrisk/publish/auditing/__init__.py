@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cellrisk.counts.table import require_table
-from cellrisk.errors import InvalidInput
+from cellrisk.errors import InvalidInput, argument
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.noise.perturbations import Perturbation
 from cellrisk.publish.auditing.audit_result import Audit, ExposedCell
@@ -21,6 +21,7 @@ from cellrisk.risk.attackers.attacker import Attacker
 from cellrisk.risk.ceilings import ceiling
 from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, CountPrior
 from cellrisk.system.choices import MechanismName, Neighbours
+from cellrisk.system.formatting import number_of
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
@@ -103,6 +104,14 @@ def audit(
     0.5
     """
     require_table(original, "original")
+    if original.beyond_records:
+        raise InvalidInput(
+            "which records of a person a release has kept is not known, so those of an audit may be others",
+            got=f"{number_of(original.beyond_records, 'record')} beyond the bound",
+            fix=f"leave {argument('person')} out, and state the bound with {argument('contributions')}: an audit then "
+            "counts records",
+            code="several-records",
+        )
     attribute = original.attribute(sensitive)
     beside = {"epsilon": epsilon, "delta": delta, "neighbours": neighbours, "threshold": threshold}
     loaded, changed = _load(released)

@@ -236,6 +236,7 @@ def publish_risk(
     require_table(table, single="figures of the risk that may be published")
     made = read_mechanism(mechanism, epsilon=epsilon, delta=delta, neighbours=neighbours, threshold=threshold)
     made = made.with_unit(table.unit)
+    table = table.draw_again() if table.draw_again else table
     loss = check_epsilon("risk_epsilon", risk_epsilon)
     record = read_ledger(ledger, cohort=cohort, purpose=purpose, new_cohort=new_cohort, part_of=part_of)
     policies = Policies.in_force(policy)

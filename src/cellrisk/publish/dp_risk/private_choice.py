@@ -197,6 +197,7 @@ def choose_privately(
     1.0
     """
     require_table(table, single="private choices")
+    table = table.draw_again() if table.draw_again else table
     given = describe_mechanism(mechanism, delta=delta, neighbours=neighbours, threshold=threshold)
     policies = Policies.in_force(policy)
     points = read_grid(grid)

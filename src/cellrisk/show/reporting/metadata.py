@@ -173,7 +173,8 @@ def draw_table_sizes(table: FrequencyTable) -> dict[str, str]:
 
 def explain_cells(table: FrequencyTable, risk: RiskDefinition, top: int, **method: Any) -> list[dict[str, Any]]:
     """What `explain` finds of each sensitive attribute; nothing if the table has no source to read its cells from."""
-    names = table.sensitive if table.read_cells is not None else ()
+    known = table.read_cells is not None and table.unit.contributions == 1
+    names = table.sensitive if known else ()
     words: dict[str, Any] = {"form": risk.form, "weights": risk.weights, "top": top, **method}
     found = [explain(table, sensitive=name, **words) for name in names]
     parts = "sensitive headline riskiest by_level without coarser"

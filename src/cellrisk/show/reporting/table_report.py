@@ -5,7 +5,7 @@ The public sees no figure that was computed from the raw data, but for an epsilo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.risk.assessment import Assessment, assess
 from cellrisk.risk.attackers.attacker import Attacker
 from cellrisk.risk.ceilings import Ceiling, ceiling
-from cellrisk.risk.curves import RiskCurve, curve
+from cellrisk.risk.curves import Line, RiskCurve, curve
 from cellrisk.risk.figures import DecisionFigures
 from cellrisk.risk.measures import FORMS
 from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON, MeasuredRisk
@@ -45,7 +45,7 @@ from cellrisk.show.wording.explanation import KEYS_NOTE
 from cellrisk.show.wording.label import TOTAL, Guarantee, label
 from cellrisk.show.wording.limits import CHECKED, describe_limits, verdict
 from cellrisk.system.choices import NoisyCells
-from cellrisk.system.formatting import claim, make_sentence, number_of, percent, round_down, whole_people
+from cellrisk.system.formatting import claim, make_sentence, percent, round_down, whole_people
 from cellrisk.system.progress import Progress
 from cellrisk.system.version import __version__
 
@@ -245,15 +245,17 @@ def collect_board(
     risks = curve(
         table, mechanism, epsilon=_list_epsilons(decision, CURVE_POINTS), forms=forms, progress=progress, **words
     )
-    figures = curve(
-        table,
-        mechanism,
-        measures=("caused", "certainty"),
-        certainty=decision.attacker.certainties,
-        belief=decision.attacker.belief,
-        epsilon=_list_epsilons(decision, FRONT_POINTS),
-    )
-    first = [line for line in figures.lines if line.sensitive == table.sensitive[0]]
+    first: Sequence[Line] = ()
+    if table.unit.contributions == 1:  # caused and certainty along epsilon are known of single records
+        figures = curve(
+            table,
+            mechanism,
+            measures=("caused", "certainty"),
+            certainty=decision.attacker.certainties,
+            belief=decision.attacker.belief,
+            epsilon=_list_epsilons(decision, FRONT_POINTS),
+        )
+        first = [line for line in figures.lines if line.sensitive == table.sensitive[0]]
     drawn = draw_curve(risks, epsilon)
     mark_asked(drawn, epsilon)
     fitted = {each.name: risk.priors.fit(each, [risk.measure]) for each in table.attributes}
@@ -275,7 +277,7 @@ def collect_board(
         "usefulness": _describe_usefulness(decision, mechanism),
         "explanations": explain_cells(table, risk, top, mechanism=mechanism),
         "pictures": {
-            "front": make_picture(draw_asked(first, epsilon), said),
+            "front": make_picture(draw_asked(first, epsilon), said) if first else None,
             "icons": _draw_icons(assessment, table.sensitive[0]),
             "curve": {**make_picture(drawn, f"Risk along epsilon. {risks.words}"), "words": risks.words.split("\n")},
             "sizes": draw_table_sizes(table),
@@ -336,7 +338,8 @@ def _describe_candidates(decision: Decision) -> dict[str, Any]:
     """
     limits, names = decision.limits, decision.table.sensitive
     shows_risk = any(limit.risk for limit in limits) or all(limit.name == "max_epsilon" for limit in limits)
-    people = [f"People revealed{f', {name}' if len(names) > 1 else ''} (95% interval)" for name in names]
+    who = decision.table.revealed_name.capitalize()
+    people = [f"{who} revealed{f', {name}' if len(names) > 1 else ''} (95% interval)" for name in names]
     others = [limit for limit in limits if limit.risk is None and limit.name != "max_epsilon"]
     candidates = []
     for at in decision.candidates:
@@ -442,6 +445,7 @@ def _collect_decision(decision: Decision, metadata: Mapping[str, Any], title: st
         "noisy_cells": decision.cells,
         "limits": decision.wanted,
         "measured": measured.name,
+        "several_records": decision.table.unit.contributions > 1,
         "risk": {**pick(decision.risk, "measure form weights"), "one_number": measured.measures[0].one_number},
         "tvd_limit": decision.trade_off and decision.trade_off.limit,
     }
@@ -493,7 +497,7 @@ def _read_decision(decision: Decision) -> dict[str, Any]:
     }
     if decision.candidates and not decision.public:
         exposed = [
-            f"{name}: {people.describe()} of {number_of(table.n_records, 'person')} revealed"
+            f"{name}: {people.describe()} of {table.n_records:,} {table.revealed_name} revealed"
             for name, people in zip(table.sensitive, decision.at.people, strict=True)
         ]
         data |= {"risk": decision.at.risk, "exposed": "; ".join(exposed)}

@@ -159,9 +159,8 @@ def say_exposure(exposure: AttributeFigures) -> str:
     method, people = exposure.method, exposure.people
     setting = f"At {method.guarantee}" if isinstance(method, Mechanism) else f"With {method.name}"
     spread = f"; {people.low:,} to {people.high:,} in 95% of releases"
-    whose = of_people(people.mean, exposure.records, spread)
-    if exposure.attribute.several:
-        whose = f"{people.mean:,.0f} of {number_of(exposure.records, 'record')}{spread}"
+    kind = "record" if exposure.attribute.several else "person"
+    whose = of_people(people.mean, exposure.records, spread, kind)
     return (
         f"{setting}, the {exposure.attack} attack reveals the '{exposure.sensitive}' of {whose}. "
         f"Without noise it reveals {percent(exposure.raw_share)}."

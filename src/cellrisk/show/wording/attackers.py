@@ -150,6 +150,7 @@ def attack_rows(table: AttackTable, names: Sequence[str], advantage: float | Non
     for name in names:
         figures = table.figures(name)
         own, bare = figures.own, figures.no_noise[1]
+        own = 0.0 if -figures.own_error <= own < 0.0 else own
         named = (figures.baseline, figures.revealed, figures.no_noise[0])
         rows.append(
             [

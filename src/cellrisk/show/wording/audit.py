@@ -21,7 +21,7 @@ SHOWN = {
 
 def headline(audit: Audit) -> str:
     """Return what a curator can repeat."""
-    people = f"{audit.n_exposed:,} of {number_of(audit.original.n_records, 'person')} ({percent(audit.value())})"
+    people = f"{audit.n_exposed:,} of {_count(audit, audit.original.n_records)} ({percent(audit.value())})"
     revealed = f"The release reveals the '{audit.sensitive}' of {people}: their group shows their value alone."
     alone = [] if audit.made.perturbation else [_say_alone(audit)]
     return " ".join([revealed, *alone, _say_inferred(audit)])
@@ -33,7 +33,7 @@ def screen(audit: Audit) -> list[str]:
     rows.append(["smallest group (k)", *(_show("k", audit.value("k", of)) for of in OF)])
     return [
         f"{name_table(audit.original, audit.sensitive)}\n{headline(audit).replace('. ', '.' + chr(10))}",
-        aligned(["of the people", "release", "original"], rows),
+        aligned([f"of the {audit.original.revealed_name}", "release", "original"], rows),
         *(["\n".join(audit.notes[:NOTES_SHOWN])] if audit.notes else []),
         f"Every figure: --all   Groups that reveal most: --top 20   Check before a release: cellrisk assess ...\n"
         f"{CURATOR_NOTE}",
@@ -62,7 +62,12 @@ def _say_inferred(audit: Audit) -> str:
     row = next((row for row in audit.attackers if row["attack"] == "informed" and "union" not in row), None)
     if row is None:
         return f"What an informed attacker infers is not computed: {audit.unknown}."
-    return inferred(audit.sensitive, number_of(row["revealed"], "person"), row["certainty"])
+    return inferred(audit.sensitive, _count(audit, row["revealed"]), row["certainty"])
+
+
+def _count(audit: Audit, number: float) -> str:
+    """Return a number of people, or of records if people may have several."""
+    return number_of(number, "person" if audit.original.unit.contributions == 1 else "record")
 
 
 def _list_attacks(audit: Audit) -> list[str]:
@@ -73,7 +78,7 @@ def _list_attacks(audit: Audit) -> list[str]:
         + [f"{row[part]:,.6g}" if part in row else "-" for part in ("own", "learnt")]
         for row in audit.attackers
     ]
-    heads = ["named correctly", "people", "share", "own record", "learnt"]
+    heads = ["named correctly", audit.original.revealed_name, "share", "own record", "learnt"]
     return [aligned(heads, rows)] if rows else []
 
 

@@ -23,7 +23,8 @@ def paragraphs(utility: Utility) -> list[str]:
         f"Total variation distance (TVD) of marginals from the true ones: estimates from {utility.releases:,} "
         f"simulated {'release' if utility.releases == 1 else 'releases'}, seed {utility.seed}"
     )
-    return [f"{drawn}\n{_spread_table(utility)}", _cells_note(utility), CURATOR_NOTE]
+    unit = [utility.table.describe_unit()] if utility.table.unit.kind == "person" else []
+    return [f"{drawn}\n{_spread_table(utility)}", _cells_note(utility), " ".join([CURATOR_NOTE, *unit])]
 
 
 def _spread_table(utility: Utility) -> str:
