@@ -23,8 +23,6 @@ DESCRIBED = "TOML file that names the source, what all tables share, and each [[
 SetFile = Annotated[Path, typer.Argument(metavar="SET", help=DESCRIBED)]
 Certainty = Annotated[Numbers, option(options.CERTAINTY, "SHARES", parsing.parse_shares, "none")]
 Use = Annotated[Numbers, option("How much each table is used.", "NUMBERS", parsing.parse_numbers, "all alike")]
-TABLE_WORDS = ("bins", "mechanism", "epsilon", "delta", "neighbours", "threshold")
-"""What a set file gives for the tables, and not for the records."""
 
 
 def assess_command(
@@ -121,7 +119,7 @@ def report_command(
     """
     from cellrisk.counts.sources import list_files_of
     from cellrisk.repeat.together import KEPT, judge, list_certainties
-    from cellrisk.repeat.together.sets import read_set_file, read_tables
+    from cellrisk.repeat.together.sets import OF_TABLES, OF_UNIT, read_set_file, read_tables
     from cellrisk.show.reporting.set_report import report_set
 
     policies = policies_of(context)
@@ -131,7 +129,7 @@ def report_command(
     words = read_set_file(set_file)
     files = list_files_of(words["source"])
     keep_inputs("the records", *files)
-    given = {name: words[name] for name in TABLE_WORDS if name in words}
+    given = {name: words[name] for name in (*OF_TABLES, *OF_UNIT) if name in words}
     tables = read_tables(words["tables"], words["sensitive"], **given)
     ledger = context.with_resource(shown.opened())
     found = None

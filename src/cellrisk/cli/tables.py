@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -26,6 +26,8 @@ from cellrisk.cli.options import (
     whole,
 )
 from cellrisk.cli.output import progress_bar, say, stop_if_broken
+from cellrisk.counts.columns import MOST_RECORDS
+from cellrisk.counts.unit import Unit
 from cellrisk.errors import InvalidInput
 from cellrisk.system.atomic import check_ending, give_up_input, write_whole
 from cellrisk.system.choices import FigureName, MeasureName
@@ -45,15 +47,18 @@ def inspect_command(
 ) -> None:
     """What the table reveals without noise.
 
-    Counts the groups, those in which everybody has the same value, and the people in these. Without --qid and
-    --sensitive it lists the columns and suggests their roles.
+    Counts the groups, those in which everybody has the same value, and the people in these. With --person it shows how
+    many records people have. Without --qid and --sensitive it lists the columns and suggests their roles.
     """
     if write is not None or (not (table.qid or table.sensitive) and table.is_file):
         of_a_table = {*asdict(table), "plot"} - {"source", "table", "encoding", "qid", "sensitive"}
         refuse_beside("these options require --qid and --sensitive", list_typed(context, *sorted(of_a_table)))
         _list_columns(table, output, write, force)
         return
-    frequencies = table.tabulate()
+    if table.person is None or table.contributions is not None:
+        frequencies = table.tabulate()
+    else:  # every record is kept, and none is said to be a person
+        frequencies = replace(replace(table, contributions=MOST_RECORDS).tabulate(), unit=Unit())
     output.answer(frequencies.summary(), drawn=frequencies)
 
 

@@ -271,7 +271,8 @@ class Selection:
             table = replace(table, attributes=tuple(attributes))
         again = partial(self.count_people, people, draw_securely)
         left_out = int(people.count.sum() - kept.count.sum())
-        return replace(table, beyond_records=left_out, anonymous_records=people.anonymous, draw_again=again)
+        facts: Any = {"beyond_records": left_out, "anonymous_records": people.anonymous, "draw_again": again}
+        return replace(table, people_by_records=people.by_number(unit), **facts)
 
 
 class Kept(NamedTuple):

@@ -20,6 +20,7 @@ from cellrisk.counts.levels import check_several
 from cellrisk.counts.resources import Resources
 from cellrisk.counts.schema import Schema
 from cellrisk.counts.sources import open_records
+from cellrisk.counts.unit import Unit
 from cellrisk.errors import InvalidInput
 from cellrisk.system.arrays import Integers, find_distinct, number_keys
 from cellrisk.system.formatting import number_of
@@ -110,6 +111,9 @@ def count_together(
     table: str | None = None,
     engine: str | None = None,
     memory_limit: str | int | None = None,
+    person: str | None = None,
+    contributions: int | None = None,
+    per_group: int | None = None,
     progress: Progress | None = None,
 ) -> JointCells:
     """In which cell of each table is each record, and with whom?
@@ -117,7 +121,8 @@ def count_together(
     The source, the levels, the counts and the rule for missing values are those of `tabulate`; with "drop", a record is
     left out of the tables that have the column in which its value is missing, and out of all where it is the sensitive
     one. A source with values outside the declared levels is refused, or, with ``outside="drop"``, such records are left
-    out in the same way, so that each table counts whom `release` would count in it.
+    out in the same way, so that each table counts whom `release` would count in it. A source in which people have
+    several records is refused: each table of a release keeps other records of theirs.
 
     >>> people = {"sex": ["f", "f", "m"], "town": ["a", "b", "b"], "job": ["x", "y", "y"]}
     >>> import pandas
@@ -130,7 +135,10 @@ def count_together(
     raw = list(dict.fromkeys([*(name for name, _ in columns), *(name for part in parts for name in part.columns)]))
     for part in parts:
         part.check([sensitive])
-    schema = Schema(tuple(raw), (sensitive,), None, levels, count, missing, outside)
+    unit = Unit.read(person, contributions, per_group)
+    if unit.contributions > 1:
+        raise refuse_several(str(unit))
+    schema = Schema(tuple(raw), (sensitive,), None, levels, count, missing, outside, person=person, unit=unit)
     wanted = [AskedColumn(name, binning, schema.levels.get(name)) for name, binning in columns]
     wanted += [AskedColumn(part.describe(), None, None) for part in parts]
     wanted.append(AskedColumn(sensitive, None, schema.levels.get(sensitive), sensitive=True))
@@ -146,6 +154,10 @@ def count_together(
         groups = group_records(
             records.select({f"c{i}": column for i, column in enumerate(chosen)}), wanted, schema, resources
         )
+        if person is not None:
+            own = f"SELECT 1 FROM ({groups.rows}) WHERE p IS NOT NULL GROUP BY p HAVING sum(n) > 1"
+            if several := groups.relation.fetch(f"SELECT count(*) FROM ({own})")[0][0]:
+                raise refuse_several(f"{number_of(several, 'person')} with more")
         labels = len(groups.columns[-1].labels) + (None in groups.columns[-1].codes)
         # Each combination may be a cell of its own in every table, with a count for each label.
         row = BYTES_FOR_ROW + 4 * len(wanted) + 4 * len(tables) * (2 + labels)
@@ -159,6 +171,15 @@ def count_together(
             )
         codes, counts = groups.fetch(f"c{len(wanted) - 1} <> {groups.columns[-1].other}")
     return join_tables(groups, codes, counts.astype(np.int64), tables, columns, parts, schema)
+
+
+def refuse_several(got: str) -> InvalidInput:
+    return InvalidInput(
+        "what several tables reveal together is known for people with one record each alone",
+        got=got,
+        fix="assess each table alone; together release and its ledger entry take people with several records",
+        code="several-records",
+    )
 
 
 def join_tables(

@@ -45,6 +45,12 @@ class PersonRecords:
         total = np.bincount(place, self.count, len(first)).astype(np.int64)
         return [code[first] for code in self.codes], total, place
 
+    def by_number(self, unit: Unit) -> tuple[tuple[int, int], ...]:
+        """Return numbers of records, as far as they fit into single counts, and how many people have so many."""
+        count = self.count if unit.most_in_one == unit.contributions else np.minimum(self.count, unit.most_in_one)
+        total = np.bincount(self.person, count).astype(np.int64)
+        return tuple(zip(*(part.tolist() for part in np.unique(total, return_counts=True)), strict=True))
+
     @property
     def anonymous(self) -> int:
         return int(self.count[self.person >= self.identified].sum())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +23,12 @@ if TYPE_CHECKING:
 
 
 MOST_SHOWN = 12
+RECORDS_SHOWN = (*range(11), *(step * 10**power for power in range(1, 18) for step in (2, 5, 10)))
+"""Numbers of records of a person at which rows of `Summary.kept_records` end."""
+CHOOSING_REVEALS = (
+    "A bound chosen from these data reveals a little about them. Choose it from what is known of such records, or from "
+    "earlier data."
+)
 WHOLE_TABLE = ("records", "cells", "dropped_records", "outside_records")
 
 
@@ -132,6 +139,8 @@ class FrequencyTable(Result):
     """Records that were left out because a person has more than may be kept."""
     anonymous_records: int = 0
     """Records that name no person: each counts as a person of its own."""
+    people_by_records: tuple[tuple[int, int], ...] = ()
+    """Numbers of records, as far as they fit into single counts, and how many people have so many."""
     draw_again: Callable[[], FrequencyTable] | None = field(default=None, repr=False)
     """Makes the table with other records of people who have too many, drawn by secure random bits, and none that name
     nobody: for a release."""
@@ -258,7 +267,7 @@ def require_table(given: object, name: str = "table", *, single: str = "") -> No
     if single and given.unit.contributions > 1:
         raise InvalidInput(
             f"{single} are known for people with one record each alone",
-            got=given.unit.describe(),
+            got=str(given.unit),
             fix=f"keep one record of each person, with {argument('contributions', 1)}",
             code="several-records",
         )
@@ -288,6 +297,18 @@ class Summary(Result):
             "distribution": classes,
         }
 
+    @property
+    def kept_records(self) -> list[dict[str, Any]]:
+        """How many people have how many records, and which share of all records a bound of that many would keep."""
+        records, people = np.array(self.table.people_by_records, np.int64).reshape(-1, 2).T
+        total, rows = self.table.n_records + self.table.beyond_records, []
+        for before, last in pairwise(RECORDS_SHOWN):
+            if before < records.max(initial=0):
+                number = int(people[(before < records) & (records <= last)].sum())
+                kept = float(people @ np.minimum(records, last)) / total
+                rows.append({"from": before + 1, "to": last, "people": number, "kept": kept})
+        return rows
+
     def to_dict(self) -> dict[str, Any]:
         """The summary as JSON-ready values."""
         table, kinds = self.table, self.table.homogeneity
@@ -307,6 +328,7 @@ class Summary(Result):
             "missing": table.missing,
             "unit": table.unit.to_dict(),
             "beyond_records": table.beyond_records,
+            **({"kept_records": self.kept_records} if table.people_by_records else {}),
             "assumptions": list(list_assumptions(table)),
         }
 
@@ -361,6 +383,13 @@ class Summary(Result):
             f"largest {sizes['max']:,}"
         )
         yield "\n".join(attribute.list_levels() for attribute in self.table.attributes)
+        if self.table.people_by_records:
+            kept = [
+                (name_sizes(row["from"], row["to"]), f"{row['people']:,}", percent(row["kept"]))
+                for row in self.kept_records
+            ]
+            header = ("records of a person", "people", "records kept at this bound")
+            yield f"{aligned(header, kept)}\n{CHOOSING_REVEALS}"
         if document["assumptions"]:
             yield "\n".join(["Assumed:", *(f"- {assumption}" for assumption in document["assumptions"])])
 

@@ -91,6 +91,11 @@ class Unit:
             return f"At most {most} of a person {'is' if self.contributions == 1 else 'are'} kept{in_one}."
         return f"At most {most} per person{in_one}: asserted, not checked."
 
+    def __str__(self) -> str:
+        """Return it as a refusal repeats it."""
+        sentence = self.describe().removesuffix(".")
+        return f"{sentence[:1].lower()}{sentence[1:]}"
+
     @property
     def kind(self) -> str:
         """Whose presence is hidden: that of a "record" or of a "person"."""

@@ -21,6 +21,7 @@ from cellrisk.system.results import find_words
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
+    from cellrisk.counts.unit import Unit
     from cellrisk.decide.limits import Limit, Method, RiskDefinition
     from cellrisk.decide.policy import Policy
 
@@ -178,6 +179,10 @@ class Policies:
             for limit in self.limits
             if limit.name == "max_epsilon" and epsilon > limit.maximum
         ]
+
+    def breaches_of_unit(self, unit: Unit) -> list[str]:
+        """What a unit of privacy lacks that the policies require, a line for each."""
+        return [line for policy in self.obeyed for line in policy.breaches_of_unit(unit)]
 
     def largest_epsilon(self, mechanism: Mechanism) -> float:
         """The largest epsilon that the limits on the ceiling and on epsilon allow, on any table."""

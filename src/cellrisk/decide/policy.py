@@ -18,10 +18,22 @@ from cellrisk.risk.attacks import choose_risks
 from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, check_belief, read_certainties
 from cellrisk.risk.priors import Alpha, Priors
 from cellrisk.system.checks import is_number
-from cellrisk.system.choices import Attack, Form, MeasureName, SizesFamily, SizesFit, Weights
+from cellrisk.system.choices import (
+    Attack,
+    Form,
+    MeasureName,
+    PrivacyUnit,
+    SizesFamily,
+    SizesFit,
+    Weights,
+    list_words,
+    require_word,
+)
+from cellrisk.system.results import find_words
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
+    from cellrisk.counts.unit import Unit
 
 LONGEST_NAME = 200
 LEAST_CONSTANT, LARGEST_EXPONENT = 1e-100, 10.0
@@ -48,6 +60,9 @@ class Policy:
         How its priors are found, as in `Priors`.
     delta
         The largest delta: a number, or a rule such as "1/n", "0.1/n" or "1/n^1.1" with n the number of records.
+    unit
+        "person" if the most records of one person must be stated, "enforced" if they must be limited by a column that
+        identifies people.
     set_by, set_on
         Who has set these limits, in free words, and the date; reports name them.
     file
@@ -77,16 +92,19 @@ class Policy:
     sizes: SizesFamily = "poisson"
     sizes_fit: SizesFit = "mle"
     delta: float | str | None = None
+    unit: PrivacyUnit | None = None
     set_by: str | None = None
     set_on: date | str | None = None
     file: SettingsFile | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         check_limits(self.maxima)
-        if self.delta is None and not self.maxima:
+        if self.unit is not None:
+            require_word("unit", self.unit, list_words(PrivacyUnit))
+        if self.delta is None and self.unit is None and not self.maxima:
             raise InvalidInput(
                 "the policy has no limit",
-                allowed=f"{', '.join(METRICS).replace('_', '-')} or delta",
+                allowed=f"{', '.join(METRICS).replace('_', '-')} delta or unit",
                 fix="for example max-caused = 0.01",
                 code="no-limit",
             )
@@ -182,10 +200,16 @@ class Policy:
         attributes = table.attributes if sensitive is None else (table.attribute(sensitive),)
         breaches = [limit.breach(attributes, method) for limit in self.limits]
         broken = [f"the policy asks for {breach}" for breach in breaches if breach is not None]
+        broken += self.breaches_of_unit(table.unit)
         largest = self.largest_delta(table.n_records)
         if isinstance(method, Mechanism) and largest is not None and method.delta > largest:
             broken.append(f"the policy allows delta up to {largest:.4g}; got {method.delta:g}")
         return broken
+
+    def breaches_of_unit(self, unit: Unit) -> list[str]:
+        """What a unit of privacy lacks, a line, if it is not what the policy requires."""
+        kept = self.unit is None or unit.enforced or (self.unit == "person" and unit.kind == "person")
+        return [] if kept else [find_words("limits").say_unit(self.unit, unit)]
 
     @property
     def origin(self) -> str:
@@ -213,6 +237,7 @@ class Policy:
             "risk": {**self.risk.words, "attack": self.attack},
             "attacker": {"certainty": self.certainty, "belief": self.belief},
             "delta": self.delta,
+            **({} if self.unit is None else {"unit": self.unit}),
             "remark": file and file.remark,
         }
 

@@ -124,7 +124,7 @@ class Mechanism(ABC):
         if self.unit not in (unit, Unit()):
             raise InvalidInput(
                 "the mechanism is for another unit of privacy than the table",
-                got=self.unit.describe(),
+                got=str(self.unit),
                 allowed=unit.describe(),
                 fix="leave the unit of the mechanism out: the table has it",
                 code="other-unit",

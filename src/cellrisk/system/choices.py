@@ -29,6 +29,9 @@ EngineName = Literal["duckdb", "spark"]
 NoisyCells = Literal["domain", "observed"]
 """Where noise is added: to the whole domain, or to the cells that occur."""
 
+PrivacyUnit = Literal["person", "enforced"]
+"""What a policy may require: that the most records of one person are stated, or that a column of people limits them."""
+
 CompositionMethod = Literal["tightest", "basic", "rdp", "pld"]
 OverallKind = Literal["max", "sum"]
 

@@ -240,7 +240,7 @@ def publish_risk(
     loss = check_epsilon("risk_epsilon", risk_epsilon)
     record = read_ledger(ledger, cohort=cohort, purpose=purpose, new_cohort=new_cohort, part_of=part_of)
     policies = Policies.in_force(policy)
-    breaches = policies.breaches_of_figure(made, loss)
+    breaches = [*policies.breaches_of_figure(made, loss), *policies.breaches_of_unit(table.unit)]
     if breaches:
         raise InvalidInput(f"the policy forbids this figure: {'; '.join(breaches)}")
     domain, notes = read_declared(table, sensitive, may_be_missing, observed_levels)

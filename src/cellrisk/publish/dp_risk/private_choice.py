@@ -206,7 +206,7 @@ def choose_privately(
         points = within_policies(policies, setting, points, usual=grid is None)
     made = [setting.with_epsilon(point) for point in points]
     loss = check_epsilon("private", private)
-    breaches = policies.breaches_of_figure(made[-1], loss)
+    breaches = [*policies.breaches_of_figure(made[-1], loss), *policies.breaches_of_unit(table.unit)]
     if breaches:
         raise InvalidInput(f"the policy forbids this choice: {'; '.join(breaches)}")
     require_within("max_caused_people", max_caused_people, above=0)

@@ -229,6 +229,9 @@ def assess_together(
     table: str | None = None,
     engine: str | None = None,
     memory_limit: str | int | None = None,
+    person: str | None = None,
+    contributions: int | None = None,
+    per_group: int | None = None,
     certainty: float | Sequence[float] | None = None,
     seed: int = 0,
     progress: Progress | None = None,
@@ -253,9 +256,10 @@ def assess_together(
         The sensitive attribute: one, and the same in all tables.
     bins, mechanism, epsilon, delta, neighbours, threshold
         What holds for every table that does not say otherwise. ``neighbours`` is the same for all.
-    levels, count, missing, outside, table, engine, memory_limit, progress
-        As for `tabulate`. With ``missing="drop"`` a record is left out of those tables whose columns it has no value
-        for; with ``outside="drop"``, of those for whose columns its value is not declared.
+    levels, count, missing, outside, table, engine, memory_limit, person, contributions, per_group, progress
+        As for `tabulate`. A set in which people have several records can be released, and is not assessed.
+        With ``missing="drop"`` a record is left out of those tables whose columns it has no value for; with
+        ``outside="drop"``, of those for whose columns its value is not declared.
     certainty
         How sure the informed attacker must be, above 0.5 and below 1: one number or several. Left out by default.
     seed
@@ -270,7 +274,8 @@ def assess_together(
     """
     seed = require_whole_number("seed", seed, least=0)
     certainties = () if certainty is None else read_certainties(certainty)
-    asked = read_tables(tables, sensitive, bins, mechanism, epsilon, delta, neighbours, threshold)
+    unit: Any = {"person": person, "contributions": contributions, "per_group": per_group}
+    asked = read_tables(tables, sensitive, bins, mechanism, epsilon, delta, neighbours, threshold, **unit)
     joint = count_together(
         source,
         [each.asked for each in asked],
@@ -282,6 +287,7 @@ def assess_together(
         table=table,
         engine=engine,
         memory_limit=memory_limit,
+        **unit,
         progress=progress,
     )
     found = assess_joint(joint, asked, missing, seed)

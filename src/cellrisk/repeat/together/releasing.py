@@ -23,6 +23,7 @@ from cellrisk.publish.releasing.saving import MANIFEST, check_folder, sidecar_of
 from cellrisk.repeat.accounting.loss import Loss
 from cellrisk.repeat.together.sets import (
     OF_TABLES,
+    OF_UNIT,
     Cost,
     SetTable,
     book_loss,
@@ -197,7 +198,8 @@ def release_together(
     >>> found.loss.describe(), [len(each.frame) for each in found.releases]
     ('2-DP', [4, 4])
     """
-    asked = read_tables(tables, sensitive, **{name: given.pop(name) for name in OF_TABLES if name in given})
+    unit = {name: given[name] for name in OF_UNIT if name in given}
+    asked = read_tables(tables, sensitive, **{name: given.pop(name) for name in OF_TABLES if name in given}, **unit)
     if format not in ("parquet", "csv"):
         raise InvalidInput("unknown format of released counts", got=repr(format), allowed="parquet, csv")
     levels = {
@@ -266,7 +268,7 @@ def plan_loss(tables: Sequence[Mapping[str, Any] | SetTable], sensitive: str, **
 
     ``asked``: what else `release_together` is asked; what is about the records is not looked at.
     """
-    read = read_tables(tables, sensitive, **{name: asked[name] for name in OF_TABLES if name in asked})
+    read = read_tables(tables, sensitive, **{name: asked[name] for name in (*OF_TABLES, *OF_UNIT) if name in asked})
     return book_loss([table.mechanism for table in read], find_together(read))
 
 

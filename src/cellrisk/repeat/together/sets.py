@@ -13,6 +13,7 @@ from cellrisk.counts.files import is_address
 from cellrisk.counts.filters import Part, read_part
 from cellrisk.counts.joint import Asked
 from cellrisk.counts.schema import read_mapping, read_names
+from cellrisk.counts.unit import Unit
 from cellrisk.decide.policy_files import parse_settings, read_settings_file
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
@@ -22,13 +23,15 @@ from cellrisk.repeat.accounting.composition import compose
 from cellrisk.repeat.accounting.loss import Loss
 from cellrisk.risk.ceilings import Ceiling
 from cellrisk.system.checks import read_bins as parse_bins
-from cellrisk.system.checks import read_list, require_kind, require_number
+from cellrisk.system.checks import read_list, require_kind, require_number, require_whole_number
 from cellrisk.system.choices import MechanismName, Neighbours
 from cellrisk.system.formatting import claim
 
 MOST_TABLES = 20
 OF_TABLES = ("bins", "mechanism", "epsilon", "delta", "neighbours", "threshold")
 """Arguments about what is published; the others of a set are about how its records are read."""
+OF_UNIT = ("person", "contributions", "per_group")
+"""Arguments about both."""
 TABLE_KEYS = ("name", "qid", "bin", "where", "mechanism", "epsilon", "delta", "threshold")
 PYTHON_KEYS = {"quasi_identifiers": "qid", "bins": "bin"}
 """Other names of the same, as Python functions have them."""
@@ -43,10 +46,12 @@ TEXTS = {
     "engine": "engine",
     "source-table": "table",
     "memory-limit": "memory_limit",
+    "person": "person",
 }
 """Keys that hold a text, and the arguments that they are."""
 NUMBERS = ("epsilon", "delta", "threshold")
-SET_KEYS = (*TEXTS, *NUMBERS, "bin", "levels", "noise", "table")
+WHOLE = {"contributions": "contributions", "per-group": "per_group"}
+SET_KEYS = (*TEXTS, *NUMBERS, *WHOLE, "bin", "levels", "noise", "table")
 
 
 @dataclass(frozen=True)
@@ -105,6 +110,9 @@ def read_tables(
     delta: float | None = None,
     neighbours: Neighbours | None = None,
     threshold: float | None = None,
+    person: str | None = None,
+    contributions: int | None = None,
+    per_group: int | None = None,
 ) -> tuple[SetTable, ...]:
     """The tables of a set; what one does not say of itself is what all share. Refuse what cannot be assessed."""
     if isinstance(tables, str | Mapping) or not isinstance(tables, Sequence):
@@ -116,11 +124,14 @@ def read_tables(
         )
     require_kind("sensitive", sensitive, str)
     shared_bins = read_bins(bins, "bins")
+    of_unit: Any = {"person": person, "contributions": contributions, "per_group": per_group}
+    unit = Unit.read(**of_unit)
     shared = {"mechanism": mechanism, "epsilon": epsilon, "delta": delta, "threshold": threshold}
     made = tuple(
-        _read_table(number, given, sensitive, shared_bins, shared, neighbours)
+        _read_table(number, _without_unit(number, given, of_unit), sensitive, shared_bins, shared, neighbours)
         for number, given in enumerate(tables, start=1)
     )
+    made = tuple(replace(table, mechanism=table.mechanism.with_unit(unit)) for table in made)
     used = {name for table in made for name in table.quasi_identifiers}
     unused = [name for name in shared_bins if name not in used]
     if unused:
@@ -136,6 +147,22 @@ def read_tables(
             fix="state all under the same: epsilon under add-remove is 2 epsilon under replace",
         )
     return made
+
+
+def _without_unit(number: int, given: Any, shared: Mapping[str, Any]) -> Any:
+    """Return a table without the unit of privacy, which is that of the set."""
+    if not isinstance(given, Mapping):
+        return given
+    named = {str(key).replace("-", "_"): value for key, value in given.items()}
+    other = [name for name in OF_UNIT if name in named and named[name] != shared[name]]
+    if other:
+        raise InvalidInput(
+            f"table {number} of the set has a unit of privacy of its own, so guarantees cannot be added up",
+            got=other[0].replace("_", "-"),
+            fix="give person, contributions and per-group once, for all tables",
+            code="mixed-units",
+        )
+    return {key: value for key, value in given.items() if str(key).replace("-", "_") not in OF_UNIT}
 
 
 def _read_table(
@@ -215,12 +242,14 @@ def same_table_twice(first: SetTable, second: SetTable) -> InvalidInput:
 
 def find_together(tables: Sequence[SetTable]) -> tuple[tuple[int, ...], ...]:
     """The largest collections of tables, by their places, that one person can be in: parts that exclude each other are
-    told from their conditions, never from the records.
+    told from their conditions, never from the records. A person with several records can be in all of them.
 
     >>> women, men = ({"qid": "age", "where": {"sex": sex}, "epsilon": 1.0} for sex in "fm")
     >>> find_together(read_tables([women, men, {"qid": "town", "epsilon": 1.0}], "job"))
     ((0, 2), (1, 2))
     """
+    if tables[0].mechanism.unit.kind == "person":
+        return (tuple(range(len(tables))),)
     apart = {
         (first, second)
         for first, second in combinations(range(len(tables)), 2)
@@ -319,6 +348,9 @@ def read_set(values: Mapping[str, Any], name: str) -> dict[str, Any]:
         if key in values:
             require_number(f"'{key}' in {name}", values[key])
             arguments[key] = values[key]
+    for key, argument in WHOLE.items():
+        if key in values:
+            arguments[argument] = require_whole_number(f"'{key}' in {name}", values[key], 1)
     arguments["bins"] = read_bins(values.get("bin"), f"'bin' in {name}")
     arguments["levels"] = read_levels(values.get("levels"), f"'levels' in {name}")
     tables = values["table"]

@@ -22,7 +22,7 @@ from cellrisk.noise.distributions import Noise
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.repeat.together.after_consistency import count_levels
 from cellrisk.repeat.together.linkage_attacks import TableLaw, eliminate, find_laws, link_tables
-from cellrisk.repeat.together.sets import OF_TABLES, SetTable, find_together, read_tables
+from cellrisk.repeat.together.sets import OF_TABLES, OF_UNIT, SetTable, find_together, read_tables
 from cellrisk.system.arrays import Floats
 from cellrisk.system.checks import read_list, require_within
 from cellrisk.system.formatting import number_of
@@ -147,11 +147,12 @@ def split_budget(
     """
     require_within("slack", slack, least=0, most=10)
     of_tables = {name: asked.pop(name) for name in OF_TABLES if name in asked}
+    unit = {name: asked[name] for name in OF_UNIT if name in asked}
     listed = read_list("tables", tables, "tables")
     if total_epsilon is not None:  # shares take the place of the tables' own epsilons
         require_within("total_epsilon", total_epsilon, above=0, most=1e6)
         listed = [{"epsilon": 0.5, **each} if _is_named(each, of_tables) else each for each in listed]
-    read = read_tables(listed, sensitive, **of_tables)
+    read = read_tables(listed, sensitive, **of_tables, **unit)
     if len(read) < 2:
         raise InvalidInput("there is nothing to share among one table", fix="add a [[table]] to the set")
     if len(find_together(read)) > 1:

@@ -37,6 +37,7 @@ def collect_metadata(
         **given,
         "preparation": list(given["preparation"]),
         "public": public,
+        "several_records": False,
         "policies": [{"name": each.describe(), "origin": each.origin} for each in policies.obeyed],
         "earlier": None,
         "budget": [],

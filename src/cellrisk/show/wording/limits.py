@@ -11,6 +11,7 @@ from cellrisk.risk.sweep import LEAST_EPSILON
 from cellrisk.system.formatting import as_given, percent, show_spans
 
 if TYPE_CHECKING:
+    from cellrisk.counts.unit import Unit
     from cellrisk.decide.policies import Policies
 from cellrisk.decide.policy import Policy
 
@@ -73,6 +74,13 @@ def say(limit: Limit, value: float) -> str:
     rounded = (float(f"{value:.{digits}g}") for digits in range(4, 18))
     shown = next((each for each in rounded if (each > limit.maximum) == (value > limit.maximum)), value)
     return _fill(STATED, limit, shown)
+
+
+def say_unit(required: str, unit: Unit) -> str:
+    """The unit of privacy that a policy requires, and the one there is."""
+    stated = "the most records of one person are stated (contributions)"
+    limited = "the records of each person are limited (person, contributions)"
+    return f"the policy requires that {stated if required == 'person' else limited}; {unit}"
 
 
 def say_breach(limit: Limit, value: float) -> str:
