@@ -182,7 +182,8 @@ def find_figures(report: Report, given: Given, asked: Setting) -> dict[str, Any]
     report("counting the people", None)
     assessment = cr.assess(given.table, given.mechanism(asked), measures="local")
     result = assessment.to_dict()
-    revealed = result[given.table.revealed_name][given.sensitive]
+    name = given.table.revealed_name
+    low, high = (result[name][given.sensitive][end] for end in ("low", "high"))
     tables = assessment.attackers[given.sensitive][-1:]
     advantage = next((row["most"] for row in result["attackers"] if row["attack"] == "any"), None)
     categories = given.table.attribute(given.sensitive).levels.labels
@@ -201,7 +202,7 @@ def find_figures(report: Report, given: Given, asked: Setting) -> dict[str, Any]
         "attacks": [row for table in tables for row in attack_rows(table, shown_attacks(table), advantage)],
         "notes": notes,
         "icons": icons,
-        "exposed": "" if revealed["low"] is None else f"95% of releases: {revealed['low']:,} to {revealed['high']:,}",
+        "exposed": "" if low is None else f"95% of releases: {low:,} to {high:,} {name}",
         "result": result,
     }
 
