@@ -220,7 +220,7 @@ def test_equal_vectors_of_counts_become_one_however_large_they_are(largest: int)
 
 @pytest.mark.parametrize("widths", [(3, 4, 5), (7,), (2**20, 2**20, 2**20), (2, 2**58, 2)])
 def test_a_row_of_codes_has_its_address_for_its_number(widths: tuple[int, ...]) -> None:
-    """A release counts by it: `count_grid` allows a domain of 2^60 places."""
+    """A release counts by it: `CountGrid` allows a domain of 2^60 places."""
     draw = np.random.default_rng(3)
     codes = np.array([[0 for _ in widths], *([draw.integers(width) for width in widths] for _ in range(50))])
     codes = np.concatenate([codes, [[width - 1 for width in widths]]])

@@ -186,7 +186,7 @@ def _ask_release(asked: Request, sent: dict[str, bytes]) -> dict[str, Any]:
 def _ask_audit(asked: Request, sent: dict[str, bytes]) -> dict[str, Any]:
     table, arguments = _tabulate(asked, sent), _arguments(cr.audit, asked)
     if "description" not in asked["released"]:
-        from cellrisk.publish.releasing.loading import find_count_column
+        from cellrisk.publish.releasing.files import find_count_column
 
         released = _source(asked, sent, "released")
         if isinstance(released, str) and "count" not in arguments:

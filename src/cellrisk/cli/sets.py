@@ -87,7 +87,7 @@ def release_command(
 
     Writes a folder with each table and its description. With --ledger, there is one entry for the set.
     """
-    from cellrisk.publish.releasing.saving import check_folder
+    from cellrisk.publish.releasing.files import check_folder
     from cellrisk.repeat.together.releasing import plan_loss
     from cellrisk.repeat.together.sets import read_set_file
 

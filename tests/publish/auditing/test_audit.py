@@ -14,7 +14,7 @@ import pytest
 import cellrisk as cr
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.publish.auditing import FIGURES, Audit, audit
-from cellrisk.publish.auditing.comparison import TableComparison
+from cellrisk.publish.auditing.figures import TableComparison
 from cellrisk.publish.simulation.attacks import CellAttacks
 from cellrisk.publish.simulation.drawing import Chunk
 from cellrisk.system.arrays import find_distinct

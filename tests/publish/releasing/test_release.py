@@ -19,7 +19,7 @@ import pytest
 import cellrisk as cr
 from cellrisk.counts.cells import Domain
 from cellrisk.errors import CellriskError, InvalidInput, UnknownName
-from cellrisk.publish.releasing import Release, count_grid, release
+from cellrisk.publish.releasing import Release, domain, release
 from cellrisk.publish.releasing.domain import Exclusions, read_rules
 from cellrisk.publish.releasing.measurement import Measurement
 from tests.near import near
@@ -267,7 +267,7 @@ def test_nothing_left_to_release_is_refused(table: cr.FrequencyTable, frame: pd.
         release(cr.tabulate(frame, ["sex"], "job", missing="drop"), GEOMETRIC, may_be_missing="sex")
     axes = (Domain("a", ("x",)),)
     with pytest.raises(InvalidInput, match="everything is excluded"):
-        count_grid.CountGrid(axes, np.zeros(0, int), np.zeros(0, int), read_rules([{"a": "x"}], axes))
+        domain.CountGrid(axes, np.zeros(0, int), np.zeros(0, int), read_rules([{"a": "x"}], axes))
     with pytest.raises(InvalidInput, match="some labels of some columns"):
         Exclusions((2,), ({0: np.zeros(2, bool)},))
 

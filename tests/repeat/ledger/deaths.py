@@ -22,7 +22,7 @@ from cellrisk.publish.releasing import Release, release
 from cellrisk.repeat.ledger import Ledger
 from cellrisk.repeat.ledger.backends import find_backend
 
-PLACES = ("cellrisk/repeat/ledger/", "cellrisk/publish/releasing/saving.py", "cellrisk/system/atomic.py")
+PLACES = ("cellrisk/repeat/ledger/", "cellrisk/publish/releasing/files.py", "cellrisk/system/atomic.py")
 GEOMETRIC = cr.Geometric(epsilon=0.1)
 FIELDS: dict[str, Any] = {"attribute": "job", "quasi_identifiers": ["sex"], "loss": GEOMETRIC}
 PEOPLE = {"sex": ["f", "f", "m"], "town": ["a", "b", "b"], "job": ["cook", "smith", "cook"]}

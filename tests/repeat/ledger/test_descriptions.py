@@ -10,7 +10,7 @@ import pytest
 from cellrisk.errors import InvalidInput
 from cellrisk.publish.releasing import Release
 from cellrisk.repeat.ledger import descriptions
-from cellrisk.repeat.ledger.descriptions import list_named, read_regular
+from cellrisk.repeat.ledger.descriptions import list_named, read_end
 from tests.repeat.ledger.conftest import Where
 
 ID, DIGEST = "7f" * 16, "ab" * 32
@@ -46,9 +46,7 @@ def test_a_save_reads_the_newest_alone(
     """However many descriptions a folder holds; verify reads all."""
     monkeypatch.setattr("cellrisk.repeat.ledger.ledger.NEWEST", 3)
     read: list[Path] = []
-    monkeypatch.setattr(
-        descriptions, "read_regular", lambda path, *more: (read.append(path), read_regular(path, *more))[1]
-    )
+    monkeypatch.setattr(descriptions, "read_end", lambda path, *more: (read.append(path), read_end(path, *more))[1])
     with in_file.open() as ledger:
         for number in range(20):
             path = output / f"r{number:02}.csv.json"
@@ -68,7 +66,7 @@ def test_what_is_not_a_regular_file_is_not_read(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "link").symlink_to("/dev/zero")
     (tmp_path / "file").write_text("text")
-    assert [read_regular(tmp_path / name) for name in ("pipe", "link", "file", "nothing")] == [
+    assert [read_end(tmp_path / name) for name in ("pipe", "link", "file", "nothing")] == [
         None,
         None,
         b"text",

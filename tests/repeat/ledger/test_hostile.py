@@ -19,8 +19,8 @@ from cellrisk.errors import CellriskError
 from cellrisk.publish.releasing import Release
 from cellrisk.repeat.ledger import Ledger
 from cellrisk.repeat.ledger.backends import CHANGED, TRIGGERS
-from cellrisk.repeat.ledger.chain import compute_digest
-from cellrisk.repeat.ledger.descriptions import digest_regular, read_regular
+from cellrisk.repeat.ledger.descriptions import digest_regular, read_end
+from cellrisk.repeat.ledger.entry import compute_digest
 from cellrisk.show.reporting.ledger_export import export_entries
 from tests.repeat.ledger.conftest import Where
 from tests.repeat.ledger.deaths import FIELDS
@@ -179,11 +179,11 @@ def test_what_is_no_file_is_not_even_opened(scene: Scene, monkeypatch: pytest.Mo
     (scene.folder / "link.csv").symlink_to("pipe.csv")
     (scene.folder / "good.csv").symlink_to("victim.csv")
     for name in ("pipe.csv", "link.csv", ".", "nothing.csv"):
-        assert read_regular(scene.folder / name) is None
+        assert read_end(scene.folder / name) is None
         assert digest_regular(scene.folder / name, 0) is None
-    assert read_regular(Path("/dev/null")) is None
+    assert read_end(Path("/dev/null")) is None
     assert opened == []
-    assert read_regular(scene.folder / "good.csv") == b"precious victim.csv"
+    assert read_end(scene.folder / "good.csv") == b"precious victim.csv"
     assert len(opened) == 1
 
 

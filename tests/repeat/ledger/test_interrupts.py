@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from cellrisk.cli import main
-from cellrisk.publish.releasing import saving
+from cellrisk.publish.releasing import files
 from cellrisk.repeat.ledger import Ledger
 from cellrisk.repeat.ledger.backends import SqliteFile
 from cellrisk.repeat.ledger.staging import Draft
@@ -102,7 +102,7 @@ def test_a_release_without_a_ledger(
     capsys.readouterr()
     for name in ("make_last", "publish"):
         with monkeypatch.context() as patch:
-            stop(patch, saving, name, after=after)
+            stop(patch, files, name, after=after)
             assert main([*RELEASE[:-3], "0.5", *RELEASE[-2:], "--force"]) == 130
         told = capsys.readouterr().err
         assert ("the release is in its place" in told) == (Path("o.csv.json").stat().st_ino != before)

@@ -11,7 +11,7 @@ import pytest
 
 from cellrisk.errors import InvalidInput
 from cellrisk.repeat.ledger import Ledger
-from cellrisk.repeat.ledger.chain import compute_digest, write_canonically
+from cellrisk.repeat.ledger.entry import compute_digest, write_canonically
 from tests.repeat.ledger.conftest import LAPLACE, Where, fill
 
 INSERT = "INSERT INTO entries (number, previous, digest, body) "

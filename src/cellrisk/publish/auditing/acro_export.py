@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cellrisk.errors import InvalidInput
-from cellrisk.publish.releasing.loading import read_regular
+from cellrisk.publish.releasing.files import read_regular
 from cellrisk.system.atomic import check_writable, write_whole
 from cellrisk.system.checks import require_within
 from cellrisk.system.formatting import as_given, number_of, percent
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from cellrisk.noise.mechanisms import Mechanism
-    from cellrisk.publish.auditing.comparison import TableComparison
+    from cellrisk.publish.auditing.figures import TableComparison
 
 ACRO_VERSION = "1.0.2"
 """ACRO loads records of its own version alone; this one is tested."""

@@ -12,7 +12,7 @@ from cellrisk.noise.distributions import first_value
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism, check_alone
 from cellrisk.noise.mechanisms import mechanism as read_mechanism
 from cellrisk.noise.perturbations import Perturbation, read_perturbation
-from cellrisk.publish.auditing.comparison import TableComparison
+from cellrisk.publish.auditing.figures import TableComparison
 from cellrisk.publish.simulation.attacks import means_behind
 from cellrisk.risk.attackers.attacker import Attacker
 from cellrisk.risk.attackers.realised import RealisedAttacks

@@ -18,13 +18,11 @@ from cellrisk.noise.distributions import USUAL_THRESHOLD, find_first
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.noise.mechanisms import mechanism as read_mechanism
 from cellrisk.publish.releasing.consistency import project_whole, secure_keys
-from cellrisk.publish.releasing.count_grid import LARGEST_COUNT, CountGrid, make_grid
-from cellrisk.publish.releasing.domain import Rule, read_domain
-from cellrisk.publish.releasing.loading import decode, find_count_column, read_content
+from cellrisk.publish.releasing.domain import LARGEST_COUNT, CountGrid, Rule, make_grid, read_domain
+from cellrisk.publish.releasing.files import check_format, check_free, decode, find_count_column, read_content
 from cellrisk.publish.releasing.measurement import Measurement, calibrate
 from cellrisk.publish.releasing.published_totals import PublishedTotals, check_constrained, find_groups, read_frame
 from cellrisk.publish.releasing.release_result import Release, build_frame
-from cellrisk.publish.releasing.saving import check_format, check_free
 from cellrisk.risk.ceilings import ceiling
 from cellrisk.system.arrays import Integers
 from cellrisk.system.checks import read_texts

@@ -17,7 +17,7 @@ from cellrisk.noise.distributions import USUAL_THRESHOLD
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.publish.matching import LabelledColumn, match_column
 from cellrisk.publish.releasing.consistency import MOST_TOTAL
-from cellrisk.publish.releasing.count_grid import CountGrid
+from cellrisk.publish.releasing.domain import CountGrid
 from cellrisk.system.arrays import Floats, Integers, number_keys
 
 if TYPE_CHECKING:

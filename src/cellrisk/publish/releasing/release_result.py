@@ -18,9 +18,8 @@ from cellrisk.decide.policies import Policies
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.noise.precision import SHARE, find_precision
-from cellrisk.publish.releasing.loading import load, read_guarantee
+from cellrisk.publish.releasing.files import check_format, check_free, load, read_guarantee, sidecar_of, write_files
 from cellrisk.publish.releasing.published_totals import COUNT, PublishedTotals
-from cellrisk.publish.releasing.saving import check_format, check_free, sidecar_of, write_files
 from cellrisk.risk.ceilings import Ceiling, ceiling
 from cellrisk.system.results import Result, find_words
 from cellrisk.system.spreadsheets import starts_formula, write_frame
@@ -29,7 +28,7 @@ from cellrisk.system.version import __version__
 if TYPE_CHECKING:
     import pandas as pd
 
-    from cellrisk.publish.releasing.count_grid import CountGrid
+    from cellrisk.publish.releasing.domain import CountGrid
     from cellrisk.publish.releasing.measurement import Measurement
 
 

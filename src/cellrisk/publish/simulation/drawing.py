@@ -17,8 +17,7 @@ from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.noise.perturbations import Perturbation
 from cellrisk.publish.releasing import read_totals
 from cellrisk.publish.releasing.consistency import project_whole
-from cellrisk.publish.releasing.count_grid import make_grid
-from cellrisk.publish.releasing.domain import read_domain
+from cellrisk.publish.releasing.domain import make_grid, read_domain
 from cellrisk.publish.releasing.published_totals import check_constrained, find_groups
 from cellrisk.system.arrays import Floats, number_keys
 from cellrisk.system.progress import Progress, StepCounter

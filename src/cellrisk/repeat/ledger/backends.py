@@ -20,8 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from cellrisk.errors import CellriskError, InvalidInput
-from cellrisk.repeat.ledger.chain import Head, Row
-from cellrisk.repeat.ledger.entry import LONGEST_BODY
+from cellrisk.repeat.ledger.entry import LONGEST_BODY, Head, Row
 from cellrisk.system.atomic import is_same_file, keep_inputs, write_new
 from cellrisk.system.checks import require_within
 from cellrisk.system.scratch import private_folder

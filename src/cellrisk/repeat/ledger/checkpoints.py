@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cellrisk.errors import InvalidInput
-from cellrisk.repeat.ledger.chain import Head
+from cellrisk.repeat.ledger.entry import Head
 from cellrisk.system.atomic import keep_inputs, write_through
 from cellrisk.system.locks import wait_for_lock
 

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 
 from cellrisk.errors import InvalidInput, UnknownName, argument
 from cellrisk.repeat.accounting.loss import Loss, require_alike
-from cellrisk.repeat.ledger.chain import Problem
-from cellrisk.repeat.ledger.entry import Cohort, Entry, Limit, check_cohort, fold
+from cellrisk.repeat.ledger.entry import Cohort, Entry, Limit, Problem, check_cohort, fold
 from cellrisk.system.choices import CompositionMethod
 from cellrisk.system.formatting import claim, number_of
 

@@ -9,15 +9,13 @@ import hashlib
 import json
 import os
 import re
-import stat
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
-from cellrisk.publish.releasing.saving import MANIFEST, sidecar_of
-from cellrisk.repeat.ledger.chain import Problem
-from cellrisk.repeat.ledger.entry import BLOCK, Entry, show_on_one_line
+from cellrisk.publish.releasing.files import MANIFEST, open_regular, sidecar_of
+from cellrisk.repeat.ledger.entry import BLOCK, Entry, Problem, show_on_one_line
 
 LARGEST = 1 << 28
 MOST_NAMES = 100_000
@@ -55,9 +53,9 @@ def _write(described: Mapping[str, Any]) -> str:
     return json.dumps(described, indent=2, ensure_ascii=False) + "\n"
 
 
-def read_regular(path: Path, last: int = LARGEST) -> bytes | None:
+def read_end(path: Path, last: int = LARGEST) -> bytes | None:
     """The last bytes of a regular file, by default all; None if it is something else, too large or missing."""
-    with suppress(OSError, ValueError), _open_regular(path) as stream:
+    with suppress(OSError, ValueError), open_regular(path) as stream:
         size = os.fstat(stream.fileno()).st_size
         if size <= LARGEST or last < LARGEST:
             stream.seek(max(size - last, 0))
@@ -67,7 +65,7 @@ def read_regular(path: Path, last: int = LARGEST) -> bytes | None:
 
 def digest_regular(path: Path, size: int) -> str | None:
     """The SHA-256 of a regular file of that size; empty if the size is another, None if it cannot be read."""
-    with suppress(OSError, ValueError), _open_regular(path) as stream:
+    with suppress(OSError, ValueError), open_regular(path) as stream:
         if os.fstat(stream.fileno()).st_size != size:
             return ""
         digest, left = hashlib.sha256(), size
@@ -76,19 +74,6 @@ def digest_regular(path: Path, size: int) -> str | None:
             left -= len(block)
         return digest.hexdigest()
     return None
-
-
-def _open_regular(path: Path) -> BinaryIO:
-    """Open a file. To open a pipe or a device can already do something, or wait for ever, so neither is opened."""
-    real = os.path.realpath(path)
-    if not stat.S_ISREG(os.lstat(real).st_mode):
-        raise OSError("not a regular file")
-    flags = sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_NOFOLLOW", "O_BINARY"))
-    stream = os.fdopen(os.open(real, os.O_RDONLY | flags), "rb")
-    if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):  # exchanged in between
-        stream.close()
-        raise OSError("not a regular file")
-    return stream
 
 
 def compare_description(entry: Entry, identity: str, path: Path, wanted: str | None = None) -> str:
@@ -100,7 +85,7 @@ def compare_description(entry: Entry, identity: str, path: Path, wanted: str | N
     if wanted is None:
         return ""
     name = show_on_one_line(sidecar_of(path).name)
-    content = read_regular(sidecar_of(path))
+    content = read_end(sidecar_of(path))
     if content is None:
         return f"the description {name} of its file is not there, or cannot be read: it was deleted"
     try:
@@ -120,7 +105,7 @@ def compare_tables(entry: Entry, identity: str, path: Path) -> Iterator[str]:
     The list itself was compared with its entry before.
     """
     try:
-        tables = json.loads(read_regular(path) or b"")["tables"]
+        tables = json.loads(read_end(path) or b"")["tables"]
         listed = [(str(table["file"]), str(table["sha256"]), str(table["description"])) for table in tables]
     except (ValueError, KeyError, TypeError, RecursionError):
         listed = []
@@ -128,7 +113,7 @@ def compare_tables(entry: Entry, identity: str, path: Path) -> Iterator[str]:
         yield "the list of its tables cannot be read"
         return
     for name, sha256, described in listed:
-        content = read_regular(path.parent / name)
+        content = read_end(path.parent / name)
         if content is None:
             yield f"its file {show_on_one_line(name)} is not there, or cannot be read: it was deleted"
         elif hashlib.sha256(content).hexdigest() != sha256:
@@ -140,7 +125,7 @@ def compare_tables(entry: Entry, identity: str, path: Path) -> Iterator[str]:
 
 def digest_set(path: Path, sha256: str) -> str | None:
     """The digest of the list of a set that a file is in; None if no list beside the file has its digest."""
-    listed = read_regular(path.with_name(MANIFEST)) or b""
+    listed = read_end(path.with_name(MANIFEST)) or b""
     return hashlib.sha256(listed).hexdigest() if sha256.encode() in listed else None
 
 
@@ -161,7 +146,7 @@ def list_named(identity: str, folder: Path, newest: int = MOST_NAMES) -> Iterato
     Of each description the end is read.
     """
     for path in _list_descriptions(folder, newest):
-        named = NAMED.search(read_regular(path, TAIL) or b"")
+        named = NAMED.search(read_end(path, TAIL) or b"")
         if named is not None and named[1].decode() == identity:
             name = show_on_one_line(str(path.with_suffix("").relative_to(folder)))
             yield Named(path.with_suffix(""), name, int(named[2]), named[3].decode())

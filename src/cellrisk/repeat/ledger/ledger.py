@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Any
 from cellrisk.counts.unit import Unit
 from cellrisk.errors import CellriskError, InvalidInput, UnknownName
 from cellrisk.noise.mechanisms import Mechanism
-from cellrisk.publish.releasing.saving import sidecar_of
+from cellrisk.publish.releasing.files import sidecar_of
 from cellrisk.repeat.accounting.loss import Loss
 from cellrisk.repeat.ledger.backends import TABLES, TRIGGERS, VERSION, WHAT, Session, find_backend
-from cellrisk.repeat.ledger.chain import Head, Row, check_links, compute_digest, write_canonically
 from cellrisk.repeat.ledger.checkpoints import find_checkpoints, write_line
 from cellrisk.repeat.ledger.cohorts import LedgerState
 from cellrisk.repeat.ledger.descriptions import NEWEST, describe_lost, digest_description, list_named, name_entry
@@ -28,10 +27,15 @@ from cellrisk.repeat.ledger.entry import (
     LONGEST_BODY,
     Cohort,
     Entry,
+    Head,
     Limit,
     ReleasedFile,
+    Row,
+    check_links,
+    compute_digest,
     describe_release,
     read_loss,
+    write_canonically,
     write_time,
 )
 from cellrisk.repeat.ledger.staging import Draft, Recovered, plain_refusals, recover

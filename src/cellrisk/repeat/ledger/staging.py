@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cellrisk.errors import InvalidInput
-from cellrisk.publish.releasing.saving import MANIFEST, folder_of, sidecar_of
+from cellrisk.publish.releasing.files import MANIFEST, folder_of, sidecar_of
 from cellrisk.repeat.ledger.backends import Session
 from cellrisk.repeat.ledger.descriptions import compare_description, compare_tables, digest_regular
 from cellrisk.repeat.ledger.entry import Entry

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cellrisk.errors import InvalidInput
-from cellrisk.repeat.ledger.chain import Head, Problem, Row, find_breaks
 from cellrisk.repeat.ledger.cohorts import find_undeclared
 from cellrisk.repeat.ledger.descriptions import (
     compare_description,
@@ -19,7 +18,7 @@ from cellrisk.repeat.ledger.descriptions import (
     digest_regular,
     list_named,
 )
-from cellrisk.repeat.ledger.entry import Entry, show_on_one_line
+from cellrisk.repeat.ledger.entry import Entry, Head, Problem, Row, find_breaks, show_on_one_line
 from cellrisk.system.results import Result
 
 if TYPE_CHECKING:

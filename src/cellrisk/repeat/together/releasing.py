@@ -18,8 +18,8 @@ from cellrisk.decide.policy import Policy
 from cellrisk.errors import InvalidInput
 from cellrisk.publish.releasing import release
 from cellrisk.publish.releasing.domain import Rule
+from cellrisk.publish.releasing.files import MANIFEST, check_folder, sidecar_of, write_files
 from cellrisk.publish.releasing.release_result import Release
-from cellrisk.publish.releasing.saving import MANIFEST, check_folder, sidecar_of, write_files
 from cellrisk.repeat.accounting.loss import Loss
 from cellrisk.repeat.together.sets import (
     OF_TABLES,

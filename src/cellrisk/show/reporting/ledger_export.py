@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from cellrisk.errors import InvalidInput, UnknownName
-from cellrisk.publish.releasing.saving import sidecar_of
-from cellrisk.repeat.ledger.descriptions import NAMED, read_regular
+from cellrisk.publish.releasing.files import sidecar_of
+from cellrisk.repeat.ledger.descriptions import NAMED, read_end
 from cellrisk.repeat.ledger.entry import Entry
 from cellrisk.system.atomic import refuse_inputs, write_whole
 from cellrisk.system.spreadsheets import write_rows
@@ -57,9 +57,9 @@ ENDINGS = {".jsonl": "json-lines", ".csv": "csv"}
 def refuse_released(entries: Sequence[Entry], target: Path) -> None:
     """Refuses to write over a file that one of the entries has released, or over a description of one."""
     released = {entry.file.sha256: entry for entry in entries if entry.file is not None}
-    content = read_regular(target) or b""
+    content = read_end(target) or b""
     entry = released.get(hashlib.sha256(content).hexdigest())
-    if entry is not None or NAMED.search(content) or NAMED.search(read_regular(sidecar_of(target)) or b""):
+    if entry is not None or NAMED.search(content) or NAMED.search(read_end(sidecar_of(target)) or b""):
         what = "what was released, or its description" if entry is None else f"what entry {entry.number} has released"
         refuse_inputs(target, {target: what})
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from cellrisk.publish.auditing.audit_result import Audit
+from cellrisk.publish.auditing import Audit
 from cellrisk.publish.auditing.figures import FIGURES
 from cellrisk.show.wording.attackers import inferred, name_attack, name_table, share
 from cellrisk.system.formatting import CURATOR_NOTE, aligned, number_of, percent

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cellrisk.publish.simulation.simulation_result import Simulation
+from cellrisk.publish.simulation import Simulation
 from cellrisk.show.wording.attackers import name_attack
 from cellrisk.system.formatting import CURATOR_NOTE, aligned, number_of, of_people, say_error
 
