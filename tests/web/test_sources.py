@@ -13,7 +13,7 @@ import pytest
 
 import cellrisk as cr
 from cellrisk.web.sources import MOST_UPLOADS
-from tests.web.conftest import PEOPLE, Running, upload
+from tests.web.conftest import PEOPLE, Running, hear, upload
 
 Look = Callable[[str], Any]
 LIMIT = 200_000
@@ -156,6 +156,16 @@ class TestUploads:
             connection.sendall(head.encode() + b"x\n1\n")
         assert client.get("/api/state").status_code == 200
         assert kept(server) == before
+
+    @pytest.mark.parametrize("packing", ["gz", "zst"])
+    def test_a_bomb_is_not_unpacked(self, server: Running, client: Any, packing: str) -> None:
+        content = b"x,y\n" + b"1,2\n" * (3 * LIMIT)
+        pa = pytest.importorskip("pyarrow")
+        sink = pa.BufferOutputStream()
+        with pa.CompressedOutputStream(sink, {"gz": "gzip", "zst": "zstd"}[packing]) as stream:
+            stream.write(content)
+        source = send(client, sink.getvalue().to_pybytes(), f"bomb.csv.{packing}").json()["source"]
+        assert "once it is unpacked" in hear(client, client.get(f"/api/sources/{source}"), failed=True)
 
     def test_another_kind_of_file_is_refused(self, client: Any) -> None:
         assert "kind of the file" in send(client, b"x", "a.exe").json()["error"]

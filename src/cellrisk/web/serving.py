@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from cellrisk.decide.policy import Policy
 
 UPLOAD_LIMIT = 2_000_000_000
-SECONDS_TO_END = 2
+SECONDS_TO_END = 1
 MOST_CONNECTIONS = 500
 
 

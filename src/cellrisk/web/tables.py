@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import cellrisk as cr
+from cellrisk.counts.files import CHUNK, PACKINGS, open_bytes, refusals_of_the_system
 from cellrisk.counts.preview import Preview, PreviewedColumn, preview_file
 from cellrisk.errors import CellriskError, InvalidInput
 from cellrisk.system.checks import read_bins
@@ -97,10 +98,16 @@ def warm_up() -> None:
     preview_file(cr.datasets.adult_path())
 
 
-def look(report: Report, path: str, name: str) -> Preview:
-    """Read the columns of a file."""
+def look(report: Report, path: str, name: str, most: int | None) -> Preview:
+    """Read the columns of a file; refuse one that unpacks to more than so many bytes."""
     report("reading the columns", None)
     with known_as(path, name):
+        if most is not None and Path(path).suffix in PACKINGS:
+            with refusals_of_the_system(Path(path)), open_bytes(Path(path)) as stream:
+                while part := stream.read(CHUNK):
+                    most -= len(part)
+                    if most < 0:
+                        raise InvalidInput("the file is too large once it is unpacked", fix="use the command line")
         return preview_file(path, progress=partial(report, "reading the columns"))
 
 

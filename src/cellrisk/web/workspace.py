@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from cellrisk.web.serving import Settings
 
 MOST_TABLES = 16
+UNPACKED = 10
+"""What an upload unpacks to may be so many times as large as an upload."""
 MOST_DOWNLOADS = 30
 Found = TypeVar("Found")
 
@@ -75,7 +77,8 @@ class Workspace:
         def finish(preview: Preview) -> dict[str, Any]:
             return {**origin.to_dict(), **tables.describe_columns(origin.name, preview, origin.suggested)}
 
-        arguments = {"path": str(origin.find()), "name": origin.name}
+        most = UNPACKED * self.settings.upload_limit if origin.kind == "upload" else None
+        arguments = {"path": str(origin.find()), "name": origin.name, "most": most}
         return self.jobs.submit(tables.look, arguments, finish, ("look", origin.id, origin.stamp()))
 
     def tabulate(self, choice: fields.TableChoice) -> Job:
