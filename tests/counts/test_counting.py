@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import random
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -200,14 +201,23 @@ def test_dropping_is_the_same_as_leaving_out(
     assert (table.n_records, table.dropped_records) == (len(whole), len(people) - len(whole))
 
 
-def test_more_records_than_are_looked_at_first() -> None:
-    """Many that are alike, beside a plain counter; the last ones hold a cell and a level that no others have."""
+@pytest.mark.parametrize("kinds", [3, 20_000])
+def test_text_with_few_and_many_kinds_of_rows(kinds: int, tmp_path: Path) -> None:
+    """Beside a plain counter; the last rows hold a cell and a level that no others have."""
     draw = random.Random(3)
-    rows = [(draw.choice("abc"), draw.choice("mn"), draw.choice("xy")) for _ in range(24_995)] + [("d", "n", "z")] * 5
-    table = tabulate(pd.DataFrame(rows, columns=["q", "r", "y"]), ["q", "r"], "y")
+    rows = [(str(draw.randrange(kinds)), draw.choice("mn"), draw.choice("xy")) for _ in range(24_995)]
+    rows += [("d", "n", "z")] * 5
+    (tmp_path / "a.csv").write_text("\n".join(["q,r,y", *map(",".join, rows)]), encoding="utf-8")
+    table = tabulate(tmp_path / "a.csv", ["q", "r"], "y")
     cells: dict[tuple[str, str], Counter[str]] = {}
     for q, r, y in rows:
         cells.setdefault((q, r), Counter())[y] += 1
     assert (table.n_records, table.n_cells) == (len(rows), len(cells))
     expected = Counter(tuple(sorted(count.values(), reverse=True)) for count in cells.values())
     assert dict(table.profiles("y").rows()) == dict(expected)
+
+
+def test_a_row_of_no_record_may_hold_anything() -> None:
+    frame = pd.DataFrame({"a": ["1", "7", "?"], "y": ["u", "v", "?"], "n": [2, 1, 0]})
+    table = tabulate(frame, "a", "y", count="n", bins={"a": 5}, levels={"y": ["u", "v"]})
+    assert (table.n_records, table.cells().domains[0].labels) == (3, ("(0, 5]", "(5, 10]"))

@@ -53,6 +53,8 @@ BYTES_FOR_ROW, BYTES_FOR_VALUE = 64, 500
 """What such a combination takes while it is counted, and a value of a quasi-identifier that is not declared."""
 CountLists = tuple[Integers, Integers, Integers, Integers]
 """Lists of counts, as `merge_lists` gives them."""
+MOST_JOINS = 20
+"""Columns whose values are replaced by codes in one query."""
 MOST_LABELS = 100
 """Vectors of counts are kept with their labels up to so many levels."""
 
@@ -104,7 +106,7 @@ def group_records(
     if schema.outside != "drop":
         check_some(rows, records, schema)
     total = "sum(w)" if relation.grouped or isinstance(schema.count, str) else "count(*)"
-    connection, columns, codes, joins = relation.connection, [], [], []
+    connection, columns, tables = relation.connection, [], []
     for place, one in enumerate(asked):
         kind, strict = kind_of(relation, f"c{place}"), schema.outside != "drop"
         declared = one.levels is not None or (one.binning is not None and bool(one.binning.declared))
@@ -114,23 +116,38 @@ def group_records(
             values, total, place, one, kind, records, strict, None if declared and not strict else limit
         )
         columns.append(column)
-        table, small = new_name("codes"), "UTINYINT" if column.other < 256 else "UINTEGER"
+        tables.append(new_name("codes"))
+        small = "UTINYINT" if column.other < 256 else "UINTEGER"
         made = f"SELECT unnest($1::{values.types[f'c{place}']}[]) AS v, unnest($2::{small}[]) AS i"
         given = [list(column.codes), list(column.codes.values())]
-        connection.execute(f"CREATE TEMP TABLE {table} AS {made}", given)
-        codes.append(f"m{place}.i AS c{place}")
-        joins.append(f"JOIN {table} AS m{place} ON x.c{place} IS NOT DISTINCT FROM m{place}.v")
+        connection.execute(f"CREATE TEMP TABLE {tables[-1]} AS {made}", given)
     name, integer = new_name("groups"), "INTEGER" if records < 2**31 else "BIGINT"
     kept = rows > most or any(column.leaves_out(schema.missing) for column in columns)
-    listed, source = ", ".join(codes), f"FROM {values.name} AS x {' '.join(joins)}"
+    others = ["w", *(["p"] if schema.person is not None else [])]
+    listed, coded = ", ".join(f"c{place}" for place in range(len(asked))), _code_rows(values.name, tables, others)
     connection.execute(
         f"CREATE TEMP {'TABLE' if kept else 'VIEW'} {name} AS "
-        f"SELECT {listed}, {total}::{integer} AS n {source} GROUP BY ALL"
+        f"SELECT {listed}, {total}::{integer} AS n FROM {coded} GROUP BY ALL"
     )
     groups = name_relation(connection, name)
     size = groups.fetch("SELECT count(*) FROM {rows}")[0][0] if kept else rows
     of_people = "p, " if schema.person is not None else ""
-    return Groups(groups, tuple(columns), size, records, f"SELECT {of_people}{listed}, w AS n {source}")
+    return Groups(groups, tuple(columns), size, records, f"SELECT {of_people}{listed}, w AS n FROM {coded}")
+
+
+def _code_rows(rows: str, tables: Sequence[str], others: Sequence[str]) -> str:
+    """Return SQL for rows with the codes of the values, from a table of codes for each column; others stay as they are.
+
+    Planning hundreds of joins at once takes DuckDB minutes, so it is done with some of them at a time.
+    """
+    for start in range(0, len(tables), MOST_JOINS):
+        now = range(start, min(start + MOST_JOINS, len(tables)))
+        columns = [f"m{place}.i AS c{place}" if place in now else f"x.c{place}" for place in range(len(tables))]
+        joins = [f"JOIN {tables[place]} AS m{place} ON x.c{place} IS NOT DISTINCT FROM m{place}.v" for place in now]
+        before = f"WITH rows AS MATERIALIZED (FROM {rows}) " if start else ""
+        source = "rows" if start else rows
+        rows = f"({before}SELECT {', '.join([*columns, *others])} FROM {source} AS x {' '.join(joins)})"
+    return rows
 
 
 def _weigh(relation: Relation, chosen: Mapping[str, str], schema: Schema, place: int) -> tuple[Relation, int]:
@@ -175,8 +192,9 @@ def _code_column(
             code="too-many-levels",
         )
     flawed = [value for value in seen if asked.binning is not None and value is not None and value < LEAST_BIN]
-    if flawed and strict:
-        raise refuse_bins(asked.name, max(flawed), seen[max(flawed)], records)
+    counted = [value for value in flawed if seen[value]]
+    if counted and strict:
+        raise refuse_bins(asked.name, max(counted), seen[max(counted)], records)
     column = code_values(asked.name, seen, kind, asked.binning, asked.levels, strict)
     column.codes.update(dict.fromkeys(flawed, column.other))
     return column

@@ -65,7 +65,7 @@ def embedded_engine(resources: Resources) -> Iterator[tuple[Any, Path]]:
         }
         connection = duckdb.connect(config=settings)
         try:
-            connection.execute("SET TimeZone = 'UTC'")
+            connection.execute("SET TimeZone = 'UTC'; SET disabled_optimizers = 'join_order'")
             with cancelled_by_signal(connection.interrupt), reported(connection, resources.progress):
                 yield connection, folder
         finally:

@@ -53,6 +53,8 @@ ALLOWED = (
     "a path or glob of CSV or Parquet files, a DuckDB file or relation, a pandas, polars or narwhals frame, a pyarrow "
     "table or dataset, any stream of Arrow batches"
 )
+FIRST_ROWS = 20_000
+"""Rows of a text that show whether there are few kinds of them."""
 SPANS = {"s": "to_seconds", "ms": "to_milliseconds", "us": "to_microseconds"}
 """Functions of DuckDB for time spans, which are whole numbers in a Parquet file, by their unit."""
 
@@ -218,7 +220,10 @@ class Reader:
         return self.read_parquet(files) if are_parquet(files) else self.read_text(files)
 
     def read_text(self, files: Sequence[Path]) -> Relation:
-        """Read delimited text, every field as text, nothing guessed by DuckDB. It is parsed once, into a table."""
+        """Read delimited text, every field as text, nothing guessed by DuckDB.
+
+        It is parsed once, into a table. Its rows are grouped on the way if there are few kinds of them.
+        """
         groups: dict[tuple[str, str], list[str]] = {}
         for path in files:
             plain = copy_plain(path, self.encoding, self.folder)
@@ -233,7 +238,13 @@ class Reader:
             f"quote='\"', escape='\"', compression='none', max_line_size={LONGEST_LINE})"
             for (chosen, layout), paths in groups.items()
         ]
-        return make_table(self.connection, " UNION ALL ".join(parsed))
+        rows = f"({' UNION ALL '.join(parsed)})"
+        count = f"SELECT count(*) FROM (SELECT DISTINCT * FROM (FROM {rows} LIMIT {FIRST_ROWS}))"
+        (kinds,), *_ = self.connection.execute(count).fetchall()
+        few = kinds <= FIRST_ROWS // 4
+        return make_table(
+            self.connection, f"SELECT *, count(*) AS n FROM {rows} GROUP BY ALL" if few else f"FROM {rows}"
+        )
 
     def read_parquet(self, files: Sequence[Path]) -> Relation:
         """Read Parquet files; if they give a column different types of numbers or times, DuckDB uses the wider one."""
