@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import threading
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
@@ -54,8 +55,10 @@ def spark_session(given: Any = None) -> Iterator[Any]:
     opened: Any = nullcontext(session) if session else own_session(os.environ.get("SPARK_MASTER") or "local[*]")
     logging.getLogger().addFilter(is_not_of_py4j)
     try:
-        with opened as session, with_settings(session):
-            yield session
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # of pandas 3, of which nothing is used here
+            with opened as session, with_settings(session):
+                yield session
     finally:
         logging.getLogger().removeFilter(is_not_of_py4j)
 
