@@ -284,6 +284,7 @@ def risk_command(
     sequence: SequenceOptions,
     output: PictureOptions,
     cohort: recording.CohortOption = None,
+    everything: All = False,
 ) -> None:
     """The risk after each release so far.
 
@@ -298,7 +299,7 @@ def risk_command(
     if not steps:
         raise InvalidInput("the ledger has no releases about this cohort yet", fix="look ahead with ledger plan")
     found = cr.assess_sequence(table.cover(steps, None), steps, **asked)
-    output.answer(found, policies=policies_of(context))
+    output.answer(found, policies=policies_of(context), everything=everything)
 
 
 def plan_command(
@@ -311,6 +312,7 @@ def plan_command(
     attribute: Annotated[Text, option(NEXT, "COLUMN")] = None,
     cohort: recording.CohortOption = None,
     max_ceiling: Annotated[Number, share("Largest worst case for one record.")] = None,
+    everything: All = False,
 ) -> None:
     """What one more release would cost and reveal, or the largest epsilon that it may have.
 
@@ -343,7 +345,7 @@ def plan_command(
         _answer_losses(losses, sequence, refusals, output)
     elif planned is not None and covered is not None:
         found = cr.assess_sequence(covered, [*steps, cr.Step(planned, attribute, quasi)], **asked)
-        output.answer(found, policies=policies)
+        output.answer(found, policies=policies, everything=everything)
     else:
         summed = {name: asked[name] for name in ("method", "total_delta") if name in asked}
         largest = cr.largest_epsilon(
@@ -370,7 +372,8 @@ def _list_steps(state: LedgerState, cohort: str | None) -> list[cr.Step]:
 
 def _answer_losses(losses: list[Any], sequence: SequenceOptions, refusals: list[str], output: OutputOptions) -> None:
     """Print what releases cost before and after the planned one."""
-    from cellrisk.show.wording.composition import say_ceiling
+    from cellrisk.show.wording.attackers import fill
+    from cellrisk.show.wording.several_releases import say_ceiling
 
     before = cr.compose(losses[:-1], method=sequence.method, delta=sequence.total_delta)
     after = cr.compose(losses, method=sequence.method, delta=sequence.total_delta)
@@ -379,7 +382,8 @@ def _answer_losses(losses: list[Any], sequence: SequenceOptions, refusals: list[
         "after": {**after.to_dict(), "ceiling": after.ceiling},
         "refused": "; ".join(refusals) or None,
     }
-    text = f"Before: {before.headline} {say_ceiling(before)}\nAfter: {after}\n\n{say_ceiling(after)}"
+    parts = [f"Before: {before.headline}\nAfter: {after.headline}", fill(say_ceiling(after))]
+    text = "\n\n".join([*parts, after.details.partition("\n\n")[2]])
     output.say(document, text)
 
 
@@ -392,6 +396,7 @@ def average_command(
     output: OutputOptions,
     method: recording.Method = "tightest",
     total_delta: recording.TotalDelta = None,
+    everything: All = False,
 ) -> None:
     """The same table released several times.
 
@@ -403,4 +408,5 @@ def average_command(
     asked.pop("attack")
     how: dict[str, Any] = {"releases": releases, "method": method, "total_delta": total_delta}
     found = average(table.tabulate(), mechanism.one(), **how, **asked)
-    output.answer(found, policies=policies_of(context))
+    everything = everything or any(asked[name] for name in ("measures", "forms", "weights"))
+    output.answer(found, policies=policies_of(context), everything=everything)

@@ -43,7 +43,7 @@ def test_one_release_is_what_assess_says(table: cr.FrequencyTable, mechanism: cr
     assert found.ceiling is not None
     assert (found.ceiling.even, found.ceiling.labels) == (near(decision["ceiling"]["even"]), 3)
     assert found.ceiling.exact
-    assert "are exact: there is one release" in str(found)
+    assert "are exact: there is one release" in found.details
 
 
 @pytest.mark.parametrize(
@@ -85,11 +85,11 @@ def test_the_ceiling_along_the_releases_is_that_of_enumeration(table: cr.Frequen
         expected = enumerate_ceiling(epsilons[:number])
         assert expected - 1e-12 <= row.ceiling.even_two <= expected + 2e-4
         assert row.ceiling.exact
-    assert "some attacker reaches it" in str(found)
+    assert "some attacker reaches it" in found.details
     several = assess_sequence(table, [Step(cr.Geometric(0.3), name) for name in ("pay", "job")])
     assert several.rows[-1].ceiling is not None
     assert not several.rows[-1].ceiling.exact
-    assert "composed: an upper bound" in str(several)
+    assert "composed: an upper bound" in several.details
 
 
 def test_a_loss_whose_noise_is_not_known_has_a_bound_or_a_reason(table: cr.FrequencyTable) -> None:
@@ -117,10 +117,10 @@ def test_the_largest_epsilon_ends_where_the_ceiling_of_all_does() -> None:
     assert "raw data" not in str(found)
     loose = largest_epsilon([], max_ceiling=0.999, policy=cr.Policy(max_epsilon=1.0))
     assert (loose.epsilon, loose.binds) == (1.0, False)
-    assert "Every epsilon of geometric up to 1 keeps" in loose.headline
+    assert "Every epsilon of geometric noise up to 1 keeps" in loose.headline
     never = largest_epsilon([Loss.of(cr.Geometric(5.0))], max_ceiling=0.6)
     assert (never.epsilon, never.ceiling) == (None, None)
-    assert "No epsilon of geometric keeps" in never.headline
+    assert "No epsilon of geometric noise keeps" in never.headline
 
 
 @pytest.mark.parametrize("limit", [0.5, 1.0, "high"])

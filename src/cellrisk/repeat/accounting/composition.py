@@ -155,7 +155,7 @@ class Composed:
 class Composition(Result):
     """The answer of `compose`. Each method is computed when it is first asked for."""
 
-    wording = "composition"
+    wording = "several_releases"
 
     losses: tuple[Loss, ...]
     dp_definition: str
@@ -240,7 +240,7 @@ class Composition(Result):
     @cached_property
     def statements(self) -> tuple[str, ...]:
         """What was composed, how, and what is assumed."""
-        return tuple(find_words("composition").statements(self))
+        return tuple(find_words(self.wording).statements(self))
 
     def _numbers(self) -> list[dict[str, Any]]:
         """One row a method."""

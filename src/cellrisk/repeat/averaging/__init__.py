@@ -91,7 +91,7 @@ class Averaged:
 class Averaging(Result):
     """What an attacker gains by averaging repeated releases. Made by `average`; prints as sentences and a table."""
 
-    wording = "averaging"
+    wording = "several_releases"
 
     table: FrequencyTable
     mechanism: Mechanism
@@ -149,7 +149,7 @@ class Averaging(Result):
     @property
     def statements(self) -> tuple[str, ...]:
         """What is assumed."""
-        return tuple(find_words("averaging").statements(self))
+        return tuple(find_words(self.wording).statements(self))
 
     def _numbers(self) -> list[dict[str, Any]]:
         """One number a row: ``attacker`` is "one release", "averaging" or "rule", with the method of a rule."""

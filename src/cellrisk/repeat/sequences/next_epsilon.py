@@ -29,7 +29,7 @@ from cellrisk.system.results import Result
 class NextEpsilon(Result):
     """The answer of `largest_epsilon`."""
 
-    wording = "next_epsilon"
+    wording = "several_releases"
 
     setting: Mechanism
     max_ceiling: float

@@ -122,7 +122,7 @@ class RiskSequence(Result):
     """The answer of `assess_sequence`. Prints as a sentence and a table; `plot` draws it."""
 
     picture = "draw_sequence"
-    wording = "sequence"
+    wording = "several_releases"
 
     n_records: int
     measure: str
@@ -155,7 +155,7 @@ class RiskSequence(Result):
     @property
     def statements(self) -> tuple[str, ...]:
         """What is exact, what is a bound, and what is neither."""
-        return tuple(find_words("sequence").statements(self))
+        return tuple(find_words(self.wording).statements(self))
 
     def _numbers(self) -> list[dict[str, Any]]:
         """One row a risk: that of the attribute released, and the overall one of each kind and weighting. Then what was
