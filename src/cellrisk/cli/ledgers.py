@@ -118,7 +118,7 @@ def list_command(
     kind: Annotated[Text, option("Only entries of this kind: cohort, limit or release.", "NAME")] = None,
 ) -> None:
     """List every entry, in order, and the worst case of all releases about each cohort."""
-    from cellrisk.show.wording.ledger_entry import list_entries
+    from cellrisk.show.wording.ledger import list_entries
 
     with ledger.open() as opened:
         entries, about = opened.entries(cohort, kind), str(opened)

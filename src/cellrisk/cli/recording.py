@@ -120,7 +120,7 @@ class RecordOptions(EntryOptions):
 
     def describe(self, ledger: cr.Ledger, entry: Entry) -> str:
         """Return where an entry is, and what its cohort has left."""
-        from cellrisk.show.wording.ledger_entry import say_budget
+        from cellrisk.show.wording.ledger import say_budget
 
         line = f"{ledger.id} {entry.number} {entry.digest}"
         budget = say_budget(ledger, entry.cohort)

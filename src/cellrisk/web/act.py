@@ -214,7 +214,7 @@ def _describe_budget(given: Given, asked: Setting, mechanism: cr.Mechanism) -> t
 
 def describe_ledger(place: str) -> dict[str, Any]:
     """Return the releases of a ledger in their order, what each cohort has spent, and whether all is as written."""
-    from cellrisk.show.wording.ledger_entry import say_budget
+    from cellrisk.show.wording.ledger import say_budget
 
     with cr.Ledger(place) as ledger:
         verification = ledger.verify()

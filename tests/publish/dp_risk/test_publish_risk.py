@@ -147,7 +147,7 @@ def test_published_words_hold_together() -> None:
     assert found.to_frame()["value"].tolist() == [near(found.value)]
     later = publish_risk(make_table(), cr.Geometric(1.0, threshold=5.5, neighbours="replace"), risk_epsilon=1.0)
     assert "replaced by another" in str(later)
-    assert "a bound, because the smallest released value is 6" in str(later)
+    assert "a bound, because the smallest released value is 6" in " ".join(str(later).split())
 
 
 def test_a_draw_below_zero_is_told_as_what_it_is() -> None:
@@ -155,9 +155,9 @@ def test_a_draw_below_zero_is_told_as_what_it_is() -> None:
     below = dataclasses.replace(drawn, value=-21.5, low=0.0, high=0.0)
     assert "values of 0 people because of their own record (noise made it -21.5, with its whole 95% " in below.headline
     assert "0 to 0" not in str(below)
-    assert "interval below 0: it says only that few are); this figure has noise" in below.headline
+    assert "interval below 0: it says only that few are). This figure has noise" in below.headline
     small = dataclasses.replace(drawn, value=0.011, low=0.0, high=0.024)
-    assert "values of fewer than 1 person because of their own record (95% interval 0 to 0.03); " in small.headline
+    assert "values of fewer than 1 person because of their own record (95% interval 0 to 0.03). " in small.headline
 
 
 @pytest.mark.parametrize(

@@ -110,7 +110,7 @@ def read_declared(
 class PublishedRisk(Result):
     """A figure with noise, made by `publish_risk`. It and everything printed with it may be published."""
 
-    wording: ClassVar[str] = "published_risk"
+    wording: ClassVar[str] = "dp_risk"
 
     value: float
     """The figure with noise; below 0 where the noise is."""

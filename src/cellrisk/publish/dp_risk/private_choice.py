@@ -81,7 +81,7 @@ def find_error(units: int, epsilon: float, points: int, doubt: float) -> int:
 class PrivateChoice(Result):
     """The answer of `choose_privately`. It and everything printed with it may be published."""
 
-    wording: ClassVar[str] = "private_choice"
+    wording: ClassVar[str] = "dp_risk"
 
     epsilon: float | None
     """What was chosen; None where no epsilon of the grid was seen to keep the limit."""

@@ -253,14 +253,14 @@ class Entry:
     @property
     def headline(self) -> str:
         """The entry in a sentence, on one line."""
-        return str(find_words("ledger_entry").headline(self))
+        return str(find_words("ledger").headline(self))
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready values: number, previous and digest, and the body."""
         return {"number": self.number, "previous": self.previous, "digest": self.digest, **read_json(self.body)}
 
     def __str__(self) -> str:
-        return str(find_words("ledger_entry").describe(self))
+        return str(find_words("ledger").describe(self))
 
 
 def describe_release(

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 class Verification(Result):
     """The answer of `Ledger.verify`."""
 
-    wording = "verification"
+    wording = "ledger"
 
     id: str
     """The ledger's."""

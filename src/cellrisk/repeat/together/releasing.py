@@ -49,7 +49,7 @@ class TogetherRelease(Result):
     ``save`` writes them, each with its description, into a new folder: all or none.
     """
 
-    wording = "set_release"
+    wording = "release"
 
     tables: tuple[SetTable, ...]
     releases: tuple[Release, ...]

@@ -1,4 +1,4 @@
-"""The words of `Release`: what was released, with which guarantee, and what the guarantee does not cover.
+"""The words of `Release` and `TogetherRelease`: what was released, the guarantee, and what it does not cover.
 
 They depend on what was declared and on the noise alone: whether there are records that a sentence is about or not, the
 sentence is the same.
@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.publish.releasing.published_totals import PublishedTotals
 from cellrisk.publish.releasing.release_result import Release
+from cellrisk.repeat.together.releasing import TogetherRelease
 from cellrisk.show.wording.attackers import accuracy, fill
 from cellrisk.system.formatting import aligned, claim
 from cellrisk.system.spreadsheets import SAFE_WORDS
@@ -18,8 +19,10 @@ from cellrisk.system.spreadsheets import SAFE_WORDS
 EXCEPTIONS_SHOWN = 5
 
 
-def headline(release: Release) -> str:
-    """What was released, and with which guarantee."""
+def headline(release: Release | TogetherRelease) -> str:
+    """Return what was released, and with which guarantee."""
+    if isinstance(release, TogetherRelease):
+        return _say_tables(release)
     if release.description is not None:
         return str(release.description["sentence"])
     size, columns = f"{release.domain_size:,}", ", ".join(release.quasi_identifiers)
@@ -33,8 +36,20 @@ def headline(release: Release) -> str:
     return f"{counts}: differentially private with {release.composed.guarantee}{shown}{covers}."
 
 
-def screen(release: Release) -> list[str]:
+def _say_tables(released: TogetherRelease) -> str:
+    counts = sum(len(each.frame) for each in released.releases)
+    excepted = any(each.exceptions for each in released.releases)
+    return (
+        f"{len(released.releases)} tables of {released.sensitive} about the same people, {counts:,} counts in all: "
+        f"differentially private together, {released.loss.describe()}"
+        f"{', with exceptions that their descriptions name' if excepted else ''}."
+    )
+
+
+def screen(release: Release | TogetherRelease) -> list[str]:
     """Return what is printed first: the error of a count, the worst case, and what the guarantee does not cover."""
+    if isinstance(release, TogetherRelease):
+        return _list_tables(release)
     parts = [headline(release)]
     if release.description is None and release.clamp and not release.adjusted:
         parts.append(accuracy(release.mechanism))
@@ -50,8 +65,28 @@ def screen(release: Release) -> list[str]:
     return ["\n".join(parts), f"{following}   Check it: cellrisk audit ..."]
 
 
-def paragraphs(release: Release) -> list[str]:
-    """Return the rest: the noise, and what a reader of the counts has to know."""
+def _list_tables(released: TogetherRelease) -> list[str]:
+    """Return each table with its noise, and what the guarantee of all does not cover."""
+    rows = [
+        [
+            *(f"{table.number}: {table.name or table.describe()}", release.mechanism.name),
+            *(claim(release.mechanism.epsilon), f"{release.measurement.scale:.6g}", f"{len(release.frame):,}"),
+            released.name_of(table),
+        ]
+        for table, release in zip(released.tables, released.releases, strict=True)
+    ]
+    uncovered = dict.fromkeys(line for release in released.releases for line in release.not_covered)
+    obeyed = dict.fromkeys(release.policies.describe() for release in released.releases if release.policies)
+    head = ["table", "mechanism", "epsilon", "scale", "counts", "file"]
+
+    said = "\n".join(map(fill, [*released.statements, *uncovered]))
+    return [fill(_say_tables(released)), aligned(head, rows), said, *obeyed]
+
+
+def paragraphs(release: Release | TogetherRelease) -> list[str]:
+    """Return the rest: the noise, and what a reader of the counts has to know; of several tables all is said."""
+    if isinstance(release, TogetherRelease):
+        return []
     rows = [
         ["mechanism", release.mechanism.name],
         ["neighbours", release.mechanism.neighbours],
@@ -59,7 +94,7 @@ def paragraphs(release: Release) -> list[str]:
         ["counts in the domain", f"{release.domain_size:,}"],
         ["counts listed", f"{len(release.frame):,}"],
     ]
-    return [aligned(rows[0], rows[1:]), "\n".join(release.statements)]
+    return [aligned(rows[0], rows[1:]), "\n".join(map(fill, release.statements))]
 
 
 def statements(release: Release) -> list[str]:

@@ -13,7 +13,16 @@ from cellrisk.repeat.sequences import NextEpsilon, Released, RiskSequence
 from cellrisk.risk.measures import MEASURES
 from cellrisk.show.wording.attackers import fill, name_table, own_people, own_share
 from cellrisk.show.wording.ceiling import say_most
-from cellrisk.system.formatting import CURATOR_NOTE, aligned, as_given, claim, number_of, percent, round_down, whole_people
+from cellrisk.system.formatting import (
+    CURATOR_NOTE,
+    aligned,
+    as_given,
+    claim,
+    number_of,
+    percent,
+    round_down,
+    whole_people,
+)
 from cellrisk.system.results import Result
 
 DESCRIBED = {

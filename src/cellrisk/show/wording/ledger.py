@@ -1,4 +1,4 @@
-"""The words of `Entry`: one entry of a ledger."""
+"""The words of a ledger: of an `Entry`, of what cohorts have spent, and of a `Verification`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from cellrisk.repeat.accounting.composition import Composition
 from cellrisk.repeat.ledger.entry import Entry, Limit, show_on_one_line
+from cellrisk.repeat.ledger.verification import Verification
 from cellrisk.risk.ceilings import Ceiling
 from cellrisk.show.wording.ceiling import say_most
 from cellrisk.system.formatting import aligned, claim, number_of, show_down
@@ -20,8 +21,27 @@ CohortState = tuple[str, Composition | None, Limit | None, Ceiling | None]
 """A cohort: its name, what it has spent if that has a sum, its limit, and its worst case if that is known."""
 
 
-def headline(entry: Entry) -> str:
-    """The entry in a sentence, on one line."""
+def headline(found: Entry | Verification) -> str:
+    """Return an entry, or whether a ledger is as it was written, in a sentence."""
+    if isinstance(found, Entry):
+        return _say_entry(found)
+    entries = number_of(found.n_entries, "entry", "entries")
+    if found.ok:
+        return f"The ledger is whole: {entries}, each as it was written. The last digest: {found.head}."
+    return f"The ledger is NOT as it was written: {number_of(len(found.problems), 'problem')} in {entries}."
+
+
+def paragraphs(found: Verification) -> list[str]:
+    """Return the problems and remarks of a verification."""
+    parts = []
+    for title, findings in (("problem", found.problems), ("remark", found.remarks)):
+        if findings:
+            rows = [["-" if entry is None else str(entry), text] for entry, text in findings]
+            parts.append(aligned(["entry", title], rows, left=2))
+    return parts
+
+
+def _say_entry(entry: Entry) -> str:
     cohort = f"'{show_on_one_line(entry.cohort)}'"
     if entry.kind == "cohort":
         part = f", part of '{show_on_one_line(entry.part_of)}'" if entry.part_of else ""
