@@ -215,3 +215,18 @@ def test_a_bad_policy_stops_every_command(people: Path, capsys: Capture) -> None
     for command in ("inspect", "assess", "choose"):
         assert main([command, str(people), *BASIC, *(["--epsilon", "1"] if command == "assess" else [])]) == 2
         assert "must be a share" in capsys.readouterr().err
+
+
+def test_a_policy_names_harmful_values() -> None:
+    """Tables without those values are judged by all of theirs."""
+    file = {"max-certain": 0.01, "harmful": ["ill"], "also-as": ["ill+dead"]}
+    policy = Policy.of(file)
+    assert [(limit.attacker.harmful, limit.attacker.unions) for limit in policy.limits if limit.attacker] == [
+        (("ill",), ("ill+dead",))
+    ]
+    assert policy.to_dict()["attacker"]["harmful"] == ["ill"]
+    groups = pd.DataFrame({"q": ["a"] * 40 + ["b"] * 20, "y": ["well"] * 50 + ["ill"] * 10})
+    table = cr.tabulate(groups, ["q"], "y")
+    for harmful, breaches in ((None, 1), ("well", 1), ("ill", 0), ("unknown", 1)):
+        named = Policy(max_certain=0.5, certainty=0.8, belief="0.5,0.5/0.98", harmful=harmful)
+        assert len(named.breaches(table, cr.Geometric(3.0))) == breaches

@@ -298,25 +298,10 @@ BELIEF = "What the attacker expects: negbin, table, or shapes/theta: 0.4,0.15/0.
 
 @dataclass(frozen=True)
 class AttackerOptions:
-    """The informed attacker, who knows the mechanism and has a prior."""
+    """The informed attacker, who knows the mechanism and has a prior, and the values that matter."""
 
     certainty: Annotated[Numbers, option(CERTAINTY, "SHARES", parsing.parse_shares, "0.95")] = None
     belief: Annotated[Text, option(BELIEF, "BELIEF", default="negbin", offered=list_words(choices.BeliefName))] = None
-
-    def arguments(self) -> dict[str, Any]:
-        """Arguments for what takes certainties and a belief."""
-        return {"belief": self.belief or "negbin", **({} if self.certainty is None else {"certainty": self.certainty})}
-
-    def single(self) -> dict[str, Any]:
-        """Arguments for what takes one certainty."""
-        if self.certainty is not None and len(self.certainty) > 1:
-            raise InvalidInput("--certainty takes one number here", got=f"{len(self.certainty)} numbers")
-        return {name: value[0] if name == "certainty" else value for name, value in self.arguments().items()}
-
-
-@dataclass(frozen=True)
-class HarmOptions(AttackerOptions):
-    """The informed attacker, and the values that matter."""
 
     harmful: Annotated[Texts, option("Values that must not be learnt; comma-separated.", "VALUES", default="all")] = (
         None
@@ -327,8 +312,14 @@ class HarmOptions(AttackerOptions):
 
     def arguments(self) -> dict[str, Any]:
         """Arguments for what takes certainties, a belief, harmful values and unions."""
-        named = {"harmful": parsing.split_names(self.harmful), "unions": self.unions}
-        return {**super().arguments(), **{name: values for name, values in named.items() if values}}
+        named = {"certainty": self.certainty, "harmful": parsing.split_names(self.harmful), "unions": self.unions}
+        return {"belief": self.belief or "negbin", **{name: values for name, values in named.items() if values}}
+
+    def single(self) -> dict[str, Any]:
+        """Arguments for what takes one certainty."""
+        if self.certainty is not None and len(self.certainty) > 1:
+            raise InvalidInput("--certainty takes one number here", got=f"{len(self.certainty)} numbers")
+        return {name: value[0] if name == "certainty" else value for name, value in self.arguments().items()}
 
 
 @dataclass(frozen=True)

@@ -134,7 +134,7 @@ def audit_command(
     table: options.TableOptions,
     released: Annotated[str, typer.Argument(metavar="RELEASED", help="The published file: counts or records.")],
     noise: AuditedNoiseOptions,
-    attacker: options.HarmOptions,
+    attacker: options.AttackerOptions,
     output: OutputOptions,
     everything: All = False,
     released_count: Annotated[Text, option("Column of counts in RELEASED; none: a row is a record.", "COLUMN")] = None,

@@ -60,7 +60,7 @@ def report_command(
     noise: options.NoiseOptions,
     risk: options.OneRiskOptions,
     limits: options.LimitOptions,
-    attacker: options.HarmOptions,
+    attacker: options.AttackerOptions,
     error: options.ErrorOptions,
     shown: ShownLedgerOptions,
     document: DocumentOptions,

@@ -91,7 +91,7 @@ def assess_command(
     table: options.TableOptions,
     noise: options.NoiseOptions,
     risk: options.SeveralRiskOptions,
-    attacker: options.HarmOptions,
+    attacker: options.AttackerOptions,
     output: PictureOptions,
     gates: options.GateOptions,
     everything: All = False,
@@ -130,7 +130,7 @@ def assess_command(
 
 
 def _read_gates(
-    gates: options.GateOptions, risk: options.SeveralRiskOptions, attacker: options.HarmOptions
+    gates: options.GateOptions, risk: options.SeveralRiskOptions, attacker: options.AttackerOptions
 ) -> list[Limit]:
     """Return the limits that were given; one on the risk holds for each risk that is named."""
     maxima = asdict(gates)
@@ -150,7 +150,7 @@ def _read_gates(
 def explain_command(
     table: options.TableOptions,
     noise: options.NoiseOptions,
-    attacker: options.HarmOptions,
+    attacker: options.AttackerOptions,
     output: PictureOptions,
     form: options.OneForm = None,
     weights: options.OneWeights = None,
@@ -205,7 +205,7 @@ def choose_command(
     mechanism: options.SeveralMechanismOptions,
     risk: options.OneRiskOptions,
     limits: options.LimitOptions,
-    attacker: options.HarmOptions,
+    attacker: options.AttackerOptions,
     error: options.ErrorOptions,
     output: PictureOptions,
     everything: All = False,
@@ -260,7 +260,7 @@ def utility_command(
 def simulate_command(
     table: options.TableOptions,
     noise: options.NoiseOptions,
-    attacker: options.HarmOptions,
+    attacker: options.AttackerOptions,
     output: OutputOptions,
     releases: Annotated[int, whole("Releases that are simulated.")] = 1000,
     seed: options.Seed = 0,

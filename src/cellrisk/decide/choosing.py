@@ -457,6 +457,7 @@ def choose(
     require_kind("priors", priors, Priors)
     policies = Policies.in_force(policy)
     risk = RiskDefinition(measure, form, weights, attack, priors)
+    attacker = Attacker.of(certainty, belief, harmful, unions)
     given = read_limits(
         max_caused=max_caused,
         max_certain=max_certain,
@@ -486,7 +487,6 @@ def choose(
     settings = read_settings(mechanism, delta, neighbours, threshold, table)
     tvd_limit = None if max_tvd is None else TvdLimit(max_tvd, way, releases, seed, cells)
     searched = least_epsilon, largest_epsilon
-    attacker = Attacker.of(certainty, belief, harmful, unions)
     return choose_within(table, limits, settings, tvd_limit, policies, searched, risk, attacker, progress)
 
 
@@ -505,6 +505,7 @@ def choose_within(
 
     ``risk`` is the one to be shown if no limit is on a risk.
     """
+    attacker.check(table.attributes)
     measured = next((limit.risk for limit in limits if limit.risk is not None), risk).of(table.attributes)
     choices: list[Choice] = []
     for number, mechanism in enumerate(mechanisms):

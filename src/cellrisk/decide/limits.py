@@ -24,7 +24,7 @@ from cellrisk.risk.attackers.attacker import Attacker
 from cellrisk.risk.attackers.figures import AttackTable
 from cellrisk.risk.attacks import choose_risks
 from cellrisk.risk.ceilings import even_success, odds_bound, total_variation
-from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, read_certainties, why_unknown
+from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, why_unknown
 from cellrisk.risk.measures import NEED_PRIOR, NEED_SIZES
 from cellrisk.risk.priors import Priors
 from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON, NO_NOISE, MeasuredRisk
@@ -228,7 +228,6 @@ def _of_attacks(figure: Callable[[AttackTable, float], float], bounded: bool = T
 
     def function(limit: Limit, attributes: Sequence[Attribute], enough: float) -> Values:
         attacker = limit.attacker or Attacker()
-        attacker.check(attributes)
         tables = [table for attribute in attributes for table in _unpublished(attacker, attribute)]
 
         def value(method: Any) -> float:
@@ -384,22 +383,22 @@ def read_limits(
     risk: RiskDefinition | None = None,
     **maxima: Any,
 ) -> tuple[Limit, ...]:
-    """The limits that were given, checked.
+    """Return the limits that were given, checked.
 
     >>> [limit.name for limit in read_limits(max_epsilon=2, max_caused=0.03)]
     ['max_caused', 'max_epsilon']
     """
     suspected, maxima = check_limits(maxima)
-    certainties = read_certainties(certainty)
-    if maxima.get("max_certain") is not None and len(certainties) > 1:
+    attacker = Attacker.of(certainty, belief, harmful, unions)
+    if maxima.get("max_certain") is not None and len(attacker.certainties) > 1:
         raise InvalidInput(
             "a limit on people inferred with certainty takes one certainty",
-            got=f"{len(certainties)} of them",
+            got=f"{len(attacker.certainties)} of them",
             allowed="for example 0.95",
             code="one-certainty",
         )
-    attacker = Attacker.of(certainties[-1], belief, harmful, unions)
-    known: dict[str, Any] = {"attacker": attacker, "suspected": suspected}
+    one = replace(attacker, certainties=attacker.certainties[-1:])
+    known: dict[str, Any] = {"attacker": one, "suspected": suspected}
     known["risk"] = (risk or RiskDefinition()).without_unused_priors
     return tuple(
         Limit(name, float(maximum), **{part: known[part] for part in kind.depends})

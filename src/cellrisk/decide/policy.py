@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import date, datetime
 from functools import cached_property
@@ -14,8 +14,9 @@ from cellrisk.decide.limits import METRICS, Limit, Method, RiskDefinition, check
 from cellrisk.decide.policy_files import SettingsFile
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.noise.mechanisms import Mechanism
+from cellrisk.risk.attackers.attacker import Attacker
 from cellrisk.risk.attacks import choose_risks
-from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, check_belief, read_certainties
+from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, check_belief
 from cellrisk.risk.priors import Alpha, Priors
 from cellrisk.system.checks import is_number
 from cellrisk.system.choices import (
@@ -54,6 +55,9 @@ class Policy:
         As in `choose`.
     max_certain, certainty, belief
         The largest share of a category learnt with that certainty by an attacker with that belief.
+    harmful, unions
+        Values to which ``max_certain`` is restricted, and sets of values that are also assessed as one (``also-as`` in
+        a settings file), of tables that have them.
     measure, form, weights, attack
         The words of the risk, as in `assess`.
     alpha, sizes, sizes_fit
@@ -84,6 +88,8 @@ class Policy:
     max_error: int | None = None
     certainty: float = USUAL_CERTAINTY
     belief: str = USUAL_BELIEF
+    harmful: str | Sequence[str] | None = None
+    unions: str | Sequence[str] | None = None
     measure: MeasureName = "local"
     form: Form = "tight"
     weights: Weights = "records"
@@ -117,8 +123,8 @@ class Policy:
             raise InvalidInput(
                 "must be a number", option="certainty", got=type(self.certainty).__name__, allowed="such as 0.95"
             )
-        read_certainties(self.certainty)
         check_belief(self.belief)
+        Attacker.of(**self._attacks)
         self.largest_delta(2)
         if self.set_by is not None and not (isinstance(self.set_by, str) and 0 < len(self.set_by) <= LONGEST_NAME):
             raise InvalidInput(
@@ -139,6 +145,7 @@ class Policy:
         if not isinstance(values, Mapping):
             raise InvalidInput("policy must be a table", fix="write [policy] on a line, and its settings below")
         known = {field.name.replace("_", "-"): field.name for field in fields(Policy) if field.name != "file"}
+        known["also-as"] = known.pop("unions")
         for key in values:
             if key not in known:
                 raise UnknownName("unknown setting in [policy]", got=key, allowed=", ".join(known))
@@ -150,6 +157,11 @@ class Policy:
         return {name: getattr(self, name) for name in METRICS if getattr(self, name) is not None}
 
     @property
+    def _attacks(self) -> dict[str, Any]:
+        """What limits on attackers depend on."""
+        return {name: getattr(self, name) for name in ("certainty", "belief", "harmful", "unions")}
+
+    @property
     def risk(self) -> RiskDefinition:
         """The risk that this policy limits, whatever risk a command was asked for."""
         priors = Priors(self.alpha, self.sizes, self.sizes_fit)
@@ -158,7 +170,7 @@ class Policy:
     @cached_property
     def limits(self) -> tuple[Limit, ...]:
         """The limits with what they are on."""
-        return read_limits(**self.maxima, certainty=self.certainty, belief=self.belief, risk=self.risk)
+        return read_limits(**self.maxima, **self._attacks, risk=self.risk)
 
     @property
     def delta_from_records(self) -> bool:
@@ -235,7 +247,7 @@ class Policy:
             "sha256": file and file.digest,
             "limits": self.maxima,
             "risk": {**self.risk.words, "attack": self.attack},
-            "attacker": {"certainty": self.certainty, "belief": self.belief},
+            "attacker": Attacker.of(**self._attacks).to_dict(),
             "delta": self.delta,
             **({} if self.unit is None else {"unit": self.unit}),
             "remark": file and file.remark,

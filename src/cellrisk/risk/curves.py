@@ -52,6 +52,10 @@ FIGURES: tuple[FigureName, ...] = list_words(FigureName)
 
 MEASURES_FIRST: tuple[str, ...] = (*FIGURES, *MEASURES)
 FORMS_LAST: tuple[str | None, ...] = (None, *FORMS)
+USUAL_EPSILONS = (0.05, 0.1, 0.2, 0.5, 1.0, 3.0, 10.0)
+"""Epsilons at which attacks are assessed, if none were asked for."""
+MOST_TRACED = 61
+"""Epsilons at which attacks are assessed at most, of those that were asked for."""
 MOST_NUMBERS = 1_000_000
 """Numbers of all lines together: more would not fit into the memory of a small machine once they are printed."""
 
@@ -126,6 +130,8 @@ class RiskCurve(Result):
     """The epsilons that were asked for."""
     named: bool = False
     """Whether measures or figures were asked for by name: then they are printed and drawn, else what attacks reveal."""
+    traced: dict[tuple[Any, ...], tuple[SettingFigures, ...]] = field(default_factory=dict)
+    """What attacks reveal at epsilons that were asked for once."""
 
     def trace_attacks(self, sensitive: str, setting: Mechanism, usual: Sequence[float]) -> tuple[SettingFigures, ...]:
         """Return what attacks reveal along epsilon and, last, without noise.
@@ -141,8 +147,11 @@ class RiskCurve(Result):
         if self.points is not None:
             places = np.linspace(0, len(self.points) - 1, min(len(self.points), len(usual)))
             epsilons = self.points[np.unique(places.round().astype(int))]
-        mechanisms = [setting.with_epsilon(float(epsilon)) for epsilon in covered(setting, epsilons)]
-        return find_setting_figures(self.table.attribute(sensitive), self.attacker, mechanisms)
+        key = sensitive, setting, *epsilons.tolist()
+        if key not in self.traced:
+            mechanisms = [setting.with_epsilon(float(epsilon)) for epsilon in covered(setting, epsilons)]
+            self.traced[key] = find_setting_figures(self.table.attribute(sensitive), self.attacker, mechanisms)
+        return self.traced[key]
 
     def why_unknown(self, sensitive: str) -> str | None:
         """Return why it is not known what attacks reveal about an attribute; None if it is."""
@@ -165,12 +174,25 @@ class RiskCurve(Result):
         """Return one row a risk: mechanism, epsilon, delta, and what was measured."""
         return [row for line in self.lines for row in line.rows]
 
+    def _attackers(self) -> list[dict[str, Any]]:
+        """Return ``attackers`` in JSON: the rows of `assess` at the usual epsilons, or at up to 61 of those given."""
+        usual = USUAL_EPSILONS if self.points is None else [0.0] * MOST_TRACED
+        rows = []
+        for setting, name in product(self.settings, self.table.sensitive):
+            labels = self.table.attribute(name).levels.labels
+            for at in self.trace_attacks(name, setting, usual)[:-1]:
+                if at.mechanism is not None:
+                    start = {"mechanism": setting.name, "delta": setting.delta, "epsilon": at.mechanism.epsilon}
+                    rows += [{**start, **row} for row in at.table.to_rows(name, labels, at.advantage)]
+        return rows
+
     def to_dict(self) -> dict[str, Any]:
         """Return what ``cellrisk curve --json`` prints."""
         return {
             "table": {"records": self.table.n_records, "cells": self.table.n_cells},
             "unit": self.table.unit.to_dict(),
             "risks": self._numbers(),
+            "attackers": [] if self.named else self._attackers(),
             "headline": self.headline,
             "words": self.words,
         }
@@ -195,6 +217,8 @@ def curve(
     attack: Attack = "homogeneity",
     certainty: float | Sequence[float] = USUAL_CERTAINTY,
     belief: str | CountPrior | Mapping[str, str | CountPrior] = USUAL_BELIEF,
+    harmful: str | Sequence[str] | None = None,
+    unions: str | Sequence[str | Sequence[str]] | None = None,
     progress: Progress | None = None,
 ) -> RiskCurve:
     """Return the risk along epsilon, and the two ends between which it lies.
@@ -218,6 +242,8 @@ def curve(
         Those of a mechanism that is named.
     certainty, belief
         How sure the informed attacker must be, one number or several, and the attacker's prior.
+    harmful, unions
+        As in `assess`.
     progress
         Called now and then with the share that is done.
 
@@ -235,7 +261,8 @@ def curve(
     asked, figures = _choose_lines(attack, measures, forms, weights)
     if {"caused", "certainty"} & {*figures}:
         require_table(table, single="caused and certainty, which are figures of one record,")
-    attacker = Attacker.of(certainty, belief)
+    attacker = Attacker.of(certainty, belief, harmful, unions)
+    attacker.check(table.attributes)
     given = read_epsilons(epsilon)
     settings = read_settings(mechanism, delta, neighbours, threshold, table)
     within = {setting: covered(setting, given) for setting in settings}

@@ -176,6 +176,12 @@ class SettingFigures:
         """People whose category the informed attacker infers; None without a prior."""
         return None if self.table.prior is None else self.table.figures("informed").revealed
 
+    @property
+    def learnt(self) -> list[float]:
+        """People whose harmful values are learnt, if any are named; then of each union, those of whom it is learnt."""
+        named = [*([()] if self.table.harmful else []), *self.table.unions] if self.table.prior else []
+        return [self.table.figures("informed", union).learnt or 0.0 for union in named]
+
 
 def find_setting_figures(
     attribute: Attribute, attacker: Attacker, mechanisms: Iterable[Mechanism]

@@ -213,6 +213,8 @@ def setting_table(
     """
     figures = rows[0][1]
     sure = [] if figures.inferred is None else [f"inferred,\n{100 * figures.table.certainty:g}% sure"]
+    sure += ["harmful\nlearnt"] if figures.table.harmful else []
+    sure += ["joined values\nlearnt" for _ in figures.table.unions]
     own = [f"because of their\n{figures.table.own_record}, at least", "most for\none person"]
     any_attack = [] if chosen else ["any attack,\nat most"]
     heads = [head.rpartition("\n") for head in (*header, "count\nwithin", *own, *sure, *any_attack)]
@@ -227,6 +229,7 @@ def _setting_cells(figures: SettingFigures) -> list[str]:
         f"{own_people(figures.own, people)} {own_share(figures.own, people):>7}",
         "" if figures.most is None else share(_without_rounding(figures.most, 0)),
         *([] if figures.inferred is None else [share(figures.inferred / people)]),
+        *(share(number / people) for number in figures.learnt),
         share_at_most(figures.advantage),
     ]
 

@@ -7,15 +7,13 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from cellrisk.noise.mechanisms import Mechanism
-from cellrisk.risk.curves import Line, RiskCurve
+from cellrisk.risk.curves import USUAL_EPSILONS, Line, RiskCurve
 from cellrisk.show.wording.attackers import name_table, revealed_by_own_record, setting_table
 from cellrisk.show.wording.ceiling import say_most
 from cellrisk.system.formatting import CURATOR_NOTE, aligned, join_names, number_of, percent, whole_people
 
 NAMED = (0.1, 1.0, 10.0)
 """Epsilons that sentences give numbers for, or the nearest to them."""
-USUAL = (0.05, 0.1, 0.2, 0.5, 1.0, 3.0, 10.0)
-"""Epsilons of the table of attackers, if none were asked for."""
 MOST_COLUMNS = 11
 """Epsilons of a printed table of measures."""
 NEXT = "Choose: cellrisk choose ... --max-caused 0.01   Picture: --plot curve.svg   The paper's measures: --all"
@@ -32,7 +30,9 @@ def screen(curve: RiskCurve) -> list[str]:
     """Return what is printed first: what attacks reveal along epsilon; or everything, if measures were named."""
     if curve.named:
         return [headline(curve), *_measures(curve), _note(curve)]
-    parts = [part for title, sentence, table in _attacks(curve, USUAL) for part in (f"{title}\n{sentence}", table)]
+    parts = [
+        part for title, sentence, table in _attacks(curve, USUAL_EPSILONS) for part in (f"{title}\n{sentence}", table)
+    ]
     return [*parts, f"{NEXT}\n{_note(curve)}"]
 
 
