@@ -79,7 +79,7 @@ class TestTables:
         table = hear(client, client.post("/api/tables", json=chosen))["table"]
         path.write_text("q,s\n1,a\n1,a\n1,a\n2,b\n2,b\n", encoding="utf-8")
         again = hear(client, client.post("/api/tables", json=chosen))
-        assert (again["records"], client.get(f"/api/tables/{table}").json()["records"]) == (5, 4)
+        assert (again["summary"]["records"], client.get(f"/api/tables/{table}").json()["summary"]["records"]) == (5, 4)
         path.unlink()
 
 
@@ -204,6 +204,16 @@ class TestQuestions:
         answer = client.get(path)
         assert answer.status_code == 404
         assert "again" in answer.json()["error"]
+
+
+@pytest.mark.parametrize("limit", [{"max_posterior": "5:20"}, {"max_person": 0.1}, {"max_error": 2}])
+def test_limits_are_those_of_choose(client: Any, table: str, direct: cr.FrequencyTable, limit: dict[str, Any]) -> None:
+    found, choice = question(client, table, "admissible", **limit), cr.choose(direct, **limit).to_dict()
+    assert (found["epsilon"], found["intervals"]) == (choice["epsilon"], choice["admissible"])
+    [name] = limit
+    assert f"--{name.replace('_', '-')} {limit[name]}" in question(client, table, "commands", **limit)["shell"]
+    wrong = hear(client, client.post(f"{table}/admissible", json={**SETTING, "max_posterior": "5 to 20"}), failed=True)
+    assert wrong.startswith("“Suspicion raised from : to” must be")
 
 
 class TestPeopleWithSeveralRows:

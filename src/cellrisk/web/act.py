@@ -18,7 +18,7 @@ from cellrisk.system.formatting import claim, make_sentence
 from cellrisk.web.answers import Given
 from cellrisk.web.fields import Setting, name_field
 from cellrisk.web.jobs import Report
-from cellrisk.web.tables import Recipe
+from cellrisk.web.tables import PEOPLE, Recipe
 
 NO_OPTION = "# A column of this table has a name that no option can hold; use cr.tabulate in Python.\n"
 
@@ -64,7 +64,7 @@ def _table_options(recipe: Recipe, sensitive: str) -> Iterator[str]:
         yield from ("--count", choice.count or "none")
     if choice.missing != "category":
         yield from ("--missing", choice.missing)
-    yield from _options(choice.model_dump(include={"person", "contributions", "per_group"}, exclude_none=True))
+    yield from _options(choice.model_dump(include=PEOPLE, exclude_none=True))
 
 
 def as_field(name: str) -> str:
@@ -82,16 +82,13 @@ def write_report(report: Report, given: Given, asked: Setting, folder: str) -> d
     document = cr.report(
         given.keyed,
         asked.mechanism,
-        epsilon=asked.epsilon,
-        neighbours=asked.neighbours,
+        delta=given.delta(asked.mechanism, asked.delta) or None,
+        **asked.model_dump(include={"epsilon", "neighbours", "title", "organisation"}),
         **asked.limits,
         **asked.risk,
-        delta=given.delta(asked.mechanism, asked.delta) or None,
-        title=asked.title,
-        organisation=asked.organisation,
         policy=given.policies,
         source=given.recipe.name,
-        preparation=given.recipe.preparation(given.sensitive),
+        preparation=[f"{name} in bins: {text}" for name, text in given.recipe.bins(given.sensitive).items()],
         progress=partial(report, "writing the report"),
     )
     path = document.save(Path(folder) / f"{stem(given.recipe.name)}-report.html")
@@ -112,9 +109,7 @@ def write_release(report: Report, given: Given, asked: Setting, folder: str) -> 
         sensitive=given.sensitive,
         policy=given.policies,
         disclosures=given.remarks(asked),
-        observed_levels=asked.observed_levels,
-        observed_cells_only=asked.observed_cells_only,
-        spreadsheet_safe=asked.spreadsheet_safe,
+        **asked.model_dump(include={"observed_levels", "observed_cells_only", "spreadsheet_safe"}),
         progress=partial(report, "releasing"),
     )
     given.policies.forbid(table, mechanism, given.sensitive)  # before anything is drawn
@@ -126,14 +121,13 @@ def write_release(report: Report, given: Given, asked: Setting, folder: str) -> 
     else:
         if not (asked.purpose and asked.cohort):
             raise InvalidInput("the ledger needs to know why this is released, and about whom", fix="give both")
-        entry: dict[str, Any] = {"purpose": asked.purpose, "cohort": asked.cohort, "new_cohort": asked.new_cohort}
         releases = Path(given.releases)
         releases.mkdir(exist_ok=True)
         target = releases / f"{name}-{secrets.token_hex(4)}.csv"
         with cr.Ledger(given.ledger) as ledger:
             ledger.check(mechanism, asked.cohort, new_cohort=asked.new_cohort)
             released = draw()
-            ledger.save(released, target, **entry)
+            ledger.save(released, target, **asked.model_dump(include={"purpose", "cohort", "new_cohort"}))
     archive = Path(folder) / f"{name}.zip"
     with zipfile.ZipFile(archive, "x", zipfile.ZIP_DEFLATED) as packed:
         for path in (target, Path(f"{target}.json")):

@@ -279,18 +279,19 @@ def find_riskiest(report: Report, given: Given, asked: Setting) -> dict[str, Any
     report("reading the groups", None)
     cells = given.keyed.cells(given.sensitive)
     riskiest = [vars(cell) for cell in CellRisks(cells, given.mechanism(asked).channel, "tight").riskiest(asked.top)]
-    numbers = {"people": "records", "values": "levels", "risk": "risk", "expected revealed": "people"}
-    writers: dict[str, Any] = {"risk": percent, "people": "{:.1f}".format}
-    keys = given.recipe.choice.quasi_identifiers
+    keys, whole = given.recipe.choice.quasi_identifiers, "{:,}".format
+    numbers: dict[str, tuple[str, Any]] = {
+        "people": ("records", whole),
+        "values": ("levels", whole),
+        "risk": ("risk", percent),
+        "expected revealed": ("people", "{:.1f}".format),
+    }
     return {
         "about": f"At epsilon {claim(asked.epsilon)}.",
         "words": list(keys),
         "numbers": list(numbers),
         "rows": [
-            [
-                *(cell["key"][name] for name in keys),
-                *(writers.get(name, "{:,}".format)(cell[name]) for name in numbers.values()),
-            ]
+            [*(cell["key"][name] for name in keys), *(write(cell[name]) for name, write in numbers.values())]
             for cell in riskiest
         ],
     }

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-import cellrisk as cr
 from cellrisk.counts.schema import MISSING_RULES
 from cellrisk.noise.mechanisms import MECHANISMS, NEIGHBOURS
 from cellrisk.risk.measures import FORMS, MEASURES, WEIGHTS
@@ -25,8 +24,8 @@ Share = Annotated[float, Field(ge=0, le=1)]
 Epsilon = Annotated[float, Field(gt=0, le=1e6)]
 Records = Annotated[int, Field(ge=1, le=1_000_000)]
 LIMITS = (
-    *("max_caused", "max_certain", "max_person", "max_ceiling", "max_epsilon", "max_error", "max_risk"),
-    *("max_people", "margin"),
+    *("max_caused", "max_certain", "max_person", "max_ceiling", "max_posterior", "max_epsilon", "max_error"),
+    *("max_risk", "max_people", "margin"),
 )
 """The limits that the page offers, by the names that `choose` gives them."""
 LABELS = {
@@ -35,6 +34,7 @@ LABELS = {
     "max_person": "“Most for one person”",
     "max_error": "“Error of a count”",
     "max_ceiling": "“Worst case for one record”",
+    "max_posterior": "“Suspicion raised from : to”",
     "max_epsilon": "“Epsilon, at most”",
     "max_risk": "“Revealed”",
     "max_people": "“People revealed on average”",
@@ -141,6 +141,7 @@ class Setting(Model):
     max_certain: Share | None = None
     max_person: Share | None = None
     max_ceiling: Share | None = None
+    max_posterior: Annotated[str, StringConstraints(max_length=100)] | None = None
     max_epsilon: Epsilon | None = None
     max_error: int | None = Field(default=None, ge=0, le=10**15)
     max_risk: Share | None = None
@@ -194,7 +195,6 @@ def name_field(name: str, value: str | None) -> str:
 def describe_server(settings: Settings, policies: Policies) -> dict[str, Any]:
     """Return what the server was started with, and the choices that each field of the page offers."""
     return {
-        "version": cr.__version__,
         "folder": settings.folder is not None,
         "ledger": settings.ledger is not None,
         "policy": policies.describe() if policies else None,

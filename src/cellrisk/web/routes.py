@@ -48,13 +48,9 @@ page = APIRouter()
 
 
 @page.get("/")
-def show_page() -> HTMLResponse:
-    return HTMLResponse(render("index.html.j2"))
-
-
 @page.get("/sets")
-def show_sets_page() -> HTMLResponse:
-    return HTMLResponse(render("sets.html.j2"))
+def show_page(request: Request) -> HTMLResponse:
+    return HTMLResponse(render("index.html.j2" if request.url.path == "/" else "sets.html.j2"))
 
 
 @page.get("/static/{name}")

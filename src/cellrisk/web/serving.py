@@ -36,8 +36,8 @@ MOST_CONNECTIONS = 500
 class Settings:
     """What is decided before the server starts. Secrets are never printed.
 
-    >>> Settings().origin, "token" in repr(Settings())
-    ('http://127.0.0.1:8000', False)
+    >>> Settings(port=8765, token="secret")
+    Settings(folder=None, port=8765, upload_limit=2000000000, policy=None)
     """
 
     folder: Path | None = None
@@ -49,16 +49,13 @@ class Settings:
     token: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
     policy: Policies | None = None
     """The policies in force when the server started. The administrator's files are read again at each request."""
-    workers: int = 2
 
     def __post_init__(self) -> None:
         if self.folder is not None:
             if not Path(self.folder).is_dir():
                 raise InvalidInput("does not exist", option="folder", got=self.folder, code="no-folder")
             object.__setattr__(self, "folder", Path(self.folder).resolve())
-        require_whole_number("the port", self.port, 1, 65535)
         require_whole_number("the limit of uploads", self.upload_limit, 1)
-        require_whole_number("the number of workers", self.workers, 1)
 
     @property
     def releases(self) -> Path:
@@ -68,14 +65,9 @@ class Settings:
         return Path(self.ledger or "").absolute().parent / "releases"
 
     @property
-    def origin(self) -> str:
-        """The address of the page, as a browser on this machine names it."""
-        return f"http://{LOOPBACK}:{self.port}"
-
-    @property
     def link(self) -> str:
         """The address that lets its reader in."""
-        return f"{self.origin}/?token={self.token}"
+        return f"http://{LOOPBACK}:{self.port}/?token={self.token}"
 
 
 def create_app(

@@ -20,6 +20,8 @@ from cellrisk.web.jobs import Report
 
 ALMOST_UNIQUE = 0.5
 MOST_KEPT = 2
+PEOPLE = {"person", "contributions", "per_group"}
+"""What a table says of people who can have several rows."""
 _kept: dict[tuple[Recipe, str], cr.FrequencyTable] = {}
 
 
@@ -60,18 +62,9 @@ class Recipe:
         return {name: text for name, text in self.choice.bins.items() if name in used}
 
     def arguments(self, sensitive: str) -> dict[str, Any]:
-        """Return the arguments of `tabulate` after the columns that are not the default."""
-        choice, bins = self.choice, self.bins(sensitive)
-        given: dict[str, Any] = {
-            "bins": {name: read_bins(text, f"each bin of column '{name}'") for name, text in bins.items()},
-            "missing": None if choice.missing == "category" else choice.missing,
-            **choice.model_dump(include={"count", "person", "contributions", "per_group"}),
-        }
-        return {name: value for name, value in given.items() if value or value is False}
-
-    def preparation(self, sensitive: str) -> list[str]:
-        """Return what was done to the columns in use, as a report says it."""
-        return [f"{name} in bins: {text}" for name, text in self.bins(sensitive).items()]
+        """Return the arguments of `tabulate` after the columns."""
+        bins = {name: read_bins(text, f"each bin of column '{name}'") for name, text in self.bins(sensitive).items()}
+        return {"bins": bins, **self.choice.model_dump(include={"count", "missing", *PEOPLE})}
 
 
 def tabulate_with_keys(recipe: Recipe, sensitive: str, report: Report | None = None) -> cr.FrequencyTable:
@@ -113,8 +106,8 @@ def look(report: Report, path: str, name: str, most: int | None) -> Preview:
 
 def describe_columns(name: str, preview: Preview, suggested: dict[str, Any] | None) -> dict[str, Any]:
     """Return the columns of a source, each with a hint if there is one, and the roles that they are likely to have."""
-    (quasi, sensitive), counts = preview.suggested, preview.counts
-    found = {"quasi_identifiers": quasi, "sensitive": sensitive, "bins": preview.bins, "counts": counts}
+    quasi, sensitive = preview.suggested
+    found = {"quasi_identifiers": quasi, "sensitive": sensitive, "bins": preview.bins, "counts": preview.counts}
     return {
         "title": f"{name}: {number_of(preview.rows, 'row')}, {number_of(len(preview.columns), 'column')}",
         "columns": [
@@ -170,10 +163,8 @@ def describe_table(recipe: Recipe, tables: dict[str, cr.FrequencyTable]) -> dict
 
     last = max((place for place, (_, number) in enumerate(sizes) if number), default=-1)
     return {
-        "name": recipe.name,
         "summary": described,
         "sensitive": list(recipe.choice.sensitive),
-        "records": records,
         "figures": [
             [first.revealed_name.title(), f"{records:,}", f"{dropped:,} dropped: no value" if dropped else ""],
             *([["Records left out", f"{first.beyond_records:,}", unit.describe()]] if unit.enforced else []),

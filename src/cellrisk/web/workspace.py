@@ -23,6 +23,7 @@ from cellrisk.web.sources import Origin, Sources
 if TYPE_CHECKING:
     from cellrisk.web.serving import Settings
 
+WORKERS = 2
 MOST_TABLES = 16
 UNPACKED = 10
 """What an upload unpacks to may be so many times as large as an upload."""
@@ -49,7 +50,7 @@ class Workspace:
         for name in ("uploads", "downloads"):
             (private / name).mkdir(mode=0o700)
         self.sources = Sources(private / "uploads", settings.folder, settings.upload_limit)
-        self.jobs = Jobs(settings.workers, private, tables.warm_up)
+        self.jobs = Jobs(WORKERS, private, tables.warm_up)
         self._tables: OrderedDict[str, tables.Counted] = OrderedDict()
         self._downloads: OrderedDict[str, Path] = OrderedDict()
 

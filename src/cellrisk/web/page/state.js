@@ -27,6 +27,7 @@ export const LIMITS = [
   { name: "max_certain", id: "max-certain", per: 100, line: null, above: true },
   { name: "max_person", id: "max-person", per: 100, line: null, above: true },
   { name: "max_ceiling", id: "max-ceiling", per: 100, line: null, above: true },
+  { name: "max_posterior", id: "max-posterior", per: null, line: null },
   { name: "max_epsilon", id: "max-epsilon", per: 1, line: null, above: true },
   { name: "max_error", id: "max-error", per: 1, line: null },
   { name: "max_risk", id: "max-risk", per: 100, line: "exposed" },
@@ -37,13 +38,15 @@ export const LIMITS = [
 // Why what stands in the box of a limit is not used, or "" where it is. Any number of digits will do, whatever the step.
 export function whyUnused({ id, above }) {
   const { min, max, validity, value } = at(id);
+  if (validity.patternMismatch) return "Not used: it is not two percentages, such as 5:20.";
   const isLow = above ? value !== "" && Number(value) <= Number(min) : validity.rangeUnderflow;
   return validity.badInput || isLow || validity.rangeOverflow ? `Not used: it is not ${above ? "above" : "from"} ${min} ${above ? "and up " : ""}to ${max}.` : "";
 }
 
 export function limitOf(limit) {
   const { value } = at(limit.id);
-  return value === "" || whyUnused(limit) ? null : Number((Number(value) / limit.per).toPrecision(12));
+  if (value.trim() === "" || whyUnused(limit)) return null;
+  return limit.per === null ? value.trim() : Number((Number(value) / limit.per).toPrecision(12));
 }
 
 const presentLimits = () => Object.fromEntries(LIMITS.map((limit) => [limit.name, limitOf(limit)]));
@@ -62,7 +65,7 @@ export function settingWords() {
 // it stands after the #, which browsers send to nobody.
 const CONTROLS = ["sensitive", "mechanism", "delta", "neighbours",
   "measure", "form", "weights", "max-caused", "max-certain",
-  "max-person", "max-ceiling", "max-epsilon", "max-error", "max-risk", "max-people", "margin", "max-tvd", "top", "report-title", "organisation",
+  "max-person", "max-ceiling", "max-posterior", "max-epsilon", "max-error", "max-risk", "max-people", "margin", "max-tvd", "top", "report-title", "organisation",
   "spreadsheet-safe", "purpose", "cohort", "new-cohort", "observed-levels", "observed-cells"];
 const PEOPLE = ["person", "contributions", "per_group"];
 let wishes = new URLSearchParams();
