@@ -223,7 +223,7 @@ def test_nothing_that_is_written_says_what_is_false() -> None:
 def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
     import cellrisk.show.pictures as pictures
 
-    for name in ("draw_asked", "draw_curve", "draw_choice", "draw_sizes", "draw_together", "draw_equal_risk"):
+    for name in ("draw_curve", "draw_choice", "draw_sizes", "draw_together", "draw_equal_risk"):
         monkeypatch.setattr(pictures, name, lambda *_: SimpleNamespace(texts=[], axes=[]))
     monkeypatch.setattr(pictures, "to_svg", lambda _: "<svg></svg>")
 

@@ -233,7 +233,7 @@ def export_command(
     spreadsheet_safe: options.SpreadsheetSafe = False,
 ) -> None:
     """Write the entries to a file: JSON lines or CSV."""
-    from cellrisk.show.reporting.ledger_export import export_entries, refuse_released
+    from cellrisk.repeat.ledger.export import export_entries, refuse_released
 
     with ledger.open() as opened:
         entries = opened.entries(cohort)

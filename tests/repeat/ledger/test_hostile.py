@@ -21,7 +21,7 @@ from cellrisk.repeat.ledger import Ledger
 from cellrisk.repeat.ledger.backends import CHANGED, TRIGGERS
 from cellrisk.repeat.ledger.descriptions import digest_regular, read_end
 from cellrisk.repeat.ledger.entry import compute_digest
-from cellrisk.show.reporting.ledger_export import export_entries
+from cellrisk.repeat.ledger.export import export_entries
 from tests.repeat.ledger.conftest import Where
 from tests.repeat.ledger.deaths import FIELDS
 

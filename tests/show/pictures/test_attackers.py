@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 import cellrisk as cr
 from cellrisk.errors import InvalidInput
 from cellrisk.risk.curves import FIGURES
-from cellrisk.show.pictures import draw_asked, draw_curve, draw_icons
+from cellrisk.show.pictures import draw_curve, draw_icons
 from cellrisk.show.wording.attackers import say_icons
 from tests.near import near
 from tests.show.pictures.drawing import EPSILONS, drawn_lines, holds, words_of
@@ -72,8 +72,6 @@ def test_named_figures_hold_the_numbers(three: cr.FrequencyTable) -> None:
     figure = draw_curve(curve)
     assert len(curve.lines) == 4
     assert all(holds(figure, line) for line in curve.lines)
-    asked = draw_asked(curve.lines, 1.0)
-    assert "At epsilon 1, marked" in words_of(asked)
 
 
 def test_figures_beside_the_papers_measures(two: cr.FrequencyTable) -> None:

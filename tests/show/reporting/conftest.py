@@ -33,6 +33,6 @@ def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
     """Drawing takes most of the time, and says nothing where words and numbers are looked at."""
     import cellrisk.show.pictures as pictures
 
-    for name in ("draw_asked", "draw_curve", "draw_icons", "draw_sizes", "draw_together"):
+    for name in ("draw_curve", "draw_icons", "draw_sizes", "draw_together"):
         monkeypatch.setattr(pictures, name, lambda *_: SimpleNamespace(texts=[], axes=[]))
     monkeypatch.setattr(pictures, "to_svg", lambda _: "<svg></svg>")

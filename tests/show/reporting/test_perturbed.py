@@ -15,6 +15,7 @@ from cellrisk.cli import main
 from cellrisk.errors import InvalidInput
 from cellrisk.show.reporting.perturbed import REFUSED
 from cellrisk.show.wording.assessment import say_equal
+from cellrisk.show.wording.attackers import accuracy, attack_rows, shown_attacks
 from tests.risk.perturbed.test_assess_perturbation import make_table
 
 CELLS = [[1, 0], [2, 1], [0, 3], [12, 1], [5, 0], [2, 0]]
@@ -31,7 +32,7 @@ def words_of(html: str) -> str:
     return " ".join(re.sub(r"<[^>]*>", " ", body).split()).replace("&gt;", ">").replace("&#39;", "'")
 
 
-def test_page_one_holds_the_three_figures_and_equal_risk(table: cr.FrequencyTable) -> None:
+def test_page_one_holds_the_attacks_the_error_of_a_count_and_equal_risk(table: cr.FrequencyTable) -> None:
     found = cr.report(table, perturbation="random-rounding:3", title="Review", organisation="Office", date="today")
     assessed = cr.assess_perturbation(table, "random-rounding:3", measures="local")
     figures = assessed.figures[0]
@@ -39,8 +40,10 @@ def test_page_one_holds_the_three_figures_and_equal_risk(table: cr.FrequencyTabl
     front = told[: told.index("Sign-off")]
     assert found.verdict == "open"
     assert assessed.headline in front
-    assert f"{round(figures.caused):,} people" in front
-    assert "77.8% (coin toss: 50%), at worst if 0 and 2 others have them" in front
+    assert accuracy(assessed.perturbation) in front
+    attackers = assessed.attackers["y"][-1]
+    for cells in attack_rows(attackers, shown_attacks(attackers), figures.advantage):
+        assert " ".join([cells[0], *cells[2:4]]).strip() in front
     assert say_equal(figures.equal[0]) in front
     assert found.html.count("<svg") >= 2  # at equal risk, and the sizes
     for absent in (

@@ -16,7 +16,8 @@ from cellrisk.decide.policies import Policies
 from cellrisk.errors import InvalidInput
 from cellrisk.repeat.together import KEPT, judge
 from cellrisk.show.reporting import Report
-from cellrisk.system.formatting import percent, say_people
+from cellrisk.show.wording.attackers import own_people, own_share
+from cellrisk.system.formatting import say_people
 from tests.near import near
 from tests.show.reporting.reading import AGES, LEVELS, TOWNS, TRADES, Reader, people
 
@@ -116,7 +117,8 @@ def test_numbers_are_those_of_together(folder: Path, capsys: pytest.CaptureFixtu
     page = Reader(html)
     assert told["sentence"] in page.text
     lead = told["rules"][0]
-    whole = [f"{say_people(lead[name])} ({percent(lead[name] / told['records'])})" for name in ("caused", "right")]
+    people = told["records"]
+    whole = [f"{own_people(lead[name], people)} ({own_share(lead[name], people)})" for name in ("caused", "right")]
     assert ["All 3 tables together", "2.5", *whole] in [row[:4] for row in page.rows]
     points = next(row[4] for row in page.rows if row[0] == "All 3 tables together")
     assert float(points.removesuffix(" percentage points")) == pytest.approx(
@@ -125,7 +127,8 @@ def test_numbers_are_those_of_together(folder: Path, capsys: pytest.CaptureFixtu
     names = ["1: town", "2: towns and ages (town, age)", "3: town; age is not older"]
     for name, each in zip(names, told["tables"], strict=True):
         alone = [
-            f"{say_people(each[figure])} ({percent(each[figure] / each['records'])})" for figure in ("caused", "right")
+            f"{own_people(each[figure], each['records'])} ({own_share(each[figure], each['records'])})"
+            for figure in ("caused", "right")
         ]
         assert [name, f"{each['mechanism']['epsilon']:g}", *alone] in [row[:4] for row in page.rows]
         own = [f"{each['records']:,}", f"{each['cells']:,}", say_people(each["right"]), say_people(each["named"])]

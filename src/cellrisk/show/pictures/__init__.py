@@ -10,7 +10,7 @@ from cellrisk.show.pictures.attackers import draw_icons
 from cellrisk.show.pictures.bars import draw_explanation
 from cellrisk.show.pictures.boxes import draw_utility
 from cellrisk.show.pictures.choices import draw_choice
-from cellrisk.show.pictures.curves import draw_asked, draw_curve, mark_asked
+from cellrisk.show.pictures.curves import draw_curve, mark_asked
 from cellrisk.show.pictures.equal_risk import draw_equal_risk
 from cellrisk.show.pictures.saving import ENDINGS, check_picture_path, save, to_png, to_svg
 from cellrisk.show.pictures.sequences import draw_sequence
@@ -20,7 +20,6 @@ from cellrisk.show.pictures.sizes import draw_sizes
 __all__ = [
     "ENDINGS",
     "check_picture_path",
-    "draw_asked",
     "draw_assessment",
     "draw_choice",
     "draw_curve",

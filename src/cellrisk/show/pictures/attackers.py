@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cellrisk.errors import InvalidInput
 from cellrisk.show.pictures.canvas import Picture, drawn
 from cellrisk.show.pictures.style import (
     ALARM,
@@ -38,17 +39,22 @@ STUB = 0.17
 ROW = 10
 
 
-def draw_attacks(curve: RiskCurve, inside: bool) -> Picture:
-    """Return two lines for each setting and attribute: because of their own record, and inferred; then no noise."""
+def draw_attacks(curve: RiskCurve, at: float, inside: bool) -> Picture:
+    """Return two lines for each setting and attribute: because of their own record, and inferred; then no noise.
+
+    The title has the numbers at the epsilon nearest to ``at``.
+    """
     found = [
         (name, setting, curve.trace_attacks(name, setting, POINTS))
         for setting in curve.settings
         for name in curve.table.sensitive
     ]
     found = [each for each in found if len(each[2]) > 1]
+    if not found:
+        raise InvalidInput("there is no picture: what attacks reveal is not computed", code="no-picture")
     several = len(found) > 1
     name, setting, figures = found[0]
-    nearest = min(figures[:-1], key=lambda each: abs(np.log(each.mechanism.epsilon if each.mechanism else 1.0)))
+    nearest = min(figures[:-1], key=lambda each: abs(np.log((each.mechanism.epsilon if each.mechanism else at) / at)))
     epsilon = nearest.mechanism.epsilon if nearest.mechanism else 1.0
     own = f"{own_share(nearest.own, nearest.people)} are revealed because of their own record"
     infer = f"{share(nearest.inferred / nearest.people)} are inferred, and " if nearest.inferred is not None else ""

@@ -48,7 +48,7 @@ def draw_curve(curve: RiskCurve, at: float = 1.0, *, inside: bool) -> Picture:
     would hold more than six lines, one for each measure and mechanism. Line style is the form, colour the rest.
     """
     if not curve.named:
-        return draw_attacks(curve, inside)
+        return draw_attacks(curve, at, inside)
     panels: dict[str, list[Line]] = {}
     many = max(sum(line.sensitive == name for line in curve.lines) for name in curve.table.sensitive) > MOST_IN_A_PANEL
     for line in curve.lines:
@@ -111,22 +111,6 @@ def _title(curve: RiskCurve, at: float) -> str:
         return f"At epsilon {claim(epsilon)} the worst case is {say_most(line.at(epsilon))}%"
     ends = f"blind {show(line.limits.chance)}, no noise {show(line.limits.raw)}"
     return f"At epsilon {claim(epsilon)}, {line.sensitive}, {line.name}: {show(line.at(epsilon))} ({ends})"
-
-
-@drawn
-def draw_asked(lines: Sequence[Line], epsilon: float, inside: bool) -> Picture:
-    """Draw figures along epsilon, and a mark where the release is asked for."""
-
-    def draw(axes: Axes) -> None:
-        for place, line in enumerate(lines):
-            label = f"{line.name}: {percent(line.at(epsilon))}"
-            axes.plot(line.epsilon, line.risk, color=COLOURS[place % len(COLOURS)], linewidth=1.6, label=label)
-        risk_axis(axes, max(float(line.risk.max()) for line in lines), "share of people")
-        epsilon_axis(axes, float(lines[0].epsilon[0]), float(lines[0].epsilon[-1]), "epsilon")
-        axes.axvline(epsilon, color=GREY, linewidth=0.8, linestyle=MARK, zorder=1.9)
-
-    name = f"What {lines[0].setting.name} noise leaves of '{brief(lines[0].sensitive, 30)}' to be revealed"
-    return Picture([draw], [1.55], width=6.6, title=name, subtitle=f"At epsilon {claim(epsilon)}, marked", note="")
 
 
 def mark_asked(figure: Figure, epsilon: float) -> None:

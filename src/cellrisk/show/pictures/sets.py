@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 ROW = 0.36
 """Inches for a table: a bar of the tables so far, and one of the table alone."""
-PANELS = {"caused": "Because of their own records", "right": "Named rightly at all"}
+PANELS = {"caused": "Because of their own records", "right": "Named correctly at all"}
 CAPTION = "By elimination. Dark: the table with all above it. Pale: the table by itself."
 
 
@@ -32,7 +32,7 @@ def draw_together(found: TogetherAssessment, inside: bool) -> Picture:
         [ROW * many + 0.75],
         columns=2,
         share="y",
-        title=f"{'The table gives' if many == 1 else f'Together the {many} tables give'} away {people} because of "
+        title=f"{'The table reveals' if many == 1 else f'Together the {many} tables reveal'} {people} because of "
         "their own records",
         subtitle=f"{brief(found.sensitive, 40)}; {share} of the people; the set costs epsilon "
         f"{claim(found.cost.epsilon)}{delta}",

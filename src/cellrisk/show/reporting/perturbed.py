@@ -10,7 +10,7 @@ from cellrisk.decide.limits import NO_CHANCE, NO_EPSILON, RiskDefinition, read_l
 from cellrisk.decide.policies import Policies
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.perturbations import Perturbation, read_perturbation
-from cellrisk.risk.perturbed import PerturbedAssessment, PerturbedFigures, assess_perturbation
+from cellrisk.risk.perturbed import PerturbedAssessment, assess_perturbation
 from cellrisk.show.reporting.document import Report, make_report, read_decision
 from cellrisk.show.reporting.metadata import (
     describe_table,
@@ -20,8 +20,8 @@ from cellrisk.show.reporting.metadata import (
     name_table,
     pick,
 )
+from cellrisk.show.reporting.table_report import describe_attackers, draw_icons_of
 from cellrisk.show.wording.assessment import NOT_TOLD, say_counts, say_equal
-from cellrisk.show.wording.ceiling import say_most
 from cellrisk.show.wording.explanation import KEYS_NOTE
 from cellrisk.show.wording.limits import describe_limits
 from cellrisk.system.choices import MechanismName
@@ -116,8 +116,13 @@ def _collect(table: FrequencyTable, assessed: PerturbedAssessment, made: Perturb
     first = [say_equal(each) for each in assessed.figures[0].equal]
     return {
         "table": describe_table(table),
+        **describe_attackers(assessed),
         "headline": [*assessed.headline.split("\n"), *first[:1]],
-        "figures": [_describe_figures(each) for each in assessed.figures],
+        "figures": [
+            pick(each, "sensitive records raw_share")
+            | {"exposed": each.people.mean, "exposed_interval": (each.people.low, each.people.high)}
+            for each in assessed.figures
+        ],
         "risks": assessed.risks,
         "counts": [
             {
@@ -136,24 +141,10 @@ def _collect(table: FrequencyTable, assessed: PerturbedAssessment, made: Perturb
         "perturbation": {"description": made.describe(), "probabilities": _list_probabilities(made)},
         "pictures": {
             "equal": make_picture(draw_equal_risk(assessed), " ".join(first)),
+            "icons": draw_icons_of(assessed),
             "sizes": draw_table_sizes(table),
         },
         "not_told": NOT_TOLD,
-    }
-
-
-def _describe_figures(figures: PerturbedFigures) -> dict[str, Any]:
-    """The worst case is one over known counts, and ``people``, those because of their own record, may be negative."""
-    a, b = figures.worst_counts
-    return {
-        **pick(figures, "sensitive records raw_share"),
-        "people": figures.caused,
-        "low": None,
-        "high": None,
-        "exposed": figures.people.mean,
-        "exposed_interval": (figures.people.low, figures.people.high),
-        "sure": figures.certainty[-1:],
-        "worst_case": f"{say_most(figures.ceiling)}% (coin toss: 50%), at worst if {a:,} and {b:,} others have them",
     }
 
 

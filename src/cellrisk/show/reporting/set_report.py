@@ -13,21 +13,25 @@ from cellrisk.decide.policies import Policies
 from cellrisk.decide.policy import Policy
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.precision import find_precision
-from cellrisk.repeat.together import KEPT, NOT_JUDGED, Judged, TogetherAssessment, judge, list_certainties
+from cellrisk.repeat.together import KEPT, NOT_JUDGED, Judged, RuleFigures, TogetherAssessment, judge, list_certainties
 from cellrisk.repeat.together.releasing import plan_loss
 from cellrisk.repeat.together.sets import Cost, SetTable, find_cost, find_together, try_ceiling
 from cellrisk.risk.ceilings import Ceiling
 from cellrisk.show.reporting.document import Report, make_report, read_decision, read_template
-from cellrisk.show.reporting.metadata import collect_metadata, describe_budget, make_picture, pick
-from cellrisk.show.reporting.noise import (
+from cellrisk.show.reporting.metadata import (
     FORMULAS,
     NEIGHBOURS,
     RELEASABLE,
+    collect_metadata,
+    describe_budget,
     describe_guarantee,
     describe_scale,
     describe_threshold,
     describe_use,
+    make_picture,
+    pick,
 )
+from cellrisk.show.wording.attackers import own_people, own_share
 from cellrisk.show.wording.ceiling import advantage
 from cellrisk.show.wording.limits import CHECKED
 from cellrisk.show.wording.together import SAYS
@@ -242,6 +246,7 @@ def _collect_board(request: SetRequest, found: TogetherAssessment, ceiling: Ceil
             **_describe_table(each.table),
             **pick(each, "records cells alone without"),
             "worst_case": advantage(each.ceiling) if each.ceiling else "not known",
+            "front": _describe_front(each.alone, each.records),
             "shown": each in on_front,
             **_describe_growth(found, place),
         }
@@ -251,6 +256,7 @@ def _collect_board(request: SetRequest, found: TogetherAssessment, ceiling: Ceil
         **pick(found, "records headline rules certain certain_unknown statements"),
         "meanings": SAYS,
         "worst_case": advantage(ceiling) if ceiling else "not known",
+        "front": _describe_front(found.rule(), found.records),
         "tables": tables,
         "n_not_shown": count - len(on_front) if count > 1 else 0,
         "growth": make_picture(draw_together(found), growth) if count > 1 else None,
@@ -265,6 +271,14 @@ def _collect_board(request: SetRequest, found: TogetherAssessment, ceiling: Ceil
         ],
         "refinement": found.refinement
         and {"headline": found.refinement.headline, "rules": {row.what: row for row in found.refinement.rows[:2]}},
+    }
+
+
+def _describe_front(rule: RuleFigures, records: int) -> dict[str, str]:
+    """What page one has of a rule: whole numbers of people, and their shares."""
+    return {
+        name: f"{own_people(number, records)} ({own_share(number, records)})"
+        for name, number in (("caused", rule.caused), ("right", rule.right))
     }
 
 

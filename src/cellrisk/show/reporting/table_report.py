@@ -5,10 +5,12 @@ The public sees no figure that was computed from the raw data, but for an epsilo
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from cellrisk.decide.choosing import DIGITS, Alternative, Choice, choose_within, limits_use_data, weigh
 from cellrisk.decide.limits import SMALLEST_EPSILON, Limit, RiskDefinition, find_largest_without_data
@@ -17,17 +19,21 @@ from cellrisk.decide.tradeoff import TradeOff, TvdLimit, find_trade_off
 from cellrisk.decide.usefulness import utility
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import Mechanism
-from cellrisk.risk.assessment import Assessment, assess
+from cellrisk.noise.precision import find_precision
+from cellrisk.risk.assessment import Assessment, TableRisks, assess
 from cellrisk.risk.attackers.attacker import Attacker
 from cellrisk.risk.ceilings import Ceiling, ceiling
-from cellrisk.risk.curves import Line, RiskCurve, curve
-from cellrisk.risk.figures import DecisionFigures
+from cellrisk.risk.curves import RiskCurve, curve
 from cellrisk.risk.measures import FORMS
 from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON, MeasuredRisk
 from cellrisk.show.reporting.document import read_decision
 from cellrisk.show.reporting.metadata import (
+    RELEASABLE,
+    describe_guarantee,
+    describe_noise,
     describe_table,
     describe_table_for_public,
+    describe_use,
     draw_table_sizes,
     explain_cells,
     list_observed,
@@ -36,11 +42,9 @@ from cellrisk.show.reporting.metadata import (
     pick,
     read_domains,
 )
-from cellrisk.show.reporting.noise import RELEASABLE, describe_guarantee, describe_noise, describe_use
 from cellrisk.show.wording.assessment import of_several, say_exposure
 from cellrisk.show.wording.attackers import accuracy, attack_rows, learnt, people_above, say_icons, shown_attacks
 from cellrisk.show.wording.choice import CHOICE_NOTE, WITHOUT_DATA, name_largest, say_least, say_tvd_limit
-from cellrisk.show.wording.curve import say_line
 from cellrisk.show.wording.explanation import KEYS_NOTE
 from cellrisk.show.wording.label import TOTAL, Guarantee, label
 from cellrisk.show.wording.limits import CHECKED, describe_limits, verdict
@@ -51,6 +55,7 @@ from cellrisk.system.version import __version__
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
+    from cellrisk.risk.perturbed import PerturbedAssessment
 
 KEEPS_RISK, KEEPS_TVD, NEAREST = "keeps the limit on the risk", "keeps the limit on the TVD", "comes nearest"
 SMALLEST, UNBOUND = "is the smallest of the range", "the end of the range, not recommended"
@@ -59,8 +64,12 @@ CHOSEN = (
     "Epsilon was chosen from the data, so the choice itself discloses something about them; the guarantee does "
     "not cover it. A choice that is covered is made by: cellrisk choose-private."
 )
-FRONT_POINTS, CURVE_POINTS = 36, 201
-"""Epsilons of the picture on the first page, and of the curve."""
+FRONT_POINTS, FRONT = 24, (0.05, 10.0)
+FRONT_WORDS = "Shares of people along epsilon: revealed because of their own record, and inferred."
+SIZES = (1, 5, 10, 50, 100, 1_000, 10_000, 100_000)
+"""Counts whose relative error is shown."""
+CURVE_POINTS, CURVE = 201, (LEAST_EPSILON, LARGEST_EPSILON)
+"""Epsilons of the picture on the first page, and of the curve: how many, and between which."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,7 +242,7 @@ def collect_board(
     decision: Decision, metadata: Mapping[str, Any], top: int, progress: Progress | None = None
 ) -> dict[str, Any]:
     """Everything that the board sees, at the epsilon that is shown."""
-    from cellrisk.show.pictures import draw_asked, draw_curve, mark_asked
+    from cellrisk.show.pictures import draw_curve, mark_asked
 
     table, risk, epsilon = decision.table, decision.risk, decision.at.epsilon
     mechanism = decision.setting.with_epsilon(epsilon)
@@ -243,31 +252,23 @@ def collect_board(
         assessment = replace(assessment, chosen=True)
     forms = [form for form in FORMS if form in (risk.form, "exact", "tight")]
     risks = curve(
-        table, mechanism, epsilon=_list_epsilons(decision, CURVE_POINTS), forms=forms, progress=progress, **words
+        table, mechanism, epsilon=_list_epsilons(decision, CURVE_POINTS, CURVE), forms=forms, progress=progress, **words
     )
-    first: Sequence[Line] = ()
-    if table.unit.contributions == 1:  # caused and certainty along epsilon are known of single records
-        figures = curve(
-            table,
-            mechanism,
-            measures=("caused", "certainty"),
-            certainty=decision.attacker.certainties,
-            belief=decision.attacker.belief,
-            epsilon=_list_epsilons(decision, FRONT_POINTS),
-        )
-        first = [line for line in figures.lines if line.sensitive == table.sensitive[0]]
+    front = None
+    if any(assessment.attackers.values()):
+        points = np.array(_list_epsilons(decision, FRONT_POINTS, FRONT))
+        drawn_attacks = draw_curve(RiskCurve(table, (), (decision.setting,), decision.attacker, points), epsilon)
+        mark_asked(drawn_attacks, epsilon)
+        front = make_picture(drawn_attacks, FRONT_WORDS)
     drawn = draw_curve(risks, epsilon)
     mark_asked(drawn, epsilon)
     fitted = {each.name: risk.priors.fit(each, [risk.measure]) for each in table.attributes}
-    said = " ".join(say_line(line, table.n_records) for line in first)
     return {
         **_collect_decision(decision, metadata, "Disclosure review of"),
         "table": describe_table(table),
         "shown_epsilon": epsilon,
         "why": None if decision.choice is None else make_sentence(decision.choice.why),
-        "headline": assessment.headline.split("\n"),
-        "accuracy": accuracy(mechanism),
-        "attackers": [_describe_attackers(assessment, each) for each in assessment.figures],
+        **describe_attackers(assessment),
         "several": of_several(assessment),
         "by_chance": mechanism.by_chance,
         "priors": [f"{name}: {line}" for name, law in fitted.items() for line in law.describe()],
@@ -275,10 +276,11 @@ def collect_board(
         **_describe_candidates(decision),
         "tvd": _describe_tvd(decision),
         "usefulness": _describe_usefulness(decision, mechanism),
+        "errors": _describe_errors(table, mechanism),
         "explanations": explain_cells(table, risk, top, mechanism=mechanism),
         "pictures": {
-            "front": make_picture(draw_asked(first, epsilon), said) if first else None,
-            "icons": _draw_icons(assessment, table.sensitive[0]),
+            "front": front,
+            "icons": draw_icons_of(assessment),
             "curve": {**make_picture(drawn, f"Risk along epsilon. {risks.words}"), "words": risks.words.split("\n")},
             "sizes": draw_table_sizes(table),
         },
@@ -287,31 +289,49 @@ def collect_board(
     }
 
 
-def _list_epsilons(decision: Decision, number: int) -> list[float]:
+def _list_epsilons(decision: Decision, number: int, ends: tuple[float, float]) -> list[float]:
     """Epsilons of a picture; the one that is asked for is among them."""
-    high = min(LARGEST_EPSILON, decision.setting.largest_epsilon)
-    steps = [LEAST_EPSILON * (high / LEAST_EPSILON) ** (step / (number - 1)) for step in range(number - 1)]
+    low, high = ends[0], min(ends[1], decision.setting.largest_epsilon)
+    steps = [low * (high / low) ** (step / (number - 1)) for step in range(number - 1)]
     return sorted({*steps, high, decision.at.epsilon})
 
 
-def _describe_attackers(assessment: Assessment, figures: DecisionFigures) -> dict[str, Any]:
-    """What four attackers learn of one sensitive attribute, a row each, and the bound for any attack."""
-    tables = assessment.attackers[figures.sensitive]
-    described: dict[str, Any] = {"sensitive": figures.sensitive, "rows": [], "texts": []}
-    if not tables:
-        return described | {"texts": [f"Attacks are not assessed: {figures.unknown}."]}
-    labels = assessment.table.attribute(figures.sensitive).levels.labels
-    advantage = None if figures.ceiling.chosen else figures.ceiling.advantage
-    described["rows"] = attack_rows(tables[-1], shown_attacks(tables[-1]), advantage)
-    known = [learnt(tables[-1], figures.sensitive, labels)] if tables[-1].prior is not None else []
-    return described | {"texts": [people_above(tables[-1]), *known]}
+def describe_attackers(assessment: Assessment | PerturbedAssessment) -> dict[str, Any]:
+    """What page one has: the figures in words, the error of a count, and the attacks on each sensitive attribute."""
+    method, noisy, attackers = assessment.method, isinstance(assessment, Assessment), []
+    setting = f"Epsilon {claim(method.epsilon)}" if isinstance(method, Mechanism) else "Published"
+    own = ["Own record: people, share", "Own record, no noise", "Most for one person"]
+    headings = ["Blind", setting, "No noise", *own]
+    for figures in assessment.figures:
+        attribute, tables = figures.attribute, assessment.attackers[figures.sensitive]
+        described: dict[str, Any] = {"sensitive": figures.sensitive}
+        described["headings"] = headings if noisy else headings[1:]
+        if tables:
+            bound, shown = figures.advantage, shown_attacks(tables[-1])
+            rows = [[_in_brackets(cell) for cell in row] for row in attack_rows(tables[-1], shown, bound)]
+            known = [learnt(tables[-1], attribute.name, attribute.levels.labels)] if tables[-1].prior else []
+            described["rows"] = rows if noisy else [[*row[:1], *row[2:]] for row in rows]
+            described["texts"] = [people_above(tables[-1]), *known]
+        else:
+            described |= {"rows": [], "texts": [f"Attacks are not assessed: {figures.unknown}."]}
+        attackers.append(described)
+    texts = {"headline": assessment.headline.split("\n"), "accuracy": accuracy(method)}
+    return {**texts, "attackers": attackers, "blind": noisy}
 
 
-def _draw_icons(assessment: Assessment, sensitive: str) -> dict[str, str] | None:
+def _in_brackets(cell: str) -> str:
+    """Return people with their share in brackets."""
+    people, share = cell.partition("  ")[::2]
+    return f"{people} ({share.strip()})" if share else cell
+
+
+def draw_icons_of(assessment: TableRisks) -> dict[str, str] | None:
     """Return the picture of 100 people with and without their own record; None if attacks are not assessed."""
     from cellrisk.show.pictures import draw_icons
 
-    tables, setting = assessment.attackers[sensitive], f"epsilon {claim(assessment.mechanism.epsilon)}"
+    sensitive, method = assessment.table.sensitive[0], assessment.method
+    tables = assessment.attackers[sensitive]
+    setting = f"epsilon {claim(method.epsilon)}" if isinstance(method, Mechanism) else method.name
     if not tables:
         return None
     return make_picture(draw_icons(tables[-1], sensitive, setting), say_icons(tables[-1], sensitive, setting))
@@ -403,6 +423,22 @@ def _describe_usefulness(decision: Decision, mechanism: Mechanism) -> dict[str, 
         for way in found.ways
     ]
     return {**pick(found, "headline releases seed"), "marginals": marginals}
+
+
+def _describe_errors(table: FrequencyTable, mechanism: Mechanism) -> list[dict[str, Any]]:
+    """The error of a published count beside the count, by its size, and how many groups are as small."""
+    precision, blocks = find_precision(mechanism), table.attributes[0].profiles.blocks
+    largest = max(int(block.sizes.max()) for block in blocks)
+    return [
+        {
+            "count": size,
+            "within": precision.within,
+            "relative": None if size <= precision.hidden else precision.within / size,
+            "groups": sum(int(block.cells[block.sizes <= size].sum()) for block in blocks),
+        }
+        for size in SIZES
+        if size <= max(largest, SIZES[0])
+    ]
 
 
 def collect_public(decision: Decision, metadata: Mapping[str, Any]) -> dict[str, Any]:

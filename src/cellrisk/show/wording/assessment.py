@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from cellrisk.counts.table import Attribute
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.noise.perturbations import Perturbation
-from cellrisk.noise.precision import find_change
 from cellrisk.risk.assessment import Assessment, Risk, TableRisks
 from cellrisk.risk.attackers.figures import AttackTable
 from cellrisk.risk.certainty import ConfidentInferences
@@ -60,11 +59,8 @@ def screen(assessment: Assessment | PerturbedAssessment) -> list[str]:
     """Return what is printed first: the error of a count, the table of attackers, what the informed attacker learns."""
     parts, method = [], assessment.method
     noisy = isinstance(method, Mechanism)
-    if isinstance(method, Mechanism):
-        setting, error = f"epsilon {claim(method.epsilon)}", attackers.accuracy(method)
-    else:
-        setting, change = "published", find_change(method)
-        error = f"{method.name}: a published count is within {change:,} of the true one in at least 95 of 100 cases."
+    error = attackers.accuracy(method)
+    setting = f"epsilon {claim(method.epsilon)}" if isinstance(method, Mechanism) else "published"
     figures: Sequence[Figures] = assessment.figures
     for found in figures:
         attribute = found.attribute

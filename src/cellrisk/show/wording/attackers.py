@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from cellrisk.errors import visible
 from cellrisk.noise.channel import AdditiveChannel
 from cellrisk.noise.mechanisms import Mechanism
-from cellrisk.noise.precision import find_precision
+from cellrisk.noise.perturbations import Perturbation
+from cellrisk.noise.precision import find_change, find_precision
 from cellrisk.risk.attackers.attacker import SettingFigures
 from cellrisk.risk.attackers.figures import AttackTable
 from cellrisk.risk.attackers.persons import PersonTable
@@ -121,18 +122,21 @@ def name_attack(row: Mapping[str, Any]) -> str:
     return f"{name}: {' or '.join(row['union'])}" if "union" in row else name
 
 
-def accuracy(mechanism: Mechanism) -> str:
+def accuracy(method: Mechanism | Perturbation) -> str:
     """Return how far a published count is from the true one, in one sentence.
 
     >>> import cellrisk as cr
     >>> accuracy(cr.Geometric(1.0))
     'Geometric noise, epsilon 1: a published count is within 3 of the true one in 97 of 100 cases.'
     """
-    precision, first = find_precision(mechanism), name_setting(mechanism)
+    if not isinstance(method, Mechanism):
+        within = f"a published count is within {find_change(method):,} of the true one"
+        return f"{method.name}: {within} in at least 95 of 100 cases."
+    precision, first = find_precision(method), name_setting(method)
     cases = math.floor(100 * precision.share_within + 1e-9)
-    if mechanism.threshold < 1:
+    if method.threshold < 1:
         return f"{first}: a published count is within {precision.within:,} of the true one in {cases} of 100 cases."
-    least = math.ceil(mechanism.threshold)
+    least = math.ceil(method.threshold)
     moved = f"noise moves a count by at most {precision.within:,} in {cases} of 100 cases"
     return f"{first}: {moved}; below {least:,} it becomes 0."
 

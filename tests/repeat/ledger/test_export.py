@@ -16,7 +16,7 @@ from cellrisk.errors import CellriskError
 from cellrisk.noise.mechanisms import mechanism
 from cellrisk.repeat.accounting.loss import Loss
 from cellrisk.repeat.ledger import Entry, Ledger
-from cellrisk.show.reporting.ledger_export import (
+from cellrisk.repeat.ledger.export import (
     export_entries,
     write_csv,
     write_json_lines,
