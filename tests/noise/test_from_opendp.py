@@ -16,6 +16,7 @@ import pandas as pd
 import pytest
 
 import cellrisk as cr
+from cellrisk.counts.unit import Unit
 from cellrisk.errors import CellriskError, InvalidInput
 from tests.near import near
 from tests.publish.auditing.test_peers import peers
@@ -54,18 +55,29 @@ def query(epsilon: float = 0.25, data: list[str] = TEXTS) -> Any:
 
 
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace"])
-@pytest.mark.parametrize("epsilon", [0.013, 0.7, 5.0])
-def test_there_and_back(epsilon: float, neighbours: Any) -> None:
+@pytest.mark.parametrize("unit", [Unit(), Unit(3), Unit(5, 2)])
+@pytest.mark.parametrize("epsilon", [0.013, 5.0])
+def test_there_and_back(epsilon: float, unit: Unit, neighbours: Any) -> None:
     for made in (
-        cr.Geometric(epsilon=epsilon, neighbours=neighbours),
-        cr.DiscreteGaussian(epsilon=epsilon, delta=1e-6, neighbours=neighbours),
+        cr.Geometric(epsilon=epsilon, neighbours=neighbours, unit=unit),
+        cr.DiscreteGaussian(epsilon=epsilon, delta=1e-6, neighbours=neighbours, unit=unit),
     ):
         how: dict[str, Any] = {"scale": made.scale, "neighbours": neighbours, "delta": None if made.pure else 1e-6}
+        how |= {"contributions": unit.contributions, "per_group": unit.per_group}
         found = cr.from_opendp(made.to_opendp(), **how)
         assert type(found) is type(made)
         assert found.epsilon == near(made.epsilon)
         assert found.scale == near(made.scale)
         assert (found.delta, found.neighbours, found.threshold) == (made.delta, neighbours, 0.5)
+
+
+@pytest.mark.parametrize("contributions", [2, 3])
+def test_a_query_for_people_with_several_records(contributions: int) -> None:
+    unit, loss = dp.unit_of(contributions=contributions), dp.loss_of(epsilon=0.6)
+    context = dp.Context.compositor(data=TEXTS, privacy_unit=unit, privacy_loss=loss, split_evenly_over=1)
+    counts = context.query().count_by_categories(LABELS, null_category=False).laplace()
+    assert cr.from_opendp(counts, contributions=contributions).epsilon == near(0.6)
+    assert cr.from_opendp(counts).epsilon == near(0.6 / contributions)
 
 
 def test_the_measurement_is_the_one_that_release_uses() -> None:

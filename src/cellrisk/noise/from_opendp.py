@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from cellrisk.counts.unit import Unit
 from cellrisk.errors import InvalidInput, argument
 from cellrisk.noise.distributions import USUAL_THRESHOLD
 from cellrisk.noise.mechanisms import (
@@ -47,12 +48,14 @@ def from_opendp(
     delta: float | None = None,
     mechanism: MechanismName | None = None,
     keys: Literal["declared", "observed"] | None = None,
+    contributions: int | None = None,
+    per_group: int | None = None,
 ) -> Mechanism:
     """Return the mechanism of a count query or a measurement of OpenDP, for `assess`, `ceiling`, `audit` and the rest.
 
     Nothing is released and no budget is spent. The scale is checked with OpenDP's own privacy map: one record must
-    move one count by one. What OpenDP does not state is asked for. Epsilon is that of one record: a person has one
-    record here, whatever the privacy unit of the query.
+    move one count by one. What OpenDP does not state is asked for. Epsilon is that of one record, or with
+    ``contributions`` that of a person, whatever the privacy unit of the query.
 
     Parameters
     ----------
@@ -71,11 +74,14 @@ def from_opendp(
         Of a query over a frame: "declared" if ``with_keys`` declares every combination of the grouping columns, or if
         there is none; "observed" if it publishes the keys of the data above a threshold. The guarantee then has a delta
         for keys that one person alone has, which the mechanism does not include.
+    contributions, per_group
+        The most records of one person, and of these in one count: what a ``Context`` calls its privacy unit.
 
     >>> from cellrisk import Geometric
     >>> from_opendp(Geometric(epsilon=0.5).to_opendp(), scale=2.0, neighbours="add-remove")
     Geometric(epsilon=0.5, delta=0.0, neighbours='add-remove', threshold=0.5)
     """
+    unit = Unit.read(None, contributions, per_group)
     if neighbours is not None:
         require_word("neighbours", neighbours, NEIGHBOURS)
     kind = type(given).__name__ if type(given).__module__.partition(".")[0] == "opendp" else ""
@@ -97,8 +103,9 @@ def from_opendp(
             fix = f"give the scale that it was made with: {argument('scale', 2.0)}"
             raise InvalidInput("a measurement does not state its scale", fix=fix, code="opendp-scale")
     neighbours = _find_neighbours(measurement, neighbours)
-    _check_loss(measurement, name, require_within("scale", scale, above=0), neighbours)
-    return _make(name, scale, neighbours, delta, threshold)
+    for each in dict.fromkeys((Unit(), unit)):
+        _check_loss(measurement, name, require_within("scale", scale, above=0), neighbours, each)
+    return _make(name, scale, neighbours, delta, threshold, unit)
 
 
 def _ask(question: Any) -> Any:
@@ -187,14 +194,22 @@ def _find_neighbours(measurement: Any, given: Neighbours | None) -> Neighbours:
     return found
 
 
-def _check_loss(measurement: Any, name: MechanismName, scale: float, neighbours: Neighbours) -> None:
-    """Refuse noise whose loss, by OpenDP's map, is not that of one record that moves one count by one."""
-    l1 = 1.0 if neighbours == "add-remove" else 2.0
-    distance = l1 if MECHANISMS[name].pure else math.sqrt(l1)
+def _move(name: MechanismName, neighbours: Neighbours, unit: Unit) -> float:
+    """Return how far neighbouring tables move the counts: in all for Laplace noise, else in Euclidean distance."""
+    steps = 1.0 if neighbours == "add-remove" else 2.0
+    return unit.l1 * steps if MECHANISMS[name].pure else unit.l2 * math.sqrt(steps)
+
+
+def _check_loss(measurement: Any, name: MechanismName, scale: float, neighbours: Neighbours, unit: Unit) -> None:
+    """Refuse noise whose loss, by OpenDP's map, is not that of records each of which moves one count by one."""
+    distance, on_counts = _move(name, neighbours, unit), _is_on_counts(measurement)
+    if not on_counts and unit.most_in_one < unit.contributions:
+        return  # OpenDP's distance between records does not know how many of a person are in one count
     whole = not str(measurement.input_distance_type).startswith("f")
-    loss = measurement.map((int(distance) if whole else distance) if _is_on_counts(measurement) else 1)
+    loss = measurement.map((math.ceil(distance) if whole else distance) if on_counts else unit.contributions)
     loss = float(loss[0] if isinstance(loss, tuple) else loss)
-    expected = l1 / scale if MECHANISMS[name].pure else l1 / (2.0 * scale**2)
+    moved = math.ceil(distance) if on_counts and whole else distance
+    expected = moved / scale if MECHANISMS[name].pure else moved**2 / (2.0 * scale**2)
     if not math.isclose(loss, expected, rel_tol=TOLERANCE):
         raise InvalidInput(
             "by OpenDP's privacy map, one record does not move one count by one",
@@ -205,18 +220,19 @@ def _check_loss(measurement: Any, name: MechanismName, scale: float, neighbours:
 
 
 def _make(
-    name: MechanismName, scale: float, neighbours: Neighbours, delta: float | None, threshold: float
+    name: MechanismName, scale: float, neighbours: Neighbours, delta: float | None, threshold: float, unit: Unit
 ) -> Mechanism:
     """Return the mechanism with that noise; for Gaussian noise, at the smallest epsilon that the delta allows."""
-    l1 = 1.0 if neighbours == "add-remove" else 2.0
+    more: Any = {"neighbours": neighbours, "threshold": threshold, "unit": unit}
+    distance = _move(name, neighbours, unit)
     if MECHANISMS[name].pure:
         if delta is not None:
             raise InvalidInput("Laplace noise takes no delta", got=delta, fix="leave it out", code="delta")
-        return MECHANISMS[name](epsilon=l1 / scale, neighbours=neighbours, threshold=threshold)
+        return MECHANISMS[name](epsilon=distance / scale, **more)
     if delta is None:
         fix = f"for example {argument('delta', 1e-6)}"
         raise InvalidInput("Gaussian noise is stated at a delta", fix=fix, code="delta")
-    stated, sigma = require_within("delta", delta, above=0, below=1), scale / math.sqrt(l1)
+    stated, sigma = require_within("delta", delta, above=0, below=1), scale / distance
 
     def excess(epsilon: float) -> float:
         integer = name == "discrete-gaussian"
@@ -230,4 +246,4 @@ def _make(
             fix="state it at a smaller delta",
             code="delta",
         )
-    return MECHANISMS[name](epsilon=find_smallest(excess), delta=stated, neighbours=neighbours, threshold=threshold)
+    return MECHANISMS[name](epsilon=find_smallest(excess), delta=stated, **more)
