@@ -123,13 +123,12 @@ test_that("the audit of a release knows how it was made", {
   released <- cellrisk_release(people, keys, "job", 3, levels = levels_of_people)
   found <- cellrisk_audit(people, released, keys, "job", levels = levels_of_people)
   frame <- as.data.frame(found)
-  expect_true("right_0.95" %in% frame$figure) # only where the mechanism is known
+  expect_true("informed" %in% found$details$attackers$attack) # only where the mechanism is known
   ask <- function(...) {
     as.data.frame(cellrisk_audit(people, as.data.frame(released), keys, "job", "count", ..., levels = levels_of_people))
   }
   expect_equal(ask(mechanism = "geometric", epsilon = 3)$value, frame$value)
   unknown <- ask()
-  expect_false("right_0.95" %in% unknown$figure)
 })
 
 test_that("a report is written, for its owner alone", {
@@ -185,4 +184,17 @@ test_that("what sdcMicro has changed is audited beside the original", {
   expect_equal(of("disco", "released"), 3 / 12, tolerance = 1e-9)
   expect_equal(of("repu", "original"), 1 / 12, tolerance = 1e-9)
   expect_equal(of("repu", "released"), 0)
+})
+
+test_that("people may have several records", {
+  skip_without_opendp()
+  visits <- transform(people, who = rep(c("a", "b", "c", "d"), 3))
+  found <- cellrisk_assess(visits, keys, "job", 1, person = "who", contributions = 2, per_group = 1)
+  expect_equal(found$details$unit, list(kind = "person", contributions = 2L, per_group = 1L, enforced = TRUE))
+  expect_equal(found$details$table$records, 8)
+  domain <- list(sex = c("f", "m"), town = c("north", "south"), job = c("cook", "smith"))
+  made <- cellrisk_release(visits, keys, "job", 1, levels = domain, contributions = 3)
+  expect_equal(made$details$unit$enforced, FALSE)
+  expect_equal(made$details$mechanism$scale, 3)
+  expect_error(cellrisk_assess(visits, keys, "job", 1, person = "who"), "contributions=3")
 })
