@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from cellrisk.errors import InvalidInput, argument
+from cellrisk.errors import InvalidInput
 from cellrisk.system.arrays import Integers
 
 
@@ -71,28 +71,6 @@ def match_column(column: LabelledColumn, labels: tuple[str, ...], missing: bool)
             new.append(_name_missing(place, new) if label is None else label)
     codes = np.array(found, np.int64)[column.codes] if found else column.codes
     return Matched(column.name, (*labels, *new), len(labels), codes)
-
-
-def check_shared(matched: Matched) -> None:
-    """Refuses a column that shares no value with the original: it would look as if nothing were revealed."""
-    if len(matched.codes) and (matched.codes >= matched.known).all():
-        raise InvalidInput(
-            f"no value of '{matched.name}' in the released table is one of the original",
-            got=f"{len(matched.labels) - matched.known:,} other values",
-            fix=f"write them alike; if the original was binned, name the bins alike or give {argument('bins')}",
-        )
-
-
-def check_levels(matched: Matched) -> None:
-    """Refuses levels of the sensitive attribute that the original does not have."""
-    unknown = matched.codes >= matched.known
-    if unknown.any():
-        raise InvalidInput(
-            f"the released table has levels of '{matched.name}' that the original has not",
-            got=f"{len(matched.labels) - matched.known:,} of them, in {int(unknown.sum()):,} combinations",
-            allowed=f"the {matched.known:,} levels of the original",
-            fix="declare every level when the original is tabulated, or write them alike",
-        )
 
 
 def spell_plainly(label: str) -> str | None:

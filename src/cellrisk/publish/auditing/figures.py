@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 
 from cellrisk.counts.cells import Cells
-from cellrisk.errors import InvalidInput
+from cellrisk.errors import InvalidInput, argument
 from cellrisk.publish.auditing.reading import ReleasedCounts
-from cellrisk.publish.matching import check_levels, check_shared, match_column
-from cellrisk.publish.simulation.attacks import SCENARIOS, count_scenarios
+from cellrisk.publish.matching import match_column
+from cellrisk.publish.simulation.attacks import SCENARIOS, CellAttacks
+from cellrisk.publish.simulation.drawing import Chunk
 from cellrisk.system.arrays import Floats, Integers, find_distinct
 from cellrisk.system.results import LeavesKeys
 
@@ -81,11 +82,6 @@ class TableComparison(LeavesKeys):
         return self.add_up(self.shown > 0).astype(np.int64)
 
     @cached_property
-    def n_labels(self) -> Integers:
-        """How many labels each cell of the original holds."""
-        return self.add_up(self.original > 0).astype(np.int64)
-
-    @cached_property
     def named(self) -> Floats:
         """Records of the original in each cell that have the one label which the release shows alone."""
         return np.asarray(self.add_up(self.original * (self.shown > 0)) * (self.n_shown == 1))
@@ -99,10 +95,13 @@ class TableComparison(LeavesKeys):
         """The sum over the labels of each cell."""
         return np.bincount(self.cell, amounts, minlength=len(self.codes)).astype(np.float64)
 
-    def largest(self, amounts: Floats) -> Floats:
-        """The largest over the labels of each cell."""
-        starts = np.searchsorted(self.cell, np.arange(len(self.codes)))
-        return np.asarray(np.maximum.reduceat(amounts, starts))
+    def spread(self) -> Floats:
+        """The original and the released counts of every cell that holds anybody: (2, labels, 1, cells)."""
+        held = self.sizes > 0
+        row, kept = np.cumsum(held) - 1, held[self.cell]
+        counts = np.zeros((2, len(self.levels), 1, np.count_nonzero(held)))
+        counts[:, self.level[kept], 0, row[self.cell[kept]]] = self.original[kept], self.released[kept]
+        return counts
 
     def without_keys(self) -> dict[str, Any]:
         return {"labels": (), "codes": np.zeros((len(self.codes), 0), np.int64)}
@@ -130,8 +129,20 @@ def compare_tables(cells: Cells, released: ReleasedCounts, missing_level: bool) 
     ]
     sensitive = match_column(released.columns[-1], cells.levels, missing_level)
     for column in quasi:
-        check_shared(column)
-    check_levels(sensitive)
+        if len(column.codes) and (column.codes >= column.known).all():  # else it would look as if nothing were revealed
+            raise InvalidInput(
+                f"no value of '{column.name}' in the released table is one of the original",
+                got=f"{len(column.labels) - column.known:,} other values",
+                fix=f"write them alike; if the original was binned, name the bins alike or give {argument('bins')}",
+            )
+    unknown = sensitive.codes >= sensitive.known
+    if unknown.any():
+        raise InvalidInput(
+            f"the released table has levels of '{sensitive.name}' that the original has not",
+            got=f"{len(sensitive.labels) - sensitive.known:,} of them, in {int(unknown.sum()):,} combinations",
+            allowed=f"the {sensitive.known:,} levels of the original",
+            fix="declare every level when the original is tabulated, or write them alike",
+        )
     ours = cells.codes[cells.cell]
     theirs = np.stack([column.codes for column in quasi], axis=1)
     codes = np.concatenate([ours, theirs])
@@ -197,37 +208,40 @@ def find_figures(both: TableComparison) -> dict[str, float]:
         **follow_synthpop(both),
         **follow_sdmetrics(both),
         **anonymity_of(both),
-        **count_cells(both),
     }
     return {name: float(found[name]) for name in FIGURES}
 
 
 def attack_release(both: TableComparison) -> dict[str, float]:
-    """What do three attackers get right in this release?
+    """What do three attackers get right in this release, and what became of each cell of the original?
 
     homogeneity: where a cell shows one label alone, everyone in it is taken to have it. ``tight`` is the share of
     people of whom that is true, ``exact`` asks of each cell whether the label is there at all (scenarios 1 and 8);
     people count alike (``records``) or cells do (``uniform``). ``precision`` is the share of released cells that look
     homogeneous, keys that nobody has among them, whose label somebody in them has. plurality (hard thresholding): the
     label with the largest count, ties split evenly. proportional (soft thresholding): a label drawn in proportion to
-    the counts, its expected share. Nobody guesses where nothing is shown. Liu and Zhao, section 3 and the discussion
-    of thresholding, as realised in one release.
+    the counts, its expected share. Nobody guesses where nothing is shown. Liu and Zhao, section 3 with its eight
+    scenarios and the discussion of thresholding, as realised in one release; a cell that it does not list shows
+    nothing.
     """
-    n, sizes, named = both.n_records, both.sizes, both.named
-    people = sizes > 0
-    right = named > 0
-    alone = np.count_nonzero(both.n_shown == 1)
-    largest = both.largest(both.shown)
-    tied = (both.shown == largest[both.cell]) & (both.shown > 0)
-    n_tied = both.add_up(tied)
+    original, released = both.spread()
+    attacks = CellAttacks(1)
+    attacks.read(Chunk(slice(0, 1), original, np.maximum(released, 0.0), None))
+    total, names = {"uniform": original.shape[2], "records": both.n_records}, iter(SCENARIOS)
+    shares = {name: sums[0] / total[name[2]] for name, sums in attacks.sums.items()}
+    alone, right = np.count_nonzero(both.n_shown == 1), np.count_nonzero(both.named)
     return {
-        "homogeneity_tight_records": named.sum() / n,
-        "homogeneity_tight_uniform": (named[people] / sizes[people]).mean(),
-        "homogeneity_exact_records": sizes[right].sum() / n,
-        "homogeneity_exact_uniform": right[people].mean(),
-        "homogeneity_precision": np.count_nonzero(right) / alone if alone else math.nan,
-        "plurality": (both.add_up(both.original * tied) / np.maximum(n_tied, 1)).sum() / n,
-        "proportional": (both.original * _shares(both)).sum() / n,
+        **{
+            f"homogeneity_{form}_{weights}": shares["homogeneity", form, weights]
+            for form in ("tight", "exact")
+            for weights in ("records", "uniform")
+        },
+        "homogeneity_precision": right / alone if alone else math.nan,
+        **{attack: shares[attack, "tight", "records"] for attack in ("plurality", "proportional")},
+        "released_cells": np.count_nonzero(both.shown_sizes),
+        "looks_homogeneous": alone,
+        "tells_truth": right,
+        **{f"scenario_{next(names)}": cells for cells in attacks.scenarios[:, 0].tolist()},
     }
 
 
@@ -282,21 +296,6 @@ def anonymity_of(both: TableComparison) -> dict[str, float]:
         "entropy_l": math.exp(max(entropy[shows].min(), 0.0)),
         "prosecutor": 1.0 / at_least_one.min(),
         "marketer": len(sizes) / at_least_one.sum(),
-    }
-
-
-def count_cells(both: TableComparison) -> dict[str, float]:
-    """How many cells the release shows, how many look homogeneous, and what became of each cell of the original.
-
-    The scenarios are those of Liu and Zhao, section 3; a cell that the release does not list shows nothing.
-    """
-    people, right = both.sizes > 0, both.named > 0
-    counted = count_scenarios(both.n_shown[None, people], right[None, people], both.n_labels[people] == 1)
-    return {
-        "released_cells": np.count_nonzero(both.shown_sizes > 0),
-        "looks_homogeneous": np.count_nonzero(both.n_shown == 1),
-        "tells_truth": np.count_nonzero(right),
-        **{f"scenario_{number}": cells for number, cells in zip(SCENARIOS, counted[:, 0].tolist(), strict=True)},
     }
 
 

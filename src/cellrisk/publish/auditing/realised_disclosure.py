@@ -17,7 +17,6 @@ from cellrisk.publish.simulation.attacks import means_behind
 from cellrisk.risk.attackers.attacker import Attacker
 from cellrisk.risk.attackers.realised import RealisedAttacks
 from cellrisk.risk.certainty import why_unknown
-from cellrisk.system.arrays import Floats
 from cellrisk.system.choices import MechanismName
 
 if TYPE_CHECKING:
@@ -100,7 +99,7 @@ def find_attacks(
     means = None
     if unknown is None and method is not None:
         means = means_behind(method.channel, attacker.believe(attribute), clamped)
-    original, published = _spread(both, attribute.n_levels)
+    original, published = both.spread()
     lessened = np.where(published - 1 >= made.smallest, published - 1, 0) if clamped else published - 1
     labels = attribute.levels.labels
     attacks = RealisedAttacks(
@@ -155,12 +154,3 @@ def _is_clamped(both: TableComparison, made: MadeBy) -> bool:
             fix="give the threshold that the release was made with",
         )
     return not negative if made.clamped is None else made.clamped
-
-
-def _spread(both: TableComparison, labels: int) -> Floats:
-    """Return the true and the released counts of every cell that holds anybody: (2, labels, 1, cells), or else 0."""
-    held = both.sizes > 0
-    row, kept = np.cumsum(held) - 1, held[both.cell]
-    spread = np.zeros((2, labels, 1, int(held.sum())))
-    spread[:, both.level[kept], 0, row[both.cell[kept]]] = both.original[kept], both.released[kept]
-    return spread
