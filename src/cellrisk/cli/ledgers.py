@@ -124,7 +124,7 @@ def list_command(
         entries, about = opened.entries(cohort, kind), str(opened)
         state = opened.state()
         names = [state.require(cohort)] if cohort is not None else list(state.declared)
-        worst = [(name, state.ceiling(name)) for name in names]
+        worst = [(name, state.ceiling(name)[0]) for name in names]
         cohorts = [
             (name, state.spend_by_limit(name), state.limits.get(name), most if most and most.releases else None)
             for name, most in worst
@@ -329,12 +329,11 @@ def plan_command(
         raise InvalidInput("nothing to plan was given", allowed="either --epsilon 0.5, or --max-ceiling 0.75")
     quasi = parsing.split_names(table.qid) or None
     with ledger.open() as opened:
-        steps = _list_steps(opened.state(), cohort)
-        losses: list[Any] = []
+        state = opened.state()
+        steps = _list_steps(state, cohort)
         planned, refusals = None, []
         if max_ceiling is None:
             planned = loss.loss()
-            losses = [*(step.loss for step in steps), planned]
             try:
                 opened.check(planned, cohort)
             except CellriskError as refusal:
@@ -342,22 +341,26 @@ def plan_command(
             refusals += policies.breaches_without_data(loss.one()) if loss.mechanism is not None else []
     covered = None if table.source is None else table.cover(steps, attribute)
     if planned is not None and covered is None:
-        _answer_losses(losses, sequence, refusals, output)
+        _answer_losses(state, state.choose_cohort(cohort), planned, sequence, refusals, output)
     elif planned is not None and covered is not None:
         found = cr.assess_sequence(covered, [*steps, cr.Step(planned, attribute, quasi)], **asked)
         output.answer(found, policies=policies, everything=everything)
     else:
         summed = {name: asked[name] for name in ("method", "total_delta") if name in asked}
-        largest = cr.largest_epsilon(
-            [step.loss for step in steps],
-            loss.mechanism or "geometric",
-            max_ceiling=max_ceiling or 0.0,
-            delta=loss.delta,
-            neighbours=loss.neighbours,
-            threshold=loss.threshold,
-            policy=policies,
-            **summed,
-        )
+        answers = [
+            cr.largest_epsilon(
+                losses,
+                loss.mechanism or "geometric",
+                max_ceiling=max_ceiling or 0.0,
+                delta=loss.delta,
+                neighbours=loss.neighbours,
+                threshold=loss.threshold,
+                policy=policies,
+                **summed,
+            )
+            for losses in state.cases(state.choose_cohort(cohort))
+        ]
+        largest = min(answers, key=lambda answer: float(answer.epsilon or 0.0))  # of the people who have lost most
         output.answer(largest, raw=False, policies=policies)
         refusals = [] if largest.epsilon is not None else ["no epsilon keeps the limit"]
     stop_if_broken(refusals)
@@ -370,21 +373,29 @@ def _list_steps(state: LedgerState, cohort: str | None) -> list[cr.Step]:
     return [cr.Step(entry.loss, entry.attribute, entry.quasi_identifiers or None) for entry in entries if entry.loss]
 
 
-def _answer_losses(losses: list[Any], sequence: SequenceOptions, refusals: list[str], output: OutputOptions) -> None:
-    """Print what releases cost before and after the planned one."""
+def _answer_losses(
+    state: LedgerState,
+    cohort: str,
+    planned: cr.Loss,
+    sequence: SequenceOptions,
+    refusals: list[str],
+    output: OutputOptions,
+) -> None:
+    """Print what releases cost those who have lost most, before and after the planned one."""
     from cellrisk.show.wording.attackers import fill
-    from cellrisk.show.wording.several_releases import say_ceiling
 
-    before = cr.compose(losses[:-1], method=sequence.method, delta=sequence.total_delta)
-    after = cr.compose(losses, method=sequence.method, delta=sequence.total_delta)
-    document = {
-        "before": {**before.to_dict(), "ceiling": before.ceiling},
-        "after": {**after.to_dict(), "ceiling": after.ceiling},
-        "refused": "; ".join(refusals) or None,
-    }
-    parts = [f"Before: {before.headline}\nAfter: {after.headline}", fill(say_ceiling(after))]
-    text = "\n\n".join([*parts, after.details.partition("\n\n")[2]])
-    output.say(document, text)
+    found, document, worst = [], {}, ""
+    planned_ones: tuple[tuple[str, tuple[cr.Loss, ...]], ...] = (("before", ()), ("after", (planned,)))
+    for name, more in planned_ones:
+        spent = state.spend(cohort, sequence.method, sequence.total_delta, *more)
+        most, why_not = state.ceiling(cohort, *more)
+        ceiling = None if most is None else {"even_two": most.even_two, "sentence": most.of_two}
+        document[name] = {**spent.to_dict(), "ceiling": ceiling}
+        worst = f"The worst case is not known: {why_not}." if most is None else most.of_two
+        found.append(spent)
+    before, after = found
+    parts = [f"Before: {before.headline}\nAfter: {after.headline}", fill(worst), after.details.partition("\n\n")[2]]
+    output.say({**document, "refused": "; ".join(refusals) or None}, "\n\n".join(parts))
 
 
 def average_command(

@@ -23,7 +23,6 @@ from cellrisk.repeat.accounting.composition import COMPOSERS, METHODS, Composed,
 from cellrisk.repeat.accounting.composition import find_epsilon as find_epsilon_of_rho
 from cellrisk.repeat.accounting.distributions import Moved, Parts, renyi_orders
 from cellrisk.repeat.accounting.loss import Loss, add_up
-from cellrisk.show.wording.several_releases import say_ceiling
 from tests.examples import examples
 from tests.near import near_epsilon, same
 
@@ -152,15 +151,6 @@ def test_statements_say_what_composes_how() -> None:
     assert any(line.startswith("A rho-zCDP loss has no epsilon of its own") for line in through)
     assert "All methods are compared at delta 1e-06; the losses' own add up to 0." in through
     assert compose([pure(0.1)]).statements[0] == "1 pure loss is composed as pure DP."
-
-
-def test_the_ceiling_in_a_sentence_or_why_there_is_none() -> None:
-    wide = compose([loss_of("discrete-gaussian", 1e-5, 1e-6)] * 2)
-    assert say_ceiling(wide).startswith("The worst case is not known: ")
-    known = compose([loss_of("geometric", 0.5)] * 2)
-    assert known.ceiling is not None
-    assert say_ceiling(known) == known.ceiling["sentence"]
-    assert "values" in say_ceiling(known)
 
 
 def test_statements_say_what_is_assumed() -> None:

@@ -17,6 +17,7 @@ import cellrisk as cr
 from cellrisk.cli import main
 from cellrisk.errors import CellriskError, InvalidInput, UnknownName
 from cellrisk.noise.mechanisms import Mechanism, mechanism
+from cellrisk.repeat.accounting.ceilings import compose_ceiling
 from cellrisk.repeat.accounting.composition import compose
 from cellrisk.repeat.accounting.loss import Loss
 from cellrisk.repeat.ledger import Ledger, Limit
@@ -223,6 +224,30 @@ def test_losses_without_a_sum_are_listed(
     assert [line.split()[1] for line in listed if line.startswith(("everyone", "others"))] == ["not", "0.1"]
     assert main(["ledger", "list", in_file.address, "--json"]) == 0
     assert len(json.loads(capsys.readouterr().out)["cohorts"]) == 2
+
+
+def test_the_people_who_have_lost_most_decide(in_file: Where, capsys: pytest.CaptureFixture[str]) -> None:
+    """Those of a cohort inside another: in the list and in plans, as for limits."""
+    first, second, third = (cr.Geometric(epsilon=epsilon) for epsilon in (0.25, 1.0, 0.5))
+    with in_file.open() as ledger:
+        add(ledger, first)
+        add(ledger, second, "women", new_cohort=True, part_of="everyone")
+    plan = ["ledger", "plan", in_file.address, "--cohort", "everyone", "--json"]
+
+    def ask(*command: str) -> dict[str, Any]:
+        assert main([*command]) == 0
+        answer: dict[str, Any] = json.loads(capsys.readouterr().out)
+        return answer
+
+    spent, after = ([Loss.of(each) for each in losses] for losses in ((first, second), (first, second, third)))
+    listed = ask("ledger", "list", in_file.address, "--json")["cohorts"]
+    planned = ask(*plan, "--epsilon", "0.5", "--mechanism", "geometric")
+    found = [*(cohort["ceiling"]["even_two"] for cohort in listed), planned["before"]["ceiling"]["even_two"]]
+    assert found == [near(compose_ceiling(spent).even_two)] * 3
+    assert planned["after"]["ceiling"]["even_two"] == near(compose_ceiling(after).even_two)
+    assert planned["after"]["epsilon"] == near(1.75)
+    largest = ask(*plan, "--max-ceiling", "0.9")["epsilon"]
+    assert largest == near(ask(*plan[:4], "women", *plan[5:], "--max-ceiling", "0.9")["epsilon"])
 
 
 def test_a_limit_that_what_is_spent_can_never_keep_is_refused(in_file: Where) -> None:

@@ -13,10 +13,8 @@ import numpy as np
 
 from cellrisk.errors import InvalidInput, argument
 from cellrisk.noise.mechanisms import find_smallest, gaussian_log_delta, zcdp_log_delta
-from cellrisk.repeat.accounting.ceilings import find_ceiling
 from cellrisk.repeat.accounting.distributions import Parts, renyi_orders
 from cellrisk.repeat.accounting.loss import DIGITS, Event, Loss, add_up, require_alike
-from cellrisk.risk.ceilings import Ceiling
 from cellrisk.system.checks import read_list, require_within
 from cellrisk.system.choices import CompositionMethod, list_words, require_word
 from cellrisk.system.results import Result, find_words
@@ -225,17 +223,6 @@ class Composition(Result):
     def exact(self) -> bool:
         """Whether the chosen epsilon is exact: Gaussian noises are one Gaussian together."""
         return self.chosen.method == "pld" and all(event.kind == "gaussian" for event in self.events)
-
-    def find_ceiling(self) -> tuple[Ceiling | None, str]:
-        """The worst case of two equally likely values of a person after all the releases; or None, and why it is not
-        known. An upper bound: a release of another attribute may show nothing of the value."""
-        return find_ceiling(self.losses)
-
-    @property
-    def ceiling(self) -> dict[str, Any] | None:
-        """The ceiling as JSON-ready values; None if it is not known."""
-        most, _ = self.find_ceiling()
-        return None if most is None else {"even_two": most.even_two, "sentence": most.of_two}
 
     @cached_property
     def statements(self) -> tuple[str, ...]:

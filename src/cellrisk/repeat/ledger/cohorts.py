@@ -7,21 +7,20 @@ is part of the other share nobody, so their losses do not add up (parallel compo
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator, Sequence
+import math
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from cellrisk.errors import InvalidInput, UnknownName, argument
+from cellrisk.repeat.accounting.ceilings import find_ceiling
+from cellrisk.repeat.accounting.composition import Composition, compose
 from cellrisk.repeat.accounting.loss import Loss, require_alike
 from cellrisk.repeat.ledger.entry import Cohort, Entry, Limit, Problem, check_cohort, fold
+from cellrisk.risk.ceilings import Ceiling
 from cellrisk.system.choices import CompositionMethod
 from cellrisk.system.formatting import claim, number_of
-
-if TYPE_CHECKING:
-    from cellrisk.repeat.accounting.composition import Composition
-    from cellrisk.risk.ceilings import Ceiling
 
 MOST_LISTED = 20
 
@@ -110,24 +109,27 @@ class LedgerState:
         """What a person of a cohort has lost, who is in no cohort inside it."""
         return tuple(entry.loss for entry in self.covering(cohort) if entry.loss is not None)
 
-    def ceiling(self, cohort: str) -> Ceiling | None:
-        """The worst case for one record of a cohort after all its releases; None if it is not known."""
-        from cellrisk.repeat.accounting.ceilings import find_ceiling
+    def cases(self, cohort: str) -> tuple[tuple[Loss, ...], ...]:
+        """Return what people of a cohort have lost who are in no cohort inside theirs, each different case once."""
+        return tuple(dict.fromkeys(self.losses(name) for name in self.innermost(cohort))) or ((),)
 
-        return find_ceiling(self.losses(cohort))[0]
-
-    def _cases(self, cohort: str) -> Iterable[tuple[Loss, ...]]:
-        """Return what people of a cohort have lost, each different case once."""
-        return dict.fromkeys(self.losses(name) for name in self.innermost(cohort))
+    def ceiling(self, cohort: str, *planned: Loss) -> tuple[Ceiling | None, str]:
+        """Return the worst case for one record of a cohort after all its releases, and planned ones: the worst over it
+        and the cohorts inside it; or None, and why it is not known."""
+        found = [find_ceiling((*losses, *planned)) for losses in self.cases(cohort)]
+        return max(found, key=lambda case: math.inf if case[0] is None else case[0].even_two)
 
     def innermost(self, cohort: str) -> list[str]:
         """Return the cohorts inside one, or itself, that contain no other: their people have lost most."""
         parents = set(self.declared.values())
         return [name for name in self.declared if name not in parents and cohort in self.path(name)]
 
-    def spend(self, cohort: str, method: CompositionMethod = "tightest", delta: float | None = None) -> Composition:
-        """Return the most that a person of a cohort has lost: the worst over it and the cohorts inside it."""
-        cases = (_compose(losses, method, delta) for losses in self._cases(cohort))
+    def spend(
+        self, cohort: str, method: CompositionMethod = "tightest", delta: float | None = None, *planned: Loss
+    ) -> Composition:
+        """Return the most that a person of a cohort has lost, with planned releases: the worst over it and the cohorts
+        inside it."""
+        cases = (compose((*losses, *planned), method=method, delta=delta) for losses in self.cases(cohort))
         return max(cases, key=lambda composition: (composition.epsilon, composition.delta))
 
     def spend_by_limit(self, cohort: str) -> Composition | None:
@@ -154,7 +156,7 @@ class LedgerState:
 
     def check_limit(self, limit: Limit) -> None:
         """Refuse a limit that is below what is spent, or that what is spent can never keep."""
-        for losses in self._cases(limit.cohort):
+        for losses in self.cases(limit.cohort):
             _check(losses, limit, f"cohort '{limit.cohort}' has spent more than that limit")
 
 
@@ -172,13 +174,6 @@ def find_undeclared(entries: Sequence[Entry]) -> Iterator[Problem]:
             yield Problem(entry.number, "is about a cohort that was not declared before it")
 
 
-def _compose(losses: Sequence[Loss], method: CompositionMethod, delta: float | None) -> Composition:
-    """Loaded late: of a cohort without a limit, nothing is added up."""
-    from cellrisk.repeat.accounting.composition import compose
-
-    return compose(losses, method=method, delta=delta)
-
-
 def _check(losses: Sequence[Loss], limit: Limit, exceeded: str) -> None:
     weaker = sum(loss.dp_definition != "pure" for loss in losses)
     if weaker and not limit.delta:
@@ -191,10 +186,10 @@ def _check(losses: Sequence[Loss], limit: Limit, exceeded: str) -> None:
         )
     if limit.method == "tightest":
         with suppress(InvalidInput, UnknownName):
-            if _compose(losses, "basic", limit.delta).epsilon <= limit.epsilon:
+            if compose(losses, method="basic", delta=limit.delta).epsilon <= limit.epsilon:
                 return  # the tightest is not above any other, and this one costs nothing
     try:
-        epsilon = _compose(losses, limit.method, limit.delta).epsilon
+        epsilon = compose(losses, method=limit.method, delta=limit.delta).epsilon
     except (InvalidInput, UnknownName) as refusal:
         reason = refusal.message
         raise InvalidInput(f"the limit of cohort '{limit.cohort}' cannot be kept: {reason}") from None

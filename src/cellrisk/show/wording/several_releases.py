@@ -258,12 +258,6 @@ def say_loss(found: Composition) -> str:
     return f"epsilon {claim(found.epsilon)}{delta}"
 
 
-def say_ceiling(found: Composition) -> str:
-    """Return what one record adds at most in words, or why it is not known."""
-    most, why_not = found.find_ceiling()
-    return f"The worst case is not known: {why_not}." if most is None else most.headline
-
-
 def _say_mixture(counts: Counter[str], dp_definition: str) -> str:
     *before, last = [f"{counts[kind]:,} {kind}" for kind in ("pure", "approximate", "concentrated") if counts[kind]]
     mixed = f"{', '.join(before)} and {last}" if before else last
