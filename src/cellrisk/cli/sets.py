@@ -138,8 +138,7 @@ def report_command(
         rule = {"outside": "drop"} if public else {}
         counting = progress_bar("counting")
         found = cr.assess_together(**{**rule, **words}, certainty=certainties or None, seed=seed, progress=counting)
-    bins = [words["bins"], *(table.get("bin", {}) for table in words["tables"])]
-    edges = {name for each in bins for name, value in each.items() if isinstance(value, list)}
+    edges = {name for each in tables for name, value in each.bins.items() if isinstance(value, list | tuple)}
     report: Any = report_set(
         tables,
         words["sensitive"],

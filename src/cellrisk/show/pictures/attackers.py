@@ -22,8 +22,8 @@ from cellrisk.show.pictures.style import (
     show_values,
     write_beside,
 )
-from cellrisk.show.wording.attackers import ICONS, count_icons, own_share, share
-from cellrisk.system.formatting import claim, number_of
+from cellrisk.show.wording.attackers import ICONS, count_icons, own_share, say_size, share
+from cellrisk.system.formatting import claim
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -56,11 +56,11 @@ def draw_attacks(curve: RiskCurve, at: float, inside: bool) -> Picture:
     name, setting, figures = found[0]
     nearest = min(figures[:-1], key=lambda each: abs(np.log((each.mechanism.epsilon if each.mechanism else at) / at)))
     epsilon = nearest.mechanism.epsilon if nearest.mechanism else 1.0
-    own = f"{own_share(nearest.own, nearest.people)} are revealed because of their own record"
+    own = f"{own_share(nearest.own, nearest.people)} are revealed because of their {nearest.table.own_record}"
     infer = f"{share(nearest.inferred / nearest.people)} are inferred, and " if nearest.inferred is not None else ""
     title = f"At epsilon {claim(round(epsilon, 2))}, {infer}{own}"
     titles = [f"{brief(name, 18)}, {setting.describe()}" if several else "" for name, setting, _ in found]
-    size = f"{number_of(curve.table.n_records, 'person')} in {number_of(curve.table.n_cells, 'group')}"
+    size = say_size(curve.table, name)
     columns = min(2, len(found))
     return Picture(
         [
@@ -79,7 +79,7 @@ def _draw_attacks(axes: Axes, figures: Sequence[SettingFigures], title: str) -> 
     """Draw the two lines of one setting, and where they end without noise."""
     noisy, bare, people = figures[:-1], figures[-1], figures[-1].people
     x = np.array([each.mechanism.epsilon for each in noisy if each.mechanism is not None])
-    own = "revealed because of their own record, at least"
+    own = f"revealed because of their {bare.table.own_record}, at least"
     lines = [(np.array([each.own for each in noisy]), bare.own, ALARM, own)]
     if bare.inferred is not None:
         words = f"inferred by an attacker who is {100 * bare.table.certainty:g}% sure"

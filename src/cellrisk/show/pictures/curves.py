@@ -23,8 +23,9 @@ from cellrisk.show.pictures.style import (
     show_values,
     write_beside,
 )
+from cellrisk.show.wording.attackers import say_size
 from cellrisk.show.wording.ceiling import say_most
-from cellrisk.system.formatting import claim, number_of, percent
+from cellrisk.system.formatting import claim, percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -64,7 +65,7 @@ def draw_curve(curve: RiskCurve, at: float = 1.0, *, inside: bool) -> Picture:
         [3.0 if rows == columns == 1 else 2.1] * rows,
         columns=columns,
         title=_title(curve, at),
-        subtitle=f"{number_of(curve.table.n_records, 'person')} in {number_of(curve.table.n_cells, 'group')}",
+        subtitle=say_size(curve.table, curve.table.sensitive[0]),
         caption=curve.words.split("\n")[0] if len(panels) == 1 else "",
         alone=ONE_PANEL,
     )

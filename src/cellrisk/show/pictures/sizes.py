@@ -31,15 +31,16 @@ def draw_sizes(table: FrequencyTable, inside: bool) -> Picture:
     """
     first, *more = table.attributes
     bins = [each for each in SIZE_CLASSES if each[0] <= int(first.profiles.sizes[0][-1])]
-    unique, people = first.profiles.n_unique, number_of(table.n_records, "person")
+    unique, one = first.profiles.n_unique, "person" if table.unit.contributions == 1 else "record"
+    people = number_of(table.n_records, one)
     return Picture(
         [partial(_draw, attribute=each, bins=bins, title=bool(more)) for each in table.attributes],
         [1.9 if more else 2.6] * (1 + len(more)),
-        title=f"{unique:,} of {number_of(table.n_cells, 'cell')} {'hold' if unique != 1 else 'holds'} one person",
+        title=f"{unique:,} of {number_of(table.n_cells, 'cell')} {'hold' if unique != 1 else 'holds'} one {one}",
         subtitle=f"{people} in {number_of(table.n_cells, 'cell')}"
         if more
-        else f"In {number_of(first.profiles.n_homogeneous, 'cell')} all people share one value of {first.name}: they "
-        f"hold {first.profiles.n_exposed:,} of {people} ({percent(first.exposed_share)})",
+        else f"In {number_of(first.profiles.n_homogeneous, 'cell')} all {table.revealed_name} share one value of "
+        f"{first.name}: they hold {first.profiles.n_exposed:,} of {people} ({percent(first.exposed_share)})",
         alone="tabulate with one sensitive attribute",
     )
 

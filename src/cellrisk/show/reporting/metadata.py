@@ -182,6 +182,7 @@ def describe_table(table: FrequencyTable) -> dict[str, Any]:
         **describe_table_for_public(table),
         **pick(table, "missing_records dropped_records outside_records"),
         "records": table.n_records,
+        "unit": table.describe_unit(),
         "cells": table.n_cells,
         "domain": columns,
         "observed_identifiers": [name for name, domain in domains.items() if not domain.declared],

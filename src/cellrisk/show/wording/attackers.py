@@ -103,11 +103,15 @@ def name_table(table: FrequencyTable, sensitive: str) -> str:
     names = ", ".join(table.quasi_identifiers)
     if len(names) > LONGEST_TITLE:
         names = number_of(len(table.quasi_identifiers), "quasi-identifier")
+    return f"'{sensitive}' by {names}: {say_size(table, sensitive)}"
+
+
+def say_size(table: FrequencyTable, sensitive: str) -> str:
+    """Return the people of a table, their records if they may have several, and its groups."""
     kinds, records = table.attribute(sensitive).people, number_of(table.n_records, "record")
     people = f"{number_of(kinds.n_people, 'person')} with {records}" if kinds else records
     people = people if table.unit.contributions > 1 else number_of(table.n_records, "person")
-    size = f"{people} in {number_of(table.n_cells, 'group')}"
-    return f"'{sensitive}' by {names}: {size}"
+    return f"{people} in {number_of(table.n_cells, 'group')}"
 
 
 def name_setting(mechanism: Mechanism) -> str:
