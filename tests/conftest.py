@@ -162,7 +162,7 @@ FULL_BY_FILE: dict[str, tuple[str, ...]] = {
         "test_report_obeys",
     ),
     "repeat/together/test_releasing.py": ("test_death_at_any_line",),
-    "counts/test_binning.py": ("test_a_thousand_edges",),
+    "counts/test_columns.py": ("test_a_thousand_edges",),
     "counts/test_refusals.py": ("test_a_schema_of_many_columns_is_not_listed_in_full",),
     "counts/test_engine.py": (
         "test_a_disk_that_is_really_full",

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cellrisk.system.extras import EXTRAS, explain_missing
+from cellrisk.errors import EXTRAS, explain_missing
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 WITHOUT = """

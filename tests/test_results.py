@@ -18,7 +18,7 @@ import pytest
 from matplotlib.text import Text
 
 import cellrisk as cr
-from cellrisk.counts.settings_draft import SettingsDraft
+from cellrisk.counts.preview import SettingsDraft
 from cellrisk.counts.table import Summary
 from cellrisk.errors import InvalidInput
 from cellrisk.system.results import Result

@@ -22,10 +22,10 @@ import pytest
 import cellrisk as cr
 from cellrisk.cli import main
 from cellrisk.counts import counting, refusals, sources
-from cellrisk.counts.resources import Resources, free_memory
+from cellrisk.counts.engine import Resources, free_memory
 from cellrisk.errors import InvalidInput, UnknownName
 from tests import near
-from tests.system.test_interrupt import BOUND, RUN, START
+from tests.system.test_progress import BOUND, RUN, START
 
 QIDS = ["a", "b", "c", "d", "e"]
 

@@ -20,7 +20,7 @@ import pytest
 
 import cellrisk as cr
 from cellrisk.cli import main
-from cellrisk.counts import other_formats, statistical_worker
+from cellrisk.counts import other_formats
 from cellrisk.errors import CellriskError, InvalidInput
 from cellrisk.system import isolated
 from tests.examples import EVERY_EXAMPLE
@@ -187,7 +187,7 @@ def test_a_file_that_ends_its_reader_is_refused(
 
 
 def test_many_rows_come_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(statistical_worker, "ROWS", 7)
+    monkeypatch.setattr(other_formats, "ROWS", 7)
     frame = pd.DataFrame({"home": [float(row % 5) for row in range(100)], "job": [f"j{row % 3}" for row in range(100)]})
     expected = cr.tabulate(frame, "home", "job").cells()
     pyreadstat.write_sav(frame, str(tmp_path / "people.sav"))

@@ -10,7 +10,7 @@ import duckdb
 import pytest
 from tools.notebooks import NOTEBOOKS, PAGES, make_notebook
 
-from cellrisk.counts.resources import reported
+from cellrisk.counts.engine import reported
 
 NAMES = ("office", "hospital")
 

@@ -357,7 +357,7 @@ def test_a_reader_that_hangs_is_ended(name: str, tmp_path: Path, monkeypatch: py
         os.mkfifo(path)  # nobody writes into this pipe
     else:
         WRITERS[name](path)
-        patch = f"from cellrisk.counts import statistical_worker; statistical_worker.answer = lambda _: exec({IN_C!r})"
+        patch = f"from cellrisk.counts import other_formats; other_formats.answer = lambda _: exec({IN_C!r})"
         monkeypatch.setattr(isolated, "START", isolated.START.replace("main()", f"{patch}; main()"))
     monkeypatch.setattr(other_formats, "PATIENCE", 3)
     with pytest.raises(InvalidInput, match=rf"reading the file was ended after 3 seconds; got .*{name}; "):

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from cellrisk.system import locks, scratch
+from cellrisk.system import scratch
+from cellrisk.system.atomic import try_lock
 from cellrisk.system.scratch import private_folder
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no kill that leaves a folder behind")
@@ -87,7 +88,7 @@ def test_folders_without_a_lock_are_left_alone(temporary: Path, monkeypatch: pyt
 
     monkeypatch.setattr(scratch, "try_lock", refuse)
     with private_folder() as outer:
-        monkeypatch.setattr(scratch, "try_lock", locks.try_lock)
+        monkeypatch.setattr(scratch, "try_lock", try_lock)
         with private_folder():
             assert outer.exists()
             assert (temporary / "cellrisk-mine" / "notes").read_text() == "kept"
@@ -155,7 +156,7 @@ def test_traps_in_a_shared_folder_are_neither_entered_nor_removed(
 
     def look(handle: int) -> bool:
         looked_at.append(os.fstat(handle))
-        return locks.try_lock(handle)
+        return try_lock(handle)
 
     lock = (left / scratch.LOCK).stat()
     monkeypatch.setattr(scratch, "try_lock", look)
@@ -189,7 +190,7 @@ def test_a_folder_that_is_exchanged_for_a_link_meanwhile_leads_nowhere(
     def exchange(handle: int) -> bool:
         left.rename(temporary / "moved")
         left.symlink_to(precious)
-        return locks.try_lock(handle)
+        return try_lock(handle)
 
     monkeypatch.setattr(scratch, "try_lock", exchange)
     scratch.remove_left_behind(temporary)

@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import cellrisk as cr
-from cellrisk.errors import CellriskError
-from cellrisk.system.extras import explain_missing
+from cellrisk.errors import CellriskError, explain_missing
 
 Request = dict[str, Any]
 OLDEST = (0, 2)

@@ -12,10 +12,9 @@ from contextlib import suppress
 from functools import cache
 from typing import Any
 
-from cellrisk.errors import CellriskError, Naming, name_in_python, visible
-from cellrisk.system.extras import explain_missing
-from cellrisk.system.interrupt import INTERRUPTED, describe_interruption, interrupted_by_signals
+from cellrisk.errors import CellriskError, Naming, explain_missing, name_in_python, visible
 from cellrisk.system.isolated import safe_path
+from cellrisk.system.progress import INTERRUPTED, describe_interruption, interrupted_by_signals
 
 BAD_INPUT = 2
 INTERNAL = 1

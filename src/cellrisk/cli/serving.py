@@ -27,7 +27,7 @@ def serve_command(
     It listens on this machine alone. Anybody with the link that it prints can use the web app. Ctrl-C ends it and
     removes what was uploaded.
     """
-    from cellrisk.counts.resources import read_bytes
+    from cellrisk.counts.engine import read_bytes
     from cellrisk.web import serve
 
     require_whole_number("port", port, 0, 65_535)

@@ -64,8 +64,7 @@ def inspect_command(
 
 def _list_columns(table: options.TableOptions, output: OutputOptions, write: str | None, force: bool) -> None:
     """List the columns of a file, or draft a settings file for it."""
-    from cellrisk.counts.preview import preview_file
-    from cellrisk.counts.settings_draft import draft_settings
+    from cellrisk.counts.preview import draft_settings, preview_file
 
     if not table.is_file:
         raise InvalidInput("a settings file is drafted for a file", got="a database", fix="export a sample of it")

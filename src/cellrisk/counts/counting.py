@@ -11,7 +11,7 @@ the records inside alone: one record more or less changes counts, and never a la
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil
@@ -19,11 +19,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cellrisk.counts.binning import Binning
 from cellrisk.counts.cells import Cells, Domain
 from cellrisk.counts.columns import (
     LEAST_BIN,
     MOST_RECORDS,
+    Binning,
     bin_value,
     check_type,
     count_value,
@@ -33,11 +33,10 @@ from cellrisk.counts.columns import (
     refuse_count,
 )
 from cellrisk.counts.contributions import Draw, draw_securely
-from cellrisk.counts.engine import Relation, name_relation, new_name
+from cellrisk.counts.engine import Relation, Resources, name_relation, new_name
 from cellrisk.counts.levels import Column, check_several, code_values
 from cellrisk.counts.person_records import PersonRecords, read_person_records
 from cellrisk.counts.profiles import MOST_NUMBERS, LabelledCounts, LevelCounts, NoProfiles, Profiles, merge_lists
-from cellrisk.counts.resources import Resources
 from cellrisk.counts.schema import Schema
 from cellrisk.counts.table import Attribute, FrequencyTable, Homogeneity
 from cellrisk.errors import InvalidInput, argument
@@ -103,8 +102,11 @@ def group_records(
         chosen["p"] = f"({plain_value(last, relation.types[last])})::VARCHAR"
     values, rows = _weigh(relation, chosen, schema, len(asked))
     records = values.fetch("SELECT coalesce(sum(w), 0)::BIGINT FROM {rows}")[0][0]
-    if schema.outside != "drop":
-        check_some(rows, records, schema)
+    if not records and schema.outside != "drop":
+        counts = f"every count in column '{schema.count}' is zero", "0 records", "give 1 record or more"
+        nothing = "the source has no records", "0 rows", "give it 1 row or more below the column names"
+        what, got, fix = counts if rows else nothing
+        raise InvalidInput(what, got=got, fix=fix, code="no-records")
     total = "sum(w)" if relation.grouped or isinstance(schema.count, str) else "count(*)"
     connection, columns, tables = relation.connection, [], []
     for place, one in enumerate(asked):
@@ -229,7 +231,7 @@ def select_records(relation: Relation, schema: Schema, resources: Resources, see
         table = selection.count(groups.fetch(kept.where + part) for part in of_part)
         if table.n_records != kept.records:
             raise InvalidInput("the source changed while it was read", fix="try again", code="source-changed")
-        return table if parts == 1 else replace(table, read_cells=refuse_cells(groups.size))
+        return table if parts == 1 else replace(table, read_cells=partial(refuse_cells, groups.size))
     if parts > 1:
         raise InvalidInput(
             "the table has too many combinations of values to limit the records of each person",
@@ -268,9 +270,19 @@ class Selection:
         attributes = [count_attribute(domain, of_parts) for domain, of_parts in zip(levels, lists, strict=True)]
         if not records:
             attributes = [replace(attribute, profiles=NoProfiles(attribute.n_levels)) for attribute in attributes]
-        dropped, homogeneity = self.kept.inside - self.kept.records, Homogeneity(*kinds.tolist())
-        left_out = self.kept.missing, dropped, self.outside
-        return make_table(self.schema, tuple(attributes), homogeneity, *left_out, counted.read)
+        missing = self.kept.missing
+        return FrequencyTable(
+            self.schema.quasi_identifiers,
+            tuple(replace(attribute, several=self.schema.unit.contributions > 1) for attribute in attributes),
+            Homogeneity(*kinds.tolist()),
+            self.schema.missing,
+            tuple((name, missing[name]) for name in self.schema.columns if name in missing),
+            self.kept.inside - self.kept.records,
+            self.schema.outside,
+            self.outside,
+            counted.read,
+            self.schema.unit,
+        )
 
     def count_people(self, people: PersonRecords, draw: Draw | None = None) -> FrequencyTable:
         """Count the cells of the records that are kept of each person: by the seed, or by another draw."""
@@ -330,16 +342,6 @@ def _find_kept(groups: Groups, schema: Schema, n_quasi: int) -> Kept:
     return Kept(f"{kept} AND n > 0", int(n_inside or 0), int(n_kept or 0), missing, codes)
 
 
-def check_some(rows: int, records: int, schema: Schema) -> None:
-    """Refuse a source without records to count."""
-    if not rows:
-        what, got, fix = "the source has no records", "0 rows", "give it 1 row or more below the column names"
-        raise InvalidInput(what, got=got, fix=fix, code="no-records")
-    if not records:
-        what, got, fix = f"every count in column '{schema.count}' is zero", "0 records", "give 1 record or more"
-        raise InvalidInput(what, got=got, fix=fix, code="no-records")
-
-
 def check_missing(missing: Mapping[str, int], schema: Schema) -> None:
     if schema.missing == "error" and missing:
         raise InvalidInput(
@@ -351,43 +353,15 @@ def check_missing(missing: Mapping[str, int], schema: Schema) -> None:
         )
 
 
-def make_table(
-    schema: Schema,
-    attributes: tuple[Attribute, ...],
-    homogeneity: Homogeneity,
-    missing: Mapping[str, int],
-    dropped: int,
-    outside: int,
-    read_cells: Callable[[int], Cells],
-) -> FrequencyTable:
-    """The frequency table of what was counted; ``missing``: the records with a missing value, by column."""
-    return FrequencyTable(
-        schema.quasi_identifiers,
-        tuple(replace(attribute, several=schema.unit.contributions > 1) for attribute in attributes),
-        homogeneity,
-        schema.missing,
-        tuple((name, missing[name]) for name in schema.columns if name in missing),
-        dropped,
-        schema.outside,
-        outside,
-        read_cells,
-        schema.unit,
+def refuse_cells(combinations: int, _: int) -> Cells:
+    """Refuse the cells of a table that has too many to keep their keys."""
+    raise InvalidInput(
+        "the table has too many cells to bring their keys into memory",
+        got=f"{combinations:,} combinations of values",
+        allowed=f"up to {MOST_CELLS:,}, of {BYTES_FOR_ROW} bytes each",
+        fix="use fewer or coarser quasi-identifiers, or allow more memory; assessing needs no keys",
+        code="too-many-cells",
     )
-
-
-def refuse_cells(combinations: int) -> Callable[[int], Cells]:
-    """What stands for the cells of a table that has too many to keep their keys."""
-
-    def refuse(_: int) -> Cells:
-        raise InvalidInput(
-            "the table has too many cells to bring their keys into memory",
-            got=f"{combinations:,} combinations of values",
-            allowed=f"up to {MOST_CELLS:,}, of {BYTES_FOR_ROW} bytes each",
-            fix="use fewer or coarser quasi-identifiers, or allow more memory; assessing needs no keys",
-            code="too-many-cells",
-        )
-
-    return refuse
 
 
 @dataclass(frozen=True, eq=False)
@@ -456,17 +430,12 @@ def count_attribute(domain: Domain, parts: Sequence[CountLists]) -> Attribute:
     lengths = np.concatenate([np.diff(offsets) for _, _, offsets, _ in parts])
     level, count, offsets, cells = merge_lists(levels, counts, np.concatenate([[0], np.cumsum(lengths)]), cells)
     lengths = np.diff(offsets)
-    if len(domain) <= MOST_LABELS and len(cells) * len(domain) <= MOST_NUMBERS:
-        dense = np.zeros((len(cells), len(domain)), np.int64)
-        dense[np.repeat(np.arange(len(cells)), lengths), level] = count
-        return name_vectors(domain, LabelledCounts.from_cells(dense, cells))
     profiles = Profiles.from_lists(count, offsets, cells, len(domain))
     sizes = np.repeat(np.add.reduceat(count, offsets[:-1]) * cells, lengths)
     spread = LevelCounts.from_pairs(domain.labels, level, count, np.repeat(cells, lengths), sizes)
-    return Attribute(domain.name, spread, profiles, domain.declared, domain.missing)
-
-
-def name_vectors(domain: Domain, vectors: LabelledCounts) -> Attribute:
-    """An attribute from the distinct vectors of counts that cells have."""
-    spread = LevelCounts.from_cells(vectors.counts, domain.labels, vectors.cells)
-    return Attribute(domain.name, spread, vectors.profiles(), domain.declared, domain.missing, vectors)
+    vectors = None
+    if len(domain) <= MOST_LABELS and len(cells) * len(domain) <= MOST_NUMBERS:
+        dense = np.zeros((len(cells), len(domain)), np.int64)
+        dense[np.repeat(np.arange(len(cells)), lengths), level] = count
+        vectors = LabelledCounts.from_cells(dense, cells)
+    return Attribute(domain.name, spread, profiles, domain.declared, domain.missing, vectors)

@@ -12,8 +12,16 @@ from functools import cached_property
 from itertools import product
 from typing import Any
 
-from cellrisk.counts.binning import is_number
-from cellrisk.counts.columns import as_number, check_numbers, check_type, is_numeric, is_text, kind_of_type, plain_value
+from cellrisk.counts.columns import (
+    as_number,
+    check_numbers,
+    check_type,
+    is_number,
+    is_numeric,
+    is_text,
+    kind_of_type,
+    plain_value,
+)
 from cellrisk.counts.engine import Relation, quote_double, quote_sql
 from cellrisk.counts.levels import NUMBERS, label_level, spell
 from cellrisk.counts.schema import Schema

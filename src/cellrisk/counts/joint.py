@@ -12,13 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from cellrisk.counts.binning import Binning, make_binning
-from cellrisk.counts.count_tables import refuse_counts
+from cellrisk.counts.columns import Binning, make_binning
 from cellrisk.counts.counting import AskedColumn, Groups, check_missing, group_records
+from cellrisk.counts.engine import Resources
 from cellrisk.counts.filters import EVERYBODY, Part
 from cellrisk.counts.levels import check_several
-from cellrisk.counts.resources import Resources
-from cellrisk.counts.schema import Schema
+from cellrisk.counts.schema import Schema, refuse_counts
 from cellrisk.counts.sources import open_records
 from cellrisk.counts.unit import Unit
 from cellrisk.errors import InvalidInput

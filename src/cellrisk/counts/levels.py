@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from cellrisk.counts.binning import Binning, exact, is_number, plain, scalar
 from cellrisk.counts.cells import Domain
+from cellrisk.counts.columns import Binning, exact, is_number, plain, scalar
 from cellrisk.errors import InvalidInput, argument
 from cellrisk.system.arrays import Integers
 from cellrisk.system.formatting import number_of

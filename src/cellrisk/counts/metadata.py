@@ -15,10 +15,9 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from cellrisk.counts.binning import exact, is_number, scalar
+from cellrisk.counts.columns import exact, is_number, scalar
 from cellrisk.counts.files import refusals_of_the_system
-from cellrisk.errors import InvalidInput
-from cellrisk.system.extras import extra_needed
+from cellrisk.errors import InvalidInput, extra_needed
 
 LARGEST_FILE = 1 << 20
 MOST_CODES = 1000

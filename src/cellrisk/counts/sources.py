@@ -7,19 +7,21 @@ row for each combination that occurs.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from cellrisk.counts.columns import is_numeric, is_text
-from cellrisk.counts.duckdb_tables import read_duckdb, read_relation
+from cellrisk.counts.columns import ALLOWED, bare_type, is_numeric, is_text
 from cellrisk.counts.engine import (
     Relation,
+    Resources,
     embedded_engine,
     load_stream,
     make_table,
+    make_view,
     quote_name,
     quote_path,
     quote_sql,
@@ -43,13 +45,12 @@ from cellrisk.counts.files import (
 from cellrisk.counts.files import is_text as is_text_file
 from cellrisk.counts.frames import check_exact, convert, has_type, is_frame, read_frame
 from cellrisk.counts.refusals import LONGEST_LINE, redacted
-from cellrisk.counts.resources import Resources
-from cellrisk.counts.schema import AskedColumns, Schema, locate
+from cellrisk.counts.schema import AskedColumns, Schema, locate, unknown_table
 from cellrisk.errors import InvalidInput, argument
 from cellrisk.system.atomic import keep_inputs
 from cellrisk.system.choices import EngineName, list_words, require_word
 
-ALLOWED = (
+KINDS_OF_SOURCES = (
     "a path or glob of CSV or Parquet files, a DuckDB file or relation, a pandas, polars or narwhals frame, a pyarrow "
     "table or dataset, any stream of Arrow batches"
 )
@@ -188,7 +189,9 @@ class Reader:
             return read_relation(self.connection, self.folder, source, self.columns)
         if is_frame(source):
             return load_stream(self.connection, read_frame(source, self.columns, self.by_declaration))
-        raise InvalidInput("the source is not of a kind that can be read", got=named, allowed=ALLOWED, code="source")
+        raise InvalidInput(
+            "the source is not of a kind that can be read", got=named, allowed=KINDS_OF_SOURCES, code="source"
+        )
 
     def check_table(self, got: str, is_workbook: bool) -> None:
         """Refuse the name of a table that the source does not have."""
@@ -289,3 +292,58 @@ def plan_parquet(path: Path, columns: Sequence[str]) -> tuple[str, tuple[str, ..
                 value = f"{SPANS[kind.unit]}({value})"
         chosen.append(f"{value} AS c{new}")
     return ", ".join(chosen), stored, max(places, default=0) >= len(stored), str(schema.types)
+
+
+AS_TEXT = re.compile(r'VARCHAR|UUID|ENUM|BIT|INTERVAL|TIME WITH TIME ZONE|U?HUGEINT|BIGNUM|"NULL"')
+"""Types whose values are compared by their text: to DuckDB, equal spans are one, and files round the others."""
+AS_THEY_ARE = re.compile(r"BOOLEAN|U?(TINY|SMALL|BIG)?INT(EGER)?|FLOAT|DOUBLE|DECIMAL|DATE|TIME(_NS)?|TIMESTAMP.*")
+
+
+def read_duckdb(connection: Any, path: Path, columns: Sequence[str], table: str) -> Relation:
+    """Return a table or view of a DuckDB file, which is opened for reading only."""
+    import duckdb
+
+    schema, name = table.rpartition(".")[::2]
+    connection.execute(f"ATTACH {quote_sql(str(path))} AS source (READ_ONLY)")
+    connection.execute("USE source")  # so that its views find their tables
+    connection.execute("SET enable_external_access = false")  # and nothing else: a view may name any file
+    tables = connection.execute(
+        "SELECT schema_name, table_name FROM duckdb_tables() WHERE database_name = 'source' UNION ALL "
+        "SELECT schema_name, view_name FROM duckdb_views() WHERE database_name = 'source' AND NOT internal"
+    ).fetchall()
+    if ((schema or "main"), name) not in tables:
+        names = [view if owner == "main" else f"{owner}.{view}" for owner, view in tables]
+        raise unknown_table(table, names, "the DuckDB file")
+    whole = f"source.{quote_name(schema or 'main')}.{quote_name(name)}"
+    try:
+        chosen = choose_columns(columns, connection.sql(f"FROM {whole}"), f"table '{table}'")
+    except duckdb.PermissionException:
+        raise InvalidInput(
+            f"table '{table}' is a view that reads files outside the DuckDB file",
+            fix="store it as a table, or read those files themselves",
+            code="view-of-files",
+        ) from None
+    return make_view(connection, f"SELECT {chosen} FROM {whole}")
+
+
+def read_relation(connection: Any, folder: Path, relation: Any, columns: Sequence[str]) -> Relation:
+    """Return a DuckDB relation. It lives in its owner's connection, so its columns in use go through a file."""
+    path = folder / "relation.parquet"
+    relation.project(choose_columns(columns, relation, "the DuckDB relation")).write_parquet(str(path))
+    return read_parquet(connection, [path])
+
+
+def choose_columns(columns: Sequence[str], relation: Any, where: str) -> str:
+    """Return SQL for the columns in use as c0, c1, ..., under which equal values are the same values."""
+    chosen = []
+    for new, old in enumerate(locate(columns, relation.columns, where)):
+        kind, name = str(relation.types[old]), quote_name(relation.columns[old])
+        bare = bare_type(kind)
+        if AS_TEXT.fullmatch(bare):
+            name = f"CAST({name} AS VARCHAR) COLLATE C"
+        elif not AS_THEY_ARE.fullmatch(bare):
+            shown = "list" if kind.endswith("]") else bare.lower()
+            what = f"column '{relation.columns[old]}' holds {shown} values"
+            raise InvalidInput(what, allowed=ALLOWED, code="column-type")
+        chosen.append(f"{name} AS c{new}")
+    return ", ".join(chosen)

@@ -6,11 +6,10 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cellrisk.counts.count_tables import refuse_counts
 from cellrisk.counts.counting import select_records
+from cellrisk.counts.engine import Resources
 from cellrisk.counts.filters import Part, read_part, take_part, with_part
-from cellrisk.counts.resources import Resources
-from cellrisk.counts.schema import Schema, read_names
+from cellrisk.counts.schema import Schema, read_names, refuse_counts
 from cellrisk.counts.sources import open_records
 from cellrisk.counts.table import FrequencyTable
 from cellrisk.counts.unit import Unit

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from cellrisk.system.locks import try_lock
+from cellrisk.system.atomic import try_lock
 
 START = "cellrisk-"
 LOCK = ".in-use"

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from cellrisk.errors import CellriskError, InvalidInput
 from cellrisk.system.checks import require_whole_number
-from cellrisk.system.interrupt import interrupted_by_signals
+from cellrisk.system.progress import interrupted_by_signals
 from cellrisk.system.scratch import private_folder
 from cellrisk.web.guard import LEAD_ON, LOOPBACK
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from cellrisk.counts.engine import Resources
 from cellrisk.counts.filters import Part, read_part
-from cellrisk.counts.resources import Resources
 from cellrisk.counts.sources import open_source
 
 NUMBERS: list[int | float] = [

@@ -19,7 +19,7 @@ from cellrisk.system.arrays import Floats, Integers, find_distinct
 from cellrisk.system.formatting import number_of
 
 if TYPE_CHECKING:
-    from cellrisk.counts.binning import Binning
+    from cellrisk.counts.columns import Binning
     from cellrisk.counts.schema import Schema
     from cellrisk.counts.table import FrequencyTable
 
@@ -112,8 +112,8 @@ def _read_cells(table: FrequencyTable, quasi_identifiers: tuple[str, ...], name:
 
 def _read_source(source: Any, schema: Schema, table: str | None, engine: str | None) -> ReleasedCounts:
     from cellrisk.counts.columns import check_type, kind_of
-    from cellrisk.counts.count_tables import refuse_counts
-    from cellrisk.counts.resources import Resources
+    from cellrisk.counts.engine import Resources
+    from cellrisk.counts.schema import refuse_counts
     from cellrisk.counts.sources import open_records
 
     names = schema.quasi_identifiers + schema.sensitive
@@ -217,12 +217,12 @@ def _read_counts(name: str, column: Any) -> Floats:
 def _label_bin(label: str, binning: Binning) -> str | None:
     """The label of the bin that holds a number. A label that is no number is taken for the label of a bin.
 
-    >>> from cellrisk.counts.binning import EdgeBinning, WidthBinning
+    >>> from cellrisk.counts.columns import EdgeBinning, WidthBinning
     >>> width, edges = WidthBinning(5), EdgeBinning((0, 65))
     >>> _label_bin("37", width), _label_bin("(35, 40]", width), _label_bin("70", edges)
     ('(35, 40]', '(35, 40]', 'above 65')
     """
-    from cellrisk.counts.binning import EdgeBinning, WidthBinning
+    from cellrisk.counts.columns import EdgeBinning, WidthBinning
 
     try:
         number = float(label)

@@ -19,7 +19,7 @@ from cellrisk.errors import CellriskError, InvalidInput, argument
 from cellrisk.noise.mechanisms import DiscreteGaussian, Mechanism, mechanism
 from cellrisk.publish.releasing.measurement import Measurement
 from cellrisk.system.atomic import check_writable, make_last, public_mode, refuse_inputs, write_through
-from cellrisk.system.interrupt import note_outcome
+from cellrisk.system.progress import note_outcome
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 
 from cellrisk.errors import InvalidInput
 from cellrisk.repeat.ledger.entry import Head
-from cellrisk.system.atomic import keep_inputs, write_through
-from cellrisk.system.locks import wait_for_lock
+from cellrisk.system.atomic import keep_inputs, wait_for_lock, write_through
 
 if TYPE_CHECKING:
     from cellrisk.repeat.ledger.backends import Session

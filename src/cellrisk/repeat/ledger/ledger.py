@@ -43,7 +43,7 @@ from cellrisk.repeat.ledger.verification import Verification, compare_files, exa
 from cellrisk.system.checks import require_whole_number
 from cellrisk.system.choices import CompositionMethod, Neighbours, require_word
 from cellrisk.system.formatting import number_of
-from cellrisk.system.interrupt import NOT_KNOWN, note_outcome
+from cellrisk.system.progress import NOT_KNOWN, note_outcome
 
 if TYPE_CHECKING:
     from cellrisk.publish.releasing.release_result import Release

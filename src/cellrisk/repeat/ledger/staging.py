@@ -25,8 +25,7 @@ from cellrisk.publish.releasing.files import MANIFEST, folder_of, sidecar_of
 from cellrisk.repeat.ledger.backends import Session
 from cellrisk.repeat.ledger.descriptions import compare_description, compare_tables, digest_regular
 from cellrisk.repeat.ledger.entry import Entry
-from cellrisk.system.atomic import make_last, public_mode, write_through
-from cellrisk.system.locks import try_lock
+from cellrisk.system.atomic import make_last, public_mode, try_lock, write_through
 
 STAGED = re.compile(r"\.(?P<ledger>[0-9a-f]{32})\.(?P<digest>[0-9a-f]{64}|[0-9a-f]{32})\.(?P<state>part|new)")
 """A draft has a random token, 32 digits, and the state ``part``; a sealed folder its entry's digest, and ``new``."""

@@ -19,6 +19,7 @@ from cellrisk.show.pictures.style import (
     WEIGHT_WORDS,
     brief,
     epsilon_axis,
+    house_style,
     risk_axis,
     show_values,
     write_beside,
@@ -116,7 +117,8 @@ def _title(curve: RiskCurve, at: float) -> str:
 
 def mark_asked(figure: Figure, epsilon: float) -> None:
     """Mark the epsilon that is asked for in every panel of a picture along epsilon."""
-    for axes in figure.axes:
-        axes.axvline(epsilon, color=GREY, linewidth=0.7, linestyle=MARK, zorder=1.5)
-        words, at = f"asked for: {claim(epsilon)}", (epsilon, 1.0)
-        write_beside(axes, words, at, (3, -3), xycoords=("data", "axes fraction"), va="top")
+    with house_style():
+        for axes in figure.axes:
+            axes.axvline(epsilon, color=GREY, linewidth=0.7, linestyle=MARK, zorder=1.5)
+            words, at = f"asked for: {claim(epsilon)}", (epsilon, 1.0)
+            write_beside(axes, words, at, (3, -3), xycoords=("data", "axes fraction"), va="top")

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from cellrisk.cli import main
-from cellrisk.system import interrupt
+from cellrisk.system import progress
 
 if os.name != "posix":
     pytest.skip("signals are those of POSIX", allow_module_level=True)
@@ -178,10 +178,10 @@ def test_several_signals_are_as_good_as_one() -> None:
 
 
 def test_the_signals_are_given_back() -> None:
-    before = [signal.getsignal(number) for number in interrupt.SIGNALS]
+    before = [signal.getsignal(number) for number in progress.SIGNALS]
     assert main(["--version"]) == 0
     assert main(["inspect", "nowhere.csv", "--qid", "a", "--sensitive", "b"]) == 2
-    assert [signal.getsignal(number) for number in interrupt.SIGNALS] == before
+    assert [signal.getsignal(number) for number in progress.SIGNALS] == before
 
 
 def test_an_interruption_in_the_same_process(
@@ -206,11 +206,11 @@ def test_a_delayed_interrupt_is_raised_after_the_block() -> None:
     reached = []
 
     def import_slowly(signals: list[int]) -> None:
-        with interrupt.interrupts_delayed():
+        with progress.interrupts_delayed():
             os.kill(os.getpid(), signal.SIGTERM)
             time.sleep(0.01)
             reached.append(list(signals))
 
-    with interrupt.interrupted_by_signals() as signals, pytest.raises(KeyboardInterrupt):
+    with progress.interrupted_by_signals() as signals, pytest.raises(KeyboardInterrupt):
         import_slowly(signals)
     assert reached == [[signal.SIGTERM]]

@@ -12,7 +12,7 @@ import pytest
 
 import cellrisk as cr
 from cellrisk.cli import main
-from cellrisk.counts.count_tables import PLAIN_COUNTS, is_named_like_counts
+from cellrisk.counts.schema import PLAIN_COUNTS, is_named_like_counts
 from cellrisk.errors import InvalidInput
 
 Capture = pytest.CaptureFixture[str]

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cellrisk.counts.binning import EdgeBinning, WidthBinning, make_binning
+from cellrisk.counts.columns import EdgeBinning, WidthBinning, make_binning
 from cellrisk.counts.tabulation import tabulate
 from cellrisk.errors import InvalidInput
 from tests.examples import examples
