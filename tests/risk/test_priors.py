@@ -13,7 +13,7 @@ import cellrisk as cr
 from cellrisk.errors import CellriskError, InvalidInput
 
 FUNCTIONS = {
-    *("assess", "assess_sequence", "average", "choose", "curve", "largest_epsilon", "plan", "report"),
+    *("assess", "assess_sequence", "average", "choose", "curve", "report"),
 }
 NOISE = cr.Laplace(epsilon=1.0)
 
@@ -27,7 +27,7 @@ def table() -> cr.FrequencyTable:
 def test_every_public_function_takes_priors_and_none_takes_them_one_by_one() -> None:
     functions = {name: getattr(cr, name) for name in cr.__all__ if inspect.isfunction(getattr(cr, name))}
     found = {name: inspect.signature(each).parameters for name, each in functions.items()}
-    others = {"ceiling", "assess_perturbation"}
+    others = {"assess_perturbation"}
     assert {name for name, parameters in found.items() if "priors" in parameters} == FUNCTIONS | others
     assert not [name for name, parameters in found.items() if {"alpha", "sizes", "zero_truncation"} & set(parameters)]
 

@@ -23,7 +23,7 @@ from cellrisk.noise.precision import SHARE, find_error, probability_within
 from cellrisk.risk.attackers.attacker import Attacker
 from cellrisk.risk.attackers.figures import AttackTable
 from cellrisk.risk.attacks import choose_risks
-from cellrisk.risk.ceilings import even_success, odds_bound, total_variation
+from cellrisk.risk.ceilings import even_success, find_ceiling, odds_bound, total_variation
 from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, why_unknown
 from cellrisk.risk.measures import NEED_PRIOR, NEED_SIZES
 from cellrisk.risk.priors import Priors
@@ -284,11 +284,7 @@ def _ceiling(limit: Limit, attributes: Sequence[Attribute], enough: float) -> Va
     """The worst case of two equally likely values, for an attacker who knows every other record. It rises."""
 
     def value(method: Method) -> float:
-        if isinstance(method, Perturbation):
-            from cellrisk.risk.perturbed.ceiling import find_ceiling
-
-            return find_ceiling(method)[0]
-        return even_success(method)
+        return find_ceiling(method)[0] if isinstance(method, Perturbation) else even_success(method)
 
     return lambda methods: np.array([value(method) for method in methods])
 

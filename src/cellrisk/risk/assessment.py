@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
@@ -14,14 +14,22 @@ from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.noise.mechanisms import mechanism as read_mechanism
 from cellrisk.noise.perturbations import Perturbation
-from cellrisk.noise.precision import SHARE, find_precision
+from cellrisk.noise.precision import SHARE, find_change, find_precision
 from cellrisk.risk.attackers.attacker import Attacker
 from cellrisk.risk.attackers.figures import NOTABLE_GAINS, AttackTable
-from cellrisk.risk.attacks import AskedRisks, choose_risks
-from cellrisk.risk.ceilings import total_variation
-from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, CountPrior
-from cellrisk.risk.figures import DecisionFigures
+from cellrisk.risk.attacks import AskedRisks, Confidence, choose_risks, find_confidence, people_risk
+from cellrisk.risk.caused import Caused, count_caused
+from cellrisk.risk.ceilings import Ceiling, ceiling, find_advantage, total_variation
+from cellrisk.risk.certainty import (
+    USUAL_BELIEF,
+    USUAL_CERTAINTY,
+    ConfidentInferences,
+    CountPrior,
+    find_certainty,
+    why_unknown,
+)
 from cellrisk.risk.measures import FORMS, MEASURES, WEIGHTS, average_risks
+from cellrisk.risk.people import People, count_people
 from cellrisk.risk.priors import USUAL_PRIORS, Fitted, Priors
 from cellrisk.risk.sweep import Limits, find_limits
 from cellrisk.system.checks import require_kind
@@ -29,7 +37,7 @@ from cellrisk.system.choices import Attack, Form, MeasureName, MechanismName, Ne
 from cellrisk.system.results import Result, find_words
 
 if TYPE_CHECKING:
-    from cellrisk.counts.table import FrequencyTable
+    from cellrisk.counts.table import Attribute, FrequencyTable
 
 
 @dataclass(frozen=True)
@@ -42,6 +50,123 @@ class Risk:
     form: str
     weights: str | None
     risk: float
+
+
+@dataclass(frozen=True, eq=False)
+class AttributeFigures:
+    """The figures of one sensitive attribute under noise or a perturbation, computed when they are asked for."""
+
+    attribute: Attribute
+    method: Mechanism | Perturbation
+    attacker: Attacker = field(default_factory=Attacker)
+    attack: str = "homogeneity"
+
+    @property
+    def sensitive(self) -> str:
+        return self.attribute.name
+
+    @property
+    def records(self) -> int:
+        return self.attribute.profiles.n_records
+
+    @property
+    def unknown(self) -> str | None:
+        """Why no certainty can be computed; None if it can."""
+        return why_unknown(self.attribute)
+
+    @cached_property
+    def belief(self) -> CountPrior | None:
+        """The informed attacker's prior; None if no certainty can be computed."""
+        return None if self.unknown else self.attacker.believe(self.attribute)
+
+    @cached_property
+    def certainty(self) -> tuple[ConfidentInferences, ...]:
+        """The people whose value is inferred with each certainty, ascending; empty if it cannot be computed."""
+        if self.belief is None:
+            return ()
+        return find_certainty(self.attribute, self.method.channel, self.attacker.certainties, self.belief)
+
+    @cached_property
+    def people(self) -> People:
+        """How many people's values the attack reveals."""
+        return count_people(self.attribute.profiles, self.method.channel, self.attack)
+
+    @property
+    def share(self) -> float:
+        """Expected share of people whose value the attack reveals: local, tight, by records. Exact."""
+        return self.people.mean / self.records
+
+    @property
+    def raw_share(self) -> float:
+        """The share of people whose value the table shows without noise: those in homogeneous groups."""
+        return self.attribute.exposed_share
+
+
+@dataclass(frozen=True, eq=False)
+class DecisionFigures(AttributeFigures):
+    """What to decide by, of one sensitive attribute under one mechanism."""
+
+    empty: int = 0
+    """The empty groups of the domain, which count into the confidence."""
+    chosen: bool = False
+    """Whether epsilon was chosen from the data: what one record adds at most is then not stated."""
+
+    @property
+    def mechanism(self) -> Mechanism:
+        return cast(Mechanism, self.method)
+
+    @cached_property
+    def caused(self) -> Caused:
+        """The people revealed because of their own record."""
+        return count_caused(self.attribute.profiles, self.mechanism, self.people.mean, self.attack)
+
+    @cached_property
+    def ceiling(self) -> Ceiling:
+        """What one record adds at most."""
+        return replace(ceiling(self.mechanism, labels=self.attribute.n_levels), chosen=self.chosen)
+
+    @property
+    def advantage(self) -> float | None:
+        """What one record adds to any attack at most; None if epsilon was chosen from the data."""
+        return None if self.chosen else self.ceiling.advantage
+
+    @cached_property
+    def confidence(self) -> Confidence:
+        """How often a released group that looks homogeneous shows a true value."""
+        return find_confidence(self.attribute.profiles, self.method.channel, self.empty)[0]
+
+    @cached_property
+    def limits(self) -> Limits:
+        """What ``share`` is as epsilon falls to 0, and without noise."""
+        measure = people_risk(self.attack)
+        return find_limits(self.attribute.profiles, measure, ("tight",), self.mechanism)["tight", "records"]
+
+    @property
+    def raw_share(self) -> float:
+        return super().raw_share if self.attack == "homogeneity" else self.limits.raw
+
+    @property
+    def guess_share(self) -> float:
+        """Guessing each person's value from the overall proportions: sum_k p_k^2."""
+        return float(self.attribute.levels.shares @ self.attribute.levels.shares)
+
+    @property
+    def baselines(self) -> dict[str, float]:
+        """The shares of people revealed without noise, with nothing but noise, and by guessing."""
+        commonest = float(self.attribute.levels.shares.max())
+        guesses = {"proportional_guess": self.guess_share, "commonest_guess": commonest}
+        return {"raw": self.raw_share, "chance": self.limits.chance, **guesses}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return one entry of ``decision`` in JSON: the figures of one record only if nobody has several."""
+        of_records = {"caused": self.caused.to_dict(), "certainty": [row.to_dict() for row in self.certainty]}
+        return {
+            "sensitive": self.sensitive,
+            **({} if self.attribute.several else of_records),
+            "ceiling": self.ceiling.to_dict(),
+            **({} if self.unknown is None else {"certainty_unknown": self.unknown}),
+            **({} if self.belief is None else {"belief": self.belief.to_dict()}),
+        }
 
 
 @dataclass(frozen=True, repr=False)
@@ -106,6 +231,26 @@ class TableRisks(Result):
         rows = list(self._assess(attribute.name, asked, self.priors.fit(attribute, asked.measures)))
         return float(find_row(rows, self.table, "assess", measure, form, weights, sensitive).risk)
 
+    def _attackers(self) -> dict[str, Any]:
+        """Return ``attackers``, ``people_above`` and ``accuracy`` of the JSON."""
+        if isinstance(self.method, Mechanism):
+            advantage, precision = total_variation(self.method), find_precision(self.method)
+            within, deviation = precision.within, precision.sd
+        else:
+            advantage, within, deviation = find_advantage(self.method), find_change(self.method), None
+        rows: list[dict[str, Any]] = []
+        above: dict[str, dict[str, int]] = {}
+        for name, tables in self.attackers.items():
+            labels = self.table.attribute(name).levels.labels
+            for table in tables[-1:]:
+                rows += table.to_rows(name, labels, advantage)
+                above[name] = {f"{gain:g}": table.people_above(gain) for gain in NOTABLE_GAINS}
+            for table in tables[:-1]:
+                rows += [row for row in table.to_rows(name, labels, advantage) if row["attack"] == "informed"]
+        accuracy = {"within": within, "probability": SHARE, "sd": deviation}
+        one = above.get(self.table.sensitive[0], {}) if len(self.table.sensitive) == 1 else above
+        return {"attackers": rows, "people_above": one, "accuracy": accuracy}
+
     def _numbers(self) -> list[dict[str, Any]]:
         return [vars(row) for row in self.risks]
 
@@ -132,22 +277,6 @@ class Assessment(TableRisks):
         empty = self.table.empty_cells() if self.domain else 0
         how = self.mechanism, self.attacker, self.asked.attack, empty, self.chosen
         return tuple(DecisionFigures(attribute, *how) for attribute in self.table.attributes)
-
-    def _attackers(self) -> dict[str, Any]:
-        """Return ``attackers``, ``people_above`` and ``accuracy`` of the JSON."""
-        advantage, precision = total_variation(self.mechanism), find_precision(self.mechanism)
-        rows: list[dict[str, Any]] = []
-        above: dict[str, dict[str, int]] = {}
-        for name, tables in self.attackers.items():
-            labels = self.table.attribute(name).levels.labels
-            for table in tables[-1:]:
-                rows += table.to_rows(name, labels, advantage)
-                above[name] = {f"{gain:g}": table.people_above(gain) for gain in NOTABLE_GAINS}
-            for table in tables[:-1]:
-                rows += [row for row in table.to_rows(name, labels, advantage) if row["attack"] == "informed"]
-        accuracy = {"within": precision.within, "probability": SHARE, "sd": precision.sd}
-        one = above.get(self.table.sensitive[0], {}) if len(self.table.sensitive) == 1 else above
-        return {"attackers": rows, "people_above": one, "accuracy": accuracy}
 
     @cached_property
     def limits(self) -> tuple[Limits, ...]:

@@ -212,7 +212,7 @@ def test_the_belief_table_is_the_share_of_people_behind_what_is_published(name: 
 
 def test_the_ceiling_of_many_different_rows_is_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     exact, _ = find_ceiling(ODD)
-    monkeypatch.setattr("cellrisk.risk.perturbed.ceiling.MOST_PAIRS", 1)
+    monkeypatch.setattr("cellrisk.risk.ceilings.MOST_PAIRS", 1)
     assert exact <= find_ceiling(ODD)[0] <= 1.0
 
 

@@ -41,7 +41,7 @@ BAD = {
     "a huge published value": (GOOD.replace("2,2,1", "2,1e12,1"), "line 5"),
     "UTF-16": (GOOD.encode("utf-16"), "cannot be read as text"),
     "latin-1": (HEAD.encode() + b"0,0,1\n1,\xe9,1\n", "cannot be read as text"),
-    "nothing": ("", "is empty"),
+    "nothing": ("", "has other columns"),
     "bytes that are no text": (bytes(range(256)), "cannot be read as text"),
     "NUL": (GOOD.replace("1,0", "1\x00,0"), "perturbation table"),
 }

@@ -71,7 +71,7 @@ def test_the_risk_of_people_is_limited_where_no_measure_is_named(capsys: Capture
     assert run(capsys, "assess", *ASKED, "--perturbation", "cell-key", "--max-risk", "0")[0] == 0
     code, _, err = run(capsys, "assess", *ASKED, "--perturbation", "suppress-below:1", "--max-risk", "0.1")
     assert code == 3
-    assert "expected share for y" in err
+    assert "it is 18.75%" in err
 
 
 @pytest.mark.parametrize(

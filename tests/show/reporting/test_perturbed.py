@@ -55,7 +55,7 @@ def test_page_one_holds_the_attacks_the_error_of_a_count_and_equal_risk(table: c
         "Guarantee: epsilon",
     ):
         assert absent not in told
-    for present in ("What becomes of the counts", "Who is at risk", "Perturbation and versions", "today", "Office"):
+    for present in ("Who is at risk", "Perturbation and versions", "today", "Office"):
         assert present in told
     assert (found.epsilon, found.mechanism, found.setting) == (None, None, None)
     assert json.loads(json.dumps(found.to_dict()))["perturbation"]["name"] == "random-rounding:3"

@@ -14,13 +14,11 @@ from cellrisk.counts.table import require_table
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.noise.mechanisms import mechanism as read_mechanism
 from cellrisk.noise.perturbations import Perturbation, read_perturbation
-from cellrisk.risk.assessment import TableRisks
+from cellrisk.risk.assessment import AttributeFigures, TableRisks
 from cellrisk.risk.attackers.attacker import Attacker
 from cellrisk.risk.attacks import choose_risks
+from cellrisk.risk.ceilings import find_advantage, find_ceiling
 from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, CountPrior
-from cellrisk.risk.figures import AttributeFigures
-from cellrisk.risk.perturbed.ceiling import find_advantage, find_ceiling
-from cellrisk.risk.perturbed.counts import PerturbedClass, classify_counts
 from cellrisk.risk.perturbed.equal_risk import CountPeople, EqualRisk, find_equal_risk, people_counters
 from cellrisk.risk.priors import USUAL_PRIORS, Priors
 from cellrisk.risk.sweep import LEAST_EPSILON
@@ -49,11 +47,6 @@ class PerturbedFigures(AttributeFigures):
         """People revealed because of their own record. A perturbation can also hide a person because of their own
         record, so it may be negative."""
         return float(self._counters["caused"](self.method.channel)[0])
-
-    @cached_property
-    def counts(self) -> tuple[PerturbedClass, ...]:
-        """What becomes of the counts of this attribute, by their size."""
-        return tuple(classify_counts(self.attribute.profiles, cast(Perturbation, self.method)))
 
     @cached_property
     def worst_case(self) -> tuple[float, tuple[int, int]]:
@@ -124,6 +117,7 @@ class PerturbedAssessment(TableRisks):
             "perturbation": self.perturbation.to_dict(),
             "risks": self._numbers(),
             "decision": [figures.to_dict() for figures in self.figures],
+            **self._attackers(),
             "headline": self.headline,
         }
 

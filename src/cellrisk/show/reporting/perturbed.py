@@ -21,7 +21,7 @@ from cellrisk.show.reporting.metadata import (
     pick,
 )
 from cellrisk.show.reporting.table_report import describe_attackers, draw_icons_of
-from cellrisk.show.wording.assessment import NOT_TOLD, say_counts, say_equal
+from cellrisk.show.wording.assessment import NOT_TOLD, say_equal
 from cellrisk.show.wording.explanation import KEYS_NOTE
 from cellrisk.show.wording.limits import describe_limits
 from cellrisk.system.choices import MechanismName
@@ -124,14 +124,6 @@ def _collect(table: FrequencyTable, assessed: PerturbedAssessment, made: Perturb
             for each in assessed.figures
         ],
         "risks": assessed.risks,
-        "counts": [
-            {
-                "sensitive": each.sensitive,
-                "classes": each.counts,
-                "sentence": say_counts(each.sensitive, each.counts, made.name),
-            }
-            for each in assessed.figures
-        ],
         "equal": [
             {**pick(each, "by figure distance mechanism_distance"), "sensitive": figures.sensitive}
             | {"sentence": say_equal(each), "epsilons": ", ".join(f"{low:g} to {high:g}" for low, high in each.ranges)}

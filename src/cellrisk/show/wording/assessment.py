@@ -8,13 +8,11 @@ from collections.abc import Sequence
 from cellrisk.counts.table import Attribute
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.noise.perturbations import Perturbation
-from cellrisk.risk.assessment import Assessment, Risk, TableRisks
+from cellrisk.risk.assessment import Assessment, AttributeFigures, DecisionFigures, Risk, TableRisks
 from cellrisk.risk.attackers.figures import AttackTable
 from cellrisk.risk.certainty import ConfidentInferences
-from cellrisk.risk.figures import AttributeFigures, DecisionFigures
 from cellrisk.risk.measures import FORMS
 from cellrisk.risk.perturbed import EqualRisk, PerturbedAssessment, PerturbedFigures
-from cellrisk.risk.perturbed.counts import PerturbedClass
 from cellrisk.show.wording import attackers
 from cellrisk.show.wording.attackers import fill, name_table
 from cellrisk.show.wording.ceiling import say_most, say_tables, say_worst_case
@@ -237,16 +235,3 @@ def say_equal(equal: EqualRisk) -> str:
     if equal.epsilon is None or equal.mechanism_distance is None:
         return compared
     return f"{compared} At epsilon {equal.epsilon:g}, noise moves counts by {percent(equal.mechanism_distance)}."
-
-
-def say_counts(sensitive: str, classes: Sequence[PerturbedClass], name: str) -> str:
-    """Return what becomes of the counts that hold people, and of those that do not."""
-    some = [row for row in classes if row.least > 0]
-    total = sum(row.counts for row in some)
-    same, hidden, moved = (sum(getattr(row, word) for row in some) for word in ("unchanged", "hidden", "moved"))
-    start = (
-        f"Of {number_of(total, 'count')} of {sensitive} that hold people, {name} publishes {round(same):,} as they are "
-        f"on average, {round(hidden):,} as 0 or not at all, and {round(moved):,} as another count."
-    )
-    empty = sum(row.moved for row in classes if row.least == 0)
-    return f"{start} It shows {number_of(round(empty), 'count')} where nobody is." if empty >= 0.5 else start
