@@ -373,3 +373,26 @@ def test_python_names_its_arguments(found: cr.TogetherAssessment, words: dict[st
     (name,) = words
     with pytest.raises(InvalidInput, match=f"a report on a set of tables takes no {name}: "):
         cr.report(found, **words)
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_bins_of_a_table_are_mappings_or_texts(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    frame = people(3).assign(years=range(250))
+    frame.to_csv("people.csv", index=False)
+    text = SET.replace('qid = ["town"]\n\n', 'qid = ["years"]\nbin = ["years=0/100/300"]\n\n', 1)
+    Path("set.toml").write_text(text, encoding="utf-8")
+    assert main(["together", "report", "set.toml", "--public", "--output", "statement.html"]) == 0
+    page = Reader(Path("statement.html").read_text(encoding="utf-8"))
+    assert "years in bins: 0/100/300" in page.text
+    assert "values that these columns can take were not declared: town." in page.text
+
+
+def test_a_statement_on_people_with_several_records_says_so(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    people(3).assign(person=[number // 2 for number in range(250)]).to_csv("people.csv", index=False)
+    Path("set.toml").write_text(SET.replace("\n[[", 'person = "person"\ncontributions = 2\n[[', 1), encoding="utf-8")
+    assert main(["together", "report", "set.toml", "--public", "--output", "statement.html"]) == 0
+    told = Reader(Path("statement.html").read_text(encoding="utf-8")).text
+    assert "Privacy unit One person. At most 2 records of a person are kept." in told
+    assert "as if all records of one person were left out, and the other way round" in told
+    assert "holds no record of one person whom the other holds" in told
+    assert "One record" not in told

@@ -269,7 +269,7 @@ def describe_noise(setting: Mechanism, epsilon: float | None) -> dict[str, Any]:
 
 
 def describe_guarantee(
-    loss: Any, tables: int, neighbours: str, highest: Ceiling | None, *, chosen: bool = False, covered: bool = True
+    loss: Any, tables: int, mechanism: Mechanism, highest: Ceiling | None, *, chosen: bool = False, covered: bool = True
 ) -> dict[str, Any]:
     """What a loss, with its epsilon and delta, promises to a person: P(S) <= e^epsilon P'(S) + delta, both ways.
 
@@ -280,12 +280,18 @@ def describe_guarantee(
     return {
         **pick(loss, "epsilon delta"),
         "tables": tables,
-        "neighbours": neighbours,
+        "step": _name_step(mechanism),
         "chosen": chosen,
         "covered": covered,
         "factor": f"{factor:,f}" if factor < 10**9 else f"{factor:e}",
         "worst_case": None if highest is None or chosen else highest.of_two,
     }
+
+
+def _name_step(mechanism: Mechanism) -> str:
+    """What makes a neighbouring table: one record were left out."""
+    whole = "all records of one person" if mechanism.unit.kind == "person" else "one record"
+    return f"{whole} {'were left out' if mechanism.neighbours == 'add-remove' else 'held other values'}"
 
 
 def describe_use(mechanism: Mechanism) -> dict[str, Any]:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from cellrisk.decide.limits import Limit
@@ -20,11 +18,12 @@ from cellrisk.risk.ceilings import Ceiling
 from cellrisk.show.reporting.document import Report, make_report, read_decision, read_template
 from cellrisk.show.reporting.metadata import (
     FORMULAS,
-    NEIGHBOURS,
     RELEASABLE,
     collect_metadata,
     describe_budget,
     describe_guarantee,
+    describe_neighbours,
+    describe_privacy_unit,
     describe_scale,
     describe_threshold,
     describe_use,
@@ -44,80 +43,6 @@ if TYPE_CHECKING:
 
 MOST_ON_FRONT = 7
 """Tables that the first page shows one by one, and draws; of more, those that reveal most by themselves."""
-
-
-@dataclass(frozen=True, eq=False)
-class SetRequest:
-    """What a report on a set is about, and the limits that it has to keep."""
-
-    sensitive: str
-    tables: tuple[SetTable, ...]
-    cost: Cost
-    found: TogetherAssessment | None
-    """None if the public is told of a set that no limit is on: no record is read then."""
-    limits: tuple[Limit, ...]
-    """Those that were asked for, beside the policies'."""
-    policies: Policies
-    declared: frozenset[str] | None
-    """Columns whose values were declared; None if that is not known."""
-
-    def __post_init__(self) -> None:
-        found = self.found
-        if found is None and self.limited:
-            raise InvalidInput("a set is judged by its figures", fix="hand in the answer of assess_together")
-        if found is not None and found.certain_unknown is None:
-            known = {row.certainty for row in found.certain}
-            lacking = [share for share in list_certainties(self.policies, self.limits) if share not in known]
-            if lacking:
-                raise InvalidInput(
-                    f"a limit is on a certainty of {lacking[0]:g}, for which the set was not assessed",
-                    fix=f"give assess_together certainty={lacking[0]:g}",
-                )
-
-    @property
-    def limited(self) -> bool:
-        """Whether anything has to be kept."""
-        return bool(self.limits or self.policies)
-
-    @property
-    def set_name(self) -> str:
-        """What the set is of: 3 tables of income."""
-        return f"{number_of(len(self.tables), 'table')} of {self.sensitive}"
-
-    @property
-    def quasi_identifiers(self) -> list[str]:
-        """Those of all tables, each once."""
-        return list(dict.fromkeys(name for table in self.tables for name in table.quasi_identifiers))
-
-    @property
-    def observed(self) -> list[str]:
-        """The columns whose values were not declared; all of them if that is not known."""
-        declared = self.declared or ()
-        return [name for name in dict.fromkeys((self.sensitive, *self.quasi_identifiers)) if name not in declared]
-
-    @property
-    def bins(self) -> list[str]:
-        """The bins of the tables, as preparation of the data."""
-        lines: dict[str, None] = {}
-        for table in self.tables:
-            for column, edges in table.bins.items():
-                numbers = edges if isinstance(edges, list | tuple) else (edges,)
-                lines[f"{column} in bins: {'/'.join(f'{edge:.15g}' for edge in numbers)}"] = None
-        return list(lines)
-
-    @cached_property
-    def judged(self) -> list[Judged]:
-        """Every limit, who set it, what the set has, and whether it is kept: those asked for, then the policies'."""
-        return [] if self.found is None else judge(self.found, self.limits, self.policies)
-
-    @property
-    def lost(self) -> list[Judged]:
-        """The limits that the set does not keep."""
-        return [judged for judged in self.judged if judged.state != KEPT]
-
-    def describe_limits(self) -> str:
-        """The limits in words, once each; empty if none was set."""
-        return " and ".join(dict.fromkeys(judged.limit for judged in self.judged))
 
 
 def report_set(
@@ -143,68 +68,98 @@ def report_set(
     printed as it is: title, organisation, source, preparation, audience, date and command.
     """
     policies = Policies.in_force(policy)
-    if found is None and not public:
-        raise InvalidInput("a board decides by what a set reveals", fix="hand in the answer of assess_together")
+    if found is None and (not public or limits or policies):
+        raise InvalidInput(
+            "limits, and what a board decides by, are figures of a set", fix="hand in the answer of assess_together"
+        )
     own_template = read_template(template)
     mechanisms, together = [each.mechanism for each in tables], find_together(tables)
-    ceiling, _ = try_ceiling(mechanisms, together, 2)
-    request = SetRequest(
-        sensitive=sensitive,
-        tables=tuple(tables),
-        cost=find_cost(mechanisms, together),
-        found=found,
-        limits=limits,
-        policies=policies,
-        declared=None if declared is None else frozenset(declared),
-    )
+    (ceiling, _), cost = try_ceiling(mechanisms, together, 2), find_cost(mechanisms, together)
+    judged = [] if found is None else _judge(found, limits, policies)
+    lost = [each for each in judged if each.state != KEPT]
     printed = dict.fromkeys(("title", "organisation", "source", "audience", "date", "command"))
-    printed |= {**given, "preparation": [*request.bins, *given.get("preparation", ())]}
+    printed |= {**given, "preparation": [*_list_bins(tables), *given.get("preparation", ())]}
     data = collect_metadata(printed, policies, inputs, ledger, public)
     if ledger is not None and not public:
         try:
-            loss: Loss | str = plan_loss(request.tables, sensitive)
+            loss: Loss | str = plan_loss(tables, sensitive)
         except InvalidInput as refusal:
             loss = str(refusal)
         data |= describe_budget(ledger, cohort, loss)
-    data |= _collect(request, data)
+    data |= _collect(sensitive, tables, cost, declared)
+    data["limits"] = " and ".join(dict.fromkeys(each.limit for each in judged))
+    document = "Privacy statement for" if public else "Disclosure review of"
+    data["title"] = data["title"] or f"{document} {number_of(len(tables), 'table')} of {sensitive}"
+    told = {**data, "tables": len(tables), "epsilon": cost.epsilon, "delta": cost.delta, "n_limits": len(judged)}
+    told |= {"lost": [each.limit for each in lost], "not_judged": any(each.state == NOT_JUDGED for each in lost)}
+    kind = "broken" if lost else "kept" if limits or policies else "open"
+    data |= read_decision("set", public, kind, told)
     if public or found is None:
-        data |= _collect_public(request, ceiling, [*disclosures, *policies.disclosures])
+        notes = [*([CHECKED] if limits or policies else []), *disclosures, *policies.disclosures]
+        covered = not (notes or data["observed"] is None or data["observed"])
+        data |= {
+            "guarantee": describe_guarantee(cost, len(mechanisms), mechanisms[0], ceiling, covered=covered),
+            "use": describe_use(max(mechanisms, key=lambda each: each.scale)),
+            "notes": notes,
+        }
     else:
-        data |= _collect_board(request, found, ceiling)
-    document = make_report(
+        data |= {**_collect_board(found, ceiling), "judged": judged}
+    made = make_report(
         "set_public.html.j2" if public or found is None else "set.html.j2",
         data,
         own_template,
         "" if public or found is None else found.headline,
         setting=None,
-        epsilon=request.cost.epsilon,
+        epsilon=cost.epsilon,
         public=public,
         policies=policies,
-        broken=tuple(judged.breach for judged in request.lost),
+        broken=tuple(each.breach for each in lost),
         tables=tuple(tables),
     )
     if progress is not None:
         progress(1.0)
-    return document
+    return made
 
 
-def _collect(request: SetRequest, metadata: Mapping[str, Any]) -> dict[str, Any]:
+def _judge(found: TogetherAssessment, limits: Sequence[Limit], policies: Policies) -> list[Judged]:
+    """Every limit, who set it, what the set has, and whether it is kept; refuse a certainty that was not assessed."""
+    known = {row.certainty for row in found.certain}
+    lacking = [share for share in list_certainties(policies, limits) if share not in known]
+    if lacking and found.certain_unknown is None:
+        raise InvalidInput(
+            f"a limit is on a certainty of {lacking[0]:g}, for which the set was not assessed",
+            fix=f"give assess_together certainty={lacking[0]:g}",
+        )
+    return judge(found, limits, policies)
+
+
+def _list_bins(tables: Sequence[SetTable]) -> list[str]:
+    """The bins of the tables, as preparation of the data."""
+    edges = [(column, bins) for table in tables for column, bins in table.bins.items()]
+    numbers = [(column, bins if isinstance(bins, list | tuple) else (bins,)) for column, bins in edges]
+    lines = (f"{column} in bins: {'/'.join(f'{edge:.15g}' for edge in bins)}" for column, bins in numbers)
+    return list(dict.fromkeys(lines))
+
+
+def _collect(
+    sensitive: str, tables: Sequence[SetTable], cost: Cost, declared: Collection[str] | None
+) -> dict[str, Any]:
     """What follows from the tables that were asked for and from their noise: anybody may see it."""
-    mechanisms = dict.fromkeys(table.mechanism.name for table in request.tables)
-    document = "Privacy statement for" if metadata["public"] else "Disclosure review of"
+    mechanisms = list(dict.fromkeys(table.mechanism.name for table in tables))
+    names = list(dict.fromkeys(name for table in tables for name in table.quasi_identifiers))
+    mechanism = tables[0].mechanism
     return {
-        "title": metadata["title"] or f"{document} {request.set_name}",
-        "sensitive": request.sensitive,
-        "quasi_identifiers": request.quasi_identifiers,
-        "tables": [_describe_table(table) for table in request.tables],
+        "sensitive": sensitive,
+        "quasi_identifiers": names,
+        "tables": [_describe_table(table) for table in tables],
         "formulas": [(name, FORMULAS[name]) for name in mechanisms],
+        "mechanisms": mechanisms,
         "releasable": all(name in RELEASABLE for name in mechanisms),
-        "neighbours_meaning": NEIGHBOURS[request.tables[0].mechanism.neighbours],
-        "rounding": list(dict.fromkeys(describe_threshold(table.mechanism.threshold) for table in request.tables)),
-        "observed": None if request.declared is None else request.observed,
-        "cost": pick(request.cost, "epsilon delta apart headline method"),
-        "limits": request.describe_limits(),
-        **_decide(request, metadata["public"]),
+        "privacy_unit": describe_privacy_unit(mechanism.unit),
+        "neighbours_meaning": describe_neighbours(mechanism.neighbours, mechanism.unit),
+        "rounding": list(dict.fromkeys(describe_threshold(table.mechanism.threshold) for table in tables)),
+        "observed": None if declared is None else [name for name in (sensitive, *names) if name not in declared],
+        "cost": pick(cost, "epsilon delta apart headline method"),
     }
 
 
@@ -220,20 +175,7 @@ def _describe_table(table: SetTable) -> dict[str, Any]:
     }
 
 
-def _collect_public(request: SetRequest, ceiling: Ceiling | None, disclosures: list[str]) -> dict[str, Any]:
-    """What the public sees beside the tables and their noise."""
-    mechanisms = [table.mechanism for table in request.tables]
-    covered = not (request.limited or disclosures or request.observed)
-    return {
-        "guarantee": describe_guarantee(
-            request.cost, len(mechanisms), mechanisms[0].neighbours, ceiling, covered=covered
-        ),
-        "use": describe_use(max(mechanisms, key=lambda each: each.scale)),
-        "notes": [*([CHECKED] if request.limited else []), *disclosures],
-    }
-
-
-def _collect_board(request: SetRequest, found: TogetherAssessment, ceiling: Ceiling | None) -> dict[str, Any]:
+def _collect_board(found: TogetherAssessment, ceiling: Ceiling | None) -> dict[str, Any]:
     """What the board sees: the figures of the whole beside each table, and what each table adds."""
     from cellrisk.show.pictures import draw_together
 
@@ -260,7 +202,6 @@ def _collect_board(request: SetRequest, found: TogetherAssessment, ceiling: Ceil
         "tables": tables,
         "n_not_shown": count - len(on_front) if count > 1 else 0,
         "growth": make_picture(draw_together(found), growth) if count > 1 else None,
-        "judged": request.judged,
         "adds_most": most and {**pick(most.table, "number title"), "without": most.without},
         "largest": [f"{number}" for number in largest] if len(largest) < count else [],
         "largest_caused": found.collections[largest].caused,
@@ -280,22 +221,6 @@ def _describe_front(rule: RuleFigures, records: int) -> dict[str, str]:
         name: f"{own_people(number, records)} ({own_share(number, records)})"
         for name, number in (("caused", rule.caused), ("right", rule.right))
     }
-
-
-def _decide(request: SetRequest, public: bool) -> dict[str, Any]:
-    """What is asked, and the answer."""
-    data = {
-        "tables": len(request.tables),
-        "sensitive": request.sensitive,
-        "mechanisms": list(dict.fromkeys(table.mechanism.name for table in request.tables)),
-        **pick(request.cost, "epsilon delta"),
-        "limits": request.describe_limits(),
-        "n_limits": len(request.judged),
-        "lost": [judged.limit for judged in request.lost],
-        "not_judged": any(judged.state == NOT_JUDGED for judged in request.lost),
-    }
-    kind = "broken" if request.lost else "kept" if request.limited else "open"
-    return read_decision("set", public, kind, data)
 
 
 def _describe_growth(found: TogetherAssessment, place: int) -> dict[str, Any]:

@@ -449,9 +449,7 @@ def collect_public(decision: Decision, metadata: Mapping[str, Any]) -> dict[str,
     if mechanism is not None:
         qualified = {"covered": decision.unprotected == "none", "chosen": decision.chosen_from_data}
         stated, highest = _find_guarantee(decision, mechanism)
-        guarantee = describe_guarantee(
-            stated, len(decision.table.sensitive), mechanism.neighbours, highest, **qualified
-        )
+        guarantee = describe_guarantee(stated, len(decision.table.sensitive), mechanism, highest, **qualified)
     return {
         **_collect_decision(decision, metadata, "Privacy statement for"),
         "epsilon_given": decision.asked is not None,
