@@ -108,7 +108,7 @@ def _describe_group(group: Any, path: tuple[str, ...]) -> Iterator[str]:
 
 
 def _describe_command(command: Any, path: tuple[str, ...]) -> Iterator[str]:
-    from cellrisk.cli.help import find_examples, find_panels, name_argument
+    from cellrisk.cli.program import find_examples, find_panels, name_argument
 
     given = [each for each in command.params if each.param_type_name == "argument"]
     panels = find_panels(command.params)

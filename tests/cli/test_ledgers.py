@@ -300,7 +300,7 @@ def test_settings_from_a_file(answered: Callable[..., Any]) -> None:
         ("Missing option '--output'", ("export", LEDGER)),
         ("no such entry", ("show", LEDGER, "99")),
         ("whole number", ("show", LEDGER, "four")),
-        ("--rho and --mechanism", ("add", LEDGER, "--qid", "sex", "--mechanism", "laplace", "--epsilon", "1",
+        ("--rho cannot be combined", ("add", LEDGER, "--qid", "sex", "--mechanism", "laplace", "--epsilon", "1",
                                  "--rho", "1")),
         ("No such option: --attack", ("risk", LEDGER, "people.csv", "--attack", "plurality")),
     ],

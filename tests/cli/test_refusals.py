@@ -12,6 +12,7 @@ import pytest
 import cellrisk as cr
 from cellrisk.cli import build_command, main
 from cellrisk.cli.config import walk
+from cellrisk.counts.unit import Unit
 
 TABLE = ("people.csv", "--qid", "sex", "--sensitive", "job", "--levels", "sex=f|m", "--levels", "job=cook|smith")
 LEDGER = ("book.ledger", "people.csv", "--qid", "sex", "--attribute", "job")
@@ -97,7 +98,12 @@ def test_a_number_out_of_range_is_told_by_its_option(
 ) -> None:
     levels = {"sex": ["f", "m"], "job": ["cook", "smith"]}
     table = cr.tabulate("people.csv", "sex", "job", levels=levels, outside="drop")
-    monkeypatch.setattr("cellrisk.cli.options.TableOptions.tabulate", lambda *_, **__: table)  # the same for all
+
+    def tabulate(asked: Any, *_: object, **__: object) -> cr.FrequencyTable:  # the same table for all
+        Unit.read(asked.person, asked.contributions, asked.per_group)
+        return table
+
+    monkeypatch.setattr("cellrisk.cli.options.TableOptions.tabulate", tabulate)
     assert len(EVERY) > 70
     for names, option in EVERY:
         name = option.opts[0]

@@ -195,7 +195,10 @@ REFUSED = {
     "risk below 0": (("choose", "--max-risk", "-0.2"), "must be a share"),
     "risk of words": (("choose", "--max-risk", "low"), "must be a number"),
     "two measures": (("choose", "--max-risk", "0.1", "--measure", "local,expected"), "is not one of"),
-    "no range": (("choose", "--max-risk", "0.1", "--epsilon", "1"), "must be a range"),
+    "no range": (
+        ("choose", "--max-risk", "0.1", "--epsilon", "1"),
+        "--epsilon is not a range; got '1'; allowed: low:high",
+    ),
     "tvd": (("choose", "--max-risk", "0.1", "--max-tvd", "2"), "must be a number from 0 to 1"),
     "no epsilon": (("utility",), "no epsilon"),
     "ways": (("utility", "--epsilon", "1", "--ways", "9"), "more attributes than"),

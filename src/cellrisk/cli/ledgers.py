@@ -38,15 +38,13 @@ class LossOptions(options.MechanismOptions):
 
     def loss(self) -> cr.Loss:
         """The loss that these options describe."""
+        if self.rho is not None and (self.mechanism or self.epsilon is not None or self.delta):
+            raise InvalidInput("--rho cannot be combined with --mechanism, --epsilon or --delta", fix="leave --rho out")
         if self.mechanism is not None:
-            if self.rho is not None:
-                raise InvalidInput("--rho and --mechanism cannot be combined", fix="leave one of them out")
             return cr.Loss.of(self.one())
         if self.threshold != options.MechanismOptions.threshold:
             raise InvalidInput("--threshold requires --mechanism", fix="name the mechanism, or leave it out")
         if self.rho is not None:
-            if self.epsilon is not None or self.delta:
-                raise InvalidInput("--rho and --epsilon cannot be combined", fix="leave one of them out")
             return cr.Loss.zcdp(self.rho, self.neighbours)
         if self.epsilon is None:
             fix = f"give {argument('epsilon', 1)}, or {argument('rho', 0.1)}"

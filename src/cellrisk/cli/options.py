@@ -222,8 +222,8 @@ def refuse_beside(why: str, names: Sequence[str]) -> None:
         raise InvalidInput(why, got=options, fix=f"leave {options} out")
 
 
-RANGE = "0.001:100 in curve and choose"
-POINTS = "Privacy losses: 0.1,1,10, or low:high:points; to search in, low:high."
+POINTS = "Privacy losses: 0.1,1,10, or low:high:points."
+SEARCHED = "Privacy losses to search in."
 
 
 @dataclass(frozen=True)
@@ -232,11 +232,22 @@ class SeveralMechanismOptions(NamedMechanismOptions):
 
     mechanism: Annotated[Any, several_words("Mechanisms", choices.MechanismName)] = "geometric"
     delta: Annotated[Numbers, option("Deltas of the Gaussian mechanisms.", "NUMBERS", parsing.parse_numbers)] = None
-    epsilon: Annotated[Numbers, option(POINTS, "NUMBERS", parsing.parse_points, RANGE)] = None
+    epsilon: Annotated[Numbers, option(POINTS, "NUMBERS", parsing.parse_points, "0.001:100 in curve")] = None
 
     def arguments(self) -> dict[str, Any]:
         """Arguments for what takes several mechanisms by their names."""
         return {**asdict(self), "mechanism": parsing.split_names([self.mechanism])}
+
+
+@dataclass(frozen=True)
+class SearchedMechanismOptions(SeveralMechanismOptions):
+    """Several mechanisms, at epsilons of a range."""
+
+    epsilon: Annotated[Numbers, option(SEARCHED, "LOW:HIGH", parsing.parse_range, "0.001:100")] = None
+
+    def arguments(self) -> dict[str, Any]:
+        ends = {} if self.epsilon is None else {"least_epsilon": self.epsilon[0], "largest_epsilon": self.epsilon[1]}
+        return {name: value for name, value in super().arguments().items() if name != "epsilon"} | ends
 
 
 @dataclass(frozen=True)
@@ -323,8 +334,8 @@ class AttackerOptions:
 
 
 @dataclass(frozen=True)
-class GateOptions:
-    """Limits on the figures to decide by; a command ends with exit code 3 if one is broken."""
+class LimitOptions:
+    """What must not be exceeded; a command ends with exit code 3 if it is."""
 
     max_caused: Annotated[Number, share("Largest share of a category revealed because of their own record.")] = None
     max_certain: Annotated[Number, share("Largest share of a category learnt with --certainty.")] = None
@@ -333,12 +344,6 @@ class GateOptions:
     max_posterior: Annotated[Text, option("From a suspicion of P to at most Q percent: 5:20.", "P:Q")] = None
     max_error: Annotated[Number, number("A published count is within this of the true one, 95%.")] = None
     max_risk: Annotated[Number, share("Largest risk by --measure, or share of people revealed.")] = None
-
-
-@dataclass(frozen=True)
-class LimitOptions(GateOptions):
-    """What must not be exceeded."""
-
     max_epsilon: Annotated[Number, number("Largest epsilon.")] = None
     max_people: Annotated[Number, number("Largest number of people revealed on average.")] = None
     margin: Annotated[Number, share("Largest risk above that of a blind attacker.")] = None

@@ -87,6 +87,18 @@ def parse_points(given: Any) -> list[float]:
     return [float(f"{value:.15g}") for value in np.geomspace(low, high, int(number))]
 
 
+def parse_range(given: Any) -> list[float]:
+    """Return the two ends of low:high.
+
+    >>> parse_range("0.01:10")
+    [0.01, 10.0]
+    """
+    ends = parse_points(given)
+    if len(ends) != 2:
+        raise InvalidInput("is not a range", got=repr(_join(given)), allowed="low:high, for example 0.01:10")
+    return ends
+
+
 def parse_bins(value: Any) -> tuple[str, float | list[float]]:
     """Return a column with the width of its bins, or with their edges.
 

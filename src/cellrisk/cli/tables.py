@@ -1,4 +1,4 @@
-"""The commands that look at a table: inspect, assess, explain, curve, choose, utility, simulate, demo."""
+"""The commands that look at a table: inspect, assess, explain, curve, choose, utility, simulate; demo and serve."""
 
 from __future__ import annotations
 
@@ -12,7 +12,16 @@ import typer
 
 import cellrisk as cr
 from cellrisk.cli import options, parsing
-from cellrisk.cli.config import A_FILE_READ, All, NumbersOptions, OutputOptions, PictureOptions, list_typed, policies_of
+from cellrisk.cli.config import (
+    A_FILE_READ,
+    All,
+    Config,
+    NumbersOptions,
+    OutputOptions,
+    PictureOptions,
+    list_typed,
+    policies_of,
+)
 from cellrisk.cli.options import (
     Numbers,
     Parsed,
@@ -26,10 +35,12 @@ from cellrisk.cli.options import (
     whole,
 )
 from cellrisk.cli.output import progress_bar, say, stop_if_broken
+from cellrisk.cli.recording import NewLedger
 from cellrisk.counts.columns import MOST_RECORDS
 from cellrisk.counts.unit import Unit
 from cellrisk.errors import InvalidInput
 from cellrisk.system.atomic import check_ending, give_up_input, write_whole
+from cellrisk.system.checks import require_whole_number
 from cellrisk.system.choices import FigureName, MeasureName
 
 if TYPE_CHECKING:
@@ -92,7 +103,7 @@ def assess_command(
     risk: options.SeveralRiskOptions,
     attacker: options.AttackerOptions,
     output: PictureOptions,
-    gates: options.GateOptions,
+    gates: options.LimitOptions,
     everything: All = False,
     domain: Annotated[bool, switch("--domain", "Include the empty groups of the domain.")] = False,
     releases: Annotated[int, whole("How often the table is published, each time with new noise.")] = 1,
@@ -129,7 +140,7 @@ def assess_command(
 
 
 def _read_gates(
-    gates: options.GateOptions, risk: options.SeveralRiskOptions, attacker: options.AttackerOptions
+    gates: options.LimitOptions, risk: options.SeveralRiskOptions, attacker: options.AttackerOptions
 ) -> list[Limit]:
     """Return the limits that were given; one on the risk holds for each risk that is named."""
     maxima = asdict(gates)
@@ -201,7 +212,7 @@ def curve_command(
 def choose_command(
     context: typer.Context,
     table: options.TableOptions,
-    mechanism: options.SeveralMechanismOptions,
+    mechanism: options.SearchedMechanismOptions,
     risk: options.OneRiskOptions,
     limits: options.LimitOptions,
     attacker: options.AttackerOptions,
@@ -221,11 +232,6 @@ def choose_command(
     question = risk.within(policies)
     limits.within(policies, question, **attacker.single(), attack=risk.attack)
     asked = {**mechanism.arguments(), **asdict(limits), **attacker.single(), **question, **asdict(error)}
-    searched = asked.pop("epsilon")
-    if searched is not None:
-        if len(searched) != 2:
-            raise InvalidInput("must be a range here", option="epsilon", allowed="low:high, for example 0.01:10")
-        asked |= {"least_epsilon": searched[0], "largest_epsilon": searched[1]}
     asked |= {"attack": risk.attack, "priors": risk.priors, "way": way, "policy": policies}
     choice = cr.choose(table.tabulate(), progress=progress_bar("searching"), **asked)
     output.answer(choice, everything=everything)
@@ -292,3 +298,34 @@ def demo_command(
             f"    --qid {','.join(qids)} \\\n"
             f"    --bin age=5 --bin hours-per-week=10 --sensitive income --epsilon {noise.epsilon:g}"
         )
+
+
+def serve_command(
+    context: typer.Context,
+    folder: Annotated[Text, option("Let the web app load files in this folder.", "FOLDER")] = None,
+    ledger: Annotated[Text, option("Ledger in which releases are recorded.", "LEDGER")] = None,
+    new_ledger: NewLedger = False,
+    port: Annotated[int, whole("The port; 0 takes a free one.")] = 0,
+    upload_limit: Annotated[str, option("The largest upload, for example 500MB.", "SIZE")] = "2GB",
+    browser: Annotated[bool, typer.Option(help="Open the web app in a browser.")] = True,
+    config: Config = None,
+) -> None:
+    """Assess a table and choose epsilon in your browser.
+
+    It listens on this machine alone. Anybody with the link that it prints can use the web app. Ctrl-C ends it and
+    removes what was uploaded.
+    """
+    from cellrisk.counts.engine import read_bytes
+    from cellrisk.web import serve
+
+    require_whole_number("port", port, 0, 65_535)
+    serve(
+        folder=folder,
+        port=port,
+        ledger=ledger,
+        new_ledger=new_ledger,
+        upload_limit=read_bytes(upload_limit),
+        policy=policies_of(context),
+        open_browser=browser,
+        announce=lambda link: typer.echo(f"cellrisk is at {link}\nCtrl-C ends it."),
+    )
