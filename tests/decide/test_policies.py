@@ -206,19 +206,9 @@ def test_options_tighten_and_never_loosen(folder: Path, capsys: Capture) -> None
         assert run("report", "--epsilon", 1, "--output", "r.html", *looser) == 2
 
 
-def test_a_plan_may_not_have_a_looser_limit(table: cr.FrequencyTable, folder: Path) -> None:
-    (folder / "cellrisk.toml").write_text("[policy]\nmax-risk = 0.05\n", encoding="utf-8")
-    name = table.attribute().name
-    with pytest.raises(InvalidInput, match="looser than the policy"):
-        cr.largest_epsilon(table, [], attribute=name, max_risk=0.4)
-    cr.largest_epsilon(table, [], attribute=name, max_risk=0.04)
-
-
-def test_a_plan_ends_where_a_policy_on_the_ceiling_or_on_epsilon_does(
-    table: cr.FrequencyTable, folder: Path, capsys: Capture
-) -> None:
+def test_a_plan_ends_where_a_policy_on_the_ceiling_or_on_epsilon_does(folder: Path, capsys: Capture) -> None:
     (folder / "cellrisk.toml").write_text("[policy]\nmax-ceiling = 0.75\nmax-epsilon = 2\n", encoding="utf-8")
-    found = cr.largest_epsilon(table, [], attribute=table.attribute().name, max_risk=1.0)
+    found = cr.largest_epsilon([], max_ceiling=0.9)
     assert found.epsilon == pytest.approx(math.log(3), rel=1e-6, abs=0)
     assert main(["ledger", "create", "l.db"]) == 0
     assert main(["ledger", "limit", "l.db", "--epsilon", "5"]) == 0
@@ -229,13 +219,14 @@ def test_a_plan_ends_where_a_policy_on_the_ceiling_or_on_epsilon_does(
 
 
 def test_commands_of_a_ledger_obey_and_name_a_policy(folder: Path, capsys: Capture) -> None:
-    write(folder / "strict.toml", {"max-risk": 0.4})
+    write(folder / "strict.toml", {"max-ceiling": 0.7})
     assert main(["ledger", "create", "l.db"]) == 0
     plan = ["ledger", "plan", "l.db", "people.csv", "--qid", "q,r", "--attribute", "y", "--config", "strict.toml"]
     capsys.readouterr()
-    assert main([*plan, "--max-risk", "0.5"]) == 2
-    assert "--max-risk is looser than the policy" in capsys.readouterr().err
-    assert main([*plan, "--max-risk", "0.4"]) == 0
+    assert main([*plan, "--max-ceiling", "0.9", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["epsilon"] == pytest.approx(math.log(0.7 / 0.3), rel=1e-6, abs=0)
+    assert main([*plan, "--max-ceiling", "0.6"]) == 0
     assert "Policy obeyed: strict.toml" in capsys.readouterr().out
     assert run("average", "--epsilon", 1, "--releases", 2, "--config", "strict.toml") == 0
     assert "Policy obeyed: strict.toml" in capsys.readouterr().out
