@@ -21,7 +21,7 @@ import pytest
 import cellrisk as cr
 from cellrisk.cli import main
 from cellrisk.errors import InvalidInput
-from cellrisk.publish.releasing import Release
+from cellrisk.publish.releasing import Release, files
 from cellrisk.repeat.ledger import Entry, Ledger, staging
 from cellrisk.repeat.ledger.backends import Session
 from cellrisk.repeat.ledger.staging import Draft
@@ -191,7 +191,7 @@ def test_a_disk_that_fails_before_the_commit(
                     fail_with(number)()
                 atomic.write_through(handle, content)
 
-            monkeypatch.setattr(staging, "write_through", write)
+            monkeypatch.setattr(files, "write_through", write)
         with pytest.raises(InvalidInput, match="the output path cannot be written to"):
             ledger.save(released, output / "released.csv")
         monkeypatch.undo()

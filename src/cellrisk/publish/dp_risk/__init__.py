@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
     from cellrisk.decide.policy import Policy
 
-__all__ = ["Book", "PublishedRisk", "publish_risk"]
+__all__ = ["PublishedRisk", "publish_risk"]
 
 FIGURE, MEANING = "caused", "people whose value a release reveals because of their own record"
 CONFIDENCE = 0.95
@@ -48,14 +48,7 @@ def check_epsilon(name: str, epsilon: object) -> float:
     return value
 
 
-class Book(Protocol):
-    """A ledger, as far as a figure needs one."""
-
-    def add_figure(self, *args: Any, **entry: Any) -> Any:
-        """Record the loss of a figure, or refuse it if a limit would be broken; `Ledger.add_figure` is one."""
-
-
-def read_ledger(ledger: Book | None, **noted: Any) -> Callable[[ReleasedDomain, float, Neighbours, str], None]:
+def read_ledger(ledger: Any, **noted: Any) -> Callable[[ReleasedDomain, float, Neighbours, str], None]:
     """A function that records the loss of a figure, with what a ledger is to note of it, if there is a ledger.
 
     Its last argument is the purpose that is noted if none was given.
@@ -193,7 +186,7 @@ def publish_risk(
     sensitive: str | None = None,
     may_be_missing: str | Sequence[str] = (),
     observed_levels: bool | str | Sequence[str] = (),
-    ledger: Book | None = None,
+    ledger: Any = None,
     cohort: str | None = None,
     purpose: str = "",
     new_cohort: bool = False,

@@ -27,7 +27,7 @@ from cellrisk.counts.table import require_table
 from cellrisk.decide.policies import Policies
 from cellrisk.errors import InvalidInput, argument
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism, describe_mechanism
-from cellrisk.publish.dp_risk import Book, check_epsilon, read_declared, read_ledger
+from cellrisk.publish.dp_risk import check_epsilon, read_declared, read_ledger
 from cellrisk.publish.dp_risk.sensitivity import MOST_UNITS, UNIT, count_units, find_sensitivity, sum_cells
 from cellrisk.publish.releasing.exact_sampling import draw_survivals
 from cellrisk.risk.sweep import LEAST_EPSILON
@@ -160,7 +160,7 @@ def choose_privately(
     sensitive: str | None = None,
     may_be_missing: str | Sequence[str] = (),
     observed_levels: bool | str | Sequence[str] = (),
-    ledger: Book | None = None,
+    ledger: Any = None,
     cohort: str | None = None,
     purpose: str = "",
     new_cohort: bool = False,

@@ -102,7 +102,7 @@ def write_files(target: Path, files: Mapping[str, bytes], *, force: bool = False
     try:
         staged.mkdir(0o700)
         for name, content in files.items():
-            _write_private(staged / name, content)
+            write_private(staged / name, content)
         if of_set:
             check_folder(end)
         else:
@@ -120,7 +120,9 @@ def write_files(target: Path, files: Mapping[str, bytes], *, force: bool = False
         raise KeyboardInterrupt(f"{outcome}: {end}") from None
     finally:
         if not _is_published(moves):
-            _undo(moves)
+            for source, place in reversed(moves):  # takes back those that were made
+                if place.exists() and not source.exists():
+                    os.replace(place, source)
         shutil.rmtree(staged, ignore_errors=True)
     return end
 
@@ -133,13 +135,6 @@ def publish(moves: Sequence[tuple[Path, Path]]) -> None:
 
 def _is_published(moves: Sequence[tuple[Path, Path]]) -> bool:
     return bool(moves) and not moves[-1][0].exists()
-
-
-def _undo(moves: Sequence[tuple[Path, Path]]) -> None:
-    """Takes back the moves that were made."""
-    for source, place in reversed(moves):
-        if place.exists() and not source.exists():
-            os.replace(place, source)
 
 
 def _plan_moves(staged: Path, target: Path, names: Sequence[str]) -> list[tuple[Path, Path]]:
@@ -161,7 +156,8 @@ def _open_folder(staged: Path, target: Path) -> list[tuple[Path, Path]]:
     return [(staged, target.parent)]
 
 
-def _write_private(path: Path, content: bytes) -> None:
+def write_private(path: Path, content: bytes) -> None:
+    """Write a new file that only its owner may read, and wait until the disk has it."""
     handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
     try:
         write_through(handle, content)

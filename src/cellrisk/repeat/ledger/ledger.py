@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import secrets
+import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -304,7 +305,7 @@ class Ledger:
         except BaseException:
             draft.close()
             if not draft.digest:
-                draft.discard()
+                shutil.rmtree(draft.path, ignore_errors=True)
                 raise
             with suppress(CellriskError, OSError):  # the entry may be written, although the answer was lost
                 self.recover(draft.folder)

@@ -21,11 +21,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cellrisk.errors import InvalidInput
-from cellrisk.publish.releasing.files import MANIFEST, folder_of, sidecar_of
+from cellrisk.publish.releasing.files import MANIFEST, folder_of, sidecar_of, write_private
 from cellrisk.repeat.ledger.backends import Session
 from cellrisk.repeat.ledger.descriptions import compare_description, compare_tables, digest_regular
 from cellrisk.repeat.ledger.entry import Entry
-from cellrisk.system.atomic import make_last, public_mode, try_lock, write_through
+from cellrisk.system.atomic import make_last, public_mode, try_lock
 
 STAGED = re.compile(r"\.(?P<ledger>[0-9a-f]{32})\.(?P<digest>[0-9a-f]{64}|[0-9a-f]{32})\.(?P<state>part|new)")
 """A draft has a random token, 32 digits, and the state ``part``; a sealed folder its entry's digest, and ``new``."""
@@ -65,11 +65,7 @@ class Draft:
             inside = self.path / self.target.parent.name
             with suppress(FileExistsError):
                 inside.mkdir(0o700)
-        handle = os.open(inside / name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
-        try:
-            write_through(handle, content)
-        finally:
-            os.close(handle)
+        write_private(inside / name, content)
 
     def seal(self, digest: str) -> None:
         """Rename the folder to the digest of its entry; from here on the transaction protects it."""
@@ -84,10 +80,6 @@ class Draft:
     def publish(self) -> None:
         """Move the files into their place."""
         _publish(self.path, self.folder)
-
-    def discard(self) -> None:
-        """Remove what is staged."""
-        shutil.rmtree(self.path, ignore_errors=True)
 
     def close(self) -> None:
         """Release the lock, once: another thread may have been given the same handle since."""
