@@ -348,12 +348,14 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-@pytest.mark.parametrize("failing", range(6))
-@pytest.mark.parametrize("before", [(), ("released.csv",), ("released.csv", "released.csv.json")])
+@pytest.mark.parametrize("failing", range(3))
+@pytest.mark.parametrize(
+    "before", [(), ("released.csv",), ("released.csv.json",), ("released.csv", "released.csv.json")]
+)
 def test_a_failure_leaves_what_was_there(
     table: cr.FrequencyTable, tmp_path: Path, before: tuple[str, ...], failing: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every move fails in turn: those of what is put aside, and the two that end it."""
+    """Each of the two moves fails in turn."""
     for name in before:
         (tmp_path / name).write_text("old")
     was, move, moves = contents(tmp_path), os.replace, []
@@ -366,7 +368,7 @@ def test_a_failure_leaves_what_was_there(
 
     released = release(table, GEOMETRIC)
     monkeypatch.setattr(os, "replace", fail)
-    if failing < 2 + len(before):
+    if failing < 2:
         with pytest.raises(InvalidInput, match="No space left"):
             released.save(tmp_path / "released.csv", force=True)
         assert contents(tmp_path) == was

@@ -313,7 +313,7 @@ def test_a_release_that_its_own_process_finishes_meanwhile_stops_nobody(
         fits = staging._fits
 
         def finish_first(entry: Entry, identity: str, path: Path) -> bool:
-            staging._publish(path, path.parent)
+            files.publish(path, path.parent)
             return fits(entry, identity, path)
 
         monkeypatch.setattr(staging, "_fits", finish_first)

@@ -9,7 +9,8 @@ import os
 import secrets
 import shutil
 import stat
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
@@ -18,7 +19,7 @@ from cellrisk.counts.unit import Unit
 from cellrisk.errors import CellriskError, InvalidInput, argument
 from cellrisk.noise.mechanisms import DiscreteGaussian, Mechanism, mechanism
 from cellrisk.publish.releasing.measurement import Measurement
-from cellrisk.system.atomic import check_writable, make_last, public_mode, refuse_inputs, write_through
+from cellrisk.system.atomic import check_writable, make_last, public_mode, refuse_inputs, write_through, write_whole
 from cellrisk.system.progress import note_outcome
 
 if TYPE_CHECKING:
@@ -89,71 +90,65 @@ def folder_of(target: Path) -> Path:
 def write_files(target: Path, files: Mapping[str, bytes], *, force: bool = False) -> Path:
     """Writes the files of a release, or of a set into a new folder, all or none: nobody sees new ones beside old ones.
 
-    target: where the released file belongs, or the list of a set's files. files: the content by file name; of a
-    release, the description first. They are staged in a hidden folder. Then the files that they replace are put aside
-    there, the file before its description, and they are moved into their place, the description before the file: a
-    file that stands there is always described. If anything fails, what was there before is put back.
+    target: where the released file belongs, or the list of a set's files. files: the content by file name. They are
+    staged in a hidden folder and then moved into their place. If anything fails, what was there before is put back.
     """
     of_set = target.name == MANIFEST
     end = target.parent if of_set else target
     outcome = "the releases are in their place, with their descriptions" if of_set else PUBLISHED
-    staged = end.with_name(f".{end.name}.{secrets.token_hex(8)}.new")
-    moves: list[tuple[Path, Path]] = []
+    staged, described = end.with_name(f".{end.name}.{secrets.token_hex(8)}.new"), sidecar_of(target)
+    last, before, moving = staged / end.name, None, False
     try:
         staged.mkdir(0o700)
+        if of_set:
+            last.mkdir(0o700)
         for name, content in files.items():
-            write_private(staged / name, content)
+            write_private((last if of_set else staged) / name, content)
         if of_set:
             check_folder(end)
+            make_last(last)
         else:
             check_free(target, force)
-        moves += _open_folder(staged, target) if of_set else _plan_moves(staged, target, list(files))
-        publish(moves)
-        make_last(end.parent)
+            before = described.read_bytes() if described.exists() else None
+        moving = True
+        publish(staged, end.parent)
         note_outcome(f"{outcome}: {end}")
     except OSError as error:
         raise InvalidInput("the output path cannot be written to", got=f"{end} ({error.strerror})") from None
     except KeyboardInterrupt:
-        if not _is_published(moves):
+        if not moving or last.exists():
             raise
         make_last(end.parent)
         raise KeyboardInterrupt(f"{outcome}: {end}") from None
     finally:
-        if not _is_published(moves):
-            for source, place in reversed(moves):  # takes back those that were made
-                if place.exists() and not source.exists():
-                    os.replace(place, source)
+        if moving and last.exists() and not (of_set or (staged / described.name).exists()):
+            described.unlink() if before is None else write_whole(described, before, public=True)
         shutil.rmtree(staged, ignore_errors=True)
     return end
 
 
-def publish(moves: Sequence[tuple[Path, Path]]) -> None:
-    """Moves files, in this order."""
-    for source, place in moves:
-        os.replace(source, place)
+def publish(staged: Path, folder: Path) -> list[str]:
+    """Move what is staged into a folder, descriptions before files, so that a file there always has a description.
 
-
-def _is_published(moves: Sequence[tuple[Path, Path]]) -> bool:
-    return bool(moves) and not moves[-1][0].exists()
-
-
-def _plan_moves(staged: Path, target: Path, names: Sequence[str]) -> list[tuple[Path, Path]]:
-    """The moves of a release and its description, which may be read by those who could read what was there."""
-    ends = [target.with_name(name) for name in names]
-    for end in ends:
-        os.chmod(staged / end.name, public_mode(end))
-    aside = [(end, staged / f"{end.name}.old") for end in reversed(ends) if end.exists()]
-    return aside + [(staged / end.name, end) for end in ends]
-
-
-def _open_folder(staged: Path, target: Path) -> list[tuple[Path, Path]]:
-    """The one move of a folder of releases, which may be read as the umask says."""
-    mode = public_mode(target)
-    for file in staged.iterdir():
-        os.chmod(file, mode)
-    make_last(staged)
-    os.chmod(staged, mode | (mode & 0o444) >> 2)
-    return [(staged, target.parent)]
+    What another process has moved meanwhile is in its place.
+    """
+    moved = []
+    with suppress(FileNotFoundError):
+        for item in sorted(staged.iterdir(), key=lambda item: (not item.name.endswith(".json"), item.name)):
+            target = folder / item.name
+            if item.is_dir():
+                mode = public_mode(target / MANIFEST)
+                for file in item.iterdir():
+                    os.chmod(file, mode)
+                os.chmod(item, mode | (mode & 0o444) >> 2)
+                os.rename(item, target)
+            else:
+                os.chmod(item, public_mode(target))
+                os.replace(item, target)
+            moved.append(item.name)
+        staged.rmdir()
+    make_last(folder)
+    return [name for name in moved if not name.endswith(".json")]
 
 
 def write_private(path: Path, content: bytes) -> None:

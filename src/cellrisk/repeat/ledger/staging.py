@@ -21,11 +21,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cellrisk.errors import InvalidInput
-from cellrisk.publish.releasing.files import MANIFEST, folder_of, sidecar_of, write_private
+from cellrisk.publish.releasing.files import MANIFEST, folder_of, publish, sidecar_of, write_private
 from cellrisk.repeat.ledger.backends import Session
 from cellrisk.repeat.ledger.descriptions import compare_description, compare_tables, digest_regular
 from cellrisk.repeat.ledger.entry import Entry
-from cellrisk.system.atomic import make_last, public_mode, try_lock
+from cellrisk.system.atomic import make_last, try_lock
 
 STAGED = re.compile(r"\.(?P<ledger>[0-9a-f]{32})\.(?P<digest>[0-9a-f]{64}|[0-9a-f]{32})\.(?P<state>part|new)")
 """A draft has a random token, 32 digits, and the state ``part``; a sealed folder its entry's digest, and ``new``."""
@@ -79,7 +79,7 @@ class Draft:
 
     def publish(self) -> None:
         """Move the files into their place."""
-        _publish(self.path, self.folder)
+        publish(self.path, self.folder)
 
     def close(self) -> None:
         """Release the lock, once: another thread may have been given the same handle since."""
@@ -100,7 +100,7 @@ def recover(session: Session, folder: Path) -> Recovered:
             continue
         row = session.find_digest(match["digest"]) if match["state"] == "new" else None
         if row is not None and _fits(Entry.read(row), session.head.id, path):
-            finished += _publish(path, folder)
+            finished += publish(path, folder)
         elif row is None and (match["state"] == "new" or _remove_dead(path)):
             shutil.rmtree(path, ignore_errors=True)
             removed += 1
@@ -154,30 +154,6 @@ def _fits(entry: Entry, ledger: str, path: Path) -> bool:
     if file.name in items and digest_regular(file, entry.file.bytes) != entry.file.sha256:
         return False
     return described.name not in items or not compare_description(entry, ledger, file)
-
-
-def _publish(path: Path, folder: Path) -> list[str]:
-    """Move what is staged into a folder, descriptions before files, so that a file there always has a description.
-
-    What another process has moved meanwhile is in its place.
-    """
-    moved = []
-    with suppress(FileNotFoundError):
-        for item in sorted(path.iterdir(), key=lambda item: (not item.name.endswith(".json"), item.name)):
-            target = folder / item.name
-            if item.is_dir():
-                mode = public_mode(target / MANIFEST)
-                for file in item.iterdir():
-                    os.chmod(file, mode)
-                os.chmod(item, mode | (mode & 0o444) >> 2)
-                os.rename(item, target)
-            else:
-                os.chmod(item, public_mode(target))
-                os.replace(item, target)
-            moved.append(item.name)
-        path.rmdir()
-    make_last(folder)
-    return [name for name in moved if not name.endswith(".json")]
 
 
 @contextmanager
