@@ -45,7 +45,6 @@ APART = ("tests/docs/test_pages.py",)
 """Files whose tests share nothing and take long: each may go to another process."""
 
 FULL_BY_FILE: dict[str, tuple[str, ...]] = {
-    "repeat/accounting/test_composition.py": ("test_what_is_slow_is_left_until_it_is_looked_at",),
     "attacks/test_enumeration.py": (
         "test_many_records_in_very_wide_noise[noise0-",
         "test_many_records_in_very_wide_noise[noise3-",
@@ -117,10 +116,7 @@ FULL_BY_FILE: dict[str, tuple[str, ...]] = {
         "test_two_tables_give_the_public_the_same_page[given]",
     ),
     "reproduction/test_command.py": ("test_everything_is_written",),
-    "publish/simulation/test_drawing.py": (
-        "test_agrees_on_adult",
-        "test_many_seeds_spread_as_standard_errors_say",
-    ),
+    "publish/simulation/test_drawing.py": ("test_many_seeds_spread_as_standard_errors_say",),
     "counts/test_cells.py": ("test_drop_is_tabulating_without",),
     "counts/test_counter.py": (
         "test_spark[7",
@@ -257,7 +253,6 @@ FULL_BY_FILE: dict[str, tuple[str, ...]] = {
         "test_a_release_is_read_back_as_it_was_written[database]",
     ),
     "repeat/together/test_splitting.py": ("test_figures_to_meet",),
-    "publish/auditing/test_audit.py": ("test_hundreds_of_thousands_of_cells_take_seconds",),
     "test_visible.py": ("test_reports_show_what_is_hidden",),
     "show/reporting/test_report_files.py": ("test_the_first_page_tells_of_ledger",),
     "repeat/together/test_counting.py": ("test_who_is_outside_is_left_out_of_the_tables",),

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import time
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,10 +12,8 @@ import pytest
 import cellrisk as cr
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.publish.auditing import FIGURES, Audit, audit
-from cellrisk.publish.auditing.figures import TableComparison
 from cellrisk.publish.simulation.attacks import CellAttacks
 from cellrisk.publish.simulation.drawing import Chunk
-from cellrisk.system.arrays import find_distinct
 from cellrisk.system.formatting import CURATOR_NOTE
 from tests.near import near, same
 from tests.publish.auditing import oracle
@@ -230,30 +226,3 @@ def test_wrong_names_are_refused() -> None:
         found.value("disco", of="synthetic")
     with pytest.raises(InvalidInput, match="top"):
         found.exposed(top=0)
-
-
-def test_comparisons_are_checked() -> None:
-    place = np.zeros(1, np.int64)
-    parts: dict[str, Any] = {"names": ("sex",), "labels": (("f",),), "levels": ("a",), "codes": place[:, None]}
-    with pytest.raises(InvalidInput, match="no records"):
-        TableComparison(**parts, cell=place, level=place, original=np.zeros(1), released=np.ones(1))
-
-
-def test_keys_too_wide_for_one_number_keep_their_order() -> None:
-    rng = np.random.default_rng(0)
-    codes = rng.integers(0, 3, (200, 12))
-    first, number = find_distinct(codes.T, [10**6] * 12)
-    plain_first, plain_number = find_distinct(codes.T, [3] * 12)
-    assert np.array_equal(first, plain_first)
-    assert np.array_equal(number, plain_number)
-
-
-def test_hundreds_of_thousands_of_cells_take_seconds() -> None:
-    rng = np.random.default_rng(1)
-    people = pd.DataFrame({f"q{place}": rng.integers(0, 70, 400_000) for place in range(3)})
-    people["job"] = rng.integers(0, 4, len(people))
-    table = cr.tabulate(people, ["q0", "q1", "q2"], "job")
-    start = time.process_time()
-    found = audit(table, people.sample(frac=1, replace=True, random_state=2))
-    assert time.process_time() - start < 60
-    assert 0 < found.value() < found.value(of="original")

@@ -156,11 +156,3 @@ def test_the_example_by_hand() -> None:
     assert found.value("prosecutor", "original") == 1.0
     assert found.value("marketer", "original") == 4 / 12
     assert [number for number in range(1, 9) if found.value(f"scenario_{number}")] == [1, 4, 5, 8]
-
-
-def test_the_script_and_the_requirements_are_there() -> None:
-    assert SCRIPT.is_file()
-    pinned = Path(__file__).with_name("peers-requirements.txt").read_text(encoding="utf-8").splitlines()
-    named = [line for line in pinned if line and not line.startswith("#")]
-    assert named
-    assert [line for line in named if "==" not in line] == []

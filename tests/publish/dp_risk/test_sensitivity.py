@@ -113,17 +113,6 @@ def test_the_largest_step_is_searched_for_and_not_taken_for_the_middle() -> None
         bound_caused(masses[:3], 1, 0.6)
 
 
-def test_wrong_sensitivities_are_seen() -> None:
-    mechanism = cr.Geometric(1.0)
-    every = risks(mechanism.noise, 0.5, 3, 8)
-    empty = float(mechanism.noise.p_zero(0))
-    right = find_sensitivity(mechanism, 3).value
-    assert moved(every) > right * empty * (1 + 1e-9)  # one label too many
-    later = cr.Laplace(1.0, threshold=5.5)
-    middle = float(find_masses(later.noise, 6)[6]) * float(later.noise.p_zero(0, 5.5))
-    assert moved(risks(later.noise, 5.5, 2, 24)) > 2 * middle  # f(0) alone
-
-
 @dataclass(frozen=True)
 class Strange(Noise):
     """Noise of which nothing is proved."""

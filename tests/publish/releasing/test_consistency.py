@@ -13,8 +13,8 @@ import pandas as pd
 import pytest
 
 import cellrisk as cr
-from cellrisk.errors import CellriskError, InvalidInput, UnknownName
-from cellrisk.publish.releasing import consistency, published_totals, read_totals, release
+from cellrisk.errors import CellriskError, InvalidInput
+from cellrisk.publish.releasing import consistency, published_totals, release
 from cellrisk.publish.releasing.consistency import project_whole, secure_keys
 
 pytest.importorskip("opendp")
@@ -138,12 +138,6 @@ def test_children_add_up_to_their_parents(
         digest = json.loads(Path(f"{given}.json").read_text(encoding="utf-8"))["sha256"]
         assert described["parents"] == {"name": f"parents.{form}", "sha256": digest, "columns": ["sex", "job"]}
         assert f"parents.{form} (sha256 {digest})" in " ".join(described["statements"])
-
-
-def test_without_parents_nothing_is_said_of_them(table: cr.FrequencyTable) -> None:
-    released = release(table, GEOMETRIC)
-    assert "parents" not in released.to_dict()
-    assert "parent" not in " ".join(released.statements)
 
 
 def test_little_noise_and_true_parents_give_the_true_counts(table: cr.FrequencyTable, frame: pd.DataFrame) -> None:
@@ -284,13 +278,3 @@ def test_refusals_come_before_any_noise(table: cr.FrequencyTable, monkeypatch: p
 
     monkeypatch.setattr(Measurement, "add_noise", fail)
     assert "does not list" in refused(table, pd.DataFrame({"sex": ["f"], "count": [1]}))
-
-
-def test_values_are_validated_when_they_are_made(table: cr.FrequencyTable) -> None:
-    with pytest.raises(InvalidInput, match="parent_count names a column of parents, and there are none"):
-        release(table, GEOMETRIC, parent_count="n")
-    with pytest.raises(UnknownName, match="got 'count'"):
-        read_totals(pd.DataFrame({"sex": ["f"]}))
-    released = release(table, GEOMETRIC, parents=by_sex([1, 2]))
-    with pytest.raises(InvalidInput, match="lists every count, none of them negative"):
-        cr.Release(**{**vars(released), "clamp": False})

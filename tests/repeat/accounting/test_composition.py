@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import itertools
 import json
-import logging
 import math
 import random
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -30,10 +26,6 @@ from .cases import ONE_OF_EACH, approximate, concentrated, events_of, loss_of, p
 from .oracle import exact_epsilon, find_epsilon, mp, randomised_response_outcomes
 
 GAUSSIAN = loss_of("gaussian-pdp", 0.5, 1e-6)
-
-
-def test_names() -> None:
-    assert METHODS == ("basic", "rdp", "pld")
 
 
 @pytest.mark.parametrize("method", ["tightest", *METHODS])
@@ -102,45 +94,6 @@ def test_of_equals_the_first_is_chosen() -> None:
     assert one.chosen.method == "basic"
     assert one.epsilon == 0.5
     assert compose([loss_of("gaussian-analytic", 0.5, 1e-6)] * 2).chosen.method == "pld"
-
-
-def test_the_tightest_is_among_all() -> None:
-    found = compose([loss_of("laplace", 0.1)] * 20, delta=1e-6)
-    assert found.chosen in found.composed
-    assert found.epsilon == min(each.epsilon for each in found.composed if each.epsilon is not None)
-
-
-def test_what_is_slow_is_left_until_it_is_looked_at() -> None:
-    script = """
-import sys
-from cellrisk.repeat.accounting.composition import compose
-from cellrisk.repeat.accounting.loss import Loss
-from cellrisk.noise.mechanisms import mechanism
-compose([Loss.of(mechanism("laplace", epsilon=0.1))] * 3).chosen
-compose([Loss.of(mechanism("gaussian-pdp", epsilon=0.1, delta=1e-6))] * 3).chosen
-compose([Loss.of(mechanism("gaussian-analytic", epsilon=0.1, delta=1e-6))] * 3).chosen
-compose([Loss.of(mechanism("laplace", epsilon=0.1))] * 3, method="rdp", delta=1e-6).chosen
-print("dp_accounting" in sys.modules)
-compose([Loss.of(mechanism("laplace", epsilon=0.1))] * 3, delta=1e-6)
-print("dp_accounting" in sys.modules)
-"""
-    source = Path(__file__).resolve().parents[2] / "src"
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", script],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={"PYTHONPATH": str(source), "PATH": ""},
-        timeout=300,
-    )
-    assert done.stdout.split() == ["False", "True"]
-    assert done.stderr == ""
-
-
-def test_nothing_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.DEBUG):
-        str(compose([loss_of("laplace", 1e-3), loss_of("geometric", 100.0), GAUSSIAN] * 3))
-    assert caplog.records == []
 
 
 def test_statements_say_what_composes_how() -> None:
@@ -227,41 +180,9 @@ def test_refusals(losses: list[Loss], options: dict, kind: type[CellriskError], 
     assert "\n" not in str(refused.value)
 
 
-def test_looking_at_operators_changes_nothing_else() -> None:
-    looked, other = compose([pure(0.1)] * 2), compose([pure(0.1)] * 2)
-    assert len(looked.composed) == len(METHODS)
-    assert looked == other
-    assert repr(looked) == repr(other)
-    with pytest.raises(TypeError, match="positional arguments"):
-        type(looked)(looked.losses, "pure", 0.0, "basic", {})
-
-
 def test_a_delta_that_is_just_the_sum_suffices() -> None:
     found = compose([approximate(0.1, 1e-6)] * 2, delta=2e-6)
     assert (found.dp_definition, found.epsilon, found.chosen.method) == ("approximate", 0.2, "basic")
-
-
-@pytest.mark.parametrize(
-    ("losses", "delta", "said"),
-    [
-        ([pure(0.1)], None, []),
-        ([approximate(0.1, 1e-6)], None, ["the sum of the losses' deltas"]),
-        ([concentrated(0.1)], 1e-6, ["no epsilon of its own", "own add up to", "set before the first release"]),
-    ],
-    ids=["pure", "approximate", "concentrated"],
-)
-def test_nothing_is_said_that_does_not_apply(losses: list[Loss], delta: float | None, said: list[str]) -> None:
-    every = (
-        "no epsilon of its own",
-        *(
-            "the sum of the losses' deltas",
-            "own add up to",
-            "without a known mechanism",
-            "set before the first release",
-        ),
-    )
-    found = " ".join(compose(losses, delta=delta).statements)
-    assert [each for each in every if each in found] == said
 
 
 @pytest.mark.parametrize("epsilon", [740.0, 750.0, 800.0, 1e10, 1e100])
@@ -443,17 +364,6 @@ def test_gaussians_compose_exactly(delta: float) -> None:
     assert compose_pld(events_of(losses), delta) == pytest.approx(exact, rel=1e-11, abs=0)
 
 
-def test_two_gaussians_beside_the_accountant_of_dp_accounting() -> None:
-    import dp_accounting
-    from dp_accounting.pld import PLDAccountant
-
-    loss = loss_of("gaussian-analytic", 0.5, 1e-6)
-    accountant = PLDAccountant(value_discretization_interval=1e-4)
-    accountant.compose(dp_accounting.GaussianDpEvent(loss.mechanism.scale if loss.mechanism else 0.0), 10)
-    found = compose_pld(loss.events * 10, 1e-6)
-    assert found == pytest.approx(accountant.get_epsilon(1e-6), rel=1e-4, abs=0)
-
-
 def test_a_large_delta_needs_no_epsilon() -> None:
     small = loss_of("gaussian-analytic", 0.01, 1e-9)
     for method in (compose_renyi, compose_pld):
@@ -496,12 +406,6 @@ def test_a_few_equal_losses_are_each_counted(times: int) -> None:
     found = compose_pld(pure(0.5).events * times, 1e-4)
     assert isinstance(found, float)
     assert exact * (1 - 1e-9) <= found <= exact * (1 + 1e-4)
-
-
-def test_parts_do_not_depend_on_the_order_of_losses() -> None:
-    losses = [loss_of("laplace", 0.5), pure(0.5), loss_of("discrete-gaussian", 0.5, 1e-6), concentrated(0.5)]
-    assert Parts.of(events_of(losses)) == Parts.of(events_of(losses[::-1]))
-    assert [times for _, times in Parts.of(events_of(losses) * 3).moved] == [3] * 4
 
 
 @pytest.mark.parametrize("name", ["gaussian", "gaussian-pdp", "gaussian-analytic", "discrete-gaussian"])

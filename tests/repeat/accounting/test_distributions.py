@@ -133,13 +133,6 @@ def test_one_gaussian(mu: float, delta: float) -> None:
     require_close_above(Parts(((Moved("gaussian", mu), 1),)).find_epsilon(delta), exact)
 
 
-def test_gaussians_are_one() -> None:
-    losses = [loss_of("gaussian-analytic", 0.5, 1e-6), loss_of("gaussian-pdp", 1.0, 1e-5)]
-    scales = [loss.mechanism.scale for loss in losses if loss.mechanism]
-    mu = Parts.of(events_of(losses)).gaussian
-    assert mu == pytest.approx(math.hypot(*(1 / scale for scale in scales)), rel=1e-14, abs=0)
-
-
 def test_tiny_deltas_are_refused() -> None:
     assert compose_pld(pure(0.1).events * 1000, 1e-13) == (
         "a delta below 1e-12 is lost in the rounding errors of so many convolutions"
@@ -178,11 +171,6 @@ def test_the_rest_of_a_delta(delta: float, deltas: list[float]) -> None:
     assert find_rest(delta, deltas) <= exact
 
 
-def test_nothing_is_left_of_a_delta_that_is_used_up() -> None:
-    assert find_rest(1e-6, [1e-6]) == 0
-    assert find_rest(1e-6, [1e-6, 1e-6]) == 0
-
-
 def test_one_that_cannot_be_listed_is_enough_to_refuse() -> None:
     wide, plain = (Moved("discrete-gaussian", 1e-6), 1), (Moved("pure", 0.1), 1)
     assert "too many outcomes" in Parts((wide, plain)).why_not(1e-6)
@@ -210,11 +198,6 @@ def test_a_delta_is_never_above_1() -> None:
     """Where next to everything is told, what is added for rounding goes beyond."""
     told = Parts(((Moved("pure", 100.0), 3),))
     assert told.find_deltas(told.convolve(), np.array([0.0, 1.0, 50.0])).max() == 1.0
-
-
-def test_one_that_tells_everything_is_enough() -> None:
-    assert Parts(((Moved("pure", 1.0), 5), (Moved("pure", 501.0), 1))).reveals_all
-    assert not Parts(((Moved("pure", 1.0), 5), (Moved("pure", 500.0), 9))).reveals_all
 
 
 def test_a_count_that_moves_by_more_than_one() -> None:

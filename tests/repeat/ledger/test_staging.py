@@ -11,7 +11,6 @@ import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,6 @@ from cellrisk.errors import InvalidInput
 from cellrisk.publish.releasing import Release, files
 from cellrisk.repeat.ledger import Entry, Ledger, staging
 from cellrisk.repeat.ledger.backends import Session
-from cellrisk.repeat.ledger.staging import Draft
 from cellrisk.system import atomic
 from tests.near import near
 from tests.repeat.ledger.conftest import Where
@@ -120,15 +118,6 @@ def test_one_release_has_one_ceiling_everywhere(
         before = json.loads(capsys.readouterr().out)["before"]
         found += [cohort["ceiling"]["even_two"], before["ceiling"]["even_two"]]
     assert found == [near(found[0])] * 5
-
-
-def test_a_draft_that_is_closed_twice_closes_nothing_else(output: Path) -> None:
-    draft = Draft(output / "r.csv", "7f" * 16)
-    draft.close()
-    with (output / "other").open("w") as other:  # is given the handle that has become free
-        draft.close()
-        other.write("kept")
-    assert (output / "other").read_text() == "kept"
 
 
 def test_eight_writers_at_a_limit(where: Where, released: Release, output: Path) -> None:
@@ -334,15 +323,6 @@ def test_large_files_are_staged_before_the_ledger_is_locked(
         seen.clear()
         ledger.save(released, output / "released.csv")
     assert seen == ["released.csv", "locked", "released.csv.json"]
-
-
-def test_a_clock_that_goes_backwards_is_noted(where: Where, released: Release, output: Path) -> None:
-    times = [datetime(2026, 1, 1, tzinfo=timezone.utc) - timedelta(seconds=90 * number) for number in range(5)]
-    with where.open(clock=lambda: times.pop(0)) as ledger:
-        ledger.declare("everyone")
-        entry = ledger.save(released, output / "released.csv")
-        assert entry.clock_behind == 90.0
-        assert ledger.verify(folders=[output]).ok
 
 
 def test_a_place_that_is_taken_meanwhile_is_not_replaced(
