@@ -236,3 +236,20 @@ def test_unwritable_folder(capsys: Capture, people: Path) -> None:
     code, _, err = run(capsys, "curve", people, *BASIC, "--csv", closed / "curve.csv")
     assert code == 2
     assert "cannot be written" in err
+
+
+def test_simulate_releases_that_add_up_to_published_totals(capsys: Capture, people: Path) -> None:
+    pytest.importorskip("opendp", reason="the extra 'release' is not installed")
+    levels = {"ward": ["w1", "w2", SECRET], "illness": ["flu", "cold", SECRET]}
+    given = [f"--levels={name}={'|'.join(values)}" for name, values in levels.items()]
+    code, _, err = run(capsys, "release", people, "--qid", "ward", "--sensitive", "illness", *given, "--epsilon", "1",
+                       "--output", "wards.csv")  # fmt: skip
+    assert (code, err) == (0, "")
+    finer = ["--qid", "ward,age", "--sensitive", "illness", "--bin", "age=0/40/80", *given]
+    asked = ["--epsilon", "0.5", "--releases", "50", "--parents", "wards.csv"]
+    found = document(capsys, "simulate", people, *finer, *asked)
+    counted = cr.tabulate(people, ["ward", "age"], "illness", bins={"age": [0, 40, 80]}, levels=levels)
+    expected = cr.simulate(counted, epsilon=0.5, releases=50, parents="wards.csv").to_dict()
+    assert same(found, json.loads(json.dumps(expected)))
+    code, _, err = run(capsys, "simulate", people, *finer, "--epsilon", "1", "--parent-count", "count")
+    assert (code, "--parents" in err or "parents" in err) == (2, True)

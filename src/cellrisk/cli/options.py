@@ -163,6 +163,14 @@ class TableOptions:
 
 
 @dataclass(frozen=True)
+class TotalsOptions:
+    """A published coarser table, to which the counts must add up."""
+
+    parents: Annotated[Text, option("A published coarser table that these counts must add up to.", "FILE")] = None
+    parent_count: Annotated[Text, option("Column of counts in --parents, if not described.", "COLUMN")] = None
+
+
+@dataclass(frozen=True)
 class DeclaredOptions:
     """What is declared about columns, so the data need not tell it."""
 

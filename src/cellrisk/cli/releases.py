@@ -45,10 +45,9 @@ def release_command(
     record: RecordOptions,
     settings: OutputOptions,
     how: ReleaseOptions,
+    totals: options.TotalsOptions,
     everything: All = False,
     observed_cells_only: Annotated[bool, switch("--observed-cells-only", OBSERVED)] = False,
-    parents: Annotated[Text, option("A published coarser table that these counts must add up to.", "FILE")] = None,
-    parent_count: Annotated[Text, option("Column of counts in --parents, if not described.", "COLUMN")] = None,
     force: Annotated[bool, switch("--force", "Replace files that exist.")] = False,
 ) -> None:
     """Release the table with differential privacy.
@@ -65,9 +64,8 @@ def release_command(
     policies = policies_of(context)
     stop_if_broken(policies.breaches(frequencies, noise))
     record.check(ledger, noise)
-    totals: Any = {"parents": parents, "parent_count": parent_count, "observed_cells_only": observed_cells_only}
-    progress = progress_bar("releasing")
-    released = cr.release(frequencies, noise, **how.arguments(), **totals, policy=policies, progress=progress)
+    asked: Any = {**how.arguments(), **asdict(totals), "observed_cells_only": observed_cells_only}
+    released = cr.release(frequencies, noise, **asked, policy=policies, progress=progress_bar("releasing"))
     recorded = record.save(ledger, released, output, force=force)
     written = f"Written to {Path(output)}, described in {Path(output)}.json.{recorded}"
     settings.answer(released, raw=False, after=written, everything=everything)
