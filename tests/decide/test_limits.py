@@ -160,7 +160,7 @@ def test_json_has_the_figures_at_the_epsilon_chosen() -> None:
     roles = {each["role"]: each for each in document["alternatives"]}
     assert roles["looser"]["verdict"] == "breaks the limit on own records"
     assert choice.headline.endswith(
-        "with geometric noise, the largest allowed. Every epsilon from 0.001 up to it keeps every limit."
+        "with geometric noise, the largest allowed, rounded down. Every epsilon from 0.001 up to it keeps every limit."
     )
 
 
@@ -173,7 +173,7 @@ def test_one_limit_is_said_after_keeps() -> None:
         "an epsilon of at most 2",
     ]
     choice = cr.choose(count_adult("income"), max_risk=0.07)
-    assert choice.headline.endswith(" the largest allowed. It keeps a risk of at most 7%.")
+    assert choice.headline.endswith(" the largest allowed, rounded down. It keeps a risk of at most 7%.")
 
 
 BAD = [

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import cellrisk as cr
-from cellrisk.noise.precision import find_precision, probability_within
+from cellrisk.noise.precision import find_count_errors, find_precision, probability_within
 from tests.near import near
 
 TABLE = cr.tabulate(pd.DataFrame({"q": ["a", "b"], "y": ["m", "n"]}), "q", "y")
@@ -35,6 +35,11 @@ def test_against_every_value(name: str, epsilon: float, threshold: float) -> Non
     inside = [mass[np.abs(values) <= width].sum() for width in (found.within, found.within - 1)]
     assert inside[0] >= 0.95 > inside[1]
     assert found.of_sum(100) == near(10 * found.sd)
+    counts = np.array([1, 2, 6, 30, 1000])
+    errors = find_count_errors(mechanism, counts)
+    for count, absolute, bias in zip(counts.tolist(), errors.absolute, errors.bias, strict=True):
+        moved = np.where(count + values >= threshold, values, -count)
+        assert (absolute, bias) == pytest.approx((mass @ abs(moved), mass @ moved), rel=1e-6, abs=1e-9)
 
 
 @pytest.mark.parametrize("threshold", [0.5, 1.5, 4.5])

@@ -246,10 +246,12 @@ def utility_command(
     releases: Annotated[int, whole("Releases that are simulated.")] = 100,
     seed: options.Seed = 0,
     cells: options.Cells = "domain",
+    everything: All = False,
 ) -> None:
     """How accurate the table stays with noise.
 
-    Simulates releases, and prints how far their marginals are from the true ones.
+    Prints the error of counts by their size, which is exact, and how far marginals of simulated releases are from the
+    true ones.
     """
     given = mechanism.arguments()
     if mechanism.epsilon is None:
@@ -259,7 +261,7 @@ def utility_command(
     noises = [cr.mechanism(name, epsilon=epsilon, delta=delta, **end) for name, delta, epsilon in settings]
     how: Any = {"ways": ways, "releases": releases, "seed": seed, "cells": cells}
     found = cr.utility(table.tabulate(seed=seed), noises, **how, progress=progress_bar("simulating"))
-    output.answer(found)
+    output.answer(found, everything=everything)
 
 
 def simulate_command(

@@ -16,6 +16,7 @@ from cellrisk.decide.usefulness.marginals import Layout, ObservedCells, WholeDom
 from cellrisk.errors import InvalidInput, argument
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.noise.mechanisms import mechanism as read_mechanism
+from cellrisk.noise.precision import find_count_errors
 from cellrisk.risk.sweep import list_mechanisms, read_epsilons
 from cellrisk.system.arrays import Floats, Integers
 from cellrisk.system.checks import require_whole_number
@@ -29,6 +30,10 @@ if TYPE_CHECKING:
 
     from cellrisk.counts.table import FrequencyTable
 
+COUNT_CLASSES: tuple[tuple[int, int | None], ...] = ((1, 4), (5, 19), (20, 99), (100, None))
+"""Sizes of counts whose errors are told apart."""
+SMALLEST_GROUPS = 9
+"""People in the largest of the smallest groups."""
 MOST_COUNTS = 200_000_000
 """Counts in one release."""
 USUAL_WAYS = (1, 2, 3)
@@ -59,6 +64,21 @@ class DistanceSpread:
         """
         low, median, high = (float(value) for value in np.quantile(values, (0.05, 0.5, 0.95)))
         return DistanceSpread(float(values.mean()), median, low, high)
+
+
+@dataclass(frozen=True)
+class ErrorOfCounts:
+    """How far the positive counts of one class of sizes are published from the true ones, on average."""
+
+    low: int
+    high: int | None
+    """The last size; None if the class has no end."""
+    number: int
+    """How many such counts there are."""
+    relative: float
+    """The mean of E|published - true| / true."""
+    bias: float
+    """The mean of E published - true."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -101,6 +121,29 @@ class Utility(Result):
         """Counts that got noise in each release."""
         table = self.table
         return self.domain_size if self.cells == "domain" else table.n_cells * table.attribute(self.sensitive).n_levels
+
+    def errors_of_counts(self, place: int) -> tuple[ErrorOfCounts, ...]:
+        """Return the errors of the positive counts of the table by their size, then of those in the smallest groups.
+
+        Exact, from the noise alone; ``place`` is that of the mechanism.
+        """
+        blocks = self.table.profiles(self.sensitive).blocks
+        counts = np.concatenate([block.counts.ravel() for block in blocks])
+        groups = np.concatenate([np.repeat(block.cells, block.counts.shape[1]) for block in blocks])
+        sizes = np.concatenate([np.repeat(block.sizes, block.counts.shape[1]) for block in blocks])
+        distinct, where = np.unique(counts, return_inverse=True)
+        found = find_count_errors(self.mechanisms[place], distinct)
+        chosen = [(low, high, (counts >= low) & (counts <= (high or np.inf))) for low, high in COUNT_CLASSES]
+        chosen.append((0, SMALLEST_GROUPS, sizes <= SMALLEST_GROUPS))
+        return tuple(
+            ErrorOfCounts(
+                *(low, high, int(groups[rows].sum())),
+                relative=float(np.average((found.absolute / distinct)[where[rows]], weights=groups[rows])),
+                bias=float(np.average(found.bias[where[rows]], weights=groups[rows])),
+            )
+            for low, high, rows in chosen
+            if rows.any()
+        )
 
     def mean_tvd(self, way: int | None = None) -> Floats:
         """The mean distance, one a mechanism: over the releases and the marginals of one way, or all marginals alike.
@@ -195,7 +238,8 @@ class Utility(Result):
         ways = [
             {"way": way, "marginals": self.count_marginals(way), **vars(self.spreads[place, way])} for way in self.ways
         ]
-        return {**self.mechanisms[place].to_dict(), "ways": ways}
+        errors = [vars(row) for row in self.errors_of_counts(place)]
+        return {**self.mechanisms[place].to_dict(), "ways": ways, "errors_of_counts": errors}
 
 
 def utility(

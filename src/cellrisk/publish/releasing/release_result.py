@@ -156,7 +156,12 @@ class Release(Result):
                 "privacy_loss": {self.measurement.unit: self.measurement.loss},
                 "delta_of_approximation": 0.0,
             },
-            "accuracy": {"within": precision.within, "probability": SHARE, "sd": precision.sd},
+            "accuracy": {
+                "within": precision.within,
+                "probability": SHARE,
+                "sd": precision.sd,
+                "zero_becomes": 0.0 if not self.clamp else None if self.adjusted else precision.at_zero,
+            },
             "label": find_words("label").label(
                 self.mechanism,
                 made,

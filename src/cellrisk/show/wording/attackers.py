@@ -212,20 +212,20 @@ def attack_table(table: AttackTable, names: Sequence[str], advantage: float | No
 
 
 def setting_table(
-    rows: Sequence[tuple[Sequence[str], SettingFigures]], header: Sequence[str] = ("epsilon",), chosen: bool = False
+    rows: Sequence[tuple[Sequence[str], SettingFigures]], header: Sequence[str] = ("epsilon",), columns: int = 4
 ) -> str:
-    """Return settings as rows, aligned: the error of a count, and what is revealed.
+    """Return settings as rows, aligned: the error of a count, and ``columns`` figures of what is revealed.
 
     The first cells of each row are given, with their headings, of one line or two. What any attack can do at most is
-    left out if epsilon was chosen from the data, which no guarantee covers.
+    the last figure: no guarantee covers an epsilon that was chosen from the data.
     """
     figures = rows[0][1]
     sure = [] if figures.inferred is None else [f"inferred,\n{100 * figures.table.certainty:g}% sure"]
     sure += ["harmful\nlearnt"] if figures.table.harmful else []
     sure += ["joined values\nlearnt" for _ in figures.table.unions]
     own = [f"because of their\n{figures.table.own_record}, at least", "most for\none person"]
-    any_attack = [] if chosen else ["any attack,\nat most"]
-    heads = [head.rpartition("\n") for head in (*header, "count\nwithin", *own, *sure, *any_attack)]
+    revealed = [*own, *sure, "any attack,\nat most"][:columns]
+    heads = [head.rpartition("\n") for head in (*header, "count\nwithin", *revealed)]
     body = [[*first, *_setting_cells(figures)][: len(heads)] for first, figures in rows]
     return aligned([top for top, _, _ in heads], [[bottom for _, _, bottom in heads], *body])
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import textwrap
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -32,8 +31,9 @@ INSTEAD = (
     "limit the people revealed because of their own record instead (max-caused), which leaves chance out and allows "
     "every smaller epsilon too"
 )
-CHOICE_NOTE = "An epsilon chosen from these data reveals a little about them. Round it down, or choose on earlier data."
+CHOICE_NOTE = "An epsilon chosen from these data reveals a little about them. Choose it on public or earlier data."
 WITHOUT_DATA = "The epsilon follows from limits on the guarantee alone, so the choice reveals nothing about the data."
+WITHOUT_EPSILON = "What each epsilon reveals: cellrisk curve ...   Who, and what helps: cellrisk explain ..."
 BIND = (
     "to choose an epsilon, set a limit that binds, such as a ceiling of 0.75 or an epsilon of at most 1, or choose it "
     "by other standards"
@@ -50,11 +50,13 @@ def _answer(choice: Choice) -> list[str]:
     noise = f"{noise[0].lower()}{noise[1:]}"
     if choice.epsilon is None:
         reason, _, more = choice.why.partition(": ")
-        start = f"No epsilon keeps {' and '.join(list_limits(choice))} with {noise}."
+        names = list_limits(choice)
+        start = f"No epsilon keeps {names[0] if len(names) == 1 else 'every limit'} with {noise}."
         if choice.open_ended:
             start = f"No recommendation for {noise}: {reason}."
         return [start, *(make_sentence(clause) for clause in more.split("; "))]
-    answer = f"Recommended: epsilon {as_given(choice.epsilon)} with {noise}, the largest allowed."
+    rounded = "" if choice.epsilon == choice.exact_epsilon else ", rounded down"
+    answer = f"Recommended: epsilon {as_given(choice.epsilon)} with {noise}, the largest allowed{rounded}."
     limits = [limit for limit in choice.kept_limits if not choice.given or limit.name != "max_epsilon"]
     keeps = f"keeps {list_limits(choice, limits)[0] if len(limits) == 1 and not choice.trade_off else 'every limit'}"
     smaller = all(limit.kind.every_smaller for limit in limits) and choice.trade_off is None
@@ -67,16 +69,18 @@ def screen(choice: Choice) -> list[str]:
     """Return what is printed first: the epsilon, the error of a count, and stricter and looser ones beside it."""
     title = "\n".join(name_table(choice.table, attribute.name) for attribute in choice.measured.attributes)
     if choice.epsilon is None:
-        lines = [textwrap.fill(sentence, WIDTH) for sentence in _answer(choice)]
         note = f"{CURATOR_NOTE} {choice.table.describe_unit()}"
-        return ["\n".join([title, *lines]), "\n".join([*_obeyed(choice), note, choice.choice_note])]
+        return [
+            f"{title}\n{fill(' '.join(_answer(choice)))}",
+            "\n".join([*_obeyed(choice), choice.choice_note, WITHOUT_EPSILON, note]),
+        ]
     mechanism = choice.mechanism.with_epsilon(choice.epsilon)
     tables = [table for attribute in choice.measured.attributes if (table := _compare(choice, attribute.name))]
     command = f"Next: cellrisk release ... --epsilon {as_given(choice.epsilon)}   Why, and other settings: --all"
     again = []
     if choice.again and not (mechanism.name == "geometric" and mechanism.threshold == USUAL_THRESHOLD):
         again = [f"Some larger epsilons also keep the limits: {show_spans(choice.again[:1])}."]
-    sentences = "\n".join([*_answer(choice), accuracy(mechanism)])
+    sentences = fill(" ".join([*_answer(choice), accuracy(mechanism)]))
     last = [*again, *_obeyed(choice), choice.choice_note, command, f"{CURATOR_NOTE} {choice.table.describe_unit()}"]
     return [f"{title}\n{sentences}", *tables, "\n".join(last)]
 
@@ -109,7 +113,9 @@ def _compare(choice: Choice, sensitive: str) -> str | None:
             cells = [each.role, show_down(shown or 0.0), *limited, *([f"{each.tvd:.2g}"] if tvd else [])]
         rows.append((cells, figures))
     names = [f"{ABOUT[limit.name].removeprefix('the ')}\n(limit {_show_maximum(limit)})" for limit in limits]
-    return setting_table(rows, ["", "epsilon", *names, *tvd], chosen=choice.from_data) if rows else None
+    header, columns = ["", "epsilon", *names, *tvd], 4 - choice.from_data
+    tables = (setting_table(rows, header, columns - fewer) for fewer in range(columns + 1)) if rows else ()
+    return next((text for text in tables if max(map(len, text.splitlines())) <= WIDTH), None)
 
 
 def _show_maximum(limit: Limit) -> str:

@@ -1,30 +1,71 @@
-"""The words of `Utility`: how far marginals of a release are from the true ones."""
+"""The words of `Utility`: how far counts and marginals of a release are from the true ones."""
 
 from __future__ import annotations
 
-from cellrisk.decide.usefulness import Utility
-from cellrisk.system.formatting import CURATOR_NOTE, aligned, claim, percent
+from cellrisk.decide.usefulness import SMALLEST_GROUPS, Utility
+from cellrisk.noise.mechanisms import Mechanism
+from cellrisk.noise.precision import find_precision
+from cellrisk.show.wording.attackers import accuracy, fill, name_table
+from cellrisk.system.formatting import CURATOR_NOTE, aligned, claim, number_of, percent
+
+SETTINGS_SHOWN, LONGEST_NAME = 3, 12
+"""Settings on the first screen, and characters of a mechanism's name above its columns."""
+MEANT = "Mean error: as a share of the true count. Bias: what is published less the true count, on average."
+NEXT = "Every setting, and what got noise: --all   Within an error: cellrisk choose ... --max-error 5"
 
 
 def headline(utility: Utility) -> str:
-    """What a curator can repeat of the first setting: 2-way marginals where there are any, else the first way."""
+    """Return what a curator can repeat of the first setting: 2-way marginals if there are any, else the first way."""
     way = 2 if 2 in utility.ways else utility.ways[0]
     mechanism, spread = utility.mechanisms[0], utility.spreads[0, way]
     return (
-        f"At {mechanism.guarantee}, a {way}-way marginal of a released table differs from the true "
-        f"one by a TVD of {spread.mean:.2g} on average ({spread.low:.2g} to {spread.high:.2g} in 90% of releases "
-        f"and marginals): {percent(spread.mean)} of the records would have to move."
+        f"At {mechanism.guarantee}, a {way}-way marginal differs from the true one by a TVD of {spread.mean:.2g} on "
+        f"average: the share of records to move."
     )
+
+
+def screen(utility: Utility) -> list[str]:
+    """Return what is printed first: the error of a count, by size and in the smallest groups, and of marginals."""
+    shown = range(min(len(utility.mechanisms), SETTINGS_SHOWN))
+    errors = [utility.errors_of_counts(place) for place in shown]
+    positive = sum(row.number for row in errors[0] if row.low)
+    zeros = [cell for place in shown for cell in ("-", _bias(find_precision(utility.mechanisms[place]).at_zero))]
+    rows = [["0", f"{utility.n_counts - positive:,}", *zeros]]
+    for number, row in enumerate(errors[0]):
+        size = f"{row.low:,} to {row.high:,}" if row.high else f"{row.low:,} and more"
+        size = size if row.low else f"in groups of up to {SMALLEST_GROUPS}"
+        moved = [cell for each in errors for cell in (_share(each[number].relative), _bias(each[number].bias))]
+        rows.append([size, f"{row.number:,}", *moved])
+    heads = ["true count", "number", *["mean error", "bias"] * len(shown)]
+    title = name_table(utility.table, utility.sensitive)
+    if len(shown) == 1:
+        title, table = f"{title}\n{fill(accuracy(utility.mechanisms[0]))}", aligned(heads, rows)
+    else:
+        within = [cell for place in shown for cell in (f"{find_precision(utility.mechanisms[place]).within:,}", "")]
+        settings = [cell for place in shown for cell in ("", _short(utility.mechanisms[place]))]
+        table = aligned(["", "", *settings], [heads, ["95% of noise within", "", *within], *rows])
+    return [title, table, f"{MEANT}\n{fill(headline(utility))}", f"{NEXT}\n{CURATOR_NOTE}"]
+
+
+def _share(number: float) -> str:
+    return percent(number) if number < 0.1 else f"{100 * number:,.0f}%"
+
+
+def _bias(number: float) -> str:
+    return f"{number:+,.1f}" if abs(number) >= 0.05 else "under 0.1" if abs(number) > 1e-9 else "0"
+
+
+def _short(mechanism: Mechanism) -> str:
+    return f"{mechanism.name[:LONGEST_NAME]} {claim(mechanism.epsilon)}"
 
 
 def paragraphs(utility: Utility) -> list[str]:
-    """What is printed below the headline."""
+    """Return the rest: how far marginals are from the true ones, and what got noise."""
     drawn = (
-        f"Total variation distance (TVD) of marginals from the true ones: estimates from {utility.releases:,} "
-        f"simulated {'release' if utility.releases == 1 else 'releases'}, seed {utility.seed}"
+        f"Total variation distance (TVD) of marginals from the true ones: estimates from "
+        f"{number_of(utility.releases, 'simulated release')}, seed {utility.seed}"
     )
-    unit = [utility.table.describe_unit()] if utility.table.unit.kind == "person" else []
-    return [f"{drawn}\n{_spread_table(utility)}", _cells_note(utility), " ".join([CURATOR_NOTE, *unit])]
+    return [f"{drawn}\n{_spread_table(utility)}", fill(_cells_note(utility))]
 
 
 def _spread_table(utility: Utility) -> str:
@@ -48,18 +89,17 @@ def _cells_note(utility: Utility) -> str:
     table, levels = utility.table, utility.table.attribute(utility.sensitive).n_levels
     if utility.cells == "observed":
         return (
-            f"Noise on the {table.n_cells:,} non-empty cells times {levels:,} levels alone: {utility.n_counts:,} "
-            f"counts of the {utility.domain_size:,} in the domain. Which cells hold records is then published as it "
-            "is: the guarantee of differential privacy does not cover it."
+            f"Noise on the {table.n_cells:,} groups that hold people times {levels:,} categories alone: "
+            f"{utility.n_counts:,} counts of the {utility.domain_size:,} in the domain. Which groups these are is "
+            "published as it is: the guarantee of differential privacy does not cover it."
         )
     note = (
-        f"Noise on every count of the domain: {utility.domain_size // levels:,} combinations of the "
-        f"quasi-identifiers times {levels:,} levels, {utility.domain_size:,} counts, empty ones too, as a "
-        "differentially private release needs."
+        f"Noise on every count of the domain, as a differentially private release requires: {utility.domain_size:,} "
+        f"counts of {utility.domain_size // levels:,} combinations of the quasi-identifiers, also the empty ones."
     )
     if not utility.observed:
         return note
     return (
-        f"{note} The values of {utility.observed} of the {len(table.quasi_identifiers) + 1} attributes were "
-        "taken from the data, not declared; that they occur is not covered by the guarantee."
+        f"{note} The values of {utility.observed} of the {len(table.quasi_identifiers) + 1} attributes were taken from "
+        "the data, not declared. The guarantee does not cover that they occur."
     )
