@@ -5,8 +5,8 @@ from __future__ import annotations
 from cellrisk.decide.usefulness import SMALLEST_GROUPS, Utility
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.noise.precision import find_precision
-from cellrisk.show.wording.attackers import accuracy, fill, name_table
-from cellrisk.system.formatting import CURATOR_NOTE, aligned, claim, number_of, percent
+from cellrisk.show.wording.attackers import accuracy, fill, name_table, share
+from cellrisk.system.formatting import CURATOR_NOTE, aligned, claim, number_of
 
 SETTINGS_SHOWN, LONGEST_NAME = 3, 12
 """Settings on the first screen, and characters of a mechanism's name above its columns."""
@@ -48,7 +48,7 @@ def screen(utility: Utility) -> list[str]:
 
 
 def _share(number: float) -> str:
-    return percent(number) if number < 0.1 else f"{100 * number:,.0f}%"
+    return share(number) if number < 0.1 else f"{100 * number:,.0f}%"
 
 
 def _bias(number: float) -> str:
