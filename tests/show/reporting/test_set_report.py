@@ -53,10 +53,11 @@ SECTIONS = [
     "5. Differences of tables, and common margins",
     "6. Usefulness of what is published",
     "7. Assumptions",
-    "8. Mechanisms and versions",
-    "9. Where standards and boards find their answers",
-    "10. How this report was made",
-    "11. Notes for the curator",
+    "8. Label of the release",
+    "9. Mechanisms and versions",
+    "10. Where standards and boards find their answers",
+    "11. How this report was made",
+    "12. Notes for the curator",
 ]
 
 
@@ -302,7 +303,8 @@ class TestThePublic:
             "4. What was measured and required",
             "5. What is withheld, and what the choice discloses",
             "6. Assumptions",
-            "7. Mechanisms and versions",
+            "7. Label of the release",
+            "8. Mechanisms and versions",
         ]
         assert "Published at epsilon 2.5 in all" in page.text
         assert "Having a person's record in these releases" in page.text
@@ -396,3 +398,16 @@ def test_a_statement_on_people_with_several_records_says_so(folder: Path, capsys
     assert "as if all records of one person were left out, and the other way round" in told
     assert "holds no record of one person whom the other holds" in told
     assert "One record" not in told
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_the_label_has_the_guarantee_of_all_tables(found: cr.TogetherAssessment) -> None:
+    """Tables 1 and 3 have epsilon 1, table 2 has a half: their noise differs."""
+    said = read(cr.report(found, max_epsilon=3.0)).text.partition("8. Label of the release")[2]
+    for words in ("2.5 (1 to 20)", "pure differential privacy", "one record", "whether the limits are kept", "to fill"):
+        assert words in said.partition("9. Mechanisms")[0]
+    assert "of its own for each table" in said
+    assert found.ceiling is not None
+    assert found.ceiling.headline.partition(". ")[0] in said
+    alike = read(cr.report(assess([{"qid": "town"}, {"qid": "age"}]), public=True)).text
+    assert "Geometric noise, epsilon 1: a published count is within 3" in alike

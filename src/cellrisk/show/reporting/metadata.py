@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from decimal import ROUND_CEILING, Context, Decimal
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
@@ -254,6 +254,13 @@ def describe_privacy_unit(unit: Unit) -> str:
     if unit.kind == "record":
         return "One record. A person with several records is protected for each record alone."
     return f"One person. {unit.describe()}"
+
+
+def name_library(mechanisms: Iterable[str]) -> str:
+    """Which program adds the noise of these mechanisms."""
+    if all(name in RELEASABLE for name in mechanisms):
+        return f"cellrisk {__version__} and OpenDP"
+    return "added by another program than cellrisk release"
 
 
 def describe_noise(setting: Mechanism, epsilon: float | None) -> dict[str, Any]:

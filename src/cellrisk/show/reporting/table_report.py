@@ -38,6 +38,7 @@ from cellrisk.show.reporting.metadata import (
     explain_cells,
     list_observed,
     make_picture,
+    name_library,
     name_table,
     pick,
     read_domains,
@@ -51,7 +52,6 @@ from cellrisk.show.wording.limits import CHECKED, describe_limits, verdict
 from cellrisk.system.choices import NoisyCells
 from cellrisk.system.formatting import claim, make_sentence, percent, round_down, whole_people
 from cellrisk.system.progress import Progress
-from cellrisk.system.version import __version__
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
@@ -494,8 +494,7 @@ def _describe_label(decision: Decision, metadata: Mapping[str, Any]) -> dict[str
     total = " ".join(text for name, text in metadata["budget"] if name == "Budget") or TOTAL
     if decision.public:
         total = "not stated: this statement is on one release"
-    releasable = decision.setting.name in RELEASABLE
-    library = f"cellrisk {__version__} and OpenDP" if releasable else "added by another program than cellrisk release"
+    library = name_library([decision.setting.name])
     stated = None if decision.chosen_from_data else highest
     return label(mechanism, guarantee, stated, [decision.unprotected or "not known"], library, total=total)
 
