@@ -241,7 +241,7 @@ def test_a_verification_prints_and_converts(in_file: Where) -> None:
         whole = ledger.verify()
     assert whole.to_dict() == {
         "ok": True,
-        "sentence": f"The ledger is whole: 5 entries, each as it was written, the last digest {whole.head}.",
+        "sentence": f"The ledger is whole: 5 entries, each as it was written. The last digest: {whole.head}.",
         "ledger": whole.id,
         "n_entries": 5,
         "head": whole.head,

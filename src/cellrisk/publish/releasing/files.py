@@ -87,11 +87,13 @@ def folder_of(target: Path) -> Path:
     return target.parent.parent if target.name == MANIFEST else target.parent
 
 
-def write_files(target: Path, files: Mapping[str, bytes], *, force: bool = False) -> Path:
+def write_files(
+    target: Path, contents: Mapping[str, bytes], descriptions: Mapping[str, str], *, force: bool = False
+) -> Path:
     """Writes the files of a release, or of a set into a new folder, all or none: nobody sees new ones beside old ones.
 
-    target: where the released file belongs, or the list of a set's files. files: the content by file name. They are
-    staged in a hidden folder and then moved into their place. If anything fails, what was there before is put back.
+    target: where the released file belongs, or the list of a set's files. The files, each by its name, are staged in a
+    hidden folder and then moved into their place. If anything fails, what was there before is put back.
     """
     of_set = target.name == MANIFEST
     end = target.parent if of_set else target
@@ -102,7 +104,7 @@ def write_files(target: Path, files: Mapping[str, bytes], *, force: bool = False
         staged.mkdir(0o700)
         if of_set:
             last.mkdir(0o700)
-        for name, content in files.items():
+        for name, content in {**contents, **{name: text.encode() for name, text in descriptions.items()}}.items():
             write_private((last if of_set else staged) / name, content)
         if of_set:
             check_folder(end)

@@ -233,9 +233,12 @@ class Release(Result):
             Replaces files that exist.
         """
         target = self.check_place(path, force)
+        return write_files(target, *self.files(target), force=force)
+
+    def files(self, target: Path) -> tuple[dict[str, bytes], dict[str, str]]:
+        """What is saved at a place: the content of the file, and its description; each by its name."""
         content = self.encode(target.suffix.lower())
-        described = self.describe_file(target.name, content).encode("utf-8")
-        return write_files(target, {sidecar_of(target).name: described, target.name: content}, force=force)
+        return {target.name: content}, {sidecar_of(target).name: self.describe_file(target.name, content)}
 
     def check_place(self, path: str | os.PathLike[str], force: bool) -> Path:
         """Refuses a place where it cannot be saved, or where it would replace the parents that it adds up to.

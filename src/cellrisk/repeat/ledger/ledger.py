@@ -262,20 +262,20 @@ class Ledger:
         cohort, purpose, new_cohort, part_of
             As in `add`.
         """
-        spent, of_set = read_loss(_loss_of(release)), hasattr(release, "tables")
+        spent = read_loss(_loss_of(release))
         fields = describe_release(release.sensitive, release.quasi_identifiers, spent, purpose)
         with plain_refusals(path):
             target = release.check_place(path, force)
             target = target.parent.resolve() / target.name
-        content = release.encode(target.suffix.lower())
-        description = "" if of_set else release.describe_file(target.name, content)  # type: ignore[union-attr]
-        described = digest_description(description) if description else None
+        contents, descriptions = release.files(target)
+        content = contents[target.name]
+        described = None if hasattr(release, "tables") else digest_description(descriptions[sidecar_of(target).name])
         file = ReleasedFile(target.name, hashlib.sha256(content).hexdigest(), len(content), described)
         with plain_refusals(path):
             draft = Draft(target, self.id)
         try:
             with plain_refusals(path):
-                for name, data in {**getattr(release, "contents", {}), target.name: content}.items():
+                for name, data in contents.items():
                     draft.stage(name, data)
             with self._writing() as (session, state), plain_refusals(path):
                 recover(session, draft.folder)
@@ -284,11 +284,8 @@ class Ledger:
                 folders = *self._backend.folders, draft.folder
                 entry = self._write_release(session, state, declared, folders, fields, file)
                 named = {"id": self.id, "entry": entry.number, "digest": entry.digest}
-                if description:
-                    draft.stage(sidecar_of(target).name, name_entry(description, named).encode("utf-8"))
-                else:
-                    for name, data in release.describe_tables(ledger=named).items():  # type: ignore[union-attr]
-                        draft.stage(name, data)
+                for name, text in descriptions.items():
+                    draft.stage(name, name_entry(text, named).encode("utf-8"))
                 draft.seal(entry.digest)
             note_outcome(
                 f"entry {entry.number} is written; cellrisk ledger recover LEDGER {draft.folder} moves its file"

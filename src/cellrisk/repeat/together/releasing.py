@@ -18,7 +18,7 @@ from cellrisk.decide.policy import Policy
 from cellrisk.errors import InvalidInput
 from cellrisk.publish.releasing import release
 from cellrisk.publish.releasing.domain import Rule
-from cellrisk.publish.releasing.files import MANIFEST, check_folder, sidecar_of, write_files
+from cellrisk.publish.releasing.files import check_folder, sidecar_of, write_files
 from cellrisk.publish.releasing.release_result import Release
 from cellrisk.repeat.accounting.loss import Loss
 from cellrisk.repeat.together.sets import (
@@ -83,14 +83,13 @@ class TogetherRelease(Result):
             for table, made in zip(self.tables, self.releases, strict=True)
         }
 
-    def describe_tables(self, **more: Any) -> dict[str, bytes]:
+    def describe_tables(self) -> dict[str, str]:
         """The description that stands beside each table, by its file."""
         found = {}
         for table, made in zip(self.tables, self.releases, strict=True):
             name = self.name_of(table)
             of_set = {"tables": len(self.tables), "number": table.number, "name": table.name, "where": table.where}
-            described = made.describe_file(name, self.contents[name], set=of_set, **more)
-            found[sidecar_of(name).name] = described.encode("utf-8")
+            found[sidecar_of(name).name] = made.describe_file(name, self.contents[name], set=of_set)
         return found
 
     def to_dict(self) -> dict[str, Any]:
@@ -114,7 +113,7 @@ class TogetherRelease(Result):
         listed, described = self.to_dict(), self.describe_tables()
         for table in listed["tables"]:
             table["sha256"] = hashlib.sha256(self.contents[table["file"]]).hexdigest()
-            table["description"] = hashlib.sha256(described[sidecar_of(table["file"]).name]).hexdigest()
+            table["description"] = hashlib.sha256(described[sidecar_of(table["file"]).name].encode()).hexdigest()
         return f"{json.dumps(listed, indent=2, ensure_ascii=False)}\n".encode()
 
     def check_place(self, path: str | os.PathLike[str], force: bool) -> Path:
@@ -140,7 +139,11 @@ class TogetherRelease(Result):
             A folder that is not there yet.
         """
         target = self.check_place(path, force=False)
-        return write_files(target, {**self.contents, **self.describe_tables(), MANIFEST: self.encode(".json")})
+        return write_files(target, *self.files(target))
+
+    def files(self, target: Path) -> tuple[dict[str, bytes], dict[str, str]]:
+        """What is saved in a new folder: the files of the tables and their list, and the descriptions; each by name."""
+        return {**self.contents, target.name: self.encode(target.suffix)}, self.describe_tables()
 
     def _numbers(self) -> list[dict[str, Any]]:
         figures = [
