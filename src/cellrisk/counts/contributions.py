@@ -32,23 +32,52 @@ def keep_records(person: Integers, count: Integers, unit: Unit, draw: Draw) -> I
     2
     """
     kept = np.minimum(count, unit.most_in_one)
-    if not len(kept):
+    starts = find_starts(person)
+    if not len(starts):
         return kept
-    starts = np.flatnonzero(np.r_[True, person[1:] != person[:-1]])
-    lengths = np.diff(np.r_[starts, len(person)])
-    too_many = np.repeat(np.add.reduceat(kept, starts) > unit.contributions, lengths)
-    rows = np.flatnonzero(too_many)
-    place = np.arange(len(person)) - np.repeat(starts, lengths)
-    record = np.repeat(rows, kept[rows])
-    first = np.cumsum(kept[rows]) - kept[rows]
-    copy = np.arange(len(record)) - np.repeat(first, kept[rows])
-    order = np.lexsort((draw(person[record], place[record], copy), person[record]))
-    owner = person[record][order]
-    begins = np.flatnonzero(np.r_[True, owner[1:] != owner[:-1]]) if len(owner) else np.zeros(0, np.int64)
-    rank = np.arange(len(owner)) - np.repeat(begins, np.diff(np.r_[begins, len(owner)]))
-    kept[rows] = 0
-    np.add.at(kept, record[order][rank < unit.contributions], 1)
+    lengths = find_lengths(starts, len(person))
+    too_many = np.add.reduceat(kept, starts) > unit.contributions
+    rows = np.flatnonzero(np.repeat(too_many, lengths))
+    if not len(rows):
+        return kept
+    place = rows - np.repeat(starts[too_many], lengths[too_many])
+    times, kept[rows] = kept[rows], 0
+    first = np.cumsum(times) - times
+    row = np.repeat(np.arange(len(rows)), times)
+    copy = np.arange(len(row)) - first[row]
+    drawn = draw(person[rows[row]], place[row], copy)
+    # Numbers of people above, and as many random bits as there is room for below: the order is by person, then random.
+    of_person = np.add.reduceat(times, find_starts(person[rows]))
+    number = np.repeat(np.arange(len(of_person), dtype=np.uint64), of_person)
+    bits = np.uint64(len(of_person).bit_length())
+    order = np.argsort((number << (np.uint64(64) - bits)) | (drawn >> bits))
+    begins = np.cumsum(of_person) - of_person
+    chosen = order[(begins[:, None] + np.arange(unit.contributions)).reshape(-1)]
+    kept[rows] = np.bincount(row[chosen], minlength=len(rows))
     return kept
+
+
+def find_starts(numbers: Integers) -> Integers:
+    """Return where each run of equal numbers begins.
+
+    >>> find_starts(np.array([4, 4, 7])).tolist()
+    [0, 2]
+    """
+    new = np.ones(len(numbers), bool)
+    np.not_equal(numbers[1:], numbers[:-1], out=new[1:])
+    return np.flatnonzero(new)
+
+
+def find_lengths(starts: Integers, end: int) -> Integers:
+    """Return how long each run is, from where they begin and where the last ends.
+
+    >>> find_lengths(np.array([0, 2]), 3).tolist()
+    [2, 1]
+    """
+    lengths = np.empty_like(starts)
+    np.subtract(starts[1:], starts[:-1], out=lengths[:-1])
+    lengths[-1:] = end - starts[-1:]
+    return lengths
 
 
 def draw_securely(person: Integers, place: Integers, copy: Integers) -> Numbers:
@@ -68,18 +97,21 @@ def draw_seeded(seeds: Numbers) -> Draw:
     """
 
     def draw(person: Integers, place: Integers, copy: Integers) -> Numbers:
-        mixed = _scramble(seeds[person] + _scramble(place.astype(np.uint64)))
-        return _scramble(mixed + _scramble(copy.astype(np.uint64)))
+        of_record = place.astype(np.uint64) * np.uint64(0xD1342543DE82EF95) + copy.astype(np.uint64)
+        return scramble(seeds[person] + of_record * np.uint64(0x9FB21C651E98DF25))
 
     return draw
 
 
-def _scramble(numbers: Numbers) -> Numbers:
+def scramble(numbers: Numbers) -> Numbers:
     """Return numbers that look independent of the given ones: the finaliser of SplitMix64."""
     mixed = numbers + np.uint64(0x9E3779B97F4A7C15)
-    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return mixed ^ (mixed >> np.uint64(31))
+    mixed ^= mixed >> np.uint64(30)
+    mixed *= np.uint64(0xBF58476D1CE4E5B9)
+    mixed ^= mixed >> np.uint64(27)
+    mixed *= np.uint64(0x94D049BB133111EB)
+    mixed ^= mixed >> np.uint64(31)
+    return mixed
 
 
 @dataclass(frozen=True, eq=False)

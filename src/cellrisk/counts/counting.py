@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from math import ceil
 from typing import Any, NamedTuple
 
@@ -35,7 +35,7 @@ from cellrisk.counts.columns import (
 from cellrisk.counts.contributions import Draw, draw_securely
 from cellrisk.counts.engine import Relation, Resources, name_relation, new_name
 from cellrisk.counts.levels import Column, check_several, code_values
-from cellrisk.counts.person_records import PersonRecords, read_person_records
+from cellrisk.counts.person_records import WHOLE_NUMBERS, PersonRecords, read_person_records
 from cellrisk.counts.profiles import MOST_NUMBERS, LabelledCounts, LevelCounts, NoProfiles, Profiles, merge_lists
 from cellrisk.counts.schema import Schema
 from cellrisk.counts.table import Attribute, FrequencyTable, Homogeneity
@@ -99,7 +99,8 @@ def group_records(
     if schema.person is not None:
         last = f"c{len(asked)}"
         check_type(schema.person, relation.types[last])
-        chosen["p"] = f"({plain_value(last, relation.types[last])})::VARCHAR"
+        kind = relation.types[last]
+        chosen["p"] = last if kind in WHOLE_NUMBERS else f"({plain_value(last, kind)})::VARCHAR"
     values, rows = _weigh(relation, chosen, schema, len(asked))
     records = values.fetch("SELECT coalesce(sum(w), 0)::BIGINT FROM {rows}")[0][0]
     if not records and schema.outside != "drop":
@@ -240,9 +241,8 @@ def select_records(relation: Relation, schema: Schema, resources: Resources, see
             fix="use fewer or coarser quasi-identifiers, or allow more memory",
             code="too-many-cells",
         )
-    people = read_person_records(
-        groups.relation, f"SELECT * FROM ({groups.rows}) WHERE {kept.where}", schema.unit, seed
-    )
+    rows = f"SELECT * FROM ({groups.rows}) WHERE {kept.where}"
+    people = read_person_records(groups.relation, rows, schema.unit, seed, relation.grouped)
     return replace(selection.count_people(people), seed=seed)
 
 
@@ -287,15 +287,14 @@ class Selection:
     def count_people(self, people: PersonRecords, draw: Draw | None = None) -> FrequencyTable:
         """Count the cells of the records that are kept of each person: by the seed, or by another draw."""
         unit, kept = self.schema.unit, people.keep(self.schema.unit, draw)
-        codes, total, place = kept.combine()
-        table = self.count([(codes, total)])
-        if len(total) and unit.contributions > 1 and draw is None:
-            n_quasi = len(self.schema.quasi_identifiers)
-            starts = first_of_cells(codes[:n_quasi], len(total))
-            cell = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(total)))[place]
-            levels = [places[code][place] for code, (_, places) in zip(codes, self.domains, strict=True)][n_quasi:]
+        table = self.count([kept.combine()])
+        if table.n_records and unit.contributions > 1 and draw is None:
+            codes, n_quasi = kept.codes, len(self.schema.quasi_identifiers)
+            starts = first_of_cells(codes[:n_quasi], len(codes[0]))
+            cell = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(codes[0])))
+            levels = [places[code] for code, (_, places) in zip(codes, self.domains, strict=True)][n_quasi:]
             attributes = [
-                replace(attribute, people=kept.contributions(cell, level, attribute.n_levels, len(starts)))
+                replace(attribute, find_people=cache(partial(kept.contributions, cell, level, attribute.n_levels)))
                 for attribute, level in zip(table.attributes, levels, strict=True)
             ]
             table = replace(table, attributes=tuple(attributes))

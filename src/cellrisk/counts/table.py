@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -61,8 +62,7 @@ class Attribute:
     """Whether the last level stands for missing values."""
     vectors: LabelledCounts | None = None
     """The counts of the cells with their labels; None where there are too many of them to hold."""
-    people: Contributions | None = None
-    """In which cells people with several records are; None if each has one, or it is not known whose they are."""
+    find_people: Callable[[], Contributions | None] | None = field(default=None, repr=False)
     several: bool = False
     """Whether people may have several records."""
 
@@ -74,6 +74,15 @@ class Attribute:
             )
         if int(self.levels.totals.sum()) != self.profiles.n_records:
             raise InvalidInput(f"levels and profiles of '{self.name}' hold different numbers of records")
+
+    @cached_property
+    def people(self) -> Contributions | None:
+        """In which cells people with several records are; None if each has one, or it is not known whose they are."""
+        return self.find_people() if self.find_people else None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the records behind, and take what is found in them along."""
+        return {**vars(self), "people": self.people, "find_people": None}
 
     @property
     def n_levels(self) -> int:
