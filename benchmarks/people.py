@@ -49,8 +49,8 @@ def main() -> None:
         for _ in range(RUNS):
             plain, people = count(path), count(path, person="who", contributions=3)
             ratios.append(people / plain)
-            print(f"without people {plain:.2f} s, with people {people:.2f} s, {ratios[-1]:.2f} times")  # noqa: T201
-        print(f"median: {np.median(ratios):.2f} times")  # noqa: T201
+            print(f"without people {plain:.2f} s, with people {people:.2f} s, {ratios[-1]:.2f} times")
+        print(f"median: {np.median(ratios):.2f} times")
 
 
 if __name__ == "__main__":
