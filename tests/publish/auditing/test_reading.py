@@ -13,7 +13,7 @@ import pytest
 import cellrisk as cr
 from cellrisk.errors import CellriskError, InvalidInput, UnknownName
 from cellrisk.publish.auditing import audit
-from cellrisk.publish.matching import LabelledColumn
+from cellrisk.publish.releasing.published_totals import LabelledColumn
 from tests.near import near, same
 
 PEOPLE = pd.DataFrame(

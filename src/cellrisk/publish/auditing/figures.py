@@ -17,7 +17,7 @@ import numpy as np
 from cellrisk.counts.cells import Cells
 from cellrisk.errors import InvalidInput, argument
 from cellrisk.publish.auditing.reading import ReleasedCounts
-from cellrisk.publish.matching import match_column
+from cellrisk.publish.releasing.published_totals import match_column
 from cellrisk.publish.simulation.attacks import SCENARIOS, CellAttacks
 from cellrisk.publish.simulation.drawing import Chunk
 from cellrisk.system.arrays import Floats, Integers, find_distinct

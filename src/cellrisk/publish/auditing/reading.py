@@ -14,7 +14,7 @@ import numpy as np
 
 from cellrisk.counts.cells import Domain
 from cellrisk.errors import InvalidInput, argument
-from cellrisk.publish.matching import LabelledColumn
+from cellrisk.publish.releasing.published_totals import LabelledColumn
 from cellrisk.system.arrays import Floats, Integers, find_distinct
 from cellrisk.system.formatting import number_of
 
