@@ -11,7 +11,7 @@ import pytest
 
 import cellrisk as cr
 from cellrisk.decide.choosing import weigh
-from cellrisk.decide.limits import RiskDefinition, check_limits, read_limits, tightest
+from cellrisk.decide.limits import RiskDefinition, read_limits, tightest
 from cellrisk.errors import CellriskError
 from cellrisk.noise.mechanisms import mechanism as make_mechanism
 from cellrisk.noise.perturbations import read_perturbation
@@ -398,10 +398,10 @@ ABOVE_ZERO = ("a share of people", "above 0, up to 1", [1e-9, 1], [0, 1 + 1e-9])
     ],
 )
 def test_which_limits_are_allowed(name: str, what: str, allowed: str, fine: list[float], wrong: list[float]) -> None:
-    check_limits({name: None})
+    read_limits(**{name: None})
     for value in fine:
-        check_limits({name: value})
+        read_limits(**{name: value})
     for value in wrong:
         with pytest.raises(CellriskError) as refused:
-            check_limits({"max_risk": 0.5, name: value})
+            read_limits(**{"max_risk": 0.5, name: value})
         assert str(refused.value) == f"{name} must be {what}; got {value}; allowed: {allowed}"

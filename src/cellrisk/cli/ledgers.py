@@ -128,7 +128,7 @@ def list_command(
             for name, most in worst
         ]
     ceilings = [
-        {"cohort": name, "ceiling": None if most is None else {"even_two": most.even_two, "sentence": most.of_two}}
+        {"cohort": name, "ceiling": None if most is None else {"even_two": most.even_two, "sentence": most.headline}}
         for name, most in worst
     ]
     document = {"entries": [entry.to_dict() for entry in entries], "cohorts": ceilings}
@@ -387,9 +387,9 @@ def _answer_losses(
     for name, more in planned_ones:
         spent = state.spend(cohort, sequence.method, sequence.total_delta, *more)
         most, why_not = state.ceiling(cohort, *more)
-        ceiling = None if most is None else {"even_two": most.even_two, "sentence": most.of_two}
+        ceiling = None if most is None else {"even_two": most.even_two, "sentence": most.headline}
         document[name] = {**spent.to_dict(), "ceiling": ceiling}
-        worst = f"The worst case is not known: {why_not}." if most is None else most.of_two
+        worst = f"The worst case is not known: {why_not}." if most is None else most.headline
         found.append(spent)
     before, after = found
     parts = [f"Before: {before.headline}\nAfter: {after.headline}", fill(worst), after.details.partition("\n\n")[2]]

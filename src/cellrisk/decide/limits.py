@@ -59,17 +59,12 @@ COARSE = math.log(10.0) / 4
 NEAR = 0.1
 """A search looks closer where a metric comes within this part of its limit."""
 
+NOTHING_ADDED = AdditiveChannel((NO_NOISE,), USUAL_THRESHOLD)
 Method = Mechanism | Perturbation
 
 
-class AsItIs:
-    """The table published without noise."""
-
-    channel = AdditiveChannel((NO_NOISE,), USUAL_THRESHOLD)
-
-
-Values = Callable[[Sequence[Any]], Floats]
-"""A metric of one table: its value under each of several methods that differ in epsilon alone, or as it is."""
+Values = Callable[[Sequence[Method | None]], Floats]
+"""A metric of one table: its value under each of several methods that differ in epsilon alone; None is no noise."""
 
 
 @dataclass(frozen=True)
@@ -168,7 +163,7 @@ class Limit:
         """Return the metric of the table published as it is; None if that says nothing."""
         if self.kind.no_noise is not None or self.kind.not_perturbed is not None:
             return self.kind.no_noise
-        return float(self.metric(attributes)([AsItIs])[0])
+        return float(self.metric(attributes)([None])[0])
 
     def describe(self) -> str:
         """Return the limit in words, after "asks for" or "gives"."""
@@ -230,12 +225,14 @@ def _of_attacks(figure: Callable[[AttackTable, float], float], bounded: bool = T
         attacker = limit.attacker or Attacker()
         tables = [table for attribute in attributes for table in _unpublished(attacker, attribute)]
 
-        def value(method: Any) -> float:
+        def value(method: Method | None) -> float:
             largest = 0.0
             for table in tables:
-                made = table.under(None if method is AsItIs else method.channel)
-                bound = bounded and made.drowned and isinstance(method, Mechanism)
-                largest = max(largest, total_variation(method) if bound else figure(made, enough))
+                made = table.under(None if method is None else method.channel)
+                if bounded and made.drowned and isinstance(method, Mechanism):
+                    largest = max(largest, total_variation(method))
+                else:
+                    largest = max(largest, figure(made, enough))
                 if largest > enough:
                     break
             return largest
@@ -268,7 +265,7 @@ def _posterior(limit: Limit, attributes: Sequence[Attribute], enough: float) -> 
     """
     suspected = limit.suspected or 0.5
 
-    def value(method: Method) -> float:
+    def value(method: Method | None) -> float:
         factor = odds_bound(method) if isinstance(method, Mechanism) else None
         return 1.0 if factor is None else 1.0 / (1.0 + (1.0 - suspected) / (suspected * factor))
 
@@ -283,10 +280,13 @@ def _error(limit: Limit, attributes: Sequence[Attribute], enough: float) -> Valu
 def _ceiling(limit: Limit, attributes: Sequence[Attribute], enough: float) -> Values:
     """The worst case of two equally likely values, for an attacker who knows every other record. It rises."""
 
-    def value(method: Method) -> float:
-        return find_ceiling(method)[0] if isinstance(method, Perturbation) else even_success(method)
-
-    return lambda methods: np.array([value(method) for method in methods])
+    return lambda methods: np.array(
+        [
+            find_ceiling(method)[0] if isinstance(method, Perturbation) else even_success(method)
+            for method in methods
+            if method is not None
+        ]
+    )
 
 
 def _epsilon(limit: Limit, attributes: Sequence[Attribute], enough: float) -> Values:
@@ -304,7 +304,7 @@ def _margin(limit: Limit, attributes: Sequence[Attribute], enough: float) -> Val
     """How far one of the paper's measures lies above its value as epsilon goes to 0."""
     measured = (limit.risk or RiskDefinition()).of(attributes)
 
-    def values(methods: Sequence[Method]) -> Floats:
+    def values(methods: Sequence[Method | None]) -> Floats:
         [setting] = [each.with_epsilon(LEAST_EPSILON) for each in methods[:1] if isinstance(each, Mechanism)]
         chance = np.array([[limits.chance] for limits in measured.limits(setting)])
         return np.asarray((measured.under(_channel(methods)) - chance).max(axis=0))
@@ -325,8 +325,9 @@ def _people(limit: Limit, attributes: Sequence[Attribute], enough: float) -> Val
     return lambda methods: records * np.asarray(measured.under(_channel(methods)).max(axis=0))
 
 
-def _channel(methods: Sequence[Method]) -> CountChannel:
-    return methods[0].channel.beside([method.channel for method in methods[1:]])
+def _channel(methods: Sequence[Method | None]) -> CountChannel:
+    first, *rest = [NOTHING_ADDED if method is None else method.channel for method in methods]
+    return first.beside(rest)
 
 
 HALF = "above 0.5, as one of two equally likely values is guessed half the time"
@@ -384,7 +385,14 @@ def read_limits(
     >>> [limit.name for limit in read_limits(max_epsilon=2, max_caused=0.03)]
     ['max_caused', 'max_epsilon']
     """
-    suspected, maxima = check_limits(maxima)
+    suspected, posterior = _read_posterior(maxima.get("max_posterior"))
+    maxima = {**maxima, **({"max_posterior": posterior} if "max_posterior" in maxima else {})}
+    for name, value in maxima.items():
+        kind = METRICS[name]
+        fits = is_number(value) and (kind.above < value <= kind.most or (kind.or_zero and value == 0))
+        fits = fits and not (kind.whole and value != int(value))
+        if value is not None and not fits:
+            raise InvalidInput(f"must be {kind.what}", option=name, got=value, allowed=kind.allowed, code="limit-range")
     attacker = Attacker.of(certainty, belief, harmful, unions)
     if maxima.get("max_certain") is not None and len(attacker.certainties) > 1:
         raise InvalidInput(
@@ -401,19 +409,6 @@ def read_limits(
         for name, kind in METRICS.items()
         if (maximum := maxima.get(name)) is not None
     )
-
-
-def check_limits(given: dict[str, Any]) -> tuple[float | None, dict[str, Any]]:
-    """Refuse values that cannot be limits; return P of a limit on the posterior, and the limits with Q for it."""
-    suspected, posterior = _read_posterior(given.get("max_posterior"))
-    maxima = {**given, **({"max_posterior": posterior} if "max_posterior" in given else {})}
-    for name, value in maxima.items():
-        kind = METRICS[name]
-        fits = is_number(value) and (kind.above < value <= kind.most or (kind.or_zero and value == 0))
-        fits = fits and not (kind.whole and value != int(value))
-        if value is not None and not fits:
-            raise InvalidInput(f"must be {kind.what}", option=name, got=value, allowed=kind.allowed, code="limit-range")
-    return suspected, maxima
 
 
 def _read_posterior(given: Any) -> tuple[float | None, float | None]:

@@ -10,7 +10,7 @@ from datetime import date, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from cellrisk.decide.limits import METRICS, Limit, Method, RiskDefinition, check_limits, read_limits
+from cellrisk.decide.limits import METRICS, Limit, Method, RiskDefinition, read_limits
 from cellrisk.decide.policy_files import SettingsFile
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.noise.mechanisms import Mechanism
@@ -104,13 +104,12 @@ class Policy:
     file: SettingsFile | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        check_limits(self.maxima)
         if self.unit is not None:
             require_word("unit", self.unit, list_words(PrivacyUnit))
         if self.delta is None and self.unit is None and not self.maxima:
             raise InvalidInput(
                 "the policy has no limit",
-                allowed=f"{', '.join(METRICS).replace('_', '-')} delta or unit",
+                allowed=f"{', '.join(METRICS).replace('_', '-')}, delta or unit",
                 fix="for example max-caused = 0.01",
                 code="no-limit",
             )
@@ -118,13 +117,12 @@ class Policy:
             if not isinstance(getattr(self, name), str):
                 raise InvalidInput(f"{name.replace('_', '-')} must be one word", got=type(getattr(self, name)).__name__)
         choose_risks(self.attack, self.measure, self.form, self.weights)
-        Priors(self.alpha, self.sizes, self.sizes_fit)
         if not is_number(self.certainty):
             raise InvalidInput(
                 "must be a number", option="certainty", got=type(self.certainty).__name__, allowed="such as 0.95"
             )
         check_belief(self.belief)
-        Attacker.of(**self._attacks)
+        _ = self.limits
         self.largest_delta(2)
         if self.set_by is not None and not (isinstance(self.set_by, str) and 0 < len(self.set_by) <= LONGEST_NAME):
             raise InvalidInput(

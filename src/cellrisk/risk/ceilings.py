@@ -105,11 +105,6 @@ class Ceiling(Result):
             return self.even
         return find_success(self.mechanism.noise, self.labels, rounded=True)
 
-    @property
-    def of_two(self) -> str:
-        """What a board can repeat."""
-        return self.headline
-
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready values; an odds factor past all numbers is None."""
         named: dict[str, Any] = {"even_two": self.even_two, "even": self.even, "labels": self.labels}

@@ -151,7 +151,7 @@ def test_everything_that_is_said_is_of_both(form: str, tmp_path: Path) -> None:
     assert described["ceiling"]["even_two"] == near(cr.ceiling("geometric", epsilon=5.1).even_two)
     assert described["mechanism"]["epsilon"] == near(0.1)  # that of the noise
     assert "and the parent counts that it shows." in all_words(released)
-    assert "53" not in (released.ceiling.of_two if released.ceiling else "")
+    assert "53" not in (released.ceiling.headline if released.ceiling else "")
     assert described["not_covered"] == []
 
 

@@ -225,7 +225,7 @@ def describe_ceiling(found: Ceiling | None) -> dict[str, Any] | None:
     if found is None:
         return None
     named = {"even_two": found.even_two, "even": found.even, "labels": found.labels}
-    return {**named, "advantage": found.advantage, "exact": found.exact, "sentence": found.of_two}
+    return {**named, "advantage": found.advantage, "exact": found.exact, "sentence": found.headline}
 
 
 @dataclass(frozen=True)

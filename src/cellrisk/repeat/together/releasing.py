@@ -68,7 +68,7 @@ class TogetherRelease(Result):
     @property
     def statements(self) -> tuple[str, ...]:
         """What a reader of the tables has to know of them as a set."""
-        worst_case = () if self.ceiling is None else (self.ceiling.of_two,)
+        worst_case = () if self.ceiling is None else (self.ceiling.headline,)
         return self.cost.headline, *worst_case, "The tables have independent noise, so their common margins differ."
 
     def name_of(self, table: SetTable) -> str:

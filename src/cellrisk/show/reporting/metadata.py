@@ -291,7 +291,7 @@ def describe_guarantee(
         "chosen": chosen,
         "covered": covered,
         "factor": f"{factor:,f}" if factor < 10**9 else f"{factor:e}",
-        "worst_case": None if highest is None or chosen else highest.of_two,
+        "worst_case": None if highest is None or chosen else highest.headline,
     }
 
 

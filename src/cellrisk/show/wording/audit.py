@@ -46,7 +46,7 @@ def paragraphs(audit: Audit) -> list[str]:
     numbers = aligned(["figure", "released", "original"], rows).splitlines()
     meanings = ["", *(figure.meaning for figure in FIGURES.values())]
     table = [f"{line}  {meaning}".rstrip() for line, meaning in zip(numbers, meanings, strict=True)]
-    bound = [] if audit.ceiling is None else [audit.ceiling.of_two]
+    bound = [] if audit.ceiling is None else [audit.ceiling.headline]
     return ["\n".join(part) for part in (_list_attacks(audit), table, bound, audit.notes[NOTES_SHOWN:]) if part]
 
 

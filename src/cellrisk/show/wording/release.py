@@ -154,7 +154,7 @@ def say_ceiling(release: Release) -> str:
         return ""
     alone = "and the parent counts that it shows" if release.adjusted else "alone"
     beside = " What the guarantee does not cover is not in this figure." if release.exceptions else ""
-    return f"{release.ceiling.of_two} That is for this release {alone}.{beside}"
+    return f"{release.ceiling.headline} That is for this release {alone}.{beside}"
 
 
 def not_covered(release: Release) -> list[str]:
