@@ -84,7 +84,10 @@ def test_delta_rules(table: cr.FrequencyTable) -> None:
         ({"max-risk": 0.3, "delta": 2}, "delta cannot be read"),
         ({"max-people": 10**400}, "max_people must be a number of people"),
         ({"max-risk": True}, "max_risk must be a share"),
-        ({"measure": "local"}, "no limit; allowed: max-caused, .*, max-people, delta or unit; for example max-caused = 0.01"),
+        (
+            {"measure": "local"},
+            "no limit; allowed: max-caused, .*, max-people, delta or unit; for example max-caused = 0.01",
+        ),
         ({"max-risk": 0.3, "sizes": ["poisson"]}, "sizes must be one word"),
         ({"max-risk": 0.3, "sizes-fit": True}, "sizes-fit must be one word"),
         ({"max-risk": 0.3, "sizes-fit": "x"}, "unknown way to fit cell sizes; got 'x'"),
