@@ -255,7 +255,7 @@ FULL_BY_FILE: dict[str, tuple[str, ...]] = {
     "repeat/together/test_splitting.py": ("test_figures_to_meet",),
     "test_visible.py": ("test_reports_show_what_is_hidden",),
     "show/reporting/test_report_files.py": ("test_the_first_page_tells_of_ledger",),
-    "repeat/together/test_counting.py": ("test_who_is_outside_is_left_out_of_the_tables",),
+    "counts/test_joint.py": ("test_who_is_outside_is_left_out_of_the_tables",),
     "publish/dp_risk/test_policies_of_figures.py": ("test_a_private_choice_stays_within_policies",),
 }
 SHOWN = tuple(

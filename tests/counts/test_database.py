@@ -27,9 +27,9 @@ from cellrisk.counts.joint import Asked, count_together
 from cellrisk.counts.table import FrequencyTable
 from cellrisk.counts.tabulation import tabulate
 from cellrisk.errors import CellriskError, InvalidInput, UnknownName
+from tests.counts.conditions import check_exclusive, draw_columns, draw_parts
 from tests.counts.postgres_server import ENCODED, PASSWORD, RECORDS, SOURCE, Server, running_server
-from tests.repeat.together.conditions import check_exclusive, draw_columns, draw_parts
-from tests.repeat.together.test_counting import read as read_sets
+from tests.counts.test_joint import read as read_sets
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from cellrisk.counts.joint import count_together
-from tests.repeat.together.conditions import check_exclusive, draw_columns, draw_parts
-from tests.repeat.together.test_counting import PEOPLE, TABLES, frame_of, read, vectors_of
+from tests.counts.conditions import check_exclusive, draw_columns, draw_parts
+from tests.counts.test_joint import PEOPLE, TABLES, frame_of, read, vectors_of
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning"),  # Spark leaves the closing of sockets to Python

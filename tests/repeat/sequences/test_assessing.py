@@ -14,11 +14,8 @@ from hypothesis import strategies as st
 
 import cellrisk as cr
 from cellrisk.counts.cells import Cells, Domain
-from cellrisk.noise.channel import AdditiveChannel
 from cellrisk.repeat.sequences import RiskSequence, Step, assess_sequence
-from cellrisk.risk.explanation.risky_cells import CellRisks, ProfiledCells
-from cellrisk.risk.measures import MEASURES, Local
-from cellrisk.system.arrays import number_keys
+from cellrisk.risk.measures import MEASURES
 from tests.examples import examples
 from tests.repeat.sequences import oracle
 from tests.repeat.sequences.people import QIDS, SENSITIVE, make_people, make_steps, tabulate, tell
@@ -231,24 +228,3 @@ def test_once_at_its_maximum_the_bounded_risk_stays_there() -> None:
     steps = [Step(cr.Laplace(epsilon=60.0), "job"), Step(cr.Laplace(epsilon=1.0), "pay"), Step(cr.Laplace(epsilon=1.0))]
     found = assess_sequence(table, steps)
     assert [row.overall.max_records for row in found.rows] == pytest.approx([1.0, 1.0, 1.0], abs=1e-12)
-
-
-def test_keys_too_wide_for_a_number_are_told_apart_and_kept_in_order() -> None:
-    codes = np.random.default_rng(0).integers(0, 2**20, (200, 5))
-    codes[100:] = codes[:100]
-    codes[150, 4] += 1
-    key = number_keys(codes.T, [2**20 + 1] * 5)
-    rows = [tuple(row) for row in codes.tolist()]
-    for one, other in itertools.combinations(range(200), 2):
-        assert (key[one] < key[other], key[one] == key[other]) == (rows[one] < rows[other], rows[one] == rows[other])
-
-
-@pytest.mark.parametrize("form", ["published", "exact", "tight"])
-def test_many_noises_at_once_give_each_cell_what_one_gives(table: cr.FrequencyTable, form: str) -> None:
-    cells, noises = table.cells("job"), [cr.Laplace(epsilon=epsilon).noise for epsilon in (0.1, 1.0, 5.0)]
-    profiled = ProfiledCells.of(cells)
-    every = Local().risks(profiled.profiles, AdditiveChannel(tuple(noises)), form)[profiled.place]
-    for column, noise in enumerate(noises):
-        assert every[:, column] == pytest.approx(
-            CellRisks(cells, AdditiveChannel((noise,)), form).risk, rel=1e-14, abs=0
-        )

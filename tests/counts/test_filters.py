@@ -18,8 +18,8 @@ from cellrisk.cli import main
 from cellrisk.counts.filters import read_part
 from cellrisk.counts.joint import Asked, count_together
 from cellrisk.repeat.together.releasing import plan_loss
+from tests.counts.conditions import check_exclusive, draw_columns, draw_parts
 from tests.near import near
-from tests.repeat.together.conditions import check_exclusive, draw_columns, draw_parts
 
 COLUMNS = draw_columns(1)
 SOME = ["text", "whole", "double", "truth"]
