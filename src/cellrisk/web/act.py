@@ -203,7 +203,7 @@ def _describe_budget(given: Given, asked: Setting, mechanism: cr.Mechanism) -> t
         if cohort not in ledger.state().declared:
             return [f"Cohort {cohort}: nothing spent before, {describe_setting(given, asked)} after."], False
         budget = describe_budget(ledger, cohort, cr.Loss.of(mechanism))
-        return [f"Cohort {cohort}: {budget['earlier'].rstrip('.')}.", make_sentence(budget["budget"][0][1])], False
+        return [budget["earlier"], budget["budget"][0][1]], False
 
 
 def describe_ledger(place: str) -> dict[str, Any]:

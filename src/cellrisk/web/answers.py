@@ -284,7 +284,7 @@ def find_riskiest(report: Report, given: Given, asked: Setting) -> dict[str, Any
         "people": ("records", whole),
         "values": ("levels", whole),
         "risk": ("risk", percent),
-        "expected revealed": ("people", "{:.1f}".format),
+        "expected revealed": ("people", lambda people: "under 0.1" if 0 < people < 0.05 else f"{people:.1f}"),
     }
     return {
         "about": f"At epsilon {claim(asked.epsilon)}.",

@@ -87,7 +87,7 @@ export async function showLedger() {
   const scroll = make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Entries of the ledger" }, table);
   at("ledger-area").replaceChildren(make("p", { class: "sentence" }, answer.sentence),
     make("p", { class: answer.verified ? "note" : "error" }, answer.chain), ...answer.cohorts.map((words) => make("p", { class: "cohort" }, words)), rows.length ? scroll : "");
-  tell("ledger", answer.sentence);
+  tell("ledger", answer.sentence.split(". ")[0]);
 }
 
 // The first eight characters, and a button that copies them all.

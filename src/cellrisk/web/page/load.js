@@ -61,10 +61,10 @@ function offerPeople({ columns }, chosen) {
 
 export const showPeople = () => { at("people-fields").hidden = at("several").value === ""; };
 
-// What each row is: nothing said, a person whatever it looks like, or a group with its count in a column.
+// What each row is: nothing said, a record whatever it looks like, or a group with its count in a column.
 function offerCounts({ columns, suggested: { counts: [counted] } }, chosen) {
   const numbers = columns.filter(({ kind }) => kind === "number");
-  setOptions(at("count"), [["", counted ? "please choose" : "one person"], ["people", counted ? "one person" : "one person, though rows look like counts"],
+  setOptions(at("count"), [["", counted ? "please choose" : "one record"], ["people", counted ? "one record" : "one record, though rows look like counts"],
     ...numbers.map(({ name }) => [`in ${name}`, `a group, counted in ${name}`])], chosen);
 }
 
@@ -82,7 +82,7 @@ function showColumns(source, chosen = null) {
   offerCounts(source, chosen?.rows ?? "");
   at("missing").value = chosen?.missing ?? "category";
   at("count-hint").hidden = !counted;
-  write("count-hint", `Column ${counted} looks like counts of people. Say under “Each row is” whether a row is one person, or a group that ${counted} counts.`);
+  write("count-hint", `Column ${counted} looks like counts of people. Say under “Each row is” whether a row is one record, or a group that ${counted} counts.`);
   tell("load", source.title);
   at("columns-area").hidden = false;
 }
@@ -122,7 +122,7 @@ function findUnsaid({ quasi_identifiers: keys, sensitive, rows, person }) {
     return ["contributions", "Say how many records of one person count at most: a whole number from 1 on."];
   }
   if (person && used(person)) return ["person", `${person} names people: choose “Not used” for it, or another column under “Column of people”.`];
-  if (counted && !used(counted) && rows === "") return ["count", `Say under “Each row is” whether a row is one person, or a group that ${counted} counts.`];
+  if (counted && !used(counted) && rows === "") return ["count", `Say under “Each row is” whether a row is one record, or a group that ${counted} counts.`];
   if (rows.startsWith("in ") && used(readCount(rows))) return ["count", `${readCount(rows)} is both a role and the counts: choose “Not used” for it, or another under “Each row is”.`];
   return null;
 }
