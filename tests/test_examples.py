@@ -25,7 +25,7 @@ import pytest
 from tests.near import near
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
-NAMES = ("statistics_office", "hospital", "company")
+NAMES = ("statistics_office", "hospital", "company", "visits")
 AGES = [0, 15, 20, 25, 30, 35, 40, 45, 50, 55, 60, 65, 70, 75, 80, 110]
 CENSUS_COLUMNS = ["region", "age", "sex", "born", "education", "household"]
 CENSUS_LEVELS = (("income", 5), ("benefit", 4))
@@ -362,3 +362,18 @@ def test_the_mean_of_three(company: Run, staff: Any) -> None:
     assert float(found[1]) == pytest.approx(100 * share(staff, 0.3), abs=0.00501)
     assert float(found[2]) == pytest.approx(100 * float(sizes @ risks / sizes.sum()), abs=0.00501)
     assert company.number(r"added-up loss says ([\d.]+)%") == pytest.approx(100 * share(staff, 0.9), abs=0.00501)
+
+
+def test_what_a_bound_on_visits_costs(tmp_path: Path) -> None:
+    """Records that are dropped, and the mean of the noise's absolute value, of each bound."""
+    made = run("visits", tmp_path)
+    own = pd.read_csv(tmp_path / "visits.csv").groupby("patient").size()
+    rows = [line.split() for line in made.text.splitlines()[3:]]
+    assert [int(row[0]) for row in rows] == [*range(1, 11)]
+    for bound, kept, dropped, noise in rows:
+        left = int(own.clip(upper=int(bound)).sum())
+        values = np.abs(SPAN) @ np.exp(-np.abs(SPAN) / int(bound)) / np.exp(-np.abs(SPAN) / int(bound)).sum()
+        assert int(kept) == left
+        assert float(dropped) == pytest.approx((own.sum() - left) / 360, rel=0, abs=0.05 + 1e-9)
+        assert float(noise) == pytest.approx(values, rel=0, abs=0.05 + 1e-9)
+    assert "<svg" in (tmp_path / "cost.svg").read_text()

@@ -6,7 +6,7 @@
 What a page may hold:
 
 - ``sh``: commands, in order, in a folder of the page's own that holds ``adult.parquet``. ``cellrisk`` runs; make, pip
-  and the like do not. ``NAME="value"`` is put where ``$NAME`` stands, a backslash continues a line, ``> file`` keeps
+  and the like do not, but scripts of examples/ do. ``NAME="value"`` is put where ``$NAME`` stands, a backslash continues a line, ``> file`` keeps
   the output, and a comment ``# exit 3`` at the end of a command expects that code. Otherwise the code is 0, and nothing
   is on standard error. Commands that run for very long (``LONG``) are parsed, and not run.
 - ``python``: code, in order, in one namespace of the page. ``pycon``: doctests in that namespace.
@@ -28,6 +28,7 @@ import os
 import re
 import shlex
 import shutil
+import subprocess
 import sys
 import tempfile
 import traceback
@@ -142,6 +143,9 @@ class Page:
             return ""
         expected = EXIT.search(line)
         words, target = _split(self._expand(line, place), place)
+        if words[0] == "python" and words[1].startswith("examples/"):
+            given = [sys.executable, str(REPOSITORY / words[1]), *words[2:]]
+            return subprocess.run(given, cwd=self.folder, check=True, capture_output=True, text=True).stdout
         if words[0] in OTHERS:
             self.left_out = True
             return ""

@@ -150,7 +150,10 @@ def paragraphs(choice: Choice) -> list[str]:
 def list_limits(choice: Choice, limits: Sequence[Limit] | None = None) -> list[str]:
     """Return the limits in words, or some of them, and that on the TVD."""
     tvd = [] if choice.trade_off is None else [say_tvd_limit(choice.trade_off.limit)]
-    return describe_limits(choice.kept_limits if limits is None else limits) + tvd
+    words = describe_limits(choice.kept_limits if limits is None else limits)
+    if choice.table.unit.contributions > 1:
+        words = [text.replace("own record", "own records") for text in words]
+    return words + tvd
 
 
 def say_tvd_limit(limit: TvdLimit) -> str:
