@@ -5,10 +5,10 @@
 
 What a page may hold:
 
-- ``sh``: commands, in order, in a folder of the page's own that holds ``adult.parquet``. ``cellrisk`` runs; make, pip
-  and the like do not, but scripts of examples/ do. ``NAME="value"`` is put where ``$NAME`` stands, a backslash continues a line, ``> file`` keeps
-  the output, and a comment ``# exit 3`` at the end of a command expects that code. Otherwise the code is 0, and nothing
-  is on standard error. Commands that run for very long (``LONG``) are parsed, and not run.
+- ``sh``: commands, in order, in a folder of the page's own that holds ``adult.parquet``. ``cellrisk`` and scripts of
+  examples run; make, pip and the like do not. ``NAME="value"`` is put where ``$NAME`` stands, a backslash continues a
+  line, ``> file`` keeps the output, and a comment ``# exit 3`` at the end of a command expects that code. Otherwise the
+  code is 0, and nothing is on standard error. Commands that run for very long (``LONG``) are parsed, and not run.
 - ``python``: code, in order, in one namespace of the page. ``pycon``: doctests in that namespace.
 - ``text`` directly after ``sh`` or ``python``: exactly what it printed; a line ``...`` stands for any number of lines.
 - ``toml``, ``csv``, ``json``, ``yaml`` and ``sql`` with ``title="name"``: a file of that name in the folder.
