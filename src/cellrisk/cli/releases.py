@@ -21,7 +21,6 @@ from cellrisk.system.formatting import aligned, as_given, percent
 EVERY_COUNT = "List every count, or only the positive ones."
 BY_SIZE = "dense up to a million counts"
 CLAMPED = "Set negative counts to zero; --no-clamp keeps sums unbiased."
-OBSERVED = "Noise on non-empty groups only; the guarantee does not cover which."
 
 
 @dataclass(frozen=True)
@@ -47,7 +46,6 @@ def release_command(
     how: ReleaseOptions,
     totals: options.TotalsOptions,
     everything: All = False,
-    observed_cells_only: Annotated[bool, switch("--observed-cells-only", OBSERVED)] = False,
     force: Annotated[bool, switch("--force", "Replace files that exist.")] = False,
 ) -> None:
     """Release the table with differential privacy.
@@ -64,7 +62,7 @@ def release_command(
     policies = policies_of(context)
     stop_if_broken(policies.breaches(frequencies, noise))
     record.check(ledger, noise)
-    asked: Any = {**how.arguments(), **asdict(totals), "observed_cells_only": observed_cells_only}
+    asked: Any = {**how.arguments(), **asdict(totals)}
     released = cr.release(frequencies, noise, **asked, policy=policies, progress=progress_bar("releasing"))
     recorded = record.save(ledger, released, output, force=force)
     written = f"Written to {Path(output)}, described in {Path(output)}.json.{recorded}"

@@ -109,7 +109,7 @@ def write_release(report: Report, given: Given, asked: Setting, folder: str) -> 
         sensitive=given.sensitive,
         policy=given.policies,
         disclosures=given.remarks(asked),
-        **asked.model_dump(include={"observed_levels", "observed_cells_only", "spreadsheet_safe"}),
+        **asked.model_dump(include={"observed_levels", "spreadsheet_safe"}),
         progress=partial(report, "releasing"),
     )
     given.policies.forbid(table, mechanism, given.sensitive)  # before anything is drawn
@@ -163,8 +163,6 @@ def describe_consequences(report: Report, given: Given, asked: Setting) -> dict[
     mechanism = given.mechanism(asked)
     broken, forbidden = list(find_breaches(given, asked)), bool(given.policies.breaches(given.table, mechanism))
     uncovered = [*given.remarks(asked), *given.policies.disclosures]
-    if asked.observed_cells_only:
-        uncovered.insert(0, "Only groups that are not empty are released: the guarantee does not cover which exist.")
     if asked.observed_levels:
         uncovered.insert(0, "Labels are those that occur in the data: the guarantee does not cover which exist.")
     budget, refused = _describe_budget(given, asked, mechanism)

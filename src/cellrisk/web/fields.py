@@ -60,7 +60,6 @@ LABELS = {
     "cohort": "“Cohort”",
     "new_cohort": "“A new cohort”",
     "observed_levels": "“Labels as they occur in the data”",
-    "observed_cells_only": "“Only groups that are not empty”",
     "spreadsheet_safe": "“Put an apostrophe”",
 }
 TITLES = {
@@ -158,7 +157,6 @@ class Setting(Model):
     cohort: Words | None = None
     new_cohort: bool = False
     observed_levels: bool = False
-    observed_cells_only: bool = False
     spreadsheet_safe: bool = False
 
     @property

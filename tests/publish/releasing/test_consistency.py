@@ -200,7 +200,6 @@ def refused(table: cr.FrequencyTable, given: Any, **settings: Any) -> str:
     [
         ({"clamp": False}, "consistent with parents are not negative; leave clamp=False out"),
         ({"dense": False}, "shared among every count of the domain"),
-        ({"observed_cells_only": True}, "shared among every count of the domain"),
         ({"mechanism": cr.Geometric(epsilon=1.0, threshold=2.5)}, "a threshold would take counts away"),
         ({"parent_count": "n"}, "no such column of counts; got 'n'; allowed: sex, count; name it with parent_count"),
     ],

@@ -76,8 +76,6 @@ def test_excluded_combinations_get_no_count(table: cr.FrequencyTable) -> None:
             assert not (age == "secret-2" and job == "secret-b")
     assert "5 combinations were declared impossible" in released.details
     assert len(release(table, wide, exclude=rules).frame) == 7
-    seen = release(table, SURE, exclude=[{"sex": "secret-m", "job": "secret-b"}], observed_cells_only=True)
-    assert (seen.domain_size, seen.excluded, len(seen.frame)) == (3, 1, 3)
 
 
 def test_excluded_combinations_are_counted_as_they_are() -> None:
@@ -96,27 +94,6 @@ def test_excluded_combinations_are_counted_as_they_are() -> None:
         ]
         found = read_rules(rules, axes)
         assert found.size == found.cover(codes).sum()
-
-
-def test_observed_cells_alone_are_released_when_asked_for(frame: pd.DataFrame) -> None:
-    table = cr.tabulate(frame, ["sex", "age"], "job", levels={"job": LEVELS["job"]})
-    for dense in (True, False):
-        released = release(table, SURE, observed_cells_only=True, dense=dense)
-        assert set(rows_of(released).values()) == ({0, 4} if dense else {4})
-    assert released.domain_size == 4
-    assert released.observed_levels == ()
-    assert "the guarantee does not cover which cells exist" in str(released)
-    assert released.to_dict()["observed_cells_only"] is True
-    assert list(released.to_dict()["labels"]) == ["job"]
-
-
-def test_labels_of_suppressed_observed_cells_do_not_show(frame: pd.DataFrame, tmp_path: Path) -> None:
-    rare = pd.concat([frame, frame.assign(age="rare")[:1]])
-    table = cr.tabulate(rare, ["sex", "age"], "job", levels={"job": LEVELS["job"]})
-    mechanism = cr.Geometric(epsilon=60.0, threshold=2.5)
-    path = release(table, mechanism, observed_cells_only=True, dense=False).save(tmp_path / "seen.parquet")
-    assert b"rare" not in path.read_bytes()
-    assert b"rare" not in Path(f"{path}.json").read_bytes()
 
 
 def test_observed_levels_are_released_when_asked_for(frame: pd.DataFrame) -> None:
@@ -206,12 +183,12 @@ LABELS: dict[str, tuple[dict[str, Any], dict[str, str]]] = {
         {"epsilon": "2 (1 to 20)", "neighbours": "L1 = 2, L2 = sqrt 2", "bias": "none: negative counts are published"},
     ),
     "delta": (
-        {"mechanism": cr.DiscreteGaussian(epsilon=21.0, delta=1e-6), "observed_cells_only": True},
+        {"mechanism": cr.DiscreteGaussian(epsilon=21.0, delta=1e-6), "disclosures": ["One value was looked at."]},
         {
             "epsilon": "21 (above 20)",
             "delta": "1e-06",
             "definition": "approximate",
-            "not_covered": "which cells exist",
+            "not_covered": "One value was looked at.",
         },
     ),
     "parents": (

@@ -83,9 +83,6 @@ def test_observed_only_in_so_many_words(people: Path, capsys: Capture) -> None:
     assert code == 0
     assert "The labels of age, sex, job are those that occur" in " ".join(out.split())
     assert "does not cover which values exist" in " ".join(out.split())
-    code, out, _ = run(capsys, "release", people, *DECLARED, "--observed-cells-only", "--output", "c.csv")
-    assert code == 0
-    assert "does not cover which cells exist" in " ".join(out.split())
 
 
 def test_the_policy_is_asked_before_noise_is_drawn(people: Path, capsys: Capture) -> None:

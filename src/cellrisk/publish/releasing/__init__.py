@@ -56,7 +56,6 @@ def release(
     exclude: Sequence[Rule] = (),
     may_be_missing: str | Sequence[str] = (),
     observed_levels: bool | str | Sequence[str] = (),
-    observed_cells_only: bool = False,
     clamp: bool = True,
     dense: bool | None = None,
     parents: Any = None,
@@ -94,8 +93,6 @@ def release(
     observed_levels
         Columns whose labels may be those that occur, or True for all that are not declared; the guarantee then does not
         cover which values of them exist.
-    observed_cells_only
-        Only non-empty cells get noise, with every level; the guarantee then does not cover which cells exist.
     clamp
         False keeps negative counts, so sums are unbiased; the threshold must then be the usual one.
     dense
@@ -142,7 +139,7 @@ def release(
     policies.forbid(table, mechanism, table.attribute(sensitive).name)
     published, groups = None, None
     if parents is not None:
-        check_constrained(mechanism, clamp, dense, observed_cells_only)
+        check_constrained(mechanism, clamp, dense)
         published, dense = read_totals(parents, parent_count), True
         both = published.compose(mechanism)
         limit = ceiling(both).even_two if both is not None and both.pure else 1.0
@@ -155,9 +152,8 @@ def release(
         may_be_missing=may_be_missing,
         observed_levels=observed_levels,
         exclude=exclude,
-        observed_cells_only=observed_cells_only,
     )
-    grid = make_grid(domain, observed_cells_only)
+    grid = make_grid(domain)
     listed = _choose_dense(grid, clamp, dense)
     if published is not None:
         groups = find_groups(published, grid)
@@ -177,13 +173,12 @@ def release(
         quasi_identifiers=table.quasi_identifiers,
         sensitive=domain.sensitive,
         frame=build_frame(grid, places, counts),
-        labels={axis.name: axis.labels for axis in domain.axes[-1 if observed_cells_only else 0 :]},
+        labels={axis.name: axis.labels for axis in domain.axes},
         domain_size=grid.n_counts,
         excluded=grid.size - grid.n_counts,
         clamp=clamp,
         dense=listed,
         observed_levels=domain.undeclared,
-        observed_cells_only=observed_cells_only,
         may_be_missing=domain.may_be_missing,
         missing=table.missing,
         outside=table.outside,
@@ -207,8 +202,7 @@ def read_totals(given: Any, count: str | None = None) -> PublishedTotals:
     import pandas as pd
 
     if isinstance(given, Release):
-        complete = given.dense and not given.observed_cells_only
-        totals = read_frame(given.frame, str(given.frame.columns[-1]), "the release that was given", complete)
+        totals = read_frame(given.frame, str(given.frame.columns[-1]), "the release that was given", given.dense)
         return replace(totals, guarantee=given.composed, exceptions=given.exceptions if given.composed else ())
     if isinstance(given, pd.DataFrame):
         return read_frame(given, count, "the data frame that was given")

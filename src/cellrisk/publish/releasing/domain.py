@@ -169,12 +169,8 @@ def read_domain(
     may_be_missing: str | Sequence[str] = (),
     observed_levels: bool | str | Sequence[str] = (),
     exclude: Sequence[Rule] = (),
-    observed_cells_only: bool = False,
 ) -> ReleasedDomain:
-    """The domain that these arguments of `release` declare; refuses columns that are not declared and not accepted.
-
-    Where only the observed cells are published, the labels of quasi-identifiers need not be declared.
-    """
+    """The domain that these arguments of `release` declare; refuses columns that are not declared and not accepted."""
     attribute = table.attribute(sensitive)
     columns = (*table.quasi_identifiers, attribute.name)
     missing = _read_columns(may_be_missing, "may_be_missing", columns)
@@ -190,7 +186,7 @@ def read_domain(
     accepted = _read_columns(observed_levels, "observed_levels", columns)
     cells = table.cells(attribute.name)
     axes = _read_axes(cells.domains, attribute, missing)
-    undeclared = tuple(axis.name for axis in (axes[-1:] if observed_cells_only else axes) if not axis.declared)
+    undeclared = tuple(axis.name for axis in axes if not axis.declared)
     refused = [name for name in undeclared if name not in accepted]
     if refused:
         raise refuse_observed(refused)
@@ -284,7 +280,7 @@ def _refuse_excluded(records: int, axes: Sequence[Domain], exclusions: Exclusion
 
 @dataclass(frozen=True, eq=False)
 class CountGrid:
-    """The counts that get noise: combinations of labels, or the observed cells with every level, less exclusions.
+    """The counts that get noise: combinations of labels, less exclusions.
 
     >>> sex, job = Domain("sex", ("f", "m"), declared=True), Domain("job", ("cook", "smith"), declared=True)
     >>> grid = CountGrid((sex, job), np.array([3]), np.array([7]), Exclusions((2, 2)))
@@ -299,8 +295,6 @@ class CountGrid:
     counts: Integers
     """The positive counts, in the order of their places."""
     exclusions: Exclusions
-    observed: Integers | None = None
-    """The labels of the observed cells, (cells, quasi-identifiers), where only these are released."""
 
     def __post_init__(self) -> None:
         if self.size > MOST_PLACES:
@@ -316,25 +310,20 @@ class CountGrid:
     @property
     def size(self) -> int:
         """Places, the excluded ones too."""
-        if self.observed is None:
-            return math.prod(len(axis) for axis in self.axes)
-        return len(self.observed) * len(self.axes[-1])
+        return math.prod(len(axis) for axis in self.axes)
 
     @cached_property
     def n_counts(self) -> int:
         """Counts that get noise."""
-        if self.observed is None or not self.exclusions.boxes:
-            return self.size - (self.exclusions.size if self.exclusions.boxes else 0)
-        return sum(len(places) for places, _ in self.pieces())
+        return self.size - (self.exclusions.size if self.exclusions.boxes else 0)
 
     def codes(self, places: Integers) -> list[Integers]:
         """The labels at places, as their numbers on each axis."""
         rest, found = places, []
-        for axis in reversed(self.axes if self.observed is None else self.axes[-1:]):
+        for axis in reversed(self.axes):
             rest, code = np.divmod(rest, len(axis))
             found.append(code)
-        quasi = [] if self.observed is None else [column[rest] for column in self.observed.T]
-        return [*quasi, *reversed(found)]
+        return found[::-1]
 
     def exclude(self, places: Integers) -> npt.NDArray[np.bool_]:
         """Which places are excluded."""
@@ -366,16 +355,12 @@ class CountGrid:
             yield places[kept], counts[kept]
 
 
-def make_grid(domain: ReleasedDomain, observed_cells_only: bool) -> CountGrid:
-    """The counts of a domain that get noise: all of them, or those of the observed cells."""
+def make_grid(domain: ReleasedDomain) -> CountGrid:
+    """The counts of a domain that get noise."""
     cells, axes = domain.cells, domain.axes
-    if observed_cells_only:
-        places = cells.cell * len(axes[-1]) + cells.level
-    else:
-        widths = [len(axis) for axis in axes]
-        if math.prod(widths) > MOST_PLACES:  # the numbers below would overflow: CountGrid refuses
-            return CountGrid(axes, cells.cell[:0], cells.count[:0], Exclusions(()))
-        places = number_keys((*cells.codes[cells.cell].T, cells.level), widths)
+    widths = [len(axis) for axis in axes]
+    if math.prod(widths) > MOST_PLACES:  # the numbers below would overflow: CountGrid refuses
+        return CountGrid(axes, cells.cell[:0], cells.count[:0], Exclusions(()))
+    places = number_keys((*cells.codes[cells.cell].T, cells.level), widths)
     order = np.argsort(places, kind="stable")
-    observed = cells.codes if observed_cells_only else None
-    return CountGrid(axes, places[order], cells.count[order], domain.exclusions, observed)
+    return CountGrid(axes, places[order], cells.count[order], domain.exclusions)

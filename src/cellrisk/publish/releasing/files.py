@@ -286,7 +286,7 @@ def _read_fields(frame: pd.DataFrame, described: dict[str, Any]) -> dict[str, An
     _texts(described["statements"])
     _text(described["sentence"])
     read_guarantee(described)
-    flags = {name: described[name] for name in ("clamp", "dense", "observed_cells_only")}
+    flags = {name: described[name] for name in ("clamp", "dense")}
     if not all(isinstance(flag, bool) for flag in flags.values()):
         raise ValueError("flags must be true or false")
     if described["missing"] not in MISSING_RULES or described["outside"] not in OUTSIDE_RULES:

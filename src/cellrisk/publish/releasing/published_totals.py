@@ -202,16 +202,16 @@ def _read_counts(given: pd.Series) -> Integers:
     return number.astype(np.int64)
 
 
-def check_constrained(mechanism: Mechanism, clamp: bool, dense: bool | None, observed_cells_only: bool) -> None:
+def check_constrained(mechanism: Mechanism, clamp: bool, dense: bool | None) -> None:
     """Refuses settings of a release that cannot be combined with published totals."""
     if not clamp:
         raise InvalidInput(
             "counts that are consistent with parents are not negative", fix=f"leave {argument('clamp', False)} out"
         )
-    if dense is False or observed_cells_only:
+    if dense is False:
         raise InvalidInput(
             "parents are shared among every count of the domain, the empty ones too",
-            fix=f"leave {argument('dense', False)} and {argument('observed_cells_only')} out",
+            fix=f"leave {argument('dense', False)} out",
         )
     if mechanism.threshold != USUAL_THRESHOLD:
         raise InvalidInput(

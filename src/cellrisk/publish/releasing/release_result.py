@@ -58,7 +58,6 @@ class Release(Result):
     """Whether every count of the domain is listed; else those that are not listed are zero."""
     observed_levels: tuple[str, ...] = ()
     """Columns whose labels are those that occur, which the guarantee does not cover."""
-    observed_cells_only: bool = False
     may_be_missing: tuple[str, ...] = ()
     missing: str = "category"
     """What became of missing values: "category", "drop" or "error"."""
@@ -98,7 +97,7 @@ class Release(Result):
     @property
     def exceptions(self) -> tuple[str, ...]:
         """What the guarantee does not cover, a sentence each."""
-        return (*find_words("release").say_observed(self.observed_levels, self.observed_cells_only), *self.not_covered)
+        return (*find_words("release").say_observed(self.observed_levels), *self.not_covered)
 
     @cached_property
     def ceiling(self) -> Ceiling | None:
@@ -117,14 +116,8 @@ class Release(Result):
 
     @cached_property
     def formula_columns(self) -> tuple[str, ...]:
-        """Columns with a name or a label that a spreadsheet would take for a formula. The labels are those of the
-        domain, whatever the rows hold; if the domain has none of its own, those that are released."""
-        found = []
-        for name in (*self.quasi_identifiers, self.sensitive):
-            labels = self.labels[name] if name in self.labels else self.frame[name].cat.categories
-            if any(map(starts_formula, (name, *labels))):
-                found.append(name)
-        return tuple(found)
+        """Columns with a name, or a label of the domain, that a spreadsheet would take for a formula."""
+        return tuple(name for name, labels in self.labels.items() if any(map(starts_formula, (name, *labels))))
 
     @property
     def not_covered(self) -> tuple[str, ...]:
@@ -188,7 +181,6 @@ class Release(Result):
             "dense": self.dense,
             "clamp": self.clamp,
             "observed_levels": list(self.observed_levels),
-            "observed_cells_only": self.observed_cells_only,
             "may_be_missing": list(self.may_be_missing),
             "missing": self.missing,
             "outside": self.outside,

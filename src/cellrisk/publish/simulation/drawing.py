@@ -87,9 +87,9 @@ def constrained_release(
     The law adds noise to every count of the domain, rounds, and takes the nearest whole numbers that add up to the same
     totals.
     """
-    check_constrained(mechanism, clamp=True, dense=True, observed_cells_only=False)
+    check_constrained(mechanism, clamp=True, dense=True)
     domain = read_domain(table, sensitive, observed_levels=True, **declared)
-    grid, cells = make_grid(domain, observed_cells_only=False), domain.cells
+    grid, cells = make_grid(domain), domain.cells
     if max(grid.size, grid.n_counts) > MOST_COUNTS:
         raise InvalidInput(
             "the domain is too large to simulate whole releases",

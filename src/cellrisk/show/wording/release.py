@@ -109,7 +109,7 @@ def statements(release: Release) -> list[str]:
         "bits.",
     ]
     said += [say_ceiling(release)] if release.ceiling else []
-    said += say_observed(release.observed_levels, release.observed_cells_only)
+    said += say_observed(release.observed_levels)
     reasons = "with a missing value where none was declared, or in a combination that was declared impossible"
     said += say_left_out(release.missing, release.outside, reasons)
     said += not_covered(release)
@@ -191,12 +191,10 @@ def say_formulas(release: Release) -> list[str]:
     return [f"A CSV file of these counts holds {what}: {SAFE_WORDS}."]
 
 
-def say_observed(levels: Sequence[str], cells_only: bool) -> list[str]:
-    """What the guarantee does not cover, if cells or labels are those that occur."""
-    uncovered = "the guarantee does not cover which"
-    cells = f"Only combinations of quasi-identifiers that occur in the records got noise: {uncovered} cells exist."
-    labels = f"The labels of {', '.join(levels)} are those that occur in the records: {uncovered} values exist."
-    return [cells] * bool(cells_only) + [labels] * bool(levels)
+def say_observed(levels: Sequence[str]) -> list[str]:
+    """What the guarantee does not cover, if labels are those that occur."""
+    labels = f"The labels of {', '.join(levels)} are those that occur in the records"
+    return [f"{labels}: the guarantee does not cover which values exist."] * bool(levels)
 
 
 def say_left_out(missing: str, outside: str, reasons: str) -> list[str]:

@@ -46,7 +46,7 @@ export function showRelease(switchTo) {
 }
 
 const releaseFields = () => ({ purpose: at("purpose").value.trim() || null, cohort: at("cohort").value.trim() || null,
-  new_cohort: at("new-cohort").checked, observed_levels: at("observed-levels").checked, observed_cells_only: at("observed-cells").checked });
+  new_cohort: at("new-cohort").checked, observed_levels: at("observed-levels").checked });
 
 // Before the last yes: whatever speaks against it, what the guarantee leaves out, and the budget before and after.
 export async function askForRelease(event) {

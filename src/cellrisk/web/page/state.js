@@ -66,7 +66,7 @@ export function settingWords() {
 const CONTROLS = ["sensitive", "mechanism", "delta", "neighbours",
   "measure", "form", "weights", "max-caused", "max-certain",
   "max-person", "max-ceiling", "max-posterior", "max-epsilon", "max-error", "max-risk", "max-people", "margin", "max-tvd", "top", "report-title", "organisation",
-  "spreadsheet-safe", "purpose", "cohort", "new-cohort", "observed-levels", "observed-cells"];
+  "spreadsheet-safe", "purpose", "cohort", "new-cohort", "observed-levels"];
 const PEOPLE = ["person", "contributions", "per_group"];
 let wishes = new URLSearchParams();
 
