@@ -225,3 +225,53 @@ def test_an_audit_counts_records(capsys: Capture) -> None:
     assert "of 300 records" in out
     assert "of the records" in out
     assert "of 300 people" not in out
+
+
+def test_a_ledger_is_about_people(capsys: Capture) -> None:
+    released = ("release", *TABLE, *LEVELS, *PERSON, "--epsilon", "0.5", "--output", "made.csv")
+    assert run(capsys, *released, "--ledger", "l.db", "--new-ledger", "--purpose", "x")[0] == 0
+    added = ("ledger", "add", "l.db", "--attribute", "ill", "--qid", "area", "--epsilon", "0.5", "--purpose", "y")
+    code, _, err = run(capsys, *added)
+    assert (code, err.count("\n")) == (2, 1)
+    assert "losses of records and of people cannot be composed" in err
+    for more in ((), ("--mechanism", "geometric")):
+        code, out, _ = run(capsys, *added, "--contributions", "4", *more, "--json")
+        assert code == 0
+        assert json.loads(out)["loss"]["unit"] == {**UNIT, "contributions": 4, "per_group": 4, "enforced": False}
+    shown = run(capsys, "ledger", "show", "l.db")[1]
+    assert "Tables are neighbours if the records of one person are added or removed." in shown
+    assert "one count changes by 1" not in shown
+    assert run(capsys, "ledger", "plan", "l.db", "--epsilon", "0.1")[0] == 0
+    planned = run(capsys, "ledger", "plan", "l.db", "--max-ceiling", "0.95", "--json")[1]
+    assert json.loads(planned)["epsilon"] > 0
+    for more in ((), PERSON):
+        code, _, err = run(capsys, "ledger", "risk", "l.db", "visits.csv", *more)
+        assert (code, err.count("\n")) == (2, 1)
+        assert "known for people with one record each alone" in err
+
+
+MORE = {
+    "one visit": "p-new,1,n,f,flu",
+    "many visits": "\n".join(f"p-new,1,{area},{sex},flu" for area in "nse" for sex in "fm"),
+    "visits outside": "p-new,1,x,f,flu\np-new,1,n,f,?\np-new,1,,f,flu",
+    "visits of nobody": ",1,n,f,flu\n,1,s,f,flu",
+    "a number as identifier": "7,1,n,f,flu",
+}
+
+
+@pytest.mark.parametrize("rows", ["whole", "none"])
+@pytest.mark.parametrize("more", MORE)
+def test_one_person_more_changes_nothing_that_is_printed_but_counts(
+    capsys: Capture, folder: Path, more: str, rows: str
+) -> None:
+    lines = (folder / "visits.csv").read_text().splitlines()
+    start = lines if rows == "whole" else lines[:1]
+    asked = ("release", *TABLE, *LEVELS, *PERSON, "--epsilon", "1", "--output", "made.csv", "--force")
+    seen = []
+    for content in (start, [*start, MORE[more]]):
+        (folder / "visits.csv").write_text("\n".join(content) + "\n")
+        code, out, err = run(capsys, *asked, "--all")
+        keys = pd.read_csv("made.csv").drop(columns="count").to_csv()
+        seen.append((code, out, err, keys, sorted(json.loads((folder / "made.csv.json").read_text()))))
+    assert seen[0] == seen[1]
+    assert seen[0][0] == 0

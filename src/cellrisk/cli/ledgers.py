@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +14,7 @@ from cellrisk.cli import options, parsing, recording
 from cellrisk.cli.config import All, OutputOptions, PictureOptions, list_typed, policies_of
 from cellrisk.cli.options import Number, Text, Texts, Whole, number, option, refuse_beside, share, whole, word
 from cellrisk.cli.output import stop_if_broken, warn_of_formulas
+from cellrisk.counts.unit import Unit
 from cellrisk.errors import CellriskError, InvalidInput, argument
 from cellrisk.system.checks import require_within
 from cellrisk.system.choices import MechanismName
@@ -36,22 +37,22 @@ class LossOptions(options.MechanismOptions):
     delta: Annotated[Number, number("Delta of approximate DP.")] = None
     rho: Annotated[Number, number("Rho of concentrated DP, instead of epsilon.")] = None
 
-    def loss(self) -> cr.Loss:
-        """The loss that these options describe."""
+    def loss(self, unit: Unit) -> cr.Loss:
+        """The loss that these options describe, of a person or of a record."""
         if self.rho is not None and (self.mechanism or self.epsilon is not None or self.delta):
             raise InvalidInput("--rho cannot be combined with --mechanism, --epsilon or --delta", fix="leave --rho out")
         if self.mechanism is not None:
-            return cr.Loss.of(self.one())
+            return cr.Loss.of(self.one().with_unit(unit))
         if self.threshold != options.MechanismOptions.threshold:
             raise InvalidInput("--threshold requires --mechanism", fix="name the mechanism, or leave it out")
         if self.rho is not None:
-            return cr.Loss.zcdp(self.rho, self.neighbours)
+            return replace(cr.Loss.zcdp(self.rho, self.neighbours), unit=unit)
         if self.epsilon is None:
             fix = f"give {argument('epsilon', 1)}, or {argument('rho', 0.1)}"
             raise InvalidInput("is missing", option="epsilon", fix=fix)
         if self.delta:
-            return cr.Loss.approximate(self.epsilon, self.delta, self.neighbours)
-        return cr.Loss.pure(self.epsilon, self.neighbours)
+            return replace(cr.Loss.approximate(self.epsilon, self.delta, self.neighbours), unit=unit)
+        return replace(cr.Loss.pure(self.epsilon, self.neighbours), unit=unit)
 
 
 def create_command(ledger: recording.WrittenLedgerOptions, output: OutputOptions) -> None:
@@ -73,12 +74,14 @@ def add_command(
     attribute: Annotated[Text, option("The sensitive attribute, if there is one.", "COLUMN")] = None,
     qid: options.Qid = None,
     file: Annotated[Text, option("The released file; its SHA-256 is recorded.", "FILE")] = None,
+    contributions: Annotated[Whole, whole("Most records of one person that the release counts.", "1")] = None,
+    per_group: Annotated[Whole, whole("Most of these in one count.", "as --contributions")] = None,
 ) -> None:
     """Record a release that was made.
 
     Give its mechanism, or the loss that another tool states: --epsilon 1, --epsilon 1 --delta 1e-6, or --rho 0.1.
     """
-    given, names = loss.loss(), parsing.split_names(qid)
+    given, names = loss.loss(Unit.read(None, contributions, per_group)), parsing.split_names(qid)
     with ledger.open(create=ledger.new_ledger) as opened:
         entry = opened.add(attribute=attribute, quasi_identifiers=names, loss=given, file=file, **ledger.arguments())
     _print_entry(opened, entry, output)
@@ -331,7 +334,7 @@ def plan_command(
         steps = _list_steps(state, cohort)
         planned, refusals = None, []
         if max_ceiling is None:
-            planned = loss.loss()
+            planned = loss.loss(steps[-1].loss.unit if steps else Unit())
             try:
                 opened.check(planned, cohort)
             except CellriskError as refusal:

@@ -108,6 +108,8 @@ def largest_epsilon(
     require_within("max_ceiling", max_ceiling, above=0.5, below=1.0)
     given = describe_mechanism(mechanism, delta=delta, neighbours=neighbours, threshold=threshold)
     setting = given.with_epsilon(SMALLEST_EPSILON)
+    if losses:
+        setting = setting.with_unit(max((loss.unit for loss in losses), key=lambda unit: unit.contributions))
     end = min(LARGEST_EPSILON, setting.largest_epsilon, Policies.in_force(policy).largest_epsilon(setting))
     searched = SMALLEST_EPSILON, max(SMALLEST_EPSILON, end)
 

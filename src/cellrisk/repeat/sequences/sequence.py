@@ -260,6 +260,13 @@ def assess_sequence(
     require_word("measure", measure, tuple(MEASURES))
     require_word("form", form, FORMS)
     steps = read_steps(table, steps)
+    if several := [step.loss.unit for step in steps if step.loss.unit.contributions > 1]:
+        raise InvalidInput(
+            "the risk of a sequence is known for people with one record each alone",
+            got=str(several[0]),
+            fix="add up the losses alone, with ledger show, or ledger plan without records",
+            code="several-records",
+        )
     how = Cumulative(method, total_delta, assess_as)
     released = [name for name in dict.fromkeys(step.attribute for step in steps) if name is not None]
     finest = FinestGroups(tuple(table.cells(name) for name in released or table.sensitive[:1]))

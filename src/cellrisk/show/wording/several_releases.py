@@ -169,7 +169,11 @@ def _(found: Composition) -> list[str]:
         lost = number_of(unknown, "loss")
         said.append(f"{lost} without a known mechanism: taken at the worst that the guarantee allows.")
     said += SET_BEFORE if method != "basic" else []
-    return [*said, NEIGHBOURING[found.losses[0].neighbours]]
+    neighbours, unit = found.losses[0].neighbours, max(found.losses, key=lambda loss: loss.unit.contributions).unit
+    if unit.kind == "record":
+        return [*said, NEIGHBOURING[neighbours]]
+    changed = "added or removed" if neighbours == "add-remove" else "replaced"
+    return [*said, f"Tables are neighbours if the records of one person are {changed}. {unit.describe()}"]
 
 
 @statements.register
