@@ -213,7 +213,7 @@ def test_limits_are_those_of_choose(client: Any, table: str, direct: cr.Frequenc
     [name] = limit
     assert f"--{name.replace('_', '-')} {limit[name]}" in question(client, table, "commands", **limit)["shell"]
     wrong = hear(client, client.post(f"{table}/admissible", json={**SETTING, "max_posterior": "5 to 20"}), failed=True)
-    assert wrong.startswith("“A suspicion may rise” must be")
+    assert wrong.startswith("“A suspicion of P% may become” must be")
 
 
 class TestPeopleWithSeveralRows:

@@ -34,7 +34,7 @@ LABELS = {
     "max_person": "“Most for one person”",
     "max_error": "“Error of a count”",
     "max_ceiling": "“Worst case for one record”",
-    "max_posterior": "“A suspicion may rise”",
+    "max_posterior": "“A suspicion of P% may become”",
     "max_epsilon": "“Epsilon, at most”",
     "max_risk": "“Revealed”",
     "max_people": "“People revealed on average”",

@@ -17,7 +17,7 @@ from cellrisk.web.answers import DASH
 from cellrisk.web.jobs import Report
 from cellrisk.web.tables import known_as
 
-FIGURES = ["right", "named", "caused", "chance", "raw"]
+FIGURES = {"right": "correct", "named": "named", "caused": "own record", "chance": "blind", "raw": "no noise"}
 NOT_USED = ("source", "engine", "table", "memory_limit")
 """Arguments of a set file that the page leaves aside: the records are those of the file that is loaded."""
 
@@ -45,7 +45,7 @@ def assess_set(report: Report, **asked: Any) -> dict[str, Any]:
     growth = [(table, together.get(tuple(range(1, table["number"] + 1)))) for table in tables]
     return {
         "sentence": assessment.headline,
-        "head": ["epsilon", *FIGURES, "worst case", "right without it", "caused without it"],
+        "head": ["epsilon", *FIGURES.values(), "worst case", "correct without it", "own record without it"],
         "rows": [_describe_table(table) for table in tables],
         "all": {
             "title": f"All {len(tables)} together",

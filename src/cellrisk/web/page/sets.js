@@ -91,7 +91,7 @@ function showAnswer(answer) {
   setItems(at("mind").querySelector("ul"), warnings);
   at("judged").hidden = !policy;
   setVerdict(at("judged"), kind, verdict, broken, policy ?? "");
-  const cell = (text, place) => make("td", { class: head[place] === "caused" ? "right caused" : "right", "data-label": head[place] }, text);
+  const cell = (text, place) => make("td", { class: head[place] === "own record" ? "right caused" : "right", "data-label": head[place] }, text);
   const row = ({ title, more, numbers }, name = null) => make("tr", { class: name },
     make("th", { scope: "row" }, title, more ? make("span", { class: "more" }, more) : null), ...numbers.map(cell));
   at("matrix").replaceChildren(make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "Table"), ...head.map((title) => make("th", { scope: "col", class: "right" }, title)))),
