@@ -75,7 +75,7 @@ class Averaged:
 
     @property
     def larger(self) -> str | None:
-        """Which is larger, "averaging" or the "rule", or "equal"; None if the rule has no answer.
+        """Return which is larger, "averaging" or the "rule", or "equal"; None if the rule has no answer.
 
         >>> Averaged("y", "local", "tight", "records", 0.1, 0.2, 0.3).larger
         'rule'
@@ -116,7 +116,7 @@ class Averaging(Result):
 
     @property
     def noise(self) -> MeanNoise:
-        """What is left in a count after averaging."""
+        """Return what is left in a count after averaging."""
         return MeanNoise.of(self.mechanism.noise, self.releases)
 
     def row(
@@ -148,7 +148,7 @@ class Averaging(Result):
 
     @property
     def statements(self) -> tuple[str, ...]:
-        """What is assumed."""
+        """Return what is assumed."""
         return tuple(find_words(self.wording).statements(self))
 
     def _numbers(self) -> list[dict[str, Any]]:
@@ -207,7 +207,7 @@ def average(
     method: CompositionMethod = "tightest",
     total_delta: float | None = None,
 ) -> Averaging:
-    """What does averaging reveal if the same table is released ``releases`` = T times with independent noise?
+    """Assess what averaging reveals if the same table is released ``releases`` = T times with independent noise.
 
     The attacker takes the mean of the T noisy counts of each cell and level, and attacks it like one release: the
     homogeneity risk with q(m) = P(m + mean < threshold), exact. Beside it stands the paper's rule (section 4.3): the

@@ -186,5 +186,5 @@ def _negative_binomial(number: int, success: float) -> Floats:
 
 
 def _negligible_from(number: int) -> float:
-    """Where tails are below 1e-320: P(S > x) <= e^(-x/2) (4/3)^T, in scales (Chernoff)."""
+    """Return where tails are below 1e-320: P(S > x) <= e^(-x/2) (4/3)^T, in scales (Chernoff)."""
     return 1500.0 + 0.58 * number

@@ -45,7 +45,7 @@ class NextEpsilon(Result):
 
     @property
     def binds(self) -> bool:
-        """Whether the limit ends the range, and not the search or a policy."""
+        """Return whether the limit ends the range, and not the search or a policy."""
         return self.epsilon != self.searched[1]
 
     def _numbers(self) -> list[dict[str, float | None]]:
@@ -80,7 +80,7 @@ def largest_epsilon(
     total_delta: float | None = None,
     policy: Policy | Policies | None = None,
 ) -> NextEpsilon:
-    """Which is the largest epsilon for the next release that keeps the worst case of all releases within a limit?
+    """Find the largest epsilon for the next release that keeps the worst case of all releases within a limit.
 
     It uses no data. The worst case rises with epsilon, so every smaller epsilon keeps the limit too. The end is on the
     safe side, and one part in a million beyond it is not within the limit.

@@ -154,7 +154,7 @@ class RiskSequence(Result):
 
     @property
     def statements(self) -> tuple[str, ...]:
-        """What is exact, what is a bound, and what is neither."""
+        """Return what is exact, what is a bound, and what is neither."""
         return tuple(find_words(self.wording).statements(self))
 
     def _numbers(self) -> list[dict[str, Any]]:
@@ -206,7 +206,7 @@ def assess_sequence(
     form: Form = "tight",
     priors: Priors = USUAL_PRIORS,
 ) -> RiskSequence:
-    """How does the risk grow, release by release, when sensitive attributes of the same people are released in turn?
+    """Assess the risk release by release, as sensitive attributes of the same people are released in turn.
 
     The table has all quasi-identifiers and sensitive attributes of the sequence. After each release:
 

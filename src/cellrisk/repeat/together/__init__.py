@@ -73,7 +73,7 @@ class RuleFigures:
 
     @property
     def precision(self) -> float | None:
-        """How often what it names is right; None where it names nothing."""
+        """Return how often what it names is right; None where it names nothing."""
         return self.right / self.named if self.named > 0 else None
 
     @property
@@ -170,7 +170,7 @@ class TogetherAssessment(Result):
 
     @property
     def statements(self) -> tuple[str, ...]:
-        """What the figures assume, and what they leave out."""
+        """Return what the figures assume, and what they leave out."""
         return tuple(find_words("together").statements(self))
 
     def _numbers(self) -> list[dict[str, Any]]:
@@ -236,7 +236,7 @@ def assess_together(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> TogetherAssessment:
-    """What would several tables about the same people reveal, if they were released together?
+    """Assess what several tables about the same people reveal, if they are released together.
 
     An attacker who knows in which cell of each table a person is keeps the one value that is zero in none of them
     (elimination, the headline), or takes a value that some table shows alone (any). For each rule: people named
@@ -363,7 +363,7 @@ def _make_figures(
 
 
 def _relate(joint: JointCells, asked: Sequence[SetTable]) -> Iterator[tuple[str, SetTable, SetTable]]:
-    """How pairs of tables lie to each other where an attacker could do more than the rules; refuses a table twice."""
+    """Yield how two tables lie to each other if an attacker could do more than the rules; refuse a table twice."""
     for first, second in combinations(range(len(asked)), 2):
         columns, others = set(joint.tables[first].columns), set(joint.tables[second].columns)
         here, there = joint.cell[first] >= 0, joint.cell[second] >= 0
@@ -393,7 +393,7 @@ class Judged:
 
     @property
     def breach(self) -> str:
-        """What a command says of a limit that is not kept."""
+        """Return what a command says of a limit that is not kept."""
         return f"asked for was {self.limit}; {self.figure}{f'; by {self.policy}' if self.policy else ''}"
 
 

@@ -168,7 +168,7 @@ def variances_left(
 def find_refinement(
     joint: JointCells, asked: Sequence[SetTable], plain: Mapping[str, Figures], seed: int = 0
 ) -> Refinement | None:
-    """What least squares leaves of the noise, and what the attacks then reveal.
+    """Return what least squares leaves of the noise, and what the attacks then reveal.
 
     None if the tables have no margin in common, or are not all of the same people. ``plain``: what each way of attack
     reveals without least squares.

@@ -48,7 +48,7 @@ class Difference:
 
     @property
     def headline(self) -> str:
-        """What a board can repeat."""
+        """Return what a board can repeat."""
         left_out = f"{make_sentence(self.inner.title, '')} leaves out {number_of(self.people, 'person')} of cells that "
         before, after = whole_people(self.in_outer), whole_people(self.either)
         both = f"it shares with {self.outer.title}: to publish both takes those exposed among them"
@@ -168,7 +168,7 @@ def _assess(joint: JointCells, asked: Sequence[SetTable], outer: int, inner: int
 
 
 def _joint_law(own: Rounded, other: Rounded, whole: Integers, left: Integers, first: int) -> tuple[Floats, Floats]:
-    """How likely a count vanishes, and survives, in the table and in the difference at once.
+    """Return how likely a count vanishes, and survives, in the table and in the difference at once.
 
     The difference has the table's own noise e in it: with n people of a label in the table and m of them left out of
     the other, both vanish where n + e < T and m + e - e' < 1, a sum over e.

@@ -55,7 +55,7 @@ class Certain:
 
     @property
     def precision(self) -> float | None:
-        """How often an inferred value is right; None if none is inferred."""
+        """Return how often an inferred value is right; None if none is inferred."""
         return self.right / self.named if self.named > 0 else None
 
     @property
@@ -68,7 +68,7 @@ class Certain:
 
 
 def why_not(joint: JointCells, asked: Sequence[SetTable]) -> str | None:
-    """Why this attacker is not computed; None if they can be."""
+    """Return why this attacker is not computed; None if they can be."""
     for inner, outer in permutations(range(len(asked)), 2):
         if set(joint.tables[inner].columns) < set(joint.tables[outer].columns):
             return (
@@ -88,7 +88,7 @@ def find_certain(
     priors: Sequence[NegativeBinomial] | None = None,
     temperings: Sequence[float] = (),
 ) -> tuple[Certain, ...]:
-    """How many people's value does the attacker infer with at least each certainty, and how many correctly?
+    """Return how many people's value the attacker infers with at least each certainty, and how many correctly.
 
     With the tempering 1 and a fitted one, or with those that are given.
     """
@@ -135,7 +135,7 @@ def _expect(
 def _read(
     joint: JointCells, expected: Sequence[Sequence[tuple[Integers, Floats]]], released: Sequence[Floats], seed: int
 ) -> View:
-    """What the tables together show of everybody, or of people who are drawn at random if they are very many."""
+    """Return what the tables together show of everybody, or of people who are drawn at random if they are very many."""
     people: Floats = joint.count.astype(np.float64)
     shares = np.bincount(joint.level, people, minlength=joint.n_levels) / people.sum()
     log_prior = np.log(np.maximum(shares, 1e-300))[:, None]

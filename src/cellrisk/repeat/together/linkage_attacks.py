@@ -95,7 +95,7 @@ class TableLaw:
         )
 
     def alone(self) -> tuple[Figures, float]:
-        """What the table reveals by itself, and the standard deviation of the people named correctly. Its cells are
+        """Return what the table reveals by itself, and the deviation of the people named correctly. Its cells are
         independent: label k is shown alone with P_k = s(n_k) prod_{j != k} q(n_j), and the variance of a cell is
         sum n_k^2 P_k - (sum n_k P_k)^2."""
         counts, zero = self.counts.astype(np.float64), self.p_zero.take(self.places[:-1])

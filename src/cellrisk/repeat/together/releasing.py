@@ -67,7 +67,7 @@ class TogetherRelease(Result):
 
     @property
     def statements(self) -> tuple[str, ...]:
-        """What a reader of the tables has to know of them as a set."""
+        """Return what a reader of the tables has to know of them as a set."""
         worst_case = () if self.ceiling is None else (self.ceiling.headline,)
         return self.cost.headline, *worst_case, "The tables have independent noise, so their common margins differ."
 
@@ -93,7 +93,7 @@ class TogetherRelease(Result):
         return found
 
     def to_dict(self) -> dict[str, Any]:
-        """What is saved as the list of the tables: how they were made, and nothing of the records."""
+        """Return what is saved as the list of the tables: how they were made, and nothing of the records."""
         return {
             "cellrisk": __version__,
             "sentence": self.headline,
@@ -117,7 +117,7 @@ class TogetherRelease(Result):
         return f"{json.dumps(listed, indent=2, ensure_ascii=False)}\n".encode()
 
     def check_place(self, path: str | os.PathLike[str], force: bool) -> Path:
-        """Refuses a folder that cannot be made; returns where the list of the tables will stand.
+        """Refuse a folder that cannot be made; returns where the list of the tables will stand.
 
         Parameters
         ----------
@@ -131,7 +131,7 @@ class TogetherRelease(Result):
         return check_folder(path)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Writes every table, its description and the list of all into a new folder: all or none.
+        """Write every table, its description and the list of all into a new folder: all or none.
 
         Parameters
         ----------
@@ -142,7 +142,7 @@ class TogetherRelease(Result):
         return write_files(target, *self.files(target))
 
     def files(self, target: Path) -> tuple[dict[str, bytes], dict[str, str]]:
-        """What is saved in a new folder: the files of the tables and their list, and the descriptions; each by name."""
+        """Return what is saved in a new folder, by name: the files of the tables, their list, and the descriptions."""
         return {**self.contents, target.name: self.encode(target.suffix)}, self.describe_tables()
 
     def _numbers(self) -> list[dict[str, Any]]:
@@ -267,7 +267,7 @@ def release_together(
 
 
 def plan_loss(tables: Sequence[Mapping[str, Any] | SetTable], sensitive: str, **asked: Any) -> Loss:
-    """What a set that is yet to be released would cost a person at most.
+    """Return what a set that is yet to be released would cost a person at most.
 
     ``asked``: what else `release_together` is asked; what is about the records is not looked at.
     """

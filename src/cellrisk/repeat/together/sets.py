@@ -68,7 +68,7 @@ class SetTable:
 
     @property
     def title(self) -> str:
-        """How it is called in what is printed."""
+        """Return how it is called in what is printed."""
         return f"table {self.number}" if self.name is None else f'"{self.name}"'
 
     @property
@@ -82,7 +82,7 @@ class SetTable:
 
     @cached_property
     def content(self) -> tuple[Any, ...]:
-        """What it is a table of; two tables with the same content are one table."""
+        """Return what it is a table of; two tables with the same content are one table."""
         return frozenset(self.asked.columns()), frozenset(self.part.conditions)
 
     def describe(self) -> str:
@@ -316,7 +316,7 @@ def read_set_file(path: str | Path) -> dict[str, Any]:
 
 
 def read_set_text(text: str, name: str) -> dict[str, Any]:
-    """The same of the text of a set file. Its source may be left out, and is not looked for if it is there.
+    """Read the text of a set file in the same way. Its source may be left out, and is not looked for.
 
     >>> found = read_set_text('sensitive = "income"\\n[[table]]\\nqid = ["age"]', "set.toml")
     >>> found["sensitive"], found["tables"]
@@ -360,8 +360,8 @@ def read_set(values: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 def find_source(given: str, file: Path) -> str:
-    """Where the records are: an address as it is; a path, or a glob, from the folder of the set file if anything is
-    there, else from the working folder."""
+    """Return where the records are: an address as it is; a path, or a glob, from the folder of the set file if
+    anything is there, else from the working folder."""
     if not given:
         raise InvalidInput(f"'source' in {file.name} is empty", fix='name the records: source = "people.parquet"')
     if is_address(given) or "\0" in given or Path(given).is_absolute():
@@ -406,7 +406,7 @@ def find_cost(mechanisms: Sequence[Mechanism], together: Sequence[tuple[int, ...
 
 
 def book_loss(mechanisms: Sequence[Mechanism], together: Sequence[tuple[int, ...]]) -> Loss:
-    """What a set costs a person at most, for a ledger: the events of the tables that one person can be in."""
+    """Return what a set costs a person at most, for a ledger: the events of the tables that one person can be in."""
     unfit = [mechanism.name for mechanism in mechanisms if mechanism.name not in ("geometric", "discrete-gaussian")]
     if any(not mechanism.pure for mechanism in mechanisms) and unfit:
         raise InvalidInput(
@@ -418,7 +418,7 @@ def book_loss(mechanisms: Sequence[Mechanism], together: Sequence[tuple[int, ...
 def try_ceiling(
     mechanisms: Sequence[Mechanism], together: Sequence[tuple[int, ...]], labels: int
 ) -> tuple[Ceiling | None, str | None]:
-    """How often does an attacker who knows all other records guess a value correctly from all tables, at most?
+    """Return how often an attacker who knows all other records guesses a value correctly from all tables, at most.
 
     Of tables whose people exclude each other, the largest counts. Or None, and why it is not known.
     """

@@ -85,7 +85,7 @@ class Simulator:
         return [(count[part], [byte[part] for byte in own], list(cells[:, part])) for part in parts]
 
     def count_draws(self, most: int = MOST_DRAWS, share: float = 1.0) -> int:
-        """How many releases can be read in some tenths of a second."""
+        """Return how many releases can be read in some tenths of a second."""
         rows = sum(len(count) for count, _, _ in self.people)
         work = len(self.truth) * rows + sum(counts.size for counts in self.truth)
         return int(min(max(share * MOST_NUMBERS / work, FEWEST_DRAWS), most))
@@ -141,12 +141,8 @@ class Simulator:
 
 def _pack(labels: Any, outside: int) -> Any:
     """(releases, bytes, counts + 1): labels as bits; the last entry is for people who are not in the table."""
-    draws, number, counts = labels.shape
-    packed = np.zeros((draws, (number + 7) // 8, counts + 1), np.uint8)
-    packed[:, :, -1] = outside
-    for label in range(number):
-        packed[:, label // 8, :-1] |= labels[:, label].view(np.uint8) << (label % 8)
-    return packed
+    packed = np.packbits(labels, axis=1, bitorder="little")
+    return np.concatenate([packed, np.full((*packed.shape[:2], 1), outside, np.uint8)], axis=2)
 
 
 def _count_rows(

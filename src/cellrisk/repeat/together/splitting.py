@@ -121,7 +121,7 @@ def split_budget(
     slack: float = 0.25,
     **asked: Any,
 ) -> Split:
-    """How should a total epsilon be shared among the tables of a set?
+    """Share a total epsilon among the tables of a set.
 
     Three answers side by side, with their errors and what they reveal by elimination: even shares, those of the least
     error, and those found to reveal fewest people because of their own records while the error is at most ``1 + slack``
@@ -181,7 +181,7 @@ def split_budget(
 
 
 def _is_named(given: Any, of_tables: Mapping[str, Any]) -> bool:
-    """Whether the mechanism of a table is given by name, without an epsilon."""
+    """Return whether the mechanism of a table is given by name, without an epsilon."""
     if not isinstance(given, Mapping) or of_tables.get("epsilon") is not None:
         return False
     return not isinstance(given.get("mechanism", of_tables.get("mechanism")), Mechanism)

@@ -86,7 +86,7 @@ def report(
     perturbation: str | Perturbation | None = None,
     progress: Progress | None = None,
 ) -> Report:
-    """What does a disclosure review board need to see to decide whether this table may be published?
+    """Return what a disclosure review board needs to decide whether this table may be published.
 
     With ``epsilon``, or a mechanism that is an object, that one is put to the board, and checked against the limits;
     without it, the limits choose it as `choose` does. Of a set of tables, the board approves all of them together.
@@ -244,7 +244,7 @@ def report(
 
 
 def _refuse_given(given: Mapping[str, Any], names: str, what: str) -> None:
-    """Refuses arguments of `report` that are not what they are by default."""
+    """Refuse arguments of `report` that are not what they are by default."""
     usual = inspect.signature(report).parameters
     for name in names.split():
         if given[name] != usual[name].default:
@@ -252,7 +252,7 @@ def _refuse_given(given: Mapping[str, Any], names: str, what: str) -> None:
 
 
 def check_public_delta(mechanism: str, delta: object) -> None:
-    """Refuses a report for the public whose delta would be set from the number of records."""
+    """Refuse a report for the public whose delta would be set from the number of records."""
     if delta is None and mechanism in MECHANISMS and not MECHANISMS[mechanism].pure:
         raise InvalidInput(
             "a report for the public needs a delta: one that is set from the number of records would tell of it",

@@ -84,7 +84,7 @@ class Report(Result):
         return self.html
 
     def to_dict(self) -> dict[str, Any]:
-        """What ``cellrisk report --json`` prints."""
+        """Return what ``cellrisk report --json`` prints."""
         how: dict[str, Any] = {"mechanism": None}
         if self.setting is not None:
             names = ("delta", "neighbours", "threshold")
@@ -114,13 +114,13 @@ class Report(Result):
         return document
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Writes the document as its ending says, .html or .pdf, whole or not at all."""
+        """Write the document as its ending says, .html or .pdf, whole or not at all."""
         target = check_report_path(path)
         content = self.to_pdf() if target.suffix.lower() == ".pdf" else self.to_html()
         return write_whole(target, content, public=self.public)
 
     def _numbers(self) -> list[dict[str, Any]]:
-        """What is decided, one thing a row."""
+        """Return what is decided, one thing a row."""
         return [{"what": name, "value": value} for name, value in self.to_dict().items() if name != "policy"]
 
     @property
@@ -174,7 +174,7 @@ def make_report(name: str, data: Mapping[str, Any], template: str | None, more: 
 
 
 def check_report_path(path: str | os.PathLike[str]) -> Path:
-    """Refuses a path that cannot be written, or a PDF without WeasyPrint, before any long work begins."""
+    """Refuse a path that cannot be written, or a PDF without WeasyPrint, before any long work begins."""
     target = check_ending(path, ENDINGS, "format of a report", "report.html")
     if target.suffix.lower() == ".pdf":
         _load_weasyprint()
@@ -191,7 +191,7 @@ def render(name: str, data: Mapping[str, Any], template: str | None = None) -> s
 
 
 def read_decision(document: str, public: bool, kind: str, data: Mapping[str, Any]) -> dict[str, Any]:
-    """What is asked, and the answer with its kind, title and texts, as decision.txt.j2 words them."""
+    """Return what is asked, and the answer with its kind, title and texts, as decision.txt.j2 words them."""
     plain = {name: value.replace("\n", " ") if isinstance(value, str) else value for name, value in data.items()}
     environment = _load_templates()[1].overlay(finalize=None)  # texts stay as they are; what prints them escapes them
     template = environment.get_template("decision.txt.j2")

@@ -61,7 +61,7 @@ RELEASABLE = ("geometric", "discrete-gaussian")
 def collect_metadata(
     given: Mapping[str, Any], policies: Policies, inputs: Mapping[str, Any] | None, ledger: Ledger | None, public: bool
 ) -> dict[str, Any]:
-    """What is printed as it was given, the policies, and the versions of what computed the figures."""
+    """Return what is printed as it was given, the policies, and the versions of what computed the figures."""
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
     return {
         **given,
@@ -102,7 +102,7 @@ def list_digests(
 
 
 def describe_budget(ledger: Ledger, cohort: str, loss: Loss | str) -> dict[str, Any]:
-    """What was published before about a cohort, and what is spent before and after one more release.
+    """Return what was published before about a cohort, and what is spent before and after one more release.
 
     ``loss``: what the release costs, or why that is not known.
     """
@@ -141,7 +141,7 @@ def _describe_spent(spent: Composition) -> str:
 
 
 def name_table(table: FrequencyTable) -> str:
-    """What a table is of: trade by town and age."""
+    """Return what a table is of: trade by town and age."""
     return f"{join_names(table.sensitive)} by {join_names(table.quasi_identifiers)}"
 
 
@@ -157,7 +157,7 @@ def list_observed(table: FrequencyTable) -> list[str]:
 
 
 def describe_table_for_public(table: FrequencyTable) -> dict[str, Any]:
-    """What the public may know of a table: its columns, and the rules by which its records were counted."""
+    """Return what the public may know of a table: its columns, and the rules by which its records were counted."""
     return {
         "name": name_table(table),
         "sensitive": list(table.sensitive),
@@ -169,7 +169,7 @@ def describe_table_for_public(table: FrequencyTable) -> dict[str, Any]:
 
 
 def describe_table(table: FrequencyTable) -> dict[str, Any]:
-    """What the board sees of a table: also its numbers of records and cells, and its domain."""
+    """Return what the board sees of a table: also its numbers of records and cells, and its domain."""
     domains = {domain.name: domain for domain in read_domains(table)}
     origin = {True: "declared", False: "observed in the data"}
     columns: list[tuple[str, str, int | None, str]] = []
@@ -204,7 +204,7 @@ def draw_table_sizes(table: FrequencyTable) -> dict[str, str]:
 
 
 def explain_cells(table: FrequencyTable, risk: RiskDefinition, top: int, **method: Any) -> list[dict[str, Any]]:
-    """What `explain` finds of each sensitive attribute; nothing if the table has no source to read its cells from."""
+    """Return what `explain` finds of each sensitive attribute; nothing if the table has no source of its cells."""
     known = table.read_cells is not None and table.unit.contributions == 1
     names = table.sensitive if known else ()
     words: dict[str, Any] = {"form": risk.form, "weights": risk.weights, "top": top, **method}
@@ -226,7 +226,7 @@ def pick(thing: object, names: str) -> dict[str, Any]:
 
 
 def describe_threshold(threshold: float) -> str:
-    """What becomes of a noisy count.
+    """Return what becomes of a noisy count.
 
     >>> describe_threshold(10.5)
     'Noisy counts are rounded to whole numbers; those up to 10 are published as zero.'
@@ -236,13 +236,13 @@ def describe_threshold(threshold: float) -> str:
 
 
 def describe_scale(mechanism: Mechanism) -> str:
-    """How large the noise is, in counts."""
+    """Return how large the noise is, in counts."""
     kind = "b" if mechanism.name in ("laplace", "geometric") else "sigma"
     return f"{kind} = {mechanism.scale:.6g}"
 
 
 def describe_neighbours(neighbours: str, unit: Unit) -> str:
-    """How neighbouring tables differ."""
+    """Return how neighbouring tables differ."""
     if unit.kind == "record":
         return NEIGHBOURS[neighbours]
     differ = "holds no record of" if neighbours == "add-remove" else "holds other records of"
@@ -257,7 +257,7 @@ def describe_privacy_unit(unit: Unit) -> str:
 
 
 def name_library(mechanisms: Iterable[str]) -> str:
-    """Which program adds the noise of these mechanisms."""
+    """Return which program adds the noise of these mechanisms."""
     if all(name in RELEASABLE for name in mechanisms):
         return f"cellrisk {__version__} and OpenDP"
     return "added by another program than cellrisk release"
@@ -278,7 +278,7 @@ def describe_noise(setting: Mechanism, epsilon: float | None) -> dict[str, Any]:
 def describe_guarantee(
     loss: Any, tables: int, mechanism: Mechanism, highest: Ceiling | None, *, chosen: bool = False, covered: bool = True
 ) -> dict[str, Any]:
-    """What a loss, with its epsilon and delta, promises to a person: P(S) <= e^epsilon P'(S) + delta, both ways.
+    """Return what a loss, with its epsilon and delta, promises to a person: P(S) <= e^epsilon P'(S) + delta, both ways.
 
     The worst case takes no record to compute. It is left out if epsilon was ``chosen`` from the data, and qualified if
     not everything that is published is ``covered``.
@@ -296,13 +296,13 @@ def describe_guarantee(
 
 
 def _name_step(mechanism: Mechanism) -> str:
-    """What makes a neighbouring table: one record were left out."""
+    """Return what makes a neighbouring table: one record were left out."""
     whole = "all records of one person" if mechanism.unit.kind == "person" else "one record"
     return f"{whole} {'were left out' if mechanism.neighbours == 'add-remove' else 'held other values'}"
 
 
 def describe_use(mechanism: Mechanism) -> dict[str, Any]:
-    """How far counts, and sums of 25 counts, are from the true ones; the noise alone decides that."""
+    """Return how far counts, and sums of 25 counts, are from the true ones; the noise alone decides that."""
     precision = find_precision(mechanism)
     means = {name: _round_mean(getattr(precision, name)) for name in ("at_zero", "at_hidden")}
     return {**pick(precision, "sd within hidden"), **means, "off_by": 2.0 * precision.of_sum(25)}

@@ -45,7 +45,7 @@ ROWS_SHOWN = 13
 
 
 def check_perturbed(given: Mapping[str, bool]) -> None:
-    """Refuses what a report on a perturbation cannot have; names are those of arguments or of options."""
+    """Refuse what a report on a perturbation cannot have; names are those of arguments or of options."""
     for name, is_given in given.items():
         if is_given:
             raise InvalidInput(f"a report on a perturbation takes no {name}: {REFUSED[name]}", fix="leave it out")
@@ -141,7 +141,7 @@ def _collect(table: FrequencyTable, assessed: PerturbedAssessment, made: Perturb
 
 
 def _list_probabilities(made: Perturbation) -> list[dict[str, Any]]:
-    """What the smallest counts are published as, and how often."""
+    """Return what the smallest counts are published as, and how often."""
     rows = []
     for count in range(min(made.last + made.period + 1, ROWS_SHOWN)):
         outcomes = zip(*(part.tolist() for part in made.row(count)), strict=True)

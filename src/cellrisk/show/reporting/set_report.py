@@ -64,7 +64,7 @@ def report_set(
     progress: Progress | None = None,
     **given: Any,
 ) -> Report:
-    """What a board needs to see of a set, or what the public may know of it.
+    """Return what a board needs to see of a set, or what the public may know of it.
 
     ``found`` is what was assessed; the public needs none if no limit is set, and then no record is read. ``given`` is
     printed as it is: title, organisation, source, preparation, audience, date and command.
@@ -155,7 +155,7 @@ def _list_bins(tables: Sequence[SetTable]) -> list[str]:
 def _collect(
     sensitive: str, tables: Sequence[SetTable], cost: Cost, declared: Collection[str] | None
 ) -> dict[str, Any]:
-    """What follows from the tables that were asked for and from their noise: anybody may see it."""
+    """Return what follows from the tables that were asked for and from their noise: anybody may see it."""
     mechanisms = list(dict.fromkeys(table.mechanism.name for table in tables))
     names = list(dict.fromkeys(name for table in tables for name in table.quasi_identifiers))
     mechanism = tables[0].mechanism
@@ -200,7 +200,7 @@ def _describe_table(table: SetTable) -> dict[str, Any]:
 
 
 def _collect_board(found: TogetherAssessment, ceiling: Ceiling | None) -> dict[str, Any]:
-    """What the board sees: the figures of the whole beside each table, and what each table adds."""
+    """Return what the board sees: the figures of the whole beside each table, and what each table adds."""
     from cellrisk.show.pictures import draw_together
 
     count, most, largest = len(found.tables), found.adds_most, found.largest
@@ -240,7 +240,7 @@ def _collect_board(found: TogetherAssessment, ceiling: Ceiling | None) -> dict[s
 
 
 def _describe_front(rule: RuleFigures, records: int) -> dict[str, str]:
-    """What page one has of a rule: whole numbers of people, and their shares."""
+    """Return what page one has of a rule: whole numbers of people, and their shares."""
     return {
         name: f"{own_people(number, records)} ({own_share(number, records)})"
         for name, number in (("caused", rule.caused), ("right", rule.right))

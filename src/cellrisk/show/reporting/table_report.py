@@ -126,12 +126,12 @@ class Decision:
 
     @property
     def limits_use_data(self) -> bool:
-        """Whether it tells something about the records that the limits are kept."""
+        """Return whether it tells something about the records that the limits are kept."""
         return limits_use_data(self.limits, self.tvd_limit)
 
     @property
     def chosen_from_data(self) -> bool:
-        """Whether the records had a say in which epsilon it is."""
+        """Return whether the records had a say in which epsilon it is."""
         return self.asked is None and self.epsilon is not None and (self.limits_use_data or self.delta_from_data)
 
     @property
@@ -144,7 +144,7 @@ class Decision:
 
     @property
     def unprotected(self) -> str | None:
-        """What a release would show of the data without noise; None if this is not known."""
+        """Return what a release would show of the data without noise; None if this is not known."""
         if not read_domains(self.table):
             return None
         observed, gates = ", ".join(list_observed(self.table)), (self.table.missing, self.table.outside)
@@ -162,7 +162,7 @@ class Decision:
 
     @property
     def why_none(self) -> str | None:
-        """Why there is no epsilon to approve; None if there is one."""
+        """Return why there is no epsilon to approve; None if there is one."""
         if self.epsilon is not None:
             return None
         if self.choice is not None:
@@ -171,7 +171,7 @@ class Decision:
 
     @property
     def largest(self) -> str:
-        """What a recommended epsilon is, in words."""
+        """Return what a recommended epsilon is, in words."""
         gives = f"gives {self.wanted}"
         largest = f"the largest epsilon that {gives}" if self.choice is None else name_largest(self.choice, gives)
         given = any(self.epsilon == limit.maximum for limit in self.limits)  # a limit on epsilon itself
@@ -179,7 +179,7 @@ class Decision:
 
 
 def decide(asked: Decision, progress: Progress | None = None) -> Decision:
-    """Which epsilon is to be approved, and what would stricter and looser ones mean?"""
+    """Find which epsilon is to be approved, and what stricter and looser ones would mean."""
     setting, limits, epsilon, tvd_limit = asked.setting, asked.limits, asked.asked, asked.tvd_limit
     if asked.public and not asked.limits_use_data:
         return _decide_without_data(asked)
@@ -297,7 +297,7 @@ def _list_epsilons(decision: Decision, number: int, ends: tuple[float, float]) -
 
 
 def describe_attackers(assessment: Assessment | PerturbedAssessment) -> dict[str, Any]:
-    """What page one has: the figures in words, the error of a count, and the attacks on each sensitive attribute."""
+    """Return what page one has: the figures in words, the error of a count, and the attacks on each attribute."""
     method, noisy, attackers = assessment.method, isinstance(assessment, Assessment), []
     setting = f"Epsilon {claim(method.epsilon)}" if isinstance(method, Mechanism) else "Published"
     own = ["Own record: people, share", "Own record, no noise", "Most for one person"]
@@ -352,7 +352,7 @@ def _describe_exposures(decision: Decision, assessment: Assessment, risks: RiskC
 
 
 def _describe_candidates(decision: Decision) -> dict[str, Any]:
-    """What each epsilon that was considered would mean; if none keeps the limits, what comes nearest.
+    """Return what each epsilon that was considered would mean; if none keeps the limits, what comes nearest.
 
     Candidates are compared by the people revealed, unless only other figures are limited.
     """
@@ -378,7 +378,7 @@ def _describe_candidates(decision: Decision) -> dict[str, Any]:
 
 
 def _compare(decision: Decision, at: Alternative) -> str:
-    """Which limits an epsilon breaks; of another than the one to be approved, what it would change."""
+    """Return which limits an epsilon breaks; of another than the one to be approved, what it would change."""
     if decision.epsilon is None or at is decision.at:
         return at.verdict
     if at.epsilon == decision.epsilon:
@@ -394,7 +394,7 @@ def _compare(decision: Decision, at: Alternative) -> str:
 
 
 def _describe_tvd(decision: Decision) -> dict[str, Any] | None:
-    """How useful a release is, if usefulness has a limit."""
+    """Return how useful a release is, if usefulness has a limit."""
     trade_off = decision.trade_off
     if trade_off is None:
         return None
@@ -408,7 +408,7 @@ def _describe_tvd(decision: Decision) -> dict[str, Any] | None:
 
 
 def _describe_usefulness(decision: Decision, mechanism: Mechanism) -> dict[str, Any]:
-    """How far the marginals of simulated releases are from the true ones, or why that was not computed."""
+    """Return how far the marginals of simulated releases are from the true ones, or why that was not computed."""
     table = decision.table
     if table.read_cells is None:
         headline = "The table has no source to read its cells from, so that no release can be simulated."
@@ -464,7 +464,7 @@ def collect_public(decision: Decision, metadata: Mapping[str, Any]) -> dict[str,
 
 
 def _collect_decision(decision: Decision, metadata: Mapping[str, Any], title: str) -> dict[str, Any]:
-    """What both documents hold: the decision, the verdict, the noise and the limits."""
+    """Return what both documents hold: the decision, the verdict, the noise and the limits."""
     measured = decision.measured
     return {
         **metadata,
@@ -511,7 +511,7 @@ def _find_guarantee(decision: Decision, mechanism: Mechanism) -> tuple[Guarantee
 
 
 def _read_decision(decision: Decision) -> dict[str, Any]:
-    """What is asked and the answer; for the public without a figure from the data, but for the epsilon."""
+    """Return what is asked and the answer; for the public without a figure from the data, but for the epsilon."""
     table, choice, setting = decision.table, decision.choice, decision.setting
     data: dict[str, Any] = {
         "name": name_table(table),
