@@ -113,7 +113,7 @@ def test_attackers_are_those_of_the_simulation(seed: int) -> None:
 def test_the_original_released_as_it_is() -> None:
     people = draw_people(np.random.default_rng(9), 60)
     table = tabulated(people)
-    for release in (people, table, people.sample(frac=1, random_state=1)):
+    for release in (people, people.sample(frac=1, random_state=1)):
         found = audit(table, release)
         assert same(
             {name: found.value(name) for name in FIGURES}, {name: found.value(name, "original") for name in FIGURES}

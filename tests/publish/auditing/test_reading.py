@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import cellrisk as cr
-from cellrisk.errors import CellriskError, InvalidInput, UnknownName
+from cellrisk.errors import CellriskError, InvalidInput
 from cellrisk.publish.auditing import audit
 from cellrisk.publish.releasing.published_totals import LabelledColumn
 from tests.near import near, same
@@ -78,7 +78,8 @@ def test_numbers_are_binned_where_bins_are_given(table: cr.FrequencyTable) -> No
     assert same(named.released, raw.raw)
     edges = {"age": [20, 35, 60]}
     by_edges = cr.tabulate(PEOPLE, QIDS, "job", bins=edges)
-    assert audit(by_edges, PEOPLE, bins=edges).released == audit(by_edges, by_edges).released
+    found = audit(by_edges, PEOPLE, bins=edges)
+    assert found.released == found.raw
     with pytest.raises(InvalidInput, match=r"no value of 'age'.*bins"):
         audit(table, PEOPLE)
 
@@ -105,7 +106,7 @@ INSTANTS = pd.to_datetime(["2020-07-01 01:30:00.5", "2020-07-01 01:30:00", "2021
 def test_labels_are_those_of_tabulate(values: Any, tmp_path: Path) -> None:
     people = pd.DataFrame({"key": values, "job": ["a", "b", "a"]})
     table = cr.tabulate(people, "key", "job")
-    expected = audit(table, table).released
+    expected = audit(table, people).raw
     assert same(audit(table, people).released, expected)
     people.to_parquet(tmp_path / "release.parquet", index=False)
     assert same(audit(table, tmp_path / "release.parquet").released, expected)
@@ -117,7 +118,7 @@ def test_bins_are_those_of_tabulate(width: float) -> None:
     ages = np.round(np.concatenate([rng.uniform(-3, 3, 200), np.arange(-20, 21) / 10]), 2)
     frame = pd.DataFrame({"age": ages, "job": rng.choice(["a", "b"], len(ages))})
     table = cr.tabulate(frame, "age", "job", bins={"age": width})
-    assert same(audit(table, frame, bins={"age": width}).released, audit(table, table).released)
+    assert same((found := audit(table, frame, bins={"age": width})).released, found.raw)
 
 
 def test_counts_of_binned_numbers_add_up(table: cr.FrequencyTable) -> None:
@@ -136,9 +137,9 @@ def test_new_keys_are_allowed_and_noted(table: cr.FrequencyTable) -> None:
 def test_missing_values_follow_the_original() -> None:
     people = pd.DataFrame({"town": ["x", "x", None, "y"], "job": ["a", "b", "a", None]})
     as_category = cr.tabulate(people, "town", "job")
-    assert same(audit(as_category, people).released, audit(as_category, as_category).released)
-    written = people.fillna("(missing)")
-    assert same(audit(as_category, written).released, audit(as_category, as_category).released)
+    for released in (people, people.fillna("(missing)")):
+        found = audit(as_category, released)
+        assert same(found.released, found.raw)
     dropped = cr.tabulate(people, "town", "job", missing="drop")
     found = audit(dropped, people)
     assert same(found.released, found.raw)
@@ -151,17 +152,6 @@ def test_missing_values_follow_the_original() -> None:
         audit(known, people)
     found = audit(known, people[people.job.notna()])
     assert any("the original does not have" in note for note in found.notes)
-
-
-def test_a_frequency_table_with_its_keys_in_another_order(table: cr.FrequencyTable) -> None:
-    other = cr.tabulate(PEOPLE.iloc[:5], ["age", "rooms", "owner"], "job", bins=BINS)
-    assert audit(table, other).released == audit(table, labelled().iloc[:5]).released
-    with pytest.raises(InvalidInput, match="count and bins"):
-        audit(table, other, count="n")
-    with pytest.raises(InvalidInput, match="other quasi-identifiers"):
-        audit(cr.tabulate(PEOPLE, "rooms", "job"), other)
-    with pytest.raises(UnknownName, match="no quasi-identifier 'owner'"):
-        audit(table, cr.tabulate(PEOPLE, ["age", "rooms"], "job", bins=BINS))
 
 
 def counts(**changes: Any) -> pd.DataFrame:

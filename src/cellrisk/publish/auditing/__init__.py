@@ -241,9 +241,9 @@ def audit(
     original
         Made by `tabulate`; its quasi-identifiers and labels are those that the release is read with.
     released
-        A source as `tabulate` takes it (files, frames, databases with ``table``), a frequency table, or the answer of
-        `release`. Columns are found by name and others ignored. Values are matched by their text, and numbers by their
-        value; keys that the original does not have are allowed, and noted.
+        A source as `tabulate` takes it (files, frames, databases with ``table``), or the answer of `release`. Columns
+        are found by name and others ignored. Values are matched by their text, and numbers by their value; keys that
+        the original does not have are allowed, and noted.
     sensitive
         Which sensitive attribute; may be left out where the original has one.
     count

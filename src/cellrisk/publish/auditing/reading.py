@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cellrisk.counts.cells import Domain
 from cellrisk.errors import InvalidInput, argument
 from cellrisk.publish.releasing.published_totals import LabelledColumn
 from cellrisk.system.arrays import Floats, Integers, find_distinct
@@ -20,8 +19,6 @@ from cellrisk.system.formatting import number_of
 
 if TYPE_CHECKING:
     from cellrisk.counts.columns import Binning
-    from cellrisk.counts.schema import Schema
-    from cellrisk.counts.table import FrequencyTable
 
 MOST_ROWS = 20_000_000
 """Rows of a release that are brought into memory."""
@@ -52,72 +49,29 @@ def read_release(
     table: str | None = None,
     engine: str | None = None,
 ) -> ReleasedCounts:
-    """The released table in any of its forms: a frequency table, the answer of `release`, or a source.
+    """The released table in any of its forms: the answer of `release`, or a source.
 
     >>> import pandas
     >>> frame = pandas.DataFrame({"sex": ["f", "m"], "job": ["cook", "smith"], "count": [2.0, -1.5]})
     >>> read_release(frame, ("sex",), "job", count="count").count.tolist()
     [2.0, -1.5]
     """
-    from cellrisk.counts.schema import Schema
-    from cellrisk.counts.table import FrequencyTable
+    from cellrisk.counts.columns import check_type, kind_of
+    from cellrisk.counts.engine import Resources
+    from cellrisk.counts.schema import Schema, refuse_counts
+    from cellrisk.counts.sources import open_records
     from cellrisk.publish.releasing.release_result import Release
 
-    if isinstance(released, FrequencyTable | Release) and (count or bins):
+    if isinstance(released, Release) and (count or bins):
         raise InvalidInput(
             "the released table has its counts and bins already",
             fix=f"leave {argument('count')} and {argument('bins')} out",
         )
-    if isinstance(released, FrequencyTable):
-        return _read_cells(released, quasi_identifiers, sensitive)
     if isinstance(released, Release):
         released, count = released.frame, str(released.frame.columns[-1])
     schema = Schema(quasi_identifiers, (sensitive,), bins, count=count)
-    return _read_source(released, schema, table, engine)
-
-
-def leave_out_missing(released: ReleasedCounts, rule: str) -> tuple[ReleasedCounts, int]:
-    """Applies the original's rule for missing values to a release, and says how many rows that leaves out."""
-    absent = np.any([column.missing for column in released.columns], axis=0)
-    rows = int(released.listed[absent].sum())
-    if rule == "category" or not rows:
-        return released, 0
-    if rule == "error":
-        raise InvalidInput(
-            "the released table has missing values, which the original was said not to have",
-            got=number_of(rows, "row"),
-            fix=f"tabulate the original with {argument('missing', 'category')} or {argument('missing', 'drop')}",
-        )
-    columns = tuple(replace(column, codes=column.codes[~absent]) for column in released.columns)
-    return replace(released, columns=columns, count=released.count[~absent], listed=released.listed[~absent]), rows
-
-
-def _read_cells(table: FrequencyTable, quasi_identifiers: tuple[str, ...], name: str) -> ReleasedCounts:
-    cells = table.cells(name)
-    places = [cells.place(name) for name in quasi_identifiers]
-    if len(places) != len(cells.names):
-        raise InvalidInput(
-            "the released table has other quasi-identifiers",
-            got=", ".join(cells.names),
-            allowed=", ".join(quasi_identifiers),
-        )
-    last = Domain(name, cells.levels, missing=table.attribute(name).missing_level)
-    domains, codes = [*(cells.domains[place] for place in places), last], cells.codes[cells.cell].T[places]
-    columns = tuple(
-        LabelledColumn(domain.name, (*domain.labels[:-1], None) if domain.missing else domain.labels, places)
-        for domain, places in zip(domains, [*codes, cells.level], strict=True)
-    )
-    return ReleasedCounts(columns, cells.count.astype(np.float64), np.ones_like(cells.count), is_microdata=False)
-
-
-def _read_source(source: Any, schema: Schema, table: str | None, engine: str | None) -> ReleasedCounts:
-    from cellrisk.counts.columns import check_type, kind_of
-    from cellrisk.counts.engine import Resources
-    from cellrisk.counts.schema import refuse_counts
-    from cellrisk.counts.sources import open_records
-
     names = schema.quasi_identifiers + schema.sensitive
-    with open_records(source, schema, Resources.of(None), table=table, engine=engine) as (records, others):
+    with open_records(released, schema, Resources.of(None), table=table, engine=engine) as (records, others):
         if schema.count is None:
             refuse_counts(others, "--released-count")
         for place, name in enumerate(names):
@@ -153,6 +107,22 @@ def _read_source(source: Any, schema: Schema, table: str | None, engine: str | N
         binned.append(_unify(column.name, labels, column.codes[first]))
     counted = listed.astype(np.float64) if counts is None else counts
     return ReleasedCounts(tuple(binned), counted, listed, is_microdata=counts is None)
+
+
+def leave_out_missing(released: ReleasedCounts, rule: str) -> tuple[ReleasedCounts, int]:
+    """Applies the original's rule for missing values to a release, and says how many rows that leaves out."""
+    absent = np.any([column.missing for column in released.columns], axis=0)
+    rows = int(released.listed[absent].sum())
+    if rule == "category" or not rows:
+        return released, 0
+    if rule == "error":
+        raise InvalidInput(
+            "the released table has missing values, which the original was said not to have",
+            got=number_of(rows, "row"),
+            fix=f"tabulate the original with {argument('missing', 'category')} or {argument('missing', 'drop')}",
+        )
+    columns = tuple(replace(column, codes=column.codes[~absent]) for column in released.columns)
+    return replace(released, columns=columns, count=released.count[~absent], listed=released.listed[~absent]), rows
 
 
 def _read_column(name: str, column: Any, kind: str) -> LabelledColumn:
