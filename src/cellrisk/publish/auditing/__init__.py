@@ -133,7 +133,7 @@ class Audit(Result):
         comments: Sequence[str] = (),
         command: str = "cellrisk audit",
     ) -> Path:
-        """Writes a record of this audit for output checkers, as ACRO loads it and SACRO's viewer shows it.
+        """Write a record of this audit for output checkers, as ACRO loads it and SACRO's viewer shows it.
 
         The table of the record, and its flags of counts that are shown alone, say what the release shows and nothing of
         the original. Its words and properties hold figures of the raw data, for the checker alone.

@@ -77,7 +77,7 @@ def show_table(both: TableComparison) -> tuple[pd.DataFrame, dict[str, list[list
 def write_record(
     comparison: TableComparison, path: str | os.PathLike[str], *, max_risk: float | None, **described: Any
 ) -> Path:
-    """Writes the record and its table, beside the records that are there already; `Audit.save_acro` has the rest."""
+    """Write the record and its table, beside the records that are there already; `Audit.save_acro` has the rest."""
     target = check_record_place(path, max_risk)
     with suppress(OSError):
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -108,7 +108,7 @@ def write_record(
 
 
 def check_record_place(path: str | os.PathLike[str], max_risk: float | None = None) -> Path:
-    """Refuses a place that ACRO would not look at, or that cannot be written to, before any long work begins."""
+    """Refuse a place that ACRO would not look at, or that cannot be written to, before any long work begins."""
     target = Path(path)
     if target.name != RESULTS:
         raise InvalidInput(

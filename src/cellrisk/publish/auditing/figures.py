@@ -119,7 +119,7 @@ class TableComparison(LeavesKeys):
 
 
 def compare_tables(cells: Cells, released: ReleasedCounts, missing_level: bool) -> TableComparison:
-    """Puts a release beside the original; refuses what cannot be compared.
+    """Put a release beside the original; refuses what cannot be compared.
 
     ``missing_level``: whether the last level of the sensitive attribute stands for missing values.
     """

@@ -110,7 +110,7 @@ def read_release(
 
 
 def leave_out_missing(released: ReleasedCounts, rule: str) -> tuple[ReleasedCounts, int]:
-    """Applies the original's rule for missing values to a release, and says how many rows that leaves out."""
+    """Apply the original's rule for missing values to a release, and say how many rows that leaves out."""
     absent = np.any([column.missing for column in released.columns], axis=0)
     rows = int(released.listed[absent].sum())
     if rule == "category" or not rows:

@@ -116,7 +116,7 @@ def find_attacks(
 
 
 def _check_possible(both: TableComparison, perturbation: Perturbation) -> None:
-    """Refuses a table with counts that the perturbation never publishes for what they were."""
+    """Refuse a table with counts that the perturbation never publishes for what they were."""
     pairs, number = np.unique(np.stack([both.original, both.released]), axis=1, return_counts=True)
     wrong = 0
     for (count, value), times in zip(pairs.T.tolist(), number.tolist(), strict=True):

@@ -41,7 +41,7 @@ NOTHING_NOTED = {"cohort": None, "purpose": "", "new_cohort": False, "part_of": 
 
 
 def check_epsilon(name: str, epsilon: object) -> float:
-    """Refuses a number that cannot be the epsilon of a figure."""
+    """Refuse a number that cannot be the epsilon of a figure."""
     value = require_within(name, epsilon, above=0, most=LARGEST_EPSILON)
     if value < LEAST_EPSILON:
         raise InvalidInput(f"{name} is too small for a figure that says anything", got=value, allowed="1e-9 or more")

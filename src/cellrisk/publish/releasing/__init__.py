@@ -220,7 +220,7 @@ def read_totals(given: Any, count: str | None = None) -> PublishedTotals:
 
 
 def check_output(path: str | os.PathLike[str], force: bool = False) -> None:
-    """Refuses a place that a release cannot be saved to, before any noise is drawn."""
+    """Refuse a place that a release cannot be saved to, before any noise is drawn."""
     check_free(check_format(path), force)
 
 
@@ -271,7 +271,7 @@ def _choose_dense(grid: CountGrid, clamp: bool, dense: bool | None) -> bool:
 
 
 def _check_rows(grid: CountGrid, mechanism: Mechanism) -> None:
-    """Refuses a sparse release that would not be small, and names the smallest threshold at which it is.
+    """Refuse a sparse release that would not be small, and names the smallest threshold at which it is.
 
     Looks at the size of the domain alone: how many counts are positive must not show in a refusal.
     """

@@ -47,7 +47,7 @@ def sidecar_of(path: str | os.PathLike[str]) -> Path:
 
 
 def check_format(path: str | os.PathLike[str]) -> Path:
-    """Refuses a file name whose ending names no format of releases."""
+    """Refuse a file name whose ending names no format of releases."""
     target = Path(path)
     if target.suffix.lower() not in FORMATS:
         raise InvalidInput("a release is saved by its ending", got=target.name, allowed=", ".join(FORMATS))
@@ -55,7 +55,7 @@ def check_format(path: str | os.PathLike[str]) -> Path:
 
 
 def check_free(path: str | os.PathLike[str], force: bool, inputs: Mapping[Path, str] = MappingProxyType({})) -> Path:
-    """Refuses a place that cannot be written to, that is taken if ``force`` does not allow to replace it, or whose
+    """Refuse a place that cannot be written to, that is taken if ``force`` does not allow to replace it, or whose
     file or description is one of the ``inputs``."""
     target = check_writable(path)
     for file in (target, check_writable(sidecar_of(target))):
@@ -70,7 +70,7 @@ def check_free(path: str | os.PathLike[str], force: bool, inputs: Mapping[Path, 
 
 
 def check_folder(path: str | os.PathLike[str], inputs: Mapping[Path, str] = MappingProxyType({})) -> Path:
-    """Refuses a folder that cannot be made, or that is there; returns where its list of files will stand."""
+    """Refuse a folder that cannot be made, or that is there; return where its list of files will stand."""
     folder = Path(path)
     if os.path.lexists(folder):
         raise InvalidInput("the output folder exists", got=folder, fix="name one that is not there yet")
@@ -90,7 +90,7 @@ def folder_of(target: Path) -> Path:
 def write_files(
     target: Path, contents: Mapping[str, bytes], descriptions: Mapping[str, str], *, force: bool = False
 ) -> Path:
-    """Writes the files of a release, or of a set into a new folder, all or none: nobody sees new ones beside old ones.
+    """Write the files of a release, or of a set into a new folder, all or none: nobody sees new ones beside old ones.
 
     target: where the released file belongs, or the list of a set's files. The files, each by its name, are staged in a
     hidden folder and then moved into their place. If anything fails, what was there before is put back.

@@ -203,7 +203,7 @@ def _read_counts(given: pd.Series) -> Integers:
 
 
 def check_constrained(mechanism: Mechanism, clamp: bool, dense: bool | None) -> None:
-    """Refuses settings of a release that cannot be combined with published totals."""
+    """Refuse settings of a release that cannot be combined with published totals."""
     if not clamp:
         raise InvalidInput(
             "counts that are consistent with parents are not negative", fix=f"leave {argument('clamp', False)} out"
@@ -271,7 +271,7 @@ def _match(column: LabelledColumn, grid: CountGrid, place: int) -> Integers:
 
 
 def _check_listed(totals: PublishedTotals, amounts: Integers, times: Integers, children: Integers) -> None:
-    """Refuses totals that are listed twice, or not listed though counts belong to them, or positive without counts."""
+    """Refuse totals that are listed twice, or not listed though counts belong to them, or positive without counts."""
     twice = int(np.count_nonzero(times > 1))
     absent = int(np.count_nonzero((children > 0) & (times == 0))) if totals.complete else 0
     childless = int(np.count_nonzero((amounts > 0) & (children == 0)))

@@ -213,7 +213,7 @@ class Release(Result):
         return load(path, Release)
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> Path:
-        """Writes the counts as ``.parquet`` or ``.csv``, and their description as JSON beside them: both or neither.
+        """Write the counts as ``.parquet`` or ``.csv``, and their description as JSON beside them: both or neither.
 
         The description names the file's SHA-256, so that a pair can be known to belong together.
 
@@ -233,7 +233,7 @@ class Release(Result):
         return {target.name: content}, {sidecar_of(target).name: self.describe_file(target.name, content)}
 
     def check_place(self, path: str | os.PathLike[str], force: bool) -> Path:
-        """Refuses a place where it cannot be saved, or where it would replace the parents that it adds up to.
+        """Refuse a place where it cannot be saved, or where it would replace the parents that it adds up to.
 
         Parameters
         ----------

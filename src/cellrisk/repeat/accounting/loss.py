@@ -85,7 +85,7 @@ class Event:
             )
 
     def _check_noise(self) -> None:
-        """Refuses an event whose noise does not give what it states."""
+        """Refuse an event whose noise does not give what it states."""
         if self.mechanism is not None:
             require_word("mechanism", self.mechanism, tuple(MECHANISMS))
             require_number("threshold", self.threshold)
@@ -345,7 +345,7 @@ class Loss:
 
 
 def require_alike(losses: Iterable[Loss]) -> None:
-    """Refuses losses that cannot be added up: of other things, of other neighbours, or of another unit."""
+    """Refuse losses that cannot be added up: of other things, of other neighbours, or of another unit."""
     losses = tuple(losses)
     for loss in losses:
         if not isinstance(loss, Loss):

@@ -55,7 +55,7 @@ ENDINGS = {".jsonl": "json-lines", ".csv": "csv"}
 
 
 def refuse_released(entries: Sequence[Entry], target: Path) -> None:
-    """Refuses to write over a file that one of the entries has released, or over a description of one."""
+    """Refuse to write over a file that one of the entries has released, or over a description of one."""
     released = {entry.file.sha256: entry for entry in entries if entry.file is not None}
     content = read_end(target) or b""
     entry = released.get(hashlib.sha256(content).hexdigest())
@@ -67,7 +67,7 @@ def refuse_released(entries: Sequence[Entry], target: Path) -> None:
 def export_entries(
     entries: Sequence[Entry], path: str | os.PathLike[str], form: str | None = None, *, spreadsheet_safe: bool = False
 ) -> Path:
-    """Writes entries to a file, whole or not at all, in the form that is named or that its ending says. On request CSV
+    """Write entries to a file, whole or not at all, in the form that is named or that its ending says. On request CSV
     has an apostrophe before what spreadsheets would take for formulas."""
     target = Path(path)
     refuse_released(entries, target)
