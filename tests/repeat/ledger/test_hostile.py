@@ -369,9 +369,16 @@ def test_a_link_is_not_taken_for_what_is_staged(scene: Scene, tmp_path: Path) ->
     (tmp_path / "precious" / "file").write_text("kept")
     (scene.folder / f".{identity}.{'0' * 64}.new").symlink_to(tmp_path / "precious")
     (scene.folder / f".{identity}.{'0' * 32}.part").symlink_to(tmp_path / "precious")
+    known = scene.execute("SELECT digest FROM entries WHERE number = 5")[0][0]
+    planted, same = scene.folder / f".{identity}.{known}.new", tmp_path / "precious" / "same"
+    planted.mkdir()
+    same.write_bytes((scene.folder / "released.csv").read_bytes())
+    same.chmod(0o600)
+    (planted / "released.csv").symlink_to(same)
     with Ledger(scene.path) as ledger:
-        ledger.recover(scene.folder)
+        assert ledger.recover(scene.folder).finished == ()
     assert (tmp_path / "precious" / "file").read_text() == "kept"
+    assert same.stat().st_mode & 0o777 == 0o600
 
 
 def test_cohorts_that_lead_round_in_a_circle_are_told(

@@ -139,6 +139,8 @@ def _fits(entry: Entry, ledger: str, path: Path) -> bool:
         return False
     try:
         items = {item.name: item for item in path.iterdir()}
+        if any(item.is_symlink() for item in path.rglob("*")):  # to make it public would change what it leads to
+            return False
     except FileNotFoundError:  # its own process has moved everything meanwhile
         return True
     if entry.of_set:
