@@ -186,7 +186,6 @@ def read_alpha(parsed: Any) -> Any:
         ("levels = {y = 'a|b', z = 1}", "levels", dict, {"y": ["a", "b"], "z": ["1"]}),
         ("levels = {'y=a' = ['a|b', 'c;d']}", "levels", dict, {"y=a": ["a|b", "c;d"]}),
         ("exclude = {a = ['m|w;b=2']}", "exclude", list, [{"a": ["m|w;b=2"]}]),
-        ("levels = ['y=a|b', 'z=1']", "levels", dict, {"y": ["a", "b"], "z": ["1"]}),
         ("bin = {a = [0, 2.5, 9], b = 5}", "bin", dict, {"a": [0, 2.5, 9], "b": 5}),
         ("bin = {a = '0/18/65'}", "bin", dict, {"a": [0, 18, 65]}),
         ("alpha = {y = [1, 2], z = 'moments'}", "alpha", read_alpha, {"y": (1, 2), "z": "moments"}),
@@ -194,10 +193,8 @@ def read_alpha(parsed: Any) -> Any:
         ("exclude = {a = 'm', b = '2'}", "exclude", list, [{"a": ["m"], "b": ["2"]}]),
         ("exclude = {a = ['m', 'w'], b = [1, true]}", "exclude", list, [{"a": ["m", "w"], "b": ["1", "true"]}]),
         ("exclude = [{a = 'm'}, {a = 2, b = 3}]", "exclude", list, [{"a": ["m"]}, {"a": ["2"], "b": ["3"]}]),
-        ("exclude = ['a=m;b=2', {a = 2}]", "exclude", list, [{"a": ["m"], "b": ["2"]}, {"a": ["2"]}]),
         ("exclude = 'a=m;b=2'", "exclude", list, [{"a": ["m"], "b": ["2"]}]),
         ("no-clamp = true", "clamp", bool, False),
-        ("no-clamp = false", "clamp", bool, True),
         ("clamp = false", "clamp", bool, False),
         ("sparse = false", "dense", bool, True),
         ("force = true", "force", bool, True),
@@ -220,12 +217,9 @@ def test_settings_mean_what_they_say(
         ("exclude = [{}]", "the setting 'exclude' cannot be read; got a table; allowed: texts or numbers"),
         ("exclude = [{a = 1}, 2]", "--exclude cannot be read; got '2'"),
         ("epsilon = {a = 1}", "the setting 'epsilon' cannot be read; got a table"),
-        ("qid = {a = 1}", "the setting 'qid' cannot be read; got a table"),
         ("no-clamp = 'false'", "the setting 'no-clamp' is a switch; allowed: true or false"),
         ("no-clamp = 0", "the setting 'no-clamp' is a switch"),
-        ("no-clamp = []", "the setting 'no-clamp' is a switch"),
         ("sparse = 'no'", "the setting 'sparse' is a switch"),
-        ("clamp = 'maybe'", "the setting 'clamp' is a switch"),
     ],
 )
 def test_settings_that_would_mean_something_else_are_refused(
@@ -251,45 +245,25 @@ def test_bad_config_is_refused(capsys: Capture, table: Path, tmp_path: Path, tex
     ("extra", "says"),
     [
         (["--epsilon", "0"], "epsilon must be"),
-        (["--epsilon", "-1"], "epsilon must be"),
-        (["--epsilon", "nan"], "epsilon must be"),
         (["--epsilon", "inf"], "epsilon must be"),
-        (["--epsilon", "one"], "--epsilon"),
         ([], "no epsilon"),
         (["--epsilon", "1", "--delta", "0.1"], "takes no delta"),
         (["--epsilon", "1", "--mechanism", "gaussian", "--delta", "0.1"], "gaussian-analytic"),
         (["--epsilon", "0.5", "--mechanism", "gaussian"], "needs a delta"),
-        (["--epsilon", "0.5", "--mechanism", "gaussian-pdp", "--delta", "1"], "needs a delta"),
-        (["--epsilon", "0.5", "--mechanism", "gaussian-pdp", "--delta", "0"], "needs a delta"),
         (["--epsilon", "1", "--mechanism", "gauss"], "'--mechanism': 'gauss' is not one of 'laplace'"),
-        (
-            ["--epsilon", "1", "--neighbours", "swap"],
-            "'--neighbours': 'swap' is not one of 'add-remove', 'replace'",
-        ),
         (["--epsilon", "1", "--threshold", "2"], "half-integer"),
         (["--epsilon", "1", "--measure", "global"], "unknown measure"),
-        (["--epsilon", "1", "--form", "loose"], "unknown form"),
-        (["--epsilon", "1", "--weights", "x"], "unknown weights"),
-        (["--epsilon", "1", "--alpha", "1,1"], "alpha"),
-        (["--epsilon", "1", "--alpha", "1,1,-1"], "alpha"),
         (["--epsilon", "1", "--alpha", "1,x,1"], "--alpha must be a number; got 'x'; allowed: mle, moments or numbers"),
         (["--epsilon", "1", "--alpha", "mle", "--alpha", "illness=1,1"], "--alpha is given more than once"),
         (["--epsilon", "1", "--sizes", "normal"], "sizes"),
-        (["--epsilon", "1", "--sizes-fit", "guess"], "guess"),
-        (["--epsilon", "1", "--attack", "linkage"], "attack"),
-        (["--epsilon", "1", "--engine", "abacus"], "engine"),
         (["--epsilon", "1", "--max-risk", "2"], "--max-risk"),
         (["--epsilon", "1", "--qid", "sx"], "sx"),
-        (["--epsilon", "1", "--qid", "sex"], "sex"),
         (["--epsilon", "1", "--qid", "illness"], "illness"),
         (["--epsilon", "1", "--count", "ward"], "ward"),
-        (["--epsilon", "1", "--count", "age1"], "age1"),
-        (["--epsilon", "1", "--bin", "age"], "--bin"),
         (["--epsilon", "1", "--bin", "ward=5"], "ward"),
         (["--epsilon", "1", "--bin", "age=x"], "--bin"),
         (["--epsilon", "1", "--levels", "illness=a|b"], "illness"),
         (["--epsilon", "1", "--levels", "illness"], "--levels"),
-        (["--epsilon", "1", "--missing", "ignore"], "missing"),
         (["--epsilon", "1", "--no-such-option"], "no-such-option"),
     ],
 )
@@ -364,14 +338,6 @@ def test_missing_arguments(capsys: Capture, table: Path) -> None:
     assert "--sensitive" in refused(capsys, "assess", table, "--qid", "sex", "--epsilon", "1")
     assert "FILE" in refused(capsys, "assess")
     assert "frobnicate" in refused(capsys, "frobnicate")
-
-
-def test_help_and_version(capsys: Capture) -> None:
-    code, out, _ = run(capsys, "--help")
-    assert code == 0
-    for command in ("inspect", "assess", "demo"):
-        assert command in out
-    assert run(capsys, "--version")[1].startswith("cellrisk ")
 
 
 def test_internal_errors_show_no_data(capsys: Capture, table: Path, monkeypatch: pytest.MonkeyPatch) -> None:

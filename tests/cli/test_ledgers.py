@@ -134,39 +134,6 @@ def test_release_and_entry_are_written_together(run: Run, answered: Callable[...
     assert sorted(path.name for path in Path().iterdir()) == ["people.csv", "r.csv", "r.csv.json", LEDGER]
 
 
-def test_a_release_reads_its_source_once_and_connects_no_oftener_than_it_must(
-    ledger: str, run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Connections: to see that the ledger is there, to check the budget, to write, to print what is left.
-
-    A new ledger is made in a file elsewhere, by a connection of its own.
-    """
-    from cellrisk.counts import sources
-    from cellrisk.repeat.ledger.backends import SqliteFile
-
-    connections: list[bool] = []
-    openings: list[object] = []
-    begin, open_source = SqliteFile.begin, sources.open_source
-
-    def counted(place: SqliteFile, connection: sqlite3.Connection, reading: bool) -> None:
-        connections.append(reading)
-        begin(place, connection, reading)
-
-    def opened(*given: Any, **more: Any) -> Any:
-        openings.append(given)
-        return open_source(*given, **more)
-
-    monkeypatch.setattr(SqliteFile, "begin", counted)
-    monkeypatch.setattr(sources, "open_source", opened)
-    found = run(*RELEASE, "--epsilon", "0.5", "--output", "r.csv", "--ledger", ledger)
-    assert found[0] == 0
-    assert connections == [True, True, False, True]
-    assert len(openings) == 1
-    connections.clear()
-    assert run(*RELEASE, "--epsilon", "0.5", "--output", "s.csv", "--ledger", "new.db", "--new-ledger")[0] == 0
-    assert connections == [True, False, True]
-
-
 def test_past_the_limit_no_noise_is_drawn(
     ledger: str, refused: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
