@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from random import Random
 
 import numpy as np
@@ -133,13 +134,16 @@ def test_no_probability_is_above_one(attack: Guess) -> None:
     for block in profiles.blocks:
         risk = attack.risk(block, 5, AdditiveChannel(noises), ("tight",))["tight"]
         assert risk.max() <= 1.0
-        assert attack.prob_named(block.counts, 5, AdditiveChannel(noises[:1])).sum(axis=1).max() < 1.0 + 1e-12
+        named = attack.prob_named_as([block.counts], block.counts, 5, AdditiveChannel(noises[:1]))
+        assert named.sum(axis=2).max() < 1.0 + 1e-12
 
 
 def test_a_probability_that_is_none_is_not_cut_off() -> None:
     class Wrong(Plurality):
-        def prob_named(self, counts: Integers, n_levels: int, channel: CountChannel) -> Floats:
-            return np.full(counts.shape, 1.01)
+        def prob_named_as(
+            self, owns: Sequence[Integers], counts: Integers, n_levels: int, channel: CountChannel
+        ) -> Floats:
+            return np.full((len(owns), *counts.shape), 1.01)
 
     profiles = Profiles.from_cells([[3]], n_levels=1)
     with pytest.raises(ArithmeticError, match="above 1"):

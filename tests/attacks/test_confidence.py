@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import pytest
 
@@ -77,12 +76,6 @@ def test_what_cannot_be_told_is_not_a_number() -> None:
     assert found.looks == 0
     assert math.isnan(found.precision)
     assert math.isnan(found.people_precision)
-
-
-@pytest.mark.parametrize("empty", [-1, 2.5, True, "many"])
-def test_an_impossible_number_of_empty_cells_is_refused(empty: Any) -> None:
-    with pytest.raises(InvalidInput, match="empty cells"):
-        find_confidence(Profiles.from_cells([(1, 0)], 2), AdditiveChannel((LaplaceNoise(1.0),)), empty=empty)
 
 
 def test_a_table_without_records_is_refused() -> None:

@@ -12,7 +12,7 @@ from cellrisk.noise.channel import AdditiveChannel
 from cellrisk.noise.distributions import DiscreteGaussianNoise, GaussianNoise, GeometricNoise, LaplaceNoise, Noise
 from cellrisk.noise.mechanisms import MECHANISMS, mechanism
 from cellrisk.risk.attacks import ATTACKS, GUESSES, Plurality, Proportional
-from cellrisk.risk.attacks.proportional import invert
+from cellrisk.risk.attacks.guesses import inverse_rule
 from cellrisk.risk.measures import Measure
 from cellrisk.system.arrays import Floats
 from tests.attacks import oracle
@@ -142,9 +142,9 @@ def test_many_records_in_very_wide_noise(noise: Noise, largest: int) -> None:
 
 @pytest.mark.parametrize(("smallest", "largest"), [(1, 2), (1, 10_000), (11, 10**7), (1, 10**9)])
 def test_the_rule_for_inverses_is_right_at_every_total(smallest: int, largest: int) -> None:
-    rule = invert(smallest, largest)
+    points, weights = inverse_rule(smallest, largest)
     totals = np.geomspace(smallest, largest, 2000)
-    assert np.abs(totals * (np.exp(-totals[:, None] * rule.points) @ rule.weights) - 1).max() < 1e-13
+    assert np.abs(totals * (np.exp(-totals[:, None] * points) @ weights) - 1).max() < 1e-13
 
 
 def test_the_attacks_are_named() -> None:

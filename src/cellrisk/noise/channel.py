@@ -149,20 +149,9 @@ class CountChannel(ABC):
         return np.asarray(self.p_zero(np.zeros(1))[0])
 
     @property
-    def never_shows_zero(self) -> bool:
-        """Whether a count of 0 is always released as zero, under the first setting."""
-        return float(self.p_positive(np.zeros(1))[0, 0]) < UNCHANGED
-
-    def exactly_one_bound(self, categories: int) -> Floats:
-        """Return what the probability that exactly one of so many categories is shown never exceeds, for any counts.
-
-        K q(0)^(K-1), because no count is released as zero more often than 0.
-
-        >>> from cellrisk.noise.distributions import GeometricNoise
-        >>> AdditiveChannel((GeometricNoise(1.0),)).exactly_one_bound(3).round(6).tolist()  # 3/(1 + e^-1)^2
-        [1.60334]
-        """
-        return np.asarray(categories * self.q0 ** (categories - 1))
+    def largest_p_zero(self) -> Floats:
+        """The largest q(n) of any count, for each setting: that of 0, unless a larger count may hide more often."""
+        return self.q0
 
 
 @dataclass(frozen=True, eq=False)
@@ -362,8 +351,9 @@ class TransitionTable(CountChannel):
         possible = np.flatnonzero(self._zero > 0)
         return np.array([int(possible[-1]) + 1 if len(possible) else 1])
 
-    def exactly_one_bound(self, categories: int) -> Floats:
-        return np.array([float(categories)])  # q need not fall with the count
+    @property
+    def largest_p_zero(self) -> Floats:
+        return np.array([self._zero.max()])
 
     def draw(self, counts: Integers, generator: np.random.Generator) -> Integers:
         def drawn(row: Row, values: Integers) -> Floats:

@@ -25,7 +25,7 @@ USUAL_THRESHOLD = 0.5
 
 @dataclass(frozen=True)
 class Noise(ABC):
-    """Symmetric noise, added independently to each count; the sum is rounded and values below a threshold vanish.
+    """Symmetric noise, added independently to each count; the sum is rounded, and zero below a threshold.
 
     A new noise implements ``cdf`` and ``sample``; the rest follows. The contract suite in the tests runs on
     every subclass.
@@ -44,16 +44,16 @@ class Noise(ABC):
     """Whether the rounded mass is proved to be log-concave."""
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.scale) and self.scale > 0):
+        if not (0 < self.scale < math.inf or self.is_none or self.is_infinite):
             raise InvalidInput("the scale of noise must be a positive number", got=self.scale)
 
     @abstractmethod
     def cdf(self, x: Any) -> Floats:
-        """P(noise <= x), accurate in relative terms far into the lower tail. Evaluated between integers only."""
+        """Return P(noise <= x), accurate in relative terms far into the lower tail; asked between integers only."""
 
     @abstractmethod
     def sample(self, generator: np.random.Generator, shape: tuple[int, ...]) -> Floats:
-        """Draws for simulation. Not safe for a release: floating-point noise leaks."""
+        """Draw noise for simulation. Not safe for a release: the digits of floating-point noise reveal the count."""
 
     def p_zero(self, count: Any, threshold: float = USUAL_THRESHOLD) -> Floats:
         """Return q(m) = P(m + noise < threshold): the probability that a count m is released as zero.
@@ -79,7 +79,7 @@ class Noise(ABC):
         return self.mass(np.asarray(count, dtype=np.float64) - first_value(threshold))
 
     def mass(self, distance: Floats) -> Floats:
-        """P(rounded noise = d) at whole numbers d: a difference of two lower tails, or its closed form.
+        """Return P(rounded noise = d) at whole numbers d: a difference of two lower tails, or its closed form.
 
         >>> LaplaceNoise(1.0).mass(np.array([0.0, 3.0])).round(6).tolist()
         [0.393469, 0.025944]
@@ -132,7 +132,7 @@ class Noise(ABC):
 
 
 def find_first(holds: Callable[[int], bool]) -> int:
-    """The smallest whole number, from 1 on, at which something holds that then holds for all larger ones.
+    """Return the smallest whole number, from 1 on, at which something holds that then holds for all larger ones.
 
     >>> find_first(lambda number: number * number >= 50)
     8
@@ -147,7 +147,7 @@ def find_first(holds: Callable[[int], bool]) -> int:
 
 
 def first_value(threshold: float) -> int:
-    """The smallest positive released value.
+    """Return the smallest positive released value.
 
     >>> first_value(2.5)
     3
@@ -167,9 +167,6 @@ class NoNoise(Noise):
 
     scale: float = field(default=0.0, init=False)
 
-    def __post_init__(self) -> None:
-        """Nothing was given."""
-
     def cdf(self, x: Any) -> Floats:
         return np.asarray(np.where(np.asarray(x) < 0, 0.0, 1.0))
 
@@ -188,9 +185,6 @@ class InfiniteNoise(Noise):
     is_infinite: ClassVar[bool] = True
 
     scale: float = field(default=math.inf, init=False)
-
-    def __post_init__(self) -> None:
-        """Nothing was given."""
 
     def cdf(self, x: Any) -> Floats:
         return np.full(np.shape(x), 0.5)
@@ -376,7 +370,7 @@ class DiscreteGaussianNoise(Noise):
     def sample(self, generator: np.random.Generator, shape: tuple[int, ...]) -> Floats:
         if self.scale > 1000:  # a rounded Gaussian: probabilities differ by about 1/(24 scale^2) of themselves
             return np.asarray(np.rint(generator.normal(0.0, self.scale, shape)))
-        reach = math.ceil(9.5 * self.scale)
-        support = np.arange(-reach, reach + 1)
+        radius = math.ceil(9.5 * self.scale)
+        support = np.arange(-radius, radius + 1)
         weight = np.exp(-0.5 * (support / self.scale) ** 2)
         return generator.choice(support.astype(np.float64), size=shape, p=weight / weight.sum())

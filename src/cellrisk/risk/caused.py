@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from cellrisk.counts.profiles import Profiles
-from cellrisk.errors import InvalidInput
 from cellrisk.noise.channel import CountChannel
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.risk.attacks import GUESSES
@@ -22,7 +21,7 @@ from cellrisk.system.arrays import Floats
 
 @dataclass(frozen=True)
 class Caused:
-    """How many people one release gives away who would have been safe, had their record been left out."""
+    """How many people one release reveals who would not be revealed, had their record been left out."""
 
     people: float
     """The expected number. Exact."""
@@ -40,31 +39,15 @@ class Caused:
     high: int | None = None
     """The number lies from ``low`` to ``high`` in at least 95% of releases."""
 
-    def __post_init__(self) -> None:
-        if not (self.people >= 0 and self.records > 0):
-            raise InvalidInput("a number of people must not be negative, and there must be some records")
-
     @property
     def share(self) -> float:
         """The number as a share of all people."""
         return self.people / self.records
 
-    @property
-    def spread(self) -> str:
-        """How far the number varies from release to release; empty where that is not known."""
-        return "" if self.low is None or self.high is None else f"95% interval {self.low:,} to {self.high:,}"
-
     def to_dict(self) -> dict[str, Any]:
-        """What stands under ``caused`` in JSON."""
-        return {
-            "people": self.people,
-            "share": self.share,
-            "sd": self.deviation,
-            "low": self.low,
-            "high": self.high,
-            "bound": self.bound,
-            "cap": self.cap,
-        }
+        """Return the entry ``caused`` of JSON."""
+        interval = {"sd": self.deviation, "low": self.low, "high": self.high}
+        return {"people": self.people, "share": self.share, **interval, "bound": self.bound, "cap": self.cap}
 
 
 def count_caused(
@@ -96,11 +79,8 @@ def count_caused(
         return Caused(people, profiles.n_records, exposed, *bounds)
     outcomes = find_outcomes(profiles, mechanism.channel.pivotal)
     mean, variance = find_moments(outcomes)
-    found = Caused(mean, profiles.n_records, exposed, *bounds, math.sqrt(variance))
-    if not interval:
-        return found
-    ends = find_interval(outcomes, TAIL)
-    return replace(found, low=ends.low, high=ends.high)
+    ends = find_interval(outcomes, TAIL)[:2] if interval else (None, None)
+    return Caused(mean, profiles.n_records, exposed, *bounds, math.sqrt(variance), *ends)
 
 
 def caused_shares(profiles: Profiles, channel: CountChannel, attack: str = "homogeneity") -> Floats:

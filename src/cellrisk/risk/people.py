@@ -31,29 +31,21 @@ class People:
     low: int
     high: int
     """The number lies from ``low`` to ``high`` in at least 95% of releases, and below or above in at most 2.5% each."""
-    exact: bool
-    """Whether no narrower interval holds it so often; otherwise its ends were moved outwards by what was uncertain."""
+    exact: bool = True
+    """Whether no narrower interval holds it so often; otherwise it was computed on a coarser grid."""
 
-    def __post_init__(self) -> None:
-        if not (self.deviation >= 0 and self.low <= self.high):
-            raise InvalidInput("a number of people needs a deviation of 0 or more, and an interval in order")
+    def describe(self) -> str:
+        """Return the number as a headline has it, and how far it varies from release to release.
 
-    @property
-    def spread(self) -> str:
-        """How far the number varies from release to release.
-
-        >>> People(8142.9, 255.3, 7638, 8638, exact=True).spread
-        'standard deviation 255, 95% interval 7,638 to 8,638'
-        >>> People(4.1, 3.346, 0, 12, exact=True).spread
-        'standard deviation 3.3, 95% interval 0 to 12'
+        >>> People(8142.9, 255.3, 7638, 8638).describe()
+        'about 8,143 (standard deviation 255, 95% interval 7,638 to 8,638)'
+        >>> People(4.1, 3.346, 0, 12).describe()
+        'about 4 (standard deviation 3.3, 95% interval 0 to 12)'
         """
         digits = 0 if self.deviation >= 10 else 1 if self.deviation >= 1 else 2
         deviation = f"{self.deviation:,.0f}" if digits == 0 else f"{round(self.deviation, digits):g}"
-        return f"standard deviation {deviation}, 95% interval {self.low:,} to {self.high:,}"
-
-    def describe(self) -> str:
-        """The number as a headline has it."""
-        return f"{about_people(self.mean)} ({self.spread})"
+        spread = f"standard deviation {deviation}, 95% interval {self.low:,} to {self.high:,}"
+        return f"{about_people(self.mean)} ({spread})"
 
 
 def count_people(profiles: Profiles, channel: CountChannel, attack: str = "homogeneity") -> People:
@@ -71,8 +63,7 @@ def count_people(profiles: Profiles, channel: CountChannel, attack: str = "homog
     """
     outcomes = find_outcomes(profiles, channel, attack)
     mean, variance = find_moments(outcomes)
-    interval = find_interval(outcomes, TAIL)
-    return People(mean, math.sqrt(variance), interval.low, interval.high, interval.exact)
+    return People(mean, math.sqrt(variance), *find_interval(outcomes, TAIL))
 
 
 def find_outcomes(profiles: Profiles, channel: CountChannel, attack: str = "homogeneity") -> list[CellOutcomes]:
@@ -80,7 +71,7 @@ def find_outcomes(profiles: Profiles, channel: CountChannel, attack: str = "homo
     outcomes = []
     for block in split_profiles(profiles):
         if attack in GUESSES:
-            pmf = GUESSES[attack]().prob_named(block.counts, profiles.n_levels, channel)
+            pmf = GUESSES[attack]().prob_named_as([block.counts], block.counts, profiles.n_levels, channel)[0]
         else:
             pmf = shown_alone(block, profiles.n_levels, channel)
         whole = np.maximum(pmf.sum(axis=1, keepdims=True), 1.0)  # above 1 by rounding alone

@@ -19,10 +19,8 @@ from cellrisk.risk.measures import (
     fit_dirichlet,
     fit_sizes,
 )
-from cellrisk.risk.measures.dirichlet import ESTIMATES
-from cellrisk.risk.measures.sizes import FAMILIES, METHODS
 from cellrisk.system.checks import is_number
-from cellrisk.system.choices import AlphaEstimate, SizesFamily, SizesFit, require_word
+from cellrisk.system.choices import AlphaEstimate, SizesFamily, SizesFit, list_words, require_word
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import Attribute
@@ -32,18 +30,15 @@ Alpha = AlphaEstimate | Sequence[float]
 
 @dataclass(frozen=True)
 class Fitted:
-    """The priors behind the measures that need them; None where no chosen measure does."""
+    """The priors of the measures that need them; None if no chosen measure does."""
 
     prior: Dirichlet | None
     sizes: SizeDistribution | None
 
     def measure(self, name: str) -> Measure:
-        """The measure of that name with the priors that it needs."""
+        """Return the measure of that name with the priors that it needs."""
         needed: dict[str, Any] = {"prior": self.prior} if name in NEED_PRIOR else {}
-        needed |= {"sizes": self.sizes} if name in NEED_SIZES else {}
-        if None in needed.values():
-            raise InvalidInput(f"the {name} measure needs a prior", fix="fit one with fit_dirichlet or fit_sizes")
-        return MEASURES[name](**needed)
+        return MEASURES[name](**needed, **({"sizes": self.sizes} if name in NEED_SIZES else {}))
 
     def describe(self) -> list[str]:
         return [law.describe() for law in (self.prior, self.sizes) if law is not None]
@@ -79,15 +74,17 @@ class Priors:
     zero_truncation: bool = True
 
     def __post_init__(self) -> None:
-        require_word("family of cell sizes", self.sizes, FAMILIES)
-        require_word("way to fit cell sizes", self.sizes_fit, METHODS)
+        require_word("family of cell sizes", self.sizes, list_words(SizesFamily))
+        require_word("way to fit cell sizes", self.sizes_fit, list_words(SizesFit))
         given = self.alpha
-        named = isinstance(given, Mapping) and given
-        alpha = {name: _read_alpha(each) for name, each in named.items()} if named else _read_alpha(given)
+        if isinstance(given, Mapping) and given:
+            alpha: Any = {name: _read_alpha(values) for name, values in given.items()}
+        else:
+            alpha = _read_alpha(given)
         object.__setattr__(self, "alpha", alpha)
 
     def fit(self, attribute: Attribute, measures: Sequence[str]) -> Fitted:
-        """What the named measures need to know of one sensitive attribute.
+        """Return the priors that measures need.
 
         Parameters
         ----------
@@ -96,10 +93,9 @@ class Priors:
         measures
             Those that will be asked for.
         """
-        needs_prior = any(measure in NEED_PRIOR for measure in measures)
-        needs_sizes = any(measure in NEED_SIZES for measure in measures)
+        needs_sizes = not set(NEED_SIZES).isdisjoint(measures)
         return Fitted(
-            self._fit_alpha(attribute) if needs_prior else None,
+            None if set(NEED_PRIOR).isdisjoint(measures) else self._fit_alpha(attribute),
             fit_sizes(attribute.profiles, self.sizes, self.sizes_fit, self.zero_truncation) if needs_sizes else None,
         )
 
@@ -113,28 +109,29 @@ class Priors:
         measures
             Those that will be asked for.
         """
-        if not isinstance(self.alpha, str) and any(measure in NEED_PRIOR for measure in measures):
-            alpha = self.alpha.get(attribute.name) if isinstance(self.alpha, Mapping) else self.alpha
-            if not isinstance(alpha, str):
-                self._fit_alpha(attribute)
+        if not set(NEED_PRIOR).isdisjoint(measures) and not isinstance(self._alpha_of(attribute), str):
+            self._fit_alpha(attribute)
+
+    def _alpha_of(self, attribute: Attribute) -> Alpha:
+        if not isinstance(self.alpha, Mapping):
+            return self.alpha
+        if attribute.name not in self.alpha:
+            raise UnknownName(
+                "alpha is not given for a sensitive attribute", got=", ".join(self.alpha), fix=attribute.name
+            )
+        return self.alpha[attribute.name]
 
     def _fit_alpha(self, attribute: Attribute) -> Dirichlet:
-        alpha = self.alpha
-        if isinstance(alpha, Mapping):
-            if attribute.name not in alpha:
-                raise UnknownName(
-                    "alpha is not given for a sensitive attribute", got=", ".join(alpha), fix=attribute.name
-                )
-            alpha = alpha[attribute.name]
+        alpha = self._alpha_of(attribute)
         if isinstance(alpha, str):
             return fit_dirichlet(attribute.profiles, attribute.levels, alpha)
         return Dirichlet.given(alpha, attribute.profiles.n_levels)
 
 
 def _read_alpha(given: Any) -> str | tuple[float, ...]:
-    """A word, or numbers above 0; refuses a prior that no table could have."""
+    """Return a word, or numbers above 0; refuse a prior that no table could have."""
     if isinstance(given, str):
-        require_word("way to estimate alpha", given, ESTIMATES)
+        require_word("way to estimate alpha", given, list_words(AlphaEstimate))
         return given
     values = [value.item() if isinstance(value, np.number) else value for value in given] if np.iterable(given) else []
     if not values or not all(is_number(value) and value > 0 for value in values):

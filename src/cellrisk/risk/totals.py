@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import fft
 
 from cellrisk.system.arrays import NUMBERS_AT_ONCE, Floats, Integers
@@ -29,6 +30,10 @@ class CellOutcomes:
     """(kinds, values)"""
     cells: Integers
     """(kinds,): how many cells are of that kind."""
+
+    def take(self, kinds: NDArray[np.bool_]) -> CellOutcomes:
+        """Return the cells of some kinds."""
+        return CellOutcomes(self.values[kinds], self.pmf[kinds], self.cells[kinds])
 
     @property
     def mean(self) -> Floats:
@@ -61,18 +66,10 @@ def find_moments(outcomes: Sequence[CellOutcomes]) -> tuple[float, float]:
     return mean, sum(float(kinds.cells @ kinds.variance) for kinds in outcomes)
 
 
-@dataclass(frozen=True)
-class Interval:
-    """Whole numbers; the total is below ``low`` with at most the probability asked for, and likewise above ``high``."""
+def find_interval(outcomes: Sequence[CellOutcomes], tail: float) -> tuple[int, int, bool]:
+    """Return the whole numbers between which the total lies, but for a probability of at most ``tail`` on each side.
 
-    low: int
-    high: int
-    exact: bool
-    """Whether no narrower one would do; otherwise the total was computed on a coarser grid."""
-
-
-def find_interval(outcomes: Sequence[CellOutcomes], tail: float) -> Interval:
-    """Return the whole numbers between which the total lies, but for a probability of ``tail`` on each side.
+    The third value is whether no narrower ones would do: totals of millions are computed on a coarser grid.
 
     The total has the characteristic function prod over cells of 1 + sum_v P(v) (e^(i w v) - 1), which is transformed
     back over a window outside which Bernstein's inequality leaves less than 1e-7. Cells that are as good as certain are
@@ -80,7 +77,7 @@ def find_interval(outcomes: Sequence[CellOutcomes], tail: float) -> Interval:
 
     >>> cell = CellOutcomes(np.array([[10, 1]]), np.array([[0.5, 0.2]]), np.array([1]))
     >>> find_interval([cell], 0.025), find_interval([cell], 0.35)
-    (Interval(low=0, high=10, exact=True), Interval(low=1, high=10, exact=True))
+    ((0, 10, True), (1, 10, True))
     """
     likeliest = [kinds.likeliest for kinds in outcomes]
     doubt = np.concatenate([part for _, part in likeliest])
@@ -89,12 +86,9 @@ def find_interval(outcomes: Sequence[CellOutcomes], tail: float) -> Interval:
     certain[order] = np.cumsum(doubt[order]) <= NEGLECTED
     fixed = int(np.concatenate([part for part, _ in likeliest])[certain].sum())
     parts = np.split(~certain, np.cumsum([len(kinds.cells) for kinds in outcomes])[:-1])
-    chosen = zip(outcomes, parts, strict=True)
-    rest = [
-        CellOutcomes(kinds.values[part], kinds.pmf[part], kinds.cells[part]) for kinds, part in chosen if part.any()
-    ]
+    rest = [kinds.take(part) for kinds, part in zip(outcomes, parts, strict=True) if part.any()]
     if not rest:
-        return Interval(fixed, fixed, True)
+        return fixed, fixed, True
     mean, variance = find_moments(rest)
     radius = tail_radius(variance, float(max(kinds.values.max() for kinds in rest)), OUTSIDE)
     most = sum(int(kinds.cells @ kinds.values.max(axis=1)) for kinds in rest)
@@ -106,7 +100,7 @@ def find_interval(outcomes: Sequence[CellOutcomes], tail: float) -> Interval:
     allowed = tail - 1.201 * NEGLECTED  # and what is outside the window
     low = int(np.searchsorted(cdf, allowed, side="right"))
     high = int(np.searchsorted(cdf, 1.0 - allowed, side="left"))
-    return Interval(fixed + (start // grid + low) * grid, fixed + (start // grid + high) * grid, grid == 1)
+    return fixed + (start // grid + low) * grid, fixed + (start // grid + high) * grid, grid == 1
 
 
 def _transform(outcomes: Sequence[CellOutcomes], grid: int, length: int) -> Floats:

@@ -10,16 +10,21 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from cellrisk.counts.profiles import Profiles
-from cellrisk.noise.channel import AdditiveChannel
+from cellrisk.counts.profiles import Block, Profiles
+from cellrisk.noise.channel import AdditiveChannel, CountChannel
 from cellrisk.noise.distributions import DiscreteGaussianNoise, GaussianNoise, GeometricNoise, LaplaceNoise, Noise
-from cellrisk.risk.measures import Dirichlet, Expected, Local
+from cellrisk.risk.measures import Dirichlet, Expected, Local, Shrinkage
 from cellrisk.risk.measures import sizes as sizes_module
-from cellrisk.risk.measures.given_total import risk_by_size
 from cellrisk.risk.measures.sizes import poisson_sizes
-from cellrisk.system.arrays import Floats
+from cellrisk.system.arrays import Floats, Integers
 
 ALPHA = (0.06, 0.98, 0.2, 0.3, 0.42, 1.4, 0.4)
+
+
+def risk_by_size(prior: Dirichlet, sizes: Integers, channel: CountChannel) -> dict[str, Floats]:
+    """The exact and tight shrinkage risk of a cell of each size."""
+    block = Block(sizes[:, None], np.ones(len(sizes), np.int64), sizes)
+    return Shrinkage(prior).risk(block, len(prior.mean), channel, ("exact", "tight"))
 
 
 def rising(alpha: float, last: int) -> Floats:
@@ -71,9 +76,7 @@ def two_label_oracle(alpha: tuple[float, float], n: int, noise: Noise) -> tuple[
 @pytest.mark.parametrize("size", [2_000, 104_087])
 def test_seven_labels_under_geometric_noise(size: int, scale: float) -> None:
     """The stated error is 1e-12; what is seen is a thousand times less, and relative to the risk."""
-    risks = risk_by_size(
-        Dirichlet.given(ALPHA, 7), np.array([size]), AdditiveChannel((GeometricNoise(scale),)), ("exact", "tight")
-    )
+    risks = risk_by_size(Dirichlet.given(ALPHA, 7), np.array([size]), AdditiveChannel((GeometricNoise(scale),)))
     for form, theirs in zip(("exact", "tight"), geometric_oracle(ALPHA, size, scale), strict=True):
         assert risks[form][0, 0] == pytest.approx(theirs, rel=1e-10, abs=1e-14)
 
@@ -82,7 +85,7 @@ def test_sizes_and_noises_of_every_kind_at_once() -> None:
     """Small cells beside large ones, narrow noise beside wide: each pair in its own way, and in its place."""
     sizes, scales = np.array([2_000, 2, 300, 701]), (300.0, 2.0, 1e4, 9.0)
     channel = AdditiveChannel(tuple(GeometricNoise(scale) for scale in scales))
-    risks = risk_by_size(Dirichlet.given(ALPHA, 7), sizes, channel, ("exact", "tight"))
+    risks = risk_by_size(Dirichlet.given(ALPHA, 7), sizes, channel)
     for row, size in enumerate(sizes.tolist()):
         for column, scale in enumerate(scales):
             for form, theirs in zip(("exact", "tight"), geometric_oracle(ALPHA, size, scale), strict=True):
@@ -93,7 +96,7 @@ def test_sizes_and_noises_of_every_kind_at_once() -> None:
 @pytest.mark.parametrize("scale", [300.0, 20_000.0])
 def test_two_labels_under_any_noise(kind: type[Noise], scale: float) -> None:
     noise, alpha, size = kind(scale), (0.3, 1.9), 100_000
-    risks = risk_by_size(Dirichlet.given(alpha, 2), np.array([size]), AdditiveChannel((noise,)), ("exact", "tight"))
+    risks = risk_by_size(Dirichlet.given(alpha, 2), np.array([size]), AdditiveChannel((noise,)))
     for form, theirs in zip(("exact", "tight"), two_label_oracle(alpha, size, noise), strict=True):
         assert risks[form][0, 0] == pytest.approx(theirs, rel=1e-10, abs=1e-14)
 
@@ -102,7 +105,7 @@ def test_many_labels_agree_with_the_closed_form() -> None:
     alpha = tuple(0.2 + 0.005 * label for label in range(200))
     sizes = np.array([1, 30, 400])
     channel = AdditiveChannel((GeometricNoise(300.0), GeometricNoise(2.0)))
-    risks = risk_by_size(Dirichlet.given(alpha, 200), sizes, channel, ("exact", "tight"))
+    risks = risk_by_size(Dirichlet.given(alpha, 200), sizes, channel)
     for row, size in enumerate(sizes.tolist()):
         for column, noise in enumerate(channel.noises):
             theirs = geometric_oracle(alpha, size, noise.scale)
@@ -121,7 +124,7 @@ def test_a_thousand_labels_under_geometric_noise(scale: float) -> None:
     alpha = tuple(0.02 + 0.4 * (k * 7919 % 10) for k in range(1000))
     sizes = np.array([1, 90, 3_000, 3_050, 20_000])
     noise = GeometricNoise(scale)
-    risks = risk_by_size(Dirichlet.given(alpha, 1000), sizes, AdditiveChannel((noise,)), ("exact", "tight"))
+    risks = risk_by_size(Dirichlet.given(alpha, 1000), sizes, AdditiveChannel((noise,)))
     for row in (0, 2, 4):
         for form, theirs in zip(("exact", "tight"), geometric_oracle(alpha, int(sizes[row]), scale), strict=True):
             assert risks[form][row, 0] == pytest.approx(theirs, rel=1e-11, abs=1e-14)
@@ -145,7 +148,7 @@ def test_a_label_that_cannot_vanish_is_the_one_that_shows() -> None:
     """Near-multinomial cells in which one label alone is large: every other may vanish, that one cannot."""
     prior = Dirichlet((0.99, 0.005, 0.005), math.inf, "given")
     channel = AdditiveChannel((GeometricNoise(40.0),))  # a reach of 1,600
-    exact = risk_by_size(prior, np.array([4000]), channel, ("exact",))["exact"][0, 0]
+    exact = risk_by_size(prior, np.array([4000]), channel)["exact"][0, 0]
     a = mp.exp(-mp.mpf(1) / 40)
     theirs = sum(((p + a * (1 - p)) ** 4000 for p in map(mp.mpf, (0.99, 0.005, 0.005))), mp.mpf(0)) / (1 + a) ** 2
     assert exact == pytest.approx(float(theirs), rel=1e-10, abs=0)
@@ -195,7 +198,7 @@ def huge_cell_oracle(alpha: tuple[float, ...], n: int, scale: float) -> tuple[fl
 def test_huge_cells_under_geometric_noise(size: int, alpha: tuple[float, ...], scale: float) -> None:
     """However large, and where one label's counts are more than a transform is long."""
     prior, channel = Dirichlet.given(alpha, len(alpha)), AdditiveChannel((GeometricNoise(scale),))
-    risks = risk_by_size(prior, np.array([size]), channel, ("exact", "tight"))
+    risks = risk_by_size(prior, np.array([size]), channel)
     for form, theirs in zip(("exact", "tight"), huge_cell_oracle(alpha, size, scale), strict=True):
         assert risks[form][0, 0] == pytest.approx(theirs, rel=1e-9, abs=1e-14)
 

@@ -29,7 +29,7 @@ from cellrisk.noise.distributions import (
     first_value,
 )
 from cellrisk.noise.mechanisms import Mechanism
-from cellrisk.risk.measures.exactly_one import each_alone
+from cellrisk.risk.measures.local import each_alone
 from cellrisk.system.arrays import NUMBERS_AT_ONCE, Floats, Integers
 
 WIDEST = 1e5

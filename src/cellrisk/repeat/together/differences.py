@@ -18,7 +18,7 @@ from scipy import fft
 from cellrisk.counts.joint import JointCells
 from cellrisk.noise.distributions import Noise, first_value
 from cellrisk.repeat.together.sets import SetTable
-from cellrisk.risk.measures.exactly_one import each_alone
+from cellrisk.risk.measures.local import each_alone
 from cellrisk.system.arrays import Floats, Integers
 from cellrisk.system.formatting import change, make_sentence, number_of, whole_people
 

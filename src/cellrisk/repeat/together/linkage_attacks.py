@@ -24,7 +24,7 @@ import numpy as np
 
 from cellrisk.counts.joint import JointCells, TableCells
 from cellrisk.noise.distributions import Noise
-from cellrisk.risk.measures.exactly_one import each_alone
+from cellrisk.risk.measures.local import each_alone
 from cellrisk.system.arrays import Floats, Integers
 
 RULES = ("elimination", "any")

@@ -15,8 +15,8 @@ from scipy import fft
 
 from cellrisk.counts.profiles import LabelledCounts
 from cellrisk.noise.channel import CountChannel
-from cellrisk.risk.attacks.plurality import Plurality
-from cellrisk.risk.measures.exactly_one import each_alone
+from cellrisk.risk.attacks.guesses import Plurality
+from cellrisk.risk.measures.local import each_alone
 from cellrisk.system.arrays import Floats, Integers
 
 SAME_SCORE = 1e-12

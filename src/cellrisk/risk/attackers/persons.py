@@ -14,7 +14,7 @@ from cellrisk.counts.profiles import LabelledCounts
 from cellrisk.errors import InvalidInput
 from cellrisk.risk.attackers.acceptance import Success
 from cellrisk.risk.attackers.figures import AttackTable, Union, named_without_noise
-from cellrisk.risk.attacks.plurality import Plurality
+from cellrisk.risk.attacks.guesses import Plurality
 from cellrisk.system.arrays import Floats, Integers, find_distinct
 
 Booleans = NDArray[np.bool_]

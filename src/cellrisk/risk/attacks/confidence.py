@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from cellrisk.counts.profiles import Block, Profiles
-from cellrisk.errors import InvalidInput
+from cellrisk.counts.profiles import Profiles
 from cellrisk.noise.channel import CountChannel
-from cellrisk.risk.measures import Local
-from cellrisk.risk.measures.exactly_one import join_categories
-from cellrisk.risk.measures.local import read_counts
-from cellrisk.risk.measures.measure import RisksByForm
+from cellrisk.risk.measures.local import Local, join_categories, read_counts
 
 
 @dataclass(frozen=True)
@@ -43,23 +38,12 @@ class Confidence:
     """right / looks_with_empty: what shows in an empty cell is never right."""
 
 
-class _OneShown(Local):
-    """P(exactly one of all K labels is shown), absent ones too: sum_k s(n_k) prod_{j != k} q(n_j). Exact."""
-
-    def risk(self, block: Block, n_levels: int, channel: CountChannel, forms: Sequence[str]) -> RisksByForm:
-        none, one = join_categories(*read_counts(block, channel))
-        q, absent = channel.q0, n_levels - block.counts.shape[1]
-        one_absent = absent * channel.p_positive(np.zeros(1))[0] * q ** max(absent - 1, 0)
-        return {"exact": one * q**absent + none * one_absent}
-
-    limit = risk
-
-
 def find_confidence(profiles: Profiles, channel: CountChannel, empty: int = 0) -> list[Confidence]:
     """Return how often a cell that looks homogeneous tells the truth, one answer a noise.
 
-    precision = sum_cells exact / sum_cells P(looks homogeneous), and for people the same with tight, weighted by
-    records. A declared empty cell looks homogeneous with probability K s(0) q(0)^(K-1) and is never right. Exact.
+    precision = sum_cells exact / sum_cells P(exactly one of all K categories is shown), and for people the same with
+    tight, weighted by records. A declared empty cell looks homogeneous with probability K s(0) q(0)^(K-1) and is never
+    right. Exact.
 
     As noise grows a cell with c of K labels is right c/K of the time and a person's value is shown 1/K of the time,
     which is guessing: the 2^-K of risk that is left there is chance, not knowledge.
@@ -71,15 +55,17 @@ def find_confidence(profiles: Profiles, channel: CountChannel, empty: int = 0) -
     >>> [round(found.people_precision, 3) for found in find_confidence(cells, noises)]
     [0.333, 0.962]
     """
-    if isinstance(empty, bool) or not isinstance(empty, (int, np.integer)) or empty < 0:
-        raise InvalidInput("the number of empty cells must be a whole number from 0", got=repr(empty))
-    looks, risks = _OneShown().average(profiles, channel, ("exact",)), Local().average(profiles, channel)
-    cells, people = looks["exact", "uniform"] * profiles.n_cells, looks["exact", "records"] * profiles.n_records
+    n_levels, nobody = profiles.n_levels, channel.p_positive(np.zeros(1))[0]
+    local, cells, people = Local(), np.zeros(len(channel)), np.zeros(len(channel))
+    for block in local.pieces(profiles, channel):
+        none, one = join_categories(*read_counts(block, channel))
+        absent = n_levels - block.counts.shape[1]
+        looks = one * channel.q0**absent + none * absent * nobody * channel.q0 ** max(absent - 1, 0)
+        cells, people = cells + block.cells @ looks, people + block.records @ looks
+    risks = local.average(profiles, channel)
     right = risks["exact", "uniform"] * profiles.n_cells
     people_right = risks["tight", "records"] * profiles.n_records
-    n_levels = profiles.n_levels
-    in_empty = n_levels * channel.p_positive(np.zeros(1))[0] * channel.q0 ** (n_levels - 1)
-    all_cells = cells + int(empty) * in_empty
+    all_cells = cells + empty * n_levels * nobody * channel.q0 ** (n_levels - 1)
     with np.errstate(invalid="ignore", divide="ignore"):
         ratios = [
             np.where(whole > 0, part / whole, math.nan)

@@ -17,7 +17,6 @@ DENSE = 64
 """A stretch of at most so many whole numbers is summed term by term; so is all of it where noise is this narrow."""
 TOLERANCE = 1e-11
 """The estimated error of a sum, above which its panels are halved."""
-
 SPAN = 256
 """Counts this far apart share a range of released values even where noise is narrower."""
 STALLED = 0.7
@@ -36,7 +35,7 @@ class Lattice:
     """(panels, 16): weights that extract the last two orthogonal coefficients of a function on a panel."""
 
     def error(self, terms: Floats) -> float:
-        """An estimate of the error, from above, of the largest of these sums: (sums, values) -> number.
+        """Return an estimate of the error, from above, of the largest of these sums: (sums, values) -> number.
 
         Each panel's rule integrates an interpolating polynomial, so its error is of the order of the first
         coefficients left out, and those are smaller than the last ones kept.
@@ -47,7 +46,7 @@ class Lattice:
 
 
 def lay_lattice(first: int, last: int, breaks: Integers, longest: float) -> Lattice:
-    """A lattice for the whole numbers first..last, for functions that are smooth except at the breaks.
+    """Return a lattice for the whole numbers first..last, for functions that are smooth except at the breaks.
 
     No panel contains a break, is longer than ``longest``, or longer than half the number at which it starts (so that
     exp(-x v) is resolved for every x at which it is not negligible).
@@ -57,66 +56,29 @@ def lay_lattice(first: int, last: int, breaks: Integers, longest: float) -> Latt
     (692, 50000.5)
     """
     inside = breaks[(breaks >= first) & (breaks <= last)]
-    values: list[Floats] = []
-    weights: list[Floats] = []
-    panels: list[int] = []
-    checks: list[Floats] = []
+    values, weights, checks, begins = [], [], [np.zeros((0, NODES))], []
     start, n_values = first, 0
-    for stop in [*np.unique(inside).tolist(), last + 1]:
+    for stop in np.unique([*inside, *(inside + 1), last + 1]).tolist():  # a break is a stretch of its own
         while start < stop:
-            length = _panel_length(start, stop, longest)
+            length = min(stop - start, max(DENSE, int(min(longest, 0.5 * start))))
             if length > DENSE:
-                panel = _panel(length)
-                panels.append(n_values)
-                values.append(start + panel.offsets)
-                weights.append(panel.weights)
-                checks.append(panel.checks)
+                offsets, panel_weights, panel_checks = _panel(length)
+                begins.append(n_values)
+                checks.append(panel_checks[None])
             else:
                 length = stop - start if longest <= DENSE else length
-                values.append(np.arange(start, start + length, dtype=np.float64))
-                weights.append(np.ones(length))
-            n_values += len(values[-1])
+                offsets, panel_weights = np.arange(length, dtype=np.float64), np.ones(length)
+            values.append(start + offsets)
+            weights.append(panel_weights)
+            n_values += len(offsets)
             start += length
-        if stop <= last:
-            values.append(np.array([float(stop)]))
-            weights.append(np.ones(1))
-            n_values += 1
-            start = stop + 1
-    place = np.array(panels, dtype=np.int64)[:, None] + np.arange(NODES)
-    together = np.array(checks) if checks else np.zeros((0, NODES))
-    return Lattice(np.concatenate(values), np.concatenate(weights), place, together)
-
-
-def refine(scale: float, attempt: Callable[[float], tuple[Floats, float]]) -> Floats:
-    """What an attempt finds with panels so short that its own estimate of its error is below 1e-11.
-
-    An attempt takes the longest panel allowed, first the scale of the noise, and returns (found, estimated error).
-    Panels as short as 64 are sums of every term, so this ends. It also ends where halving does not help: what is left
-    then is the rounding of the terms, which no panel mends.
-    """
-    longest = scale
-    found, error = attempt(longest)
-    before = np.inf
-    while error > TOLERANCE and longest > DENSE and error < STALLED * before:
-        longest, before = longest / 2.0, error
-        found, error = attempt(longest)
-    return found
-
-
-def _panel_length(start: int, stop: int, longest: float) -> int:
-    return min(stop - start, max(DENSE, int(min(longest, 0.5 * start))))
-
-
-@dataclass(frozen=True, eq=False)
-class _Panel:
-    offsets: Floats
-    weights: Floats
-    checks: Floats
+    panels = np.array(begins, dtype=np.int64)[:, None] + np.arange(NODES)
+    return Lattice(np.concatenate(values), np.concatenate(weights), panels, np.concatenate(checks))
 
 
 @lru_cache(maxsize=4096)
-def _panel(length: int) -> _Panel:
-    """The rule for 0..length-1 at the Gauss points of that uniform measure, moved to the nearest whole numbers.
+def _panel(length: int) -> tuple[Floats, Floats, Floats]:
+    """Return offsets, weights and checks for 0..length-1: Gauss points of that uniform measure, moved to whole numbers.
 
     The measure's orthogonal (discrete Chebyshev) polynomials p_n obey x p_n = b_(n+1) p_(n+1) + a p_n + b_n p_(n-1)
     with a = (length - 1)/2, b_n^2 = n^2 (length^2 - n^2)/(4 (4 n^2 - 1)). Only p_0 has a sum that is not 0.
@@ -134,7 +96,22 @@ def _panel(length: int) -> _Panel:
         ahead = centred * polynomials[:, n] - off[n - 1] * polynomials[:, n - 1]
         polynomials[:, n + 1] = ahead / off[n]
     coefficients = math.sqrt(length) * np.linalg.inv(polynomials)
-    return _Panel(offsets, coefficients[0], coefficients[-2] + coefficients[-1])
+    return offsets, coefficients[0], coefficients[-2] + coefficients[-1]
+
+
+def refine(scale: float, attempt: Callable[[float], tuple[Floats, float]]) -> Floats:
+    """Return what an attempt finds with panels so short that its own estimate of its error is below 1e-11.
+
+    An attempt takes the longest panel allowed, first the scale of the noise, and returns (found, estimated error).
+    Panels as short as 64 are sums of every term, so this ends. It also ends where halving does not help: what is left
+    then is the rounding of the terms, which no panel mends.
+    """
+    longest, before = scale, np.inf
+    found, error = attempt(longest)
+    while error > TOLERANCE and longest > DENSE and error < STALLED * before:
+        longest, before = longest / 2.0, error
+        found, error = attempt(longest)
+    return found
 
 
 def split_near(ascending: Integers, radius: int, at_once: int) -> Iterator[slice]:

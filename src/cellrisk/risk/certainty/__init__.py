@@ -12,7 +12,7 @@ from scipy import special
 from cellrisk.counts.counting import MOST_LABELS
 from cellrisk.counts.profiles import LabelledCounts
 from cellrisk.errors import InvalidInput
-from cellrisk.noise.channel import AdditiveChannel, CountChannel
+from cellrisk.noise.channel import UNCHANGED, AdditiveChannel, CountChannel
 from cellrisk.risk.attackers.acceptance import Scores, informed_attack, possible_values
 from cellrisk.risk.certainty.count_priors import CountPrior, NegativeBinomial, check_belief, read_belief
 from cellrisk.risk.certainty.empirical import infer_from_table
@@ -146,7 +146,7 @@ def _every_release(
 
 def _check_possible(prior: CountPrior, counts: Integers, channel: CountChannel) -> None:
     """Refuse a category of shape 0 that somebody has, if a count of 0 is never shown: no share follows from that."""
-    if not isinstance(prior, NegativeBinomial) or not channel.never_shows_zero:
+    if not isinstance(prior, NegativeBinomial) or float(channel.p_positive(np.zeros(1))[0, 0]) >= UNCHANGED:
         return
     if ((counts > 0).any(axis=0) & (np.asarray(prior.shapes) == 0)).any():
         raise InvalidInput(

@@ -63,7 +63,7 @@ class ConfidentInferences:
 
     @property
     def people(self) -> str:
-        """The people inferred correctly, in words: both ends where they differ in the digits shown.
+        """The people inferred correctly, in words: both ends if they differ in the digits shown.
 
         >>> ConfidentInferences(0.95, "negbin", 1.2, 1.4, 2, 2).people
         '1 person'
@@ -72,14 +72,10 @@ class ConfidentInferences:
         >>> ConfidentInferences(0.95, "negbin", 0.2, 0.3, 1, 1).people
         'fewer than 1 person'
         """
-        return f"{self.number} {'person' if self.number in ('1', 'fewer than 1') else 'people'}"
-
-    @property
-    def number(self) -> str:
-        """The number of people inferred correctly, in words."""
+        number = f"{math.floor(self.right_low):,} to {math.ceil(self.right_high):,}"
         if round(self.right_low) == round(self.right_high):
-            return whole_people(self.right_high)
-        return f"{math.floor(self.right_low):,} to {math.ceil(self.right_high):,}"
+            number = whole_people(self.right_high)
+        return f"{number} {'person' if number in ('1', 'fewer than 1') else 'people'}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return an entry of ``certainty`` in JSON."""

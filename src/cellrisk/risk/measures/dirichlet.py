@@ -11,12 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cellrisk.counts.profiles import LevelCounts, Profiles
-from cellrisk.errors import InvalidInput, UnknownName
+from cellrisk.errors import InvalidInput
 from cellrisk.risk.measures.pmf import count_log_pmf, falling_root, log_excess, sums_of_inverses
 from cellrisk.system.arrays import NUMBERS_AT_ONCE, Floats, Integers
-from cellrisk.system.choices import AlphaEstimate, list_words, require_word
 
-ESTIMATES: tuple[AlphaEstimate, ...] = list_words(AlphaEstimate)
 _SOURCES = {"given": "given", "mle": "by maximum likelihood", "moments": "by moments"}
 _LARGEST_CONCENTRATION = 1e13
 """A concentration past this cannot be told from infinity in double precision."""
@@ -43,23 +41,9 @@ class Dirichlet:
     source: str
     """Where it comes from: given, mle or moments."""
 
-    def __post_init__(self) -> None:
-        if not self.mean or not all(math.isfinite(share) and share >= 0 for share in self.mean):
-            raise InvalidInput("the mean of a Dirichlet prior must be shares", allowed="numbers from 0 that sum to 1")
-        if abs(math.fsum(self.mean) - 1) > 1e-9:
-            raise InvalidInput("the mean of a Dirichlet prior must sum to 1", got=f"{math.fsum(self.mean):.12g}")
-        if not self.concentration >= 0:
-            raise InvalidInput(
-                "the concentration of a Dirichlet prior must not be negative",
-                got=self.concentration,
-                allowed="0, a positive number, or infinity",
-            )
-        if self.source not in _SOURCES:
-            raise UnknownName("unknown source of a prior", got=self.source, allowed=", ".join(_SOURCES))
-
     @staticmethod
     def given(alpha: Sequence[float], n_levels: int) -> Dirichlet:
-        """A prior with these parameters, one for each level in order.
+        """Return the prior with these parameters, one for each level in order; numbers above 0.
 
         >>> Dirichlet.given((0.5, 0.5), n_levels=2).alpha
         (0.5, 0.5)
@@ -72,13 +56,6 @@ class Dirichlet:
                 got=f"{len(values)} values",
                 allowed=f"{n_levels} values",
                 fix="give them in the order of the levels, or use mle or moments",
-            )
-        if not all(math.isfinite(value) and value > 0 for value in values):
-            raise InvalidInput(
-                "every alpha must be positive and finite",
-                got=", ".join(f"{value:g}" for value in values),
-                allowed="numbers above 0",
-                fix="use mle or moments to reach the limits",
             )
         total = math.fsum(values)
         return Dirichlet(tuple(value / total for value in values), total, "given")
@@ -132,14 +109,11 @@ def all_same(prior: Dirichlet, sizes: ArrayLike) -> Floats:
     >>> all_same(Dirichlet.given([1.0, 1.0, 1.0], n_levels=3), [1, 2, 4]).round(12).tolist()
     [1.0, 0.5, 0.2]
     """
-    size = np.asarray(sizes)
-    if size.size and (size.dtype.kind not in "iu" or size.min() < 1):
-        raise InvalidInput("cell sizes must be whole numbers of at least 1", allowed="1, 2, 3, ...")
     share, times = np.unique(np.asarray([share for share in prior.mean if share > 0]), return_counts=True)
     rest = 1.0 - share  # at most one share is above 1/2: there 1 - share would lose the digits of a small rest
     if share[-1] > 0.5:
         rest[-1] = math.fsum(other for other in prior.mean if other != share[-1])
-    return np.asarray(_sum_alone(prior.concentration, share, rest, times, size))
+    return _sum_alone(prior.concentration, share, rest, times, np.asarray(sizes))
 
 
 def labels_drawn(prior: Dirichlet, sizes: Integers) -> Floats:
@@ -195,15 +169,8 @@ def fit_dirichlet(profiles: Profiles, levels: LevelCounts, method: str = "mle") 
     >>> print(fit_dirichlet(profiles, levels, "moments").describe())
     Dirichlet prior, by moments: alpha = (1.19604, 0.717626)
     """
-    require_word("way to estimate alpha", method, ESTIMATES)
     if profiles.n_cells == 0:
         raise InvalidInput("alpha cannot be estimated from a table without records", fix="give alpha instead")
-    if len(levels.labels) != profiles.n_levels or int(levels.totals.sum()) != profiles.n_records:
-        raise InvalidInput(
-            "the counts by level are not those of the profiles",
-            got=f"{len(levels.labels)} levels and {int(levels.totals.sum())} records",
-            allowed=f"{profiles.n_levels} levels and {profiles.n_records} records",
-        )
     if method == "moments":
         return Dirichlet(tuple(levels.shares.tolist()), _moments(profiles, levels), "moments")
     if profiles.n_heterogeneous == 0:

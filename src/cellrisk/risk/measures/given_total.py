@@ -26,7 +26,7 @@ from cellrisk.counts.profiles import Block, Profiles
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.channel import CountChannel, at_each
 from cellrisk.risk.measures.dirichlet import Dirichlet, all_same, labels_drawn
-from cellrisk.risk.measures.exactly_one import join_categories
+from cellrisk.risk.measures.local import join_categories
 from cellrisk.risk.measures.measure import Measure, RisksByForm, join_blocks, published_risk
 from cellrisk.risk.measures.pmf import count_log_pmf, poisson_log_pmf, window
 from cellrisk.risk.measures.sizes import SizeDistribution
@@ -42,6 +42,10 @@ LONGEST = 5
 """A transform for sizes up to n is at most so many times as long as n: the common mean of the counts is free."""
 SMALLEST = 1e-20
 """Frequencies at which a transform is smaller, as a part of its largest value, are left out: that is rounding."""
+ALIKE, FEW = 4.0, 16
+"""Categories are transformed together if their means differ by at most this factor; of the largest, so many first."""
+DIRECT = 16
+"""A product of matrices is faster if it has so few products for each point of a transform, and as few frequencies."""
 NEAR = 512
 """Sizes within so many records of each other are computed together, however narrow the noise."""
 
@@ -66,17 +70,15 @@ class Expected(Measure):
             labels = -np.expm1(sizes * np.log1p(-block.counts / sizes))
         return labels.sum(axis=1), np.ones(len(block))
 
-    def risk(self, block: Block, n_levels: int, channel: CountChannel, forms: Sequence[str]) -> RisksByForm:
-        risks: RisksByForm = {}
-        if "published" in forms:
-            with np.errstate(divide="ignore"):
-                same = np.exp(block.sizes[:, None] * np.log(block.counts / block.sizes[:, None])).sum(axis=1)
-            risks["published"] = published_risk(same, block.sizes, n_levels, channel)
-        if "exact" in forms or "tight" in forms:
-            absent = n_levels - np.count_nonzero(block.counts, axis=1)
-            values = multinomial_risk(block.counts, block.sizes, channel) * channel.q0 ** absent[:, None]
-            risks |= {form: risk for form, risk in zip(("exact", "tight"), values, strict=True) if form in forms}
-        return risks
+    def published(self, block: Block, n_levels: int, channel: CountChannel) -> Floats:
+        with np.errstate(divide="ignore"):
+            same = np.exp(block.sizes[:, None] * np.log(block.counts / block.sizes[:, None])).sum(axis=1)
+        return published_risk(same, block.sizes, n_levels, channel)
+
+    def exact_forms(self, block: Block, n_levels: int, channel: CountChannel, forms: Sequence[str]) -> RisksByForm:
+        absent = n_levels - np.count_nonzero(block.counts, axis=1)
+        exact, tight = multinomial_risk(block.counts, block.sizes, channel) * channel.q0 ** absent[:, None]
+        return {"exact": exact, "tight": tight}
 
 
 @dataclass(frozen=True)
@@ -98,8 +100,12 @@ class Shrinkage(Measure):
     def labels_present(self, block: Block) -> tuple[Floats, Floats]:
         return labels_drawn(self.prior, block.sizes), np.ones(len(block))
 
-    def risk(self, block: Block, n_levels: int, channel: CountChannel, forms: Sequence[str]) -> RisksByForm:
-        return risk_by_size(self.prior, block.sizes, channel, forms)
+    def published(self, block: Block, n_levels: int, channel: CountChannel) -> Floats:
+        return published_risk(all_same(self.prior, block.sizes), block.sizes, n_levels, channel)
+
+    def exact_forms(self, block: Block, n_levels: int, channel: CountChannel, forms: Sequence[str]) -> RisksByForm:
+        exact, tight = dirichlet_risk(self.prior, block.sizes, channel)
+        return {"exact": exact, "tight": tight}
 
 
 @dataclass(frozen=True)
@@ -121,27 +127,14 @@ class MarginalShrinkage(Measure):
         not_empty = 1.0 if self.sizes.truncated else self.sizes.not_empty
         return np.full(len(block), pmf @ labels_drawn(self.prior, sizes)), np.full(len(block), not_empty)
 
-    def risk(self, block: Block, n_levels: int, channel: CountChannel, forms: Sequence[str]) -> RisksByForm:
+    def published(self, block: Block, n_levels: int, channel: CountChannel) -> Floats:
         sizes, pmf = self.sizes.likely(n_levels)
-        risks = risk_by_size(self.prior, sizes, channel, forms)
-        return {form: np.repeat((pmf @ risk)[None], len(block), axis=0) for form, risk in risks.items()}
+        return (pmf @ published_risk(all_same(self.prior, sizes), sizes, n_levels, channel))[None]
 
-
-def risk_by_size(prior: Dirichlet, sizes: Integers, channel: CountChannel, forms: Sequence[str]) -> RisksByForm:
-    """Return the shrinkage risk of a cell of each size: (sizes, settings) for each form."""
-    n_levels = len(prior.mean)
-    risks: RisksByForm = {}
-    if "published" in forms:
-        risks["published"] = published_risk(all_same(prior, sizes), sizes, n_levels, channel)
-    if "exact" in forms or "tight" in forms:
-        shares = np.array(sorted((share for share in prior.mean if share > 0), reverse=True))
-        if prior.concentration == 0:
-            values = np.repeat((channel.p_positive(sizes) * channel.q0 ** (n_levels - 1))[None], 2, axis=0)
-        else:
-            absent = channel.q0 ** (n_levels - len(shares))
-            values = dirichlet_risk(shares, prior.concentration, sizes, channel) * absent
-        risks |= {form: risk for form, risk in zip(("exact", "tight"), values, strict=True) if form in forms}
-    return risks
+    def exact_forms(self, block: Block, n_levels: int, channel: CountChannel, forms: Sequence[str]) -> RisksByForm:
+        sizes, pmf = self.sizes.likely(n_levels)
+        exact, tight = (pmf @ risks for risks in dirichlet_risk(self.prior, sizes, channel))
+        return {"exact": exact[None], "tight": tight[None]}
 
 
 def multinomial_risk(counts: Integers, sizes: Integers, channel: CountChannel) -> Floats:
@@ -171,11 +164,15 @@ def multinomial_risk(counts: Integers, sizes: Integers, channel: CountChannel) -
     return risks
 
 
-def dirichlet_risk(shares: Floats, concentration: float, sizes: Integers, channel: CountChannel) -> Floats:
-    """Return the exact and tight risk of a cell of each size, over categories of these shares: (2, sizes, settings).
+def dirichlet_risk(prior: Dirichlet, sizes: Integers, channel: CountChannel) -> Floats:
+    """Return the exact and tight risk of a cell of each size, its proportions drawn anew: (2, sizes, settings).
 
     One transform serves all sizes whose P(n) is within a factor of 1,000, at a common mean of the counts that is free.
     """
+    n_levels, concentration = len(prior.mean), prior.concentration
+    if concentration == 0:
+        return np.repeat((channel.p_positive(sizes) * channel.q0 ** (n_levels - 1))[None], 2, axis=0)
+    shares = np.array(sorted((share for share in prior.mean if share > 0), reverse=True))
     risks = np.empty((2, len(sizes), len(channel)))
     radius = int(channel.zero_radius.max())
     left = np.argsort(-sizes, kind="stable")
@@ -196,7 +193,7 @@ def dirichlet_risk(shares: Floats, concentration: float, sizes: Integers, channe
         laws = CountLaws(shares[None] * mean, concentration / mean, least, largest)
         risks[:, chosen] = exactly_one_given_total(laws, sizes[chosen], log_total[together], length, channel)
         left = left[~together]
-    return risks
+    return risks * channel.q0 ** (n_levels - len(shares))
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,24 +231,36 @@ class CountLaws:
         pmf = np.cumprod(np.hstack([np.exp(count_log_pmf(counts[:, :1], shape, mean)), ratio]), axis=1)
         return counts, np.where(counts <= last[:, None], pmf, 0.0)
 
-    def transforms(self, means: Floats, length: int, channel: CountChannel) -> tuple[Complexes, Complexes]:
+    def transforms(
+        self, means: Floats, length: int, frequencies: int, channel: CountChannel
+    ) -> tuple[Complexes, Complexes]:
         """Return the transforms of P q, and of P s and m P s, for the law P of each mean: (means, frequencies, ...)."""
         counts, pmf = self.law(means, 0, min(self.most, int(channel.zero_radius.max())))
-        zero = _transform(counts, pmf[..., None] * at_each(channel.p_zero, counts), length)
+        zero = _transform(counts, pmf[..., None] * at_each(channel.p_zero, counts), length, frequencies)
         zero[means == 0] = 1.0
         counts, pmf = self.law(means, self.least, self.most)
         shown = pmf[..., None] * at_each(channel.p_positive, counts)
-        return zero, np.stack([_transform(counts, terms, length) for terms in (shown, counts[..., None] * shown)])
+        one = [_transform(counts, terms, length, frequencies) for terms in (shown, counts[..., None] * shown)]
+        return zero, np.stack(one)
 
 
-def _transform(counts: Integers, terms: Floats, length: int) -> Complexes:
-    """Return sum_m terms(m) exp(-2 pi i f m / length) at each frequency f: (means, frequencies, settings)."""
+def _transform(counts: Integers, terms: Floats, length: int, frequencies: int) -> Complexes:
+    """Return sum_m terms(m) exp(-2 pi i f m / length) at the first frequencies f: (means, frequencies, settings).
+
+    A row of counts is a run, m = first + j, so at few frequencies the sum is a product of matrices.
+    """
+    if frequencies * max(counts.shape[1], DIRECT**2) <= DIRECT * length:
+        f, first = np.arange(frequencies), counts[:, :1]
+        roots = np.exp(-2j * np.pi / length * (np.arange(counts.shape[1])[:, None] * f % length))
+        sums = np.tensordot(terms, roots.real, (1, 0)) + 1j * np.tensordot(terms, roots.imag, (1, 0))
+        turned = np.exp(-2j * np.pi / length * (first * f % length))
+        return np.asarray(turned[..., None] * np.moveaxis(sums, 1, 2))
     folded = np.zeros((len(terms), length, terms.shape[2]))
     row = np.arange(len(terms))[:, None]
     for start in range(0, counts.shape[1], length):  # no place twice
         columns = slice(start, start + length)
         folded[row, counts[:, columns] % length] += terms[:, columns]
-    return np.asarray(fft.rfft(folded, axis=1))
+    return np.asarray(fft.rfft(folded, axis=1)[:, :frequencies])
 
 
 def exactly_one_given_total(
@@ -268,15 +277,18 @@ def exactly_one_given_total(
         parts = np.array_split(np.arange(len(channel)), -(-len(channel) // at_once))
         found = [exactly_one_given_total(laws, sizes, log_total, length, channel[part]) for part in parts]
         return np.concatenate(found, axis=2)
-    step = max(1, 8 * NUMBERS_AT_ONCE // (frequencies * cells * len(channel)))
     none: Any = np.ones((1, cells, frequencies, len(channel)), complex)
     one: Any = np.zeros((2, cells, frequencies, len(channel)), complex)
-    for start in range(0, width, step):
-        columns = laws.means[:, start : start + step].T
+    largest, start = laws.means.max(axis=0), 0
+    while start < width:  # the largest first: they vary most, so few frequencies matter after them
+        step = max(1, 8 * NUMBERS_AT_ONCE // (none.shape[2] * cells * len(channel)))
+        alike = int(np.count_nonzero(largest[start:] >= largest[start] / ALIKE))
+        columns = laws.means[:, start : start + min(step, max(alike, FEW) if start else FEW)].T
+        start += len(columns)
         means, place = np.unique(columns, return_inverse=True)
-        zero, shown = laws.transforms(means, length, channel)
-        place, kept = place.reshape(columns.shape), slice(none.shape[2])
-        b, a = join_categories(zero[:, kept][place][:, None], np.moveaxis(shown[:, :, kept][:, place], 0, 1))
+        zero, shown = laws.transforms(means, length, none.shape[2], channel)
+        place = place.reshape(columns.shape)
+        b, a = join_categories(zero[place][:, None], np.moveaxis(shown[:, place], 0, 1))
         none, one = none * b, one * b + none * a
         matters = [np.abs(part) > SMALLEST * np.abs(part[:, :, :1]) for part in (none, one)]
         last = max((int(np.flatnonzero(part.any(axis=(0, 1, 3)))[-1]) for part in matters if part.any()), default=0)

@@ -11,7 +11,7 @@ from scipy import special
 
 from cellrisk.counts.profiles import Block, Profiles
 from cellrisk.noise.channel import CountChannel
-from cellrisk.risk.measures.exactly_one import exactly_one
+from cellrisk.risk.measures.local import exactly_one
 from cellrisk.risk.measures.measure import Measure, RisksByForm, join_blocks, published_terms
 from cellrisk.risk.measures.pmf import poisson_log_pmf, window
 from cellrisk.risk.measures.sizes import SizeDistribution
@@ -55,18 +55,16 @@ class Marginal(Measure):
         labels = np.einsum("ckl,l->c", -np.expm1(-shares[..., None] * rates), weights)
         return labels, np.full(len(block), 1.0 if self.sizes.truncated else self.sizes.not_empty)
 
-    def risk(self, block: Block, n_levels: int, channel: CountChannel, forms: Sequence[str]) -> RisksByForm:
+    def exact_forms(self, block: Block, n_levels: int, channel: CountChannel, forms: Sequence[str]) -> RisksByForm:
         absent = channel.q0 ** (n_levels - block.counts.shape[1])
         risks: RisksByForm = {}
-        if "published" in forms:
-            risks["published"] = self._published(block, n_levels, channel)
         if "exact" in forms:
             risks["exact"] = _mixed(block, channel, *self.sizes.mixture, aside=0) * absent
         if "tight" in forms:
             risks["tight"] = _mixed(block, channel, *self.sizes.size_biased_mixture, aside=1) * absent
         return risks
 
-    def _published(self, block: Block, n_levels: int, channel: CountChannel) -> Floats:
+    def published(self, block: Block, n_levels: int, channel: CountChannel) -> Floats:
         sizes, pmf = self.sizes.likely(n_levels)
         same, mixed = published_terms(sizes, n_levels, channel)
         difference = (same - mixed) * pmf[:, None]

@@ -39,9 +39,21 @@ class Measure(ABC):
     direct: ClassVar[bool] = False
     """True if the risk is as quick to compute as its bound."""
 
-    @abstractmethod
     def risk(self, block: Block, n_levels: int, channel: CountChannel, forms: Sequence[str]) -> RisksByForm:
         """Return the risk of one cell of each profile, for each setting and form."""
+        others = tuple(form for form in forms if form != "published")
+        risks = self.exact_forms(block, n_levels, channel, others) if others else {}
+        if "published" in forms:
+            risks["published"] = self.published(block, n_levels, channel)
+        return {form: risks[form] for form in forms}
+
+    @abstractmethod
+    def published(self, block: Block, n_levels: int, channel: CountChannel) -> Floats:
+        """Return the paper's closed form: (profiles, settings)."""
+
+    @abstractmethod
+    def exact_forms(self, block: Block, n_levels: int, channel: CountChannel, forms: Sequence[str]) -> RisksByForm:
+        """Return exact and tight, or that of them that is asked for."""
 
     @abstractmethod
     def labels_present(self, block: Block) -> tuple[Floats, Floats]:
@@ -54,7 +66,7 @@ class Measure(ABC):
         tight = 2^-K P(C > 0), because the shares of the categories present sum to 1. published is its closed form. No
         sum runs over counts, whatever the size of a cell.
         """
-        risks = self.risk(block, n_levels, channel, ("published",)) if "published" in forms else {}
+        risks = {"published": self.published(block, n_levels, channel)} if "published" in forms else {}
         for form, total in zip(("exact", "tight"), self.labels_present(block), strict=True):
             if form in forms:
                 risks[form] = np.repeat(np.ldexp(total, -n_levels)[:, None], len(channel), axis=1)
@@ -81,7 +93,7 @@ class Measure(ABC):
     ) -> dict[tuple[str, str], Floats]:
         """Return the average over cells (``uniform``) and over records (``records``) by form, one value a setting.
 
-        exact and tight are at most K q(0)^(K-1): 0 stands for what is certain to be below 1e-16.
+        exact and tight are at most K max(q)^(K-1): 0 stands for what is certain to be below 1e-16.
         """
         if not profiles.blocks:
             raise InvalidInput("a table without records has no risk", code="no-records")
@@ -105,7 +117,7 @@ class Measure(ABC):
 
     def _groups(self, settings: Integers, n_levels: int, channel: CountChannel, forms: Sequence[str]) -> list[Any]:
         """Split settings by which forms have to be computed."""
-        matters = channel[settings].exactly_one_bound(n_levels) >= NEGLIGIBLE_RISK
+        matters = n_levels * channel[settings].largest_p_zero ** (n_levels - 1) >= NEGLIGIBLE_RISK
         if self.direct or matters.all():
             return [(settings, self.risk, forms)]
         closed = tuple(form for form in forms if form == "published")

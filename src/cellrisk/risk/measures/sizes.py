@@ -12,15 +12,12 @@ from numpy.typing import ArrayLike
 from scipy.special import betainc, pdtrc
 
 from cellrisk.counts.profiles import Profiles
-from cellrisk.errors import InvalidInput, UnknownName
+from cellrisk.errors import InvalidInput
 from cellrisk.risk.measures import size_fits
 from cellrisk.risk.measures.mixtures import gamma_mixture, gamma_size_biased, poisson_size_biased
 from cellrisk.risk.measures.pmf import count_log_pmf
 from cellrisk.system.arrays import Floats, Integers
-from cellrisk.system.choices import SizesFamily, SizesFit, list_words, require_word
 
-FAMILIES: tuple[SizesFamily, ...] = list_words(SizesFamily)
-METHODS: tuple[SizesFit, ...] = list_words(SizesFit)
 _TITLES = {"poisson": "Poisson", "negbin": "negative binomial"}
 _SOURCES = {
     "given": "given",
@@ -62,23 +59,6 @@ class SizeDistribution:
     """Given that the cell is not empty?"""
     source: str
     """Where it comes from: given, mle, moments or bayes."""
-
-    def __post_init__(self) -> None:
-        if self.source not in _SOURCES:
-            raise UnknownName("unknown source of a size distribution", got=self.source, allowed=", ".join(_SOURCES))
-        if not (math.isfinite(self.mean) and (self.mean > 0 or (self.truncated and self.mean == 0))):
-            name = "rate" if self.family == "poisson" else "mean"
-            allowed = "numbers from 0" if self.truncated else "numbers above 0"
-            title = _TITLES[self.family]
-            raise InvalidInput(
-                f"the {name} of {title} cell sizes must be finite and positive", got=self.mean, allowed=allowed
-            )
-        if not self.shape >= size_fits.SMALLEST_SHAPE:
-            raise InvalidInput(
-                "the shape of negative binomial cell sizes is too small",
-                got=self.shape,
-                allowed=f"numbers from {size_fits.SMALLEST_SHAPE:g}, or infinity",
-            )
 
     @property
     def parameters(self) -> dict[str, float]:
@@ -157,8 +137,6 @@ class SizeDistribution:
         >>> poisson_sizes(2.0, truncated=False).last(0.01)
         6
         """
-        if not 0 < tail < 1:
-            raise InvalidInput("a tail must be a probability", got=tail, allowed="numbers between 0 and 1")
         if self._point:
             return 1
         low, high = 0, 1  # the tail at low is too large, at high it is not
@@ -259,8 +237,6 @@ def fit_sizes(
     >>> round(fit_sizes(profiles).parameters["rate"], 6)
     1.593624
     """
-    require_word("family of cell sizes", family, FAMILIES)
-    require_word("way to fit cell sizes", method, METHODS)
     if profiles.n_cells == 0:
         raise InvalidInput("cell sizes cannot be fitted to a table without records")
     histogram = size_fits.Histogram(*(values.astype(np.float64) for values in profiles.sizes))
