@@ -72,10 +72,14 @@ class ConfidentInferences:
         >>> ConfidentInferences(0.95, "negbin", 0.2, 0.3, 1, 1).people
         'fewer than 1 person'
         """
-        number = f"{math.floor(self.right_low):,} to {math.ceil(self.right_high):,}"
+        return f"{self.number} {'person' if self.number in ('1', 'fewer than 1') else 'people'}"
+
+    @property
+    def number(self) -> str:
+        """The number of people inferred correctly, in words."""
         if round(self.right_low) == round(self.right_high):
-            number = whole_people(self.right_high)
-        return f"{number} {'person' if number in ('1', 'fewer than 1') else 'people'}"
+            return whole_people(self.right_high)
+        return f"{math.floor(self.right_low):,} to {math.ceil(self.right_high):,}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return an entry of ``certainty`` in JSON."""
