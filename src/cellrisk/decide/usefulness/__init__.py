@@ -216,6 +216,7 @@ class Utility(Result):
         mean_tvd = self.tvd.mean(axis=2)
         return {
             "sensitive": self.sensitive,
+            "unit": self.table.unit.to_dict(),
             "cells": self.cells,
             "releases": self.releases,
             "seed": self.seed,

@@ -182,6 +182,7 @@ class Audit(Result):
         """What ``cellrisk audit --json`` prints; null where a figure is undefined."""
         return {
             "table": {"records": self.original.n_records, "cells": self.original.n_cells, "sensitive": self.sensitive},
+            "unit": self.original.unit.to_dict(),
             "attackers": list(self.attackers),
             "decision": {
                 "sensitive": self.sensitive,

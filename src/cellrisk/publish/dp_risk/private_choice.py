@@ -126,6 +126,7 @@ class PrivateChoice(Result):
             "statements": list(self.statements),
             "epsilon": self.epsilon,
             "why": self.why,
+            "unit": self.like.unit.to_dict(),
             "mechanism": self.like.name,
             "delta": self.like.delta,
             "neighbours": self.like.neighbours,
@@ -201,7 +202,7 @@ def choose_privately(
     given = describe_mechanism(mechanism, delta=delta, neighbours=neighbours, threshold=threshold)
     policies = Policies.in_force(policy)
     points = read_grid(grid)
-    setting = given.with_epsilon(LEAST_EPSILON)
+    setting = given.with_epsilon(LEAST_EPSILON).with_unit(table.unit)
     if policies:
         points = within_policies(policies, setting, points, usual=grid is None)
     made = [setting.with_epsilon(point) for point in points]

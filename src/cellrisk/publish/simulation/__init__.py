@@ -144,6 +144,7 @@ class Simulation(Result):
         """Return the simulation as JSON-ready values."""
         return {
             "table": {"records": self.table.n_records, "cells": self.table.n_cells},
+            "unit": self.table.unit.to_dict(),
             "sensitive": self.sensitive,
             "mechanism": self.mechanism and self.mechanism.to_dict(),
             **({} if self.perturbation is None else {"perturbation": self.perturbation.to_dict()}),

@@ -169,6 +169,7 @@ class Averaging(Result):
         """The answer for machines: JSON-ready values."""
         return {
             "table": {"records": self.table.n_records, "cells": self.table.n_cells},
+            "unit": self.table.unit.to_dict(),
             "mechanism": self.mechanism.to_dict(),
             "releases": self.releases,
             "deviation": self.noise.deviation,

@@ -160,6 +160,7 @@ def explain(
     require_table(table, single="explanations")
     beside = {"epsilon": epsilon, "delta": delta, "neighbours": neighbours, "threshold": threshold}
     method = read_method(mechanism, perturbation, beside)
+    method = method if isinstance(method, Perturbation) else method.with_unit(table.unit)
     require_word("form", form, FORMS)
     require_word("weights", weights, WEIGHTS)
     top = require_whole_number("top", top, 1)

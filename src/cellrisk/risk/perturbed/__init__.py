@@ -114,6 +114,7 @@ class PerturbedAssessment(TableRisks):
     def to_dict(self) -> dict[str, Any]:
         return {
             "table": {"records": self.table.n_records, "cells": self.table.n_cells},
+            "unit": self.table.unit.to_dict(),
             "perturbation": self.perturbation.to_dict(),
             "risks": self._numbers(),
             "decision": [figures.to_dict() for figures in self.figures],

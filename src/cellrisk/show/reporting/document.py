@@ -89,6 +89,7 @@ class Report(Result):
         if self.setting is not None:
             names = ("delta", "neighbours", "threshold")
             how = {"mechanism": self.setting.name, **{name: getattr(self.setting, name) for name in names}}
+            how["unit"] = self.setting.unit.to_dict()
         if self.perturbation is not None:
             how["perturbation"] = self.perturbation.to_dict()
         if self.tables:
