@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from itertools import product
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,7 +10,7 @@ import pandas as pd
 import pytest
 
 import cellrisk as cr
-from cellrisk.decide.usefulness import Utility, utility
+from cellrisk.decide.usefulness import utility
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.distributions import Noise
 from cellrisk.noise.mechanisms import Mechanism
@@ -122,38 +121,6 @@ def test_nothing_left_is_as_far_as_can_be(table: cr.FrequencyTable, cells: str) 
     assert found.absolute_error[0, by_job] == near(60 / (3 if cells == "domain" else 2))
 
 
-def rounded(noise: Noise, reach: int = 400) -> np.ndarray:
-    """Probabilities of the rounded noise, from -reach to reach."""
-    return np.diff(noise.cdf(np.arange(-reach, reach + 2) - 0.5))
-
-
-@pytest.mark.parametrize(
-    "mechanism", [cr.Laplace(epsilon=0.4), cr.Geometric(epsilon=0.5), cr.DiscreteGaussian(epsilon=0.5, delta=0.01)]
-)
-def test_absolute_error_is_the_expected_one(mechanism: Mechanism) -> None:
-    """Counts of 1000 keep their noise; counts of 0 keep its positive part; sums over two levels convolve."""
-    counts = pd.DataFrame(product("tuvw", "ab", [1000]), columns=["town", "job", "n"])
-    large = cr.tabulate(counts, "town", "job", count="n")
-    found = utility(large, mechanism, ways=(1, 2), releases=3000)
-    probability = rounded(mechanism.noise)
-    distance = np.abs(np.arange(-400, 401))
-    each, pair = float(probability @ distance), np.convolve(probability, probability)
-    of_two = float(pair @ np.abs(np.arange(-800, 801)))
-    within(found, ("town", "job"), each)
-    within(found, ("town",), of_two)
-    half_empty = cr.tabulate(
-        counts.assign(n=[1000, 0] * 4), "town", "job", count="n", levels={"job": ["a", "b"], "town": list("tuvw")}
-    )
-    empty = float(probability[401:] @ distance[401:])
-    within(utility(half_empty, mechanism, ways=2, releases=3000), ("town", "job"), (each + empty) / 2)
-    within(utility(half_empty, mechanism, ways=2, releases=3000, cells="observed"), ("town", "job"), each)
-
-
-def within(found: Utility, marginal: tuple[str, ...], expected: float) -> None:
-    row = found.marginals.index(marginal)
-    assert found.absolute_error[0, row] == pytest.approx(expected, rel=0.03, abs=0)
-
-
 @pytest.mark.parametrize("cells", MODES)
 def test_seeds(table: cr.FrequencyTable, cells: str) -> None:
     first = utility(table, MECHANISMS, releases=9, seed=1, cells=cells)
@@ -165,22 +132,6 @@ def test_seeds(table: cr.FrequencyTable, cells: str) -> None:
     for place, mechanism in enumerate(MECHANISMS):
         alone = utility(table, mechanism, releases=9, seed=1, cells=cells)
         assert alone.tvd[0] == near(first.tvd[place])
-
-
-def test_a_full_table_is_its_domain() -> None:
-    counts = pd.DataFrame(product("uvw", "xy", "abc"), columns=["town", "sex", "job"]).assign(n=range(1, 19))
-    table = cr.tabulate(counts, ["town", "sex"], "job", count="n")
-    domain, observed = (utility(table, MECHANISMS, releases=20, cells=cells) for cells in MODES)
-    np.testing.assert_allclose(domain.tvd, observed.tvd, rtol=0, atol=1e-14)
-    np.testing.assert_allclose(domain.absolute_error, observed.absolute_error, rtol=1e-14)
-    np.testing.assert_array_equal(domain.sizes, observed.sizes)
-
-
-def test_order_of_the_records_does_not_matter(frame: pd.DataFrame, table: cr.FrequencyTable) -> None:
-    turned = cr.tabulate(frame[::-1], ["size", "sex", "town"], "job", levels=DOMAINS)
-    for cells in MODES:
-        first, second = (utility(each, MECHANISMS, releases=2, cells=cells) for each in (table, turned))
-        assert first.tvd == near(second.tvd)
 
 
 def test_one_of_several_sensitive_attributes(frame: pd.DataFrame) -> None:

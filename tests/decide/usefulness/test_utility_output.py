@@ -11,11 +11,10 @@ import pandas as pd
 import pytest
 
 import cellrisk as cr
-import cellrisk.decide.usefulness as package
 from cellrisk.decide.usefulness import Utility, utility
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.system.formatting import CURATOR_NOTE
-from tests.decide.usefulness.definition import DOMAINS, MECHANISMS, MODES, people
+from tests.decide.usefulness.definition import DOMAINS, MECHANISMS, people
 from tests.near import near
 
 LAPLACE = cr.Laplace(epsilon=1.0)
@@ -73,16 +72,6 @@ def test_too_large_a_domain_is_refused_and_the_observed_cells_are_not() -> None:
     assert found.n_counts == 3 * table.n_cells
     with pytest.raises(InvalidInput, match=r"too many marginals; got \d+; allowed: up to 100,000"):
         utility(table, LAPLACE, ways=6, releases=1, cells="observed")
-
-
-@pytest.mark.parametrize("cells", MODES)
-def test_the_limit_on_counts(table: cr.FrequencyTable, monkeypatch: pytest.MonkeyPatch, cells: str) -> None:
-    n_counts = utility(table, LAPLACE, releases=1, cells=cells).n_counts
-    monkeypatch.setattr(package, "MOST_COUNTS", n_counts)
-    utility(table, LAPLACE, releases=1, cells=cells)
-    monkeypatch.setattr(package, "MOST_COUNTS", n_counts - 1)
-    with pytest.raises(InvalidInput, match=rf"too many counts to simulate; got {n_counts}; .*fewer or coarser"):
-        utility(table, LAPLACE, releases=1, cells=cells)
 
 
 @pytest.fixture(scope="module")
