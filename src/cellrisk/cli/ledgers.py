@@ -386,9 +386,12 @@ def _answer_losses(
     from cellrisk.show.wording.attackers import fill
 
     found, document, worst = [], {}, ""
+    limit, delta = state.limits.get(cohort), sequence.total_delta
+    if delta is None and limit is not None:
+        delta = limit.delta or None
     planned_ones: tuple[tuple[str, tuple[cr.Loss, ...]], ...] = (("before", ()), ("after", (planned,)))
     for name, more in planned_ones:
-        spent = state.spend(cohort, sequence.method, sequence.total_delta, *more)
+        spent = state.spend(cohort, sequence.method, delta, *more)
         most, why_not = state.ceiling(cohort, *more)
         ceiling = None if most is None else {"even_two": most.even_two, "sentence": most.headline}
         document[name] = {**spent.to_dict(), "ceiling": ceiling}

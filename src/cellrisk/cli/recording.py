@@ -22,7 +22,9 @@ CohortOption = Annotated[Text, option("The people whom the data are about.", "NA
 CohortFilter = Annotated[Text, option("Only this cohort.", "NAME", default="all cohorts")]
 NewLedger = Annotated[bool, switch("--new-ledger", "Make this ledger; refused if it exists.")]
 Method = Annotated[choices.CompositionMethod, word("How losses add up", choices.CompositionMethod)]
-TotalDelta = Annotated[Number, number("Delta of all releases together.", default="the sum of theirs")]
+TotalDelta = Annotated[
+    Number, number("Delta of all releases together.", default="the sum of theirs; in a plan, the limit's")
+]
 
 
 @dataclass(frozen=True)

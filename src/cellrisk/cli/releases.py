@@ -57,8 +57,8 @@ def release_command(
 
     check_output(output, force)
     ledger = context.with_resource(record.opened())
-    noise = mechanism.one()
     frequencies = table.tabulate(outside="drop")
+    noise = mechanism.one().with_unit(frequencies.unit)
     policies = policies_of(context)
     stop_if_broken(policies.breaches(frequencies, noise))
     record.check(ledger, noise)

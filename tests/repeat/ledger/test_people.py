@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import cellrisk as cr
+from cellrisk.cli import main
 from cellrisk.counts.unit import Unit
 from cellrisk.errors import InvalidInput
 from cellrisk.repeat.accounting.ceilings import compose_ceiling
@@ -80,3 +81,22 @@ def test_the_guarantee_of_people_composes_as_one_that_is_only_stated() -> None:
     assert "person's records in these releases" in found.headline
     assert cr.Loss.join([cr.Loss.of(cr.Geometric(0.5, unit=Unit(2))), losses[0]]).unit == unit
     assert cr.Loss.from_dict(losses[0].to_dict()) == losses[0]
+
+
+@pytest.mark.parametrize("mechanism", ["geometric", "discrete-gaussian"])
+def test_the_command_releases_again_for_the_same_people(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], mechanism: str
+) -> None:
+    """With a limit: the loss that is looked up beforehand is that of a person."""
+    FRAME.to_csv(tmp_path / "people.csv", index=False)
+    place = str(tmp_path / "ledger.db")
+    with cr.Ledger(place, create=True) as ledger:
+        ledger.set_limit("everyone", epsilon=3.0, delta=1e-5)
+    declared = ["--levels", "area=n|s", "--levels", "ill=no|yes", "--person", "who", "--contributions", "2"]
+    made = ["--mechanism", mechanism, "--epsilon", "1", *(["--delta", "1e-6"] if mechanism != "geometric" else [])]
+    asked = ["release", str(tmp_path / "people.csv"), "--qid", "area", "--sensitive", "ill", *declared, *made]
+    for number in range(2):
+        done = main([*asked, "--output", str(tmp_path / f"{number}.csv"), "--ledger", place])
+        assert (done, capsys.readouterr().err) == (0, "")
+    assert main(["ledger", "list", place]) == 0
+    assert main(["ledger", "plan", place, "--epsilon", "0.5"]) == 0
