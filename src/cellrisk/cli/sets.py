@@ -62,6 +62,7 @@ def split_command(
     total_epsilon: Annotated[Number, number("Privacy loss of all tables.", default="that of the set file")] = None,
     use: Use = None,
     slack: Annotated[float, number("How much more error than the least is allowed to reveal fewer people.")] = 0.25,
+    everything: All = False,
 ) -> None:
     """How to share a total epsilon among the tables of a set.
 
@@ -71,7 +72,8 @@ def split_command(
     from cellrisk.repeat.together.sets import read_set_file
 
     shared = {"total_epsilon": total_epsilon, "use": use, "slack": slack}
-    output.answer(cr.split_budget(**read_set_file(set_file), **shared, progress=progress_bar("counting")))
+    found = cr.split_budget(**read_set_file(set_file), **shared, progress=progress_bar("counting"))
+    output.answer(found, everything=everything)
 
 
 def release_command(

@@ -274,13 +274,14 @@ def simulate_command(
     seed: options.Seed = 0,
     exclude: options.Exclude = None,
     may_be_missing: Annotated[Texts, option("With --parents: columns that can hold missing values.", "COLUMNS")] = None,
+    everything: All = False,
 ) -> None:
     """What attackers find in simulated releases."""
     how: Any = {**asdict(totals), "exclude": exclude or (), "may_be_missing": parsing.split_names(may_be_missing)}
     how |= {"releases": releases, "seed": seed, "progress": progress_bar("simulating"), **attacker.arguments()}
     made = noise.read_perturbation()
     how |= {"mechanism": noise.one()} if made is None else {"perturbation": made}
-    output.answer(cr.simulate(table.tabulate(seed=seed), **how))
+    output.answer(cr.simulate(table.tabulate(seed=seed), **how), everything=everything)
 
 
 def demo_command(

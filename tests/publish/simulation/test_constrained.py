@@ -157,7 +157,7 @@ def test_the_answer_is_a_simulation() -> None:
     )
     assert isinstance(found, cr.Simulation)
     assert shares[-1] == 1
-    assert "simulated post-processed releases" in found.headline
+    assert "simulated post-processed releases with noise of" in found.headline
     assert {row.name["attack"] for row in found.estimates} == {"homogeneity", "plurality", "proportional"}
     assert json.loads(json.dumps(found.to_dict()))["post_processed"] is True
     nothing_shown = {each.name["number"]: each.mean for each in found.scenarios}

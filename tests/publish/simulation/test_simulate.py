@@ -82,7 +82,7 @@ def test_a_perturbation() -> None:
     found = simulate(make([[5, 1], [2, 0], [4, 4]]), perturbation="suppress-below:3", releases=3)
     assert (found.people.mean, found.people.standard_error) == (5.0, 0.0)
     assert found.headline.startswith(
-        "With suppress-below:3, 3 simulated releases reveal the 'y' of about 5 of 16 people"
+        "In 3 simulated releases with suppress-below:3, the homogeneity attack reveals the 'y' of about 5 of 16 people"
     )
     assert found.to_dict()["perturbation"] == found.perturbation.to_dict()
     assert [row["revealed"] for row in found.attackers[:2]] == [5.0, 9.0]

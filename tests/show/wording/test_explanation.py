@@ -45,18 +45,18 @@ def test_headline(table: cr.FrequencyTable) -> None:
 
 def test_screen(table: cr.FrequencyTable) -> None:
     found = explain(table, cr.Laplace(epsilon=1.0, threshold=1.5), sensitive="job", top=5)
-    title, helps, risk, after = str(found).split("\n\n")
+    title, helps, after = str(found).split("\n\n")
     assert title.startswith("'job': 400 people in ")
     assert "counts below 2 suppressed" in title
-    rows = [line.split("  ") for line in helps.splitlines()[2:]]
-    assert helps.splitlines()[1].startswith("as it is")
+    rows = [line.split("  ") for line in helps.splitlines()[3:]]
+    assert helps.splitlines()[2].startswith("as it is")
     limited = [float([cell for cell in row if cell][4].strip().removesuffix("%").replace("under ", "")) for row in rows]
     assert limited == sorted(limited)
     assert all(level.records >= 5 for level in found.by_level)
     worst = max(found.by_level, key=lambda level: (level.own / level.records, level.records))
-    assert risk.startswith(f"Most at risk: '{worst.quasi_identifier}' {worst.label}: ")
+    assert after.startswith(f"Most at risk because of their own record: '{worst.quasi_identifier}' {worst.label}: ")
     assert CURATOR_NOTE in after
-    assert [part.splitlines()[0] for part in found.details.split("\n\n")[4:]] == [
+    assert [part.splitlines()[0] for part in found.details.split("\n\n")[3:]] == [
         "Riskiest groups: local risk, tight, weights records",
         f"Values with most people revealed because of their own record, 10 of {len(found.by_level)}",
         "Groups with most people revealed because of their own record",
@@ -68,7 +68,9 @@ def test_people_with_a_rare_value_are_not_left_out() -> None:
     rows = [(f"s{i}", "ill") for i in range(100)] + [(f"h{i % 330}", "well") for i in range(9_900)]
     table = cr.tabulate(pd.DataFrame(rows, columns=["group", "health"]), ["group"], "health")
     risk = str(explain(table, cr.Geometric(1.0), top=1)).split("\n\n")[2]
-    assert risk.startswith("Most at risk: 'group' values of fewer than 5 people: 40.0% of 100; 'group' h")
+    assert risk.startswith(
+        "Most at risk because of their own record: 'group' values of fewer than 5 people: 40.0% of 100; 'group' h"
+    )
 
 
 def test_frame_is_tidy(table: cr.FrequencyTable) -> None:

@@ -92,7 +92,7 @@ class Exposed:
 class Simulation(Result):
     """What attackers found in simulated releases. Made by `simulate`."""
 
-    wording: ClassVar[str] = "simulation"
+    wording: ClassVar[str] = "audit"
 
     table: FrequencyTable
     mechanism: Mechanism | None

@@ -61,7 +61,7 @@ class Share:
 class Split(Result):
     """Ways to share a total loss among the tables of a set. Made by `split_budget`."""
 
-    wording = "split"
+    wording = "together"
 
     sensitive: str
     records: int

@@ -285,7 +285,7 @@ def inferred(sensitive: str, people: str, certainty: float) -> str:
 
 def fill(text: str) -> str:
     """Return sentences, each in lines of its own that fit a screen."""
-    sentences = re.sub(r"(?<=[.?!]) (?=[A-Z'])", "\n", text).split("\n")
+    sentences = re.sub(r"(?<=[.?!]) (?=[A-Z0-9'])", "\n", text).split("\n")
     return "\n".join(textwrap.fill(sentence, WIDTH, break_on_hyphens=False) for sentence in sentences)
 
 

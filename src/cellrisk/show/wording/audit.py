@@ -1,4 +1,4 @@
-"""The words of `Audit`: what a release disclosed about the people in the original table."""
+"""The words of `Audit` and `Simulation`: what attackers find in a release, or in simulated ones."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import math
 
 from cellrisk.publish.auditing import Audit
 from cellrisk.publish.auditing.figures import FIGURES
-from cellrisk.show.wording.attackers import inferred, name_attack, name_table, share
-from cellrisk.system.formatting import CURATOR_NOTE, aligned, number_of, percent
+from cellrisk.publish.simulation import Simulation
+from cellrisk.show.wording.attackers import fill, inferred, name_attack, name_table, share
+from cellrisk.system.formatting import CURATOR_NOTE, aligned, number_of, of_people, percent, say_error
 
+NEXT_SIMULATION = "Risks by simulation, and eight scenarios: --all   Exact figures: cellrisk assess ..."
 WHOLE, OF = ("k", "distinct_l"), ("released", "original")
 NOTES_SHOWN = 2
 SHOWN = {
@@ -19,20 +21,45 @@ SHOWN = {
 """Figures of the first screen, with what they say."""
 
 
-def headline(audit: Audit) -> str:
+def headline(found: Audit | Simulation) -> str:
     """Return what a curator can repeat."""
+    return _say_audit(found) if isinstance(found, Audit) else _say_simulation(found)
+
+
+def _say_audit(audit: Audit) -> str:
     people = f"{audit.n_exposed:,} of {_count(audit, audit.original.n_records)} ({percent(audit.value())})"
     revealed = f"The release reveals the '{audit.sensitive}' of {people}: their group shows their value alone."
     alone = [] if audit.made.perturbation else [_say_alone(audit)]
     return " ".join([revealed, *alone, _say_inferred(audit)])
 
 
-def screen(audit: Audit) -> list[str]:
-    """Return what is printed first: who is revealed, the main figures beside those of the original, what to do next."""
+def _say_simulation(simulation: Simulation) -> str:
+    """Return how many people the simulated releases reveal."""
+    people, mechanism, made = simulation.people, simulation.mechanism, simulation.perturbation
+    setting = (
+        f" with {made.name}" if made is not None else f" at {mechanism.guarantee}" if mechanism is not None else ""
+    )
+    if mechanism is not None and simulation.post_processed:
+        setting = f" with noise of {mechanism.guarantee}"
+    processed = "post-processed " if simulation.post_processed else ""
+    releases = number_of(simulation.releases, f"simulated {processed}release")
+    return (
+        f"In {releases}{setting}, the homogeneity attack reveals the '{simulation.sensitive}' of "
+        f"{of_people(people.mean, simulation.table.n_records)} on average. "
+        f"In 95% of releases it is {people.low:,} to {people.high:,}."
+    )
+
+
+def screen(found: Audit | Simulation) -> list[str]:
+    """Return what is printed first: who is revealed, the main figures, what to do next."""
+    if isinstance(found, Simulation):
+        title = f"{name_table(found.table, found.sensitive)}\n{fill(_say_simulation(found))}"
+        return [title, *_show_attackers(found), f"{NEXT_SIMULATION}\n{CURATOR_NOTE}"]
+    audit = found
     rows = [[what, *(_percent(audit.value(name, of)) for of in OF)] for name, what in SHOWN.items()]
     rows.append(["smallest group (k)", *(_show("k", audit.value("k", of)) for of in OF)])
     return [
-        f"{name_table(audit.original, audit.sensitive)}\n{headline(audit).replace('. ', '.' + chr(10))}",
+        f"{name_table(audit.original, audit.sensitive)}\n{fill(headline(audit))}",
         aligned([f"of the {audit.original.revealed_name}", "release", "original"], rows),
         *(["\n".join(audit.notes[:NOTES_SHOWN])] if audit.notes else []),
         f"Every figure: --all   Groups that reveal most: --top 20   Check before a release: cellrisk assess ...\n"
@@ -40,13 +67,16 @@ def screen(audit: Audit) -> list[str]:
     ]
 
 
-def paragraphs(audit: Audit) -> list[str]:
-    """Return the rest: what the attacker infers, and every figure with its meaning."""
+def paragraphs(found: Audit | Simulation) -> list[str]:
+    """Return the rest: every figure with its meaning; of simulations the local risk and the eight scenarios."""
+    if isinstance(found, Simulation):
+        return _list_simulated(found)
+    audit = found
     rows = [[name, _show(name, audit.released[name]), _show(name, audit.raw[name])] for name in FIGURES]
     numbers = aligned(["figure", "released", "original"], rows).splitlines()
     meanings = ["", *(figure.meaning for figure in FIGURES.values())]
     table = [f"{line}  {meaning}".rstrip() for line, meaning in zip(numbers, meanings, strict=True)]
-    bound = [] if audit.ceiling is None else [audit.ceiling.headline]
+    bound = [] if audit.ceiling is None else [fill(audit.ceiling.headline)]
     return ["\n".join(part) for part in (_list_attacks(audit), table, bound, audit.notes[NOTES_SHOWN:]) if part]
 
 
@@ -117,3 +147,38 @@ def _show(name: str, value: float) -> str:
     if name in WHOLE:
         return f"{value:,g}" if value == int(value) else f"{value:,.4f}"
     return f"{value:.4f}"
+
+
+def _list_simulated(simulation: Simulation) -> list[str]:
+    mechanism = simulation.mechanism
+    noise = "" if mechanism is None else f"; {mechanism.name}, noise scale {mechanism.scale:.4g}"
+    drawn = (
+        f"Estimates from {simulation.releases:,} simulated releases of {number_of(simulation.table.n_cells, 'cell')}, "
+        f"seed {simulation.seed}{noise}"
+    )
+    risks = [[*row.name.values(), f"{row.mean:.4f}", say_error(row.standard_error)] for row in simulation.estimates]
+    scenarios = [
+        [*map(str, list(row.name.values())[:3]), f"{row.mean:.4f}", say_error(row.standard_error)]
+        for row in simulation.scenarios
+    ]
+    heads = ["scenario", "the cell holds", "its release shows", "share of cells", "standard error"]
+    return [
+        f"{drawn}\n{aligned(['measure', 'attack', 'form', 'weights', 'risk', 'standard error'], risks, left=4)}",
+        aligned(heads, scenarios, left=3),
+    ]
+
+
+def _show_attackers(simulation: Simulation) -> list[str]:
+    if simulation.post_processed:
+        return []
+    rows = [
+        [
+            name_attack(row),
+            *(text for part in ("revealed", "own") for text in (f"{row[part]:,.1f}", say_error(row[f"{part}_error"]))),
+        ]
+        for row in simulation.attackers
+    ]
+    parts = [aligned(["people", "revealed", "standard error", "own record", "standard error"], rows)]
+    if simulation.unknown:
+        parts.append(f"Attackers who apply Bayes' rule are not simulated: {simulation.unknown}.")
+    return ["\n".join(parts)]

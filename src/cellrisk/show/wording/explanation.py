@@ -8,10 +8,10 @@ from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.risk.explanation.explaining import Explanation
 from cellrisk.risk.explanation.remedies import AS_GIVEN, NEIGHBOURS, RAREST, Change, Outcome
 from cellrisk.risk.explanation.risky_cells import LevelRisk, RiskyCell
-from cellrisk.show.wording.attackers import own_people, own_share, share
+from cellrisk.show.wording.attackers import fill, own_people, own_share, share
 from cellrisk.system.formatting import CURATOR_NOTE, aligned, number_of, percent
 
-LEVELS_PRINTED, REMEDIES_PRINTED, GROUPS_NAMED = 10, 6, 3
+LEVELS_PRINTED, REMEDIES_PRINTED, GROUPS_NAMED = 10, 5, 3
 HARDLY = 0.05
 """Fewer people than this are hardly anybody."""
 FEWEST_NAMED = 5
@@ -43,15 +43,23 @@ def screen(explanation: Explanation) -> list[str]:
             *sorted(changes, key=lambda remedy: remedy[4])[:REMEDIES_PRINTED],
         ]
     ]
-    heads = ["groups", "own record", "", *(["of a category"] if by_category else []), "revealed"]
+    top = ["", "", "", "because of their", *(["largest share"] if by_category else []), "revealed"]
+    heads = [
+        "what would help",
+        "groups",
+        "",
+        "own record",
+        *(["of a category"] if by_category else []),
+        "(homogeneity)",
+    ]
     most = "; ".join(
         f"{name}: {share(own / people)} of {people:,}" for name, own, people in _most_at_risk(explanation.by_level)
     )
+    risk = f"{fill(f'Most at risk because of their own record: {most}.')}\n" if explanation.now.caused >= HARDLY else ""
     return [
         f"'{explanation.sensitive}': {size}; {_describe_method(explanation)}\n{_say_caused(explanation)}",
-        aligned(["what would help", *heads], rows),
-        *([f"Most at risk: {most}."] if explanation.now.caused >= HARDLY else []),
-        f"Riskiest groups and values: --all   Choose: cellrisk choose ... --max-caused 0.01\n{CURATOR_NOTE}",
+        aligned(top, [heads, *rows]),
+        f"{risk}Riskiest groups and values: --all   Choose: cellrisk choose ... --max-caused 0.01\n{CURATOR_NOTE}",
     ]
 
 

@@ -1,4 +1,4 @@
-"""The words of `TogetherAssessment`: what several tables about the same people reveal."""
+"""The words of `TogetherAssessment` and `Split`: what several tables about the same people reveal, and cost."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from cellrisk.repeat.together import RuleFigures, TogetherAssessment
 from cellrisk.repeat.together.after_consistency import Refinement
 from cellrisk.repeat.together.linkage_attacks import MOST_SUBSETS, Figures
+from cellrisk.repeat.together.splitting import Split
 from cellrisk.show.wording.attackers import fill, own_people, own_share, share
 from cellrisk.system.formatting import (
     CURATOR_NOTE,
@@ -19,8 +20,14 @@ from cellrisk.system.formatting import (
     say_people,
 )
 
-TABLES_SHOWN, LONGEST_NAME = 5, 40
+TABLES_SHOWN, LONGEST_NAME = 3, 40
 """Tables on the first screen, and characters of their names."""
+NEXT_SPLIT = "What error and shares mean: --all   Release: cellrisk together release ..."
+MEANT_SPLIT = (
+    "Error: the bound on the total variation distance of each table from the true one, weighted by use. Least caused: "
+    "the best shares found whose error is at most {slack} above the least, or that of even shares. Right and caused "
+    "are of elimination by all tables. By some tables: the most that some of them do."
+)
 SAYS = {
     "elimination": "the one value that is zero in none of the person's cells",
     "any": "a value that some table shows alone; there may be several",
@@ -37,34 +44,37 @@ RELATIONS = {
 }
 
 
-def headline(found: TogetherAssessment) -> str:
+def headline(found: TogetherAssessment | Split) -> str:
     """Return what a member of a board can repeat."""
-    return " ".join(_sentences(found))
+    return " ".join(_sentences(found) if isinstance(found, TogetherAssessment) else _say_shares(found))
 
 
 def _sentences(found: TogetherAssessment) -> Iterator[str]:
     lead, several = found.rule(), len(found.tables) > 1
-    tables = f"Together, the {len(found.tables)} tables reveal" if several else "The table reveals"
+    tables = f"the {len(found.tables)} tables together reveal" if several else "the table reveals"
     own = f"{own_people(lead.caused, found.records)} of {number_of(found.records, 'person')}"
     yield (
-        f"{tables} the '{found.sensitive}' of {own} ({own_share(lead.caused, found.records)}) because of their own "
-        "record."
+        f"By elimination, {tables} the '{found.sensitive}' of {own} ({own_share(lead.caused, found.records)}) because "
+        "of their own record."
     )
     yield (
-        f"Elimination names {share(lead.right / found.records)} of the people correctly; with nothing but noise, "
+        f"It names {share(lead.right / found.records)} of the people correctly; with nothing but noise, "
         f"{share(lead.chance / found.records)}."
     )
 
 
-def screen(found: TogetherAssessment) -> list[str]:
+def screen(found: TogetherAssessment | Split) -> list[str]:
     """Return what is printed first: what the set reveals, each table alone, and what the set costs."""
+    if isinstance(found, Split):
+        return [fill(headline(found)), _shares_table(found), f"{NEXT_SPLIT}\n{CURATOR_NOTE}"]
     name = f"'{found.sensitive}': {number_of(found.records, 'person')} in {number_of(len(found.tables), 'table')}"
     ordered = sorted(found.tables, key=lambda table: -table.alone.caused)
     rows = [_screen_row(found, "all together", found.cost.epsilon, found.rule(), None)]
-    for table in ordered[:TABLES_SHOWN]:
+    shown = len(ordered) if len(ordered) <= TABLES_SHOWN else TABLES_SHOWN - 1
+    for table in ordered[:shown]:
         title = f"{table.table.number}: {table.table.name or table.table.describe()}"
         rows.append(_screen_row(found, title, table.table.mechanism.epsilon, table.alone, table.without))
-    hidden = len(found.tables) - TABLES_SHOWN
+    hidden = len(found.tables) - shown
     rest = [f"{hidden:,} more tables: --all"] if hidden > 0 else []
     header = ["", "epsilon", "because of own record", "", "named correctly", "no noise", "set without it"]
     ceiling = f"No worst case is stated: {found.ceiling_unknown}."
@@ -93,14 +103,20 @@ def _screen_row(
     ]
 
 
-def paragraphs(found: TogetherAssessment) -> list[str]:
+def paragraphs(found: TogetherAssessment | Split) -> list[str]:
     """Return the rest: both attacks, which table adds most, least squares, the informed attacker, what is assumed."""
+    if isinstance(found, Split):
+        return [_errors_table(found), fill(MEANT_SPLIT.format(slack=percent(found.slack)))]
     refined = found.refinement
-    blocks = [_rules_table(found) if len(found.tables) > 1 else "", _tables_table(found), " ".join(_say_parts(found))]
-    blocks.append("\n".join(each.headline for each in found.differences))
-    blocks += [] if refined is None else [refinement_headline(refined), _refined_table(refined)]
-    blocks += [] if found.ceiling is None else [found.ceiling.headline.partition(". ")[2]]
-    blocks += ["\n".join(f"- {each}" for each in statements(found)), _say_certain(found)]
+    blocks = [
+        _rules_table(found) if len(found.tables) > 1 else "",
+        _tables_table(found),
+        fill(" ".join(_say_parts(found))),
+    ]
+    blocks.append("\n".join(fill(each.headline) for each in found.differences))
+    blocks += [] if refined is None else [fill(refinement_headline(refined)), _refined_table(refined)]
+    blocks += [] if found.ceiling is None else [fill(found.ceiling.headline.partition(". ")[2])]
+    blocks += ["\n".join(fill(each) for each in statements(found)), _say_certain(found)]
     return [block for block in blocks if block]
 
 
@@ -166,19 +182,11 @@ def refinement_headline(refined: Refinement) -> str:
     )
     if not refined.rows:
         return f"{answer}. What that reveals is not computed: {refined.why}."
-    return f"{answer}; the attacker then names {_list_revealed(refined)}."
+    return f"{answer}. What attacks then reveal is simulated."
 
 
 def _list_shares(refined: Refinement) -> str:
     return ", ".join(f"{100 * share:.1f}%" for share in refined.shares)
-
-
-def _list_revealed(refined: Refinement) -> str:
-    return " and ".join(
-        f"{number_of(row.right, 'person')} correctly, {row.caused:,.3g} because of their own record, by {row.what} "
-        f"({row.how})"
-        for row in refined.rows[:2]
-    )
 
 
 def _refined_table(refined: Refinement) -> str:
@@ -238,3 +246,39 @@ def statements(found: TogetherAssessment) -> Iterator[str]:
             "Tables that share columns have margins in common, and least squares would make them more precise; these "
             "figures leave that out."
         )
+
+
+def _say_shares(split: Split) -> Iterator[str]:
+    """Yield what even shares of a total reveal, and the shares that reveal fewest."""
+    even, least, fewest = split.ways
+    yield (
+        f"Of epsilon {split.total:g} in all, even shares reveal the '{split.sensitive}' of "
+        f"{number_of(even.caused, 'person')} because of their own records."
+    )
+    if even.caused - fewest.caused <= 0.005 * even.caused or round(even.caused) == round(fewest.caused):
+        yield "No shares were found that reveal noticeably fewer within the error allowed."
+        return
+    above = percent(fewest.error / least.error - 1.0)
+    yield f"The shares that reveal fewest, in the last row, reveal {number_of(fewest.caused, 'person')}."
+    yield f"Their error is {above} above the least."
+
+
+def _shares_table(split: Split) -> str:
+    names = [table.name or f"table {table.number}" for table in split.tables]
+    rows = [
+        [way.name, *(f"{part:.3g}" for part in way.parts), f"{way.error:.4g}"]
+        + [say_people(people) for people in (way.right, way.caused, way.largest)]
+        for way in split.ways
+    ]
+    head = [f"shares of epsilon {split.total:g}", *names, "error", "right", "caused", "by some tables"]
+    return aligned(head, rows)
+
+
+def _errors_table(split: Split) -> str:
+    head = ["mean error of a count", "use", "cells", *(way.name for way in split.ways)]
+    rows = [
+        [f"{table.number}: {table.name or table.describe()}", f"{use:.3g}", f"{cells:,}"]
+        + [f"{way.mean_errors[place]:.3g}" for way in split.ways]
+        for place, (table, use, cells) in enumerate(zip(split.tables, split.use, split.cells, strict=True))
+    ]
+    return aligned(head, rows)
