@@ -27,7 +27,7 @@ def test_what_was_not_drawn_has_no_standard_error_of_0() -> None:
     """A share of cells that no release has is not known without error: it may be rare."""
     found = cr.simulate(make([[400, 300]]), cr.Geometric(1.0), releases=5)
     assert all(scenario.standard_error == near(0.0) for scenario in found.scenarios)
-    lines = str(found).splitlines()
+    lines = found.details.splitlines()
     header = next(place for place, line in enumerate(lines) if line.startswith("scenario"))
     assert [line.endswith("did not vary") for line in lines[header + 1 : header + 9]] == [True] * 8
 
@@ -48,9 +48,9 @@ def test_output() -> None:
     assert [each["number"] for each in document["scenarios"] if each["exposes"]] == [1, 8]
     assert document["people"]["mean"] == found.people.mean
     assert (document["releases"], document["seed"], document["post_processed"]) == (30, 0, False)
-    text = str(found)
-    assert text.startswith("At epsilon 1 and delta 0.05, 30 simulated releases reveal ")
-    assert text.endswith(CURATOR_NOTE)
+    text = found.details
+    assert "In 30 simulated releases at epsilon 1 and delta 0.05, the homogeneity attack reveals " in text
+    assert str(found).endswith(CURATOR_NOTE)
     assert "a label alone that is not in it" in text
 
 

@@ -81,7 +81,7 @@ def screen(found: TogetherAssessment | Split) -> list[str]:
     if found.ceiling is not None:
         ceiling = fill(found.ceiling.headline).partition("\nWorst")[0]
     return [
-        "\n".join([name, *_sentences(found)]),
+        "\n".join([name, *map(fill, _sentences(found))]),
         "\n".join([aligned(header, rows), *rest]),
         f"{found.cost.headline}\n{ceiling}",
         f"Shares of a total: cellrisk together split ...   Attacks, and what is assumed: --all\n{CURATOR_NOTE}",
