@@ -68,12 +68,15 @@ def make_busy(running: Running, client: Any) -> tuple[str, str]:
     return table, job
 
 
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    running = start(tmp_path_factory.mktemp("workers"), workers=1)
+    yield running
+    stop(running)
+
+
 class TestWorkers:
-    @pytest.fixture
-    def running(self, tmp_path: Path) -> Iterator[Running]:
-        running = start(tmp_path, workers=1)
-        yield running
-        stop(running)
+    """One server with one worker, which every test but the last leaves with one."""
 
     def test_a_dead_worker_fails_its_job_and_nothing_else(self, running: Running) -> None:
         with closing(running.client()) as client:
@@ -83,14 +86,16 @@ class TestWorkers:
             wait_until(lambda: state(client, job)["state"] == "failed")
             assert state(client, job)["error"].startswith("the work ended early")
             assert client.get("/api/state").status_code == 200
-            assert hear(client, client.post(f"{table}/figures", json=SETTING))["epsilon"] == 1.0  # by another worker
+            other = hear(client, client.post(f"{table}/figures", json={**SETTING, "epsilon": 3.0}))  # by another worker
+            assert other["epsilon"] == 3.0
 
     def test_an_idle_worker_that_died_is_replaced(self, running: Running) -> None:
         with closing(running.client()) as client:
             [worker] = children(running.process.pid)
             os.kill(worker, signal.SIGKILL)
-            source = client.post("/api/sources", json={"path": "people.csv"}).json()["source"]
-            assert hear(client, client.get(f"/api/sources/{source}"))["title"].startswith("people.csv")
+            source = upload(client, PEOPLE).json()["source"]
+            assert hear(client, client.get(f"/api/sources/{source}"))["title"].startswith("data.csv")
+            assert len(list(running.temporary.glob("cellrisk-web-*/worker-*"))) == 1  # it left nothing
 
     def test_cancelling_ends_the_worker_and_what_it_left(self, running: Running) -> None:
         with closing(running.client()) as client:

@@ -134,6 +134,8 @@ class Jobs:
                 if self._closed or not job.report("starting"):
                     return
                 try:
+                    for dead in (worker for worker in self._idle if not worker.alive):
+                        dead.stop()  # removes what it left
                     idle = [worker for worker in self._idle if worker.alive]
                     worker = job.worker = idle[0] if idle else Worker(self._folder, self._warm_up)
                 except OSError:  # no room for another process or its files; the next job tries again
