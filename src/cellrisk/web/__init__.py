@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
-from cellrisk.web.serving import Settings, create_app, serve
+from cellrisk.web.serving import create_app, serve
+from cellrisk.web.settings import Settings
 
 __all__ = ["Settings", "create_app", "serve"]

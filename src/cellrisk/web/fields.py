@@ -16,7 +16,7 @@ from cellrisk.system.choices import Form, MeasureName, MechanismName, MissingRul
 
 if TYPE_CHECKING:
     from cellrisk.decide.policies import Policies
-    from cellrisk.web.serving import Settings
+    from cellrisk.web.settings import Settings
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
 Words = Annotated[str, StringConstraints(max_length=1000)]

@@ -17,10 +17,11 @@ from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 from starlette.types import Receive, Scope, Send
 
-if TYPE_CHECKING:
-    from cellrisk.web.serving import Settings
+from cellrisk.web.settings import LOOPBACK
 
-LOOPBACK = "127.0.0.1"
+if TYPE_CHECKING:
+    from cellrisk.web.settings import Settings
+
 LEAD_ON = (
     '<!doctype html><html lang="en"><meta charset="utf-8"><title>cellrisk</title><link rel="icon" href="data:,">'
     '<meta name="referrer" content="no-referrer"><meta http-equiv="refresh" content="0;url={link}">'

@@ -21,7 +21,7 @@ from cellrisk.web.jobs import Job, Jobs
 from cellrisk.web.sources import Origin, Sources
 
 if TYPE_CHECKING:
-    from cellrisk.web.serving import Settings
+    from cellrisk.web.settings import Settings
 
 WORKERS = 2
 MOST_TABLES = 16
