@@ -1,14 +1,10 @@
-"""The shipped Adult data, against what is known of it and against the count table that the paper's authors made."""
+"""The shipped Adult data, against what is known of it."""
 
 from __future__ import annotations
 
 from collections import Counter
 
 from cellrisk.counts import datasets
-from tests.shared_data import needs_shared_data, read
-
-KEYS = ("age", "relationship", "education", "race", "sex", "hours-per-week", "income")
-WIDTHS = {"age": 5, "hours-per-week": 10}
 
 
 def test_adult_keeps_every_row_of_the_training_set() -> None:
@@ -57,23 +53,3 @@ def test_adult_as_published_drops_rows_with_missing_values_then_keeps_one_countr
 
 def test_adult_is_small_enough_to_ship() -> None:
     assert datasets.adult_path().stat().st_size < 100_000
-
-
-@needs_shared_data
-def test_adult_as_published_gives_the_authors_count_table() -> None:
-    theirs = read("adultcount.csv")
-    published = dict(zip(theirs[list(KEYS)].itertuples(index=False, name=None), theirs["n"].tolist(), strict=True))
-    assert len(theirs) == len(published) == 5_974
-
-    table = datasets.adult_as_published()
-    columns = [table[key].to_pylist() for key in KEYS]
-    for index, key in enumerate(KEYS):
-        if key in WIDTHS:
-            columns[index] = [right_closed(value, WIDTHS[key]) for value in columns[index]]
-    assert Counter(zip(*columns, strict=True)) == published
-
-
-def right_closed(value: int, width: int) -> str:
-    """The interval (low, high] of a whole number, as the authors write it."""
-    high = -(-value // width) * width
-    return f"({high - width}, {high}]"

@@ -16,7 +16,6 @@ import typer
 from cellrisk.cli import find_refusal, main, output
 from cellrisk.cli.options import PriorOptions
 from cellrisk.cli.program import app
-from tests.shared_data import FOLDER, needs_shared_data
 
 SECRET = "Zanzibar-7"
 
@@ -358,29 +357,6 @@ def test_a_reader_that_goes_away_is_no_error(table: Path) -> None:
     )
     done = subprocess.run(["bash", "-c", f"{command} | true"], capture_output=True, text=True, check=False, timeout=300)
     assert done.stderr == ""
-
-
-@needs_shared_data
-def test_the_interface_page_example(capsys: Capture, tmp_path: Path) -> None:
-    lines = (FOLDER / "FFcount.csv").read_text(encoding="utf-8").splitlines()
-    lines[0] = "IR,MR,OR,CR,CO,FF,n"
-    path = tmp_path / "ff.csv"
-    path.write_text("\n".join(lines), encoding="utf-8")
-    arguments = ("assess", path, "--qid", "IR,MR,OR,CR,CO", "--sensitive", "FF", "--count", "n", "--epsilon", "1")
-    document = json.loads(run(capsys, *arguments, "--mechanism", "laplace", "--json")[1])
-    assert document["table"] == {
-        "records": 250,
-        "cells": 78,
-        "sensitive": {"FF": {"levels": 3, "homogeneous": 54, "heterogeneous": 24, "unique": 18, "profiles": 17}},
-    }
-    tight = [
-        row["risk"]
-        for row in document["risks"]
-        if (row["measure"], row["form"], row["weights"]) == ("local", "tight", "records")
-    ]
-    assert tight == [pytest.approx(0.282627, abs=5e-7)]
-    repeated = refused(capsys, "assess", FOLDER / "FFcount.csv", *arguments[2:6], "--count", "FF_1", "--epsilon", "1")
-    assert "FF" in repeated
 
 
 def test_limits_and_tables_reach_the_engine(capsys: Capture, table: Path, tmp_path: Path) -> None:

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import csv
 import gc
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from cellrisk.counts.spark_session import own_session
 from tests.counts.spark_cluster import CHEAP, CHEAP_JAVA, FAST, need_spark
-
-SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
 
 
 @dataclass(frozen=True)
@@ -80,23 +76,6 @@ def by_hand() -> Callable[..., Counted]:
 @pytest.fixture(scope="session")
 def as_counted() -> Callable[..., Counted]:
     return counted
-
-
-@pytest.fixture(scope="session")
-def shared_frame() -> Callable[[str], Any]:
-    """A table of the paper's authors; their last column repeats the name of the one before and is renamed to n."""
-
-    def read(name: str) -> Any:
-        import pandas
-
-        path = SHARED / name
-        if not path.exists():
-            pytest.skip(f"the authors' tables are not here: {path}")
-        with path.open(newline="") as stream:
-            header, *rows = list(csv.reader(stream))
-        return pandas.DataFrame(rows, columns=[*header[:-1], "n"])
-
-    return read
 
 
 PEOPLE: list[dict[str, Any]] = [

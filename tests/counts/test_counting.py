@@ -162,32 +162,6 @@ def test_both_forms_agree_on_the_largest_counts(form: str) -> None:
     ]
 
 
-def test_authors_bankruptcy_subset(shared_frame: Any, form: str) -> None:
-    table = tabulate(shared_frame("FFcount.csv"), ["IR", "MR", "OR", "CR", "CO"], "FF", count="n")
-    profiles = table.profiles("FF")
-    assert (table.n_records, table.n_cells, profiles.n_levels) == (250, 78, 3)
-    assert (profiles.n_homogeneous, profiles.n_heterogeneous, profiles.n_unique) == (54, 24, 18)
-    assert dict(profiles.rows()) == {
-        (1,): 18, (2,): 20, (3,): 1, (4,): 9, (5,): 2, (7,): 1, (8,): 1, (9,): 1, (11,): 1,
-        (1, 1): 3, (2, 1): 4, (2, 2): 11, (3, 2): 1, (4, 2): 2, (4, 4): 1, (10, 4): 1, (4, 2, 1): 1,
-    }  # fmt: skip
-
-
-def test_authors_bankruptcy(shared_frame: Any) -> None:
-    table = tabulate(shared_frame("bankcount.csv"), ["IR", "MR", "FF", "CR", "CO", "OR"], "class", count="n")
-    sizes = {1: 29, 2: 50, 3: 2, 4: 15, 5: 2, 7: 1, 8: 1, 9: 1, 10: 1, 11: 1}
-    assert dict(table.profiles().rows()) == {(size,): cells for size, cells in sizes.items()}
-    assert (table.n_records, table.n_cells, table.homogeneity.complete) == (250, 103, 103)
-
-
-def test_authors_adult(shared_frame: Any) -> None:
-    frame = shared_frame("adultcount.csv")
-    table = tabulate(frame, list(frame.columns[:6]), "income", count="n")
-    profiles = table.profiles()
-    assert (table.n_records, table.n_cells, profiles.n_profiles) == (27504, 5009, 310)
-    assert (profiles.n_homogeneous, profiles.n_heterogeneous) == (4044, 965)
-
-
 def test_dropping_is_the_same_as_leaving_out(
     people: list[dict[str, Any]], form: str, by_hand: Any, as_counted: Any
 ) -> None:

@@ -15,8 +15,7 @@ import pytest
 import cellrisk as cr
 from reproduction import bankruptcy
 from reproduction.bankruptcy import Rows, digest_of, fetch_bankruptcy, parse_bankruptcy, read_bankruptcy
-from reproduction.experiments import bankruptcy_experiments
-from tests.shared_data import FOLDER, needs_shared_data, read
+from reproduction.experiments import Results
 
 
 def zipped(text: str) -> bytes:
@@ -68,15 +67,9 @@ def test_digest_is_the_plain_one() -> None:
     assert digest_of([("P", "B"), ("A", "NB")]) == hashlib.sha256(b"A,NB\nP,B").hexdigest()
 
 
-@needs_shared_data
-def test_authors_table_has_the_digest_and_makes_both_experiments() -> None:
-    rows = read_bankruptcy(FOLDER / "bankcount.csv")
-    assert len(rows) == 250
-    whole, subset = (each.table.profiles() for each in bankruptcy_experiments(rows, "a test", 2))
-    oracle = cr.tabulate(read("bankcount.csv"), ["IR", "MR", "FF", "CR", "CO", "OR"], "class", count="n")
-    assert whole.equals(oracle.profiles())
-    oracle = cr.tabulate(read("FFcount.csv"), ["IR", "MR", "OR", "CR", "CO"], "FF", count="n")
-    assert subset.equals(oracle.profiles())
+def test_the_records_make_both_experiments(real: Results) -> None:
+    whole, subset = real.bankruptcy.table.profiles(), real.subset.table.profiles()
+    assert (whole.n_cells, whole.n_homogeneous, whole.n_exposed) == (103, 103, 250)
     assert (subset.n_cells, subset.n_homogeneous, subset.n_exposed) == (78, 54, 142)
 
 

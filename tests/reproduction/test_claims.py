@@ -14,7 +14,6 @@ import cellrisk as cr
 from reproduction.claims import AGREES, CLAIMS, DIFFERS, ON_CONDITION, evaluate
 from reproduction.experiments import Results
 from reproduction.figures import paper_panels
-from tests.shared_data import needs_shared_data
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reproduction.md"
 
@@ -172,7 +171,6 @@ REAL_VERDICTS = {
 }
 
 
-@needs_shared_data
 def test_verdicts_on_bankruptcy(real: Results) -> None:
     assert verdicts_of(real, REAL_VERDICTS) == REAL_VERDICTS
 
@@ -188,7 +186,6 @@ BY_ENUMERATION = {
 }
 
 
-@needs_shared_data
 def test_subset_meets_figures_by_enumeration(real: Results) -> None:
     for (measure, form, mechanism, epsilon), expected in BY_ENUMERATION.items():
         lines = real.subset.weighted(mechanism, measure=measure, form=form)
@@ -205,7 +202,6 @@ def test_claims_are_explained_unless_they_agree(results: Results) -> None:
     assert not [each for each in adult if each["claim"].startswith("Bankruptcy")]
 
 
-@needs_shared_data
 def test_the_statements_on_the_page_are_true(real: Results) -> None:
     page = PAGE.read_text(encoding="utf-8")
     shown = [line for line in page.splitlines() if line.startswith("| ")][1:]

@@ -13,9 +13,7 @@ import pytest
 import cellrisk as cr
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.risk.measures import FORMS, MEASURES, WEIGHTS
-from tests.near import same
 from tests.risk.measures.test_figures import BANKRUPTCY_SUBSET
-from tests.shared_data import needs_shared_data, read
 
 
 def people(cells: dict[tuple[int, ...], int], labels: str = "abc") -> pd.DataFrame:
@@ -210,16 +208,6 @@ def test_results_cannot_be_changed(subset: cr.FrequencyTable) -> None:
     found = cr.assess(subset, cr.Laplace(epsilon=1.0), measures="local")
     with pytest.raises(dataclasses.FrozenInstanceError):
         found.risks = ()  # type: ignore[misc]
-
-
-@needs_shared_data
-def test_adult_from_the_authors_file_equals_adult_from_the_package() -> None:
-    frame = read("adultcount.csv")
-    qids = list(frame.columns[:6])
-    theirs = cr.tabulate(frame, qids, "income", count="n")
-    ours = cr.tabulate(cr.datasets.adult_as_published(), qids, "income", bins={"age": 5, "hours-per-week": 10})
-    mechanism = cr.AnalyticGaussian(epsilon=2.0, delta=1e-5)
-    assert same(cr.assess(theirs, mechanism).risks, cr.assess(ours, mechanism).risks)
 
 
 def test_chance_stands_beside_every_risk(subset: cr.FrequencyTable) -> None:

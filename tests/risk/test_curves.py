@@ -15,7 +15,6 @@ from cellrisk.errors import CellriskError, InvalidInput, UnknownName
 from cellrisk.noise.mechanisms import mechanism as make_mechanism
 from cellrisk.risk.sweep import find_limits, read_epsilons, usual_delta
 from tests.near import near
-from tests.shared_data import needs_shared_data, read
 
 
 @pytest.fixture(scope="module")
@@ -49,14 +48,6 @@ def test_the_limits_are_where_the_curve_goes(adult: cr.FrequencyTable) -> None:
     assert tight.limits.chance == pytest.approx(0.25, abs=1e-12)  # two levels: one survives and the other does not
     records = next(line for line in found.leading)
     assert records.limits.raw == pytest.approx(adult.attribute().exposed_share, abs=1e-12)
-
-
-@needs_shared_data
-def test_the_papers_asymptotes() -> None:
-    table = cr.tabulate(read("FFcount.csv"), ["IR", "MR", "OR", "CR", "CO"], "FF", count="n")
-    found = cr.curve(table, epsilon=[1.0], measures=["local", "expected"], forms="published")
-    limits = [(round(line.limits.chance, 2), round(line.limits.raw, 2)) for line in found.lines]
-    assert limits == [(0.16, 0.69), (0.18, 0.57), (0.16, 0.75), (0.17, 0.63)]
 
 
 def test_limits_with_a_threshold(small: cr.FrequencyTable) -> None:

@@ -16,7 +16,6 @@ from cellrisk.noise.distributions import Noise
 from cellrisk.noise.mechanisms import Mechanism
 from tests.decide.usefulness.definition import DOMAINS, MECHANISMS, MODES, agree, people
 from tests.near import near
-from tests.shared_data import needs_shared_data, read
 
 
 @pytest.mark.parametrize("cells", MODES)
@@ -34,23 +33,7 @@ def test_any_ways(table: cr.FrequencyTable, frame: pd.DataFrame, cells: str, way
     agree(found, frame, DOMAINS)
 
 
-@needs_shared_data
-@pytest.mark.parametrize("cells", MODES)
-def test_bankruptcy_subset(cells: str) -> None:
-    counts = read("FFcount.csv")
-    names = list(counts.columns[:-1])
-    frame = counts.loc[counts.index.repeat(counts["n"]), names]
-    found = utility(
-        cr.tabulate(counts, names[:-1], names[-1], count="n"), [cr.Laplace(epsilon=1.0)], releases=3, cells=cells
-    )
-    assert len(found.marginals) == 41
-    assert found.domain_size == 3**6
-    agree(found, frame, {name: ["A", "N", "P"] for name in names})
-
-
-@needs_shared_data
-def test_more_noise_leaves_less_and_more_attributes_lose_more() -> None:
-    table = cr.tabulate(read("FFcount.csv"), ["IR", "MR", "OR", "CR", "CO"], "FF", count="n")
+def test_more_noise_leaves_less_and_more_attributes_lose_more(table: cr.FrequencyTable) -> None:
     found = utility(table, [cr.Laplace(epsilon=epsilon) for epsilon in (0.1, 0.5, 1.0, 2.0, 5.0)])
     by_way = np.array([found.mean_tvd(way) for way in (1, 2, 3)])
     assert (np.diff(by_way, axis=1) < 0).all()

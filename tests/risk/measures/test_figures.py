@@ -1,4 +1,4 @@
-"""The figures of the authors' tables and of the paper, to all printed digits."""
+"""The figures of the paper's tables, to all printed digits."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import math
 import numpy as np
 import pytest
 
+import cellrisk as cr
 from cellrisk.counts.profiles import Profiles
 from cellrisk.noise.mechanisms import Mechanism, mechanism
 from cellrisk.risk.measures import Dirichlet, Expected, Local, Measure, Shrinkage
-from tests.shared_data import needs_shared_data, read
 
 BANKRUPTCY_SUBSET = {(1,): 18, (2,): 20, (3,): 1, (4,): 9, (5,): 2, (7,): 1, (8,): 1, (9,): 1, (11,): 1} | {
     (1, 1): 3,
@@ -160,26 +160,10 @@ def test_expected_geometric_closed_forms(epsilon: float, counts: tuple[int, ...]
     assert average(Expected(), cell, setting, "tight")[0] == pytest.approx(tight, rel=1e-9, abs=1e-16)
 
 
-@needs_shared_data
-def test_adult_as_published_and_as_defined() -> None:
-    frame = read("adultcount.csv")
-    rows = profiles_of({(int(n),): int(times) for n, times in frame["n"].value_counts().items()}, 2)
-    assert rows.n_cells == 5974
-    assert at(rows, Local(), "published", 1.0) == pytest.approx((0.5653, 0.6643), abs=5.1e-5)
-    cells = frame.pivot_table(index=list(frame.columns[:6]), columns="income", values="n", aggfunc="sum", fill_value=0)
-    profiles = Profiles.from_cells(cells.to_numpy(), 2)
+def test_adult(adult: cr.FrequencyTable) -> None:
+    profiles = adult.profiles()
     assert (profiles.n_cells, profiles.n_heterogeneous, profiles.n_profiles) == (5009, 965, 310)
     assert at(profiles, Local(), "published", 1.0) == pytest.approx((0.5038, 0.4398), abs=5.1e-5)
     assert at(profiles, Local(), "exact", 1.0) == pytest.approx((0.4820, 0.3055), abs=5.1e-5)
     assert at(profiles, Local(), "tight", 1.0) == pytest.approx((0.4677, 0.2961), abs=5.1e-5)
     assert at(profiles, Local(), "tight", 1e4)[1] == pytest.approx(0.404, abs=5e-4)
-
-
-@needs_shared_data
-def test_profiles_of_the_authors_tables() -> None:
-    subset = read("FFcount.csv")
-    cells = subset.pivot_table(index=list(subset.columns[:5]), columns="FF", values="n", aggfunc="sum", fill_value=0)
-    assert dict(Profiles.from_cells(cells.to_numpy(), 3).rows()) == BANKRUPTCY_SUBSET
-    bank = read("bankcount.csv")
-    cells = bank.pivot_table(index=list(bank.columns[:6]), columns="class", values="n", aggfunc="sum", fill_value=0)
-    assert dict(Profiles.from_cells(cells.to_numpy(), 2).rows()) == BANKRUPTCY
