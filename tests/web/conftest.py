@@ -128,7 +128,7 @@ def start(
 def stop(running: Running) -> int:
     if running.process.poll() is None:
         running.process.terminate()
-    code = running.process.wait(timeout=20)
+    code = running.process.wait(timeout=SECONDS)
     if running.process.stdout is not None:
         running.process.stdout.close()
     return code

@@ -1,13 +1,11 @@
-"""In a real browser: two widths, two themes, what a scanner of accessibility says, and how fast the slider is.
+"""In a real browser: two widths, two themes, and what a scanner of accessibility says.
 
-Screenshots and the measured times are kept in the folder that CELLRISK_SCREENSHOTS names, or in a temporary one.
+Screenshots are kept in the folder that CELLRISK_SCREENSHOTS names, or in a temporary one.
 """
 
 from __future__ import annotations
 
-import json
 import re
-import statistics
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.web.conftest import Running
-from tests.web.walking import epsilon, expect, open_step, show_adult, show_people, unfold, wider_than_screen
+from tests.web.walking import expect, open_step, show_adult, show_people, unfold, wider_than_screen
 
 Visit = Callable[..., Any]
 NARROW, WIDE = 390, 1280
@@ -122,46 +120,4 @@ def test_nothing_inline_and_nothing_from_elsewhere(visit: Visit, server: Running
     assert text.count("<script") == text.count('<script src="/static/')
 
 
-MEASURE = """() => {
-  const idle = Object.assign(document.createElement('input'), {type: 'range', id: 'idle', max: 1000, value: 0});
-  document.getElementById('epsilon').before(idle);
-  window.times = {epsilon: [], idle: []};
-  for (const [name, times] of Object.entries(window.times)) {
-    document.getElementById(name).addEventListener('input', (event) => {
-      const began = event.timeStamp;
-      requestAnimationFrame(() => setTimeout(() => times.push(performance.now() - began)));
-    });
-  }
-}"""
-SLOWER = 5
 """How many times as long as an idle slider's the slider's frames may take: a busy machine does twice or three times."""
-
-
-def test_how_fast_the_slider_is(visit: Visit, pictures: Path, record_property: Callable[[str, object], None]) -> None:
-    """From the key press to the frame with the new numbers, beside a slider that moves and computes nothing."""
-    page = show_people(visit())
-    page.evaluate(MEASURE)
-    page.locator("#epsilon").press("Home")
-    page.evaluate("() => { window.times.epsilon.length = 0; }")
-    seen = set()
-    for number in range(100):
-        if number % 10 == 0:  # by turns, so that both meet the same machine
-            page.locator("#idle").focus()
-            for _ in range(10):
-                page.keyboard.press("ArrowRight")
-            page.locator("#epsilon").focus()
-        page.keyboard.press("ArrowRight")
-        seen.add(epsilon(page))
-    page.wait_for_function("() => Math.min(...Object.values(window.times).map((times) => times.length)) >= 100")
-    times = page.evaluate("() => window.times")
-    assert len(seen) == 100
-    found = {
-        "positions": len(times["epsilon"]),
-        "median_ms": round(statistics.median(times["epsilon"]), 1),
-        "p95_ms": round(statistics.quantiles(times["epsilon"], n=20)[-1], 1),
-        "idle_median_ms": round(statistics.median(times["idle"]), 1),
-    }
-    (pictures / "slider.json").write_text(json.dumps(found), encoding="utf-8")
-    for name, value in found.items():
-        record_property(f"slider_{name}", value)
-    assert found["median_ms"] <= SLOWER * found["idle_median_ms"], found

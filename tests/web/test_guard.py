@@ -14,7 +14,7 @@ from tests.web.conftest import Running, ask
 
 def raw(server: Running, request: bytes) -> bytes:
     """What the server says to bytes that no library would send."""
-    with socket.create_connection(("127.0.0.1", server.port), timeout=10) as connection:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=60) as connection:
         connection.sendall(request)
         parts = []
         while part := connection.recv(65536):

@@ -16,7 +16,7 @@ import pytest
 
 from cellrisk.errors import InvalidInput
 from cellrisk.web import serve
-from tests.web.conftest import PEOPLE, SETTING, Running, hear, start, stop, upload
+from tests.web.conftest import PEOPLE, SECONDS, SETTING, Running, hear, start, stop, upload
 
 pytestmark = pytest.mark.skipif(not Path("/proc").is_dir(), reason="processes are looked up in /proc")
 
@@ -45,7 +45,7 @@ def children(process: int) -> list[int]:
     return found
 
 
-def wait_until(condition: Callable[[], bool], seconds: float = 60) -> None:
+def wait_until(condition: Callable[[], bool], seconds: float = SECONDS) -> None:
     until = time.monotonic() + seconds
     while not condition() and time.monotonic() < until:
         time.sleep(0.02)
@@ -131,7 +131,7 @@ class TestEnd:
         workers = children(started.process.pid)
         assert len(workers) >= 2
         started.process.send_signal(number)
-        assert started.process.wait(timeout=20) == 0
+        assert started.process.wait(timeout=SECONDS) == 0
         assert left(started) == []
         wait_until(lambda: not any(Path(f"/proc/{worker}").exists() for worker in workers))
         assert started.said() == ""
@@ -140,8 +140,8 @@ class TestEnd:
         workers = children(started.process.pid)
         assert workers
         started.process.kill()
-        started.process.wait(timeout=20)  # a worker that is still loading hears of it when it has loaded
-        wait_until(lambda: not any(Path(f"/proc/{worker}").exists() for worker in workers), 120)
+        started.process.wait(timeout=SECONDS)  # a worker that is still loading hears of it when it has loaded
+        wait_until(lambda: not any(Path(f"/proc/{worker}").exists() for worker in workers))
 
 
 class TestRefusals:

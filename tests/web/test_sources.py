@@ -151,7 +151,7 @@ class TestUploads:
             f"POST /api/uploads?name=a.csv HTTP/1.1\r\nHost: localhost:{server.port}\r\nX-Cellrisk: 1\r\n"
             f"Content-Length: 1000\r\nCookie: {name}={client.cookies[name]}\r\n\r\n"
         )
-        with socket.create_connection(("127.0.0.1", server.port), timeout=20) as connection:
+        with socket.create_connection(("127.0.0.1", server.port), timeout=60) as connection:
             connection.sendall(head.encode() + b"x\n1\n")
         assert client.get("/api/state").status_code == 200
         assert kept(server) == before

@@ -6,7 +6,6 @@ import hashlib
 import importlib
 import json
 import os
-import time
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -269,15 +268,13 @@ def wide_table(records: int, n_columns: int = 4) -> cr.FrequencyTable:
     return cr.tabulate(frame.assign(n=15), [*levels][:-1], "y", levels=levels, count="n")
 
 
-def test_a_domain_of_a_billion_takes_seconds() -> None:
+def test_a_domain_of_a_billion() -> None:
+    """A billion draws would take hours."""
     table = wide_table(100_000)
     table.cells()
-    start = time.perf_counter()
     released = release(table, cr.Geometric(epsilon=1.0, threshold=20.5))
-    seconds = time.perf_counter() - start
     assert (released.domain_size, released.dense) == (10**9, False)
     assert 100 < len(released.frame) < 1_000  # P(noise >= 6) = 0.0018 of 10^5
-    assert seconds < 60  # about 2, and a billion draws would take hours
 
 
 def test_a_release_that_would_be_too_large_is_refused() -> None:

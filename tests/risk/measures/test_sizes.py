@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import math
-import time
 from collections.abc import Sequence
-from pathlib import Path
 
 import mpmath
 import numpy as np
@@ -16,6 +13,7 @@ from numpy.typing import NDArray
 from scipy import stats
 from scipy.optimize import minimize
 
+import cellrisk as cr
 from cellrisk.counts.profiles import Profiles
 from cellrisk.errors import InvalidInput
 from cellrisk.risk.measures.pmf import poisson_log_pmf
@@ -26,10 +24,9 @@ from cellrisk.risk.measures.sizes import (
     poisson_sizes,
 )
 from tests.near import near
+from tests.risk.measures.test_figures import BANKRUPTCY, BANKRUPTCY_SUBSET
 
 METHODS = ("mle", "moments", "bayes")
-
-DATA = Path(__file__).resolve().parents[4] / "shared" / "data"
 
 
 def table(sizes: Sequence[int] | NDArray[np.int64], times: NDArray[np.int64] | None = None) -> Profiles:
@@ -367,37 +364,18 @@ def test_log_series_sizes_have_shape_zero(method: str) -> None:
     assert path == sorted(path)
 
 
-def test_a_hundred_thousand_distinct_sizes_are_fast() -> None:
-    sizes = np.arange(1, 100_001)
-    profiles = table(sizes, np.maximum(1, 1_000_000 // sizes**2))
-    for family in ("poisson", "negbin"):
-        for method in METHODS:
-            start = time.process_time()
-            fit_sizes(profiles, family, method)
-            assert time.process_time() - start < 15, (family, method)
-
-
 # the paper's figures
 
 
-def rows_and_cells(name: str, n_keys: int) -> tuple[list[int], list[int]]:
-    path = DATA / name
-    if not path.exists():
-        pytest.skip(f"{path} is not here")
-    with path.open(newline="") as lines:
-        rows = list(csv.reader(lines))[1:]
-    cells: dict[tuple[str, ...], int] = {}
-    for row in rows:
-        cells[tuple(row[:n_keys])] = cells.get(tuple(row[:n_keys]), 0) + int(row[-1])
-    return [int(row[-1]) for row in rows], list(cells.values())
+def test_the_papers_rates(adult: cr.FrequencyTable) -> None:
+    vectors = adult.attribute().vectors
+    assert vectors is not None
+    adult_rows = np.repeat(vectors.counts, vectors.cells, axis=0).ravel()
+    adult_rows = adult_rows[adult_rows > 0]
+    assert len(adult_rows) == 5974
+    for sizes, rate in ((adult_rows, 4.60), (list_sizes(BANKRUPTCY), 2.43), (list_sizes(BANKRUPTCY_SUBSET), 3.21)):
+        assert fit_sizes(table(sizes), truncated=False).parameters["rate"] == pytest.approx(rate, abs=0.005)
 
 
-def test_the_papers_rates() -> None:
-    adult, _ = rows_and_cells("adultcount.csv", 6)
-    assert len(adult) == 5974
-    assert fit_sizes(table(adult), truncated=False).parameters["rate"] == pytest.approx(4.60, abs=0.005)
-    _, bankruptcy = rows_and_cells("bankcount.csv", 6)
-    assert fit_sizes(table(bankruptcy), truncated=False).parameters["rate"] == pytest.approx(2.43, abs=0.005)
-    _, subset = rows_and_cells("FFcount.csv", 5)
-    assert (len(subset), sum(subset)) == (78, 250)
-    assert fit_sizes(table(subset), truncated=False).parameters["rate"] == pytest.approx(3.21, abs=0.005)
+def list_sizes(rows: dict[tuple[int, ...], int]) -> list[int]:
+    return [sum(counts) for counts, times in rows.items() for _ in range(times)]
