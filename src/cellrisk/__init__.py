@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
     from cellrisk.counts.tabulation import tabulate
     from cellrisk.decide.choosing import Choice, choose
-    from cellrisk.decide.policy import Policy
+    from cellrisk.decide.policies import Policy
     from cellrisk.decide.usefulness import Utility, utility
     from cellrisk.errors import CellriskError, InvalidInput, UnknownName
     from cellrisk.noise.from_opendp import from_opendp
@@ -65,7 +65,7 @@ _HOMES = {
     "counts.table": "FrequencyTable",
     "counts.tabulation": "tabulate",
     "decide.choosing": "Choice choose",
-    "decide.policy": "Policy",
+    "decide.policies": "Policy",
     "decide.usefulness": "Utility utility",
     "errors": "CellriskError InvalidInput UnknownName",
     "noise.from_opendp": "from_opendp",

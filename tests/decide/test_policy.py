@@ -12,8 +12,7 @@ import pytest
 
 import cellrisk as cr
 from cellrisk.cli import main
-from cellrisk.decide.policies import Policies
-from cellrisk.decide.policy import Policy
+from cellrisk.decide.policies import Policies, Policy
 from cellrisk.errors import CellriskError, InvalidInput
 from tests.near import near, near_epsilon
 

@@ -14,7 +14,7 @@ import pytest
 from tools.pages import Page, PageError, agree, all_pages, main, read_blocks, run_page
 
 from cellrisk.cli import main as run_command
-from cellrisk.decide.policy import Policy
+from cellrisk.decide.policies import Policy
 
 if sys.version_info >= (3, 11):
     import tomllib

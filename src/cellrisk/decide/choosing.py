@@ -12,8 +12,7 @@ import numpy as np
 
 from cellrisk.counts.table import require_table
 from cellrisk.decide.limits import METRICS, SMALLEST_EPSILON, Limit, LimitBound, RiskDefinition, find_kept, read_limits
-from cellrisk.decide.policies import Policies
-from cellrisk.decide.policy import Policy
+from cellrisk.decide.policies import Policies, Policy
 from cellrisk.decide.search import Intervals, intersect
 from cellrisk.decide.tradeoff import TradeOff, TvdLimit, find_trade_off
 from cellrisk.errors import InvalidInput, argument

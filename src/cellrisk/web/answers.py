@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 import cellrisk as cr
-from cellrisk.decide.policies import Policies
-from cellrisk.decide.policy import DELTA_FROM_RECORDS
+from cellrisk.decide.policies import DELTA_FROM_RECORDS, Policies
 from cellrisk.errors import CellriskError
 from cellrisk.noise.mechanisms import LARGEST_CLASSICAL, MECHANISMS
 from cellrisk.risk.attackers.attacker import Attacker, find_setting_figures

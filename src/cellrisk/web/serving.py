@@ -23,8 +23,7 @@ from cellrisk.web.settings import LOOPBACK, UPLOAD_LIMIT, Settings
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-    from cellrisk.decide.policies import Policies
-    from cellrisk.decide.policy import Policy
+    from cellrisk.decide.policies import Policies, Policy
 
 SECONDS_TO_END = 1
 MOST_CONNECTIONS = 500

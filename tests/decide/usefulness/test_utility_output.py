@@ -113,7 +113,7 @@ def test_frame(found: Utility) -> None:
 def test_document(found: Utility) -> None:
     document = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert list(document) == [
-        *("sensitive", "cells", "releases", "seed", "domain_size", "settings", "marginals", "headline")
+        *("sensitive", "unit", "cells", "releases", "seed", "domain_size", "settings", "marginals", "headline")
     ]
     assert (document["sensitive"], document["releases"], document["domain_size"]) == ("job", 5, 72)
     laplace, geometric = document["settings"]

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -24,18 +24,6 @@ DRAWN_AT_ONCE = 1 << 20
 
 Attributes = tuple[int, ...]
 """Places of a marginal's attributes, ascending: the quasi-identifiers in order, then the sensitive attribute."""
-
-
-class Margin(NamedTuple):
-    """One marginal of the true table and of some releases, where the true one is not empty."""
-
-    attributes: Attributes
-    size: int
-    """Cells over which an error is averaged."""
-    true: Floats
-    """The counts that are not zero."""
-    released: Floats
-    """(releases, cells): the counts in the same cells."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,15 +49,15 @@ class Layout(ABC):
         """The places of the positive counts among them, ascending."""
 
     @abstractmethod
-    def margins(self, released: Floats) -> Iterator[Margin]:
-        """Every marginal once, in any order, of releases (releases, counts)."""
+    def margins(self, released: Floats) -> Iterator[tuple[Attributes, Floats]]:
+        """Every marginal once, in any order: its attributes, and its counts (releases, cells)."""
 
     @cached_property
-    def true(self) -> Floats:
-        """The true counts, as one release."""
+    def true(self) -> dict[Attributes, Floats]:
+        """The true counts of every marginal."""
         counts = np.zeros((1, self.n_counts))
         counts[0, self.places] = self.cells.count
-        return counts
+        return {attributes: sums[0] for attributes, sums in self.margins(counts)}
 
 
 class WholeDomain(Layout):
@@ -81,7 +69,7 @@ class WholeDomain(Layout):
     >>> layout = WholeDomain(group_cells("job", ("cook", "smith"), domains, keys, level, count), (1,))
     >>> layout.places, layout.n_counts
     (array([1, 6]), 8)
-    >>> [(margin.attributes, margin.released.tolist()) for margin in layout.margins(np.arange(8.0)[None])]
+    >>> [(attributes, sums.tolist()) for attributes, sums in layout.margins(np.arange(8.0)[None])]
     [((2,), [[12.0, 16.0]]), ((1,), [[10.0, 18.0]]), ((0,), [[6.0, 22.0]])]
     """
 
@@ -99,19 +87,8 @@ class WholeDomain(Layout):
     def places(self) -> Integers:
         return number_keys((*self.cells.codes[self.cells.cell].T, self.cells.level), self.shape)
 
-    def margins(self, released: Floats) -> Iterator[Margin]:
-        for attributes, counts in self._sum_out(released, tuple(range(len(self.shape))), 0):
-            occupied, true = self._occupied[attributes]
-            size = counts.shape[1]
-            yield Margin(attributes, size, true, counts if len(true) == size else counts[:, occupied])
-
-    @cached_property
-    def _occupied(self) -> dict[Attributes, tuple[Integers, Floats]]:
-        found = {}
-        for attributes, (sums,) in self._sum_out(self.true, tuple(range(len(self.shape))), 0):
-            occupied = np.flatnonzero(sums)
-            found[attributes] = occupied, sums[occupied]
-        return found
+    def margins(self, released: Floats) -> Iterator[tuple[Attributes, Floats]]:
+        yield from self._sum_out(released, tuple(range(len(self.shape))), 0)
 
     @cached_property
     def _largest_first(self) -> list[int]:
@@ -146,7 +123,7 @@ class ObservedCells(Layout):
     >>> layout = ObservedCells(group_cells("job", ("cook", "smith"), domains, keys, level, count), (1,))
     >>> layout.places, layout.n_counts
     (array([1, 2]), 4)
-    >>> [(margin.attributes, margin.released.tolist()) for margin in layout.margins(np.arange(4.0)[None])]
+    >>> [(attributes, sums.tolist()) for attributes, sums in layout.margins(np.arange(4.0)[None])]
     [((2,), [[2.0, 4.0]]), ((0,), [[1.0, 5.0]]), ((1,), [[1.0, 5.0]])]
     """
 
@@ -160,7 +137,7 @@ class ObservedCells(Layout):
     def places(self) -> Integers:
         return self.cells.cell * len(self.cells.levels) + self.cells.level
 
-    def margins(self, released: Floats) -> Iterator[Margin]:
+    def margins(self, released: Floats) -> Iterator[tuple[Attributes, Floats]]:
         n_cells, n_levels, n_releases = self.cells.n_cells, len(self.cells.levels), len(released)
         by_level = np.ascontiguousarray(released.T).reshape(n_cells, n_levels * n_releases)
         by_cell = by_level.reshape(n_cells, n_levels, n_releases).sum(axis=1)
@@ -169,12 +146,10 @@ class ObservedCells(Layout):
             alone, beside = taken in self.ways, taken + 1 in self.ways  # without and with the sensitive attribute
             for attributes in combinations(places, taken) if alone or beside else ():
                 groups = self._group(attributes)
-                true = groups @ self.true.reshape(n_cells, n_levels)
                 if beside:
-                    sums = (groups @ by_level).reshape(-1, n_releases)
-                    yield _where_occupied((*attributes, len(places)), true.ravel(), sums)
+                    yield (*attributes, len(places)), (groups @ by_level).reshape(-1, n_releases).T
                 if alone:
-                    yield _where_occupied(attributes, true.sum(axis=1), groups @ by_cell)
+                    yield attributes, (groups @ by_cell).T
 
     def _group(self, attributes: Attributes) -> Any:
         """The matrix (groups, cells) that adds up the cells with the same values."""
@@ -188,11 +163,6 @@ class ObservedCells(Layout):
         starts = np.flatnonzero(np.diff(key[order], prepend=-1))
         offsets = np.append(starts, len(key))
         return csr_array((np.ones(len(key)), order, offsets), shape=(len(starts), len(key)))
-
-
-def _where_occupied(attributes: Attributes, true: Floats, sums: Floats) -> Margin:
-    occupied = np.flatnonzero(true)
-    return Margin(attributes, len(occupied), true[occupied], sums[occupied].T)
 
 
 def simulate_marginals(
@@ -209,7 +179,8 @@ def simulate_marginals(
     absolute error of a count, averaged over the marginal's cells and the releases.
     """
     number = {attributes: place for place, attributes in enumerate(marginals)}
-    sizes = np.zeros(len(marginals), np.int64)
+    averaged = [(layout.true[attributes] > 0) | layout.whole for attributes in marginals]
+    sizes = np.array([np.count_nonzero(each) for each in averaged])
     tvd, errors = np.zeros((2, len(mechanisms), len(marginals), releases))
     report = StepCounter(progress, tvd.size)
     step = max(1, COUNTS_AT_ONCE // layout.n_counts)
@@ -220,12 +191,10 @@ def simulate_marginals(
             released = np.empty((part.stop - part.start, layout.n_counts))
             for release in released:
                 draw(layout, mechanism, generator, release)
-            totals = released.sum(axis=1)
-            for margin in layout.margins(released):
-                row = number[margin.attributes]
-                sizes[row] = margin.size
-                tvd[place, row, part] = distances(margin, totals)
-                errors[place, row, part] = mean_errors(margin, totals, layout.whole)
+            for attributes, sums in layout.margins(released):
+                row, true = number[attributes], layout.true[attributes]
+                tvd[place, row, part] = distances(true, sums)
+                errors[place, row, part] = np.abs(sums - true).sum(axis=1, where=averaged[row]) / sizes[row]
                 report.add(len(released))
     return sizes, tvd, errors.mean(axis=2)
 
@@ -243,30 +212,15 @@ def draw(layout: Layout, mechanism: Mechanism, generator: np.random.Generator, r
         release[start:stop] = counts
 
 
-def distances(margin: Margin, totals: Floats) -> Floats:
-    """Total variation distance of each release's marginal, given the releases' totals; 1 if nothing is left.
+def distances(true: Floats, released: Floats) -> Floats:
+    """Total variation distance of each release's marginal (releases, cells) from the true one; 1 if nothing is left.
 
-    1/2 sum |p - q| = sum max(p - q, 0), because p and q both add up to 1; so cells that are empty in the true marginal
-    need no term.
+    1/2 sum |p - q| = sum max(p - q, 0), because p and q both add up to 1.
 
-    >>> margin = Margin((0,), 3, np.array([6.0, 2.0]), np.array([[6.0, 2.0], [3.0, 2.0], [0.0, 0.0]]))
-    >>> distances(margin, np.array([8.0, 10.0, 0.0])).tolist()
+    >>> distances(np.array([6.0, 2.0, 0.0]), np.array([[6.0, 2.0, 0.0], [3.0, 2.0, 5.0], [0.0, 0.0, 0.0]])).tolist()
     [0.0, 0.5, 1.0]
     """
-    nothing = totals == 0
-    shares = margin.released / np.where(nothing, 1.0, totals)[:, None]
-    found = np.maximum(margin.true / margin.true.sum() - shares, 0.0).sum(axis=1)
-    return np.where(nothing, 1.0, np.minimum(found, 1.0))  # rounding alone could exceed 1
-
-
-def mean_errors(margin: Margin, totals: Floats, whole: bool) -> Floats:
-    """How far the counts of each release's marginal are from the true ones, averaged over the marginal's cells.
-
-    >>> margin = Margin((0,), 3, np.array([6.0, 2.0]), np.array([[6.0, 2.0], [3.0, 2.0]]))
-    >>> mean_errors(margin, np.array([8.0, 11.0]), True).tolist()  # of 11, 6 are in a cell that is truly empty
-    [0.0, 3.0]
-    """
-    errors = np.abs(margin.released - margin.true).sum(axis=1)
-    if whole:
-        errors = errors + totals - margin.released.sum(axis=1)
-    return np.asarray(errors / margin.size)
+    totals = released.sum(axis=1)
+    shares = released / np.where(totals == 0, 1.0, totals)[:, None]
+    found = np.maximum(true / true.sum() - shares, 0.0).sum(axis=1)
+    return np.where(totals == 0, 1.0, np.minimum(found, 1.0))  # rounding alone could exceed 1

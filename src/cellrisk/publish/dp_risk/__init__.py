@@ -30,7 +30,7 @@ from cellrisk.system.version import __version__
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
-    from cellrisk.decide.policy import Policy
+    from cellrisk.decide.policies import Policy
 
 __all__ = ["PublishedRisk", "publish_risk"]
 

@@ -31,7 +31,7 @@ from cellrisk.system.progress import Progress, StepCounter
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
-    from cellrisk.decide.policy import Policy
+    from cellrisk.decide.policies import Policy
 
 __all__ = ["Release", "check_output", "release"]
 

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from cellrisk.decide.limits import SMALLEST_EPSILON
-from cellrisk.decide.policies import Policies
-from cellrisk.decide.policy import Policy
+from cellrisk.decide.policies import Policies, Policy
 from cellrisk.decide.search import find_admissible
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism, describe_mechanism

@@ -13,8 +13,7 @@ from typing import Any
 
 from cellrisk.counts.schema import read_mapping
 from cellrisk.counts.tabulation import tabulate
-from cellrisk.decide.policies import Policies
-from cellrisk.decide.policy import Policy
+from cellrisk.decide.policies import Policies, Policy
 from cellrisk.errors import InvalidInput
 from cellrisk.publish.releasing import release
 from cellrisk.publish.releasing.domain import Rule

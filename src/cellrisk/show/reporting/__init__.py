@@ -27,8 +27,7 @@ from cellrisk.system.progress import Progress, share_of
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
-    from cellrisk.decide.policies import Policies
-    from cellrisk.decide.policy import Policy
+    from cellrisk.decide.policies import Policies, Policy
     from cellrisk.noise.perturbations import Perturbation
     from cellrisk.repeat.ledger import Ledger
     from cellrisk.repeat.together import TogetherAssessment

@@ -7,8 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from cellrisk.decide.limits import Limit
-from cellrisk.decide.policies import Policies
-from cellrisk.decide.policy import Policy
+from cellrisk.decide.policies import Policies, Policy
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.precision import find_precision
 from cellrisk.repeat.together import KEPT, NOT_JUDGED, Judged, RuleFigures, TogetherAssessment, judge, list_certainties

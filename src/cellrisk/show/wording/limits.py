@@ -13,7 +13,7 @@ from cellrisk.system.formatting import as_given, percent, show_spans
 if TYPE_CHECKING:
     from cellrisk.counts.unit import Unit
     from cellrisk.decide.policies import Policies
-from cellrisk.decide.policy import Policy
+from cellrisk.decide.policies import Policy
 
 ABOUT = {
     "max_caused": "own records",
