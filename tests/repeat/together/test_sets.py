@@ -88,8 +88,8 @@ def test_the_command_tells_it_in_words(folder: Path, capsys: pytest.CaptureFixtu
     assert run(folder, HEAD + TABLES) == 0
     said = capsys.readouterr().out
     assert said.startswith("'job': ")
-    for words in ("Together, the 2 tables reveal the 'job' of ", "all together", "The set costs epsilon 1.5"):
-        assert words in said
+    assert "all together" in said
+    assert "The set costs epsilon 1.5" in said
 
 
 def test_bins_and_levels_as_tables_and_a_source_beside_the_file(folder: Path) -> None:

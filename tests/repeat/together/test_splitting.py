@@ -145,8 +145,8 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeyp
     assert same(told["splits"], json.loads(json.dumps(small(total_epsilon=2.0, use=[1, 3]).to_dict()["splits"])))
     assert main(["together", "split", "set.toml", "--total-epsilon", "2"]) == 0
     said = capsys.readouterr().out
-    for words in ("least error", "least caused", "the best shares found"):
-        assert words in said
+    assert "least error" in said
+    assert "least caused" in said
     assert main(["together", "split", "set.toml"]) == 2
     assert "no epsilon was given for table 1" in capsys.readouterr().err
     assert main(["together", "--json", "assess.toml"]) == 2  # no command of that name, so a set file

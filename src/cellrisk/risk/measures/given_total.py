@@ -129,12 +129,13 @@ class MarginalShrinkage(Measure):
 
     def published(self, block: Block, n_levels: int, channel: CountChannel) -> Floats:
         sizes, pmf = self.sizes.likely(n_levels)
-        return (pmf @ published_risk(all_same(self.prior, sizes), sizes, n_levels, channel))[None]
+        published = pmf @ published_risk(all_same(self.prior, sizes), sizes, n_levels, channel)
+        return np.tile(published, (len(block), 1))
 
     def exact_forms(self, block: Block, n_levels: int, channel: CountChannel, forms: Sequence[str]) -> RisksByForm:
         sizes, pmf = self.sizes.likely(n_levels)
-        exact, tight = (pmf @ risks for risks in dirichlet_risk(self.prior, sizes, channel))
-        return {"exact": exact[None], "tight": tight[None]}
+        exact, tight = (np.tile(pmf @ risks, (len(block), 1)) for risks in dirichlet_risk(self.prior, sizes, channel))
+        return {"exact": exact, "tight": tight}
 
 
 def multinomial_risk(counts: Integers, sizes: Integers, channel: CountChannel) -> Floats:
