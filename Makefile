@@ -9,7 +9,8 @@ comma := ,
 RUNTIME := .venv/.installed
 DEVELOPMENT := .venv/.installed-dev
 PYTHON ?=
-PYTEST_ARGS ?= -n auto
+# A file of tests stays in one process, so that a server or a Spark is started once.
+PYTEST_ARGS ?= -n auto --dist loadfile --no-loadscope-reorder
 ROWS ?= 10000000
 REPRODUCE_ARGS ?=
 # Spark is half a gigabyte and useless without Java: its tests are skipped, saying so, where there is none.
@@ -18,12 +19,12 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --quiet --disable-pip-versio
 
 PEERS := .venv-peers/.installed
 
-.PHONY: help setup run test ready compiled check full package pythons docs lint style peers browser r bench processors reproduce clean
+.PHONY: help setup run test slow check package pythons docs lint peers browser r bench processors reproduce clean
 
 help:
 	@echo 'make run     install cellrisk into .venv and run its demo'
 	@echo 'make test    install everything into .venv and run the checks'
-	@echo 'make check   the same, and then what takes longest (make full)'
+	@echo 'make check   the same, and then the slow tests (make slow)'
 	@echo 'make package build the package, check it, and use it where nothing else is installed'
 	@echo 'make pythons the same on every Python that is found, with the newest libraries and the oldest'
 	@echo 'make docs    build the documentation into build/site'
@@ -45,22 +46,16 @@ run: $(RUNTIME)
 # Screenshots of the page are kept in build/screenshots. What is compiled is kept, for the many processes that tests start.
 RUN_TESTS = PYTHONDONTWRITEBYTECODE= CELLRISK_SCREENSHOTS=$(CURDIR)/build/screenshots $(BIN)/python -m pytest --durations 20 --durations-min 1
 
-# What is to be installed is downloaded side by side; meanwhile style and types are checked, and tests are compiled.
-ready:
-	@$(MAKE) --no-print-directory -j 4 lint peers browser compiled
+# What is to be installed is downloaded side by side; meanwhile style and types are checked.
+test: setup
+	@$(MAKE) --no-print-directory -j 3 lint peers browser
+	@$(RUN_TESTS) -m 'not slow' $(PYTEST_ARGS)
 
-# Once, and not by each of the processes that run tests.
-compiled: setup
-	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --collect-only -q -q -n0 >/dev/null 2>&1 || true
+check: test slow
 
-test: ready
-	@$(RUN_TESTS) -m 'not full' $(PYTEST_ARGS)
-
-check: test full
-
-# What takes longest, all other cases of tests with many, and every example; tests/conftest.py says which.
-full: setup r
-	@CELLRISK_EXAMPLES=all $(RUN_TESTS) -m 'full or hypothesis' $(PYTEST_ARGS)
+# Tests marked slow, and those of hypothesis with three times as many examples.
+slow: setup r
+	@CELLRISK_EXAMPLES=all $(RUN_TESTS) -m 'slow or hypothesis' $(PYTEST_ARGS)
 
 # The same tests are in `make check`, but for the other Pythons.
 package: setup
@@ -74,15 +69,12 @@ docs: setup
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 	@echo 'Built: build/site/index.html'
 
-# The same tests are in `make check`, with fewer deaths.
-lint: style
-	@if $(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then echo $(BIN)/mypy; $(BIN)/mypy; \
-	else echo 'Skipped: mypy. Python 3.10 gets an older numpy, whose types differ; use 3.11 or later to check types.'; fi
-
-style: setup
+lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports --no-logo --no-cache
+	@if $(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then echo $(BIN)/mypy; $(BIN)/mypy; \
+	else echo 'Skipped: mypy. Python 3.10 gets an older numpy, whose types differ; use 3.11 or later to check types.'; fi
 
 # Other tools pin older libraries, so they have an environment of their own; tests beside them are skipped without it.
 # Few of their files are ever imported: those are compiled then, and not by pip, which takes half a minute.
@@ -114,17 +106,13 @@ r:
 	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(R_PACKAGES) >/dev/null 2>&1; }; } || \
 	echo 'Skipped: tests of the R package. There is no R (on Debian or Ubuntu: apt install $(R_PACKAGES)).'
 
-NUMERICAL := tests/attacks tests/repeat/averaging tests/repeat/accounting tests/repeat/sequences tests/risk tests/decide tests/publish/simulation \
-	tests/ceiling tests/noise tests/repeat/together tests/publish/dp_risk tests/cli/test_tables.py \
-	src/cellrisk
-# What takes long for another reason than its digits: speed, pictures, reports, draws, and enumerations by the million.
-NOT_NUMERICAL := cost or seconds or fast or very_wide or fine_scan or picture or report or simulat or random_sizes or web
-
 # Sums come out different in their last digits on another processor, or with another number of threads: no test may mind.
+NUMERICAL := src tests/attacks tests/ceiling tests/noise tests/risk tests/decide tests/publish/dp_risk tests/publish/simulation \
+	$(addprefix tests/repeat/,accounting averaging sequences together)
 processors: setup
 	@for setting in OPENBLAS_CORETYPE=Prescott OPENBLAS_CORETYPE=Haswell 'NPY_DISABLE_CPU_FEATURES=X86_V3 X86_V4' \
 	OPENBLAS_NUM_THREADS=1 OPENBLAS_NUM_THREADS=2; do echo "$$setting"; \
-	env "$$setting" nice $(BIN)/python -m pytest $(PYTEST_ARGS) -q -k 'not ($(NOT_NUMERICAL))' $(NUMERICAL) || exit 1; done
+	env "$$setting" nice $(BIN)/python -m pytest $(PYTEST_ARGS) -q -m 'not slow' $(NUMERICAL) || exit 1; done
 
 # The data that are not shipped are fetched from UCI; REPRODUCE_ARGS='--bankruptcy FILE' or --offline fetches nothing.
 reproduce: $(RUNTIME)

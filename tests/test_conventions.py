@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 import cellrisk as cr
 from cellrisk.system.results import Result
 
@@ -223,6 +225,7 @@ def test_a_refusal_for_any_reason_is_seen(tmp_path: Path) -> None:
     assert list(refusing_for_any_reason(tmp_path)) == ["test_a.py:1", "test_a.py:9"]
 
 
+@pytest.mark.slow
 def test_a_test_that_hangs_fails(tmp_path: Path) -> None:
     """As the settings here say, only sooner: it ends with an error, and what it was doing is told."""
     shutil.copy(REPOSITORY / "pyproject.toml", tmp_path)

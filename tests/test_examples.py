@@ -142,6 +142,7 @@ def census(census_people: pd.DataFrame) -> dict[str, Any]:
     return {name: count(census_people, CENSUS_COLUMNS, name, levels) for name, levels in CENSUS_LEVELS}
 
 
+@pytest.mark.slow
 def test_the_table_and_what_it_exposes(office: Run, census: dict[str, Any]) -> None:
     cells = len(census["income"])
     assert office.number(r"200,000 records in ([\d,]+) cells") == cells
@@ -151,6 +152,7 @@ def test_the_table_and_what_it_exposes(office: Run, census: dict[str, Any]) -> N
         assert printed == pytest.approx(100 * table[alone].sum() / table.sum(), abs=0.05001)
 
 
+@pytest.mark.slow
 def test_the_chosen_epsilon_is_the_largest_within_the_policy(office: Run, census: dict[str, Any]) -> None:
     """Rounded down to two significant digits."""
     chosen = office.number(r"Recommended: epsilon ([\d.]+) with geometric noise")
@@ -158,6 +160,7 @@ def test_the_chosen_epsilon_is_the_largest_within_the_policy(office: Run, census
     assert max(share(table, chosen + 10 ** (np.floor(np.log10(chosen)) - 1)) for table in census.values()) > 0.1
 
 
+@pytest.mark.slow
 def test_the_people_at_the_rounded_epsilon(office: Run, census: dict[str, Any]) -> None:
     epsilon = office.number(r"At epsilon ([\d.]+) the policy is kept")
     for name in census:
@@ -165,6 +168,7 @@ def test_the_people_at_the_rounded_epsilon(office: Run, census: dict[str, Any]) 
         assert 0 < printed <= 200_000 * np.tanh(epsilon / 2)
 
 
+@pytest.mark.slow
 def test_a_looser_epsilon_breaks_the_policy(office: Run, census: dict[str, Any]) -> None:
     found = office.find(r"At epsilon ([\d.]+): the policy asks for .* it is ([\d.]+)%")
     worst = max(share(table, float(found[1])) for table in census.values())
@@ -172,6 +176,7 @@ def test_a_looser_epsilon_breaks_the_policy(office: Run, census: dict[str, Any])
     assert worst > 0.1
 
 
+@pytest.mark.slow
 def test_one_way_tables_are_that_far_off(office: Run, census_people: pd.DataFrame) -> None:
     """A simulation of its own: both are means over few releases, so they agree to about a tenth."""
     epsilon = office.number(r"At epsilon ([\d.]+) the policy is kept")
@@ -193,6 +198,7 @@ def test_one_way_tables_are_that_far_off(office: Run, census_people: pd.DataFram
     assert office.number(r"Of the records, ([\d.]+)%") == pytest.approx(100 * np.mean(distances), rel=0.1, abs=0)
 
 
+@pytest.mark.slow
 def test_the_report_puts_that_epsilon_to_the_board(office: Run) -> None:
     epsilon = office.find(r"At epsilon ([\d.]+) the policy is kept")[1]
     page = (office.folder / "report.html").read_text(encoding="utf-8")
@@ -214,6 +220,7 @@ def coarse(hospital: Run) -> Any:
     return count(frame, WARD_COLUMNS, "diagnosis", 8, "patients")
 
 
+@pytest.mark.slow
 def test_the_cells_that_hold_one_diagnosis(hospital: Run, patients: Any) -> None:
     present, sizes = (patients > 0).sum(axis=1), patients.sum(axis=1)
     assert hospital.number(r"([\d,]+) cells hold one diagnosis alone") == (present == 1).sum()
@@ -221,6 +228,7 @@ def test_the_cells_that_hold_one_diagnosis(hospital: Run, patients: Any) -> None
     assert hospital.number(r"([\d,]+) records in") == patients.sum()
 
 
+@pytest.mark.slow
 def test_the_chosen_epsilons_are_the_largest_within_the_limit(hospital: Run, patients: Any, coarse: Any) -> None:
     before, after = (
         float(found) for found in re.findall(r"Recommended: epsilon ([\d.]+) with geometric noise", hospital.text)
@@ -231,6 +239,7 @@ def test_the_chosen_epsilons_are_the_largest_within_the_limit(hospital: Run, pat
     assert after > before
 
 
+@pytest.mark.slow
 def test_the_merge_lowers_the_risk(hospital: Run, patients: Any, coarse: Any) -> None:
     epsilon = hospital.number(r"At epsilon ([\d.]+): local risk")
     assert hospital.number(r"local risk ([\d.]+)") == pytest.approx(share(patients, epsilon), abs=5.01e-5)
@@ -240,6 +249,7 @@ def test_the_merge_lowers_the_risk(hospital: Run, patients: Any, coarse: Any) ->
     assert share(coarse, epsilon) < share(patients, epsilon)
 
 
+@pytest.mark.slow
 def test_shrinkage(hospital: Run, patients: Any) -> None:
     """By simulation: alpha is fitted here again, and cells of the same sizes are drawn from that prior.
 
@@ -270,6 +280,7 @@ def test_shrinkage(hospital: Run, patients: Any) -> None:
     assert abs(printed - total / sizes.sum()) < 5 * error + 5e-5
 
 
+@pytest.mark.slow
 def test_the_audit_tells_what_the_release_shows(hospital: Run, coarse: Any) -> None:
     released = pd.read_csv(hospital.folder / "released.csv").set_index([*WARD_COLUMNS, "diagnosis"])["count"].unstack()
     frame = pd.read_csv(hospital.folder / "coarse.csv")

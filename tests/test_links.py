@@ -58,7 +58,6 @@ TARGETS = ("victim.txt", "nowhere.txt", "folder")
 @pytest.fixture(autouse=True)
 def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("CELLRISK_STATE", str(tmp_path.parent / f"{tmp_path.name}-state"))
     Path("people.csv").write_text("sex,job\n" + "f,cook\nf,smith\nm,cook\nm,cook\n" * 3)
     Path("set.toml").write_text(SET)
     Path("victim.txt").write_text("keep me")

@@ -73,7 +73,7 @@ def test_what_is_missing_or_said_twice_is_refused(name: str, table: cr.Frequency
             ask(table)
 
 
-@pytest.mark.parametrize("name", ALONG)
+@pytest.mark.parametrize("name", [pytest.param("curve", marks=pytest.mark.slow), "choose", "largest_epsilon"])
 def test_of_an_object_all_but_its_epsilon_is_taken_where_epsilon_is_looked_for(
     name: str, table: cr.FrequencyTable
 ) -> None:

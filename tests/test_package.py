@@ -97,6 +97,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     return build(REPOSITORY, tmp_path_factory.mktemp("dist"))
 
 
+@pytest.mark.slow
 @needs_tools
 def test_the_same_files_give_the_same_bytes(built: tuple[Path, Path], tmp_path: Path) -> None:
     """From a copy in another place, whose files have other times, and where others may not read them."""
@@ -116,6 +117,7 @@ def test_the_same_files_give_the_same_bytes(built: tuple[Path, Path], tmp_path: 
         assert hashlib.sha256(one.read_bytes()).digest() == hashlib.sha256(other.read_bytes()).digest(), one.name
 
 
+@pytest.mark.slow
 @needs_tools
 def test_the_files_of_a_package(built: tuple[Path, Path]) -> None:
     wheel, archive = built
@@ -186,6 +188,7 @@ def use(python: Path, folder: Path) -> None:
     run(command, "serve", "--no-browser", expected=2, cwd=folder)  # an extra that is not there
 
 
+@pytest.mark.slow
 @needs_tools
 def test_a_new_environment(built: tuple[Path, Path], tmp_path: Path) -> None:
     use(install(built[0], tmp_path / "environment", sys.executable), tmp_path)
@@ -198,6 +201,7 @@ all_pythons = pytest.mark.skipif(
 )
 
 
+@pytest.mark.slow
 @needs_tools
 @all_pythons
 @pytest.mark.parametrize("version", PYTHONS)
@@ -211,5 +215,5 @@ def test_other_pythons(version: str, resolution: str, built: tuple[Path, Path], 
     tests = ["pytest>=9", "hypothesis", "mpmath", "tomli; python_version < '3.11'"]
     run(*UV, "pip", "install", "--quiet", "--python", made, *tests)
     shutil.copytree(REPOSITORY / "tests", tmp_path / "tests")
-    quiet = ["-q", "-p", "no:cacheprovider", "--import-mode=importlib", "-m", "not full", "-W", "default"]
-    run(made, "-m", "pytest", *quiet, "-o", "markers=full: long", *CORE, cwd=tmp_path)
+    quiet = ["-q", "-p", "no:cacheprovider", "--import-mode=importlib", "-m", "not slow", "-W", "default"]
+    run(made, "-m", "pytest", *quiet, "-o", "markers=slow: long", *CORE, cwd=tmp_path)

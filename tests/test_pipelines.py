@@ -64,6 +64,7 @@ def set_limit(folder: Path, limit: float) -> None:
     (folder / "cellrisk.toml").write_text(SETTINGS.format(limit=limit), encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_the_gate_tells_by_the_exit_code(folder: Path) -> None:
     run_gate = importlib.import_module("gate").run_gate
     assert run_gate("people.csv", "risk.json") is True
@@ -110,7 +111,7 @@ def load_airflow(monkeypatch: pytest.MonkeyPatch) -> tuple[Task, type[Exception]
     return tasks[0], fail
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_airflow_releases_what_is_within_the_limits(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("opendp")
     check, fail = load_airflow(monkeypatch)
@@ -123,7 +124,7 @@ def test_airflow_releases_what_is_within_the_limits(folder: Path, monkeypatch: p
         check.function()
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_dagster_blocks_what_is_above_them(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: dict[str, Any] = {}
     dagster = ModuleType("dagster")
@@ -160,7 +161,7 @@ def test_the_test_of_dbt_fails_where_the_raw_table_gives_away_more(folder: Path)
     assert rows(0.5) == []
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_the_steps_of_the_action_run(folder: Path) -> None:
     page = (REPOSITORY / "docs" / "how-to" / "pipelines.md").read_text(encoding="utf-8")
     found = re.search(r"^```yaml title=\"publish.yaml\"\n(.*?)^```", page, re.MULTILINE | re.DOTALL)

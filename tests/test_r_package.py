@@ -158,7 +158,7 @@ def checked(surroundings: dict[str, str], tmp_path_factory: pytest.TempPathFacto
     return folder / "cellrisk.Rcheck", said.stdout
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_r_cmd_check_is_clean(surroundings: dict[str, str], checked: tuple[Path, str]) -> None:
     """Code, documentation, examples and tests; building it runs the vignette."""
     folder, said = checked
@@ -172,7 +172,7 @@ def test_r_cmd_check_is_clean(surroundings: dict[str, str], checked: tuple[Path,
     assert not left, "R and Python leave no file behind"
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_the_page_shows_what_r_prints(surroundings: dict[str, str], checked: tuple[Path, str], tmp_path: Path) -> None:
     """CELLRISK_WRITE_PAGE=1 puts what R prints into the page."""
     page = PAGE.read_text(encoding="utf-8")

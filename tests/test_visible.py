@@ -84,6 +84,7 @@ def test_results_print_what_is_hidden(table: cr.FrequencyTable, kind: str) -> No
     assert r"\u2066" in shown
 
 
+@pytest.mark.slow
 def test_reports_show_what_is_hidden(table: cr.FrequencyTable) -> None:
     page = cr.report(table, epsilon=1.0, title=f"Review{TURN}").to_html()
     assert not hides(page)

@@ -114,10 +114,10 @@ def test_wide_noise_agrees_with_every_pair_of_values(kind: type[Noise], cell: tu
 @pytest.mark.parametrize(
     ("noise", "largest"),
     [
-        (LaplaceNoise(1e5), 10**6),
+        pytest.param(LaplaceNoise(1e5), 10**6, marks=pytest.mark.slow),
         (GaussianNoise(1e4), 10**5),
         (GeometricNoise(1e4), 10**5),
-        (DiscreteGaussianNoise(1e4), 10**5),
+        pytest.param(DiscreteGaussianNoise(1e4), 10**5, marks=pytest.mark.slow),
         (GaussianNoise(70.0), 10**6),
     ],
 )

@@ -188,7 +188,7 @@ def test_plan_of_the_first_release(answered: Callable[..., Any], run: Run) -> No
     assert (bare["before"]["releases"], bare["after"]["epsilon"], bare["refused"]) == (0, 0.5, None)
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_plan_keeps_a_limit_on_the_ceiling_without_records(ledger: str, answered: Callable[..., Any]) -> None:
     given = ("--attribute", "illness", "--qid", "sex,ward", "--mechanism", "laplace")
     told = answered("ledger", "plan", ledger, *given, "--max-ceiling", "0.8")
@@ -351,7 +351,6 @@ def test_a_recorded_release_prints_what_its_cohorts_have_left(run: Run) -> None:
 def test_a_first_release_that_is_refused_leaves_nothing(
     arguments: tuple[str, ...], refused: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("CELLRISK_STATE", str(tmp_path / "state"))
     refused(*arguments, "--ledger", LEDGER, "--new-ledger")
     left = [path.name for path in tmp_path.rglob("*") if path.name not in ("people.csv", "state")]
     assert left == []

@@ -138,6 +138,7 @@ def test_a_table_without_a_source_has_no_cells(people: list[dict[str, Any]]) -> 
         replace(cr.tabulate(pd.DataFrame(people), "sex", "job"), read_cells=None).cells()
 
 
+@pytest.mark.slow
 def test_drop_is_tabulating_without(adult: cr.FrequencyTable) -> None:
     frame = cr.datasets.adult_as_published()
     bins = {"age": 5, "hours-per-week": 10}

@@ -89,6 +89,7 @@ def test_binned_quasi_identifiers_and_missing_values(tmp_path: Path) -> None:
     assert dict(tabulate(path, "age", "y", bins={"age": [0, 20]}).profiles().rows()) == {(2, 1): 1, (1,): 1, (1, 1): 1}
 
 
+@pytest.mark.slow
 def test_a_thousand_edges() -> None:
     frame = pd.DataFrame({"a": np.arange(-5, 1010) + 0.5, "y": ["u", "v"] * 507 + ["u"]})
     assert tabulate(frame, "a", "y", bins={"a": list(range(1000))}).n_cells == 1001

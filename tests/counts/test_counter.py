@@ -17,8 +17,6 @@ from cellrisk.errors import InvalidInput
 from tests.counts import counter
 from tests.counts.postgres_server import Server, running_server
 
-NOT_ON_SPARK = ("hour", "span")
-"""Kinds that Spark's reader of Parquet has no type for, and that are refused there."""
 SEEDS = range(int(os.environ.get("CELLRISK_COUNTER_SEEDS", "4")))
 """More of them with CELLRISK_COUNTER_SEEDS=300."""
 
@@ -71,28 +69,3 @@ def test_postgresql(seed: int, server: Server) -> None:
     with server.connect() as connection:
         counter.write_postgres(case.table, connection, f"case{seed}")
     check(case, server.address(), table=f"case{seed}")
-
-
-FEW_ON_SPARK = (2, 7)
-"""Bins, counts, many levels, many vectors."""
-QUIET = pytest.mark.filterwarnings("ignore::ResourceWarning")
-"""Spark leaves the closing of sockets to Python."""
-
-
-def check_on_spark(seed: int, session: Any, folder: Path) -> None:
-    case = counter.draw_case(seed, NOT_ON_SPARK)
-    path = counter.write_parquet(case.table, folder / "a.parquet")
-    source = session.read.parquet(str(path)).repartition(3) if seed % 2 else path
-    check(case, source, engine="spark")
-
-
-@QUIET
-@pytest.mark.parametrize("seed", FEW_ON_SPARK)
-def test_spark(seed: int, session: Any, tmp_path: Path) -> None:
-    check_on_spark(seed, session, tmp_path)
-
-
-@QUIET
-@pytest.mark.parametrize("seed", [seed for seed in range(max(14, len(SEEDS))) if seed not in FEW_ON_SPARK])
-def test_spark_more(seed: int, session: Any, tmp_path: Path) -> None:
-    check_on_spark(seed, session, tmp_path)

@@ -147,6 +147,7 @@ def test_types_without_plain_values_are_refused(server: Server, column: str, kin
         tabulate(server.address(), "q", column, table="kinds")
 
 
+@pytest.mark.slow
 def test_texts_that_only_some_take_for_numbers(server: Server) -> None:
     taken = ["1", " 2 ", "+4", ".5", "5.", "1_000", "\t7\n", "1E+05", "1e005", "-0", "nan", "-.5e-3", "0" * 150 + "1"]
     refused = [

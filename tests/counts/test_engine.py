@@ -99,6 +99,7 @@ def many_cells(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_spilling_gives_the_same_answer_and_leaves_nothing(
     many_cells: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -116,6 +117,7 @@ print(table.n_cells, re.search(r"VmHWM:\\s+(\\d+) kB", open("/proc/self/status")
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="this system does not say how much memory was used")
 def test_text_with_very_many_values_keeps_to_the_limit(tmp_path: Path) -> None:
     """At most one and a half times the limit, and 300 MB for the libraries and what is read."""
@@ -156,6 +158,7 @@ def test_a_full_disk_is_refused_and_left_empty(
         assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_disk_that_is_really_full(many_cells: Path, tmp_path: Path) -> None:
     """A disk of a few megabytes in a mount namespace of its own, where the system permits one."""
     alone = ["unshare", "--map-root-user", "--mount", "sh", "-c"]
@@ -196,6 +199,7 @@ def test_memory_limits_are_read() -> None:
     assert free_memory() > 10**8
 
 
+@pytest.mark.slow
 def test_progress_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "many.parquet"
     duckdb.sql("SELECT 'v' || (range % 400007) AS a, range % 3 AS y FROM range(6000000)").write_parquet(str(path))

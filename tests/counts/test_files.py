@@ -228,6 +228,7 @@ def test_tables_with_a_log_are_refused_by_name(kind: str, log: str, tmp_path: Pa
         assert "for instance" not in str(refusal.value)
 
 
+@pytest.mark.slow
 @NEEDS_DUCKDB_2
 @pytest.mark.parametrize("quoted", [False, True])
 def test_long_fields_of_text(quoted: bool, tmp_path: Path) -> None:

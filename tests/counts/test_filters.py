@@ -140,7 +140,6 @@ def test_a_limit_and_a_policy_of_one_refuse_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("CELLRISK_STATE", str(tmp_path / "state"))
     PEOPLE.to_csv("people.csv", index=False)
     tables = "".join(f'[[table]]\nqid = ["sex"]\nwhere = {{region = "{text}"}}\n' for text in SPELT)
     head = 'source = "people.csv"\nsensitive = "job"\nepsilon = 1.0\nlevels = ["job=x|y", "sex=f|m"]\n'

@@ -262,6 +262,7 @@ def test_rows_that_look_like_a_table_of_counts() -> None:
         count_together(counts, [Asked(("age", "sex", "town", "pay", "paid"), {})], "job")
 
 
+@pytest.mark.slow
 def test_who_is_outside_is_left_out_of_the_tables_that_have_the_column() -> None:
     """Each table counts whom it would count by itself: declared labels, bins, missing values, another label."""
     ages = [*(str(5 * place) for place in range(12)), "old", "inf", None, "7"]

@@ -141,6 +141,7 @@ def test_a_damaged_file_of_sas_is_one_line(tmp_path: Path, capsys: pytest.Captur
     assert SECRET not in err
 
 
+@pytest.mark.slow
 def test_a_value_does_not_change_how_others_are_read(tmp_path: Path) -> None:
     """One text among numbers, or one fraction among whole numbers, leaves the labels of the others as they were."""
     for odd in ("text", 2.5, True):
@@ -154,6 +155,7 @@ def test_a_value_does_not_change_how_others_are_read(tmp_path: Path) -> None:
                 assert {"1", "2", "10"} <= {*labels}
 
 
+@pytest.mark.slow
 def test_labels_of_several_values_are_told_apart(tmp_path: Path) -> None:
     path = tmp_path / "people.sav"
     frame = pd.DataFrame({"home": [1.0, 2.0, 3.0, 4.0], "job": ["a", "b", "a", "b"]})
@@ -186,6 +188,7 @@ def test_a_file_that_ends_its_reader_is_refused(
     assert err.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_many_rows_come_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(other_formats, "ROWS", 7)
     frame = pd.DataFrame({"home": [float(row % 5) for row in range(100)], "job": [f"j{row % 3}" for row in range(100)]})

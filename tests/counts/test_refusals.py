@@ -332,6 +332,7 @@ def test_no_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     refused(InvalidInput, "no permission", path)
 
 
+@pytest.mark.slow
 def test_a_schema_of_many_columns_is_not_listed_in_full(tmp_path: Path) -> None:
     wide = pa.table({f"c{place}": [1] for place in range(5000)})
     refused(UnknownName, "and 4,970 more", wide, "c1", "d1")

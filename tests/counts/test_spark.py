@@ -22,8 +22,10 @@ from cellrisk.cli import main
 from cellrisk.counts import spark, spark_session
 from cellrisk.counts.tabulation import tabulate
 from cellrisk.errors import CellriskError, InvalidInput, UnknownName
+from tests.counts import counter
 from tests.counts.awkward import facts, make_table, write_csv
 from tests.counts.spark_cluster import FAST, need_spark
+from tests.counts.test_counter import check
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning"),  # Spark leaves the closing of sockets to Python
@@ -85,11 +87,14 @@ def same(source: Any, embedded: Any, **request: Any) -> None:
     assert facts(tabulate(source, engine="spark", **request)) == facts(tabulate(embedded, **request))
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    "case", ["declared", *(pytest.param(case, marks=pytest.mark.slow) for case in CASES if case != "declared")]
+)
 def test_parquet_gives_what_duckdb_gives(case: str, session: Any, awkward: dict[str, Path]) -> None:
     same(awkward["parquet"], awkward["parquet"], **CASES[case])
 
 
+@pytest.mark.slow
 def test_folders_that_name_columns_give_what_duckdb_gives(session: Any, tmp_path: Path) -> None:
     """Leading zeros are kept, escaped letters are read, and the name that stands for a missing value is one."""
     for month, city in product(("01", "1", "10"), ("K%C3%B6ln", "a b", "__HIVE_DEFAULT_PARTITION__")):
@@ -105,11 +110,13 @@ def test_folders_that_name_columns_give_what_duckdb_gives(session: Any, tmp_path
         tabulate(source, ["year"], "job", engine="spark")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", OF_TEXT)
 def test_csv_gives_what_duckdb_gives(case: str, session: Any, awkward: dict[str, Path]) -> None:
     same(awkward["csv"], awkward["csv"], **CASES[case])
 
 
+@pytest.mark.slow
 def test_frames_and_tables_however_they_are_cut(session: Any, awkward: dict[str, Path]) -> None:
     request: dict[str, Any] = {"quasi_identifiers": ["text", "real"], "sensitive": ["job"]}
     expected = facts(tabulate(awkward["parquet"], **request))
@@ -147,6 +154,7 @@ def count_tasks(session: Any) -> int:
     return sum(info.numCompletedTasks for info in map(tracker.getStageInfo, stages) if info is not None)
 
 
+@pytest.mark.slow
 def test_a_small_table_takes_few_tasks(session: Any, awkward: dict[str, Path]) -> None:
     """Spark's own setting is 200 parts for each shuffle; adaptive execution joins small ones."""
     session.conf.unset(PARTS)
@@ -159,6 +167,7 @@ def test_a_small_table_takes_few_tasks(session: Any, awkward: dict[str, Path]) -
         session.conf.set(PARTS, FAST[PARTS])
 
 
+@pytest.mark.slow
 def test_several_files_and_shapes(session: Any, tmp_path: Path) -> None:
     table = make_table(60).select(["text", "age", "job", "small"])
     write_csv(table[:30], tmp_path / "p[1].csv")
@@ -174,6 +183,7 @@ def test_several_files_and_shapes(session: Any, tmp_path: Path) -> None:
     same(tmp_path / "*.parquet", tmp_path / "*.parquet", quasi_identifiers=["text", "age"], sensitive="job")
 
 
+@pytest.mark.slow
 def test_addresses_and_names(session: Any, tmp_path: Path) -> None:
     pq.write_table(make_table(60).select(["text", "small"]), tmp_path / "p1.parquet")
     same(f"file://{tmp_path}/p1.parquet", tmp_path / "p1.parquet", quasi_identifiers="text", sensitive="small")
@@ -186,6 +196,7 @@ def test_addresses_and_names(session: Any, tmp_path: Path) -> None:
     same(tmp_path / "names.parquet", tmp_path / "names.parquet", quasi_identifiers=["A", "b.c"], sensitive=["a", "x`y"])
 
 
+@pytest.mark.slow
 def test_text_that_is_hard_to_cut(session: Any, tmp_path: Path) -> None:
     for content in (
         b"a\ty\n\t\nx\tu\nx\tv\n\n\t\n",
@@ -232,6 +243,7 @@ def test_bad_text(case: str, session: Any, tmp_path: Path) -> None:
     refused(words, put(tmp_path / "a.csv", content))
 
 
+@pytest.mark.slow
 def test_damaged_and_vanished_files(session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = pa.table({"a": [f"{SECRET}{place}" for place in range(5000)], "y": ["u", "v"] * 2500})
     pq.write_table(table, tmp_path / "a.parquet")
@@ -262,6 +274,7 @@ def test_rows_come_in_parts(session: Any, monkeypatch: pytest.MonkeyPatch, awkwa
     same(awkward["parquet"], awkward["parquet"], **CASES["numbers"])
 
 
+@pytest.mark.slow
 def test_requests(session: Any, tmp_path: Path) -> None:
     frame = session.createDataFrame([(1, [2], "u", None)], "a int, b array<int>, y string, v void")
     refused("did you mean 'a'?", frame, "A", "y", kind=UnknownName)
@@ -283,6 +296,7 @@ def test_requests(session: Any, tmp_path: Path) -> None:
     refused("Spark could not read a file", put(tmp_path / "d.csv.gz", "a,y\n1,u\n"))
 
 
+@pytest.mark.slow
 def test_a_spark_of_our_own_is_silent_and_leaves_nothing(tmp_path: Path) -> None:
     need_spark()
     for name in ("work", "scratch"):
@@ -304,7 +318,7 @@ def test_a_spark_of_our_own_is_silent_and_leaves_nothing(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["interrupt", "terminate"])
-@pytest.mark.parametrize("started", ["java", "a job"])
+@pytest.mark.parametrize("started", [pytest.param("java", marks=pytest.mark.slow), "a job"])
 def test_a_signal_ends_spark_in_one_line(number: int, started: str, tmp_path: Path) -> None:
     """While Java starts, and while Spark counts; no Java and no file is left."""
     need_spark()
@@ -404,3 +418,15 @@ def test_the_command_line(session: Any, tmp_path: Path, capsys: pytest.CaptureFi
     assert capsys.readouterr().out == embedded
     assert main(["inspect", str(path), "--qid", "nope", "--sensitive", "y", "--engine", "spark"]) == 2
     assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+NOT_ON_SPARK = ("hour", "span")
+"""Kinds that Spark's reader of Parquet has no type for, and that are refused there."""
+
+
+@pytest.mark.parametrize("seed", [2, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(8) if seed != 2)])
+def test_against_a_plain_counter(seed: int, session: Any, tmp_path: Path) -> None:
+    case = counter.draw_case(seed, NOT_ON_SPARK)
+    path = counter.write_parquet(case.table, tmp_path / "a.parquet")
+    source = session.read.parquet(str(path)).repartition(3) if seed % 2 else path
+    check(case, source, engine="spark")

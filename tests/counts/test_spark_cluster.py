@@ -18,6 +18,7 @@ import cellrisk
 from tests.counts import counter
 from tests.counts.spark_cluster import CHEAP_JAVA, FAST, running_cluster
 
+pytestmark = pytest.mark.slow
 ROWS = 20_000
 MOST_TASKS = 60
 """Spark's own setting, 200 parts for each shuffle, takes more than 1,000."""

@@ -13,6 +13,7 @@ from tests.counts.conditions import check_exclusive, draw_columns, draw_parts
 from tests.counts.test_joint import PEOPLE, TABLES, frame_of, read, vectors_of
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.filterwarnings("ignore::ResourceWarning"),  # Spark leaves the closing of sockets to Python
 ]
 

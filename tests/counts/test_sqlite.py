@@ -63,6 +63,7 @@ def test_collations_of_sqlite_merge_nothing(tmp_path: Path) -> None:
     assert cr.tabulate(source, "q", "y", table="main.t").attribute().levels.labels == ("P", "p", "q")
 
 
+@pytest.mark.slow
 def test_numbers_and_texts_of_sqlite(tmp_path: Path) -> None:
     rows = [
         (2**53, "1.5", 1, 0.5, 1, b"x", 2**60, "a"),
@@ -103,6 +104,7 @@ def test_text_of_sqlite_that_is_not_utf8(tmp_path: Path) -> None:
     assert "SECRET" not in str(refusal.value)
 
 
+@pytest.mark.slow
 @NEEDS_DUCKDB_2
 def test_every_type_of_duckdb_is_counted_by_its_text_or_refused(tmp_path: Path) -> None:
     """DuckDB's own table of all types: three rows, the least value, the greatest, and none."""

@@ -79,10 +79,11 @@ def test_without_noise_it_is_the_table_as_it_is() -> None:
     assert choice.no_noise == {name: pytest.approx(value, rel=1e-6, abs=1e-9) for name, value in figures.items()}
 
 
+SLOW_LIMIT = pytest.param({"max_certain": 0.4}, marks=pytest.mark.slow)
 MIXED = [[1, 0], [1, 0], [2, 0], [0, 1], [3, 1], [0, 2], [5, 0], [4, 3]]
 
 
-@pytest.mark.parametrize("limits", [{"max_caused": 0.05}, {"max_certain": 0.4}, {"max_person": 0.1}])
+@pytest.mark.parametrize("limits", [{"max_caused": 0.05}, SLOW_LIMIT, {"max_person": 0.1}])
 def test_categories_that_nobody_has_do_not_raise_the_epsilon(limits: dict[str, float]) -> None:
     alone = cr.choose(make_table(MIXED), **limits).exact_epsilon  # type: ignore[arg-type]
     assert alone is not None
@@ -91,7 +92,7 @@ def test_categories_that_nobody_has_do_not_raise_the_epsilon(limits: dict[str, f
     assert wide <= alone * (1 + 1e-3)
 
 
-@pytest.mark.parametrize("limits", [{"max_caused": 0.2}, {"max_certain": 0.4}, {"max_person": 0.2}])
+@pytest.mark.parametrize("limits", [{"max_caused": 0.2}, SLOW_LIMIT, {"max_person": 0.2}])
 def test_people_who_are_not_at_risk_do_not_raise_the_epsilon(limits: dict[str, float]) -> None:
     """Ten thousand more people of a category of their own, with a prior that does not look at the table."""
     counts = np.pad(np.array(MIXED), ((0, 1), (0, 1)))
@@ -120,6 +121,7 @@ def test_a_few_people_at_risk_among_many_are_not_hidden(ill: cr.FrequencyTable) 
     assert limit.value(ill.attributes, cr.Geometric(choice.epsilon)) <= 0.01
 
 
+@pytest.mark.slow
 def test_harmful_values_narrow_the_limit(ill: cr.FrequencyTable) -> None:
     every = cr.choose(ill, max_certain=0.01, largest_epsilon=4)
     healthy = cr.choose(ill, max_certain=0.01, harmful="v0", largest_epsilon=4)
@@ -130,6 +132,7 @@ def test_harmful_values_narrow_the_limit(ill: cr.FrequencyTable) -> None:
     assert sick.to_dict()["limits"]["harmful"] == ["v1"]
 
 
+@pytest.mark.slow
 def test_a_value_that_was_split_is_assessed_as_one() -> None:
     """Splitting a value at random hides it; a union finds it again."""
     generator = np.random.default_rng(2)

@@ -105,6 +105,7 @@ def test_random_tables(
         assert found.least <= risk[place] - limit + 1e-9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("attack", ["plurality", "proportional"])
 def test_guesses(attack: str) -> None:
     table = make_table([[5, 3, 0], [2, 2, 1], [0, 9, 0]])

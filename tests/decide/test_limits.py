@@ -87,7 +87,7 @@ def count_adult(sensitive: str | list[str]) -> cr.FrequencyTable:
     return cr.tabulate(cr.datasets.adult_as_published(), columns, sensitive, bins={"age": 10})
 
 
-@pytest.mark.parametrize("limit", [{"max_caused": 0.1}, {"max_certain": 0.4}])
+@pytest.mark.parametrize("limit", [{"max_caused": 0.1}, pytest.param({"max_certain": 0.4}, marks=pytest.mark.slow)])
 def test_every_attribute_must_keep_the_limit(limit: dict[str, Any]) -> None:
     generator = np.random.default_rng(4)
     groups = generator.integers(0, 20, 60)
@@ -135,6 +135,7 @@ def test_where_no_limit_binds_nothing_is_recommended() -> None:
     assert at_the_end.epsilon == 100.0
 
 
+@pytest.mark.slow
 def test_a_report_without_a_binding_limit_recommends_nothing() -> None:
     for public in (False, True):
         found = cr.report(make_table(MIXED), max_risk=1.0, public=public)

@@ -136,6 +136,7 @@ def test_an_alpha_that_some_table_can_have_is_taken(alpha: Any) -> None:
     assert Policy(max_risk=0.3, alpha=alpha).alpha is alpha
 
 
+@pytest.mark.slow
 def test_a_policy_about_delta_alone(people: Path, capsys: Capture) -> None:
     """It limits delta, fixes no measure, and leaves it to whoever chooses to give a limit on the risk."""
     write(people.parent, '[policy]\ndelta = "0.1/n"\n')
@@ -201,6 +202,7 @@ def test_choose_obeys(people: Path, capsys: Capture) -> None:
         assert says in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_report_obeys(people: Path, capsys: Capture) -> None:
     write(people.parent, "[policy]\nmax-risk = 0.05\n")
     output = people.parent / "report.html"

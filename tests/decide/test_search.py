@@ -26,6 +26,7 @@ def bumps(parts: list[tuple[float, float, float]], level: float) -> object:
     return function
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(60), deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
 @given(
     parts=st.lists(st.tuples(st.floats(-1, 1), st.floats(-6.5, 4.5), st.floats(0.6, 3)), min_size=1, max_size=4),
@@ -63,6 +64,7 @@ def test_narrow_dips_and_peaks_are_seen(level: float) -> None:
         assert np.log([low, high]) == pytest.approx([place - half_width, place + half_width], abs=1e-6)
 
 
+@pytest.mark.slow
 def test_all_and_nothing() -> None:
     assert find_admissible(lambda epsilon: epsilon * 0 - 1.0, LOW, HIGH).intervals == ((LOW, HIGH),)
     nothing = find_admissible(lambda epsilon: epsilon, LOW, HIGH)

@@ -48,6 +48,7 @@ def test_an_engine_that_cannot_switch_its_bar_counts_all_the_same() -> None:
     assert len(counted) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_a_notebook_runs(name: str, tmp_path: Path) -> None:
     nbclient = pytest.importorskip("nbclient", reason="make setup installs what runs notebooks")

@@ -23,6 +23,7 @@ else:
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 README = REPOSITORY / "README.md"
+FIRST_PAGES = {"README.md", "docs/index.md", "docs/idea.md"}
 PAGES = {str(page.relative_to(REPOSITORY)): page for page in all_pages()}
 
 
@@ -30,7 +31,13 @@ def bodies(page: Path, language: str) -> list[str]:
     return [block.body for block in read_blocks(page.read_text(encoding="utf-8")) if block.language == language]
 
 
-@pytest.mark.parametrize("page", PAGES.values(), ids=PAGES)
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, id=name, marks=[] if name in FIRST_PAGES else [pytest.mark.slow])
+        for name, page in PAGES.items()
+    ],
+)
 def test_what_a_page_shows_is_what_comes_out(page: Path) -> None:
     shown, true = page.read_text(encoding="utf-8"), run_page(page)
     stale = "\n".join(difflib.unified_diff(shown.splitlines(), true.splitlines(), "shown", "true", n=1, lineterm=""))

@@ -93,11 +93,13 @@ def broken(site: Site) -> Iterator[str]:
                 yield f"{path.name}: {link}"
 
 
+@pytest.mark.slow
 def test_links_and_anchors_lead_somewhere(site: Site) -> None:
     assert sum(len(document.links) for document in site.documents.values()) > 500
     assert list(broken(site)) == []
 
 
+@pytest.mark.slow
 def test_nothing_is_loaded_from_elsewhere(site: Site) -> None:
     for path, document in site.documents.items():
         assert document.resources
@@ -109,6 +111,7 @@ def test_nothing_is_loaded_from_elsewhere(site: Site) -> None:
         assert [each for each in addresses if outside(each) and not each.startswith("data:")] == [], style.name
 
 
+@pytest.mark.slow
 def test_pages_that_are_written_are_built_and_reached_from_the_start(site: Site) -> None:
     written = {page.relative_to(DOCS).with_suffix(".html").as_posix() for page in DOCS.rglob("*.md")}
     built = {path.relative_to(site.folder).as_posix() for path in site.documents} - {"404.html"}
@@ -116,12 +119,14 @@ def test_pages_that_are_written_are_built_and_reached_from_the_start(site: Site)
     assert written <= {urlsplit(link).path for link in site["index.html"].links}
 
 
+@pytest.mark.slow
 def test_pictures_are_described(site: Site) -> None:
     pictures = [picture for document in site.documents.values() for picture in document.pictures]
     assert pictures
     assert [picture["src"] for picture in pictures if len(picture.get("alt") or "") < 20] == []
 
 
+@pytest.mark.slow
 def test_every_public_name_is_in_the_reference(site: Site) -> None:
     names = site["reference/python.html"].names
     assert [name for name in cr.__all__ if f"cellrisk.{name}" not in names] == []
@@ -137,6 +142,7 @@ def commands(command: Any, path: tuple[str, ...] = ("cellrisk",)) -> Iterator[tu
         yield from commands(each, (*path, name))
 
 
+@pytest.mark.slow
 def test_every_command_is_in_the_reference(site: Site) -> None:
     found = dict(commands(typer.main.get_command(app)))
     assert {"cellrisk assess", "cellrisk ledger plan"} <= set(found)
@@ -156,12 +162,14 @@ def test_the_command_reference_is_the_same_every_time() -> None:
     assert "| `geometric` |" in text
 
 
+@pytest.mark.slow
 def test_formulas_are_mathematics(site: Site) -> None:
     assert site["maths.html"].tags.count("math") > 50
     for path, document in site.documents.items():
         assert not re.search(r"\\[(\[]|\$\$|\\frac|\\sum", document.text), path.name
 
 
+@pytest.mark.slow
 def test_the_contributors_page_is_the_file_itself(site: Site) -> None:
     shown = " ".join(site["contributing.html"].text.split())
     headings = re.findall(
@@ -197,6 +205,7 @@ def test_a_flaw_is_warned_of_which_ends_the_build(why: str, warned: subprocess.C
     assert why in warned.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("text", "why"), REFUSED.values(), ids=REFUSED)
 def test_what_cannot_be_built_is_refused(text: str, why: str, tmp_path: Path) -> None:
     built = build_small(tmp_path, text)
@@ -235,6 +244,7 @@ def test_docstrings_become_markdown() -> None:
     assert to_markdown("width: of bins") == "width: of bins"
 
 
+@pytest.mark.slow
 def test_rows_of_outputs_are_marked(site: Site) -> None:
     html = (site.folder / "how-to" / "choose.html").read_text(encoding="utf-8")
     assert re.search(r'<span class="row">recommended +[0-9.]+ ', html)

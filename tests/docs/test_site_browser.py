@@ -11,9 +11,7 @@ import pytest
 from tests.web.conftest import QUIET, find_chromium
 
 NEEDED = "there is no Chromium (on Debian or Ubuntu: apt install chromium)"
-pytestmark = [
-    pytest.mark.skipif(find_chromium() is None, reason=NEEDED),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(find_chromium() is None, reason=NEEDED)]
 LOCAL = ("file:", "data:", "blob:", "about:")
 PAGES = ("index", "maths", "reference/python", "reference/commands", "how-to/data")
 

@@ -272,6 +272,7 @@ def check_few(found: dict[str, dict[str, Any]]) -> None:
     assert "does not state whether every combination of its keys is declared" in found["keys not stated"]["refused"]
 
 
+@pytest.mark.slow
 def test_queries_over_frames() -> None:
     found = read_frame_queries(str(peers()))
     check_few(found)
@@ -285,6 +286,7 @@ def test_queries_over_frames() -> None:
     assert "adds no integer" in refused["public counts"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", ["0.14.2", "0.15.1"])
 def test_queries_over_frames_in_older_versions(version: str) -> None:
     """The newest is among the peers; older ones get an environment that uv keeps for the next time."""

@@ -51,6 +51,7 @@ def test_the_rule_of_the_package_is_ours_count_by_count(tmp_path: Path) -> None:
     assert all(list(possible(rule, before)) == [after] for before, after in found)
 
 
+@pytest.mark.slow
 def test_a_table_of_keys_is_published_as_often_as_its_rows_say(tmp_path: Path) -> None:
     generator = np.random.default_rng(1)
     path = tmp_path / "keys.csv"

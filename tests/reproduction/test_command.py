@@ -30,6 +30,7 @@ def undrawn(monkeypatch: Patch) -> None:
     monkeypatch.setattr(command, "draw_all", lambda *_: iter([("figure-2-cell-sizes", "Figure 2: cell sizes")]))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("computed")
 def test_everything_is_written(rows: Rows, tmp_path: Path, capsys: Capture, monkeypatch: Patch) -> None:
     monkeypatch.setattr(command, "fetch_bankruptcy", lambda: rows)

@@ -23,6 +23,7 @@ def small() -> cr.FrequencyTable:
     return cr.tabulate(frame, "q", ["y", "z"])
 
 
+@pytest.mark.slow
 def test_every_point_is_an_assessment(small: cr.FrequencyTable) -> None:
     epsilons = [0.01, 0.5, 3.0]
     found = cr.curve(

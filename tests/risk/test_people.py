@@ -78,6 +78,7 @@ def test_mean_is_records_times_the_tight_risk(adult: cr.FrequencyTable) -> None:
         assert found.mean == pytest.approx(adult.n_records * risk, rel=1e-12, abs=0)
 
 
+@pytest.mark.slow
 def test_simulated_releases_of_adult(adult: cr.FrequencyTable) -> None:
     mechanism, releases = cr.Laplace(epsilon=1.0), 1500
     cells = adult.cells()

@@ -38,6 +38,7 @@ Visit = Callable[..., Any]
 
 
 class TestFromFileToReport:
+    @pytest.mark.slow
     def test_the_adult_example(self, visit: Visit, tmp_path: Path, pictures: Path) -> None:
         page = visit()
         try_adult(page)
@@ -78,6 +79,7 @@ class TestFromFileToReport:
         assert report.name == "survey-report.html"
         assert sentence.partition(". ")[2].partition(" (")[0] in html.unescape(report.read_text("utf-8"))
 
+    @pytest.mark.slow
     def test_a_file_that_is_dropped(self, visit: Visit) -> None:
         page = visit()
         page.route("**/api/state", lambda route: None)  # even before the server has said what it can do
@@ -89,6 +91,7 @@ class TestFromFileToReport:
         page.dispatch_event("#drop", "drop", {"dataTransfer": files})
         expect(page.locator("#source-title")).to_have_text("dropped.csv: 400 rows, 4 columns")
 
+    @pytest.mark.slow
     def test_another_file_starts_anew(self, visit: Visit) -> None:
         page = show_people(visit())
         expect(page.locator("#decide")).to_be_visible()
@@ -97,6 +100,7 @@ class TestFromFileToReport:
         for step in ("#see", "#decide", "#act"):
             expect(page.locator(step)).to_be_hidden()
 
+    @pytest.mark.slow
     def test_without_a_mouse(self, visit: Visit, tmp_path: Path) -> None:
         page = visit()
         press_tab_until(page, "#folder-file")
@@ -139,6 +143,7 @@ class TestFromFileToReport:
 class TestRefusals:
     """One plain line, beside what was asked; a refusal that the server sends is an error in the browser's console."""
 
+    @pytest.mark.slow
     def test_no_sensitive_column(self, visit: Visit) -> None:
         page = visit()
         open_people(page)
@@ -157,6 +162,7 @@ class TestRefusals:
         assert "\n" not in told.inner_text()
         assert "Traceback" not in told.inner_text()
 
+    @pytest.mark.slow
     def test_a_file_that_is_too_large(self, visit: Visit, tmp_path: Path) -> None:
         file = tmp_path / "large.csv"
         file.write_bytes(b"a,b\n" * 60_000)
@@ -176,6 +182,7 @@ class TestRefusals:
         )
 
 
+@pytest.mark.slow
 class TestLongWork:
     def test_cancel(self, visit: Visit, client: Any) -> None:
         page = show_adult(visit())
@@ -251,6 +258,7 @@ def hold_curves(page: Any) -> None:
     page.route("**/api/jobs/held", answer)
 
 
+@pytest.mark.slow
 class TestReload:
     """What a reload keeps before there is a table, and while it is counted."""
 
@@ -286,6 +294,7 @@ class TestReload:
         assert len(held) == 1
 
 
+@pytest.mark.slow
 class TestRelease:
     @pytest.fixture
     def page(self, visit: Visit) -> Any:
@@ -320,6 +329,7 @@ class TestRelease:
             assert any("epsilon" in archive.read(name).decode() for name in archive.namelist())
 
 
+@pytest.mark.slow
 class TestLedger:
     def test_a_release_is_made_with_its_entry(self, browser: Any, tmp_path: Path, pictures: Path) -> None:
         """The ledger has a cohort already: a new one has to be said to be new."""
@@ -366,6 +376,7 @@ class TestLedger:
         expect(visit().locator("#ledger-status")).to_contain_text("--ledger FILE")
 
 
+@pytest.mark.slow
 class TestDoor:
     """What a browser is started with, which everybody on the machine can read."""
 

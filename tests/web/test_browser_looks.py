@@ -51,6 +51,7 @@ def look_at_every_step(page: Any, name: str, pictures: Path, show: Callable[[Any
     assert wider_than_screen(page) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("width", "theme"), SCREENS, ids=[f"{theme}-{width}" for width, theme in SCREENS])
 def test_every_step_on_every_screen(visit: Visit, pictures: Path, width: int, theme: str) -> None:
     look_at_every_step(visit(width=width, theme=theme), f"{width}-{theme}", pictures, show_adult)
@@ -60,6 +61,7 @@ def test_every_step_of_a_small_table(visit: Visit, pictures: Path) -> None:
     look_at_every_step(visit(width=NARROW, theme="light"), "small-table", pictures, show_people)
 
 
+@pytest.mark.slow
 def test_the_question_before_a_release(visit: Visit, pictures: Path) -> None:
     for theme in ("light", "dark"):
         page = show_people(visit(theme=theme))
@@ -77,6 +79,7 @@ class TestTheme:
     def letters(self, page: Any) -> str:
         return str(page.locator("#curve .title").evaluate("text => getComputedStyle(text).fill"))
 
+    @pytest.mark.slow
     def test_it_follows_the_system(self, visit: Visit) -> None:
         page = show_people(visit(theme="dark"))
         dark, on_dark = self.paper(page), self.letters(page)
@@ -96,6 +99,7 @@ class TestTheme:
         assert self.paper(page) == "rgb(255, 255, 255)"
 
 
+@pytest.mark.slow
 def test_the_curve_stays_inside_when_the_window_shrinks(visit: Visit) -> None:
     page = show_people(visit())
     page.set_viewport_size({"width": NARROW, "height": 900})

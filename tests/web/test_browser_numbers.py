@@ -130,6 +130,7 @@ class TestSlider:
         assert (before == after, "a published count is within" in after) == (False, True)
         wait_until_shown(page)
 
+    @pytest.mark.slow
     def test_screen_readers_hear_epsilon_and_risk(self, page: Any) -> None:
         slide_to(page, 40)
         told = page.locator("#epsilon").get_attribute("aria-valuetext")
@@ -141,6 +142,7 @@ class TestSlider:
         heard = page.locator("#announcer").inner_text()
         expect(page.locator("#sentence")).to_contain_text(heard)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("mechanism", "measure", "weights"),
         [("laplace", "local", "uniform"), ("gaussian-analytic", "expected", "records")],
@@ -154,6 +156,7 @@ class TestSlider:
         assert figures(page)[REVEALED] == percent(risk_of(found, "risks", measure, "tight", weights)["risk"])
         expect(page.locator("#sentence")).to_contain_text(found["headline"].partition(" Having")[0])
 
+    @pytest.mark.slow
     def test_delta(self, page: Any, capsys: Capture) -> None:
         page.locator("#mechanism").select_option("discrete-gaussian")
         expect(page.locator("#delta-field")).to_be_visible()
@@ -165,6 +168,7 @@ class TestSlider:
         assert figures(page)[REVEALED] == percent(risk_of(found, "risks", "local", "tight", "records")["risk"])
 
 
+@pytest.mark.slow
 class TestLimit:
     def test_typed(self, page: Any, direct: cr.FrequencyTable) -> None:
         open_step(page, "decide")
@@ -195,6 +199,7 @@ class TestLimit:
         expect(page.locator("#setting")).to_contain_text("Within the limits")
 
 
+@pytest.mark.slow
 class TestDownloads:
     def test_the_report_says_what_the_page_says(self, page: Any, tmp_path: Path) -> None:
         slide_to(page, 50)
@@ -216,6 +221,7 @@ class TestDownloads:
         assert page.evaluate("() => navigator.clipboard.readText()") == page.locator("#shell").inner_text()
 
 
+@pytest.mark.slow
 class TestGroups:
     def test_the_riskiest_are_listed(self, page: Any) -> None:
         open_step(page, "decide")
@@ -226,6 +232,7 @@ class TestGroups:
         assert table.locator("tbody tr").count() == 10
 
 
+@pytest.mark.slow
 class TestDecisions:
     def test_the_map(self, page: Any) -> None:
         """The risk of this table falls as epsilon grows, so that no limit binds, and no point is recommended."""

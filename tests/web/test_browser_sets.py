@@ -15,6 +15,7 @@ from tests.web.conftest import PEOPLE, Running
 from tests.web.test_browser_looks import scan
 from tests.web.walking import expect, press_tab_until, save_download, wider_than_screen
 
+pytestmark = pytest.mark.slow
 Visit = Callable[..., Any]
 SET = """
 source = "elsewhere.csv"

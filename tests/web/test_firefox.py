@@ -18,6 +18,7 @@ webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not in
 FIREFOX = next(filter(None, map(shutil.which, ("firefox-esr", "firefox"))), None)
 if FIREFOX is None:
     pytest.skip("Firefox is not installed (Debian: firefox-esr): no tests in it", allow_module_level=True)
+pytestmark = pytest.mark.slow
 SECONDS = 180
 
 

@@ -40,6 +40,7 @@ def test_more_noise_leaves_less_and_more_attributes_lose_more(table: cr.Frequenc
     assert (np.diff(by_way, axis=0) > 0).all()
 
 
+@pytest.mark.slow
 def test_many_quasi_identifiers() -> None:
     domains = {f"q{number:02}": ["x", "y", "z"] for number in range(20)} | {"job": ["a", "b", "c"]}
     frame = people(domains, 80)

@@ -99,6 +99,7 @@ def draw(rng: np.random.Generator, records: int, towns: int) -> pd.DataFrame:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("seed", "towns"), [(0, 40), (1, 3)])
 def test_the_peers_give_the_same_numbers(seed: int, towns: int, tmp_path: Path) -> None:
     rng = np.random.default_rng(seed)
@@ -109,6 +110,7 @@ def test_the_peers_give_the_same_numbers(seed: int, towns: int, tmp_path: Path) 
         assert found.value("entropy_l", "original") % 1 > 0.01, "so that cutting it can be seen"
 
 
+@pytest.mark.slow
 def test_entropy_l_is_not_cut_to_a_whole_number(tmp_path: Path) -> None:
     people = ORIGINAL.iloc[3:7]  # one cell of 1 and 3
     even = people.iloc[:2]  # and one of 1 and 1

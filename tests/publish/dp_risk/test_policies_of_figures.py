@@ -74,6 +74,7 @@ def test_limits_that_look_at_the_records_are_not_judged(capsys: Capture) -> None
         assert "Policy obeyed: cellrisk.toml" in run(capsys, *command)[1]
 
 
+@pytest.mark.slow
 def test_a_private_choice_stays_within_policies(capsys: Capture) -> None:
     forbid("max-epsilon = 2")
     code, out, _ = run(capsys, *CHOICE, "--json")

@@ -195,7 +195,13 @@ def look(case: Case, records: list[Record]) -> Any:
     return described
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    "name",
+    [
+        "replaced, dropped",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("text", "counts", "sensitive bins")),
+    ],
+)
 def test_neighbours_look_alike(name: str) -> None:
     case = CASES[name]
     usual = look(case, case.usual())

@@ -297,7 +297,6 @@ def test_an_audit_states_no_ceiling_of_the_noise_alone() -> None:
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     pd.DataFrame(ROWS, columns=list(LEVELS)).to_csv(tmp_path / "people.csv", index=False)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("CELLRISK_STATE", str(tmp_path.parent / f"{tmp_path.name}-state"))
     return tmp_path
 
 

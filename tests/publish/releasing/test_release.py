@@ -268,6 +268,7 @@ def wide_table(records: int, n_columns: int = 4) -> cr.FrequencyTable:
     return cr.tabulate(frame.assign(n=15), [*levels][:-1], "y", levels=levels, count="n")
 
 
+@pytest.mark.slow
 def test_a_domain_of_a_billion() -> None:
     """A billion draws would take hours."""
     table = wide_table(100_000)

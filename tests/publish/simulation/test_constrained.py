@@ -114,6 +114,7 @@ def test_little_noise_gives_the_raw_risk(mechanism: cr.Mechanism, published: pd.
         assert estimate.standard_error == 0
 
 
+@pytest.mark.slow
 def test_simulated_releases_are_those_of_release() -> None:
     """The homogeneity attack on 400 releases from OpenDP, with excluded counts, and on 4,000 simulated ones."""
     pytest.importorskip("opendp")

@@ -47,6 +47,7 @@ def test_agrees_with_every_closed_form(cells: list[list[int]], mechanism: cr.Mec
     assert max(map(abs, scores)) < 4
 
 
+@pytest.mark.slow
 def test_many_seeds_spread_as_standard_errors_say() -> None:
     """Over 60 seeds, z-scores of one number have mean near 0 and deviation near 1."""
     table, mechanism = make(THREE), cr.Laplace(epsilon=1.0)

@@ -138,6 +138,7 @@ def test_assess_of_several_releases_is_average() -> None:
         cr.assess(table, mechanism, releases=4, attack="plurality")
 
 
+@pytest.mark.slow
 def test_many_releases_tend_to_the_raw_table() -> None:
     found = average(make(CELLS), cr.Laplace(epsilon=0.5), releases=10_000)
     limits = cr.assess(make(CELLS), cr.Laplace(epsilon=0.5)).limits

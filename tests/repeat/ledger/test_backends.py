@@ -183,6 +183,7 @@ def run_alone(mount: str, script: str, folder: Path) -> list[str]:
     return done.stdout.splitlines()
 
 
+@pytest.mark.slow
 def test_a_disk_that_can_be_read_only(tmp_path: Path) -> None:
     folder = tmp_path / "disk"
     folder.mkdir()
@@ -204,6 +205,7 @@ print(os.listdir(folder))
     assert told[4] == "['releases.ledger']"
 
 
+@pytest.mark.slow
 def test_a_disk_that_fills(tmp_path: Path) -> None:
     """Entries until the disk is full: the last is refused in one line, the others stand, and with room it goes on."""
     folder = tmp_path / "disk"
@@ -260,6 +262,7 @@ print(refused)
 """
 
 
+@pytest.mark.slow
 def test_several_processes_at_once(where: Where) -> None:
     """Four processes that make the ledger, set the same limit and add ten entries each; there is room for 35 of 40."""
     command = [sys.executable, "-W", "error", "-c", WORKER, where.address]

@@ -93,6 +93,7 @@ def test_an_entry_that_is_added(monkeypatch: pytest.MonkeyPatch, capsys: pytest.
             assert len(ledger.entries()) == (2 if after else 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("after", [False, True])
 def test_a_release_without_a_ledger(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], after: bool

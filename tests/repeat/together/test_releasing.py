@@ -68,7 +68,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     pd.DataFrame(ROWS, columns=COLUMNS).to_csv(tmp_path / "people.csv", index=False)
     (tmp_path / "set.toml").write_text(SET, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("CELLRISK_STATE", str(tmp_path.parent / f"{tmp_path.name}-state"))
     return tmp_path
 
 
@@ -205,6 +204,7 @@ def test_a_failure_in_the_middle_leaves_nothing(folder: Path, monkeypatch: pytes
     assert sorted(os.listdir()) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stride", [89, 577])
 def test_death_at_any_line(tmp_path: Path, stride: int) -> None:
     """Killed at any line, what is left is an entry with all files, or neither."""

@@ -34,6 +34,7 @@ def small(**asked: Any) -> cr.Split:
     return cr.split_budget(pd.DataFrame(PEOPLE), TABLES, "y", levels={"y": ["x", "y"]}, **asked)
 
 
+@pytest.mark.slow
 def test_figures_to_meet() -> None:
     """Three tables of Adult, geometric, epsilon 3 in all: even, least error, and least within a quarter more error."""
     found = cr.split_budget(

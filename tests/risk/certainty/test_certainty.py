@@ -221,9 +221,9 @@ def test_a_label_that_nobody_has() -> None:
     [
         (7, 60, LaplaceNoise(1.0)),
         (7, 40, GaussianNoise(12.0)),
-        (20, 40, GeometricNoise(2.0)),
+        pytest.param(20, 40, GeometricNoise(2.0), marks=pytest.mark.slow),
         (100, 25, GeometricNoise(0.5)),
-        (100, 12, LaplaceNoise(3.0)),
+        pytest.param(100, 12, LaplaceNoise(3.0), marks=pytest.mark.slow),
     ],
 )
 def test_many_labels(n_levels: int, n_cells: int, noise: Noise) -> None:

@@ -312,6 +312,7 @@ def recoded(people: pd.DataFrame, name: str, codes: Mapping[str, str]) -> cr.Fre
     return cr.tabulate(frame, QIDS, ["job", "smoker"])
 
 
+@pytest.mark.slow
 def test_coarsening_is_tabulating_recoded_values(people: pd.DataFrame, table: cr.FrequencyTable) -> None:
     decades = [f"({low}, {low + 10}]" for low in range(10, 80, 10)]
     towns = [town for town, _ in Counter(people["town"].dropna()).most_common()]
@@ -382,6 +383,7 @@ def test_counts_instead_of_records(people: pd.DataFrame, table: cr.FrequencyTabl
     assert same(from_counts, explain(table, cr.Laplace(epsilon=1.0), sensitive="job"))
 
 
+@pytest.mark.slow
 def test_adult() -> None:
     qids = ["age", "relationship", "education", "race", "sex", "hours-per-week"]
     adult = cr.datasets.adult_as_published()

@@ -318,6 +318,7 @@ def test_refusals() -> None:
 # large and real tables
 
 
+@pytest.mark.slow
 def test_ten_thousand_levels() -> None:
     generator = np.random.default_rng(12)
     n_levels, n_cells = 10_000, 1000

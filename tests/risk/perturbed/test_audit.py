@@ -38,7 +38,7 @@ def every_publication(made: cr.Perturbation) -> list[tuple[pd.DataFrame, float]]
     ]
 
 
-@pytest.mark.parametrize("name", ["random-rounding:3", pytest.param("odd", marks=pytest.mark.full)])
+@pytest.mark.parametrize("name", ["random-rounding:3", pytest.param("odd", marks=pytest.mark.slow)])
 def test_means_over_all_publications_are_the_figures_of_assess(name: str) -> None:
     made = ODD if name == "odd" else cr.read_perturbation(name)
     table, how = make_table(CELLS), {"certainty": 0.8, "belief": "0.5,0.3/0.7"}

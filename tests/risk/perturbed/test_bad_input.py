@@ -83,7 +83,7 @@ def test_a_table_of_many_rows_is_read(folder: Path) -> None:
     check_many(folder, 150)
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_a_table_of_a_million_rows_is_read(folder: Path) -> None:
     check_many(folder, 1000)
 

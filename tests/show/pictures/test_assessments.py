@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pandas as pd
+import pytest
 from matplotlib.axes import Axes
 
 import cellrisk as cr
@@ -64,6 +65,7 @@ def test_the_title_is_the_first_risk(two: cr.FrequencyTable) -> None:
     assert "delta 0.0001" in words
 
 
+@pytest.mark.slow
 def test_three_attributes_leave_a_place_empty() -> None:
     frame = pd.DataFrame({"age": [1, 1, 2, 2], "a": list("xyxy"), "b": list("xxyy"), "c": list("xyyx")})
     table = cr.tabulate(frame, ["age"], ["a", "b", "c"])

@@ -55,6 +55,7 @@ def test_every_measure_has_a_panel_for_each_measure(levels: int) -> None:
     assert all(holds(figure, line) for line in curve.lines)
 
 
+@pytest.mark.slow
 def test_several_attributes_have_panels_of_their_own(several: cr.FrequencyTable) -> None:
     few = draw_curve(cr.curve(several, epsilon=EPSILONS, measures="local", forms="tight", weights="records"))
     assert [axes.get_title(loc="left") for axes in few.axes] == ["job", "pay"]
@@ -117,6 +118,7 @@ def test_no_risk_at_all_can_be_drawn() -> None:
         assert to_png(figure, 50).startswith(MAGIC[".png"])
 
 
+@pytest.mark.slow
 def test_names_of_columns_cannot_break_a_picture() -> None:
     frame = pd.DataFrame({"a$b^{$" * 12: [1, 1, 2, 3], "$\\frac{": [1, 2, 3, 4], "給与": list("xyxx")})
     table = cr.tabulate(frame, ["a$b^{$" * 12, "$\\frac{"], "給与")

@@ -78,6 +78,7 @@ def read_lines(text: str) -> tuple[str, str, dict[str, Any]]:
     return str(words[0]), str(words[1]), lines
 
 
+@pytest.mark.slow
 def test_picture_of_the_readme_is_the_one_that_is_computed() -> None:
     tool = runpy.run_path(str(REPOSITORY / "tools" / "make_picture.py"))
     curve = tool["compute_curve"]()

@@ -48,6 +48,7 @@ def test_saved_files_are_what_they_say_and_the_same_each_time(found: cr.RiskCurv
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(path.name for path in (first, second, third))
 
 
+@pytest.mark.slow
 def test_bytes_are_the_same_in_another_process(tmp_path: Path) -> None:
     script = (
         "import sys, hashlib, cellrisk as cr, pandas as pd\n"
@@ -76,6 +77,7 @@ def test_reader_settings_change_nothing_and_stay(found: cr.RiskCurve) -> None:
         assert matplotlib.rcParams["font.size"] == 30
 
 
+@pytest.mark.slow
 def test_threads_do_not_disturb_each_other(found: cr.RiskCurve, two: cr.FrequencyTable) -> None:
     expected = to_svg(draw_curve(found)), to_svg(draw_sizes(two))
     answers: dict[int, str] = {}

@@ -98,6 +98,7 @@ def test_a_ledger_and_an_epsilon_are_refused(table: cr.FrequencyTable, tmp_path:
             cr.report(table, perturbation="cell-key", **beside)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_the_command(tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     pd.DataFrame({"q": list("aabbccdddd"), "y": list("mnmnmmnmmm")}).to_csv("people.csv", index=False)

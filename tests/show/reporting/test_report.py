@@ -123,6 +123,7 @@ def test_one_file_that_needs_no_other(chosen: Report, page: Reader) -> None:
     assert sum("epsilon falls to 0" in label for label in page.labels) == 1
 
 
+@pytest.mark.slow
 def test_the_same_bytes_in_every_process_and_nothing_of_sets_is_loaded(chosen: Report) -> None:
     script = (
         "import hashlib, sys, cellrisk as cr, tests.show.reporting.reading as it\n"
@@ -206,6 +207,7 @@ def test_an_epsilon_with_a_limit_on_usefulness_alone(table: cr.FrequencyTable) -
     assert report(table, "gaussian", epsilon=0.5, delta=0.01, max_tvd=1e-9, releases=2, public=True).verdict == "broken"
 
 
+@pytest.mark.slow
 def test_several_attributes_another_measure_and_a_delta() -> None:
     frame = people(5).assign(wage=np.where(people(6)["age"] == "older", "high", "low"))
     several = cr.tabulate(frame, ["town", "age"], ["trade", "wage"])
@@ -237,6 +239,7 @@ def test_several_attributes_another_measure_and_a_delta() -> None:
         assert words.lower() in read.text.lower()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_pictures")
 def test_every_figure_is_at_the_delta_of_the_policy(table: cr.FrequencyTable) -> None:
     policy = cr.Policy(delta="0.1/n")
@@ -278,6 +281,7 @@ def test_many_quasi_identifiers_share_a_column() -> None:
     assert any(row[0].endswith("part 4: same; part 5: same") for row in read.rows)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_pictures")
 def test_missing_values_are_told() -> None:
     frame = people(3)
@@ -344,6 +348,7 @@ def test_the_attackers_confidence_and_the_curve_at_the_epsilon_asked_for(table: 
     assert "At epsilon 1, " not in page.text
 
 
+@pytest.mark.slow
 def test_who_set_the_limits_and_when(table: cr.FrequencyTable) -> None:
     policy = cr.Policy(max_ceiling=0.9, set_by="the review board", set_on="2026-05-04")
     found = report(table, epsilon=0.5, policy=policy)

@@ -109,6 +109,7 @@ def test_a_template_that_is_not_there(table: cr.FrequencyTable, tmp_path: Path) 
         report(table, epsilon=1.0, template=tmp_path / "nowhere.j2")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_pictures")
 def test_the_first_page_tells_of_ledger_date_command_and_digests(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

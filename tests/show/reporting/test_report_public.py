@@ -63,8 +63,12 @@ def test_the_public_sees_no_figure_from_the_data(table: cr.FrequencyTable) -> No
 @pytest.mark.usefixtures("no_pictures")
 @pytest.mark.parametrize(
     "asked",
-    [{"epsilon": 0.7}, {"epsilon": 0.7, "max_risk": 0.99}, {"max_risk": 0.0}, {"max_risk": 1.0, "max_tvd": 1.0}],
-    ids=["given", "kept", "none", "end of the range"],
+    [
+        pytest.param({"epsilon": 0.7}, id="given", marks=pytest.mark.slow),
+        pytest.param({"epsilon": 0.7, "max_risk": 0.99}, id="kept"),
+        pytest.param({"max_risk": 0.0}, id="none"),
+        pytest.param({"max_risk": 1.0, "max_tvd": 1.0}, id="end of the range", marks=pytest.mark.slow),
+    ],
 )
 def test_two_tables_give_the_public_the_same_page(asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     one, other = tabulated(3, 250), tabulated(4, 477)
