@@ -148,6 +148,7 @@ def test_a_server_gives_the_table_of_a_frame(postgres: Server) -> None:
         assert cells_of(served) == cells_of(tabulate(frame_of(rows), person="who", **unit))
 
 
+@pytest.mark.slow
 def test_spark_gives_the_table_of_a_frame(tmp_path: Path) -> None:
     need_spark()
     rows = draw_records(1)
@@ -162,7 +163,10 @@ def test_one_record_of_different_people_is_the_table_without_people_on_a_server(
     check_single(*copy_into(postgres, rows))
 
 
-@pytest.mark.parametrize("engine", ["pandas", "polars", "arrow", "csv", "parquet", "sqlite", "duckdb", "spark"])
+@pytest.mark.parametrize(
+    "engine",
+    ["pandas", "polars", "arrow", "csv", "parquet", "sqlite", "duckdb", pytest.param("spark", marks=pytest.mark.slow)],
+)
 def test_one_record_of_different_people_is_the_table_without_people(tmp_path: Path, engine: str) -> None:
     rows = [(f"p{number}", *row[1:]) for number, row in enumerate(draw_records(3))]
     sources = write_sources(tmp_path, rows)

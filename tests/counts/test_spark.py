@@ -360,6 +360,7 @@ print([number.name for number in installed])
 """
 
 
+@pytest.mark.slow
 def test_spark_installs_no_handler_of_signals() -> None:
     """Spark's own calls Java: a signal while the context starts became "Spark could not be started"."""
     need_spark()

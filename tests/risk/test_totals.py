@@ -90,7 +90,8 @@ def test_a_few_cells_of_any_size(cells: list[Cell]) -> None:
     check(cells, found)
 
 
-def test_large_tables_take_a_moment() -> None:
+@pytest.mark.slow
+def test_large_tables() -> None:
     """Fifty thousand kinds of cells, and one cell of ten million: near the normal law where that is right."""
     generator = np.random.default_rng(5)
     values = np.unique(generator.integers(1, 2000, (60_000, 2)), axis=0)[:50_000]

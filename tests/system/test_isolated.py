@@ -143,6 +143,7 @@ def test_what_is_planted_would_run(planted: tuple[Path, Path], tmp_path: Path) -
     assert {"json", "struct", "pandas", "pyarrow", "numpy", "cellrisk"} <= {path.stem for path in planted[0].iterdir()}
 
 
+@pytest.mark.slow
 def test_no_command_runs_what_is_in_the_working_folder_or_beside_the_data(
     planted: tuple[Path, Path], launcher: list[str]
 ) -> None:

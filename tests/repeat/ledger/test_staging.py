@@ -33,6 +33,7 @@ STRIDE = 71
 """Lines between two deaths; all lines: python -m tests.repeat.ledger.deaths save PLACE FOLDER 1 1."""
 
 
+@pytest.mark.parametrize("where", ["file", pytest.param("database", marks=pytest.mark.slow)], indirect=True)
 @pytest.mark.parametrize("scenario", ["save", "replace", "set"])
 def test_death_at_any_line(where: Where, output: Path, scenario: str) -> None:
     """File, description and entry, or none of them, after `recover` or the next save."""

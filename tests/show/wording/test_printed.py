@@ -149,7 +149,10 @@ def test_other_commands_use_plain_words(printed: Printed, name: str) -> None:
     assert not BANNED.search(text), BANNED.search(text)
 
 
-@pytest.mark.parametrize("name", ["assess", "curve", "choose", "explain", "audit", "together", "release"])
+@pytest.mark.parametrize(
+    "name",
+    ["assess", "curve", pytest.param("choose", marks=pytest.mark.slow), "explain", "audit", "together", "release"],
+)
 def test_all_prints_more(printed: Printed, name: str) -> None:
     first = printed(*SCREENS[name])
     again = ["--output", "more.csv", "--force"] if name == "release" else []
