@@ -344,7 +344,7 @@ def test_the_plan_and_the_largest_epsilon(company: Run, staff: Any) -> None:
     found = company.find(r"the overall risk by records from ([\d.]+)% to ([\d.]+)%")
     assert float(found[1]) == pytest.approx(100 * overall(0.3, 0.6, 0.9), abs=0.0501)
     assert float(found[2]) == pytest.approx(100 * overall(0.3, 0.6, 0.9, 1.0), abs=0.0501)
-    epsilon = company.number(r"For geometric, ([\d.]+) is the largest")
+    epsilon = company.number(r"Epsilon ([\d.]+) is the largest of geometric noise")
     limit = company.number(r"at ([\d.]+)% or below\.") / 100
 
     def worst_case(last: float) -> float:

@@ -447,7 +447,7 @@ def test_the_tables_of_several_attributes_are_taken_together(seed: int) -> None:
     assert "Together the tables keep" in text
     for result in (cr.assess(several, made), cr.choose(several, made.name, max_epsilon=1.0, delta=made.delta or None)):
         cost = 2 * (made.epsilon if isinstance(result, cr.Assessment) else 1.0)
-        assert f"the 2 tables cost epsilon {cost:.3g}"[:-1] in result.details
+        assert f"together cost epsilon {cost:.3g}"[:-1] in result.details
     assert "The worst case above is for one of them alone." in cr.report(several, made).to_html()
 
 
@@ -565,5 +565,5 @@ def test_the_ledger_states_what_one_record_in_all_releases_adds(
     capsys.readouterr()
     assert main(["ledger", "plan", ledger, *given]) == 0
     before, _, after = capsys.readouterr().out.partition("After:")
-    require_true(before, [cr.Geometric(0.5)])
+    require_true(before, [cr.Geometric(0.5)], some=False)
     require_true(after, [cr.Geometric(0.5)] * 2, slack=0.01)

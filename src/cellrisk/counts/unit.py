@@ -12,6 +12,10 @@ from cellrisk.system.checks import require_whole_number
 from cellrisk.system.formatting import number_of
 
 
+MOST_CONTRIBUTIONS = 1_000_000
+"""Records of a person; more would need noise that hides any table."""
+
+
 @dataclass(frozen=True)
 class Unit:
     """What one neighbouring table has more or less: a record, or a person with several.
@@ -40,7 +44,7 @@ class Unit:
         return Unit()
 
     def __post_init__(self) -> None:
-        require_whole_number("contributions", self.contributions, 1)
+        require_whole_number("contributions", self.contributions, 1, MOST_CONTRIBUTIONS)
         if self.per_group is None:
             object.__setattr__(self, "per_group", self.contributions)
         require_whole_number("per_group", self.per_group, 1)

@@ -171,7 +171,7 @@ def test_the_sentence_and_the_table() -> None:
         "mechanism and its epsilon."
     )
     lines = str(found).splitlines()
-    assert " ".join(lines[1:4]) == found.headline
+    assert " ".join(lines[1:5]) == found.headline
     assert lines[-1] == CURATOR_NOTE
     assert [line.split()[-2:] for line in lines if "TCAP" in line] == [["85.7%", "100%"]]
     assert {line.split()[0] for line in found.details.splitlines() if line} >= set(FIGURES)

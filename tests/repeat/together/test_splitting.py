@@ -144,7 +144,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeyp
     assert main(["together", "split", "set.toml", "--total-epsilon", "2", "--use", "1,3", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert same(told["splits"], json.loads(json.dumps(small(total_epsilon=2.0, use=[1, 3]).to_dict()["splits"])))
-    assert main(["together", "split", "set.toml", "--total-epsilon", "2"]) == 0
+    assert main(["together", "split", "set.toml", "--total-epsilon", "2", "--all"]) == 0
     said = capsys.readouterr().out
     assert "least error" in said
     assert "least caused" in said
