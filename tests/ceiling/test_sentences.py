@@ -448,7 +448,7 @@ def test_the_tables_of_several_attributes_are_taken_together(seed: int) -> None:
     for result in (cr.assess(several, made), cr.choose(several, made.name, max_epsilon=1.0, delta=made.delta or None)):
         cost = 2 * (made.epsilon if isinstance(result, cr.Assessment) else 1.0)
         assert f"together cost epsilon {cost:.3g}"[:-1] in result.details
-    assert "The worst case above is for one of them alone." in cr.report(several, made).to_html()
+    assert "What any attack can do at most is stated for one of them alone." in cr.report(several, made).to_html()
 
 
 @pytest.mark.parametrize("epsilon", [0.001, 0.1, 5.0, 12.0, 100.0, 1000.0])

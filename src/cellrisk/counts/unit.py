@@ -12,8 +12,8 @@ from cellrisk.system.checks import require_whole_number
 from cellrisk.system.formatting import number_of
 
 
-MOST_CONTRIBUTIONS = 1_000_000
-"""Records of a person; more would need noise that hides any table."""
+MOST_CONTRIBUTIONS = 2**53
+"""Records of a person: whole numbers up to this are exact in floating point."""
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,12 @@ def screen(utility: Utility) -> list[str]:
         within = [cell for place in shown for cell in (f"{find_precision(utility.mechanisms[place]).within:,}", "")]
         settings = [cell for place in shown for cell in ("", _short(utility.mechanisms[place]))]
         table = aligned(["", "", *settings], [heads, ["95% of noise within", "", *within], *rows])
-    return [title, table, f"{MEANT}\n{fill(headline(utility))}", f"{NEXT}\n{CURATOR_NOTE}"]
+    return [
+        title,
+        table,
+        f"{MEANT}\n{fill(headline(utility))}",
+        f"{NEXT}\n{CURATOR_NOTE} {utility.table.describe_unit()}",
+    ]
 
 
 def _share(number: float) -> str:
