@@ -11,7 +11,6 @@ from cellrisk.errors import InvalidInput, argument
 from cellrisk.system.checks import require_whole_number
 from cellrisk.system.formatting import number_of
 
-
 MOST_CONTRIBUTIONS = 2**53
 """Records of a person: whole numbers up to this are exact in floating point."""
 
