@@ -188,3 +188,8 @@ def test_very_wide_noise_is_not_summed() -> None:
     assert certain.value(attributes, cr.Geometric(1e-6)) == 0.0
     blind = cr.Policy(max_certain=0.5, certainty=0.6, belief="0.1,9/0.9").limits[0]
     assert blind.value(attributes, cr.Geometric(1e-6)) == 1.0  # a belief that is sure before it looks
+
+
+def test_limits_that_attack_tables_cannot_judge_are_refused() -> None:
+    with pytest.raises(CellriskError, check=lambda refusal: refusal.code == "table-belief"):
+        cr.choose(make_table(MIXED), max_caused=0.1, belief="table")

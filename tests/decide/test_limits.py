@@ -272,11 +272,11 @@ def test_a_figure_is_that_of_the_attribute_with_the_largest() -> None:
 
 def test_limits_are_written_down_with_what_they_depend_on() -> None:
     limits = read_limits(
-        max_caused=0.03, max_certain=0.2, certainty=0.8, belief="0.4,0.1/0.9", risk=RiskDefinition(attack="plurality")
+        max_caused=0.03, max_certain=0.2, certainty=0.8, belief="table", risk=RiskDefinition(attack="plurality")
     )
     assert [limit.to_dict() for limit in limits] == [
-        {"max_caused": 0.03, "certainty": 0.8, "belief": "0.4,0.1/0.9"},
-        {"max_certain": 0.2, "certainty": 0.8, "belief": "0.4,0.1/0.9"},
+        {"max_caused": 0.03, "certainty": 0.8, "belief": "table"},
+        {"max_certain": 0.2, "certainty": 0.8, "belief": "table"},
     ]
 
 

@@ -17,7 +17,7 @@ from cellrisk.errors import CellriskError
 
 MIXED = [[1, 0], [1, 0], [2, 0], [0, 1], [3, 1], [0, 2], [5, 0], [4, 3]]
 
-CODES = {"limit-range", "limit-with-delta"}
+CODES = {"limit-range", "limit-with-delta", "table-belief"}
 
 
 def make_frame(cells: list[list[int]]) -> pd.DataFrame:
@@ -147,6 +147,7 @@ def test_if_no_limit_binds_epsilons_are_named_as_information() -> None:
         {"max_error": -1},
         {"max_person": 0},
         {"max_person": 1.5},
+        {"max_person": 0.1, "belief": "table"},
     ],
 )
 def test_bad_limits_are_refused(wrong: dict[str, Any]) -> None:

@@ -44,6 +44,7 @@ PERTURBED_ATTACK = "the risk under a perturbation is that of the homogeneity att
 NO_CHANCE = "a perturbation has no noise that could drown the counts, and so no chance level"
 NO_EPSILON = "a perturbation states no epsilon"
 NO_ERROR = "the error is that of noise, which a perturbation does not have"
+NO_TABLE = "a limit on what attackers learn requires a prior that does not look at the table"
 WITH_DELTA = "with a delta no posterior is bounded; limit the worst case instead (max-ceiling)"
 MANY_COUNTS = 20_000
 """Counts of a table above which an epsilon takes so long that fewer are looked at."""
@@ -251,6 +252,8 @@ def _unpublished(attacker: Attacker, attribute: Attribute) -> list[AttackTable]:
         fix = f"use {argument('max_ceiling')}"
         raise InvalidInput(f"attacks cannot be assessed: {unknown}", fix=fix, code="attacks-unknown")
     [table] = attacker.tables(attribute, None)
+    if table.prior is None:
+        raise InvalidInput(NO_TABLE, got="table", allowed="negbin, or shapes/theta", code="table-belief")
     return [table] if table.people.all() else [table, table.without_unused()]
 
 

@@ -169,7 +169,7 @@ def trace_attacks(report: Report, given: Given, asked: Setting) -> dict[str, Any
     return {
         "unknown": None,
         "own": trace([row.own / row.people for row in rows]),
-        "sure": trace([row.inferred / row.people for row in rows]),
+        "sure": trace([(row.inferred or 0.0) / row.people for row in rows]),
         "most": trace([row.most or 0.0 for row in rows]),
     }
 
@@ -188,7 +188,7 @@ def find_figures(report: Report, given: Given, asked: Setting) -> dict[str, Any]
     categories = given.table.attribute(given.sensitive).levels.labels
     now, icons = f"epsilon {claim(asked.epsilon)}", None
     notes = [people_above(table) for table in tables]
-    notes += [learnt(table, given.sensitive, categories) for table in tables]
+    notes += [learnt(table, given.sensitive, categories) for table in tables if table.prior is not None]
     if tables:
         picture = draw_icons(tables[0], given.sensitive, now)
         icons = {"svg": to_svg(picture), "words": say_icons(tables[0], given.sensitive, now)}

@@ -117,7 +117,7 @@ REFUSED = {
     "duplicates": (["twice.csv", "--released-count", "n"], "more than once"),
     "top": (["people.csv", "--top", "many"], "whole number"),
     "certainty without a mechanism": (["people.csv", "--certainty", "0.9"], "depends on the mechanism"),
-    "belief without a mechanism": (["people.csv", "--belief", "negbin"], "depends on the mechanism"),
+    "belief without a mechanism": (["people.csv", "--belief", "table"], "depends on the mechanism"),
     "certainty": (
         ["shifted.csv", "--released-count", "n", "--epsilon", "1", "--certainty", "0.5"],
         "above 0.5 and below 1",

@@ -13,7 +13,7 @@ import pytest
 import cellrisk as cr
 from cellrisk.errors import InvalidInput
 from cellrisk.publish.auditing import audit
-from cellrisk.risk.certainty.count_priors import CountPrior
+from cellrisk.risk.certainty.count_priors import NegativeBinomial
 from tests.near import near
 
 TWO = [[3, 0], [1, 1], [0, 2], [5, 1], [1, 0], [0, 1]] * 6
@@ -54,7 +54,7 @@ def draw(cells: list[list[int]], mechanism: cr.Mechanism, generator: np.random.G
     return np.where(noisy < mechanism.threshold, 0, noisy)
 
 
-def share(belief: CountPrior, mechanism: cr.Mechanism, released: tuple[int, ...]) -> list[float]:
+def share(belief: NegativeBinomial, mechanism: cr.Mechanism, released: tuple[int, ...]) -> list[float]:
     """P(label | released cell), from a sum over all counts up to 80 of every label."""
     first, counts = int(mechanism.threshold + 0.5), np.arange(81)
     behind = []
@@ -77,7 +77,7 @@ def informed(found: cr.Audit) -> float:
 
 @pytest.mark.parametrize("mechanism", MECHANISMS.values(), ids=MECHANISMS.keys())
 def test_every_cell_is_named_as_by_a_sum_over_all_counts(mechanism: cr.Mechanism) -> None:
-    belief = CountPrior((0.4, 0.3, 0.2), 0.6)
+    belief = NegativeBinomial((0.4, 0.3, 0.2), 0.6)
     released = draw(THREE, mechanism, np.random.default_rng(4))
     expected = dict.fromkeys(CERTAINTIES, 0)
     lone = 0
@@ -113,7 +113,7 @@ def test_over_many_releases_it_is_what_assess_expects(mechanism: cr.Mechanism) -
 
 def test_counts_that_keep_their_sign_tell_more() -> None:
     """Below zero, geometric noise says what zero says, as it forgets; the discrete Gaussian's says more."""
-    belief = CountPrior((0.4, 0.3), 0.6)
+    belief = NegativeBinomial((0.4, 0.3), 0.6)
     table = make([[2, 0], [0, 0]])
     for mechanism in (cr.Geometric(epsilon=1.0), cr.DiscreteGaussian(epsilon=1.5, delta=0.05)):
         shares = {}
@@ -128,7 +128,7 @@ def test_counts_that_keep_their_sign_tell_more() -> None:
         assert (shares[-3] > shares[-1] + 1e-6) == (mechanism.name == "discrete-gaussian")
 
 
-def behind(belief: CountPrior, mechanism: cr.Mechanism, label: int, value: int) -> float:
+def behind(belief: NegativeBinomial, mechanism: cr.Mechanism, label: int, value: int) -> float:
     """People expected behind a value that noise was added to and that was not cut at zero."""
     counts = np.arange(81)
     logs = [math.lgamma(belief.shapes[label] + n) - math.lgamma(n + 1) for n in counts]
@@ -173,7 +173,7 @@ def test_what_would_mislead_is_refused() -> None:
     seen = frame_of(draw(TWO, mechanism, np.random.default_rng(1)))
     for changed, words in (
         ({"certainty": 0.9}, "depends on the mechanism"),
-        ({"belief": "negbin"}, "depends on the mechanism"),
+        ({"belief": "table"}, "depends on the mechanism"),
         ({"epsilon": 1.0, "certainty": 0.5}, "above 0.5 and below 1"),
         ({"epsilon": 1.0, "belief": "0.1,0.2,0.3/0.9"}, "one shape for each label"),
         ({"epsilon": 1.0, "threshold": 4.5}, "below the smallest that this mechanism releases"),
@@ -181,4 +181,6 @@ def test_what_would_mislead_is_refused() -> None:
     ):
         with pytest.raises(InvalidInput, match=words):
             audit(table, seen, count="n", **changed)  # type: ignore[arg-type]
-    assert "the counts or the noise are too large" in str(audit(table, seen, count="n", epsilon=1e-8))
+    for given in ({"epsilon": 1e-8}, {"epsilon": 1.0, "belief": "table"}):
+        found = audit(table, seen, count="n", **given)  # type: ignore[arg-type]
+        assert "its prior looks at the table, or the counts or the noise are too large" in str(found)

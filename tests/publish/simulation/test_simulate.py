@@ -69,10 +69,12 @@ def test_one_of_several_attributes() -> None:
     assert abs(found.value().mean - exact) < 4 * found.value().standard_error
 
 
-def test_attackers_who_apply_bayes_rule_are_left_out_under_very_wide_noise() -> None:
-    found = simulate(make(TWO), cr.Geometric(epsilon=1e-8), releases=5)
+def test_attackers_who_apply_bayes_rule_are_left_out_for_the_prior_table() -> None:
+    found = simulate(make(TWO), cr.Geometric(epsilon=1.0), releases=5, belief="table")
     assert [row["attack"] for row in found.attackers] == ["homogeneity", "plurality"]
-    assert "are not simulated: the counts or the noise are too large" in str(found)
+    assert "are not simulated: the prior looks at the table" in str(found)
+    for wide in (cr.Geometric(epsilon=1e-8),):
+        assert "are not simulated" in str(simulate(make(TWO), wide, releases=5))
 
 
 def test_a_perturbation() -> None:

@@ -16,7 +16,7 @@ from cellrisk.counts.joint import JointCells, count_together
 from cellrisk.errors import CellriskError
 from cellrisk.repeat.together.informed_attacker import find_certain
 from cellrisk.repeat.together.sets import SetTable, read_tables
-from cellrisk.risk.certainty import CountPrior
+from cellrisk.risk.certainty import NegativeBinomial
 
 ROWS = ["pux", "puy", "pvx", "pvx", "suy", "suy", "svy", "svx", "puy"]
 THREE = [*ROWS, "puz", "svz", "svz"]
@@ -30,8 +30,8 @@ def prepare(rows: list[str], where: Any = None) -> tuple[JointCells, tuple[SetTa
     return count_together(frame, [each.asked for each in asked], "y"), asked
 
 
-def believe(labels: int) -> list[CountPrior]:
-    return [CountPrior((0.6, 0.9, 0.4)[:labels], 0.7), CountPrior((1.1, 0.5, 0.8)[:labels], 0.6)]
+def believe(labels: int) -> list[NegativeBinomial]:
+    return [NegativeBinomial((0.6, 0.9, 0.4)[:labels], 0.7), NegativeBinomial((1.1, 0.5, 0.8)[:labels], 0.6)]
 
 
 def likely(value: int, count: int) -> float:
@@ -50,7 +50,7 @@ def behind(value: int, shape: float, theta: float) -> float:
 
 
 def enumerate_certain(
-    rows: list[str], beliefs: list[CountPrior], certainty: float, tempering: float, outside: str = ""
+    rows: list[str], beliefs: list[NegativeBinomial], certainty: float, tempering: float, outside: str = ""
 ) -> tuple[float, float]:
     """Right and named: for each person, every combination of values in his two cells. ``outside``: whose a is so is not
     in the second table."""

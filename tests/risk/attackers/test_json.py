@@ -55,6 +55,12 @@ def test_accuracy_is_that_of_the_noise(found: dict[str, Any]) -> None:
     assert found["accuracy"]["probability"] == 0.95
 
 
+def test_the_empirical_prior_leaves_the_attackers_with_a_prior_out() -> None:
+    table = cr.tabulate(cr.datasets.adult_as_published(), ["age", "sex"], "income", bins={"age": 5})
+    rows = cr.assess(table, epsilon=1.0, belief="table").to_dict()["attackers"]
+    assert [row["attack"] for row in rows] == ["homogeneity", "plurality", "any"]
+
+
 def test_the_error_covers_every_figure() -> None:
     """Two of three categories as one value, by enumeration of the releases that are likely."""
     groups = [(3, 7, 0), (0, 0, 1), (0, 4, 0), (1, 2, 0), (9, 0, 0)]

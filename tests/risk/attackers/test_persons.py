@@ -13,11 +13,11 @@ from cellrisk.counts.contributions import Contributions
 from cellrisk.counts.profiles import LabelledCounts
 from cellrisk.risk.attackers.figures import ATTACKS, AttackTable
 from cellrisk.risk.attackers.persons import PersonTable
-from cellrisk.risk.certainty.count_priors import CountPrior
+from cellrisk.risk.certainty.count_priors import NegativeBinomial
 from tests.near import near
 from tests.risk.attackers.test_figures import CERTAINTY, METHODS, enumerate_success
 
-PRIORS = {2: CountPrior((0.4, 0.15), 0.85), 3: CountPrior((0.5, 0.3, 0.1), 0.8)}
+PRIORS = {2: NegativeBinomial((0.4, 0.15), 0.85), 3: NegativeBinomial((0.5, 0.3, 0.1), 0.8)}
 RECORDS = {
     # person, group, category
     2: [(0, 0, 0), (0, 0, 1), (1, 0, 0), (1, 1, 0), (2, 1, 1), (3, 1, 1), (3, 1, 1), (3, 0, 0), (4, 2, 1)],
@@ -29,7 +29,7 @@ def kinds_of(records: list[tuple[int, int, int]], categories: int) -> Contributi
     return Contributions.from_records(*np.array(records).T, categories)
 
 
-def make_people(kinds: Contributions, channel: Any, prior: CountPrior | None) -> PersonTable:
+def make_people(kinds: Contributions, channel: Any, prior: NegativeBinomial | None) -> PersonTable:
     return PersonTable.of(kinds, channel=channel, prior=prior, certainty=CERTAINTY)
 
 

@@ -208,3 +208,34 @@ def name_by_shares(
     for part in parts:
         total = total + part
     return np.array([float((chance * (part >= (certainty - TIE) * total)).sum()) for part in parts])
+
+
+def name_by_table(
+    vectors: Sequence[Sequence[int]], cells: Sequence[int], noise: Noise, threshold: float, certainty: float
+) -> tuple[float, float]:
+    """The belief "table": right and named, over every released vector, with the posterior over all vectors."""
+    largest = max(max(vector) for vector in vectors) + len(law(noise)[0]) // 2
+    first = math.floor(threshold) + 1
+    steps, chance = law(noise)
+    rows = {}
+    for count in {each for vector in vectors for each in vector}:
+        row = np.zeros(largest + 1)
+        shown = count + steps
+        row[0] = chance[shown < first].sum()
+        row[shown[shown >= first]] = chance[shown >= first]
+        rows[count] = row
+    n_levels = len(vectors[0])
+    numbers = [np.zeros((largest + 1,) * n_levels) for _ in range(n_levels)]
+    for vector, times in zip(vectors, cells, strict=True):
+        joint = np.ones(())
+        for count in vector:
+            joint = np.multiply.outer(joint, rows[count])
+        for label, count in enumerate(vector):
+            numbers[label] += times * count * joint
+    total = np.sum(numbers, axis=0)
+    right = named = 0.0
+    for number in numbers:
+        sure = number >= (certainty - TIE) * total
+        right += float(number[sure].sum())
+        named += float(total[sure].sum())
+    return right, named

@@ -28,12 +28,13 @@ from cellrisk.noise.distributions import (
 from cellrisk.risk.attackers import acceptance
 from cellrisk.risk.certainty import (
     ConfidentInferences,
-    CountPrior,
+    NegativeBinomial,
     find_certainty,
+    inferences,
     read_belief,
     read_certainties,
 )
-from cellrisk.risk.certainty.count_priors import CategoryPrior
+from cellrisk.risk.certainty.count_priors import CategoryPrior, EmpiricalPrior
 from cellrisk.risk.certainty.posterior import posterior_means
 from tests.near import near
 from tests.risk.certainty import oracle
@@ -56,7 +57,7 @@ def make_attribute(cells: Any, times: Sequence[int] | None = None) -> Attribute:
 
 
 def expect(
-    cells: Sequence[Sequence[int]], noise: Noise, threshold: float, belief: CountPrior, certainty: float
+    cells: Sequence[Sequence[int]], noise: Noise, threshold: float, belief: NegativeBinomial, certainty: float
 ) -> tuple[float, float]:
     """Right and named, by enumeration."""
     last = max(max(counts) for counts in cells) + len(oracle.law(noise)[0]) // 2
@@ -75,7 +76,7 @@ def expect(
 @pytest.mark.parametrize("kind", NOISES)
 def test_two_labels_are_exact(kind: str, threshold: float) -> None:
     cells = [[1, 0], [0, 1], [3, 0], [2, 1], [5, 4], [9, 1], [0, 12]]
-    belief = CountPrior((0.3, 0.7), 0.8)
+    belief = NegativeBinomial((0.3, 0.7), 0.8)
     found = find_certainty(make_attribute(cells), AdditiveChannel((NOISES[kind],), threshold), CERTAINTIES, belief)
     assert [one.certainty for one in found] == list(CERTAINTIES)
     for one in found:
@@ -88,7 +89,7 @@ def test_two_labels_are_exact(kind: str, threshold: float) -> None:
 @pytest.mark.parametrize("kind", NOISES)
 def test_three_labels_lie_between_two_ends(kind: str, threshold: float) -> None:
     cells = [[1, 0, 0], [0, 3, 0], [2, 1, 0], [5, 4, 1], [9, 0, 1]]
-    belief = CountPrior((0.3, 0.7, 0.2), 0.8)
+    belief = NegativeBinomial((0.3, 0.7, 0.2), 0.8)
     people = sum(map(sum, cells))
     found = find_certainty(make_attribute(cells), AdditiveChannel((NOISES[kind],), threshold), CERTAINTIES, belief)
     assert [one.certainty for one in found] == list(CERTAINTIES)
@@ -98,6 +99,31 @@ def test_three_labels_lie_between_two_ends(kind: str, threshold: float) -> None:
         assert one.named_low - 1e-9 <= named <= one.named_high + 1e-9
         if kind != "no noise":  # there all is atoms, which may lie on the very bound
             assert one.named_high - one.named_low < 1e-6 * people
+
+
+@pytest.mark.parametrize("threshold", [0.5, 2.5])
+@pytest.mark.parametrize("kind", ["laplace", "geometric", "gaussian", "discrete gaussian"])
+def test_belief_in_the_table(kind: str, threshold: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    two, times = [[1, 0], [0, 2], [3, 1], [6, 0], [4, 4]], [5, 3, 2, 4, 1]
+    found = find_certainty(
+        make_attribute(two, times), AdditiveChannel((NOISES[kind],), threshold), CERTAINTIES, EmpiricalPrior()
+    )
+    assert [one.certainty for one in found] == list(CERTAINTIES)
+    for one in found:
+        right, named = oracle.name_by_table(two, times, NOISES[kind], threshold, one.certainty)
+        assert (one.right, one.named) == (near(right), near(named))
+        assert one.error is None
+        assert one.precision is None or one.precision >= one.certainty - 1e-9  # calibrated by construction
+    three, channel = [[1, 0, 0], [0, 2, 0], [2, 0, 1], [5, 0, 0]], AdditiveChannel((NOISES[kind],), threshold)
+    exact = find_certainty(make_attribute(three, times[:4]), channel, (0.7, 0.9), EmpiricalPrior())
+    monkeypatch.setattr(inferences, "MOST_RELEASES", 0)  # too many to go through: simulated
+    found = find_certainty(make_attribute(three, times[:4]), channel, (0.7, 0.9), EmpiricalPrior())
+    for one, other in zip(found, exact, strict=True):
+        right, named = oracle.name_by_table(three, times[:4], NOISES[kind], threshold, one.certainty)
+        assert (other.right, other.named, other.error) == (near(right), near(named), None)
+        assert one.error is not None
+        assert abs(one.right - right) <= 4 * one.error + 1e-9
+        assert abs(one.named - named) <= 6 * one.error + 1e-9
 
 
 @pytest.mark.parametrize(
@@ -138,7 +164,7 @@ def test_people_expected_behind_a_value(
 @pytest.mark.parametrize("noise", [LaplaceNoise(2.0), GaussianNoise(30.0), GeometricNoise(50.0)])
 def test_cells_of_any_size(noise: Noise) -> None:
     """Only the values within the noise's reach of a count are gone through."""
-    belief = CountPrior((0.2, 0.1), 0.999)
+    belief = NegativeBinomial((0.2, 0.1), 0.999)
     for size in (10**6, 10**9, 10**12):
         one = find_certainty(make_attribute([[size, 3], [2, size]]), AdditiveChannel((noise,), 0.5), (0.9,), belief)[0]
         assert one.right == pytest.approx(2 * size, rel=1e-9, abs=0)
@@ -151,7 +177,7 @@ def test_nine_in_ten_means_that(n_levels: int) -> None:
     shapes, theta = np.array([0.5, 0.3, 0.2])[:n_levels], 0.8
     cells = generator.negative_binomial(shapes, 1 - theta, (40_000, n_levels))
     attribute = make_attribute(cells[cells.any(axis=1)])
-    channel, belief = AdditiveChannel((LaplaceNoise(1.0),), 0.5), CountPrior(tuple(shapes), theta)
+    channel, belief = AdditiveChannel((LaplaceNoise(1.0),), 0.5), NegativeBinomial(tuple(shapes), theta)
     edges = (0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
     rows = find_certainty(attribute, channel, edges, belief)
     for edge, end, row, after in zip(edges, (*edges[1:], 1.0), rows, (*rows[1:], None), strict=True):
@@ -179,11 +205,12 @@ def test_limits(n_levels: int) -> None:
 def test_a_label_that_nobody_has() -> None:
     attribute = make_attribute([[3, 1, 0], [2, 0, 0], [0, 4, 0]])
     belief = read_belief("negbin", attribute.levels, 3)
+    assert isinstance(belief, NegativeBinomial)
     assert belief.shapes[2] == 0
     two = make_attribute([[3, 1], [2, 0], [0, 4]])
     found = find_certainty(attribute, AdditiveChannel((LaplaceNoise(1.0),), 0.5), (0.8,), belief)[0]
     other = find_certainty(
-        two, AdditiveChannel((LaplaceNoise(1.0),), 0.5), (0.8,), CountPrior(belief.shapes[:2], belief.theta)
+        two, AdditiveChannel((LaplaceNoise(1.0),), 0.5), (0.8,), NegativeBinomial(belief.shapes[:2], belief.theta)
     )[0]
     assert found.right_low - 1e-9 <= other.right <= found.right_high + 1e-9
     assert found.right_high - found.right_low < 0.02 * 10
@@ -207,7 +234,7 @@ def test_many_labels(n_levels: int, n_cells: int, noise: Noise) -> None:
     cells = np.stack([generator.negative_binomial(shapes, 1 - theta) for _ in range(n_cells)])
     cells[0] = [120, 16, *np.zeros(n_levels - 2, int)]
     cells = cells[cells.any(axis=1)]
-    belief = CountPrior(tuple(shapes.tolist()), theta)
+    belief = NegativeBinomial(tuple(shapes.tolist()), theta)
     found = find_certainty(make_attribute(cells), AdditiveChannel((noise,), 0.5), certainties, belief)
     last = int(cells.max()) + math.ceil(12 * noise.scale) + 5
     behind = [oracle.posterior_table(shape, theta, noise, 0.5, last, last + 350) for shape in shapes.tolist()]
@@ -239,10 +266,10 @@ def test_ends_hold_the_truth_on_any_grid(
     noise: Noise, steps: tuple[int, ...], gap: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Three labels by transforms, beside enumeration: ends that meet, that nearly do, and bounds alone."""
-    monkeypatch.setattr("cellrisk.risk.certainty.MOST_RELEASES", 0)
+    monkeypatch.setattr(inferences, "MOST_RELEASES", 0)
     monkeypatch.setattr(acceptance, "STEPS", steps)
     cells = [[4, 0, 1], [0, 2, 0], [7, 7, 1], [1, 0, 0], [12, 1, 3], [0, 0, 9]]
-    belief = CountPrior((0.5, 0.3, 0.2), 0.8)
+    belief = NegativeBinomial((0.5, 0.3, 0.2), 0.8)
     gaps = []
     for one in find_certainty(make_attribute(cells), AdditiveChannel((noise,), 0.5), CERTAINTIES, belief):
         right, named = expect(cells, noise, 0.5, belief, one.certainty)
@@ -272,16 +299,19 @@ class TestAdult:
     ) -> None:
         attribute = adult.attribute()
         belief = read_belief("negbin", attribute.levels, adult.n_cells)
+        assert isinstance(belief, NegativeBinomial)
         assert (*belief.shapes, belief.theta) == pytest.approx((0.200884, 0.068516, 0.905560), abs=6e-7)
         noise = NoNoise() if epsilon is None else cr.Laplace(epsilon).noise
         found = find_certainty(attribute, AdditiveChannel((noise,), 0.5), (0.8, 0.9, 0.95, 0.99), belief)
         assert [one.right for one in found] == pytest.approx(right, rel=6e-6, abs=0)
         assert [one.named for one in found] == pytest.approx(named, rel=6e-6, abs=0)
 
-    def test_much_noise(self, adult: cr.FrequencyTable) -> None:
+    def test_much_noise_and_the_table(self, adult: cr.FrequencyTable) -> None:
         attribute = adult.attribute()
         belief = read_belief("negbin", attribute.levels, adult.n_cells)
         assert find_certainty(attribute, cr.Laplace(0.01).channel, (0.8,), belief)[0].named == near(0)
+        found = find_certainty(attribute, cr.Laplace(1.0).channel, (0.8, 0.9, 0.95, 0.99), EmpiricalPrior())
+        assert [one.right for one in found] == pytest.approx([15692.5, 12056.3, 8524.29, 2688.14], rel=6e-6, abs=0)
 
 
 @pytest.mark.parametrize(
@@ -302,7 +332,7 @@ def test_words_and_json() -> None:
     assert one.people == "10 to 14 people"
     assert one.precision == near(12 / 17)
     assert one.overconfident
-    assert not ConfidentInferences(0.95, "given", 19.0, 19.0, 20.0, 20.0).overconfident
+    assert not ConfidentInferences(0.95, "table", 19.0, 19.0, 20.0, 20.0).overconfident
     assert one.to_dict()["right_ends"] == [10.0, 14.0]
     assert ConfidentInferences(0.95, "negbin", 0.0, 0.0, 0.0, 0.0).precision is None
 

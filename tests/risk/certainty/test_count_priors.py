@@ -13,8 +13,13 @@ from cellrisk.counts.profiles import LevelCounts
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.channel import AdditiveChannel
 from cellrisk.noise.distributions import LaplaceNoise, NoNoise
-from cellrisk.risk.certainty import CountPrior, find_certainty, read_belief
-from cellrisk.risk.certainty.count_priors import LARGEST_SHAPE, LEAST_SHAPE, fit_negative_binomial
+from cellrisk.risk.certainty import NegativeBinomial, find_certainty, read_belief
+from cellrisk.risk.certainty.count_priors import (
+    LARGEST_SHAPE,
+    LEAST_SHAPE,
+    EmpiricalPrior,
+    fit_negative_binomial,
+)
 from cellrisk.system.arrays import Integers
 from tests.near import near
 from tests.risk.certainty.test_certainty import make_attribute
@@ -107,9 +112,10 @@ def test_edges_of_the_fit(cells: list[list[int]], shape: float | None) -> None:
 
 def test_texts_are_read() -> None:
     levels = levels_of([[2, 1]])
-    assert read_belief("0.4,0.15/0.9", levels, 1) == CountPrior((0.4, 0.15), 0.9)
-    assert read_belief(" 4e-1, 0 / 0.5", levels, 1) == CountPrior((0.4, 0.0), 0.5)
-    given = CountPrior((1.0, 2.0), 0.3)
+    assert read_belief("0.4,0.15/0.9", levels, 1) == NegativeBinomial((0.4, 0.15), 0.9)
+    assert read_belief(" 4e-1, 0 / 0.5", levels, 1) == NegativeBinomial((0.4, 0.0), 0.5)
+    assert read_belief("table", levels, 1) == EmpiricalPrior()
+    given = NegativeBinomial((1.0, 2.0), 0.3)
     assert read_belief(given, levels, 1) is given
     assert given.name == "given"
     assert given.describe() == "negative binomial counts as given (theta 0.3)"
@@ -119,7 +125,7 @@ def test_texts_are_read() -> None:
 @pytest.mark.parametrize(
     "given",
     [
-        *("", "nb", "table", "0.4,0.15", "0.4,0.15/", "/0.9", "0.4;0.15/0.9", "a,b/0.9", "0.4,0.15/x", "0.4,,0.15/0.9"),
+        *("", "nb", "0.4,0.15", "0.4,0.15/", "/0.9", "0.4;0.15/0.9", "a,b/0.9", "0.4,0.15/x", "0.4,,0.15/0.9"),
         "0.4,0.15/0.9/2",
         *("0.4,0.15/1", "0.4,0.15/0", "0.4,0.15/nan", "-0.4,0.15/0.9", "0,0/0.9", "inf,1/0.9", "nan,1/0.9"),
         *("0.4/0.9", "0.4,0.15,0.2/0.9", None, 3, ["negbin"]),
@@ -134,7 +140,7 @@ def test_texts_that_are_refused(given: Any) -> None:
 def test_a_release_that_the_belief_calls_impossible() -> None:
     """Without noise a label of shape 0 that somebody has is refused; with noise every release is possible."""
     attribute = make_attribute([[2, 1], [0, 3]])
-    nobody = CountPrior((0.5, 0.0), 0.9)
+    nobody = NegativeBinomial((0.5, 0.0), 0.9)
     with pytest.raises(InvalidInput, match="impossible under this belief"):
         find_certainty(attribute, AdditiveChannel((NoNoise(),), 0.5), (0.9,), nobody)
     found = find_certainty(attribute, AdditiveChannel((LaplaceNoise(1.0),), 0.5), (0.9,), nobody)[0]

@@ -19,8 +19,8 @@ from cellrisk.cli import main
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.noise.perturbations import Perturbation, read_perturbation
 from cellrisk.risk.caused import caused_shares
-from cellrisk.risk.certainty import find_certainty, read_belief
-from cellrisk.risk.certainty.count_priors import CategoryPrior
+from cellrisk.risk.certainty import NegativeBinomial, find_certainty, read_belief
+from cellrisk.risk.certainty.count_priors import CategoryPrior, EmpiricalPrior
 from cellrisk.risk.certainty.posterior import posterior_means
 from cellrisk.risk.measures import Dirichlet, Expected, Local, Marginal, MarginalShrinkage, Shrinkage
 from cellrisk.risk.measures.sizes import poisson_sizes
@@ -165,6 +165,7 @@ def test_certainty_is_the_attackers_share_over_all_that_may_be_published(name: s
     made, table = CASES[name], make_table(CELLS)
     attribute = table.attribute()
     believed = read_belief("0.5,0.3,0.2/0.7", attribute.levels, attribute.profiles.n_cells)
+    assert isinstance(believed, NegativeBinomial)
     certainties = (0.6, 0.8, 0.95)
     found = find_certainty(attribute, made.channel, certainties, believed)
     last = 200
@@ -188,6 +189,25 @@ def test_certainty_is_the_attackers_share_over_all_that_may_be_published(name: s
                         right += chance * cell[label]
                         named += chance * sum(cell)
         assert (row.right, row.named) == (near(right), near(named))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_belief_table_is_the_share_of_people_behind_what_is_published(name: str) -> None:
+    """P(label k | r) = sum over cells of n_k P(n -> r), over the same for all labels: every r gone through."""
+    made, cells = CASES[name], [*CELLS, [1, 0, 0], [0, 1, 0], [0, 2, 1]]
+    certainties = (0.6, 0.8, 0.95)
+    found = find_certainty(make_table(cells).attribute(), made.channel, certainties, EmpiricalPrior())
+    behind: dict[tuple[int, ...], list[float]] = {}
+    for cell in cells:
+        for values, chance in published(made, cell):
+            people = behind.setdefault(values, [0.0] * 3)
+            for label, count in enumerate(cell):
+                people[label] += count * chance
+    for row, tau in zip(found, certainties, strict=True):
+        named = [(part, sum(people)) for people in behind.values() for part in people if sum(people) > 0]
+        sure = [(part, total) for part, total in named if part >= (tau - 1e-12) * total]
+        assert (row.right, row.named) == (near(sum(p for p, _ in sure)), near(sum(t for _, t in sure)))
+        assert row.right >= (tau - 1e-9) * row.named  # calibrated on this table
 
 
 def test_the_ceiling_of_many_different_rows_is_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -296,6 +316,9 @@ def test_other_answers() -> None:
     assert nobody.figures[0].equal[0].epsilon is None
     assert "Geometric noise reveals more people at every epsilon searched" in nobody.details
     assert json.loads(json.dumps(nobody.to_dict()))["decision"][0]["caused"]["people"] == near(0.0)
+    assert (
+        assess_perturbation(table, "cell-key", belief="table", compare=None).figures[0].certainty[0].belief == "table"
+    )
     with pytest.raises(UnknownName, match="unknown mechanism"):
         assess_perturbation(table, "random-rounding:3", compare="noise")
     raw = assess_perturbation(table, "suppress-below:1", measures="local")  # nothing is changed

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 USUAL_FIRST = 1
 NAME_IT = "name the mechanism and its epsilon"
-TOO_WIDE = "the counts or the noise are too large"
+TOO_WIDE = "its prior looks at the table, or the counts or the noise are too large"
 RECORDS = "the release holds records, and not counts with noise"
 
 

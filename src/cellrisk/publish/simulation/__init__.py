@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Simulation", "simulate"]
 
-NOT_SIMULATED = "the counts or the noise are too large"
+NOT_SIMULATED = "the prior looks at the table, or the counts or the noise are too large"
 FORMS = ("exact", "tight")
 """The published form is a formula, not the probability of something, so no release shows it."""
 

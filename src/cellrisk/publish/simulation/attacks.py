@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from cellrisk.noise.channel import CountChannel
 from cellrisk.publish.simulation.drawing import Chunk
 from cellrisk.risk.attackers.realised import PosteriorMeans
-from cellrisk.risk.certainty import WIDEST, CountPrior
+from cellrisk.risk.certainty import WIDEST, CountPrior, NegativeBinomial
 from cellrisk.risk.certainty.posterior import posterior_means
 from cellrisk.system.arrays import Floats, Integers
 
@@ -91,12 +91,12 @@ class CellAttacks:
 
 
 def means_behind(channel: CountChannel, prior: CountPrior | None, clamped: bool = True) -> PosteriorMeans | None:
-    """Return the posterior mean of a count behind each released value; None without a prior, or under noise too
-    wide to sum.
+    """Return the posterior mean of a count behind each released value; None for a prior that looks at the table, or
+    noise too wide to sum.
 
     ``clamped``: whether counts below the threshold were set to 0.
     """
-    if prior is None or channel.radius > WIDEST:
+    if not isinstance(prior, NegativeBinomial) or channel.radius > WIDEST:
         return None
     priors = prior.by_category
     known: dict[int, dict[int, float]] = defaultdict(dict)

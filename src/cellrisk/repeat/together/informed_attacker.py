@@ -24,7 +24,7 @@ from cellrisk.counts.joint import JointCells
 from cellrisk.counts.profiles import LevelCounts
 from cellrisk.repeat.together.sets import SetTable
 from cellrisk.repeat.together.simulator import Simulator
-from cellrisk.risk.certainty import CountPrior
+from cellrisk.risk.certainty import NegativeBinomial
 from cellrisk.risk.certainty.count_priors import fit_negative_binomial
 from cellrisk.risk.certainty.posterior import posterior_means
 from cellrisk.system.arrays import Floats, Integers
@@ -85,7 +85,7 @@ def find_certain(
     asked: Sequence[SetTable],
     certainties: Sequence[float],
     seed: int,
-    priors: Sequence[CountPrior] | None = None,
+    priors: Sequence[NegativeBinomial] | None = None,
     temperings: Sequence[float] = (),
 ) -> tuple[Certain, ...]:
     """Return how many people's value the attacker infers with at least each certainty, and how many correctly.
@@ -117,7 +117,7 @@ def find_certain(
 
 
 def _expect(
-    joint: JointCells, asked: Sequence[SetTable], priors: Sequence[CountPrior] | None
+    joint: JointCells, asked: Sequence[SetTable], priors: Sequence[NegativeBinomial] | None
 ) -> Iterator[list[tuple[Integers, Floats]]]:
     """Of each table and label, the values that may be released, ascending, and ln w of each of them."""
     for number, (given, table) in enumerate(zip(asked, joint.tables, strict=True)):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.channel import CountChannel
 from cellrisk.noise.mechanisms import Mechanism
-from cellrisk.risk.attackers.figures import ATTACKS, AttackTable
+from cellrisk.risk.attackers.figures import AttackTable
 from cellrisk.risk.attackers.persons import PersonTable
 from cellrisk.risk.ceilings import total_variation
 from cellrisk.risk.certainty import (
@@ -21,6 +21,7 @@ from cellrisk.risk.certainty import (
     read_certainties,
     why_unknown,
 )
+from cellrisk.risk.certainty.count_priors import NegativeBinomial
 from cellrisk.system.checks import read_list, read_texts
 
 if TYPE_CHECKING:
@@ -105,8 +106,9 @@ class Attacker:
         """Return the table of attacks for each certainty; none if the categories of the groups are not kept."""
         if attribute.vectors is None or (attribute.several and attribute.people is None):
             return ()
-        prior, labels = self.believe(attribute), attribute.levels.labels
-        named = {"harmful": self.find_harmful(labels), "unions": self.find_unions(labels)}
+        believed, labels = self.believe(attribute), attribute.levels.labels
+        prior = believed if isinstance(believed, NegativeBinomial) else None
+        named = {"harmful": self.find_harmful(labels), "unions": self.find_unions(labels) if prior else ()}
         found: list[AttackTable] = []
         for certainty in self.certainties:
             attackers: dict[str, Any] = {"channel": channel, "prior": prior, "certainty": certainty, **named}
@@ -157,12 +159,12 @@ class SettingFigures:
     @property
     def own(self) -> float:
         """People revealed because of their own record, by the attack that reveals most of them."""
-        return max(self.table.figures(name).own for name in ATTACKS)
+        return max(self.table.figures(name).own for name in self.table.names)
 
     @property
     def most(self) -> float | None:
         """The largest probability that one person's own record adds, of all attacks; None without noise."""
-        return None if self.mechanism is None else max(self.table.figures(name).most for name in ATTACKS)
+        return None if self.mechanism is None else max(self.table.figures(name).most for name in self.table.names)
 
     @property
     def advantage(self) -> float:
@@ -170,14 +172,14 @@ class SettingFigures:
         return 1.0 if self.mechanism is None else total_variation(self.mechanism)
 
     @property
-    def inferred(self) -> float:
-        """People whose category the informed attacker infers."""
-        return self.table.figures("informed").revealed
+    def inferred(self) -> float | None:
+        """People whose category the informed attacker infers; None without a prior."""
+        return None if self.table.prior is None else self.table.figures("informed").revealed
 
     @property
     def learnt(self) -> list[float]:
         """People whose harmful values are learnt, if any are named; then of each union, those of whom it is learnt."""
-        named = [*([()] if self.table.harmful else []), *self.table.unions]
+        named = [*([()] if self.table.harmful else []), *self.table.unions] if self.table.prior else []
         return [self.table.figures("informed", union).learnt or 0.0 for union in named]
 
 

@@ -23,7 +23,7 @@ from cellrisk.risk.attackers.acceptance import (
     largest_count_success,
     possible_values,
 )
-from cellrisk.risk.certainty.count_priors import CountPrior
+from cellrisk.risk.certainty.count_priors import NegativeBinomial
 from cellrisk.risk.certainty.inferences import TIE, odds_against
 from cellrisk.risk.certainty.posterior import posterior_means
 from cellrisk.system.arrays import Floats, Integers
@@ -121,8 +121,8 @@ class AttackTable:
     vectors: LabelledCounts
     channel: CountChannel | None
     """None if the counts are published as they are."""
-    prior: CountPrior
-    """What the attackers who apply Bayes' rule believe."""
+    prior: NegativeBinomial | None
+    """What the attackers who apply Bayes' rule believe; without it they are left out."""
     certainty: float
     harmful: tuple[int, ...] = ()
     """The categories of which ``learnt`` is counted; empty for all."""
@@ -141,6 +141,11 @@ class AttackTable:
     def without_noise(self) -> AttackTable:
         """These attacks on the counts published as they are."""
         return replace(self, channel=None)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The attacks of this table: best guess and informed need a prior."""
+        return ATTACKS if self.prior is not None else ATTACKS[:2]
 
     @property
     def n_people(self) -> int:
@@ -166,14 +171,12 @@ class AttackTable:
         """The attacks of those who know which categories occur; two categories are kept at the least."""
         kept = np.sort(np.argsort(-self.people, kind="stable")[: max(2, np.count_nonzero(self.people))]).tolist()
         place = {k: new for new, k in enumerate(kept)}
-        shapes = tuple(self.prior.shapes[k] for k in kept)
-        if not any(shapes):
-            return self
+        shapes = tuple(self.prior.shapes[k] for k in kept) if self.prior else ()
         unions = (tuple(place[k] for k in union if k in place) for union in self.unions)
         return self._of_categories(
             kept,
             channel=self.channel,
-            prior=replace(self.prior, shapes=shapes),
+            prior=replace(self.prior, shapes=shapes) if self.prior and any(shapes) else None,
             certainty=self.certainty,
             harmful=tuple(place[k] for k in self.harmful if k in place),
             unions=tuple(union for union in unions if 1 < len(union) < len(kept)),
@@ -203,7 +206,7 @@ class AttackTable:
         values = possible_values(self.vectors.counts, channel)
         return tuple(
             Scores(channel, known, np.maximum(posterior_means(prior, channel, known), TINY * prior.shape))
-            for known, prior in zip(values, self.prior.by_category, strict=True)
+            for known, prior in zip(values, self.prior.by_category if self.prior else (), strict=True)
         )
 
     def attack(self, name: str, factors: tuple[float, ...], union: Union = ()) -> LargestScore | LargestShare:
@@ -331,7 +334,7 @@ class AttackTable:
         for name, union in self._attacks():
             named = ["+".join(categories[k] for k in union)] if union else categories
             row = {"sensitive": sensitive, **self.figures(name, union).to_dict(named)}
-            if name == "informed":
+            if name == "informed" and self.prior is not None:
                 row |= {"certainty": self.certainty, "prior": self.prior.name}
                 row |= {"union": [categories[k] for k in union]} if union else {}
                 row |= {"harmful": [categories[k] for k in self.harmful]} if self.harmful and not union else {}
@@ -372,7 +375,7 @@ class AttackTable:
 
     def _attacks(self) -> Iterator[tuple[str, Union]]:
         """Yield every attack, quick ones first."""
-        yield from ((name, ()) for name in ATTACKS)
+        yield from ((name, ()) for name in self.names)
         yield from (("informed", union) for union in self.unions)
 
     def largest_learnt(self) -> float:
@@ -380,6 +383,8 @@ class AttackTable:
 
         Noise that has drowned the counts counts with 1 if a release may still make the odds of a value large enough.
         """
+        if self.prior is None:
+            return 0.0
         if self.drowned:
             return float(self._may_learn())
         return max(
@@ -393,7 +398,7 @@ class AttackTable:
         Two counts that differ by d have likelihoods whose ratio is at most e^(d c), c the steepest slope of the
         logarithm of the noise; of the prior, e^-30 is left out.
         """
-        if not isinstance(self.channel, AdditiveChannel):
+        if self.prior is None or not isinstance(self.channel, AdditiveChannel):
             return False
         shapes = np.array(self.prior.shapes)
         farthest = max(prior.last_likely(30.0) for prior in self.prior.by_category)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,8 +14,16 @@ from cellrisk.counts.profiles import LabelledCounts
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.channel import UNCHANGED, AdditiveChannel, CountChannel
 from cellrisk.risk.attackers.acceptance import Scores, informed_attack, possible_values
-from cellrisk.risk.certainty.count_priors import CountPrior, check_belief, read_belief
-from cellrisk.risk.certainty.inferences import TIE, ConfidentInferences, odds_against
+from cellrisk.risk.certainty.count_priors import CountPrior, NegativeBinomial, check_belief, read_belief
+from cellrisk.risk.certainty.empirical import infer_from_table
+from cellrisk.risk.certainty.inferences import (
+    ConfidentInferences,
+    are_few,
+    count_inferences,
+    list_releases,
+    odds_against,
+    to_shares,
+)
 from cellrisk.risk.certainty.posterior import posterior_means
 from cellrisk.system.arrays import Floats, Integers
 from cellrisk.system.checks import read_array
@@ -27,14 +35,13 @@ USUAL_CERTAINTY = 0.95
 USUAL_BELIEF = "negbin"
 WIDEST, WIDEST_OF_MANY = 1 << 20, 1 << 18
 """Noise that reaches farther, in counts, with two categories or with more, has all but drowned the counts."""
-MOST_RELEASES = 4_000_000
-"""Released vectors of counts that are gone through."""
 
 __all__ = [
     "USUAL_BELIEF",
     "USUAL_CERTAINTY",
     "ConfidentInferences",
     "CountPrior",
+    "NegativeBinomial",
     "certain_shares",
     "check_belief",
     "find_certainty",
@@ -80,7 +87,8 @@ def find_certainty(
         right(tau) = sum_i sum_k n_ik P(share_k >= tau),    named(tau) = sum_i n_i sum_k P(share_k >= tau).
 
     The prior is the attacker's; the figures are exact for the true table whatever the prior. Two categories are exact,
-    more lie between two ends, unless the releases are few enough to go through.
+    more lie between two ends, unless the releases are few enough to go through; the prior "table" is then simulated,
+    with its standard error.
     """
     vectors = attribute.vectors
     if vectors is None:
@@ -88,8 +96,11 @@ def find_certainty(
     _check_possible(prior, vectors.counts, channel)
     if _drowned(channel, vectors):
         return _infer_by_shares(vectors, channel, certainties, prior)
-    few = vectors.n_levels > 2 and _are_few(vectors, channel)
-    inferred = (_count_every_release if few else _prob_inferred)(vectors, channel, certainties, prior)
+    if not isinstance(prior, NegativeBinomial):
+        return infer_from_table(vectors, channel, certainties)
+    if vectors.n_levels > 2 and are_few(vectors, channel):
+        return count_inferences(_every_release(vectors, channel, prior), certainties, prior.name)
+    inferred = np.stack(_prob_inferred(vectors, channel, certainties, prior))
     right = np.einsum("v,vk,evkt->te", vectors.cells, vectors.counts, inferred).tolist()
     named = np.einsum("v,evkt->te", vectors.cells * vectors.sizes, inferred).tolist()
     return tuple(
@@ -111,50 +122,31 @@ def _drowned(channel: CountChannel, vectors: LabelledCounts) -> bool:
 
 
 def _prob_inferred(
-    vectors: LabelledCounts, channel: CountChannel, certainties: Sequence[float], prior: CountPrior
-) -> Floats:
+    vectors: LabelledCounts, channel: CountChannel, certainties: Sequence[float], prior: NegativeBinomial
+) -> tuple[Floats, Floats]:
     """Return how likely each category of each vector is inferred: two ends, equal for two categories."""
     scores = tuple(
         Scores(channel, values, posterior_means(category, channel, values))
         for category, values in zip(prior.by_category, possible_values(vectors.counts, channel), strict=True)
     )
     attacks = [informed_attack(scores, (odds_against(tau),) * vectors.n_levels) for tau in certainties]
-    return np.stack([attack.succeed(vectors, channel, absent=True).revealed for attack in attacks], axis=-1)
+    low, high = np.stack([attack.succeed(vectors, channel, absent=True).revealed for attack in attacks], axis=-1)
+    return low, high
 
 
-def _are_few(vectors: LabelledCounts, channel: CountChannel) -> bool:
-    """Return whether all released vectors of all groups can be gone through: exact for any number of categories."""
-    if vectors.n_levels > 32 or channel.smooth > 100.0:  # NumPy has no more axes; each count has 4,000 values
-        return False
-    distinct, place = np.unique(vectors.counts, return_inverse=True)
-    sizes = np.array([float(len(channel.support(np.array([count])))) for count in distinct.tolist()])
-    return bool(sizes[place.reshape(vectors.counts.shape)].prod(axis=1).sum() <= MOST_RELEASES)
-
-
-def _count_every_release(
-    vectors: LabelledCounts, channel: CountChannel, certainties: Sequence[float], prior: CountPrior
-) -> Floats:
-    """Return how likely each category of each vector is inferred, by going through every release, as two equal ends."""
+def _every_release(
+    vectors: LabelledCounts, channel: CountChannel, prior: NegativeBinomial
+) -> Iterator[tuple[Floats, Floats]]:
+    """Yield the people expected in each release, and the posterior shares there: (releases, categories)."""
     values = channel.support(vectors.counts)
     means = np.stack([posterior_means(category, channel, values) for category in prior.by_category])
-    inferred = np.empty((*vectors.counts.shape, len(certainties)))
-    for row, vector in enumerate(vectors.counts.tolist()):
-        laws = [channel.support(np.array([count])) for count in vector]
-        pmf: Floats = np.ones(1)
-        for count, law in zip(vector, laws, strict=True):
-            pmf = np.outer(pmf, channel.pmf(np.full(len(law), count), law)[:, 0]).ravel()
-        released = np.stack([part.ravel() for part in np.meshgrid(*laws, indexing="ij")], axis=1)
-        mean = means[np.arange(vectors.n_levels), np.searchsorted(values, released)]
-        total = mean.sum(axis=1, keepdims=True)
-        share = mean / np.where(total > 0, total, 1.0)
-        for place, certainty in enumerate(certainties):
-            inferred[row, :, place] = pmf @ (share >= certainty - TIE)
-    return np.stack([inferred, inferred])
+    for released, people in list_releases(vectors, channel):
+        yield people, to_shares(means[np.arange(vectors.n_levels), np.searchsorted(values, released)])
 
 
 def _check_possible(prior: CountPrior, counts: Integers, channel: CountChannel) -> None:
     """Refuse a category of shape 0 that somebody has, if a count of 0 is never shown: no share follows from that."""
-    if float(channel.p_positive(np.zeros(1))[0, 0]) >= UNCHANGED:
+    if not isinstance(prior, NegativeBinomial) or float(channel.p_positive(np.zeros(1))[0, 0]) >= UNCHANGED:
         return
     if ((counts > 0).any(axis=0) & (np.asarray(prior.shapes) == 0)).any():
         raise InvalidInput(
@@ -172,7 +164,9 @@ def _infer_by_shares(
     tails, and e^(10 d / scale) within ten deviations of Gaussian noise, so the logarithm of a category's odds moves by
     at most twice that. If it matters, the ends are none and all. Of the prior, e^-30 is left out.
     """
-    shares, most = np.asarray(prior.shapes), max(category.last_likely(30.0) for category in prior.by_category)
+    shares, most = vectors.cells @ vectors.counts, float(vectors.counts.max())
+    if isinstance(prior, NegativeBinomial):
+        shares, most = np.asarray(prior.shapes), max(category.last_likely(30.0) for category in prior.by_category)
     steepest = channel.noise.steepest if isinstance(channel, AdditiveChannel) else math.inf
     moved = 0.0 if channel.infinite[0] else 2.0 * steepest * most
     commonest = int(np.argmax(shares))

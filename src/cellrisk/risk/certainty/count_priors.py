@@ -51,7 +51,7 @@ class CategoryPrior:
 
 
 @dataclass(frozen=True)
-class CountPrior:
+class NegativeBinomial:
     """Counts of a group are independent; that of category k is n with probability G(a_k + n)/(G(a_k) n!) (1 - t)^a_k
     t^n.
 
@@ -92,15 +92,38 @@ class CountPrior:
         return {"name": self.name, "shapes": list(self.shapes), "theta": self.theta}
 
 
+@dataclass(frozen=True)
+class EmpiricalPrior:
+    """The attacker knows how many groups have each vector of counts, and not which groups.
+
+    Calibrated on this table by construction. An attacker with another prior may infer more people correctly: the number
+    inferred with a certainty need not rise with what is known.
+    """
+
+    name = "table"
+
+    def describe(self) -> str:
+        """Return the prior in words."""
+        return "the very counts of the table, without knowing which cell has which"
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"name": self.name}
+
+
+CountPrior = NegativeBinomial | EmpiricalPrior
+
+
 def read_belief(given: str | CountPrior, levels: LevelCounts, n_cells: int) -> CountPrior:
-    """Return a prior as a user gives it: "negbin", or shapes, one a category, and theta: "0.4,0.15/0.9".
+    """Return a prior as a user gives it: "negbin", "table", or shapes, one a category, and theta: "0.4,0.15/0.9".
 
     >>> read_belief("0.4,0.15/0.9", LevelCounts.from_cells([[2, 1]], ["a", "b"]), n_cells=1)
-    CountPrior(shapes=(0.4, 0.15), theta=0.9, fitted=False)
+    NegativeBinomial(shapes=(0.4, 0.15), theta=0.9, fitted=False)
     """
+    if isinstance(given, EmpiricalPrior) or (isinstance(given, str) and given == "table"):
+        return EmpiricalPrior()
     if isinstance(given, str) and given == "negbin":
         return fit_negative_binomial(levels, n_cells)
-    found = given if isinstance(given, CountPrior) else _parse(given)
+    found = given if isinstance(given, NegativeBinomial) else _parse(given)
     if len(found.shapes) != len(levels.labels):
         raise InvalidInput(
             "a belief needs one shape for each label",
@@ -111,22 +134,22 @@ def read_belief(given: str | CountPrior, levels: LevelCounts, n_cells: int) -> C
 
 def check_belief(given: str) -> None:
     """Refuse what cannot be a prior of any table."""
-    if given != "negbin":
+    if given not in ("negbin", "table"):
         _parse(given)
 
 
-def _parse(given: Any) -> CountPrior:
-    allowed = "negbin, or shapes and theta, such as 0.4,0.15/0.9"
+def _parse(given: Any) -> NegativeBinomial:
+    allowed = "negbin, table, or shapes and theta, such as 0.4,0.15/0.9"
     if not isinstance(given, str):
         raise InvalidInput("a belief is a word, or shapes and theta", got=type(given).__name__, allowed=allowed)
     shapes, slash, theta = given.partition("/")
     if not slash:
         raise InvalidInput("unknown belief", got=repr(given[:40]), allowed=allowed)
     name = "each number of a belief"
-    return CountPrior(tuple(read_numbers(shapes, ",", allowed, name)), read_number(theta, allowed, name))
+    return NegativeBinomial(tuple(read_numbers(shapes, ",", allowed, name)), read_number(theta, allowed, name))
 
 
-def fit_negative_binomial(levels: LevelCounts, n_cells: int) -> CountPrior:
+def fit_negative_binomial(levels: LevelCounts, n_cells: int) -> NegativeBinomial:
     """Return the negative binomial prior of the largest likelihood, with shapes A p_k, p the overall shares.
 
     A and theta maximise prod_k NB(n_k; A p_k, theta) / (1 - (1 - theta)^A) over the groups that hold anybody: only
@@ -159,7 +182,7 @@ def fit_negative_binomial(levels: LevelCounts, n_cells: int) -> CountPrior:
     refined = minimize_scalar(loss, bounds=ends, method="bounded", options={"xatol": 1e-10})
     shape = math.exp(float(refined.x) if float(refined.fun) <= values[best] else float(grid[best]))
     theta = math.exp(-math.log1p(math.exp(-_solve_odds(shape, records / n_cells))))
-    return CountPrior(tuple((shape * levels.shares).tolist()), theta, fitted=True)
+    return NegativeBinomial(tuple((shape * levels.shares).tolist()), theta, fitted=True)
 
 
 def _solve_odds(shape: float, mean: float) -> float:

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from cellrisk.counts.profiles import LabelledCounts
+from cellrisk.noise.channel import CountChannel
+from cellrisk.system.arrays import Floats, Integers
 from cellrisk.system.formatting import whole_people
 
 TIE = 1e-12
 """Shares that fall short of a certainty by no more than this have it: that is rounding."""
+MOST_RELEASES = 4_000_000
+"""Released vectors of counts that are gone through."""
 
 
 def odds_against(certainty: float) -> float:
@@ -32,6 +40,8 @@ class ConfidentInferences:
     """For at least so many people some value of their group is inferred, theirs or not."""
     named_high: float
     """For at most so many people some value of their group is inferred."""
+    error: float | None = None
+    """The standard error of ``right``, where it was simulated."""
 
     @property
     def right(self) -> float:
@@ -82,4 +92,53 @@ class ConfidentInferences:
         }
         if self.right_high > self.right_low or self.named_high > self.named_low:
             found |= {"right_ends": [self.right_low, self.right_high], "named_ends": [self.named_low, self.named_high]}
-        return found
+        return found if self.error is None else {**found, "standard_error": self.error}
+
+
+def to_shares(numbers: Floats) -> Floats:
+    """Return each row divided by its sum; 0 if that is 0."""
+    total = numbers.sum(axis=1, keepdims=True)
+    return np.asarray(numbers / np.where(total > 0, total, 1.0))
+
+
+def count_inferences(
+    parts: Iterable[tuple[Floats | Integers, Floats]], certainties: Sequence[float], prior: str
+) -> tuple[ConfidentInferences, ...]:
+    """Return the people inferred by an attacker who gives each category of each group a known share. Exact.
+
+    Each of the parts has the people of some groups by category, and the shares: both (groups, categories). A certainty
+    is above one half, so one category of a group is inferred at most.
+    """
+    right, named = np.zeros((2, len(certainties)))
+    for people, shares in parts:
+        for place, certainty in enumerate(certainties):
+            sure = shares >= certainty - TIE
+            right[place] += people[sure].sum()
+            named[place] += people[sure.any(axis=1)].sum()
+    return tuple(
+        ConfidentInferences(certainty, prior, correct, correct, claimed, claimed)
+        for certainty, correct, claimed in zip(certainties, right.tolist(), named.tolist(), strict=True)
+    )
+
+
+def are_few(vectors: LabelledCounts, channel: CountChannel) -> bool:
+    """Return whether all released vectors of all groups can be gone through: exact for any number of categories."""
+    if vectors.n_levels > 32 or channel.smooth > 100.0:  # NumPy has no more axes; each count has 4,000 values
+        return False
+    distinct, place = np.unique(vectors.counts, return_inverse=True)
+    sizes = np.array([float(len(channel.support(np.array([count])))) for count in distinct.tolist()])
+    return bool(sizes[place.reshape(vectors.counts.shape)].prod(axis=1).sum() <= MOST_RELEASES)
+
+
+def list_releases(vectors: LabelledCounts, channel: CountChannel) -> Iterator[tuple[Integers, Floats]]:
+    """Yield, for each vector of counts, its released vectors and the people expected in each: (releases, categories).
+
+    The people are cells times pmf times the counts of the vector.
+    """
+    for vector, cells in zip(vectors.counts, vectors.cells.tolist(), strict=True):
+        laws = [channel.support(np.array([count])) for count in vector.tolist()]
+        pmf: Floats = np.ones(1)
+        for count, values in zip(vector.tolist(), laws, strict=True):
+            pmf = np.outer(pmf, channel.pmf(np.full(len(values), count), values)[:, 0]).ravel()
+        released = np.stack([part.ravel() for part in np.meshgrid(*laws, indexing="ij")], axis=1)
+        yield released[pmf > 0], (cells * pmf[:, None] * vector)[pmf > 0]

@@ -13,7 +13,6 @@ from cellrisk.counts.levels import make_label
 from cellrisk.noise.channel import CountChannel
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.risk.attackers.attacker import Attacker
-from cellrisk.risk.attackers.figures import ATTACKS
 from cellrisk.risk.caused import caused_shares
 from cellrisk.risk.explanation.risky_cells import AttackedCells
 from cellrisk.risk.measures import Local
@@ -108,7 +107,7 @@ class Remedies:
         if attacked is None:
             return found
         table = attacked.table
-        own = max(table.figures(name).own for name in ATTACKS)
+        own = max(table.figures(name).own for name in table.names)
         return {**found, "own": own, "largest_own": table.largest_own(), "largest_learnt": table.largest_learnt()}
 
     def _try(self, cells: Cells, channel: CountChannel, **words: Any) -> Change:

@@ -14,7 +14,7 @@ from cellrisk.counts.profiles import Block, LabelledCounts, LevelCounts, Profile
 from cellrisk.counts.table import Attribute
 from cellrisk.noise.channel import CountChannel
 from cellrisk.risk.attackers.attacker import Attacker
-from cellrisk.risk.attackers.figures import ATTACKS, AttackTable
+from cellrisk.risk.attackers.figures import AttackTable
 from cellrisk.risk.certainty import why_unknown
 from cellrisk.risk.measures import Local
 from cellrisk.system.arrays import Floats, Integers, find_distinct
@@ -218,7 +218,7 @@ class AttackedCells:
         table = self.table
         if table.drowned:
             return np.zeros(len(self.place)), np.zeros(len(self.place))
-        name = max(ATTACKS, key=lambda attack: table.figures(attack).own)
+        name = max(table.names, key=lambda attack: table.figures(attack).own)
         gain = table.success(name).gain.mean(axis=0)
         counts = table.vectors.counts
         people = (counts * gain).sum(axis=1)
@@ -228,7 +228,7 @@ class AttackedCells:
     def learnt(self) -> Floats:
         """The expected people of each group whose value the informed attacker learns."""
         table = self.table
-        if table.drowned:
+        if table.drowned or table.prior is None:
             return np.zeros(len(self.place))
         counted = list(table.harmful) or slice(None)
         learnt = table.success("informed", learnt=True).revealed.mean(axis=0)[:, counted]

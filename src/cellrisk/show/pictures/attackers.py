@@ -57,7 +57,7 @@ def draw_attacks(curve: RiskCurve, at: float, inside: bool) -> Picture:
     nearest = min(figures[:-1], key=lambda each: abs(np.log((each.mechanism.epsilon if each.mechanism else at) / at)))
     epsilon = nearest.mechanism.epsilon if nearest.mechanism else 1.0
     own = f"{own_share(nearest.own, nearest.people)} are revealed because of their {nearest.table.own_record}"
-    infer = f"{share(nearest.inferred / nearest.people)} are inferred, and "
+    infer = f"{share(nearest.inferred / nearest.people)} are inferred, and " if nearest.inferred is not None else ""
     title = f"At epsilon {claim(round(epsilon, 2))}, {infer}{own}"
     titles = [f"{brief(name, 18)}, {setting.describe()}" if several else "" for name, setting, _ in found]
     size = say_size(curve.table, name)
@@ -80,11 +80,10 @@ def _draw_attacks(axes: Axes, figures: Sequence[SettingFigures], title: str) -> 
     noisy, bare, people = figures[:-1], figures[-1], figures[-1].people
     x = np.array([each.mechanism.epsilon for each in noisy if each.mechanism is not None])
     own = f"revealed because of their {bare.table.own_record}, at least"
-    sure = f"inferred by an attacker who is {100 * bare.table.certainty:g}% sure"
-    lines = [
-        (np.array([each.own for each in noisy]), bare.own, ALARM, own),
-        (np.array([each.inferred for each in noisy]), bare.inferred, COLOURS[0], sure),
-    ]
+    lines = [(np.array([each.own for each in noisy]), bare.own, ALARM, own)]
+    if bare.inferred is not None:
+        words = f"inferred by an attacker who is {100 * bare.table.certainty:g}% sure"
+        lines.append((np.array([each.inferred or 0.0 for each in noisy]), bare.inferred, COLOURS[0], words))
     largest = max(max(float(line.max()), end) for line, end, *_ in lines) / people
     risk_axis(axes, largest, "share of people")
     end = float(x[-1] * (x[-1] / x[0]) ** STUB) if len(x) > 1 else 10.0 * float(x[0])

@@ -309,8 +309,9 @@ def describe_attackers(assessment: Assessment | PerturbedAssessment) -> dict[str
         if tables:
             bound, shown = figures.advantage, shown_attacks(tables[-1])
             rows = [[_in_brackets(cell) for cell in row] for row in attack_rows(tables[-1], shown, bound)]
+            known = [learnt(tables[-1], attribute.name, attribute.levels.labels)] if tables[-1].prior else []
             described["rows"] = rows if noisy else [[*row[:1], *row[2:]] for row in rows]
-            described["texts"] = [people_above(tables[-1]), learnt(tables[-1], attribute.name, attribute.levels.labels)]
+            described["texts"] = [people_above(tables[-1]), *known]
         else:
             described |= {"rows": [], "texts": [f"Attacks are not assessed: {figures.unknown}."]}
         attackers.append(described)

@@ -10,6 +10,7 @@ from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.noise.perturbations import Perturbation
 from cellrisk.risk.assessment import Assessment, AttributeFigures, DecisionFigures, Risk, TableRisks
 from cellrisk.risk.attackers.figures import AttackTable
+from cellrisk.risk.certainty import ConfidentInferences
 from cellrisk.risk.measures import FORMS
 from cellrisk.risk.perturbed import EqualRisk, PerturbedAssessment, PerturbedFigures
 from cellrisk.show.wording import attackers
@@ -77,9 +78,10 @@ def list_attacks(attribute: Attribute, table: AttackTable, setting: str, advanta
     """Return the table of attacks on one attribute, and sentences on who gains and what is learnt."""
     shown = attackers.shown_attacks(table)
     sentences = [attackers.people_above(table)]
-    sentences.append(attackers.learnt(table, attribute.name, attribute.levels.labels))
-    sentences += [attackers.learnt_union(table, union, attribute.levels.labels) for union in table.unions]
-    sentences += [SEVERAL] if attribute.n_levels > 2 and not table.unions else []
+    if table.prior is not None:
+        sentences.append(attackers.learnt(table, attribute.name, attribute.levels.labels))
+        sentences += [attackers.learnt_union(table, union, attribute.levels.labels) for union in table.unions]
+        sentences += [SEVERAL] if attribute.n_levels > 2 and not table.unions else []
     sentences += attackers.hidden_by_own_records(table, shown)
     return [attackers.attack_table(table, shown, advantage, setting), "\n".join(map(fill, sentences))]
 
@@ -131,13 +133,19 @@ def _describe_certainty(figures: AttributeFigures) -> str:
         for row in figures.certainty
     ]
     heads = [f"'{figures.sensitive}' inferred, at least sure", "correctly", "in all", "share correct"]
-    warnings = [
-        f"At {100 * row.certainty:g}%, the attacker is correct less often than the prior implies: overconfident."
-        for row in figures.certainty
-        if row.overconfident
-    ]
+    warnings = [fill(words) for row in figures.certainty if (words := _warn(row))]
     prior = f"The attacker's prior: {figures.belief.describe()}."
     return "\n".join([aligned(heads, rows), *warnings, prior])
+
+
+def _warn(row: ConfidentInferences) -> str:
+    """Return what a reader of a certainty has to know: it was simulated, or the prior does not fit."""
+    sure, words = f"{100 * row.certainty:g}%", []
+    if row.error is not None:
+        words.append(f"People inferred with {sure} certainty are simulated (standard error {row.error:.2g}).")
+    if row.overconfident:
+        words.append(f"At {sure}, the attacker is correct less often than the prior implies: overconfident.")
+    return " ".join(words)
 
 
 def say_exposure(exposure: AttributeFigures) -> str:

@@ -15,7 +15,7 @@ from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.noise.perturbations import Perturbation
 from cellrisk.noise.precision import find_change, find_precision
 from cellrisk.risk.attackers.attacker import SettingFigures
-from cellrisk.risk.attackers.figures import ATTACKS, AttackTable
+from cellrisk.risk.attackers.figures import AttackTable
 from cellrisk.risk.attackers.persons import PersonTable
 from cellrisk.system.formatting import aligned, claim, number_of, whole_people
 
@@ -147,8 +147,8 @@ def accuracy(method: Mechanism | Perturbation) -> str:
 
 def shown_attacks(table: AttackTable) -> list[str]:
     """Return the attacks of the first screen: best guess only if it reveals most because of the own record."""
-    own = {name: table.figures(name).own for name in ATTACKS}
-    return [name for name in ATTACKS if name != "best-guess" or own[name] == max(own.values())]
+    own = {name: table.figures(name).own for name in table.names}
+    return [name for name in table.names if name != "best-guess" or own[name] == max(own.values())]
 
 
 def attack_rows(table: AttackTable, names: Sequence[str], advantage: float | None) -> list[list[str]]:
@@ -179,7 +179,7 @@ def count_icons(table: AttackTable) -> tuple[str, int, int, str]:
     """Return, of 100 people under the attack that reveals most because of their own record: the attack in words; the
     number it names correctly from other people's records; the number because of their own record; that in words.
     """
-    attacks = {name: table.figures(name) for name in ATTACKS}
+    attacks = {name: table.figures(name) for name in table.names}
     name = max(attacks, key=lambda attack: attacks[attack].own)
     people, figures = table.n_people, attacks[name]
     own_total = _without_rounding(figures.own, people)
@@ -220,7 +220,7 @@ def setting_table(
     the last figure: no guarantee covers an epsilon that was chosen from the data.
     """
     figures = rows[0][1]
-    sure = [f"inferred,\n{100 * figures.table.certainty:g}% sure"]
+    sure = [] if figures.inferred is None else [f"inferred,\n{100 * figures.table.certainty:g}% sure"]
     sure += ["harmful\nlearnt"] if figures.table.harmful else []
     sure += ["joined values\nlearnt" for _ in figures.table.unions]
     own = [f"because of their\n{figures.table.own_record}, at least", "most for\none person"]
@@ -236,7 +236,7 @@ def _setting_cells(figures: SettingFigures) -> list[str]:
         "0" if mechanism is None else f"{find_precision(mechanism).within:,}",
         f"{own_people(figures.own, people)} {own_share(figures.own, people):>7}",
         "" if figures.most is None else share(_without_rounding(figures.most, 0)),
-        share(figures.inferred / people),
+        *([] if figures.inferred is None else [share(figures.inferred / people)]),
         *(share(number / people) for number in figures.learnt),
         share_at_most(figures.advantage),
     ]
@@ -247,7 +247,7 @@ def strongest(table: AttackTable, sensitive: str, setting: str) -> str:
 
     ``setting`` begins the sentence: "At epsilon 1".
     """
-    own = max(table.figures(name).own for name in ATTACKS)
+    own = max(table.figures(name).own for name in table.names)
     return revealed_by_own_record(own, table.n_people, sensitive, setting, table.own_record)
 
 
