@@ -13,7 +13,6 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -47,84 +46,6 @@ def test_noise_is_asked_and_not_told_apart() -> None:
 def test_a_noise_that_is_told_apart_is_seen(tmp_path: Path) -> None:
     (tmp_path / "totals.py").write_text("wide = isinstance(noise, LaplaceNoise)", encoding="utf-8")
     assert list(telling_noises_apart(tmp_path)) == ["totals.py:1"]
-
-
-@dataclass(frozen=True)
-class Function:
-    """A function of the tests: whether it can fail by itself, and the names that it mentions."""
-
-    name: str
-    line: int
-    fails: bool
-    mentions: frozenset[str]
-
-    @classmethod
-    def of(cls, function: ast.FunctionDef | ast.AsyncFunctionDef) -> Function:
-        if any(isinstance(node, ast.Assert) for node in ast.walk(function)):  # as almost all do
-            return cls(function.name, function.lineno, True, frozenset())
-        fails, mentions = False, set()
-        for node in ast.walk(function):
-            name = getattr(node, "id", None) or getattr(node, "attr", None) or getattr(node, "arg", None) or ""
-            checked = isinstance(node, ast.keyword) and (node.arg, ast.unparse(node.value)) == ("check", "True")
-            named = name in {"raises", "warns", "fail", "expect"} or name.startswith("assert_")
-            fails = fails or named or checked
-            if not isinstance(node, ast.Attribute):
-                mentions.add(name)
-        return cls(function.name, function.lineno, fails, frozenset(mentions))
-
-    def judges(self, helpers: set[str]) -> bool:
-        """Whether it, or one that helps it, can fail by what it finds."""
-        return self.fails or not helpers.isdisjoint(self.mentions)
-
-
-def judging_nothing(tests: Path) -> Iterator[str]:
-    """The tests that assert nothing: neither themselves nor through a helper of their file, a conftest or an import."""
-    functions: dict[Path, list[Function]] = {}
-    taken: dict[Path, set[str]] = {}
-    for path in tests.rglob("*.py"):
-        top = ast.parse(path.read_text(encoding="utf-8")).body
-        nodes = [*top, *(node for each in top if isinstance(each, ast.ClassDef) for node in each.body)]
-        functions[path] = [
-            Function.of(node) for node in nodes if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
-        ]
-        imported = [
-            node for node in nodes if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("tests")
-        ]
-        taken[path] = {alias.name for node in imported for alias in node.names}
-    beside = {
-        path: [path, *(other for other in functions if other.stem == "conftest" and other.parent in path.parents)]
-        for path in functions
-    }
-    helping: dict[Path, set[str]] = {path: set() for path in functions}
-
-    def known(path: Path) -> set[str]:
-        return set().union(*(helping[other] for other in beside[path])) | (taken[path] & set().union(*helping.values()))
-
-    grown = True
-    while grown:
-        grown = False
-        for path, defined in functions.items():
-            helpers = known(path)
-            more = {each.name for each in defined if not each.name.startswith("test_") and each.judges(helpers)}
-            grown = grown or not more <= helping[path]
-            helping[path] |= more
-    for path, defined in functions.items():
-        helpers = known(path)
-        silent = (each for each in defined if each.name.startswith("test_") and not each.judges(helpers))
-        yield from (f"{path.relative_to(tests)}:{each.line} {each.name}" for each in silent)
-
-
-def test_every_test_judges() -> None:
-    assert list(judging_nothing(REPOSITORY / "tests")) == []
-
-
-def test_a_test_that_judges_nothing_is_seen(tmp_path: Path) -> None:
-    helper = "def check(x):\n    assert x\n"
-    (tmp_path / "conftest.py").write_text(helper, encoding="utf-8")
-    (tmp_path / "test_a.py").write_text(
-        "def test_one():\n    check(1)\ndef test_two():\n    run(2)\ndef run(x):\n    return x\n", encoding="utf-8"
-    )
-    assert list(judging_nothing(tmp_path)) == ["test_a.py:3 test_two"]
 
 
 def waiting_for_ever(tests: Path) -> Iterator[str]:

@@ -34,7 +34,9 @@ STRIDE = 71
 
 
 @pytest.mark.parametrize("where", ["file", pytest.param("database", marks=pytest.mark.slow)], indirect=True)
-@pytest.mark.parametrize("scenario", ["save", "replace", "set"])
+@pytest.mark.parametrize(
+    "scenario", ["save", *(pytest.param(name, marks=pytest.mark.slow) for name in ("replace", "set"))]
+)
 def test_death_at_any_line(where: Where, output: Path, scenario: str) -> None:
     """File, description and entry, or none of them, after `recover` or the next save."""
     command = [

@@ -135,7 +135,7 @@ def test_belief_in_the_table(kind: str, threshold: float, monkeypatch: pytest.Mo
         (0.2, 0.5, GeometricNoise(10.0), 2.5, [0, 3, 150], 2000),
         (1e-6, 0.9, GaussianNoise(50.0), 0.5, [0, 1, 250, 320, 450], 1500),  # interpolated
         (1e-3, 0.99, GaussianNoise(40.0), 0.5, [0, 100, 150, 300], 2000),
-        (0.3, 0.995, GaussianNoise(250.0), 0.5, [0, 1, 700, 1900], 6000),
+        pytest.param(0.3, 0.995, GaussianNoise(250.0), 0.5, [0, 1, 700, 1900], 6000, marks=pytest.mark.slow),
         (0.2, 0.9, DiscreteGaussianNoise(40.0), 0.5, [0, 100, 300], 2000),
         (100.0, 0.99, LaplaceNoise(10.0), 0.5, [0, 5, 100, 390], 6000),  # far more are believed than are shown
         (100.0, 0.99, LaplaceNoise(1.0), 0.5, [0, 5, 39], 2000),
@@ -222,7 +222,7 @@ def test_a_label_that_nobody_has() -> None:
         (7, 60, LaplaceNoise(1.0)),
         (7, 40, GaussianNoise(12.0)),
         pytest.param(20, 40, GeometricNoise(2.0), marks=pytest.mark.slow),
-        (100, 25, GeometricNoise(0.5)),
+        pytest.param(100, 25, GeometricNoise(0.5), marks=pytest.mark.slow),
         pytest.param(100, 12, LaplaceNoise(3.0), marks=pytest.mark.slow),
     ],
 )

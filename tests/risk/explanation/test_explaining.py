@@ -258,7 +258,9 @@ def test_levels_that_do_not_occur_are_left_out() -> None:
     assert [level.label for level in explain(table, cr.Laplace(epsilon=1.0)).by_level] == ["b", "a"]
 
 
-@pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda mechanism: mechanism.name)
+@pytest.mark.parametrize(
+    "mechanism", [MECHANISMS[0], *(pytest.param(each, marks=pytest.mark.slow) for each in MECHANISMS[1:])]
+)
 def test_dropping_is_tabulating_without(
     people: pd.DataFrame, table: cr.FrequencyTable, mechanism: cr.Mechanism
 ) -> None:
