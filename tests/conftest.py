@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
+import hypothesis
 import pytest
 
 import cellrisk as cr
 
+hypothesis.settings.register_profile("cellrisk", deadline=None)
+hypothesis.settings.load_profile("cellrisk")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 """Tests run in one process a processor; threads of numpy's own would be in each other's way."""
 

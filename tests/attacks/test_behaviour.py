@@ -104,7 +104,7 @@ def test_many_profiles_and_noises_are_as_one_by_one(attack: Measure) -> None:
         assert found["tight", "records"][column] == pytest.approx(alone @ sizes / sizes.sum(), abs=1e-13)
 
 
-@settings(max_examples=examples(60), deadline=None, phases=(Phase.explicit, Phase.generate))
+@settings(max_examples=examples(60), phases=(Phase.explicit, Phase.generate))
 @given(
     cell=st.lists(st.integers(0, 300), min_size=2, max_size=6).filter(any),
     scale=st.floats(0.05, 500.0),

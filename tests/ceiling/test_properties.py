@@ -19,7 +19,7 @@ epsilons = st.floats(-6.0, 3.0).map(lambda power: 10.0**power)
 kinds = st.sampled_from([LaplaceNoise, GeometricNoise, GaussianNoise, DiscreteGaussianNoise])
 
 
-@settings(deadline=None, max_examples=examples(150))
+@settings(max_examples=examples(150))
 @given(numbers, epsilons, kinds, st.booleans())
 def test_between_the_prior_and_what_odds_allow(labels: int, epsilon: float, kind: type[Noise], rounded: bool) -> None:
     found = find_success(kind(1 / epsilon), labels, rounded=rounded)
@@ -29,7 +29,7 @@ def test_between_the_prior_and_what_odds_allow(labels: int, epsilon: float, kind
         assert found <= best / (best + (1 - best) * math.exp(-2 * epsilon)) + ROOM
 
 
-@settings(deadline=None, max_examples=examples(150))
+@settings(max_examples=examples(150))
 @given(numbers, epsilons, st.floats(1.0, 10.0), kinds)
 def test_more_epsilon_helps_and_rounding_does_not(
     labels: int, epsilon: float, factor: float, kind: type[Noise]
@@ -39,7 +39,7 @@ def test_more_epsilon_helps_and_rounding_does_not(
     assert find_success(kind(1 / epsilon), labels, rounded=True) <= found + ROOM
 
 
-@settings(deadline=None, max_examples=examples(100))
+@settings(max_examples=examples(100))
 @given(epsilons, kinds)
 def test_two_labels_gain_at_most_the_total_variation(epsilon: float, kind: type[Noise]) -> None:
     """C = max over tests of (P(A) + 1 - Q(A))/2, and two counts differ by at most twice what one does."""
@@ -47,7 +47,7 @@ def test_two_labels_gain_at_most_the_total_variation(epsilon: float, kind: type[
     assert find_success(noise, 2) <= 0.5 + 0.5 * min(2 * total_variation(noise), 1.0) + ROOM
 
 
-@settings(deadline=None, max_examples=examples(60))
+@settings(max_examples=examples(60))
 @given(st.integers(2, 400), st.floats(-3.0, 2.0).map(lambda power: 10.0**power), kinds)
 def test_more_labels_are_harder_to_tell_apart(labels: int, epsilon: float, kind: type[Noise]) -> None:
     found = [find_success(kind(1 / epsilon), count) for count in (labels, labels + 1)]

@@ -59,7 +59,7 @@ def test_every_multiple_closes_its_own_bin() -> None:
         assert set(table.attribute("y").levels.totals.tolist()) == {1}
 
 
-@settings(max_examples=examples(25), deadline=None)
+@settings(max_examples=examples(25))
 @given(
     values=st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=30),
     width=st.sampled_from([0.1, 0.25, 1, 5, 7.5, 1e-3, 1e5]),

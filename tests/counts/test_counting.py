@@ -54,7 +54,7 @@ def tables(draw: st.DrawFn) -> list[dict[str, Any]]:
     return [dict(zip(["a", "b", "y", "z", "n"], values, strict=True)) for values in rows]
 
 
-@settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(records=tables(), weighted=st.booleans())
 def test_any_table(records: list[dict[str, Any]], weighted: bool, form: str, by_hand: Any, as_counted: Any) -> None:
     used = [record for record in records if record["n"] or not weighted]

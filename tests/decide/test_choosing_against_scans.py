@@ -75,7 +75,7 @@ def test_a_bend_at_the_end_of_the_range(cells: list[list[int]], limit: float, le
 counts = st.one_of(st.just(0), st.integers(1, 4), st.integers(1, 60))
 
 
-@settings(max_examples=examples(20), deadline=None)
+@settings(max_examples=examples(20))
 @given(
     cells=st.lists(st.lists(counts, min_size=3, max_size=3).filter(any), min_size=1, max_size=6),
     mechanism=st.sampled_from(["laplace", "laplace", "geometric", "gaussian-analytic", "gaussian-pdp"]),

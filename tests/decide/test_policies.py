@@ -87,7 +87,6 @@ def is_kept(table: cr.FrequencyTable, mechanism: Any, policies: list[dict[str, A
 
 @settings(
     max_examples=examples(8),
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(

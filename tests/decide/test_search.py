@@ -27,7 +27,7 @@ def bumps(parts: list[tuple[float, float, float]], level: float) -> object:
 
 
 @pytest.mark.slow
-@settings(max_examples=examples(60), deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
+@settings(max_examples=examples(60), phases=[Phase.explicit, Phase.reuse, Phase.generate])
 @given(
     parts=st.lists(st.tuples(st.floats(-1, 1), st.floats(-6.5, 4.5), st.floats(0.6, 3)), min_size=1, max_size=4),
     level=st.floats(-1, 1),

@@ -64,7 +64,7 @@ def test_scales_by_the_formulas(name: str, epsilon: float, delta: float | None, 
     assert math.isclose(mechanism(name, epsilon=epsilon, delta=delta).scale, scale, rel_tol=1e-12)
 
 
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(60))
 @given(epsilon=st.floats(-8, 2.5).map(lambda power: 10.0**power), delta=st.floats(-300, -0.01).map(lambda p: 10.0**p))
 @example(epsilon=1e-6, delta=1e-30)
 @example(epsilon=1e-8, delta=1e-300)
@@ -186,7 +186,7 @@ def test_a_number_of_very_many_digits_is_no_epsilon(huge: int) -> None:
         make("geometric", huge)
 
 
-@settings(max_examples=examples(100), deadline=None)
+@settings(max_examples=examples(100))
 @given(epsilon=st.floats(1e-6, 50.0), delta=st.floats(1e-9, 0.9))
 @example(epsilon=0.1 + 0.2, delta=1e-6)
 @example(epsilon=1.0000004, delta=0.01000004)

@@ -96,7 +96,7 @@ def test_records_left_out_one_by_one() -> None:
     assert np.std(totals) == pytest.approx(found.deviation, rel=0.06, abs=0)  # 1/sqrt(8000) is one standard error: five
 
 
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(60))
 @given(
     cells=st.lists(st.lists(st.integers(0, 40), min_size=3, max_size=3).filter(any), min_size=1, max_size=8),
     epsilon=st.floats(0.02, 20),

@@ -74,7 +74,7 @@ def some_cells(draw: st.DrawFn, largest: int, most: int) -> list[Cell]:
     return cells
 
 
-@settings(max_examples=examples(150), deadline=None)
+@settings(max_examples=examples(150))
 @given(cells=some_cells(largest=400, most=12))
 def test_many_middling_cells(cells: list[Cell]) -> None:
     found = find_interval(as_laws(cells), TAIL)
@@ -82,7 +82,7 @@ def test_many_middling_cells(cells: list[Cell]) -> None:
     check(cells, found)
 
 
-@settings(max_examples=examples(50), deadline=None)
+@settings(max_examples=examples(50))
 @given(cells=some_cells(largest=500_000, most=6))
 def test_a_few_cells_of_any_size(cells: list[Cell]) -> None:
     found = find_interval(as_laws(cells), TAIL)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis.strategies import characters, floats, integers, lists, none, one_of, sampled_from, text, tuples
 
 import cellrisk as cr
@@ -32,7 +32,6 @@ def read(written: str) -> list[list[str]]:
     return list(csv.reader(io.StringIO(written, newline="")))
 
 
-@settings(deadline=None)
 @given(lists(TEXTS, min_size=2, max_size=2), lists(lists(CELLS, min_size=2, max_size=2), max_size=5))
 def test_no_cell_of_a_safe_file_is_a_formula_and_none_is_lost(names: list[str], rows: list[list[Any]]) -> None:
     safe = read(write_rows(names, rows, spreadsheet_safe=True))
@@ -47,7 +46,6 @@ def is_number(value: object) -> bool:
     return isinstance(value, int | float)
 
 
-@settings(deadline=None)
 @given(lists(TEXTS, min_size=1, max_size=5), sampled_from(["text", "categories"]))
 def test_frames_are_written_as_rows_are(labels: list[str], kind: str) -> None:
     numbers = [-float(place) for place in range(len(labels))]

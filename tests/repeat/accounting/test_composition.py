@@ -433,7 +433,7 @@ STATED = st.builds(approximate, EPSILONS, DRAWN_DELTAS)
 ZERO_CONCENTRATED = st.builds(concentrated, st.sampled_from([1e-5, 0.01, 0.5]))
 LOSSES = st.one_of(KNOWN, STATED, ZERO_CONCENTRATED)
 SOME = st.lists(LOSSES, min_size=2, max_size=6)
-few = settings(max_examples=examples(25), deadline=None, phases=(Phase.explicit, Phase.generate))
+few = settings(max_examples=examples(25), phases=(Phase.explicit, Phase.generate))
 ALMOST = 1 + 1e-4
 """The grid of privacy loss distributions differs between compositions."""
 

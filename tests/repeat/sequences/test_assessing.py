@@ -198,7 +198,7 @@ def made_of(seed: int) -> cr.FrequencyTable:
     return tabulate(make_people(40, seed))
 
 
-@settings(max_examples=examples(30), deadline=None, phases=(Phase.explicit, Phase.generate))
+@settings(max_examples=examples(30), phases=(Phase.explicit, Phase.generate))
 @given(
     seed=st.sampled_from([1, 2, 3]),
     steps=st.lists(

@@ -248,7 +248,7 @@ def test_a_table_of_one_cell_changes_nothing_but_the_ceiling(published: Any) -> 
     assert more.cost.epsilon == near(4.0)
 
 
-@settings(max_examples=examples(8), deadline=None)
+@settings(max_examples=examples(8))
 @given(data=st.data())
 def test_caused_is_never_negative_and_within_its_bound(data: st.DataObject) -> None:
     """caused <= (1 - e^-sum epsilon) right, whatever the people, labels, noise and thresholds."""

@@ -50,7 +50,7 @@ def every_measure(n_levels: int, alpha: float, law: SizeDistribution) -> list[Me
     return [Local(), Expected(), Shrinkage(prior), Marginal(law), MarginalShrinkage(prior, law)]
 
 
-@settings(deadline=None, max_examples=examples(60))
+@settings(max_examples=examples(60))
 @given(tables, st.lists(noises, min_size=1, max_size=3), st.sampled_from([0.5, 3.5]), st.floats(0.01, 20.0), sizes)
 def test_range_order_and_average(
     cells: list[list[int]],
@@ -72,7 +72,7 @@ def test_range_order_and_average(
             assert (tight <= exact * (1 + 1e-11) + 1e-16).all()
 
 
-@settings(deadline=None, max_examples=examples(40))
+@settings(max_examples=examples(40))
 @given(tables, noises, st.randoms(use_true_random=False))
 def test_order_of_levels_and_cells_does_not_matter(cells: list[list[int]], noise: Noise, random: object) -> None:
     shuffled = [random.sample(cell, len(cell)) for cell in random.sample(cells, len(cells))]  # type: ignore[attr-defined]
@@ -86,7 +86,7 @@ def test_order_of_levels_and_cells_does_not_matter(cells: list[list[int]], noise
             assert first[key][0] == second[key][0]  # to the last bit
 
 
-@settings(deadline=None, max_examples=examples(40))
+@settings(max_examples=examples(40))
 @given(tables, noises, st.integers(2, 5))
 def test_duplicated_cells_change_nothing(cells: list[list[int]], noise: Noise, times: int) -> None:
     n_levels = len(cells[0])
@@ -99,7 +99,7 @@ def test_duplicated_cells_change_nothing(cells: list[list[int]], noise: Noise, t
             assert math.isclose(once[key][0], often[key][0], rel_tol=1e-13)
 
 
-@settings(deadline=None, max_examples=examples(40))
+@settings(max_examples=examples(40))
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=6), st.integers(2, 6), noises)
 def test_homogeneous_cells_have_one_risk(sizes: list[int], n_levels: int, noise: Noise) -> None:
     """With one label in every cell all forms of local and expected agree."""
@@ -111,7 +111,7 @@ def test_homogeneous_cells_have_one_risk(sizes: list[int], n_levels: int, noise:
             assert math.isclose(risk[0], reference["exact", weights][0], rel_tol=1e-12)
 
 
-@settings(deadline=None, max_examples=examples(25))
+@settings(max_examples=examples(25))
 @given(tables, noises)
 def test_limits_of_alpha(cells: list[list[int]], noise: Noise) -> None:
     """alpha to 0 makes every cell homogeneous; alpha to infinity draws every cell from one set of proportions."""
