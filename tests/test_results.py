@@ -96,8 +96,6 @@ MADE: dict[str, Callable[[cr.FrequencyTable, Path], Result]] = {
     ),
 }
 
-
-"""Kinds of answers that a notebook shows with a small picture."""
 SEVERAL_PANELS = {"utility": 3}
 """Kinds of answers whose picture, as they are made here, has panels that say as much as each other."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
@@ -18,7 +17,7 @@ from tools.site_hooks import describe_commands, on_page_content, to_markdown
 
 import cellrisk as cr
 from cellrisk.cli.program import app
-from tests.docs.conftest import REPOSITORY, build
+from tests.docs.conftest import REPOSITORY
 
 DOCS = REPOSITORY / "docs"
 RESOURCES = {"script": "src", "link": "href", "img": "src", "iframe": "src", "source": "src", "object": "data"}
@@ -177,57 +176,6 @@ def test_the_contributors_page_is_the_file_itself(site: Site) -> None:
     )
     assert headings
     assert [heading for heading in headings if heading not in shown] == []
-
-
-WARNED = {
-    "a link to no page": ("[there](nowhere.md)", "a link 'nowhere.md', but"),
-    "a link to no heading": ("[there](#nobody)", "a link '#nobody', but"),
-    "a link to no heading of another page": ("[there](other.md#nothing)", "a link 'other.md#nothing', but"),
-    "a link from the root": ("[there](/other.md)", "an absolute link '/other.md'"),
-    "a page in no menu": ("Text.", "- other.md"),
-}
-REFUSED = {
-    "an unknown formula": (r"So $\whatever x$.", r"\\whatever"),
-    "a name that does not exist": ("::: cellrisk.nothing", "cellrisk.nothing"),
-    "a snippet that does not exist": ('--8<-- "NOTHING.md"', "NOTHING.md"),
-}
-
-
-@pytest.fixture(scope="module")
-def warned(tmp_path_factory: pytest.TempPathFactory) -> subprocess.CompletedProcess[str]:
-    return build_small(tmp_path_factory.mktemp("flawed"), "\n\n".join(text for text, _ in WARNED.values()))
-
-
-@pytest.mark.parametrize("why", [why for _, why in WARNED.values()], ids=list(WARNED))
-def test_a_flaw_is_warned_of_which_ends_the_build(why: str, warned: subprocess.CompletedProcess[str]) -> None:
-    assert warned.returncode != 0
-    assert f"Aborted with {len(WARNED)} warnings in strict mode" in warned.stdout + warned.stderr
-    assert why in warned.stderr
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("text", "why"), REFUSED.values(), ids=REFUSED)
-def test_what_cannot_be_built_is_refused(text: str, why: str, tmp_path: Path) -> None:
-    built = build_small(tmp_path, text)
-    assert built.returncode != 0
-    assert why in built.stderr
-
-
-def build_small(folder: Path, text: str) -> subprocess.CompletedProcess[str]:
-    """A site of one page, and one that no menu has, with the settings of the real one."""
-    pages = folder / "pages"
-    pages.mkdir()
-    (pages / "index.md").write_text(f"# Start\n\n{text}\n", encoding="utf-8")
-    (pages / "other.md").write_text("# Other\n\nText.\n", encoding="utf-8")
-    (pages / "assets").symlink_to(DOCS / "assets")
-    settings = (REPOSITORY / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:")[0]
-    places = {"tools/": f"{REPOSITORY}/tools/", "[src]": f"[{REPOSITORY}/src]", "[.]": f"[{REPOSITORY}]"}
-    for relative, absolute in {**places, "docs_dir: docs": f"docs_dir: {pages}"}.items():
-        assert relative in settings
-        settings = settings.replace(relative, absolute)
-    file = folder / "mkdocs.yml"
-    file.write_text(f"{settings}\nnav: [index.md]\n", encoding="utf-8")
-    return build(folder / "site", "--config-file", str(file))
 
 
 def test_docstrings_become_markdown() -> None:
