@@ -12,7 +12,8 @@ import pytest
 import cellrisk as cr
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.repeat.accounting.loss import Loss
-from cellrisk.repeat.sequences import RiskSequence, Step, assess_sequence
+from cellrisk.repeat.sequences import RiskSequence, assess_sequence
+from cellrisk.repeat.sequences.steps import Step
 from cellrisk.show.pictures import draw_sequence
 from tests.repeat.sequences.people import make_people, make_steps, tabulate, tell
 

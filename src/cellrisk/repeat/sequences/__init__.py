@@ -1,7 +1,411 @@
-"""Releases one after the other to the same people: the risk along the way, and the largest epsilon of the next one."""
+"""`assess_sequence`: the risk along a sequence of releases to the same people."""
 
-from cellrisk.repeat.sequences.next_epsilon import NextEpsilon, largest_epsilon
-from cellrisk.repeat.sequences.sequence import Overall, Released, RiskSequence, assess_sequence
-from cellrisk.repeat.sequences.steps import Step
+from __future__ import annotations
 
-__all__ = ["NextEpsilon", "Overall", "Released", "RiskSequence", "Step", "assess_sequence", "largest_epsilon"]
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cellrisk.counts.cells import Cells
+from cellrisk.counts.profiles import LevelCounts
+from cellrisk.counts.table import require_table
+from cellrisk.errors import InvalidInput
+from cellrisk.noise.mechanisms import MECHANISMS, Mechanism
+from cellrisk.repeat.accounting.ceilings import describe_ceiling, find_ceiling
+from cellrisk.repeat.accounting.composition import Composition, compose
+from cellrisk.repeat.accounting.loss import Loss
+from cellrisk.repeat.sequences.steps import Step, find_mechanism, read_steps
+from cellrisk.risk.caused import Caused, count_caused
+from cellrisk.risk.ceilings import Ceiling
+from cellrisk.risk.explanation.risky_cells import ProfiledCells
+from cellrisk.risk.measures import FORMS, MEASURES, WEIGHTS, Local
+from cellrisk.risk.priors import USUAL_PRIORS, Priors
+from cellrisk.system.arrays import Floats, Integers, find_distinct
+from cellrisk.system.checks import require_kind, require_within
+from cellrisk.system.choices import (
+    CompositionMethod,
+    Form,
+    MeasureName,
+    MechanismName,
+    OverallKind,
+    list_words,
+    require_word,
+)
+from cellrisk.system.results import Result, find_words
+
+if TYPE_CHECKING:
+    from cellrisk.counts.table import Attribute, FrequencyTable
+
+KINDS: tuple[OverallKind, ...] = list_words(OverallKind)
+"""How the attributes of a group are taken together: bounded, and unbounded."""
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """The groups of some quasi-identifiers, and the finest groups, of all of them, that each is made of."""
+
+    names: tuple[str, ...]
+    parent: Integers
+    """For each of the finest groups, the group that it is a part of."""
+    sizes: Integers
+    """Records in each of the finest groups."""
+    cells: Mapping[str, Cells]
+    """The cells of each sensitive attribute; attributes may differ in their cells."""
+    places: Mapping[str, Integers]
+    """For each of an attribute's own cells, its group."""
+
+    @property
+    def n_groups(self) -> int:
+        return int(self.parent.max()) + 1
+
+
+def align_cells(several: Sequence[Cells]) -> list[Cells]:
+    """Cells of several attributes with the values of all of them as their domains, so that codes can be compared."""
+    for place in range(len(several[0].domains)):
+        labels = tuple(dict.fromkeys(label for cells in several for label in cells.domains[place].labels))
+        several = [_relabel(cells, place, labels) for cells in several]
+    if not any(cells.n_cells for cells in several):
+        raise InvalidInput("a table without records has no risk")
+    return list(several)
+
+
+def _relabel(cells: Cells, place: int, labels: tuple[str, ...]) -> Cells:
+    number, codes = {label: code for code, label in enumerate(labels)}, cells.codes.copy()
+    codes[:, place] = np.array([number[label] for label in cells.domains[place].labels])[codes[:, place]]
+    domains = [*cells.domains]
+    domains[place] = replace(domains[place], labels=labels)
+    return replace(cells, domains=tuple(domains), codes=codes)
+
+
+def merge_groups(aligned: Sequence[Cells], names: tuple[str, ...]) -> Groups:
+    """The groups of some quasi-identifiers, in the order of the table."""
+    codes, widths = np.concatenate([cells.codes for cells in aligned]), list(map(len, aligned[0].domains))
+    first, finest = find_distinct(codes.T, widths)
+    sizes = np.zeros(len(first), np.int64)
+    np.maximum.at(sizes, finest, np.concatenate([cells.sizes for cells in aligned]))
+    kept = [aligned[0].names.index(name) for name in names]
+    merged = [reduce(Cells.drop, set(cells.names) - set(names), cells) for cells in aligned]
+    codes = np.concatenate([codes[first][:, kept], *(cells.codes for cells in merged)])
+    _, where = find_distinct(codes.T, [widths[place] for place in kept])
+    parent, *places = np.split(where, np.cumsum([len(first), *(cells.n_cells for cells in merged)])[:-1])
+    attributes = [cells.sensitive for cells in merged]
+    return Groups(
+        names, parent, sizes, dict(zip(attributes, merged, strict=True)), dict(zip(attributes, places, strict=True))
+    )
+
+
+def describe_attribute(table: FrequencyTable, cells: Cells) -> Attribute:
+    """An attribute as it would be, had the table been made with the quasi-identifiers of these cells."""
+    once, sizes = np.ones(len(cells.count), np.int64), cells.sizes[cells.cell]
+    levels = LevelCounts.from_pairs(cells.levels, cells.level, cells.count, once, sizes)
+    return replace(table.attribute(cells.sensitive), levels=levels, profiles=cells.profiles(), vectors=None)
+
+
+@dataclass(frozen=True)
+class Overall:
+    """The overall risk after some releases: each cell's, averaged over cells or over records."""
+
+    max_uniform: float
+    max_records: float
+    sum_uniform: float
+    sum_records: float
+
+    @staticmethod
+    def of(risks: Mapping[str, Floats], groups: Groups) -> Overall:
+        """The averages of the risks of each attribute in each of the finest groups."""
+        weights = 1.0 / np.bincount(groups.parent)[groups.parent], groups.sizes
+        combined = [reduce(combine, risks.values(), np.zeros(len(groups.sizes))) for combine in (np.maximum, np.add)]
+        return Overall(*(float(np.average(risk, weights=weight)) for risk in combined for weight in weights))
+
+    def value(self, kind: str = "max", weights: str = "records") -> float:
+        require_word("kind", kind, KINDS)
+        require_word("weights", weights, WEIGHTS)
+        return float(getattr(self, f"{kind}_{weights}"))
+
+
+@dataclass(frozen=True)
+class Released:
+    """One release of a sequence, and the risks after it."""
+
+    number: int
+    attribute: str | None
+    quasi_identifiers: tuple[str, ...]
+    """The quasi-identifiers of this release; the cells are those of all releases so far."""
+    loss: Loss
+    cumulative: Composition
+    cells: int
+    assessed: tuple[str, ...]
+    """The attributes whose risk was assessed at this cumulative loss."""
+    mechanism: Mechanism | None
+    """The mechanism that has this cumulative loss; None if nothing was assessed."""
+    uniform: float | None
+    """The released attribute's own risk at this cumulative loss, each cell alike; None if none was released."""
+    records: float | None
+    """The risk of the attribute by records; None if no attribute was released."""
+    overall: Overall
+    caused: Caused | None
+    """People revealed only because of their own record, of the attribute released, were it released once at this
+    cumulative loss; None if none was released. Its cap holds for any attack on all releases so far: the people times
+    the total variation of the composed losses, or if that is not known, times what their guarantee allows at most."""
+    overall_caused: Overall
+    """The share caused in each cell, kept and averaged as the overall risk is."""
+    ceiling: Ceiling | None
+    """The ceiling of all releases so far, of two labels; None if it is not known."""
+    why_no_ceiling: str
+
+    @property
+    def name(self) -> str:
+        return self.attribute or "cells"
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "number": self.number,
+            "attribute": self.attribute,
+            "quasi_identifiers": list(self.quasi_identifiers),
+            "loss": self.loss.to_dict(),
+            "cumulative": describe_composition(self.cumulative),
+            "cells": self.cells,
+            "assessed": list(self.assessed),
+            "mechanism": None if self.mechanism is None else self.mechanism.to_dict(),
+            "risk": None if self.records is None else {"uniform": self.uniform, "records": self.records},
+            "overall": vars(self.overall),
+            "caused": None if self.caused is None else self.caused.to_dict(),
+            "overall_caused": {"max": self.overall_caused.max_records, "sum": self.overall_caused.sum_records},
+            "ceiling": describe_ceiling(self.ceiling),
+            **({"ceiling_unknown": self.why_no_ceiling} if self.ceiling is None else {}),
+        }
+
+
+@dataclass(frozen=True, repr=False)
+class RiskSequence(Result):
+    """The answer of `assess_sequence`. Prints as a sentence and a table; `plot` draws it."""
+
+    picture = "draw_sequence"
+    wording = "several_releases"
+
+    n_records: int
+    measure: str
+    form: str
+    rows: tuple[Released, ...]
+    ceiling: Ceiling | None
+    """The ceiling of all releases, of as many labels as the attribute released last has."""
+
+    def overall(self, weights: str = "records", kind: str = "max", after: int | None = None) -> float:
+        """The overall risk after a release.
+
+        Parameters
+        ----------
+        weights
+            As in `assess`.
+        kind
+            "max" is bounded by 1, "sum" adds the attributes up.
+        after
+            The number of a release; default the last.
+        """
+        if after is not None and (isinstance(after, bool) or not 1 <= after <= len(self.rows)):
+            raise InvalidInput("there is no release of that number", got=after, allowed=f"1 to {len(self.rows)}")
+        return self.rows[-1 if after is None else after - 1].overall.value(kind, weights)
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The attributes that were released, in the order of their first release."""
+        return tuple(dict.fromkeys(row.attribute for row in self.rows if row.attribute is not None))
+
+    @property
+    def statements(self) -> tuple[str, ...]:
+        """Return what is exact, what is a bound, and what is neither."""
+        return tuple(find_words(self.wording).statements(self))
+
+    def _numbers(self) -> list[dict[str, Any]]:
+        """One row a risk: that of the attribute released, and the overall one of each kind and weighting. Then what was
+        caused, likewise, as shares by records, and the ceiling of two labels."""
+        found: list[tuple[Any, ...]] = []
+        for row in self.rows:
+            about = (row.number, row.attribute, row.cumulative.epsilon, row.cumulative.delta)
+            if row.records is not None:
+                found += [(*about, "attribute", "uniform", row.uniform), (*about, "attribute", "records", row.records)]
+            found += [
+                (*about, kind, weights, row.overall.value(kind, weights)) for kind in KINDS for weights in WEIGHTS
+            ]
+            if row.caused is not None:
+                found.append((*about, "caused", "records", row.caused.share))
+            found += [(*about, f"caused_{kind}", "records", row.overall_caused.value(kind)) for kind in KINDS]
+            if row.ceiling is not None:
+                found.append((*about, "ceiling", None, row.ceiling.even_two))
+        columns = ["release", "attribute", "cumulative_epsilon", "cumulative_delta", "kind", "weights", "risk"]
+        return [dict(zip(columns, row, strict=True)) for row in found]
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready values."""
+        return {
+            "records": self.n_records,
+            "measure": self.measure,
+            "form": self.form,
+            "releases": [row.to_dict() for row in self.rows],
+            "ceiling": describe_ceiling(self.ceiling),
+            "statements": list(self.statements),
+            "sentence": self.headline,
+        }
+
+
+def describe_composition(found: Composition) -> dict[str, Any]:
+    """A cumulative loss as JSON-ready values."""
+    named = {"epsilon": found.epsilon, "delta": found.delta, "dp_definition": found.dp_definition}
+    return {**named, "method": found.chosen.method}
+
+
+def assess_sequence(
+    table: FrequencyTable,
+    steps: Sequence[Step],
+    *,
+    method: CompositionMethod = "tightest",
+    total_delta: float | None = None,
+    assess_as: MechanismName | None = None,
+    measure: MeasureName = "local",
+    form: Form = "tight",
+    priors: Priors = USUAL_PRIORS,
+) -> RiskSequence:
+    """Assess the risk release by release, as sensitive attributes of the same people are released in turn.
+
+    The table has all quasi-identifiers and sensitive attributes of the sequence. After each release:
+
+    - The cumulative loss composes all losses so far, by the ``method`` of `compose`, at ``total_delta`` (None: the sum
+      of the deltas so far).
+    - The attribute released is assessed at that loss (paper, section 4.3: eps_0 o eps_1 o ... o eps_j), in noise of
+      the release's own kind, or of the kind ``assess_as``. That is the paper's rule, and neither exact nor a bound:
+      the loss is an upper bound, but risk is not monotone in epsilon.
+    - The cells are those of all quasi-identifiers so far, for a release on fewer of them too. Where new ones split
+      the cells, every attribute released so far is assessed again, at the new loss and in the same noise.
+    - What was revealed stays revealed: in each cell, an attribute keeps the larger of its old risk and its new
+      one, and a child starts from its parent's risks. The overall risk of a cell is the largest over the attributes
+      (max, bounded by 1) or their sum (unbounded; an attribute released again adds what is beyond its old risk).
+
+    Beside the risk stand figures to decide by. ``caused``: people revealed only because of their own record, by the
+    same rule, local and tight whatever the measure; ``overall_caused`` is kept like the overall risk. Of one release
+    both are exact; of several they are neither exact nor a bound, but ``cap`` is a bound on what any attack on all
+    releases causes. ``ceiling``: the worst case for one record in all of them, from their losses composed
+    (`compose_ceiling`); exact where all are of one attribute and their noise is known, else an upper bound.
+
+    Averaged by records, the overall risk never falls, of either kind. Averaged with each cell alike it never falls
+    while the cells stay the same; splitting a cell of low risk into many can lower it.
+
+    New people (vertical growth) are a table of their own with their own releases: disjoint cohorts are assessed apart,
+    and what they spend together is the most that one of them spends. Where only some people get new releases, their
+    table is assessed with the releases of all followed by their own.
+
+    Parameters
+    ----------
+    table
+        Made by `tabulate` of all quasi-identifiers and sensitive attributes of the sequence.
+    steps
+        The releases in their order.
+    method, total_delta
+        How losses are added up, as in `compose`.
+    assess_as
+        The mechanism that the sum is assessed by; default that of each release.
+    measure, form
+        The words of the risk, as in `assess`.
+    priors
+        How the priors of the measures that need any are found.
+
+    >>> import cellrisk as cr
+    >>> table = cr.tabulate(cr.datasets.adult_as_published(), ["age", "sex"], ["income", "race"], bins={"age": 5})
+    >>> found = assess_sequence(table, [Step(cr.Laplace(epsilon=0.5), name) for name in ("income", "race")])
+    >>> [(row.cumulative.epsilon, round(row.overall.max_records, 4)) for row in found.rows]
+    [(0.5, 0.0351), (1.0, 0.0353)]
+    """
+    require_table(table, single="sequences of releases")
+    require_kind("priors", priors, Priors)
+    require_word("measure", measure, tuple(MEASURES))
+    require_word("form", form, FORMS)
+    steps = read_steps(table, steps)
+    if several := [step.loss.unit for step in steps if step.loss.unit.contributions > 1]:
+        raise InvalidInput(
+            "the risk of a sequence is known for people with one record each alone",
+            got=str(several[0]),
+            fix="add up the losses alone, with ledger show, or ledger plan without records",
+            code="several-records",
+        )
+    if total_delta is not None:
+        require_within("total_delta", total_delta, least=0, below=1)
+    if assess_as is not None:
+        require_word("mechanism", assess_as, tuple(MECHANISMS))
+    released = [name for name in dict.fromkeys(step.attribute for step in steps) if name is not None]
+    finest = align_cells([table.cells(name) for name in released or table.sensitive[:1]])
+    risk: dict[str, Floats] = {}  # of each attribute so far, in each of the finest groups
+    caused: dict[str, Floats] = {}
+    groups, used, rows = None, set[str](), []
+    for number, step in enumerate(steps, start=1):
+        so_far, name = steps[:number], step.attribute
+        used |= {*(step.quasi_identifiers or table.quasi_identifiers)}
+        names = tuple(name for name in table.quasi_identifiers if name in used)
+        split = groups is None or groups.names != names
+        groups = merge_groups(finest, names) if split or groups is None else groups
+        anew = dict.fromkeys([*(risk if split else ()), *([] if name is None else [name])])
+        cumulative = compose([step.loss for step in so_far], method=method, delta=total_delta)
+        ceiling, why_no_ceiling = _find_ceiling(so_far)
+        mechanism, uniform, records, own = None, None, None, None
+        if anew:
+            mechanism = find_mechanism(cumulative, assess_as, total_delta is not None)
+            channel = mechanism.channel
+            for attribute in anew:
+                cells = groups.cells[attribute]
+                profiled = ProfiledCells.of(cells)
+                fitted = priors.fit(describe_attribute(table, cells), [measure]).measure(measure)
+                own_risk = fitted.risks(profiled.profiles, channel, form)[profiled.place, 0]
+                own_caused = Local().risks(profiled.profiles, channel.pivotal, "tight")[profiled.place, 0]
+                for kept, found in ((risk, own_risk), (caused, own_caused)):
+                    of_groups = np.zeros(groups.n_groups)
+                    of_groups[groups.places[attribute]] = found
+                    kept[attribute] = np.maximum(kept.get(attribute, 0.0), of_groups[groups.parent])
+                if attribute == name:
+                    sizes, profiles = cells.sizes, cells.profiles()
+                    uniform, records = float(own_risk.mean()), float(sizes @ own_risk / sizes.sum())
+                    exposed = Local().average(profiles, channel, ("tight",))["tight", "records"][0]
+                    own = count_caused(profiles, mechanism, profiles.n_records * float(exposed))
+                    own = replace(own, cap=own.records * _cap(ceiling, cumulative))
+        rows.append(
+            Released(
+                number=number,
+                attribute=name,
+                quasi_identifiers=tuple(step.quasi_identifiers or table.quasi_identifiers),
+                loss=step.loss,
+                cumulative=cumulative,
+                cells=groups.n_groups,
+                assessed=tuple(anew),
+                mechanism=mechanism,
+                uniform=uniform,
+                records=records,
+                overall=Overall.of(risk, groups),
+                caused=own,
+                overall_caused=Overall.of(caused, groups),
+                ceiling=ceiling,
+                why_no_ceiling=why_no_ceiling,
+            )
+        )
+    last = next((step.attribute for step in reversed(steps) if step.attribute is not None), None)
+    labels = 2 if last is None else max(table.attribute(last).n_levels, 2)
+    return RiskSequence(table.n_records, measure, form, tuple(rows), _find_ceiling(steps, labels)[0])
+
+
+def _find_ceiling(steps: Sequence[Step], labels: int = 2) -> tuple[Ceiling | None, str]:
+    """The ceiling of some releases; or None, and why it is not known.
+
+    A release of another attribute, or of the counts of cells alone, may show nothing of a person's value, and is
+    counted as if it did: then it is an upper bound.
+    """
+    found, why_not = find_ceiling(tuple(step.loss for step in steps), labels)
+    attributes = {step.attribute for step in steps}
+    alike = None not in attributes and len(attributes) == 1
+    return None if found is None else replace(found, exact=found.exact and alike), why_not
+
+
+def _cap(ceiling: Ceiling | None, cumulative: Composition) -> float:
+    """The total variation distance that a record makes in all releases: known, or what their guarantee allows."""
+    if ceiling is not None:
+        return ceiling.advantage
+    return min(math.tanh(0.5 * cumulative.epsilon) + cumulative.delta, 1.0)

@@ -1,22 +1,19 @@
-"""The releases of a sequence, their loss so far, and the mechanism in whose noise the risk is assessed at that loss."""
+"""The releases of a sequence, and the mechanism in whose noise the risk is assessed at their loss."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import InitVar, dataclass, field, replace
-from functools import lru_cache
+from dataclasses import InitVar, dataclass, field
 from typing import TYPE_CHECKING
 
 from cellrisk.errors import InvalidInput, UnknownName, argument
 from cellrisk.noise.distributions import USUAL_THRESHOLD
 from cellrisk.noise.mechanisms import MECHANISMS, Mechanism
-from cellrisk.repeat.accounting.ceilings import find_ceiling as find_ceiling_of_losses
 from cellrisk.repeat.accounting.composition import Composition, compose, find_epsilon, find_probabilistic_epsilon
 from cellrisk.repeat.accounting.loss import Loss
-from cellrisk.risk.ceilings import Ceiling
-from cellrisk.system.checks import read_list, read_texts, require_within
-from cellrisk.system.choices import CompositionMethod, MechanismName, list_words, require_word
+from cellrisk.system.checks import read_list, read_texts
+from cellrisk.system.choices import MechanismName
 from cellrisk.system.formatting import claim, number_of
 
 if TYPE_CHECKING:
@@ -91,95 +88,50 @@ def read_steps(table: FrequencyTable, steps: Sequence[Step]) -> tuple[Step, ...]
     return listed
 
 
-@dataclass(frozen=True)
-class Cumulative:
-    """How losses are composed, and in which noise the risk at their composition is assessed.
+def find_mechanism(composition: Composition, assess_as: MechanismName | None, given_delta: bool) -> Mechanism:
+    """The mechanism that the last of some releases is assessed in, at their composition; refused if there is none.
 
-    >>> from cellrisk import Laplace
-    >>> steps = [Step(Laplace(epsilon=0.1), "job"), Step(Laplace(epsilon=0.2), "pay")]
-    >>> Cumulative().compose(steps).epsilon, Cumulative().mechanism(steps)
-    (0.3, Laplace(epsilon=0.3, delta=0.0, neighbours='add-remove', threshold=0.5))
+    Of the release's own kind, or of the kind ``assess_as``. The classical gaussian and the discrete one are made with
+    more noise than their epsilon needs, so a tighter composition would give them more noise than was added: they are
+    assessed at the loss that they were made by, basic composition for the one and zCDP for the other.
     """
-
-    method: CompositionMethod = "tightest"
-    delta: float | None = None
-    """The delta of the composition; None for the sum of the deltas so far."""
-    assess_as: MechanismName | None = None
-    """The name of a mechanism; None for that of the release itself."""
-
-    def __post_init__(self) -> None:
-        require_word("method", self.method, list_words(CompositionMethod))
-        if self.delta is not None:
-            require_within("total_delta", self.delta, least=0, below=1)
-        if self.assess_as is not None:
-            require_word("mechanism", self.assess_as, tuple(MECHANISMS))
-
-    def compose(self, steps: Sequence[Step]) -> Composition:
-        """The loss of all these releases together."""
-        return _compose(tuple(step.loss for step in steps), self.method, self.delta)
-
-    def mechanism(self, steps: Sequence[Step]) -> Mechanism:
-        """The mechanism that the last of these releases is assessed in; refused if there is none.
-
-        It has the cumulative loss. The classical gaussian and the discrete one are made with more noise than their
-        epsilon needs, so a tighter composition would give them more noise than was added: they are assessed at the
-        loss that they were made by, basic composition for the one and zCDP for the other.
-        """
-        step, many = steps[-1], len(steps)
-        known = step.loss.mechanism
-        kind = self.assess_as or (None if known is None else known.name)
-        if kind is None:
-            pure = self.delta is None and all(each.loss.dp_definition == "pure" for each in steps)
-            raise InvalidInput(
-                f"release {many} has no known mechanism, so its risk cannot be assessed",
-                fix=f"name one for the total loss: {PURE_INSTEAD if pure else INSTEAD}",
-                code="no-mechanism",
-            )
-        threshold = USUAL_THRESHOLD if known is None else known.threshold
-        got = None
-        try:
-            epsilon, delta = self._reckon(tuple(each.loss for each in steps), kind)
-            epsilon = max(epsilon, SMALLEST_EPSILON)
-            got = f"epsilon {claim(epsilon)}, delta {delta:g}"
-            return MECHANISMS[kind](epsilon, delta=delta, neighbours=step.loss.neighbours, threshold=threshold)
-        except InvalidInput as refusal:
-            instead = f"{INSTEAD}, at {AT_DELTA}" if got is None or delta else f"{PURE_INSTEAD}, or at {AT_DELTA}"
-            what = f"the cumulative loss after {number_of(many, 'release')} cannot be assessed by {kind}"
-            reason, fix = refusal.message.partition(";")[0], f"assess it by another: {instead}"
-            raise InvalidInput(f"{what}: {reason}", got=got, fix=fix, code="not-assessed") from None
-
-    def _reckon(self, losses: tuple[Loss, ...], kind: str) -> tuple[float, float]:
-        """The epsilon and delta of the composition that a kind of noise is assessed at."""
-        found = _compose(losses, "basic" if kind == "gaussian" else self.method, self.delta)
-        if kind == "discrete-gaussian":
-            rhos = [loss.total_rho for loss in losses]
-            if None in rhos:
-                raise InvalidInput("a loss with a delta and no known mechanism has no rho")
-            total = math.fsum(rho for rho in rhos if rho is not None)
-            return (find_epsilon(total, found.delta) if found.delta else found.epsilon), found.delta
-        if kind != "gaussian-pdp" or not found.delta:
-            return found.epsilon, found.delta
-        events = [event for loss in losses for event in loss.events]
-        exact = None if self.method == "basic" else find_probabilistic_epsilon(events, found.delta)
-        if exact is not None:
-            return exact, found.delta
-        if not all(event.epsilon and (event.mechanism == "gaussian-pdp" or not event.delta) for event in events):
-            raise InvalidInput("not all of its losses imply probabilistic DP")
-        return _compose(losses, "basic", self.delta).epsilon, found.delta
+    last, many = composition.losses[-1], len(composition.losses)
+    known = last.mechanism
+    kind = assess_as or (None if known is None else known.name)
+    if kind is None:
+        pure = not given_delta and all(loss.dp_definition == "pure" for loss in composition.losses)
+        raise InvalidInput(
+            f"release {many} has no known mechanism, so its risk cannot be assessed",
+            fix=f"name one for the total loss: {PURE_INSTEAD if pure else INSTEAD}",
+            code="no-mechanism",
+        )
+    threshold, delta, got = USUAL_THRESHOLD if known is None else known.threshold, composition.delta, None
+    try:
+        epsilon = max(_reckon(composition, kind), SMALLEST_EPSILON)
+        got = f"epsilon {claim(epsilon)}, delta {delta:g}"
+        return MECHANISMS[kind](epsilon, delta=delta, neighbours=last.neighbours, threshold=threshold)
+    except InvalidInput as refusal:
+        instead = f"{INSTEAD}, at {AT_DELTA}" if got is None or delta else f"{PURE_INSTEAD}, or at {AT_DELTA}"
+        what = f"the cumulative loss after {number_of(many, 'release')} cannot be assessed by {kind}"
+        reason, fix = refusal.message.partition(";")[0], f"assess it by another: {instead}"
+        raise InvalidInput(f"{what}: {reason}", got=got, fix=fix, code="not-assessed") from None
 
 
-def find_ceiling(steps: Sequence[Step], labels: int = 2) -> tuple[Ceiling | None, str]:
-    """The ceiling of all these releases; or None, and why it is not known.
-
-    Exact if all are of one attribute and their noise is known. A release of another attribute, or of the counts of
-    cells alone, may show nothing of a person's value, and is counted as if it did: then it is an upper bound.
-    """
-    found, why_not = find_ceiling_of_losses(tuple(step.loss for step in steps), labels)
-    attributes = {step.attribute for step in steps}
-    alike = None not in attributes and len(attributes) == 1
-    return None if found is None else replace(found, exact=found.exact and alike), why_not
-
-
-@lru_cache(maxsize=512)
-def _compose(losses: tuple[Loss, ...], method: CompositionMethod, delta: float | None) -> Composition:
-    return compose(losses, method=method, delta=delta)
+def _reckon(found: Composition, kind: str) -> float:
+    """The epsilon of a composition that a kind of noise is assessed at."""
+    if kind == "gaussian":
+        return compose(found.losses, method="basic", delta=found.delta).epsilon
+    if kind == "discrete-gaussian":
+        rhos = [loss.total_rho for loss in found.losses]
+        if None in rhos:
+            raise InvalidInput("a loss with a delta and no known mechanism has no rho")
+        total = math.fsum(rho for rho in rhos if rho is not None)
+        return find_epsilon(total, found.delta) if found.delta else found.epsilon
+    if kind != "gaussian-pdp" or not found.delta:
+        return found.epsilon
+    exact = None if found.method == "basic" else find_probabilistic_epsilon(found.events, found.delta)
+    if exact is not None:
+        return exact
+    if not all(event.epsilon and (event.mechanism == "gaussian-pdp" or not event.delta) for event in found.events):
+        raise InvalidInput("not all of its losses imply probabilistic DP")
+    return compose(found.losses, method="basic", delta=found.delta).epsilon

@@ -9,7 +9,8 @@ from functools import singledispatch
 from cellrisk.repeat.accounting.composition import Composition
 from cellrisk.repeat.averaging import Averaged, Averaging
 from cellrisk.repeat.averaging.mean_noise import WHOLE, MeanNoise
-from cellrisk.repeat.sequences import NextEpsilon, Released, RiskSequence
+from cellrisk.repeat.sequences import Released, RiskSequence
+from cellrisk.repeat.sequences.next_epsilon import NextEpsilon
 from cellrisk.risk.measures import MEASURES
 from cellrisk.show.wording.attackers import fill, name_table, own_people, own_share
 from cellrisk.show.wording.ceiling import say_most
