@@ -46,6 +46,14 @@ class DeltaCurve:
 
     parts: Parts
 
+    @staticmethod
+    def of(parts: Parts) -> DeltaCurve:
+        """Refuse parts of which no curve can be computed."""
+        why = "" if parts.reveals_all or parts.concentrated else parts.why_not(1.0)
+        if why:
+            raise InvalidInput(f"these losses have no ceiling that can be computed: {why}", code="no-ceiling")
+        return DeltaCurve(parts)
+
     @cached_property
     def disclosed(self) -> float:
         """The probability that a guarantee alone, at its worst, tells everything: 1 - prod(1 - delta)."""
@@ -89,7 +97,7 @@ class DeltaCurve:
     @cached_property
     def at_zero(self) -> float:
         """The total variation between the worlds: no attack does better in one than in the other by more."""
-        return float(self.at(np.zeros(1))[0])
+        return 1.0 if self.parts.reveals_all else float(self.at(np.zeros(1))[0])
 
     def likelihoods(self) -> Likelihoods:
         """Two worlds that can be told apart at least as well as the true ones, with a limited number of ratios.
@@ -183,8 +191,8 @@ def compose_ceiling(
         return Ceiling(labels, 0.5, 1.0 / labels, 0.0, 1.0, releases=0)
     if len(losses) == 1 and losses[0].mechanism is not None:
         return ceiling(losses[0].mechanism, labels=labels)
-    replaced, removed = any(loss.neighbours == "replace" for loss in losses), _remove(losses)
-    curves = None
+    replaced, removed = any(loss.neighbours == "replace" for loss in losses), find_removed(losses)
+    exact = all(event.kind in NOISE for loss in losses for event in loss.events)
     if removed is not None and removed.gaussian is not None:
         noise = GaussianNoise(1.0 / removed.gaussian)
         guess_right: Callable[[int], float] = partial(find_success, noise)
@@ -193,19 +201,19 @@ def compose_ceiling(
         guess_right = partial(succeed, listed)
         advantage = float(np.maximum(listed.with_person - listed.without, 0.0).sum())
     else:
-        curves = find_curves(losses)
-        guess_right, advantage = curves.guess_right, curves.advantage(replaced)
+        swapped = DeltaCurve.of(find_swapped(losses))
+        left_out = None if removed is None else DeltaCurve.of(removed)
+        guess_right = partial(bound_guesses, swapped, left_out, exact)
+        advantage = left_out.at_zero if left_out is not None else 1.0
     even_two, even = (min(guess_right(number), 1.0) for number in (2, labels))
-    if replaced and curves is None:
-        advantage = 2.0 * even_two - 1.0
     return Ceiling(
         labels=labels,
         even_two=even_two,
         even=even,
-        advantage=min(advantage, 1.0),
+        advantage=2.0 * even_two - 1.0 if replaced else min(advantage, 1.0),
         odds=bound_odds(losses),
         releases=len(losses),
-        exact=curves is None or curves.known,
+        exact=exact,
         neighbours="replace" if replaced else "add-remove",
         unit=losses[0].unit,
     )
@@ -228,50 +236,26 @@ def describe_ceiling(found: Ceiling | None) -> dict[str, Any] | None:
     return {**named, "advantage": found.advantage, "exact": found.exact, "sentence": found.headline}
 
 
-@dataclass(frozen=True)
-class Curves:
-    """Releases by the curves of their privacy loss: between two labels, and between a record and none."""
+def bound_guesses(swapped: DeltaCurve, removed: DeltaCurve | None, known: bool, labels: int) -> float:
+    """The largest probability of a right guess: exact, but for rounding up, if the noise is known; else a bound.
 
-    swapped: DeltaCurve
-    removed: DeltaCurve | None
-    """None if a guarantee is about a replaced record, and so says nothing of one that is left out."""
-    known: bool
-    """Whether the noise of all releases is known."""
-
-    def guess_right(self, labels: int) -> float:
-        """The largest probability of a right guess: exact, but for rounding up, if the noise is known; else a bound."""
-        if self.swapped.parts.reveals_all:
-            return 1.0
-        bounds = [1.0]
-        if labels == 2:
-            bounds.append(0.5 * (1.0 + self.swapped.at_zero))
-        elif self.known and self.removed is not None:
-            bounds.append(succeed(self.removed.likelihoods(), labels) + WHOLE)
-        if not self.known:
-            bounds.append(bound_success(self.swapped.likelihoods(), labels, swapped=True) + WHOLE)
-            if self.removed is not None:
-                bounds.append(bound_success(self.removed.likelihoods(), labels, swapped=False) + WHOLE)
-        return max(min(bounds), 1.0 / labels)
-
-    def advantage(self, replaced: bool) -> float:
-        """delta(0): between a record and none, or between two labels if records are replaced."""
-        if self.swapped.parts.reveals_all:
-            return 1.0
-        return (self.swapped if replaced or self.removed is None else self.removed).at_zero
+    From the curves between two labels, and between a record and none, if there is one.
+    """
+    if swapped.parts.reveals_all:
+        return 1.0
+    bounds = [1.0]
+    if labels == 2:
+        bounds.append(0.5 * (1.0 + swapped.at_zero))
+    elif known and removed is not None:
+        bounds.append(succeed(removed.likelihoods(), labels) + WHOLE)
+    if not known:
+        bounds.append(bound_success(swapped.likelihoods(), labels, swapped=True) + WHOLE)
+        if removed is not None:
+            bounds.append(bound_success(removed.likelihoods(), labels, swapped=False) + WHOLE)
+    return max(min(bounds), 1.0 / labels)
 
 
-def find_curves(losses: Sequence[Loss]) -> Curves:
-    """Return the curves of releases; refused if they cannot be computed."""
-    swapped, removed = sum(map(_swap, losses), Parts(())), _remove(losses)
-    for parts in (swapped, removed):
-        if parts is not None and not parts.reveals_all and not parts.concentrated and parts.why_not(1.0):
-            why = parts.why_not(1.0)
-            raise InvalidInput(f"these losses have no ceiling that can be computed: {why}", code="no-ceiling")
-    known = all(event.kind in NOISE for loss in losses for event in loss.events)
-    return Curves(DeltaCurve(swapped), None if removed is None else DeltaCurve(removed), known)
-
-
-def _remove(losses: Sequence[Loss]) -> Parts | None:
+def find_removed(losses: Sequence[Loss]) -> Parts | None:
     """What moves where a record is left out; None where a guarantee about a replaced one says nothing of that."""
     replaced = [event for loss in losses if loss.neighbours == "replace" for event in loss.events]
     if any(event.kind not in NOISE for event in replaced):
@@ -280,14 +264,14 @@ def _remove(losses: Sequence[Loss]) -> Parts | None:
     return Parts.of(others) + Parts.of(replaced, 0.5)
 
 
-def _swap(loss: Loss) -> Parts:
+def find_swapped(losses: Sequence[Loss]) -> Parts:
     """What moves where another label takes the place of one: twice the counts that a record left out moves.
 
     A guarantee about a record left out holds twice: 2 epsilon, (1 + e^epsilon) delta; 4 rho.
     """
-    if loss.neighbours == "replace":
-        return Parts.of(loss.events)
-    return Parts.of(map(_twice, loss.events), 2.0)
+    replaced = [event for loss in losses if loss.neighbours == "replace" for event in loss.events]
+    others = [_twice(event) for loss in losses if loss.neighbours != "replace" for event in loss.events]
+    return Parts.of(replaced) + Parts.of(others, 2.0)
 
 
 def _twice(event: Event) -> Event:

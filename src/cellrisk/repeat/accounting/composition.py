@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from decimal import Decimal, localcontext
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -149,9 +149,22 @@ class Composed:
     """Empty if the method is valid; else one sentence, and epsilon is None."""
 
 
+@lru_cache(maxsize=512)
+def _ask(losses: tuple[Loss, ...], method: str, dp_definition: str, delta: float) -> Composed:
+    """What one method says of losses, computed once."""
+    if not losses:
+        answer: Answer = 0.0
+    elif dp_definition == "pure" and method != "basic":
+        answer = "it gives approximate DP, not pure DP"
+    else:
+        answer = COMPOSERS[method]([event for loss in losses for event in loss.events], delta)
+    epsilon, why = (None, answer) if isinstance(answer, str) else (answer, "")
+    return Composed(method, dp_definition, epsilon, delta, why)
+
+
 @dataclass(frozen=True, repr=False)
 class Composition(Result):
-    """The answer of `compose`. Each method is computed when it is first asked for."""
+    """The answer of `compose`."""
 
     wording = "several_releases"
 
@@ -159,9 +172,10 @@ class Composition(Result):
     dp_definition: str
     """"pure" or "approximate" DP."""
     delta: float
-    method: str = "tightest"
+    method: str
     """The one asked for."""
-    _known: dict[str, Composed] = field(default_factory=dict, init=False, compare=False)
+    chosen: Composed
+    """What the method asked for says, or the one with the smallest epsilon; of equals, the first."""
 
     @cached_property
     def events(self) -> tuple[Event, ...]:
@@ -171,43 +185,7 @@ class Composition(Result):
     @cached_property
     def composed(self) -> tuple[Composed, ...]:
         """Every method at the same delta, in the order of METHODS."""
-        return tuple(self._ask(method) for method in METHODS)
-
-    @cached_property
-    def chosen(self) -> Composed:
-        """The method asked for, or the one with the smallest epsilon; of equals, the first."""
-        if self.method != "tightest":
-            asked = self._ask(self.method)
-            if asked.epsilon is None:
-                raise InvalidInput(
-                    f"{self.method} composition has no answer for these losses: {asked.why}",
-                    fix=f"leave {argument('method')} out for the tightest that has one",
-                    code="no-answer",
-                )
-            return asked
-        candidates = ("basic",) if self.dp_definition == "pure" else METHODS
-        valid = [(found, found.epsilon) for found in map(self._ask, candidates) if found.epsilon is not None]
-        if not valid:
-            reasons = "; ".join(f"{found.method}: {found.why}" for found in self.composed)
-            raise InvalidInput(
-                f"no method has an answer for these losses at delta {self.delta:g} ({reasons})",
-                fix="give a larger delta, or the mechanisms of those that have none",
-                code="no-answer",
-            )
-        least = min(epsilon for _, epsilon in valid)
-        return next(found for found, epsilon in valid if epsilon <= least * (1.0 + TIE))
-
-    def _ask(self, method: str) -> Composed:
-        if method not in self._known:
-            if not self.losses:
-                answer: Answer = 0.0
-            elif self.dp_definition == "pure" and method != "basic":
-                answer = "it gives approximate DP, not pure DP"
-            else:
-                answer = COMPOSERS[method](self.events, self.delta)
-            epsilon, why = (None, answer) if isinstance(answer, str) else (answer, "")
-            self._known[method] = Composed(method, self.dp_definition, epsilon, self.delta, why)
-        return self._known[method]
+        return tuple(_ask(self.losses, method, self.dp_definition, self.delta) for method in METHODS)
 
     @property
     def epsilon(self) -> float:
@@ -276,16 +254,14 @@ def compose(
     require_alike(losses)
     if delta is not None:
         require_within("delta", delta, least=0, below=1)
-    if not losses:
-        return Composition(losses, "pure", 0.0, method)
-    if not delta and any(loss.dp_definition == "concentrated" for loss in losses):
+    if losses and not delta and any(loss.dp_definition == "concentrated" for loss in losses):
         raise InvalidInput(
             "concentrated losses compose to an epsilon at a delta, and have none of their own",
             got=delta,
             fix="give a delta above 0, such as 1 / number of records",
             code="no-delta",
         )
-    total = add_up([loss.delta for loss in losses]) if delta is None else float(delta)
+    total = 0.0 if not losses else add_up([loss.delta for loss in losses]) if delta is None else float(delta)
     if total >= 1:
         raise InvalidInput(
             "the deltas of the losses add up to 1 or more, where nothing is promised",
@@ -293,7 +269,21 @@ def compose(
             fix="give a smaller delta; where the mechanisms are known, losses compose at any delta",
             code="delta-sum",
         )
-    dp_definition = "pure" if not total and all(loss.dp_definition == "pure" for loss in losses) else "approximate"
-    composition = Composition(losses, dp_definition, total, method)
-    composition.chosen  # noqa: B018  (a refusal is raised here, not when the answer is first looked at)
-    return composition
+    pure = not total and all(loss.dp_definition == "pure" for loss in losses)
+    dp_definition = "pure" if pure else "approximate"
+    candidates = METHODS if method == "tightest" and not pure else ("basic",) if method == "tightest" else (method,)
+    answers = [_ask(losses, candidate, dp_definition, total) for candidate in candidates]
+    least = min((found.epsilon for found in answers if found.epsilon is not None), default=None)
+    if least is None:
+        reasons = "; ".join(f"{found.method}: {found.why}" for found in answers)
+        raise InvalidInput(
+            f"no method has an answer for these losses at delta {total:g} ({reasons})"
+            if method == "tightest"
+            else f"{method} composition has no answer for these losses: {answers[0].why}",
+            fix="give a larger delta, or the mechanisms of those that have none"
+            if method == "tightest"
+            else f"leave {argument('method')} out for the tightest that has one",
+            code="no-answer",
+        )
+    chosen = next(found for found in answers if found.epsilon is not None and found.epsilon <= least * (1.0 + TIE))
+    return Composition(losses, dp_definition, total, method, chosen)

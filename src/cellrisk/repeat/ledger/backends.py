@@ -126,9 +126,9 @@ class Session:
     def execute(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
         return self._backend.execute(self._connection, statement, values)
 
-    def rows(self, start: int) -> Iterator[Row]:
-        """The entries from a number on, in their order."""
-        return map(_read_row, self.execute(f"{SELECT} WHERE number >= ? ORDER BY number", start))
+    def rows(self) -> Iterator[Row]:
+        """The entries in their order."""
+        return map(_read_row, self.execute(f"{SELECT} ORDER BY number"))
 
     def row(self, number: int) -> Row | None:
         """One entry by its number."""
@@ -426,10 +426,6 @@ class PostgresDatabase(Backend):
             self.begin(connection, reading=True)
             if not self._has_table(connection, "ledger"):
                 raise self.refuse("missing")
-            if self._has_table(connection, "entries"):
-                allowed = "has_table_privilege('entries', 'INSERT') AND NOT pg_is_in_recovery()"
-                usual = "current_setting('default_transaction_read_only') = 'off'"
-                self.writable = bool(self.execute(connection, f"SELECT {allowed} AND {usual}")[0][0])
 
     def _has_table(self, connection: Any, name: str) -> bool:
         return bool(self.execute(connection, f"SELECT to_regclass('{name}') IS NOT NULL")[0][0])

@@ -32,9 +32,9 @@ from cellrisk.repeat.ledger.entry import (
     Limit,
     ReleasedFile,
     Row,
-    check_links,
     compute_digest,
     describe_release,
+    find_breaks,
     read_loss,
     write_canonically,
     write_time,
@@ -103,7 +103,6 @@ class Ledger:
         head: str | os.PathLike[str] | None = None,
     ) -> None:
         self._clock = clock or (lambda: datetime.now(timezone.utc))
-        self._known: tuple[Entry, ...] = ()
         self._backend, self._checkpoints = find_backend(location, wait), find_checkpoints(head)
         self._new, self._open = create, True
         for file in self._checkpoints:
@@ -164,11 +163,6 @@ class Ledger:
     def location(self) -> str:
         """Where the ledger is, without a password."""
         return str(self._backend)
-
-    @property
-    def writable(self) -> bool:
-        """Whether entries can be added."""
-        return self._backend.writable
 
     @property
     def head(self) -> Head:
@@ -486,7 +480,7 @@ class Ledger:
         Refused if the ledger was exchanged, if its triggers were changed, or if it lacks an entry of a checkpoint.
         """
         self._require_open()
-        if not self.writable:
+        if not self._backend.writable:
             raise self._backend.refuse("read-only")
         with self._backend.opened(reading=False) as (connection, session):
             if session.head.id != self.id:
@@ -531,15 +525,12 @@ class Ledger:
             raise
 
     def _read_state(self, session: Session) -> LedgerState:
-        """The state of the ledger. Entries that were not read before are checked against their digests."""
-        known, head = self._known, session.head
-        if known:
-            last = session.row(known[-1].number)
-            known = known if last is not None and last.digest == known[-1].digest else ()
-        rows = list(session.rows(len(known) + 1))
-        check_links(rows, len(known), known[-1].digest if known else head.id, head)
-        self._known = (*known, *map(Entry.read, rows))
-        return LedgerState(self._known)
+        """The state of the ledger; refused if an entry is not as its digest says."""
+        rows = list(session.rows())
+        for problem in find_breaks(rows, session.head):
+            where = "its end" if problem.entry is None else f"entry {problem.entry}"
+            raise InvalidInput(f"the ledger is damaged or was changed at {where}", fix="ledger verify shows more")
+        return LedgerState(tuple(map(Entry.read, rows)))
 
     def _write_release(
         self,

@@ -13,7 +13,6 @@ import numpy as np
 from cellrisk.counts.joint import JointCells, count_together
 from cellrisk.decide.limits import Limit
 from cellrisk.decide.policies import Policies
-from cellrisk.errors import UnknownName
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.repeat.together.after_consistency import Refinement, find_refinement
 from cellrisk.repeat.together.differences import Difference, find_differences
@@ -32,7 +31,7 @@ from cellrisk.repeat.together.simulator import Spread, name_alone, simulate_rule
 from cellrisk.risk.ceilings import Ceiling
 from cellrisk.risk.certainty import read_certainties
 from cellrisk.system.checks import require_whole_number
-from cellrisk.system.choices import MechanismName, Neighbours, OutsideRule
+from cellrisk.system.choices import MechanismName, Neighbours, OutsideRule, require_word
 from cellrisk.system.formatting import as_given, claim, join_names
 from cellrisk.system.progress import Progress
 from cellrisk.system.results import Result, find_words
@@ -151,10 +150,8 @@ class TogetherAssessment(Result):
         name
             "elimination" or "any".
         """
-        for each in self.rules:
-            if each.rule == name:
-                return each
-        raise UnknownName("unknown rule", got=repr(name), allowed=", ".join(each.rule for each in self.rules))
+        require_word("rule", name, RULES)
+        return self.rules[RULES.index(name)]
 
     @property
     def largest(self) -> tuple[int, ...]:
@@ -213,7 +210,7 @@ class TogetherAssessment(Result):
 
 def assess_together(
     source: Any,
-    tables: Sequence[Mapping[str, Any] | SetTable],
+    tables: Sequence[Mapping[str, Any]],
     sensitive: str,
     *,
     bins: Mapping[str, Any] | Sequence[str] | None = None,

@@ -158,7 +158,7 @@ class TogetherRelease(Result):
 
 def release_together(
     source: Any,
-    tables: Sequence[Mapping[str, Any] | SetTable],
+    tables: Sequence[Mapping[str, Any]],
     sensitive: str,
     *,
     levels: Mapping[str, Sequence[Any]] | None = None,
@@ -265,7 +265,7 @@ def release_together(
     return TogetherRelease(asked, tuple(made), sensitive, loss, cost, ceiling, f".{format}")
 
 
-def plan_loss(tables: Sequence[Mapping[str, Any] | SetTable], sensitive: str, **asked: Any) -> Loss:
+def plan_loss(tables: Sequence[Mapping[str, Any]], sensitive: str, **asked: Any) -> Loss:
     """Return what a set that is yet to be released would cost a person at most.
 
     ``asked``: what else `release_together` is asked; what is about the records is not looked at.

@@ -35,22 +35,12 @@ OF_UNIT = ("person", "contributions", "per_group")
 TABLE_KEYS = ("name", "qid", "bin", "where", "mechanism", "epsilon", "delta", "threshold")
 PYTHON_KEYS = {"quasi_identifiers": "qid", "bins": "bin"}
 """Other names of the same, as Python functions have them."""
-TEXTS = {
-    "source": "source",
-    "sensitive": "sensitive",
-    "count": "count",
-    "missing": "missing",
-    "outside": "outside",
-    "mechanism": "mechanism",
-    "neighbours": "neighbours",
-    "engine": "engine",
-    "source-table": "table",
-    "memory-limit": "memory_limit",
-    "person": "person",
-}
-"""Keys that hold a text, and the arguments that they are."""
+TEXTS = (
+    *("source", "sensitive", "count", "missing", "outside", "mechanism", "neighbours", "engine", "source-table"),
+    *("memory-limit", "person"),
+)
 NUMBERS = ("epsilon", "delta", "threshold")
-WHOLE = {"contributions": "contributions", "per-group": "per_group"}
+WHOLE = ("contributions", "per-group")
 SET_KEYS = (*TEXTS, *NUMBERS, *WHOLE, "bin", "levels", "noise", "table")
 
 
@@ -102,7 +92,7 @@ class SetTable:
 
 
 def read_tables(
-    tables: Sequence[Mapping[str, Any] | SetTable],
+    tables: Sequence[Mapping[str, Any]],
     sensitive: str,
     bins: Mapping[str, Any] | Sequence[str] | None = None,
     mechanism: Mechanism | MechanismName = USUAL_MECHANISM,
@@ -128,7 +118,7 @@ def read_tables(
     unit = Unit.read(**of_unit)
     shared = {"mechanism": mechanism, "epsilon": epsilon, "delta": delta, "threshold": threshold}
     made = tuple(
-        _read_table(number, _without_unit(number, given, of_unit), sensitive, shared_bins, shared, neighbours)
+        _read_table(number, given, sensitive, shared_bins, shared, neighbours, of_unit)
         for number, given in enumerate(tables, start=1)
     )
     made = tuple(replace(table, mechanism=table.mechanism.with_unit(unit)) for table in made)
@@ -149,36 +139,27 @@ def read_tables(
     return made
 
 
-def _without_unit(number: int, given: Any, shared: Mapping[str, Any]) -> Any:
-    """Return a table without the unit of privacy, which is that of the set."""
-    if not isinstance(given, Mapping):
-        return given
-    named = {str(key).replace("-", "_"): value for key, value in given.items()}
-    other = [name for name in OF_UNIT if name in named and named[name] != shared[name]]
-    if other:
-        raise InvalidInput(
-            f"table {number} of the set has a unit of privacy of its own, so guarantees cannot be added up",
-            got=other[0].replace("_", "-"),
-            fix="give person, contributions and per-group once, for all tables",
-            code="mixed-units",
-        )
-    return {key: value for key, value in given.items() if str(key).replace("-", "_") not in OF_UNIT}
-
-
 def _read_table(
     number: int,
-    given: Mapping[str, Any] | SetTable,
+    given: Mapping[str, Any],
     sensitive: str,
     shared_bins: Mapping[str, Any],
     shared: Mapping[str, Any],
     neighbours: Neighbours | None,
+    unit: Mapping[str, Any],
 ) -> SetTable:
     whose = f"table {number} of the set"
-    if isinstance(given, SetTable):
-        return replace(given, number=number)
     if not isinstance(given, Mapping):
         raise InvalidInput(f"{whose} must be a mapping", got=f"a {type(given).__name__}")
     read = {PYTHON_KEYS.get(str(key), str(key)): value for key, value in given.items()}
+    for key in [key for key in read if key.replace("-", "_") in OF_UNIT]:
+        if read.pop(key) != unit[key.replace("-", "_")]:
+            raise InvalidInput(
+                f"{whose} has a unit of privacy of its own, so guarantees cannot be added up",
+                got=key.replace("_", "-"),
+                fix="give person, contributions and per-group once, for all tables",
+                code="mixed-units",
+            )
     refuse_shared_noise(read.pop("noise", None), whose)
     if read.pop("sensitive", sensitive) != sensitive:
         raise InvalidInput(
@@ -340,17 +321,15 @@ def read_set(values: Mapping[str, Any], name: str) -> dict[str, Any]:
             raise InvalidInput(f"{name} has no '{key}'", fix=f"add it: {example}")
     refuse_shared_noise(values.get("noise"), name)
     arguments: dict[str, Any] = {}
-    for key, argument in TEXTS.items():
-        if key in values:
-            require_kind(f"'{key}' in {name}", values[key], str)
-            arguments[argument] = values[key]
-    for key in NUMBERS:
-        if key in values:
-            require_number(f"'{key}' in {name}", values[key])
-            arguments[key] = values[key]
-    for key, argument in WHOLE.items():
-        if key in values:
-            arguments[argument] = require_whole_number(f"'{key}' in {name}", values[key], 1)
+    for key in (key for key in (*TEXTS, *NUMBERS, *WHOLE) if key in values):
+        what, value = f"'{key}' in {name}", values[key]
+        if key in TEXTS:
+            require_kind(what, value, str)
+        elif key in NUMBERS:
+            require_number(what, value)
+        else:
+            require_whole_number(what, value, 1)
+        arguments["table" if key == "source-table" else key.replace("-", "_")] = value
     arguments["bins"] = read_bins(values.get("bin"), f"'bin' in {name}")
     arguments["levels"] = read_levels(values.get("levels"), f"'levels' in {name}")
     tables = values["table"]

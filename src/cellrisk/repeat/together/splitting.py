@@ -113,7 +113,7 @@ class Split(Result):
 
 def split_budget(
     source: Any,
-    tables: Sequence[Mapping[str, Any] | SetTable],
+    tables: Sequence[Mapping[str, Any]],
     sensitive: str,
     *,
     total_epsilon: float | None = None,

@@ -11,8 +11,7 @@ from cellrisk.decide.policies import Policies, Policy
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.precision import find_precision
 from cellrisk.repeat.together import KEPT, NOT_JUDGED, Judged, RuleFigures, TogetherAssessment, judge, list_certainties
-from cellrisk.repeat.together.releasing import plan_loss
-from cellrisk.repeat.together.sets import Cost, SetTable, find_cost, find_together, try_ceiling
+from cellrisk.repeat.together.sets import Cost, SetTable, book_loss, find_cost, find_together, try_ceiling
 from cellrisk.risk.ceilings import Ceiling
 from cellrisk.show.reporting.document import Report, make_report, read_decision, read_template
 from cellrisk.show.reporting.metadata import (
@@ -83,7 +82,7 @@ def report_set(
     data = collect_metadata(printed, policies, inputs, ledger, public)
     if ledger is not None and not public:
         try:
-            loss: Loss | str = plan_loss(tables, sensitive)
+            loss: Loss | str = book_loss(mechanisms, together)
         except InvalidInput as refusal:
             loss = str(refusal)
         data |= describe_budget(ledger, cohort, loss)
