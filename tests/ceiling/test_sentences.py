@@ -10,7 +10,7 @@ import json
 import math
 import random
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -23,10 +23,8 @@ import cellrisk as cr
 from cellrisk.cli import main
 from cellrisk.repeat.accounting.ceilings import compose_ceiling
 from cellrisk.repeat.accounting.loss import Loss
-from cellrisk.repeat.together.releasing import release_together
 from cellrisk.repeat.together.sets import try_ceiling
 
-ROOT = Path(__file__).parents[2]
 FALSE = (
     r"nobody,? whatever",
     r"whatever (he|they|anybody) knows?",
@@ -183,42 +181,6 @@ def table() -> cr.FrequencyTable:
     return cr.tabulate(PEOPLE, ["sex", "age"], "job", levels=LEVELS)
 
 
-def join_strings(source: str) -> str:
-    """Source text with adjacent strings put together."""
-    return re.sub(r"\s+", " ", re.sub(r'"\s*\n\s*f?"', "", source))
-
-
-def prose(page: str) -> str:
-    """A page without its blocks: what they print is compared with the program elsewhere."""
-    return re.sub(r"\s+", " ", re.sub(r"^```.*?^```", "", page, flags=re.DOTALL | re.MULTILINE).replace("\n>", "\n"))
-
-
-def written() -> Iterator[tuple[str, str]]:
-    """Everything that is written down: source with its docstrings, templates, scripts, pages, notebooks, R."""
-    for place, endings in (
-        ("src", ("py", "js", "j2", "html")),
-        ("r", ("R", "Rd", "Rmd")),
-        ("examples", ("py", "ipynb")),
-    ):
-        for ending in endings:
-            for path in sorted((ROOT / place).rglob(f"*.{ending}")):
-                text = path.read_text(encoding="utf-8")
-                if ending == "ipynb":
-                    text = " ".join("".join(cell["source"]) for cell in json.loads(text)["cells"])
-                yield str(path.relative_to(ROOT)), join_strings(text)
-    for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
-        yield str(path.relative_to(ROOT)), prose(path.read_text(encoding="utf-8"))
-
-
-def test_nothing_that_is_written_says_what_is_false() -> None:
-    texts = dict(written())
-    assert {"README.md", "docs/idea.md", "src/cellrisk/risk/ceilings.py", "src/cellrisk/web/page/see.js"} <= set(texts)
-    found = [
-        (name, said[0]) for name, text in texts.items() for words in FALSE if (said := re.search(words, text, re.I))
-    ]
-    assert not found
-
-
 @pytest.fixture
 def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
     import cellrisk.show.pictures as pictures
@@ -283,35 +245,9 @@ def test_every_surface_is_true(surface: str, mechanism: cr.Mechanism) -> None:
         require_factor(text, mechanism if releases == 1 else None)
 
 
-OTHERS: dict[str, Callable[[], str]] = {
-    "curve": lambda: str(cr.curve(table(), measures=["caused", "certainty", "ceiling"], epsilon=[0.1, 1, 10])),
-    "choose": lambda: everything(cr.choose(table(), max_caused=0.05)),
-    "choose by the ceiling": lambda: everything(cr.choose(table(), max_ceiling=0.7)),
-    "compose": lambda: everything(cr.compose([Loss.of(cr.Laplace(0.1))] * 30, delta=1e-6)),
-    "sequence": lambda: str(
-        cr.assess_sequence(table(), [cr.Step(cr.Geometric(0.3), "job"), cr.Step(cr.Laplace(0.5), "job")])
-    ),
-    "largest epsilon": lambda: str(cr.largest_epsilon([], max_ceiling=0.7)),
-    "perturbation": lambda: everything(cr.assess_perturbation(table(), "random-rounding:3")),
-    "perturbation, report": lambda: strip(cr.report(table(), perturbation="random-rounding:3").to_html()),
-    "set report": lambda: strip(
-        cr.report(cr.assess_together(PEOPLE, tables_of(cr.Geometric(1.0)), "job", levels=LEVELS)).to_html()
-    ),
-    "policy": lambda: everything(cr.choose(table(), policy=cr.Policy(max_ceiling=0.7))),
-    "set release": lambda: str(release_together(PEOPLE, tables_of(cr.Geometric(1.0)), "job", levels=LEVELS).statements),
-}
-
-
-@pytest.mark.usefixtures("no_pictures")
-@pytest.mark.parametrize("surface", OTHERS)
-def test_no_surface_says_what_is_false(surface: str) -> None:
-    text = " ".join(OTHERS[surface]().split())
-    assert text
-    assert not [words for words in FALSE if re.search(words, text, re.I)]
-
-
 def test_the_curve_states_the_bounds_at_each_epsilon() -> None:
-    text = " ".join(OTHERS["curve"]().split())
+    curve = cr.curve(table(), measures=["caused", "certainty", "ceiling"], epsilon=[0.1, 1, 10])
+    text = " ".join(str(curve).split())
     (worst,) = re.findall(r"worst case: (.*? at epsilon 10);", text)
     pairs = re.findall(r"([\d.]+)% at epsilon ([\d.]+)", worst)
     assert [epsilon for _, epsilon in pairs] == ["0.1", "1", "10"]
@@ -346,13 +282,13 @@ def draw_several(draw: random.Random, most: int, neighbours: str | None = None) 
     return made
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(12))
 def test_one_release(seed: int) -> None:
     draw = random.Random(seed)
     require_true(cr.ceiling(made := draw_mechanism(draw), labels=draw.randint(2, 9)).headline, [made])
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(6))
 def test_several_releases(seed: int) -> None:
     draw = random.Random(100 + seed)
     made = draw_several(draw, draw.randint(2, 4))
@@ -371,7 +307,7 @@ def test_noise_that_is_rounded_afterwards_is_bounded(name: str, neighbours: str)
     require_rounded_up(share, exact_worst([made]), slack=2.0)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(6))
 def test_guarantees_alone(seed: int) -> None:
     """Of one: (e^epsilon - 1 + 2 delta)/(e^epsilon + 1). Of several: their worst, added up over all outcomes."""
     draw = random.Random(200 + seed)
@@ -389,7 +325,7 @@ def test_guarantees_alone(seed: int) -> None:
     require_rounded_up(points, exact, slack=0.01)
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(4))
 def test_sets_whose_tables_may_exclude_each_other(seed: int) -> None:
     """A person is in one collection of tables: the largest gain of a collection counts, and so does the worst case."""
     draw = random.Random(300 + seed)
@@ -403,7 +339,7 @@ def test_sets_whose_tables_may_exclude_each_other(seed: int) -> None:
     require_rounded_up(share, max(map(exact_worst, collections)), slack=0.01)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(4))
 def test_the_public_statement_promises_what_the_counts_keep(seed: int) -> None:
     made = draw_mechanism(random.Random(400 + seed))
     text = strip(cr.report(table(), made, public=True).to_html())
@@ -431,7 +367,7 @@ def test_the_public_statement_excepts_what_the_guarantee_does_not_cover() -> Non
     assert (EXCEPT in text, BESIDE in text) == (True, True)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_the_tables_of_several_attributes_are_taken_together(seed: int) -> None:
     """They are about the same people: an attacker sees all of them, and their losses add up."""
     made = draw_mechanism(random.Random(450 + seed))
@@ -486,6 +422,7 @@ def state(frame: pd.DataFrame) -> tuple[str, cr.Choice]:
     return " ".join(strip(page).split()), cr.choose(made, max_caused=0.02)
 
 
+@pytest.mark.slow
 def test_a_statement_with_a_chosen_epsilon_claims_no_more_than_holds() -> None:
     """No ceiling, nothing for ever; two digits inside what is admissible; most neighbours give the same text."""
     draw, same, total = random.Random(1), 0, 0
