@@ -113,7 +113,13 @@ def make(number: int) -> Frame:
     return arrow(pd.DataFrame(RECORDS[:number], columns=SCHEMA.names)).to_pandas()
 
 
-@pytest.mark.parametrize("kind", [*FILES, *SOURCES, "sqlite"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param(kind, marks=[pytest.mark.slow] if kind in ("sav", "dta", "xpt") else [])
+        for kind in (*FILES, *SOURCES, "sqlite")
+    ],
+)
 def test_nobody_is_released_as_somebody_is(kind: str, tmp_path: Path) -> None:
     seen = []
     for number in (3, 1, 0):

@@ -101,7 +101,7 @@ def least_ratio(often: int, seldom: int, times: int) -> float:
     return float(low / high)
 
 
-@pytest.mark.parametrize("for_a_person", [True, False])
+@pytest.mark.parametrize("for_a_person", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_what_is_seen_of_a_person_keeps_the_guarantee(for_a_person: bool) -> None:
     """Counts of 2 and more show a person with three records; noise for one record shows them far too often."""
     times, shown = 400, []

@@ -45,7 +45,7 @@ def test_noise_has_the_distribution_of_the_mechanism(mechanism: Mechanism) -> No
 
 
 @pytest.mark.parametrize("dense", [True, False])
-@pytest.mark.parametrize("threshold", [0.5, 2.5])
+@pytest.mark.parametrize("threshold", [0.5, pytest.param(2.5, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("mechanism", MECHANISMS[1:], ids=name_of)
 def test_dense_and_sparse_releases_have_one_distribution(mechanism: Mechanism, threshold: float, dense: bool) -> None:
     mechanism = dataclasses.replace(mechanism, threshold=threshold)
@@ -78,7 +78,7 @@ def neighbours_released(mechanism: Mechanism, dense: bool) -> list[np.ndarray]:
 
 
 @pytest.mark.parametrize("dense", [True, False])
-@pytest.mark.parametrize("threshold", [0.5, 1.5])
+@pytest.mark.parametrize("threshold", [0.5, pytest.param(1.5, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("mechanism", PROMISES, ids=name_of)
 def test_neighbours_are_hard_to_tell_apart(mechanism: Mechanism, threshold: float, dense: bool) -> None:
     mechanism = dataclasses.replace(mechanism, threshold=threshold)
