@@ -126,6 +126,11 @@ def test_order_of_labels_range_and_floor(
         assert found == pytest.approx(risks(attack, [tuple(shuffled)], kind(scale), threshold)[0], abs=1e-13)
 
 
+def test_many_categories_do_not_hide_the_largest_count() -> None:
+    """That exactly one of 150 categories is shown is all but impossible; the largest count is still that of 50."""
+    assert risks(Plurality(), [(50, 3, *[0] * 148)], GeometricNoise(1.0))[0] == pytest.approx(50 / 53, abs=1e-9)
+
+
 @pytest.mark.parametrize("attack", [Plurality(), Proportional()], ids=lambda each: each.attack)
 def test_no_probability_is_above_one(attack: Guess) -> None:
     """Cells whose value is all but certain to be guessed, among them those whose terms add up to a rounding above 1."""

@@ -14,9 +14,8 @@ from cellrisk.counts.profiles import Profiles
 from cellrisk.noise.channel import AdditiveChannel
 from cellrisk.noise.distributions import InfiniteNoise, NoNoise
 from cellrisk.noise.mechanisms import Mechanism
-from cellrisk.risk.caused import Caused, caused_shares, count_caused
 from cellrisk.risk.ceilings import total_variation
-from cellrisk.risk.people import count_people
+from cellrisk.risk.people import Caused, caused_shares, count_caused, count_people
 from tests.examples import examples
 from tests.near import near
 from tests.risk.certainty import oracle

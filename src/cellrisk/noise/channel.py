@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -134,14 +134,6 @@ class CountChannel(ABC):
         if others:
             raise InvalidInput("only noise of one threshold can stand side by side", code="not-alike")
         return self
-
-    @property
-    def pivotal(self) -> CountChannel:
-        """The same law, where a count is shown only if it would not be with one record less.
-
-        The tight risk under it is the expected share of people who are revealed because of their own record.
-        """
-        return cast(CountChannel, PivotalChannel(self))
 
     @cached_property
     def q0(self) -> Floats:
@@ -360,22 +352,3 @@ class TransitionTable(CountChannel):
             return generator.choice(row[0], size=len(values), p=row[1] / row[1].sum())
 
         return self._by_count(counts, counts, drawn)[..., 0].astype(np.int64)
-
-
-@dataclass(frozen=True, eq=False)
-class PivotalChannel:
-    """Another channel, where a count is shown only if it would not be with one record less: s is p_pivotal."""
-
-    channel: CountChannel
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.channel, name)
-
-    def __len__(self) -> int:
-        return len(self.channel)
-
-    def __getitem__(self, settings: slice | Sequence[int] | Integers) -> PivotalChannel:
-        return PivotalChannel(self.channel[settings])
-
-    def p_positive(self, counts: Any) -> Floats:
-        return self.channel.p_pivotal(counts)

@@ -18,7 +18,6 @@ from cellrisk.noise.precision import SHARE, find_change, find_precision
 from cellrisk.risk.attackers.attacker import Attacker
 from cellrisk.risk.attackers.figures import NOTABLE_GAINS, AttackTable
 from cellrisk.risk.attacks import AskedRisks, Confidence, choose_risks, find_confidence, people_risk
-from cellrisk.risk.caused import Caused, count_caused
 from cellrisk.risk.ceilings import Ceiling, ceiling, find_advantage, total_variation
 from cellrisk.risk.certainty import (
     USUAL_BELIEF,
@@ -29,7 +28,7 @@ from cellrisk.risk.certainty import (
     why_unknown,
 )
 from cellrisk.risk.measures import FORMS, MEASURES, WEIGHTS, average_risks
-from cellrisk.risk.people import People, count_people
+from cellrisk.risk.people import Caused, People, count_caused, count_people
 from cellrisk.risk.priors import USUAL_PRIORS, Fitted, Priors
 from cellrisk.risk.sweep import Limits, find_limits
 from cellrisk.system.checks import require_kind

@@ -15,7 +15,6 @@ from cellrisk.noise.channel import AdditiveChannel
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.risk.attackers.attacker import Attacker, SettingFigures, find_setting_figures
 from cellrisk.risk.attacks import AskedRisks, choose_risks, people_risk
-from cellrisk.risk.caused import Caused, caused_shares, count_caused
 from cellrisk.risk.ceilings import Ceiling, ceiling, find_success
 from cellrisk.risk.certainty import (
     USUAL_BELIEF,
@@ -27,6 +26,7 @@ from cellrisk.risk.certainty import (
 )
 from cellrisk.risk.measures import FORMS, MEASURES
 from cellrisk.risk.measures.measure import SETTINGS_AT_ONCE
+from cellrisk.risk.people import Caused, caused_shares, count_caused
 from cellrisk.risk.priors import USUAL_PRIORS, Fitted, Priors
 from cellrisk.risk.sweep import NO_NOISE, Limits, covered, find_limits, read_epsilons, read_settings
 from cellrisk.system.arrays import Floats

@@ -24,7 +24,7 @@ from cellrisk.publish.dp_risk.private_choice import (
     permute_and_flip,
 )
 from cellrisk.publish.dp_risk.sensitivity import UNIT
-from cellrisk.risk.caused import count_caused
+from cellrisk.risk.people import count_caused
 from tests.near import near
 
 pytest.importorskip("opendp", reason="OpenDP is not installed; run: pip install 'cellrisk[release]'")

@@ -20,7 +20,7 @@ from cellrisk.publish.dp_risk.sensitivity import (
     find_sensitivity,
     sum_cells,
 )
-from cellrisk.risk.caused import count_caused
+from cellrisk.risk.people import count_caused
 from tests.near import near
 from tests.publish.dp_risk.brute_force import moved, moved_by_replacing, risks, risks_of
 from tests.risk.certainty.oracle import law

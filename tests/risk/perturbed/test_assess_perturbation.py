@@ -18,12 +18,12 @@ import cellrisk as cr
 from cellrisk.cli import main
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.noise.perturbations import Perturbation, read_perturbation
-from cellrisk.risk.caused import caused_shares
 from cellrisk.risk.certainty import NegativeBinomial, find_certainty, read_belief
 from cellrisk.risk.certainty.count_priors import CategoryPrior, EmpiricalPrior
 from cellrisk.risk.certainty.posterior import posterior_means
 from cellrisk.risk.measures import Dirichlet, Expected, Local, Marginal, MarginalShrinkage, Shrinkage
 from cellrisk.risk.measures.sizes import poisson_sizes
+from cellrisk.risk.people import caused_shares
 from cellrisk.risk.perturbed import assess_perturbation, find_ceiling
 from cellrisk.risk.perturbed.equal_risk import find_distance
 from tests.near import near

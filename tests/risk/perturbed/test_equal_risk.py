@@ -10,7 +10,7 @@ import pytest
 
 import cellrisk as cr
 from cellrisk.noise.channel import CountChannel
-from cellrisk.risk.caused import caused_shares
+from cellrisk.risk.people import caused_shares
 from cellrisk.risk.perturbed import assess_perturbation
 from cellrisk.risk.perturbed.equal_risk import find_equal_risk
 from cellrisk.show.wording.assessment import say_equal

@@ -264,7 +264,6 @@ def average(
     rule = _find_rule(mechanism, mean.releases, method, total_delta)
     set_up = [] if rule.mechanism is None else [rule.mechanism.noise]
     channel = AdditiveChannel((mechanism.noise, mean, *set_up), mechanism.threshold)
-    pivots = channel.pivotal
     rows: list[Averaged] = []
     caused: list[Averaged] = []
     fitted: dict[str, Fitted] = {}
@@ -276,7 +275,7 @@ def average(
             attribute.profiles, chosen, channel, asked.forms, asked.weights
         ):
             rows.append(Averaged(name, measure, form, weight, *_assign(values)))
-        shares = Local().average(attribute.profiles, pivots, ("tight",))["tight", "records"]
+        shares = Local().average(attribute.profiles, channel, ("own",))["own", "records"]
         caused.append(Averaged(name, "caused", None, "records", *_assign(shares)))
     return Averaging(table, mechanism, mean.releases, rule, tuple(rows), fitted, tuple(caused))
 

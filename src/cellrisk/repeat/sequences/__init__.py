@@ -19,10 +19,10 @@ from cellrisk.repeat.accounting.ceilings import describe_ceiling, find_ceiling
 from cellrisk.repeat.accounting.composition import Composition, compose
 from cellrisk.repeat.accounting.loss import Loss
 from cellrisk.repeat.sequences.steps import Step, find_mechanism, read_steps
-from cellrisk.risk.caused import Caused, count_caused
 from cellrisk.risk.ceilings import Ceiling
 from cellrisk.risk.explanation.risky_cells import ProfiledCells
 from cellrisk.risk.measures import FORMS, MEASURES, WEIGHTS, Local
+from cellrisk.risk.people import Caused, count_caused
 from cellrisk.risk.priors import USUAL_PRIORS, Priors
 from cellrisk.system.arrays import Floats, Integers, find_distinct
 from cellrisk.system.checks import require_kind, require_within
@@ -357,7 +357,7 @@ def assess_sequence(
                 profiled = ProfiledCells.of(cells)
                 fitted = priors.fit(describe_attribute(table, cells), [measure]).measure(measure)
                 own_risk = fitted.risks(profiled.profiles, channel, form)[profiled.place, 0]
-                own_caused = Local().risks(profiled.profiles, channel.pivotal, "tight")[profiled.place, 0]
+                own_caused = Local().risks(profiled.profiles, channel, "own")[profiled.place, 0]
                 for kept, found in ((risk, own_risk), (caused, own_caused)):
                     of_groups = np.zeros(groups.n_groups)
                     of_groups[groups.places[attribute]] = found

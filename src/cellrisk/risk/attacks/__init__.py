@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from cellrisk.errors import InvalidInput
 from cellrisk.risk.attacks.confidence import Confidence, find_confidence
-from cellrisk.risk.attacks.guesses import Guess, Plurality, Proportional, blind_guess
+from cellrisk.risk.attacks.guesses import Guess, Plurality, Proportional
 from cellrisk.risk.measures import FORMS, MEASURES, WEIGHTS, Local, Measure
 from cellrisk.system.choices import Attack, choose_words, list_words, require_word
 
@@ -24,7 +24,6 @@ __all__ = [
     "Guess",
     "Plurality",
     "Proportional",
-    "blind_guess",
     "choose_risks",
     "find_confidence",
     "people_risk",

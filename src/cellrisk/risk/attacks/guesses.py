@@ -27,10 +27,13 @@ UNDERFLOW = 500.0
 
 
 class Guess(Local):
-    """An attack that always names one category, or none: tight, the share of a cell's people whose value is named."""
+    """An attack that always names one category, or none.
+
+    tight: the share of a cell's people whose value is named; own: less that with one's own record left out. The record
+    of a person never takes a guess away from their category.
+    """
 
     attack: ClassVar[str]
-    direct: ClassVar[bool] = False
 
     @abstractmethod
     def prob_named_as(self, owns: Sequence[Integers], counts: Integers, n_levels: int, channel: CountChannel) -> Floats:
@@ -45,29 +48,25 @@ class Guess(Local):
         return named, named - without
 
     def risk(self, block: Block, n_levels: int, channel: CountChannel, forms: Sequence[str]) -> RisksByForm:
-        self._check(forms)
-        shares, risks = block.counts / block.sizes[:, None], np.empty((len(block), len(channel)))
+        other = [form for form in forms if form not in ("tight", "own")]
+        if other:
+            raise InvalidInput(f"the {self.attack} attack has one form", got=", ".join(other), allowed="tight")
+        shares = block.counts / block.sizes[:, None]
+        risks = {form: np.empty((len(block), len(channel))) for form in forms}
+        owns = [block.counts, np.maximum(block.counts - 1, 0)][: 2 if "own" in forms else 1]
         for place in range(len(channel)):
-            named = self.prob_named_as([block.counts], block.counts, n_levels, channel[[place]])[0]
-            risks[:, place] = (shares * named).sum(axis=1)
-        if risks.max(initial=0.0) > 1.0 + ROUNDING:
+            named, *without = self.prob_named_as(owns, block.counts, n_levels, channel[[place]])
+            for form in forms:
+                probability = named if form == "tight" else np.maximum(named - without[0], 0.0)
+                risks[form][:, place] = (shares * probability).sum(axis=1)
+        if max(risk.max(initial=0.0) for risk in risks.values()) > 1.0 + ROUNDING:
             raise ArithmeticError("a probability came out above 1 by more than rounding explains")
-        return {"tight": np.minimum(risks, 1.0)}
+        return {form: np.minimum(risk, 1.0) for form, risk in risks.items()}
 
     def limit(self, block: Block, n_levels: int, channel: CountChannel, forms: Sequence[str]) -> RisksByForm:
         """Return the risk under infinite noise: something is shown, and the guess is correct one time in K."""
-        self._check(forms)
-        return {"tight": np.full((len(block), len(channel)), blind_guess(n_levels))}
-
-    def _check(self, forms: Sequence[str]) -> None:
-        other = [form for form in forms if form != "tight"]
-        if other:
-            raise InvalidInput(f"the {self.attack} attack has one form", got=", ".join(other), allowed="tight")
-
-
-def blind_guess(n_levels: int) -> float:
-    """Return how often a guess is correct if noise has drowned the counts: (1 - 2^-K)/K."""
-    return (1.0 - 0.5**n_levels) / n_levels
+        blind = np.full((len(block), len(channel)), (1.0 - 0.5**n_levels) / n_levels)
+        return {form: blind if form == "tight" else 0.0 * blind for form in forms}
 
 
 @dataclass(frozen=True)

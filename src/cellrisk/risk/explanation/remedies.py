@@ -13,9 +13,9 @@ from cellrisk.counts.levels import make_label
 from cellrisk.noise.channel import CountChannel
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.risk.attackers.attacker import Attacker
-from cellrisk.risk.caused import caused_shares
 from cellrisk.risk.explanation.risky_cells import AttackedCells
 from cellrisk.risk.measures import Local
+from cellrisk.risk.people import caused_shares
 from cellrisk.system.arrays import Integers
 
 Groups = Mapping[str, Sequence[str]]

@@ -93,24 +93,24 @@ class CellRisks:
     def _profiled(self) -> ProfiledCells:
         return ProfiledCells.of(self.cells)
 
-    def _find(self, channel: CountChannel, form: str) -> Floats:
-        return np.asarray(Local().risks(self._profiled.profiles, channel, form)[self._profiled.place, 0])
+    def _find(self, form: str) -> Floats:
+        return np.asarray(Local().risks(self._profiled.profiles, self.channel, form)[self._profiled.place, 0])
 
     @cached_property
     def risk(self) -> Floats:
         """How likely each released cell reveals its label, in the chosen form."""
-        return self._find(self.channel, self.form)
+        return self._find(self.form)
 
     @cached_property
     def people(self) -> Floats:
         """Expected number in each cell whose value is revealed."""
-        tight = self.risk if self.form == "tight" else self._find(self.channel, "tight")
+        tight = self.risk if self.form == "tight" else self._find("tight")
         return np.asarray(self.cells.sizes * tight)
 
     @cached_property
     def caused(self) -> Floats:
         """Expected number in each cell revealed because of their own record."""
-        return np.asarray(self.cells.sizes * self._find(self.channel.pivotal, "tight"))
+        return np.asarray(self.cells.sizes * self._find("own"))
 
     @cached_property
     def levels(self) -> Integers:

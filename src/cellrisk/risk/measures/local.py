@@ -61,6 +61,7 @@ class Local(Measure):
     exact: sum over categories k present of s(n_k) prod_{j != k} q(n_j), with q(0) for each absent category.
     tight: each term times n_k/n (the paper's Eq. 7), the share of the cell's records whose category is shown.
     Averaged over records, tight is the expected share of people whose value an attacker reads off correctly.
+    own: tight with p_pivotal in place of s: the share of people revealed because of their own record.
 
     >>> from cellrisk import Laplace, Profiles
     >>> cell = Profiles.from_cells([[4, 2, 1]], n_levels=3)
@@ -82,8 +83,10 @@ class Local(Measure):
     def exact_forms(self, block: Block, n_levels: int, channel: CountChannel, forms: Sequence[str]) -> RisksByForm:
         q, s = read_counts(block, channel)
         absent = channel.q0 ** (n_levels - block.counts.shape[1])
-        shares: dict[str, Floats] = {"exact": np.ones(1), "tight": (block.counts.T / block.sizes)[..., None]}
-        return {form: exactly_one(q, s * shares[form]) * absent for form in forms}
+        terms = {"exact": s, "tight": s * (share := (block.counts.T / block.sizes)[..., None])}
+        if "own" in forms:
+            terms["own"] = at_each(channel.p_pivotal, block.counts.T) * share
+        return {form: exactly_one(q, terms[form]) * absent for form in forms}
 
 
 def read_counts(block: Block, channel: CountChannel) -> tuple[Floats, Floats]:
@@ -91,7 +94,11 @@ def read_counts(block: Block, channel: CountChannel) -> tuple[Floats, Floats]:
     return at_each(channel.p_zero, block.counts.T), at_each(channel.p_positive, block.counts.T)
 
 
-def shown_alone(block: Block, n_levels: int, channel: CountChannel) -> Floats:
-    """Return P(the release shows this category alone), by profile and category present, under the first setting."""
+def shown_alone(block: Block, n_levels: int, channel: CountChannel, *, own: bool = False) -> Floats:
+    """Return P(the release shows this category alone), by profile and category present, under the first setting.
+
+    With ``own``, that it does, and would not without the record of one of its people.
+    """
     q, s = read_counts(block, channel)
+    s = at_each(channel.p_pivotal, block.counts.T) if own else s
     return np.asarray(each_alone(q[..., 0], s[..., 0]).T * channel.q0[0] ** (n_levels - block.counts.shape[1]))

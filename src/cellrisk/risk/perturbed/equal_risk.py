@@ -12,8 +12,8 @@ import numpy as np
 from cellrisk.counts.profiles import Profiles
 from cellrisk.noise.channel import CountChannel
 from cellrisk.noise.mechanisms import Mechanism
-from cellrisk.risk.caused import caused_shares
 from cellrisk.risk.certainty import CountPrior, certain_shares
+from cellrisk.risk.people import caused_shares
 from cellrisk.system.arrays import Floats, Integers
 from cellrisk.system.formatting import round_down, round_up
 from cellrisk.system.results import find_words
