@@ -160,53 +160,6 @@ def test_the_chosen_epsilon_is_the_largest_within_the_policy(office: Run, census
     assert max(share(table, chosen + 10 ** (np.floor(np.log10(chosen)) - 1)) for table in census.values()) > 0.1
 
 
-@pytest.mark.slow
-def test_the_people_at_the_rounded_epsilon(office: Run, census: dict[str, Any]) -> None:
-    epsilon = office.number(r"At epsilon ([\d.]+) the policy is kept")
-    for name in census:
-        printed = office.number(rf"the '{name}' of at least ([\d,]+) of 200,000 people .* because of their own record")
-        assert 0 < printed <= 200_000 * np.tanh(epsilon / 2)
-
-
-@pytest.mark.slow
-def test_a_looser_epsilon_breaks_the_policy(office: Run, census: dict[str, Any]) -> None:
-    found = office.find(r"At epsilon ([\d.]+): the policy asks for .* it is ([\d.]+)%")
-    worst = max(share(table, float(found[1])) for table in census.values())
-    assert float(found[2]) == pytest.approx(100 * worst, abs=0.0501)
-    assert worst > 0.1
-
-
-@pytest.mark.slow
-def test_one_way_tables_are_that_far_off(office: Run, census_people: pd.DataFrame) -> None:
-    """A simulation of its own: both are means over few releases, so they agree to about a tenth."""
-    epsilon = office.number(r"At epsilon ([\d.]+) the policy is kept")
-    columns = [*CENSUS_COLUMNS, "income"]
-    codes = [pd.Categorical(census_people[name]).codes for name in columns]
-    outer = {"age": 2}  # the bins below and above the edges, which hold nobody
-    shape = [len(pd.Categorical(census_people[name]).categories) + outer.get(name, 0) for name in columns]
-    true = np.zeros(shape)
-    np.add.at(true, tuple(codes), 1)
-    draw = np.random.default_rng(7)
-    parameter = 1 - np.exp(-epsilon)
-    distances = []
-    for _ in range(20):
-        noisy = np.maximum(true + draw.geometric(parameter, shape) - draw.geometric(parameter, shape), 0)
-        for axis in range(len(shape)):
-            others = tuple(other for other in range(len(shape)) if other != axis)
-            before, after = true.sum(axis=others), noisy.sum(axis=others)
-            distances.append(np.abs(before / before.sum() - after / after.sum()).sum() / 2)
-    assert office.number(r"Of the records, ([\d.]+)%") == pytest.approx(100 * np.mean(distances), rel=0.1, abs=0)
-
-
-@pytest.mark.slow
-def test_the_report_puts_that_epsilon_to_the_board(office: Run) -> None:
-    epsilon = office.find(r"At epsilon ([\d.]+) the policy is kept")[1]
-    page = (office.folder / "report.html").read_text(encoding="utf-8")
-    assert office.find(r"its verdict: (\w+)")[1] == "kept"
-    assert "Census table 7" in page
-    assert f"epsilon {epsilon}" in page
-
-
 @pytest.fixture(scope="module")
 def patients(hospital: Run) -> Any:
     return count(pd.read_csv(hospital.folder / "patients.csv"), WARD_COLUMNS, "diagnosis", 8, "patients")
@@ -247,37 +200,6 @@ def test_the_merge_lowers_the_risk(hospital: Run, patients: Any, coarse: Any) ->
     assert int(found[1]) == len(coarse)
     assert float(found[2]) == pytest.approx(share(coarse, epsilon), abs=5.01e-5)
     assert share(coarse, epsilon) < share(patients, epsilon)
-
-
-@pytest.mark.slow
-def test_shrinkage(hospital: Run, patients: Any) -> None:
-    """By simulation: alpha is fitted here again, and cells of the same sizes are drawn from that prior.
-
-    4,000 draws for each cell; the standard error of their mean is stated by the draws themselves.
-    """
-    from scipy.optimize import minimize
-    from scipy.special import gammaln
-
-    sizes = patients.sum(axis=1)
-
-    def surprise(logarithms: Any) -> float:
-        alpha = np.exp(logarithms)
-        one = gammaln(alpha.sum()) - gammaln(alpha.sum() + sizes)
-        return -float(one.sum() + (gammaln(alpha + patients) - gammaln(alpha)).sum())
-
-    alpha = np.exp(minimize(surprise, np.full(8, -1.0), method="L-BFGS-B").x)
-    epsilon = hospital.number(r"At epsilon ([\d.]+): local risk")
-    gone, draw = vanish(geometric(epsilon), int(sizes.max())), np.random.default_rng(3)
-    total, variance = 0.0, 0.0
-    for size in sizes:
-        drawn = draw.multinomial(size, draw.dirichlet(alpha, 4000))
-        risks = expose(drawn, gone)
-        total += size * risks.mean()
-        variance += size**2 * risks.var() / len(risks)
-    error = np.sqrt(variance) / sizes.sum()
-    assert error < 0.002
-    printed = hospital.number(r"shrinkage ([\d.]+)\.\n")
-    assert abs(printed - total / sizes.sum()) < 5 * error + 5e-5
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ import pytest
 import cellrisk as cr
 from cellrisk.decide.policies import Policies
 from cellrisk.errors import InvalidInput, UnknownName
-from cellrisk.noise.mechanisms import USUAL_MECHANISM, check_alone, describe_mechanism, read_method
+from cellrisk.noise.mechanisms import USUAL_MECHANISM, describe_mechanism
 from tests.near import near, same
 from tests.publish.simulation.cases import make
 
@@ -158,22 +158,3 @@ def test_the_ends_of_a_curve_are_those_of_the_object(table: cr.FrequencyTable) -
     assert (line.limits.chance, line.limits.raw) == pytest.approx(tuple(line.risk), abs=1e-6)
     (usual,) = cr.curve(table, epsilon=[1e-9, 1e3], **asked).lines
     assert usual.limits.raw != pytest.approx(line.limits.raw, abs=1e-3)
-
-
-def test_a_perturbation_takes_the_place_of_a_mechanism() -> None:
-    rounded = cr.read_perturbation("random-rounding:3")
-    nothing = dict.fromkeys(NAMED)
-    assert read_method("geometric", rounded, nothing) is rounded
-    assert read_method("gaussian-analytic", None, NAMED) == GAUSSIAN
-    for word, value in NAMED.items():
-        with pytest.raises(InvalidInput) as refusal:
-            read_method("geometric", rounded, {**nothing, word: value})
-        assert str(refusal.value) == (
-            "a perturbation takes the place of a mechanism, and has no epsilon; "
-            f"got perturbation with {word}; leave {word} out"
-        )
-    for given in ("laplace", GAUSSIAN):
-        with pytest.raises(InvalidInput, match="got perturbation with mechanism, delta; leave mechanism, delta out"):
-            check_alone(given, {**nothing, "delta": 0.1})  # type: ignore[arg-type]
-    for given in (None, "geometric"):
-        check_alone(given, nothing)  # type: ignore[arg-type]
