@@ -19,7 +19,6 @@ from cellrisk.repeat.accounting.ceilings import (
     bound_guesses,
     bound_success,
     compose_ceiling,
-    find_ceiling,
     find_removed,
     find_swapped,
 )
@@ -195,13 +194,6 @@ def test_without_a_release_a_label_is_guessed() -> None:
     assert compose_ceiling([], labels=4).even == near(0.25)
 
 
-def test_the_ceiling_of_two_labels_where_nothing_else_is_said() -> None:
-    found, why_not = find_ceiling(tuple(losses_of(cr.Geometric(0.5), cr.Geometric(0.7))))
-    assert found is not None
-    assert (found.labels, why_not) == (2, "")
-    assert found.even == near(found.even_two)
-
-
 def test_many_releases_of_a_small_epsilon_are_like_a_gaussian() -> None:
     """A thousand releases at 0.01: mu = 0.01 sqrt(1000), and the difference is of the order of mu/1000."""
     found = compose_ceiling(losses_of(cr.Geometric(0.01)) * 1000, labels=3)
@@ -321,11 +313,6 @@ class TestGuaranteesAlone:
         replaced = Loss.approximate(0.5, 1e-3, "replace")
         assert DeltaCurve(find_swapped([replaced, Loss.pure(1.0)])).disclosed == near(1e-3)
         assert DeltaCurve(find_swapped([Loss.approximate(5.0, 0.1), one])).disclosed == near(1.0)
-
-    def test_nobody_guesses_right_more_than_always(self) -> None:
-        certain = [Loss.approximate(0.1, 0.999)] * 9
-        for labels in (2, 3):
-            assert 1 - 1e-9 < compose_ceiling(certain, labels=labels).even <= 1.0
 
     def test_deltas_that_tell_everything(self) -> None:
         loss = Loss.approximate(3.0, 0.2)  # (1 + e^3) 0.2 is above 1: a swap is not protected

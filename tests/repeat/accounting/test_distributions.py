@@ -12,7 +12,7 @@ from cellrisk.repeat.accounting.composition import compose, compose_pld, find_re
 from cellrisk.repeat.accounting.distributions import Moved, Parts
 from cellrisk.repeat.accounting.loss import Event
 
-from .cases import approximate, events_of, loss_of, pure
+from .cases import approximate, loss_of, pure
 from .oracle import (
     discrete_gaussian_outcomes,
     exact_epsilon,
@@ -131,31 +131,6 @@ def test_one_gaussian(mu: float, delta: float) -> None:
 
     exact = find_epsilon(delta_of, delta, mu * mu + 20 * mu)
     require_close_above(Parts(((Moved("gaussian", mu), 1),)).find_epsilon(delta), exact)
-
-
-def test_tiny_deltas_are_refused() -> None:
-    assert compose_pld(pure(0.1).events * 1000, 1e-13) == (
-        "a delta below 1e-12 is lost in the rounding errors of so many convolutions"
-    )
-
-
-def test_noise_with_too_many_outcomes_is_refused() -> None:
-    answer = compose_pld(loss_of("discrete-gaussian", 1e-5, 1e-6).events, 1e-6)
-    assert answer == "a discrete Gaussian wider than 100000 has too many outcomes to list"
-
-
-def test_without_dp_accounting_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail() -> None:
-        raise ImportError
-
-    monkeypatch.setattr("cellrisk.repeat.accounting.distributions.load_distributions", fail)
-    answer = compose_pld(pure(0.1).events, 1e-6)
-    assert answer == "dp-accounting is not installed (pip install 'cellrisk[ledger]')"
-
-
-def test_unknown_deltas_can_use_up_the_delta() -> None:
-    losses = [approximate(0.1, 1e-6), pure(0.2)]
-    assert compose_pld(events_of(losses), 1e-6) == "the deltas of the guarantees use up all of the delta"
 
 
 @pytest.mark.parametrize(

@@ -12,15 +12,10 @@ import pandas as pd
 import pytest
 
 import cellrisk as cr
-from cellrisk.counts.profiles import Profiles
 from cellrisk.errors import InvalidInput, UnknownName
-from cellrisk.noise.channel import AdditiveChannel
-from cellrisk.noise.distributions import GeometricNoise, LaplaceNoise, Noise
 from cellrisk.repeat.accounting.ceilings import compose_ceiling
 from cellrisk.repeat.accounting.loss import Loss
 from cellrisk.repeat.averaging import average
-from cellrisk.repeat.averaging.mean_noise import MeanNoise
-from cellrisk.risk.measures import Local
 from tests.near import near, same
 
 CELLS = [[3, 0, 0], [2, 1, 0], [0, 1, 0], [5, 4, 1], [0, 6, 0], [1, 1, 0]]
@@ -104,21 +99,6 @@ def test_each_can_be_the_larger(name: str, cell: tuple[int, ...], form: str, lar
     assert "with epsilon here" not in found.details
 
 
-@pytest.mark.parametrize("kind", [LaplaceNoise, GeometricNoise])
-def test_which_is_larger_when(kind: type[Noise]) -> None:
-    """A scan: the rule is never below averaging in homogeneous cells, and mostly below it in the others."""
-    below: dict[bool, list[bool]] = {True: [], False: []}
-    for cell, epsilon, number in itertools.product(
-        [(1, 0), (5, 0), (2, 0, 0), (1, 1), (3, 2), (6, 1), (2, 1, 1), (1, 1, 0, 0)], [0.01, 0.1, 0.3, 3.0], [2, 5, 100]
-    ):
-        channel = AdditiveChannel((MeanNoise(1.0 / epsilon, kind, number), kind(1.0 / (number * epsilon))))
-        averages = Local().average(Profiles.from_cells([cell], n_levels=len(cell)), channel, ("exact",))
-        averaging, rule = averages["exact", "uniform"]
-        below[max(cell) == sum(cell)].append(bool(rule < averaging * (1 - 1e-9)))
-    assert not any(below[True])
-    assert 0.7 < np.mean(below[False]) < 1
-
-
 def test_one_release_has_nothing_to_average() -> None:
     mechanism = cr.Geometric(epsilon=0.7)
     found, assessed = average(make(CELLS), mechanism, releases=1), cr.assess(make(CELLS), mechanism)
@@ -168,19 +148,6 @@ def test_where_the_mechanism_cannot_be_set_the_answer_says_so() -> None:
     many = average(make(CELLS), analytic, releases=4, measures="local")
     assert "deltas of the losses add up to 1 or more" in many.rule.why
     assert average(make(CELLS), analytic, releases=4, measures="local", total_delta=0.1).row().larger == "equal"
-
-
-def test_what_is_assumed_is_said() -> None:
-    even = average(make(CELLS), cr.Geometric(epsilon=0.5), releases=2, measures="local", method="rdp", total_delta=1e-3)
-    assert even.rule.method == "rdp"
-    said = " ".join(even.statements)
-    assert "Releases with thresholds show less" in said
-    assert "meets the threshold exactly is not below it" in said
-    assert "geometric takes no delta: the rule is evaluated at its epsilon alone" in said
-    odd = average(make(CELLS), cr.Geometric(epsilon=0.5), releases=3, measures="local")
-    assert "exactly is not below" not in " ".join(odd.statements)
-    assert "takes no delta" not in " ".join(odd.statements)
-    assert odd.rule.method == "basic"
 
 
 def test_output_is_tidy_and_says_whom_it_is_for() -> None:

@@ -131,15 +131,6 @@ def test_samples_follow_the_cdf(kind: type[Noise], number: int) -> None:
     assert math.isclose(sample.std(), law.deviation, rel_tol=0.01)
 
 
-@pytest.mark.parametrize("scale", [1.9, 2.1])
-def test_convolution_and_one_gaussian_have_no_seam(scale: float) -> None:
-    """Near the scale from which the sum is taken as one discrete Gaussian."""
-    one = DiscreteGaussianNoise(scale * math.sqrt(40))
-    for n in (1, 10, 60):
-        tail = float(sums._convolve_gaussians(40, scale)[n])
-        assert math.isclose(tail, float(one.cdf(0.5 - n)), rel_tol=1e-9, abs_tol=1e-14)
-
-
 def test_means_that_make_no_sense_are_refused() -> None:
     with pytest.raises(InvalidInput, match="scale of noise"):
         MeanNoise(-1.0, LaplaceNoise, 2)

@@ -167,15 +167,6 @@ def test_a_limit_with_delta_is_kept_by_the_tightest_composition(in_file: Where) 
             ledger.set_limit("everyone", epsilon=total, delta=1e-6, method="basic")
 
 
-def test_a_limit_by_addition_is_kept_to_its_last_digit(in_file: Where) -> None:
-    with in_file.open() as ledger:
-        ledger.set_limit("everyone", epsilon=0.2, method="basic")
-        add(ledger)
-        add(ledger)
-        with pytest.raises(InvalidInput, match=r"allowed: at most epsilon 0\.2 by basic composition for each person"):
-            add(ledger)
-
-
 @pytest.mark.parametrize(
     ("limit", "loss", "reason"),
     [

@@ -19,11 +19,8 @@ from cellrisk.repeat.ledger.entry import (
     ReleasedFile,
     Row,
     check_cohort,
-    check_text,
-    describe_release,
     find_breaks,
     read_json,
-    read_loss,
     write_canonically,
 )
 
@@ -158,81 +155,11 @@ def test_an_entry_is_printed_in_full() -> None:
     )
 
 
-def test_headlines() -> None:
-    release = {**BODIES["release"]}
-    for change, told in (
-        ({}, "Release of job by age, sex about cohort 'everyone' at 0.5-DP."),
-        ({"attribute": None}, "Release of age, sex about cohort 'everyone' at 0.5-DP."),
-        ({"quasi_identifiers": []}, "Release of job about cohort 'everyone' at 0.5-DP."),
-        (
-            {"attribute": "j\nob", "quasi_identifiers": ["a\tge"]},
-            "Release of j ob by a ge about cohort 'everyone' at 0.5-DP.",
-        ),
-        (
-            {"file": {**FILE, "name": "set.json"}},
-            "Release of a set of tables of job by age, sex about cohort 'everyone' at 0.5-DP.",
-        ),
-    ):
-        assert read({**release, **change}).headline == told
-    assert read(BODIES["limit"]).headline == "Limit: at most epsilon 2 for each person of 'everyone'."
-    assert read({**BODIES["cohort"], "part_of": None}).headline == "Cohort 'everyone'."
-
-
 def test_names_of_cohorts() -> None:
     assert check_cohort("north and south") == "north and south"
     for name in (" a", "a ", "a\tb", "a\u200bb", "a\nb"):
         with pytest.raises(InvalidInput, match="must be printable, on one line, without spaces around it; got '"):
             check_cohort(name)
-
-
-def test_texts_that_are_none() -> None:
-    assert check_text("it", "", 5, empty=True) == ""
-    assert check_text("it", "\ud7ff\ue000", 5) == "\ud7ff\ue000"
-    for text, message in (
-        (None, "^it must be text; got NoneType$"),
-        (b"a", "^it must be text; got bytes$"),
-        ("", "^it is empty; give one$"),
-        (" \n", "^it is empty; give one$"),
-        ("\ud800", "^it holds a character that no database keeps; leave out NUL and half characters$"),
-        ("\udfff", "^it holds a character that no database keeps"),
-        ("a\0", "^it holds a character that no database keeps"),
-        ("abcdef", "^it is too long; got 6 characters; allowed: up to 5$"),
-    ):
-        with pytest.raises(InvalidInput, match=message):
-            check_text("it", text, 5)
-
-
-def test_what_is_described_of_a_release() -> None:
-    told = describe_release("job", ("age", "sex"), PURE, "for all")
-    assert told == {
-        "attribute": "job",
-        "quasi_identifiers": ["age", "sex"],
-        "loss": PURE.to_dict(),
-        "purpose": "for all",
-    }
-    laplace = mechanism("laplace", epsilon=0.5)
-    told = describe_release(None, "age", read_loss(laplace), "")
-    assert (told["attribute"], told["quasi_identifiers"]) == (None, ["age"])
-    for attribute, columns, message in (
-        (None, [], "a release has an attribute or quasi-identifiers; name its columns"),
-        ("age", ["age"], "a column is named twice; got age, age"),
-        (None, ["sex", "sex"], "a column is named twice; got sex, sex"),
-        ("x" * 201, [], "the attribute is too long; got 201 characters; allowed: up to 200"),
-        (None, ["x" * 201], "a quasi-identifier is too long; got 201 characters; allowed: up to 200"),
-        (None, [""], "a quasi-identifier is empty"),
-    ):
-        with pytest.raises(InvalidInput, match=f"^{message}"):
-            describe_release(attribute, columns, PURE, "")
-    with pytest.raises(InvalidInput, match=r"^the purpose is too long; got 10,001 characters; allowed: up to 10,000"):
-        describe_release("job", [], PURE, "x" * 10_001)
-    assert describe_release("x" * 200, ["y" * 200], PURE, "z" * 10_000)["purpose"] == "z" * 10_000
-
-
-def test_losses_that_could_not_be_read_back() -> None:
-    assert read_loss(PURE) == PURE
-    nothing: Any = None
-    with pytest.raises(InvalidInput, match="a release needs its privacy loss; got NoneType; allowed: a mechanism, or"):
-        read_loss(nothing)
 
 
 # The chain of digests, by hashlib alone: whatever is edited, deleted, inserted or moved is found.

@@ -99,11 +99,6 @@ def test_exports_of_another_form_are_refused(entries: tuple[Entry, ...], tmp_pat
     assert os.listdir(tmp_path) == []
 
 
-def test_an_empty_ledger_is_exported_as_one(tmp_path: Path) -> None:
-    assert write_json_lines(()) == ""
-    assert write_csv(()).splitlines()[1:] == []
-
-
 def test_an_export_replaces_nothing_that_was_released(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     place, output = tmp_path / "l.db", tmp_path / "released.csv"
     with Ledger(place, create=True) as ledger:

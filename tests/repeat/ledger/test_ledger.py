@@ -6,7 +6,6 @@ import gc
 import hashlib
 import json
 import os
-import re
 import threading
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -60,33 +59,6 @@ def test_the_digest_is_what_anybody_can_compute(where: Where) -> None:
         assert digest == hashlib.sha256(f"{number}\n{before}\n{body}".encode()).hexdigest() == entry.digest
         assert body == json.dumps(json.loads(body), sort_keys=True, separators=(",", ":"))
         previous = digest
-
-
-def test_an_entry_is_shown_row_by_row(in_file: Where, tmp_path: Path) -> None:
-    noon = datetime(2024, 3, 31, 12, tzinfo=timezone.utc)
-    times = iter([noon, noon, noon - timedelta(hours=1)])
-    (tmp_path / "a.csv").write_text("1\n")
-    with in_file.open(clock=lambda: next(times)) as ledger:
-        entry = ledger.add(attribute="y", quasi_identifiers="age", loss=LAPLACE, purpose="why", file=tmp_path / "a.csv")
-    assert entry.file is not None
-    first, empty, *rows = str(entry).splitlines()
-    assert (first, empty) == (entry.headline, "")
-    assert [re.split("  +", row) for row in rows] == [
-        ["entry", "2"],
-        ["time", "2024-03-31T11:00:00.000000+00:00"],
-        ["cohort", "everyone"],
-        ["loss", "0.1-DP"],
-        ["neighbours", "add-remove"],
-        ["mechanism", "laplace"],
-        ["scale of the noise", "10"],
-        ["purpose", "why"],
-        ["file", "a.csv"],
-        ["SHA-256", hashlib.sha256(b"1\n").hexdigest()],
-        ["clock", "3600 s behind the entry before"],
-        ["written by", f"cellrisk {cr.__version__}"],
-        ["previous", entry.previous],
-        ["digest", entry.digest],
-    ]
 
 
 LOSSES: dict[str, Mechanism | Loss] = {
@@ -189,16 +161,6 @@ def test_a_closed_ledger_says_so(where: Where) -> None:
             use()
 
 
-def test_two_who_hold_it_open_see_each_other(where: Where) -> None:
-    with where.open() as first, where.open() as second:
-        for number in range(3):
-            for ledger in (first, second):
-                ledger.add(attribute=f"y{number}", quasi_identifiers=[], loss=LAPLACE)
-        assert first.entries() == second.entries()
-        assert first.verify().ok
-        assert first.spent("everyone").epsilon == 0.6
-
-
 def test_threads_share_a_ledger(where: Where) -> None:
     failures: list[BaseException] = []
 
@@ -222,18 +184,6 @@ def test_threads_share_a_ledger(where: Where) -> None:
         assert failures == []
         assert len(ledger.entries(kind="release")) == 20
         assert ledger.verify().ok
-
-
-def test_a_ledger_that_was_put_back_from_a_copy_is_read_anew(in_file: Where) -> None:
-    assert in_file.file is not None
-    with in_file.open() as ledger:
-        fill(ledger, releases=1)
-        copy = in_file.file.read_bytes()
-        fill_again = ledger.add(attribute="lost", quasi_identifiers=[], loss=LAPLACE)
-        assert ledger.entries()[-1] == fill_again
-        in_file.file.write_bytes(copy)
-        assert [entry.attribute for entry in ledger.entries(kind="release")] == ["y0"]
-        assert ledger.verify(head=fill_again.digest).ok is False
 
 
 def test_entries_of_other_numbers(where: Where) -> None:

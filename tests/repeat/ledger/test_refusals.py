@@ -17,7 +17,6 @@ from cellrisk.errors import CellriskError, InvalidInput
 from cellrisk.noise.mechanisms import Laplace
 from cellrisk.repeat.ledger import Ledger
 from cellrisk.repeat.ledger.backends import APPLICATION
-from cellrisk.system import atomic
 from tests.repeat.ledger.conftest import LAPLACE, Where, fill
 
 GOOD: dict[str, Any] = {"attribute": "y", "quasi_identifiers": ["age"], "loss": LAPLACE}
@@ -82,27 +81,9 @@ def another_database(path: Path) -> None:
         connection.execute("CREATE TABLE entries (number)")
 
 
-def another_database_in_use(path: Path) -> None:
-    """With write-ahead logging, where merely to look would leave two files beside it."""
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("PRAGMA journal_mode=WAL")
-        connection.execute("CREATE TABLE ledger (id)")
-
-
-def an_empty_database(path: Path) -> None:
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("PRAGMA user_version=1")
-
-
 def tables_under_our_number(path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("CREATE TABLE something (id)")
-        connection.execute(f"PRAGMA application_id={APPLICATION}")
-
-
-def a_table_of_our_name(path: Path) -> None:
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("CREATE TABLE ledger (id)")
         connection.execute(f"PRAGMA application_id={APPLICATION}")
 
 
@@ -124,25 +105,14 @@ def a_ledger_that_says_nothing(path: Path) -> None:
         connection.execute("DELETE FROM ledger")
 
 
-def a_ledger_of_another_kind(path: Path) -> None:
-    Ledger(path, create=True).close()
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        connection.execute("UPDATE ledger SET what = 'another ledger'")
-
-
 SOMETHING_ELSE: dict[str, tuple[Callable[[Path], Any], str]] = {
     "text": (lambda path: path.write_text("age,sex\n31,f\n"), "this is not a ledger"),
-    "one byte": (lambda path: path.write_bytes(b"S"), "this is not a ledger"),
     "bytes": (lambda path: path.write_bytes(bytes(range(256)) * 40), "this is not a ledger"),
     "another database": (another_database, "this is not a ledger"),
-    "another database in use": (another_database_in_use, "this is not a ledger"),
-    "an empty database": (an_empty_database, "this is not a ledger"),
     "tables under our number": (tables_under_our_number, "this is not a ledger"),
-    "a table of our name": (a_table_of_our_name, "this is not a ledger"),
     "DuckDB": (a_duckdb_file, "this is not a ledger"),
     "a newer ledger": (a_newer_ledger, "not of this version of cellrisk"),
     "a ledger that says nothing": (a_ledger_that_says_nothing, "this is not a ledger"),
-    "another kind": (a_ledger_of_another_kind, "this is not a ledger"),
     "a folder": (lambda path: path.mkdir(), "the ledger's path is a folder"),
     "a pipe": (os.mkfifo, "the ledger's path is not a file"),
 }
@@ -212,15 +182,6 @@ def test_a_ledger_that_was_not_written_to_can_be_removed(where: Where) -> None:
         ledger.declare("everyone")
         ledger.remove_unused()
         assert len(ledger.entries()) == 1
-
-
-def test_a_new_ledger_is_private_and_replaces_nothing(tmp_path: Path) -> None:
-    path = tmp_path / "releases.ledger"
-    Ledger(path, create=True).close()
-    with pytest.raises(FileExistsError):
-        atomic.write_new(path, b"another")
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert os.listdir(tmp_path) == ["releases.ledger"]
 
 
 @pytest.mark.parametrize(

@@ -123,10 +123,9 @@ def test_one_release_has_one_ceiling_everywhere(
     assert found == [near(found[0])] * 5
 
 
-def test_eight_writers_at_a_limit(where: Where, released: Release, output: Path) -> None:
-    """Each tries to release; five fit. Never passed, never lost, and each file has its entry."""
-    with where.open() as ledger:
-        ledger.set_limit("everyone", epsilon=0.5)
+@pytest.mark.parametrize("rounds", [1, pytest.param(50, marks=pytest.mark.slow)])
+def test_eight_writers_at_a_limit(where: Where, released: Release, output: Path, rounds: int) -> None:
+    """In each round each tries to release; five fit. Never passed, never lost, and each file has its entry."""
 
     def write(number: int) -> bool:
         refused = None
@@ -138,13 +137,17 @@ def test_eight_writers_at_a_limit(where: Where, released: Release, output: Path)
         assert refused in (None, "limit")
         return refused is None
 
-    with ThreadPoolExecutor(8) as pool:
-        done = list(pool.map(write, range(8)))
+    for done_before in range(0, 5 * rounds, 5):
+        with where.open() as ledger:
+            ledger.set_limit("everyone", epsilon=(done_before + 5) / 10)
+        with ThreadPoolExecutor(8) as pool:
+            done = list(pool.map(write, range(2 * done_before, 2 * done_before + 8)))
+        with where.open(create=False) as ledger:
+            assert (sum(done), len(ledger.entries(kind="release"))) == (5, done_before + 5)
+            assert ledger.spent("everyone").epsilon == (done_before + 5) / 10
     with where.open(create=False) as ledger:
-        assert sum(done) == len(ledger.entries(kind="release")) == 5
-        assert ledger.spent("everyone").epsilon == 0.5
         assert ledger.verify(folders=[output]).ok
-    assert len(os.listdir(output)) == 10
+    assert len(os.listdir(output)) == 10 * rounds
 
 
 def test_a_release_past_a_limit_leaves_nothing(where: Where, released: Release, output: Path) -> None:

@@ -120,29 +120,6 @@ def test_what_cannot_be_is_refused_in_one_line(
     assert "\n" not in str(refusal.value)
 
 
-FIXED: dict[str, tuple[list[Step], dict[str, Any]]] = {
-    "pure noise after a delta": ([Step(ANALYTIC, "job"), Step(LAPLACE, "pay")], {}),
-    "pure noise before and after a delta": (
-        [Step(LAPLACE, "job"), Step(ANALYTIC), Step(LAPLACE, "pay")],
-        {"total_delta": 2e-3},
-    ),
-    "classical gaussian from 1 on": ([Step(CLASSICAL, "job"), Step(CLASSICAL, "pay")], {}),
-    "probabilistic after approximate": ([Step(ANALYTIC, "job"), Step(PROBABILISTIC, "pay")], {}),
-    "an unknown mechanism": ([Step(UNKNOWN, "job")], {}),
-    "a concentrated loss": ([Step(CONCENTRATED, "job")], {"total_delta": 1e-3}),
-}
-
-
-@pytest.mark.parametrize(("steps", "how"), FIXED.values(), ids=FIXED.keys())
-def test_the_fix_that_is_named_helps(table: cr.FrequencyTable, steps: list[Step], how: dict[str, Any]) -> None:
-    found = assess_sequence(table, steps, assess_as="gaussian-analytic", method="tightest", **how)
-    last = found.rows[-1]
-    assert last.mechanism is not None
-    assert (last.mechanism.name, last.mechanism.delta) == ("gaussian-analytic", last.cumulative.delta)
-    assert last.mechanism.epsilon == last.cumulative.epsilon
-    assert 0 < found.overall() < 1
-
-
 def test_a_release_of_cells_alone_needs_no_known_mechanism(table: cr.FrequencyTable) -> None:
     found = assess_sequence(table, [Step(PURE_UNKNOWN), Step(LAPLACE, "job")])
     assert found.rows[0].mechanism is None
@@ -221,18 +198,6 @@ def test_a_sequence_prints_and_converts(found: RiskSequence) -> None:
     assert ceilings == [row["ceiling"]["even_two"] for row in document["releases"]] == sorted(ceilings)
     last = frame.query("release == 4 and kind == 'max' and weights == 'records'").risk.item()
     assert last == found.overall() == found.overall("records", "max", after=4)
-
-
-def test_a_sentence_speaks_of_what_there_is(table: cr.FrequencyTable) -> None:
-    one = assess_sequence(table, [Step(LAPLACE, "job")])
-    assert one.headline.startswith(
-        "After 1 release the cumulative loss is epsilon 0.5. The homogeneity attack reveals 'job' "
-    )
-    assert " of 1 of 60 people (1.1%) because of their own record." in one.headline
-    cells = assess_sequence(table, [Step(ANALYTIC)])
-    assert cells.headline.startswith(
-        "After 1 release the cumulative loss is epsilon 0.5, delta 0.001. No sensitive attribute was released, so "
-    )
 
 
 def test_the_picture_holds_the_numbers(found: RiskSequence, tmp_path: Path) -> None:

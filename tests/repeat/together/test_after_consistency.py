@@ -192,16 +192,6 @@ def test_whole_releases_by_hand(name: str) -> None:
         assert abs(row.caused - caused) < 5 * math.hypot(row.caused_error, caused_error)
 
 
-def test_each_row_prints_its_error() -> None:
-    frame = make_people()
-    found = cr.assess_together(frame, [{"qid": ["a", "b"]}, {"qid": ["b", "c"]}], "y", epsilon=1.0)
-    printed = found.details
-    assert "least squares" in printed
-    rows = found.to_dict()["least_squares"]["rows"]
-    assert [row["what"] for row in rows] == ["elimination", "any", "table 1 alone", "table 2 alone"]
-    assert all(row["error"] > 0 and row["how"] in printed for row in rows)
-
-
 def test_noise_that_changes_nothing_is_left_as_it_is() -> None:
     found = cr.assess_together(make_people(), [{"qid": ["a", "b"]}, {"qid": ["b", "c"]}], "y", epsilon=2000.0)
     assert found.refinement is not None

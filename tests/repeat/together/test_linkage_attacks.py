@@ -235,19 +235,6 @@ def test_one_table_is_what_assess_says(published: Any) -> None:
     assert found.ceiling.even_two == near(cr.ceiling("geometric", epsilon=1.0).even_two)
 
 
-def test_a_table_of_one_cell_changes_nothing_but_the_ceiling(published: Any) -> None:
-    whole = published.append_column("everybody", [["all"] * published.num_rows])
-    few = of_adult(published, PAIRS, epsilon=1.0)
-    more = of_adult(whole, [*PAIRS, ["everybody"]], epsilon=1.0)
-    for rule in RULES:
-        for figure in ("right", "named", "caused", "raw"):
-            assert getattr(more.rule(rule), figure) == near(getattr(few.rule(rule), figure))
-    assert few.ceiling is not None
-    assert more.ceiling is not None
-    assert more.ceiling.even_two > few.ceiling.even_two
-    assert more.cost.epsilon == near(4.0)
-
-
 @settings(max_examples=examples(8))
 @given(data=st.data())
 def test_caused_is_never_negative_and_within_its_bound(data: st.DataObject) -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
-import sys
 from collections import Counter
 from functools import cache
 from pathlib import Path
@@ -22,11 +20,11 @@ from cellrisk.repeat.ledger import Ledger
 from cellrisk.repeat.ledger.staging import Draft
 from cellrisk.repeat.together import releasing
 from tests.near import near
-from tests.repeat.together.deaths import WHOLE
 
 ROWS = [("fm"[i % 2], "abc"[i % 3], 20 + 7 * i % 50, "xy"[i * i % 5 % 2]) for i in range(40)]
 COLUMNS = ["sex", "town", "age", "job"]
 LEVELS = {"sex": ["f", "m"], "town": ["a", "b", "c"], "job": ["x", "y"]}
+WHOLE = ["set.json", "table-1.csv", "table-1.csv.json", "table-2.csv", "table-2.csv.json"]
 OTHER_DIGITS = str.maketrans("0123456789", "1234567890")
 """Whatever the noise made of the counts, each is another one then."""
 TABLES: list[dict[str, Any]] = [
@@ -204,33 +202,6 @@ def test_a_failure_in_the_middle_leaves_nothing(folder: Path, monkeypatch: pytes
     assert sorted(os.listdir()) == before
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("stride", [89, 577])
-def test_death_at_any_line(tmp_path: Path, stride: int) -> None:
-    """Killed at any line, what is left is an entry with all files, or neither."""
-    root = Path(__file__).resolve().parents[3]
-    paths = os.pathsep.join([str(Path(cr.__file__).parents[1]), str(root)])
-    base = tmp_path / "base"
-    base.mkdir()
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-m", "tests.repeat.together.deaths", str(base), str(stride)],
-        cwd=root,
-        env={**os.environ, "PYTHONPATH": paths},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr
-    told = [json.loads(line) for line in done.stdout.splitlines()]
-    assert [each["died"] for each in told] == [True] * (len(told) - 1) + [False]
-    assert len(told) > 3
-    for each in told:
-        assert each["problems"] == each["remarks"] == each["beside"] == [], each
-        assert each["files"] == (WHOLE if each["entries"] else []), each
-    assert (told[0]["entries"], told[-1]["entries"]) == (0, 1)
-
-
 def see(rows: Any, **asked: Any) -> Any:
     """What a reader sees of a released set: everything but the noise."""
     try:
@@ -287,22 +258,6 @@ def test_neighbours_look_alike(rows: list[Any], part: str) -> None:
     """One record more, less or changed, however strange, is seen in the noise alone; nobody at all, too."""
     assert isinstance(see_usual(part), tuple)
     assert see(rows, tables=tables_of(part)) == see_usual(part)
-
-
-def test_a_refusal_that_depends_on_a_record_is_seen_when_it_is_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    tables = [{"qid": "sex"}, {"qid": "town", "where": {"age": {"from": 60}}}]
-    real = releasing.tabulate
-
-    def refuse(*given: Any, **more: Any) -> Any:
-        found = real(*given, **more)
-        if found.n_records < 5:
-            raise InvalidInput("the part holds too few people")
-        return found
-
-    rows = [row for row in ROWS if row[2] < 60] + [("f", "a", 65, "x")] * 5
-    assert see(rows, tables=tables) == see(rows[:-1], tables=tables)
-    monkeypatch.setattr(releasing, "tabulate", refuse)
-    assert see(rows, tables=tables) != see(rows[:-1], tables=tables)
 
 
 def test_one_record_moves_one_count_of_each_table_by_one() -> None:

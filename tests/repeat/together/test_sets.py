@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.special import ndtr
 
 import cellrisk as cr
 from cellrisk.cli import main
@@ -82,14 +81,6 @@ def test_the_command_says_what_python_says(folder: Path, capsys: pytest.CaptureF
     assert told["cost"]["epsilon"] == near(1.5)
     assert told["tables"][1]["where"] == "age from 30, sex is f or m"
     assert told["tables"][1]["name"] == "by town"
-
-
-def test_the_command_tells_it_in_words(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(folder, HEAD + TABLES) == 0
-    said = capsys.readouterr().out
-    assert said.startswith("'job': ")
-    assert "all together" in said
-    assert "The set costs epsilon 1.5" in said
 
 
 def test_bins_and_levels_as_tables_and_a_source_beside_the_file(folder: Path) -> None:
@@ -249,11 +240,6 @@ def test_ceilings_by_hand() -> None:
     assert found.odds == near(math.exp(2 * (0.7 + 0.7 + 1.3)))
 
 
-def test_the_ceiling_of_three_tables() -> None:
-    found = the_ceiling([mechanism("geometric", epsilon=1.0)] * 3, [(0, 1, 2)], 2)
-    assert (found.even_two, found.advantage) == pytest.approx((0.875507, 0.643833), abs=5e-7)
-
-
 def test_laplace_tables_have_one_ceiling_before_rounding() -> None:
     """That of the same tables one by one, and of an attacker in simulated tables; above that of rounded counts."""
     pytest.importorskip("dp_accounting")
@@ -267,13 +253,6 @@ def test_laplace_tables_have_one_ceiling_before_rounding() -> None:
     assert found.even_two == pytest.approx(right, abs=2e-3)
     assert enumerate_ceiling([laplace_kinds(1.0, reach=1)] * 3) == pytest.approx(0.844644, abs=5e-7)
     assert found.even_two > 0.844644
-
-
-def test_the_ceiling_of_gaussian_tables_is_that_of_one() -> None:
-    made = mechanism("gaussian-analytic", epsilon=1.0, delta=1e-5)
-    found = the_ceiling([made] * 3, [(0, 1, 2)], 2)
-    assert found.even_two == near(float(ndtr(math.sqrt(3) / (math.sqrt(2) * made.scale))))
-    assert ndtr(math.sqrt(3) / math.sqrt(2)) == pytest.approx(0.889664, abs=5e-7)
 
 
 def test_people_who_exclude_each_other_cost_the_larger() -> None:

@@ -14,7 +14,6 @@ import pytest
 import cellrisk as cr
 from cellrisk.cli import main
 from cellrisk.errors import CellriskError
-from cellrisk.noise.distributions import DiscreteGaussianNoise, GaussianNoise, Noise
 from tests.near import near, same
 from tests.repeat.together.oracle import enumerate_caused, geometric
 
@@ -101,12 +100,6 @@ def test_more_tables_than_are_scanned() -> None:
     frame = pd.DataFrame(draw.integers(0, 2, (30, 6)), columns=[*"abcdey"])
     found = cr.split_budget(frame, [{"qid": name} for name in "abcde"], "y", total_epsilon=5.0)
     assert found.least_caused.caused <= found.even.caused * (1 + 1e-9)
-
-
-@pytest.mark.parametrize("noise", [DiscreteGaussianNoise(0.7), DiscreteGaussianNoise(150.0), GaussianNoise(3.0)])
-def test_the_mean_error_of_a_count(noise: Noise) -> None:
-    draws = np.abs(noise.sample(np.random.default_rng(4), (200_000,)))
-    assert abs(draws.mean() - noise.mean_size) < 5 * draws.std() / math.sqrt(len(draws))
 
 
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
