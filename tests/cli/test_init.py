@@ -13,9 +13,10 @@ import duckdb
 import pytest
 import typer
 
-from cellrisk.cli import find_refusal, main, output
+from cellrisk.cli import find_refusal, output
 from cellrisk.cli.options import PriorOptions
 from cellrisk.cli.program import app
+from tests.commands import run
 
 SECRET = "Zanzibar-7"
 
@@ -33,12 +34,6 @@ def table(tmp_path: Path) -> Path:
     path = tmp_path / "people.csv"
     path.write_text("\n".join(rows) + "\n", encoding="utf-8")
     return path
-
-
-def run(capsys: Capture, *arguments: str | Path) -> tuple[int, str, str]:
-    code = main([str(argument) for argument in arguments])
-    out, err = capsys.readouterr()
-    return code, out, err
 
 
 def refused(capsys: Capture, *arguments: str | Path) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cellrisk.cli import main
+from tests.commands import run
 from tests.near import near
 
 Capture = pytest.CaptureFixture[str]
@@ -46,12 +46,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "set.toml").write_text(SET)
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-def run(capsys: Capture, *arguments: str) -> tuple[int, str, str]:
-    code = main([*arguments])
-    out, err = capsys.readouterr()
-    return code, out, err
 
 
 def find_units(document: Any) -> list[Any]:

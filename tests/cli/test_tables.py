@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 import cellrisk as cr
-from cellrisk.cli import main
+from tests.commands import run
 from tests.near import near_epsilon, same
 
 SECRET = "Zanzibar-7"
@@ -34,12 +34,6 @@ def people(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     frame.to_csv(path, index=False)
     monkeypatch.chdir(tmp_path)
     return path
-
-
-def run(capsys: Capture, *arguments: str | Path) -> tuple[int, str, str]:
-    code = main([str(argument) for argument in arguments])
-    out, err = capsys.readouterr()
-    return code, out, err
 
 
 def document(capsys: Capture, *arguments: str | Path) -> dict[str, object]:

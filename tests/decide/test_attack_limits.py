@@ -6,24 +6,15 @@ import math
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import cellrisk as cr
 from cellrisk.errors import CellriskError
 from tests.decide.oracle import Attackers
+from tests.tables import from_counts
 
 PRIOR = ((0.4, 0.15), 0.9)
 BELIEF = "0.4,0.15/0.9"
-
-
-def make_table(counts: Any, unused: int = 0) -> cr.FrequencyTable:
-    groups, labels = np.nonzero(np.asarray(counts))
-    values = [f"v{label}" for label in range(np.shape(counts)[1] + unused)]
-    rows = pd.DataFrame(
-        {"q": groups, "y": [values[label] for label in labels], "n": np.asarray(counts)[groups, labels]}
-    )
-    return cr.tabulate(rows, "q", "y", levels={"y": values}, count="n")
 
 
 def draw_counts(seed: int) -> Any:
@@ -44,7 +35,7 @@ def test_the_answer_is_the_largest_up_to_which_all_keep_the_limit(name: str, see
     along = np.array([oracle.figures(float(epsilon))[name] for epsilon in grid])
     limit = float(along[0] + 0.6 * (along.max() - along[0])) or 0.01
     how: dict[str, Any] = {"certainty": 0.8, "belief": BELIEF, "threshold": threshold, "largest_epsilon": 20.0}
-    choice = cr.choose(make_table(oracle.counts), kind, **{name: limit}, **how)  # type: ignore[arg-type]
+    choice = cr.choose(from_counts(oracle.counts), kind, **{name: limit}, **how)  # type: ignore[arg-type]
     option = choice.options[0]
     end = choice.admissible[-1][1] if choice.admissible else 0.0
     for epsilon, value in zip(grid.tolist(), along.tolist(), strict=True):
@@ -65,7 +56,7 @@ def test_the_limit_of_a_gaussian_mechanism() -> None:
     limits = cr.Policy(max_caused=1e-9, max_certain=1e-9, max_person=1e-9, certainty=0.8, belief=BELIEF).limits
     figures = oracle.figures(mechanism.scale)
     for limit in limits:
-        found = limit.value(make_table(oracle.counts).attributes, mechanism)
+        found = limit.value(from_counts(oracle.counts).attributes, mechanism)
         assert found == pytest.approx(figures[limit.name], rel=1e-6, abs=1e-9)
 
 
@@ -73,7 +64,7 @@ def test_without_noise_it_is_the_table_as_it_is() -> None:
     """Next to no noise the figures are those of the table, where no attacker's odds are near what is needed."""
     oracle = Attackers(draw_counts(3), *PRIOR, 0.8)
     choice = cr.choose(
-        make_table(oracle.counts), max_caused=0.05, max_certain=0.05, max_person=0.2, certainty=0.8, belief=BELIEF
+        from_counts(oracle.counts), max_caused=0.05, max_certain=0.05, max_person=0.2, certainty=0.8, belief=BELIEF
     )
     figures = oracle.figures(40.0)
     assert choice.no_noise == {name: pytest.approx(value, rel=1e-6, abs=1e-9) for name, value in figures.items()}
@@ -85,9 +76,9 @@ MIXED = [[1, 0], [1, 0], [2, 0], [0, 1], [3, 1], [0, 2], [5, 0], [4, 3]]
 
 @pytest.mark.parametrize("limits", [{"max_caused": 0.05}, SLOW_LIMIT, {"max_person": 0.1}])
 def test_categories_that_nobody_has_do_not_raise_the_epsilon(limits: dict[str, float]) -> None:
-    alone = cr.choose(make_table(MIXED), **limits).exact_epsilon  # type: ignore[arg-type]
+    alone = cr.choose(from_counts(MIXED), **limits).exact_epsilon  # type: ignore[arg-type]
     assert alone is not None
-    wide = cr.choose(make_table(MIXED, 6), **limits).exact_epsilon  # type: ignore[arg-type]
+    wide = cr.choose(from_counts(MIXED, 6), **limits).exact_epsilon  # type: ignore[arg-type]
     assert wide is not None
     assert wide <= alone * (1 + 1e-3)
 
@@ -97,9 +88,9 @@ def test_people_who_are_not_at_risk_do_not_raise_the_epsilon(limits: dict[str, f
     """Ten thousand more people of a category of their own, with a prior that does not look at the table."""
     counts = np.pad(np.array(MIXED), ((0, 1), (0, 1)))
     counts[-1, 2] = 100
-    few = cr.choose(make_table(counts), **limits, belief="0.4,0.15,0.3/0.9").exact_epsilon  # type: ignore[arg-type]
+    few = cr.choose(from_counts(counts), **limits, belief="0.4,0.15,0.3/0.9").exact_epsilon  # type: ignore[arg-type]
     counts[-1, 2] = 10_000
-    more = cr.choose(make_table(counts), **limits, belief="0.4,0.15,0.3/0.9").exact_epsilon  # type: ignore[arg-type]
+    more = cr.choose(from_counts(counts), **limits, belief="0.4,0.15,0.3/0.9").exact_epsilon  # type: ignore[arg-type]
     assert few is not None
     assert more is not None
     assert more <= few * (1 + 1e-3)
@@ -108,7 +99,7 @@ def test_people_who_are_not_at_risk_do_not_raise_the_epsilon(limits: dict[str, f
 @pytest.fixture(scope="module")
 def ill() -> cr.FrequencyTable:
     """A hundred ill people, each alone in a group, among 9,900 healthy people in large groups."""
-    return make_table(np.concatenate([np.tile([0, 1], (100, 1)), np.tile([99, 0], (100, 1))]))
+    return from_counts(np.concatenate([np.tile([0, 1], (100, 1)), np.tile([99, 0], (100, 1))]))
 
 
 def test_a_few_people_at_risk_among_many_are_not_hidden(ill: cr.FrequencyTable) -> None:
@@ -140,7 +131,7 @@ def test_a_value_that_was_split_is_assessed_as_one() -> None:
     parts = np.stack([[*generator.multinomial(n, [0.25] * 4), m] for n, m in whole])
     belief = "0.1,0.1,0.1,0.1,0.15/0.9"
     value = {
-        unions: cr.assess(make_table(parts), epsilon=2.0, certainty=0.8, belief=belief, unions=unions).to_dict()
+        unions: cr.assess(from_counts(parts), epsilon=2.0, certainty=0.8, belief=belief, unions=unions).to_dict()
         for unions in ((), ("v0+v1+v2+v3",))
     }
     rows = [row for row in value["v0+v1+v2+v3",]["attackers"] if row.get("union")]
@@ -150,9 +141,9 @@ def test_a_value_that_was_split_is_assessed_as_one() -> None:
     split = sum(informed["by_category"][f"v{k}"]["revealed"] for k in range(4))
     assert rows[0]["by_category"]["v0+v1+v2+v3"]["people"] == int(whole[:, 0].sum())
     assert rows[0]["revealed"] > 2 * split
-    alone = cr.choose(make_table(parts), max_certain=0.3, certainty=0.8, belief=belief, largest_epsilon=3)
+    alone = cr.choose(from_counts(parts), max_certain=0.3, certainty=0.8, belief=belief, largest_epsilon=3)
     also = cr.choose(
-        make_table(parts), max_certain=0.3, certainty=0.8, belief=belief, unions=["v0+v1+v2+v3"], largest_epsilon=3
+        from_counts(parts), max_certain=0.3, certainty=0.8, belief=belief, unions=["v0+v1+v2+v3"], largest_epsilon=3
     )
     assert also.exact_epsilon is not None
     assert alone.exact_epsilon is None or also.exact_epsilon < alone.exact_epsilon
@@ -171,8 +162,8 @@ def test_a_value_that_was_split_is_assessed_as_one() -> None:
 )
 def test_values_that_do_not_exist_are_refused(wrong: dict[str, Any]) -> None:
     for ask in (
-        lambda: cr.choose(make_table(MIXED), max_certain=0.1, **wrong),
-        lambda: cr.assess(make_table(MIXED), epsilon=1.0, **wrong),
+        lambda: cr.choose(from_counts(MIXED), max_certain=0.1, **wrong),
+        lambda: cr.assess(from_counts(MIXED), epsilon=1.0, **wrong),
     ):
         with pytest.raises(CellriskError, check=lambda refusal: refusal.code == "unknown-value"):
             ask()
@@ -181,7 +172,7 @@ def test_values_that_do_not_exist_are_refused(wrong: dict[str, Any]) -> None:
 def test_very_wide_noise_is_not_summed() -> None:
     """At epsilon 1e-6 what one record adds counts with its bound, tanh(epsilon/2); nothing can be learnt."""
     caused, certain, person = cr.Policy(max_caused=1e-9, max_certain=1e-9, max_person=1e-9).limits
-    attributes = make_table(MIXED).attributes
+    attributes = from_counts(MIXED).attributes
     bound = math.tanh(5e-7)
     assert caused.value(attributes, cr.Geometric(1e-6)) == pytest.approx(bound, rel=1e-9, abs=0)
     assert person.value(attributes, cr.Geometric(1e-6)) == pytest.approx(bound, rel=1e-9, abs=0)
@@ -192,4 +183,4 @@ def test_very_wide_noise_is_not_summed() -> None:
 
 def test_limits_that_attack_tables_cannot_judge_are_refused() -> None:
     with pytest.raises(CellriskError, check=lambda refusal: refusal.code == "table-belief"):
-        cr.choose(make_table(MIXED), max_caused=0.1, belief="table")
+        cr.choose(from_counts(MIXED), max_caused=0.1, belief="table")

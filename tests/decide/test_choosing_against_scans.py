@@ -6,7 +6,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,19 +17,10 @@ from cellrisk.noise.mechanisms import mechanism as make_mechanism
 from cellrisk.risk.measures import Local
 from cellrisk.risk.sweep import MeasuredRisk
 from tests.examples import examples
+from tests.tables import from_counts
 
 LOW, HIGH = 1e-3, 1e2
 Intervals = tuple[tuple[float, float], ...]
-
-
-def make_table(cells: list[list[int]]) -> cr.FrequencyTable:
-    levels = [f"level {number}" for number in range(len(cells[0]))]
-    rows = [
-        {"q": place, "y": level, "n": count}
-        for place, row in enumerate(cells)
-        for level, count in zip(levels, row, strict=True)
-    ]
-    return cr.tabulate(pd.DataFrame(rows), "q", "y", count="n", levels={"y": levels})
 
 
 def check(
@@ -67,7 +57,7 @@ def check_choice(choice: cr.Choice, limit: float, points: int) -> None:
 )
 def test_a_bend_at_the_end_of_the_range(cells: list[list[int]], limit: float, least: float) -> None:
     asked: dict[str, Any] = {"form": "exact", "weights": "uniform", "least_epsilon": least}
-    choice = cr.choose(make_table(cells), "laplace", max_risk=limit, **asked)
+    choice = cr.choose(from_counts(cells), "laplace", max_risk=limit, **asked)
     assert choice.admissible
     check_choice(choice, limit, 4001)
 
@@ -108,7 +98,7 @@ def test_random_tables(
 @pytest.mark.slow
 @pytest.mark.parametrize("attack", ["plurality", "proportional"])
 def test_guesses(attack: str) -> None:
-    table = make_table([[5, 3, 0], [2, 2, 1], [0, 9, 0]])
+    table = from_counts([[5, 3, 0], [2, 2, 1], [0, 9, 0]])
     (line,) = cr.curve(table, attack=attack, weights="records", epsilon=np.geomspace(0.05, 20, 20)).lines
     limit = float(np.median(line.risk))
     choice = cr.choose(table, attack=attack, max_risk=limit, least_epsilon=0.05, largest_epsilon=20.0)
@@ -117,7 +107,7 @@ def test_guesses(attack: str) -> None:
 
 def test_several_limits_at_once() -> None:
     """A limit that is kept from an epsilon on, and one that is kept up to another: what is between them."""
-    table = make_table([[6, 5, 0]] * 3 + [[1, 0, 0]] * 4)
+    table = from_counts([[6, 5, 0]] * 3 + [[1, 0, 0]] * 4)
     choice = cr.choose(table, max_risk=0.3, max_people=7.5, form="exact", weights="uniform")
     people = cr.choose(table, max_people=7.5, form="exact", weights="uniform")
     risk = cr.choose(table, max_risk=0.3, form="exact", weights="uniform")

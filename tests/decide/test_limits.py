@@ -13,7 +13,6 @@ import pandas as pd
 import pytest
 
 import cellrisk as cr
-from cellrisk.cli import main
 from cellrisk.decide.limits import (
     Limit,
     RiskDefinition,
@@ -28,18 +27,12 @@ from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.noise.mechanisms import mechanism as make_mechanism
 from cellrisk.noise.perturbations import read_perturbation
 from cellrisk.show.wording.limits import say_breach
+from tests.commands import run
 from tests.near import near
+from tests.tables import from_counts
 
 Capture = pytest.CaptureFixture[str]
 MIXED = [[1, 0], [1, 0], [2, 0], [0, 1], [3, 1], [0, 2], [5, 0], [4, 3]]
-
-
-def make_table(cells: list[list[int]]) -> cr.FrequencyTable:
-    rows = [
-        {"q": place, "y": label, "n": count} for place, cell in enumerate(cells) for label, count in enumerate(cell)
-    ]
-    frame = pd.DataFrame([row for row in rows if row["n"]])
-    return cr.tabulate(frame, "q", "y", levels={"y": list(range(len(cells[0])))}, count="n")
 
 
 HALF_CERTAIN = read_limits(max_certain=0.5)[0]
@@ -55,7 +48,7 @@ def find_largest(limit: Limit, attributes: Any, setting: Mechanism, low: float, 
 
 def test_certainty_that_cannot_be_told_is_no_limit() -> None:
     """Of a table with too many different cells, which labels stand in which cell is not held."""
-    attributes = [replace(each, vectors=None) for each in make_table(MIXED).attributes]
+    attributes = [replace(each, vectors=None) for each in from_counts(MIXED).attributes]
     with pytest.raises(CellriskError, match="attacks cannot be assessed"):
         find_largest(
             HALF_CERTAIN,
@@ -67,7 +60,7 @@ def test_certainty_that_cannot_be_told_is_no_limit() -> None:
 
 
 def test_the_ceiling_has_closed_forms() -> None:
-    table = make_table(MIXED)
+    table = from_counts(MIXED)
     assert cr.choose(table, max_ceiling=0.75).exact_epsilon == pytest.approx(math.log(3), rel=1e-6, abs=0)
     replaced = cr.choose(table, max_ceiling=0.75, neighbours="replace").exact_epsilon
     assert replaced == pytest.approx(2 * math.log(3), rel=1e-6, abs=0)
@@ -118,7 +111,7 @@ def test_every_limit_must_be_kept() -> None:
 
 
 def test_where_no_limit_binds_nothing_is_recommended() -> None:
-    table = make_table(MIXED)
+    table = from_counts(MIXED)
     for limits in ({"max_risk": 1.0}, {"max_caused": 1.0}, {"max_ceiling": 1.0}, {"max_epsilon": 1000.0}):
         choice = cr.choose(table, **limits)  # type: ignore[arg-type]
         assert (choice.epsilon, choice.risk, choice.alternatives, choice.figures) == (None, None, (), ())
@@ -138,19 +131,19 @@ def test_where_no_limit_binds_nothing_is_recommended() -> None:
 @pytest.mark.slow
 def test_a_report_without_a_binding_limit_recommends_nothing() -> None:
     for public in (False, True):
-        found = cr.report(make_table(MIXED), max_risk=1.0, public=public)
+        found = cr.report(from_counts(MIXED), max_risk=1.0, public=public)
         assert (found.verdict, found.epsilon) == ("unbound", None)
         assert "Nothing is recommended: no limit binds" in found.html
         assert "Recommended: epsilon" not in found.html
         assert "Approve publication" not in found.html
-    chosen = cr.report(make_table(MIXED), max_ceiling=0.75)
+    chosen = cr.report(from_counts(MIXED), max_ceiling=0.75)
     assert (chosen.verdict, chosen.epsilon) == ("recommended", 1.0)
-    broken = cr.report(make_table(MIXED), epsilon=2.0, max_ceiling=0.75)
+    broken = cr.report(from_counts(MIXED), epsilon=2.0, max_ceiling=0.75)
     assert broken.verdict == "broken"
 
 
 def test_json_has_the_figures_at_the_epsilon_chosen() -> None:
-    table = make_table(MIXED)
+    table = from_counts(MIXED)
     choice = cr.choose(table, max_caused=0.05, max_certain=0.9, certainty=0.8)
     document = json.loads(json.dumps(choice.to_dict(), allow_nan=False))
     (figures,) = document["decision"]
@@ -199,7 +192,7 @@ BAD = [
 @pytest.mark.parametrize(("arguments", "says"), BAD)
 def test_bad_limits_are_refused(arguments: dict[str, Any], says: str) -> None:
     with pytest.raises(CellriskError, match=says):
-        cr.choose(make_table(MIXED), **arguments)
+        cr.choose(from_counts(MIXED), **arguments)
 
 
 @pytest.mark.parametrize("limit", [{"max_caused": 0.1}, {"max_certain": 0.1}, {"max_ceiling": 0.7}])
@@ -254,7 +247,7 @@ def test_a_breach_is_said_with_what_the_policy_asks() -> None:
 
 
 def test_a_figure_at_its_limit_is_no_breach() -> None:
-    attributes, mechanism = make_table(MIXED).attributes, cr.Geometric(1.5)
+    attributes, mechanism = from_counts(MIXED).attributes, cr.Geometric(1.5)
     for limit in read_limits(max_caused=0.5, max_certain=0.5, max_ceiling=0.7, max_epsilon=1.0, certainty=0.8):
         figure = limit.value(attributes, mechanism)
         assert replace(limit, maximum=figure).breach(attributes, mechanism) is None
@@ -263,7 +256,7 @@ def test_a_figure_at_its_limit_is_no_breach() -> None:
 
 
 def test_a_figure_is_that_of_the_attribute_with_the_largest() -> None:
-    one, other = (make_table(cells).attributes for cells in ([[1, 0], [0, 2]], [[9, 8], [7, 9]]))
+    one, other = (from_counts(cells).attributes for cells in ([[1, 0], [0, 2]], [[9, 8], [7, 9]]))
     for limit in read_limits(max_caused=0.5, max_certain=0.5, certainty=0.8):
         alone = [limit.value(each, cr.Geometric(1.5)) for each in (one, other)]
         assert alone[0] != pytest.approx(alone[1], rel=0.01, abs=0)
@@ -292,7 +285,7 @@ def test_which_limits_are_kept_without_a_look_at_the_data() -> None:
 
 def test_limits_on_what_a_perturbation_reveals() -> None:
     """Rounded to 3: one of 1 is shown once in three times, and the largest count then names the value."""
-    attributes = make_table([[1, 0], [0, 2], [4, 3]]).attributes
+    attributes = from_counts([[1, 0], [0, 2], [4, 3]]).attributes
     rounded = read_perturbation("random-rounding:3")
     caused, person = read_limits(max_person=1.0, max_caused=1.0)
     assert person.value(attributes, rounded) >= 1 / 3
@@ -305,12 +298,12 @@ def test_limits_on_what_a_perturbation_reveals() -> None:
 
 def test_who_is_learnt_after_rounding() -> None:
     """Thirty and none, published so, were 28 to 32 and 0 to 2: at least 28 of 30 have the value."""
-    attributes = make_table([[30, 0], [0, 30]]).attributes
+    attributes = from_counts([[30, 0], [0, 30]]).attributes
     rounded = read_perturbation("random-rounding:3")
     (limit,) = read_limits(max_certain=0.9, certainty=0.9)
     assert limit.value(attributes, rounded) == pytest.approx(1.0, abs=1e-9)
     assert "100% of a category" in str(limit.breach(attributes, rounded))
-    nobody = make_table([[3, 3], [3, 3]]).attributes
+    nobody = from_counts([[3, 3], [3, 3]]).attributes
     assert limit.value(nobody, rounded) == pytest.approx(0.0, abs=1e-9)
     assert limit.value([*nobody, *attributes], rounded) == pytest.approx(1.0, abs=1e-9)
 
@@ -327,7 +320,7 @@ def test_the_strictest_limit_on_each_figure_holds() -> None:
         ("max_certain", 0.1),
         ("max_ceiling", 0.8),
     ]
-    table = make_table(MIXED)
+    table = from_counts(MIXED)
     free = cr.choose(table, max_epsilon=3.0)
     held = cr.choose(table, max_epsilon=3.0, policy=cr.Policy(max_ceiling=0.75, max_epsilon=2.0))
     assert (free.epsilon, held.epsilon) == (3.0, 1.0)
@@ -347,7 +340,7 @@ def test_the_strictest_limit_on_each_figure_holds() -> None:
     ],
 )
 def test_a_release_that_breaks_a_policy_is_refused(policy: cr.Policy, says: str) -> None:
-    table = make_table(MIXED)
+    table = from_counts(MIXED)
     (breach,) = policy.breaches(table, cr.Geometric(3.0))
     assert says in breach
     assert policy.breaches(table, cr.Geometric(0.01)) == []
@@ -372,12 +365,6 @@ def people(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return ["people.csv", "--qid", "q", "--sensitive", "y"]
 
 
-def run(capsys: Capture, command: str, *arguments: str) -> tuple[int, str, str]:
-    code = main([command, *arguments])
-    said = capsys.readouterr()
-    return int(code or 0), said.out, said.err
-
-
 def test_the_command_gives_what_python_gives(people: list[str], capsys: Capture) -> None:
     for options, limits in (
         (["--max-caused", "0.05"], {"max_caused": 0.05}),
@@ -387,7 +374,7 @@ def test_the_command_gives_what_python_gives(people: list[str], capsys: Capture)
         code, out, _ = run(capsys, "choose", *people, *options, "--json")
         assert code == 0
         assert json.loads(out)["epsilon"] == pytest.approx(
-            cr.choose(make_table(MIXED), **limits).epsilon, rel=1e-6, abs=0
+            cr.choose(from_counts(MIXED), **limits).epsilon, rel=1e-6, abs=0
         )  # type: ignore[arg-type]
     code, out, _ = run(capsys, "choose", *people, "--max-caused", "0.9", "--json")
     assert (code, json.loads(out)["epsilon"]) == (0, None)

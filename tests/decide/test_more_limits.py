@@ -14,6 +14,7 @@ import pytest
 import cellrisk as cr
 from cellrisk.cli import main
 from cellrisk.errors import CellriskError
+from tests.tables import from_counts
 
 MIXED = [[1, 0], [1, 0], [2, 0], [0, 1], [3, 1], [0, 2], [5, 0], [4, 3]]
 
@@ -23,11 +24,6 @@ CODES = {"limit-range", "limit-with-delta", "table-belief"}
 def make_frame(cells: list[list[int]]) -> pd.DataFrame:
     rows = [{"q": q, "y": f"v{y}", "n": count} for q, cell in enumerate(cells) for y, count in enumerate(cell)]
     return pd.DataFrame([row for row in rows if row["n"]])
-
-
-def make_table(cells: list[list[int]], levels: int | None = None) -> cr.FrequencyTable:
-    labels = [f"v{place}" for place in range(levels or len(cells[0]))]
-    return cr.tabulate(make_frame(cells), "q", "y", levels={"y": labels}, count="n")
 
 
 def largest_gain(cells: list[list[int]], epsilon: float) -> float:
@@ -61,10 +57,10 @@ def largest_gain(cells: list[list[int]], epsilon: float) -> float:
 def test_the_most_exposed_person_is_within_the_limit() -> None:
     """With one person alone in each group, no prior makes an attack gain more than the largest count does."""
     cells = [[1, 0], [0, 1], [1, 0]]
-    choice = cr.choose(make_table(cells), max_person=0.2)
+    choice = cr.choose(from_counts(cells), max_person=0.2)
     assert choice.exact_epsilon is not None
     assert largest_gain(cells, choice.exact_epsilon) <= 0.2 + 1e-9
-    rows = cr.assess(make_table(cells), cr.Geometric(choice.exact_epsilon * (1 + 1e-6))).to_dict()["attackers"]
+    rows = cr.assess(from_counts(cells), cr.Geometric(choice.exact_epsilon * (1 + 1e-6))).to_dict()["attackers"]
     assert max(row["most"] for row in rows if row["attack"] != "any") > 0.2 - 1e-9
 
 
@@ -77,15 +73,15 @@ def test_what_the_guarantee_alone_keeps_is_not_computed(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(AttackTable, "success", refuse)
     end = 2 * math.atanh(0.2)
-    choice = cr.choose(make_table(MIXED), max_person=0.2, largest_epsilon=end * (1 - 1e-9))
+    choice = cr.choose(from_counts(MIXED), max_person=0.2, largest_epsilon=end * (1 - 1e-9))
     assert choice.admissible == ((1e-3, end * (1 - 1e-9)),)
     with pytest.raises(AssertionError):
-        cr.choose(make_table(MIXED), max_person=0.2)
+        cr.choose(from_counts(MIXED), max_person=0.2)
 
 
 @pytest.mark.parametrize(("neighbours", "steps"), [("add-remove", 2.0), ("replace", 1.0)])
 def test_the_posterior_has_a_closed_form(neighbours: Any, steps: float) -> None:
-    choice = cr.choose(make_table(MIXED), max_posterior="5:20", neighbours=neighbours)
+    choice = cr.choose(from_counts(MIXED), max_posterior="5:20", neighbours=neighbours)
     assert choice.exact_epsilon == pytest.approx(math.log(0.2 * 0.95 / (0.05 * 0.8)) / steps, rel=1e-7, abs=0)
     assert not choice.from_data
     assert choice.to_dict()["limits"]["max_posterior"] == "5:20"
@@ -94,12 +90,12 @@ def test_the_posterior_has_a_closed_form(neighbours: Any, steps: float) -> None:
 def test_the_error_sets_a_smallest_epsilon() -> None:
     """P(|noise| > N) = 2 a^(N + 1)/(1 + a) of geometric noise, a = e^-epsilon."""
     for distance in (1, 2, 3, 5, 10):
-        choice = cr.choose(make_table(MIXED), max_error=distance, max_epsilon=3)
+        choice = cr.choose(from_counts(MIXED), max_error=distance, max_epsilon=3)
         ratio = math.exp(-choice.admissible[0][0])
         assert choice.epsilon == 3
         assert 2 * ratio ** (distance + 1) / (1 + ratio) == pytest.approx(0.05, rel=1e-6, abs=0)
     with pytest.raises(CellriskError, match="max_error cannot be kept by any epsilon, as counts below 5 are published"):
-        cr.choose(make_table(MIXED), max_error=3, threshold=4.5)
+        cr.choose(from_counts(MIXED), max_error=3, threshold=4.5)
 
 
 def test_larger_epsilons_are_not_offered_if_noise_can_be_added_to_a_release() -> None:
@@ -109,13 +105,13 @@ def test_larger_epsilons_are_not_offered_if_noise_can_be_added_to_a_release() ->
         (2.5, [[3, 7], [1, 0], [0, 4], [0, 1]], True),
     ]
     for threshold, table, offered in cells:
-        choice = cr.choose(make_table(table), max_caused=0.01, threshold=threshold)
+        choice = cr.choose(from_counts(table), max_caused=0.01, threshold=threshold)
         assert choice.options[0].again
         assert ("Some larger epsilons also keep the limits" in str(choice)) == offered
 
 
 def test_limits_that_exclude_each_other_name_both_epsilons() -> None:
-    choice = cr.choose(make_table(MIXED), max_error=3, max_ceiling=0.6)
+    choice = cr.choose(from_counts(MIXED), max_error=3, max_ceiling=0.6)
     assert (choice.epsilon, choice.admissible) == (None, ())
     assert "the error asks for epsilon 0.83189 or more, the limit on the ceiling allows up to 0.40546" in choice.why
     conflict = choice.to_dict()["conflict"]
@@ -126,7 +122,7 @@ def test_limits_that_exclude_each_other_name_both_epsilons() -> None:
 
 def test_if_no_limit_binds_epsilons_are_named_as_information() -> None:
     """The worst case is 60% at ln(3/2), and 75% at ln 3."""
-    choice = cr.choose(make_table(MIXED), max_caused=1.0, max_epsilon=200)
+    choice = cr.choose(from_counts(MIXED), max_caused=1.0, max_epsilon=200)
     assert choice.epsilon is None
     assert choice.to_dict()["information"] == [
         {"max_ceiling": 0.6, "epsilon": 0.4},
@@ -152,7 +148,7 @@ def test_if_no_limit_binds_epsilons_are_named_as_information() -> None:
 )
 def test_bad_limits_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(CellriskError, check=lambda refusal: refusal.code in CODES):
-        cr.choose(make_table(MIXED), **wrong)
+        cr.choose(from_counts(MIXED), **wrong)
 
 
 def test_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -178,6 +174,6 @@ def test_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytes
 
 def test_a_policy_has_them_also() -> None:
     policy = cr.Policy(max_person=0.1, max_posterior="5:20", max_error=2)
-    breaches = policy.breaches(make_table(MIXED), cr.Geometric(1.0))
+    breaches = policy.breaches(from_counts(MIXED), cr.Geometric(1.0))
     assert len(breaches) == 3
-    assert policy.breaches(make_table(MIXED), cr.Gaussian(epsilon=0.5, delta=1e-5))
+    assert policy.breaches(from_counts(MIXED), cr.Gaussian(epsilon=0.5, delta=1e-5))

@@ -16,13 +16,13 @@ from typing import Any
 
 import matplotlib
 import numpy as np
-import pandas as pd
 import pytest
 from scipy.special import ndtr
 
 import cellrisk as cr
 from cellrisk.decide.policies import Policies
 from cellrisk.noise.mechanisms import mechanism as make_mechanism
+from tests.tables import from_counts
 
 matplotlib.use("Agg")
 
@@ -91,12 +91,6 @@ class Oracle:
             "max_ceiling": self.ceiling(epsilon),
             "max_epsilon": epsilon,
         }[name]
-
-
-def make_table(counts: Any) -> cr.FrequencyTable:
-    cells, labels = np.nonzero(counts >= 0)
-    rows = pd.DataFrame({"q": cells, "y": labels, "n": counts[cells, labels]})
-    return cr.tabulate(rows, "q", "y", count="n", levels={"y": list(range(counts.shape[1]))})
 
 
 def draw_counts(rng: np.random.Generator) -> Any:
@@ -206,7 +200,7 @@ def test_the_oracle_is_the_figures_that_are_printed() -> None:
         mechanism = make_mechanism(
             how["mechanism"], epsilon=1e-3, delta=oracle.delta, threshold=oracle.threshold
         ).with_epsilon(0.7)
-        found = cr.assess(make_table(oracle.counts), mechanism, measures="local")
+        found = cr.assess(from_counts(oracle.counts), mechanism, measures="local")
         risk, caused = oracle.sums(0.7)
         assert found.value() == pytest.approx(risk, rel=1e-8, abs=1e-12)
         assert found.figures[0].caused.share == pytest.approx(caused, rel=1e-6, abs=1e-12)
@@ -217,7 +211,7 @@ def test_the_oracle_is_the_figures_that_are_printed() -> None:
 def test_every_claim_is_true(part: int) -> None:
     for seed in range(1000 + 8 * part, 1008 + 8 * part):
         oracle, how, limits = draw_case(seed)
-        choice = cr.choose(make_table(oracle.counts), **how, **limits)
+        choice = cr.choose(from_counts(oracle.counts), **how, **limits)
         claims = f"{choice.headline} {choice.why}."
         try:
             hold(claims, judge(oracle, limits), choice.options[0].searched)
@@ -246,7 +240,7 @@ def test_a_case_of_every_claim() -> None:
         "Recommended: epsilon 0.00098765432 ": {"max_epsilon": 0.00098765432},
     }
     for said, limits in cases.items():
-        choice = cr.choose(make_table(HUMP), **limits)  # type: ignore[arg-type]
+        choice = cr.choose(from_counts(HUMP), **limits)  # type: ignore[arg-type]
         claims = f"{choice.headline} {choice.why}."
         assert said in claims
         hold(claims, judge(oracle, limits), choice.options[0].searched)
@@ -258,7 +252,7 @@ def test_what_is_shaded_keeps_every_limit(limits: dict[str, float]) -> None:
     counts = np.array([[40, 3], [3, 40], [1, 0], [0, 1], [2, 1]])
     oracle = Oracle(counts, "geometric", 0.5, 0.0)
     keeps = judge(oracle, limits)
-    found = cr.choose(make_table(counts), max_tvd=0.2, way=1, releases=2, **limits)  # type: ignore[arg-type]
+    found = cr.choose(from_counts(counts), max_tvd=0.2, way=1, releases=2, **limits)  # type: ignore[arg-type]
     assert found.trade_off is not None
     figure = found.plot()
     (axes,) = figure.axes
@@ -270,13 +264,13 @@ def test_what_is_shaded_keeps_every_limit(limits: dict[str, float]) -> None:
             assert keeps(float(epsilon), None)
     texts = " ".join(text.get_text() for text in [*axes.texts, *figure.legends[0].get_texts()]).replace("\n", " ")
     assert ("within both" in texts) == bool(shaded) == ("max_ceiling" not in limits)
-    along = cr.choose(make_table(counts), **limits)  # type: ignore[arg-type]
+    along = cr.choose(from_counts(counts), **limits)  # type: ignore[arg-type]
     assert all(keeps(float(e), None) for low, high in along.admissible for e in GRID[(low < GRID) & (high > GRID)])
 
 
 @pytest.mark.parametrize("limit", [0.2344, 0.23441234, 0.3, 0.00021234, 0.00019876, 1 / 3, 1e-7])
 def test_a_limit_is_printed_as_it_was_given(limit: float) -> None:
-    table = make_table(np.array([[9, 3], [1, 0], [4, 4]]))
+    table = from_counts(np.array([[9, 3], [1, 0], [4, 4]]))
     told = [
         cr.choose(table, max_risk=limit).headline,
         cr.choose(table, max_caused=limit).headline,
@@ -290,7 +284,7 @@ def test_a_limit_is_printed_as_it_was_given(limit: float) -> None:
 
 @pytest.mark.parametrize("limits", [{"max_risk": 0.3}, {"max_ceiling": 0.7}])
 def test_the_verdict_of_a_report_is_true(limits: dict[str, float]) -> None:
-    table = make_table(HUMP)
+    table = from_counts(HUMP)
     choice = cr.choose(table, **limits)  # type: ignore[arg-type]
     text = " ".join(html.unescape(re.sub(r"<[^>]+>", " ", cr.report(table, **limits).html)).split())  # type: ignore[arg-type]
     assert choice.why[1:] in text

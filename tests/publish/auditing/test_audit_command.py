@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import cellrisk as cr
-from cellrisk.cli import main
+from tests.commands import run
 from tests.near import same
 
 SECRET = "Zanzibar-7"
@@ -25,12 +25,6 @@ def people(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     pd.DataFrame(rows).to_csv(tmp_path / "people.csv", index=False)
     monkeypatch.chdir(tmp_path)
     return tmp_path / "people.csv"
-
-
-def run(capsys: Capture, *arguments: str | Path) -> tuple[int, str, str]:
-    code = main([str(argument) for argument in arguments])
-    out, err = capsys.readouterr()
-    return code, out, err
 
 
 def test_our_own_release(people: Path, capsys: Capture) -> None:

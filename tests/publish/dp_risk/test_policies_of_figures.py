@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 
 import cellrisk as cr
-from cellrisk.cli import main
 from cellrisk.errors import InvalidInput
+from tests.commands import run
 from tests.near import near
 
 pytest.importorskip("opendp", reason="OpenDP is not installed; run: pip install 'cellrisk[release]'")
@@ -30,13 +30,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     draw = np.random.default_rng(1)
     pd.DataFrame({"q": draw.integers(0, 300, 350), "y": draw.choice(["a", "b"], 350)}).to_csv("people.csv", index=False)
     return tmp_path
-
-
-def run(capsys: Capture, *words: str) -> tuple[int, str, str]:
-    capsys.readouterr()
-    code = main(list(words))
-    out, err = capsys.readouterr()
-    return code, out, err
 
 
 def forbid(policy: str) -> None:

@@ -14,13 +14,13 @@ import pandas as pd
 import pytest
 
 import cellrisk as cr
-from cellrisk.cli import main
 from cellrisk.errors import CellriskError, InvalidInput
 from cellrisk.noise.opendp_noise import load_opendp
 from cellrisk.publish.dp_risk import publish_risk
 from cellrisk.publish.dp_risk.sensitivity import count_units, find_sensitivity, sum_cells
 from cellrisk.publish.releasing import domain
 from cellrisk.publish.releasing.measurement import Measurement, calibrate_sum
+from tests.commands import run
 from tests.near import near, same
 from tests.publish.releasing.neighbours import Case, Record, arguments
 
@@ -249,11 +249,6 @@ def test_the_loss_is_recorded_before_noise_is_drawn(tmp_path: Path, monkeypatch:
             publish_risk(make_table(), epsilon=1.0, risk_epsilon=0.2, ledger=ledger)
         assert not drawn
         assert ledger.spent("everyone").epsilon == near(0.2)
-
-
-def run(capsys: Capture, *words: str) -> tuple[int, str, str]:
-    code = main([str(word) for word in words])
-    return code, *capsys.readouterr()
 
 
 def test_the_command(tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from cellrisk.cli import main
+from tests.commands import run
 
 pytest.importorskip("opendp", reason="OpenDP is not installed; run: pip install 'cellrisk[release]'")
 
@@ -32,12 +32,6 @@ DECLARED = [
     *("--qid", "age,sex", "--sensitive", "job", "--bin", "age=0/30/40/60", "--epsilon", "1"),
     *("--levels", "sex=f|m|x", "--levels", f"job=a|b|{SECRET}|none"),
 ]
-
-
-def run(capsys: Capture, *arguments: str | Path) -> tuple[int, str, str]:
-    code = main([str(argument) for argument in arguments])
-    out, err = capsys.readouterr()
-    return code, out, err
 
 
 @pytest.mark.parametrize("output", ["released.parquet", "released.csv"])

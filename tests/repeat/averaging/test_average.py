@@ -5,10 +5,8 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from collections.abc import Sequence
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import cellrisk as cr
@@ -17,6 +15,7 @@ from cellrisk.repeat.accounting.ceilings import compose_ceiling
 from cellrisk.repeat.accounting.loss import Loss
 from cellrisk.repeat.averaging import average
 from tests.near import near, same
+from tests.tables import from_counts
 
 CELLS = [[3, 0, 0], [2, 1, 0], [0, 1, 0], [5, 4, 1], [0, 6, 0], [1, 1, 0]]
 MECHANISMS = {
@@ -28,17 +27,6 @@ MECHANISMS = {
     "geometric, threshold": cr.Geometric(epsilon=0.6, threshold=1.5, neighbours="replace"),
     "discrete-gaussian": cr.DiscreteGaussian(epsilon=1.5, delta=0.05),
 }
-
-
-def make(cells: Sequence[Sequence[int]]) -> cr.FrequencyTable:
-    """A table with one value of the quasi-identifier for each cell, and the levels a, b, c."""
-    labels = "abc"[: len(cells[0])]
-    rows = [
-        {"cell": f"{place:04}", "y": label, "n": count}
-        for place, counts in enumerate(cells)
-        for label, count in zip(labels, counts, strict=True)
-    ]
-    return cr.tabulate(pd.DataFrame(rows), "cell", "y", levels={"y": list(labels)}, count="n")
 
 
 @pytest.mark.parametrize("number", [3, 4])
@@ -54,7 +42,7 @@ def test_agrees_with_simulated_averages(mechanism: cr.Mechanism, number: int) ->
     alone = shown & (shown.sum(axis=2, keepdims=True) == 1)
     exact = (alone & (counts > 0)).any(axis=2).mean(axis=1)
     tight = (alone * counts).sum(axis=(1, 2)) / counts.sum()
-    found = average(make(CELLS), mechanism, releases=number, measures="local")
+    found = average(from_counts(CELLS), mechanism, releases=number, measures="local")
     for values, form, weights in ((exact, "exact", "uniform"), (tight, "tight", "records")):
         error = values.std(ddof=1) / math.sqrt(times)
         assert abs(found.row(form=form, weights=weights).averaging - values.mean()) < 4.5 * error
@@ -73,7 +61,7 @@ def test_agrees_with_simulated_averages(mechanism: cr.Mechanism, number: int) ->
 def test_gaussians_composed_exactly_agree_with_averaging(name: str, number: int, delta: float | None) -> None:
     """In every measure and form: the rule's noise has scale sigma/sqrt T, which is what averaging leaves."""
     mechanism = cr.mechanism(name, epsilon=0.5, delta=0.02)
-    found = average(make(CELLS), mechanism, releases=number, method="pld", total_delta=delta)
+    found = average(from_counts(CELLS), mechanism, releases=number, method="pld", total_delta=delta)
     rule = found.rule
     assert rule.mechanism is not None
     assert math.isclose(rule.mechanism.scale, mechanism.scale / math.sqrt(number), rel_tol=1e-11)
@@ -89,7 +77,7 @@ def test_gaussians_composed_exactly_agree_with_averaging(name: str, number: int,
 )
 def test_each_can_be_the_larger(name: str, cell: tuple[int, ...], form: str, larger: str) -> None:
     """Ten releases at epsilon 0.1: a homogeneous cell for one direction, a heterogeneous one for the other."""
-    found = average(make([cell]), cr.mechanism(name, epsilon=0.1), releases=10, measures="local", forms=form)
+    found = average(from_counts([cell]), cr.mechanism(name, epsilon=0.1), releases=10, measures="local", forms=form)
     row = found.row(form=form)
     assert found.rule.epsilon == 1.0
     assert row.larger == larger
@@ -101,7 +89,7 @@ def test_each_can_be_the_larger(name: str, cell: tuple[int, ...], form: str, lar
 
 def test_one_release_has_nothing_to_average() -> None:
     mechanism = cr.Geometric(epsilon=0.7)
-    found, assessed = average(make(CELLS), mechanism, releases=1), cr.assess(make(CELLS), mechanism)
+    found, assessed = average(from_counts(CELLS), mechanism, releases=1), cr.assess(from_counts(CELLS), mechanism)
     assert len(found.rows) == len(assessed.risks)
     for row, risk in zip(found.rows, assessed.risks, strict=True):
         assert math.isclose(row.one, risk.risk, rel_tol=1e-14)
@@ -110,7 +98,7 @@ def test_one_release_has_nothing_to_average() -> None:
 
 
 def test_assess_of_several_releases_is_average() -> None:
-    table, mechanism = make(CELLS), cr.Geometric(epsilon=0.6)
+    table, mechanism = from_counts(CELLS), cr.Geometric(epsilon=0.6)
     found = cr.assess(table, mechanism, releases=4, measures="local")
     assert same(found.to_dict(), average(table, mechanism, releases=4, measures="local").to_dict())
     assert found.value() < cr.assess(table, mechanism, releases=1).value(form="exact")
@@ -120,22 +108,24 @@ def test_assess_of_several_releases_is_average() -> None:
 
 @pytest.mark.slow
 def test_many_releases_tend_to_the_raw_table() -> None:
-    found = average(make(CELLS), cr.Laplace(epsilon=0.5), releases=10_000)
-    limits = cr.assess(make(CELLS), cr.Laplace(epsilon=0.5)).limits
+    found = average(from_counts(CELLS), cr.Laplace(epsilon=0.5), releases=10_000)
+    limits = cr.assess(from_counts(CELLS), cr.Laplace(epsilon=0.5)).limits
     for row, ends in zip(found.rows, limits, strict=True):
         assert math.isclose(row.averaging, ends.raw, abs_tol=1e-9)
 
 
 def test_priors_are_those_of_assess() -> None:
     priors = cr.Priors([0.5, 1.5, 0.2], "negbin", zero_truncation=False)
-    found = average(make(CELLS), cr.Laplace(epsilon=0.5), releases=3, priors=priors)
-    assessed = cr.assess(make(CELLS), cr.Laplace(epsilon=0.5), priors=priors)
+    found = average(from_counts(CELLS), cr.Laplace(epsilon=0.5), releases=3, priors=priors)
+    assessed = cr.assess(from_counts(CELLS), cr.Laplace(epsilon=0.5), priors=priors)
     assert [row.one for row in found.rows] == pytest.approx([risk.risk for risk in assessed.risks], rel=1e-12, abs=0)
     assert same(found.fitted["y"].to_dict(), assessed.fitted["y"].to_dict())
 
 
 def test_where_the_mechanism_cannot_be_set_the_answer_says_so() -> None:
-    found = average(make(CELLS), cr.Gaussian(epsilon=0.5, delta=0.01), releases=4, measures="local", method="basic")
+    found = average(
+        from_counts(CELLS), cr.Gaussian(epsilon=0.5, delta=0.01), releases=4, measures="local", method="basic"
+    )
     rule = found.rule
     assert (rule.method, rule.epsilon, rule.delta, rule.mechanism) == ("basic", 2.0, 0.04, None)
     assert "holds for epsilon below 1 only" in rule.why
@@ -145,14 +135,14 @@ def test_where_the_mechanism_cannot_be_set_the_answer_says_so() -> None:
     assert found.to_dict()["risks"][0]["larger"] is None
     assert found.to_dict()["rule"]["mechanism"] is None
     analytic = cr.AnalyticGaussian(epsilon=0.5, delta=0.3)
-    many = average(make(CELLS), analytic, releases=4, measures="local")
+    many = average(from_counts(CELLS), analytic, releases=4, measures="local")
     assert "deltas of the losses add up to 1 or more" in many.rule.why
-    assert average(make(CELLS), analytic, releases=4, measures="local", total_delta=0.1).row().larger == "equal"
+    assert average(from_counts(CELLS), analytic, releases=4, measures="local", total_delta=0.1).row().larger == "equal"
 
 
 def test_output_is_tidy_and_says_whom_it_is_for() -> None:
     mechanism = cr.ProbabilisticGaussian(epsilon=0.5, delta=1e-3)
-    found = average(make(CELLS), mechanism, releases=5, measures=["local", "marginal_shrinkage"], forms="tight")
+    found = average(from_counts(CELLS), mechanism, releases=5, measures=["local", "marginal_shrinkage"], forms="tight")
     frame = found.to_frame()
     assert list(frame.columns) == ["sensitive", "measure", "form", "weights", "attacker", "method", "risk"]
     assert len(frame) == 3 * 3 + 3 + 1
@@ -169,7 +159,7 @@ def test_output_is_tidy_and_says_whom_it_is_for() -> None:
 
 
 def test_bad_questions_are_refused() -> None:
-    table, laplace = make(CELLS), cr.Laplace(epsilon=0.5)
+    table, laplace = from_counts(CELLS), cr.Laplace(epsilon=0.5)
     for releases, what in ((0, "from 1 to 10,000"), (2.0, "whole number"), (10_001, "from 1 to 10,000")):
         with pytest.raises(InvalidInput, match=what):
             average(table, laplace, releases=releases)  # type: ignore[arg-type]
@@ -191,7 +181,7 @@ def test_bad_questions_are_refused() -> None:
 
 @pytest.mark.parametrize("mechanism", MECHANISMS.values(), ids=MECHANISMS)
 def test_the_figures_to_decide_by_of_one_release_are_those_of_assess(mechanism: cr.Mechanism) -> None:
-    table = make(CELLS)
+    table = from_counts(CELLS)
     found = average(table, mechanism, releases=1, measures="local")
     [decision] = cr.assess(table, mechanism).to_dict()["decision"]
     [told] = json.loads(json.dumps(found.to_dict()))["decision"]
@@ -215,12 +205,12 @@ def test_caused_after_averaging_is_enumerated() -> None:
         return sum(chance for noise, chance in mean.items() if count + noise < 0.5)
 
     expected = sum(counts[k] * (gone(counts[k] - 1) - gone(counts[k])) * gone(counts[1 - k]) * gone(0) for k in (0, 1))
-    [told] = average(make([[2, 1, 0]]), cr.Geometric(epsilon=epsilon), releases=2, measures="local").caused
+    [told] = average(from_counts([[2, 1, 0]]), cr.Geometric(epsilon=epsilon), releases=2, measures="local").caused
     assert told.averaging * 3 == pytest.approx(expected, rel=1e-10, abs=0)
 
 
 def test_the_ceiling_of_all_releases_is_said() -> None:
-    found = average(make(CELLS), cr.Geometric(epsilon=0.3), releases=4, measures="local")
+    found = average(from_counts(CELLS), cr.Geometric(epsilon=0.3), releases=4, measures="local")
     expected = compose_ceiling([Loss.of(cr.Geometric(epsilon=0.3))] * 4, labels=3)
     [told] = found.to_dict()["decision"]
     assert told["ceiling"]["even"] == near(expected.even)

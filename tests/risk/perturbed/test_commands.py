@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 import cellrisk as cr
-from cellrisk.cli import main
 from cellrisk.noise.perturbations import read_perturbation
+from tests.commands import run
 from tests.near import near
 
 Capture = pytest.CaptureFixture[str]
@@ -23,13 +23,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     PEOPLE.to_csv("people.csv", index=False)
     return tmp_path
-
-
-def run(capsys: Capture, *words: str) -> tuple[int, str, str]:
-    capsys.readouterr()
-    code = main(list(words))
-    out, err = capsys.readouterr()
-    return code, out, err
 
 
 def test_commands_without_an_epsilon_of_noise_take_no_perturbation(capsys: Capture) -> None:
