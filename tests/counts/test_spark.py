@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import random
 import signal
 import subprocess
 import sys
-import threading
 import time
 from itertools import product
 from pathlib import Path
@@ -22,8 +22,7 @@ from cellrisk.cli import main
 from cellrisk.counts import spark, spark_session
 from cellrisk.counts.tabulation import tabulate
 from cellrisk.errors import CellriskError, InvalidInput, UnknownName
-from tests.counts import counter
-from tests.counts.awkward import facts, make_table, write_csv
+from tests.counts.counter import facts, write_csv, write_parquet
 from tests.counts.spark_cluster import FAST, need_spark
 from tests.counts.test_counter import check
 
@@ -33,68 +32,31 @@ pytestmark = [
 SECRET = "Xyzzy7391"
 
 
+def make_table(rows: int = 300) -> pa.Table:
+    """Return rows that differ in how Spark and DuckDB might read them."""
+    chance = random.Random(7)
+    pools: dict[str, tuple[list[Any], pa.DataType]] = {
+        "text": (
+            [None, "", " ", "x", "X", "é", "e\u0301", 'q"q', "\\", "1", "01", "a,b", "two\nlines"],
+            pa.string(),
+        ),
+        "real": ([None, 0.0, -0.0, 0.1, 1e23, 5e-324, float("nan"), float("inf")], pa.float64()),
+        "age": ([None, 0, 5, 17, 18, 120], pa.int32()),
+        "job": (["", "cook", "Cook", "it's", "${env:HOME}"], pa.string()),
+        "small": ([None, -128, 0, 127], pa.int8()),
+    }
+    return pa.table({name: pa.array(chance.choices(pool, k=rows), kind) for name, (pool, kind) in pools.items()})
+
+
 @pytest.fixture(scope="module")
-def awkward(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    folder, table = tmp_path_factory.mktemp("awkward"), make_table()
-    pq.write_table(table, folder / "a.parquet", row_group_size=100)
-    return {"parquet": folder / "a.parquet", "csv": write_csv(table, folder / "a.csv")}
-
-
-CASES: dict[str, dict[str, Any]] = {
-    "text": {"quasi_identifiers": ["text", "job"], "sensitive": ["code", "truth"]},
-    "numbers": {"quasi_identifiers": ["whole", "real", "single", "price"], "sensitive": ["job", "small"]},
-    "every kind of level": {
-        "quasi_identifiers": ["truth", "age", "small"],
-        "sensitive": ["day", "real", "single", "moment", "instant", "price", "whole", "unsigned", "text"],
-    },
-    "times": {"quasi_identifiers": ["day", "moment", "instant", "unsigned"], "sensitive": ["job", "truth"]},
-    "many levels": {"quasi_identifiers": ["text"], "sensitive": ["code", "job"], "missing": "drop"},
-    "many levels, counts": {"quasi_identifiers": ["age", "truth"], "sensitive": ["code"], "count": "weight"},
-    "bins": {
-        "quasi_identifiers": ["age", "size", "width"],
-        "sensitive": ["price", "job"],
-        "bins": {"age": [0, 18, 65], "size": 0.1, "width": 0.1, "price": 5},
-    },
-    "counts": {
-        "quasi_identifiers": ["text", "truth"],
-        "sensitive": ["job", "small"],
-        "count": "weight",
-        "missing": "drop",
-    },
-    "declared": {
-        "quasi_identifiers": ["age"],
-        "sensitive": ["small", "truth"],
-        "levels": {"small": [0, 1, -128, 127, 5], "truth": [True, False]},
-        "count": "weight",
-    },
-    "outside": {
-        "quasi_identifiers": ["text", "real", "whole", "age"],
-        "sensitive": ["job", "price"],
-        "levels": {
-            "text": ["x", 1, "it's", "(missing)", ""],
-            "real": [0, 0.1, 1.5, 1e23],
-            "whole": [0, 1, -1],
-            "job": ["cook", "smith", "", "none"],
-        },
-        "bins": {"age": [0, 18, 65], "price": [0, 5]},
-        "outside": "drop",
-    },
-}
-OF_TEXT = ("text", "bins", "counts")
+def people(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_parquet(make_table(), tmp_path_factory.mktemp("people") / "a.parquet")
 
 
 def same(source: Any, embedded: Any, **request: Any) -> None:
     assert facts(tabulate(source, engine="spark", **request)) == facts(tabulate(embedded, **request))
 
 
-@pytest.mark.parametrize(
-    "case", ["declared", *(pytest.param(case, marks=pytest.mark.slow) for case in CASES if case != "declared")]
-)
-def test_parquet_gives_what_duckdb_gives(case: str, session: Any, awkward: dict[str, Path]) -> None:
-    same(awkward["parquet"], awkward["parquet"], **CASES[case])
-
-
-@pytest.mark.slow
 def test_folders_that_name_columns_give_what_duckdb_gives(session: Any, tmp_path: Path) -> None:
     """Leading zeros are kept, escaped letters are read, and the name that stands for a missing value is one."""
     for month, city in product(("01", "1", "10"), ("K%C3%B6ln", "a b", "__HIVE_DEFAULT_PARTITION__")):
@@ -110,17 +72,10 @@ def test_folders_that_name_columns_give_what_duckdb_gives(session: Any, tmp_path
         tabulate(source, ["year"], "job", engine="spark")
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("case", OF_TEXT)
-def test_csv_gives_what_duckdb_gives(case: str, session: Any, awkward: dict[str, Path]) -> None:
-    same(awkward["csv"], awkward["csv"], **CASES[case])
-
-
-@pytest.mark.slow
-def test_frames_and_tables_however_they_are_cut(session: Any, awkward: dict[str, Path]) -> None:
+def test_frames_and_tables_however_they_are_cut(session: Any, people: Path) -> None:
     request: dict[str, Any] = {"quasi_identifiers": ["text", "real"], "sensitive": ["job"]}
-    expected = facts(tabulate(awkward["parquet"], **request))
-    frame = session.read.parquet(str(awkward["parquet"]))
+    expected = facts(tabulate(people, **request))
+    frame = session.read.parquet(str(people))
     frame.repartition(7).createTempView("people")
     session.conf.set("spark.sql.ansi.enabled", "false")
     session.sparkContext.setLogLevel("FATAL")
@@ -144,35 +99,11 @@ def test_frames_and_tables_however_they_are_cut(session: Any, awkward: dict[str,
         session.catalog.dropTempView("people")
 
 
-PARTS = "spark.sql.shuffle.partitions"
-
-
-def count_tasks(session: Any) -> int:
-    tracker = session.sparkContext.statusTracker()
-    group = f"cellrisk {threading.get_ident()}"
-    stages = {stage for job in tracker.getJobIdsForGroup(group) for stage in tracker.getJobInfo(job).stageIds}
-    return sum(info.numCompletedTasks for info in map(tracker.getStageInfo, stages) if info is not None)
-
-
-@pytest.mark.slow
-def test_a_small_table_takes_few_tasks(session: Any, awkward: dict[str, Path]) -> None:
-    """Spark's own setting is 200 parts for each shuffle; adaptive execution joins small ones."""
-    session.conf.unset(PARTS)
-    try:
-        before = count_tasks(session)
-        tabulate(awkward["parquet"], "truth", "job", engine="spark")
-        assert 0 < count_tasks(session) - before < 30
-        assert session.conf.get(PARTS, None) is None
-    finally:
-        session.conf.set(PARTS, FAST[PARTS])
-
-
-@pytest.mark.slow
 def test_several_files_and_shapes(session: Any, tmp_path: Path) -> None:
     table = make_table(60).select(["text", "age", "job", "small"])
     write_csv(table[:30], tmp_path / "p[1].csv")
     write_csv(table[30:].select(["job", "small", "age", "text"]), tmp_path / "p{2}.csv")
-    refused("different headers", tmp_path / "p*.csv", ["text", "age"], "job")
+    refused("headers differ", tmp_path / "p*.csv", ["text", "age"], "job")
     write_csv(table[30:], tmp_path / "p{2}.csv")
     same(tmp_path / "p*.csv", tmp_path / "p*.csv", quasi_identifiers=["text", "age"], sensitive="job")
     pq.write_table(table[:30], tmp_path / "p1.parquet")
@@ -230,7 +161,7 @@ BAD_TEXT: dict[str, tuple[str, str | bytes]] = {
     "short line": ("more or fewer fields", f"a,y,z\n1,u,1\n2,{SECRET}\n"),
     "line of blanks": ("more or fewer fields", f"a,y\n{SECRET},u\n   \n2,v\n"),
     "open quote": ("never closed", f'a,y\n1,u\n2,"{SECRET}\n3,v\n'),
-    "quote inside": ("quotation marks out of place", f'a,y\n1,u\n"{SECRET}"x,v\n"p",u\n'),
+    "quote inside": ("misplaced quotation marks", f'a,y\n1,u\n"{SECRET}"x,v\n"p",u\n'),
     "blank before a quote": ("blanks before a quotation mark", f'a,y\n1,u\n "{SECRET}" ,v\n'),
     "late latin": ("it is not UTF-8", b"a,y\n" + b"1,u\n" * 20000 + SECRET.encode() + b",\xe9\n"),
     "no records": ("no records", "a,y\n"),
@@ -269,9 +200,9 @@ def test_more_combinations_than_come_here(session: Any, monkeypatch: pytest.Monk
     assert not session.sparkContext._jsc.getPersistentRDDs()
 
 
-def test_rows_come_in_parts(session: Any, monkeypatch: pytest.MonkeyPatch, awkward: dict[str, Path]) -> None:
+def test_rows_come_in_parts(session: Any, monkeypatch: pytest.MonkeyPatch, people: Path) -> None:
     monkeypatch.setattr(spark, "ROWS", 50)
-    same(awkward["parquet"], awkward["parquet"], **CASES["numbers"])
+    same(people, people, quasi_identifiers=["text", "real"], sensitive=["job", "small"])
 
 
 @pytest.mark.slow
@@ -287,7 +218,7 @@ def test_requests(session: Any, tmp_path: Path) -> None:
     refused("vanished", f"file://{tmp_path}/none.parquet")
     put(tmp_path / "a.csv", "a,y\n1,u\n")
     put(tmp_path / "b.csv", "y,a\nu,1\n")
-    refused("different headers", f"file://{tmp_path}/*.csv")
+    refused("headers differ", f"file://{tmp_path}/*.csv")
     refused("not known from their address", "hdfs://host/folder")
     refused("has no column 'a'", put(tmp_path / "c.csv", f"{SECRET},w\n1,u\n"), kind=UnknownName)
     refused("of such a name", put(tmp_path / "_c.csv", "a,y\n1,u\n"))
@@ -347,33 +278,6 @@ def test_a_signal_ends_spark_in_one_line(number: int, started: str, tmp_path: Pa
     assert list(scratch.iterdir()) == []
     programs = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if is_readable(path)]
     assert not [line for line in programs if str(scratch).encode() in line]
-
-
-WHICH_HANDLERS = """
-import signal
-from cellrisk.counts.spark_session import own_session
-installed, install = [], signal.signal
-signal.signal = lambda number, handler: (installed.append(number), install(number, handler))[1]
-with own_session("local[1]") as session:
-    assert session.range(3).count() == 3
-print([number.name for number in installed])
-"""
-
-
-@pytest.mark.slow
-def test_spark_installs_no_handler_of_signals() -> None:
-    """Spark's own calls Java: a signal while the context starts became "Spark could not be started"."""
-    need_spark()
-    environment = {**os.environ, "PYTHONPATH": str(Path(cellrisk.__file__).parents[1])}
-    ran = subprocess.run(
-        [sys.executable, "-c", WHICH_HANDLERS],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
-    assert ran.stdout == "[]\n", ran.stderr
 
 
 def is_readable(path: Path) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
-from dataclasses import FrozenInstanceError, replace
+from dataclasses import FrozenInstanceError
 from decimal import Decimal
 from typing import Any
 
@@ -13,9 +13,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from cellrisk.counts.profiles import LevelCounts, Profiles
-from cellrisk.counts.schema import Schema
-from cellrisk.counts.table import Attribute, FrequencyTable, Homogeneity, Summary
+from cellrisk.counts.table import FrequencyTable
 from cellrisk.counts.tabulation import tabulate
 from cellrisk.errors import InvalidInput, UnknownName
 from tests.near import near
@@ -162,25 +160,3 @@ def test_moments_with_zones_and_times() -> None:
     source = pa.table({"a": [datetime.time(1), datetime.time(1)], "y": moments})
     assert dict(tabulate(source, "a", "y").profiles().rows()) == {(1, 1): 1}
     assert tabulate(source, "y", "a", levels={"a": ["01:00:00", "02:00:00"]}).n_cells == 2
-
-
-def test_validators_fire(table: FrequencyTable) -> None:
-    job = table.attribute("job")
-    other = tabulate(pd.DataFrame({"a": [1, 1], "y": [1, 2]}), "a", "y").attribute("y")
-    with pytest.raises(InvalidInput, match="do not go together"):
-        Attribute("job", other.levels, job.profiles, False, False)
-    counts = LevelCounts.from_cells([[1, 1, 0, 0]], "abcd")
-    with pytest.raises(InvalidInput, match="different numbers of records"):
-        Attribute("job", counts, job.profiles, False, False)
-    with pytest.raises(InvalidInput, match="needs a sensitive attribute"):
-        replace(table, attributes=())
-    with pytest.raises(InvalidInput, match="same cells and records"):
-        replace(table, attributes=(job, other))
-    with pytest.raises(InvalidInput, match="same cells and records"):
-        replace(table, homogeneity=Homogeneity(1, 1, 1))
-    with pytest.raises(InvalidInput, match="negative"):
-        Homogeneity(-1, 0, 0)
-    with pytest.raises(InvalidInput, match="must hold one column name"):
-        Schema((), ("y",))
-    assert isinstance(table.summary(), Summary)
-    assert isinstance(job.profiles, Profiles)

@@ -11,7 +11,7 @@ import numpy as np
 
 from cellrisk.counts.profiles import Profiles
 from cellrisk.errors import InvalidInput, UnknownName
-from cellrisk.system.arrays import Integers, number_keys
+from cellrisk.system.arrays import Integers, find_starts, number_keys
 
 
 @dataclass(frozen=True)
@@ -26,10 +26,6 @@ class Domain:
     """Whether the values were declared; else they are the ones observed."""
     missing: bool = False
     """Whether the last label stands for missing values."""
-
-    def __post_init__(self) -> None:
-        if len(set(self.labels)) != len(self.labels):
-            raise InvalidInput(f"the values of '{self.name}' must differ")
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -59,14 +55,6 @@ class Cells:
     """The level of each positive count, as its place in ``levels``."""
     count: Integers
     """The positive counts themselves."""
-
-    def __post_init__(self) -> None:
-        if self.codes.shape[1:] != (len(self.domains),):
-            raise InvalidInput("cells need a key for each quasi-identifier", got=f"shape {self.codes.shape}")
-        if not len(self.cell) == len(self.level) == len(self.count):
-            raise InvalidInput("cell, level and count must have the same length")
-        if len(self.count) and (self.count.min() <= 0 or (np.diff(self.cell) < 0).any()):
-            raise InvalidInput("counts must be positive and in the order of their cells")
 
     @property
     def n_cells(self) -> int:
@@ -157,11 +145,8 @@ def group_cells(
     key = number_keys([*codes.T, level], [*(len(domain) for domain in domains), len(levels)])
     order = np.argsort(key, kind="stable")
     codes, level, count = codes[order], level[order], count[order]
-    new_cell = np.ones(len(codes), bool)
-    new_cell[1:] = (codes[1:] != codes[:-1]).any(axis=1)
-    new_pair = new_cell.copy()
-    new_pair[1:] |= level[1:] != level[:-1]
-    cell = np.cumsum(new_cell) - 1
-    starts = np.flatnonzero(new_pair)
+    starts = find_starts([*codes.T, level])
     total = np.add.reduceat(count, starts) if len(starts) else count
-    return Cells(sensitive, levels, domains, codes[new_cell], cell[starts], level[starts], total)
+    cells = find_starts([*codes[starts].T, np.zeros(len(starts), np.int64)])
+    cell = np.repeat(np.arange(len(cells)), np.diff(cells, append=len(starts)))
+    return Cells(sensitive, levels, domains, codes[starts][cells], cell, level[starts], total)

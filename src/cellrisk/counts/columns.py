@@ -1,15 +1,14 @@
 """Columns in SQL: values as they are grouped and compared, bins and counts by number, and where they cannot be used.
 
-Bins are right-closed intervals, numbered inside the engine and labelled in Python.
-
-A value that cannot be used is a negative number of its own in place of a bin or a count, so that one pass tells which
-flaws a column has.
+Bins are right-closed intervals, numbered inside the engine and labelled in Python. A number of its own stands for a
+value that cannot be used, so one pass finds them.
 """
 
 from __future__ import annotations
 
 import math
 import re
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -20,6 +19,7 @@ from typing import Any
 
 from cellrisk.counts.engine import Relation, quote_double
 from cellrisk.errors import InvalidInput, argument
+from cellrisk.system.formatting import number_of
 
 NARROWEST, WIDEST = 1e-15, 1e15
 FARTHEST = 2.0**52
@@ -95,9 +95,7 @@ class EdgeBinning:
             if not low < high:
                 raise InvalidInput("bin edges must increase", got=f"{show(low)} before {show(high)}", code="bins")
 
-    @property
-    def reach(self) -> float:
-        return math.inf
+    reach = sys.float_info.max
 
     @property
     def declared(self) -> Sequence[int]:
@@ -177,20 +175,8 @@ WIDE = ("UBIGINT", "HUGEINT", "UHUGEINT", "BIGNUM", "DECIMAL")
 TEMPORAL = ("DATE", "TIME", "TIMESTAMP", "INTERVAL")
 TEXTS = ("VARCHAR", "UUID", "ENUM", "BIT", '"NULL"', "NULL")
 ALLOWED = "text, numbers, truth values, dates and times"
-LEAST_BIN = -(2**61)
-"""Numbers below stand for flaws of a binned column."""
-BIN_FLAWS = {
-    LEAST_BIN - 1: "is to be binned but holds text that is not a number",
-    LEAST_BIN - 2: "is to be binned but is infinite",
-    LEAST_BIN - 3: "holds numbers too large for bins of that width",
-}
-COUNT_FLAWS = {
-    -1: "has missing counts",
-    -2: "holds text that is not a number",
-    -3: "has negative counts",
-    -4: f"has counts of {MOST_RECORDS} or more",
-    -5: "has fractional counts",
-}
+NO_BIN, NO_COUNT = -(2**61), -1
+"""What stands for a value that cannot be put into a bin, and for one that is not a count."""
 
 
 def bare_type(kind: str) -> str:
@@ -267,46 +253,43 @@ def as_number(column: str, kind: str) -> str:
 
 
 def bin_value(name: str, column: str, kind: str, binning: Binning) -> str:
-    """SQL for the number of a value's bin, or of its flaw."""
+    """SQL for the number of a value's bin; a missing value has none."""
     check_numbers(kind, f"column '{name}' is to be binned but is not numeric", f"leave '{name}' out of bins")
     number, bare = as_number(column, kind), bare_type(kind)
-    text, infinite, far = BIN_FLAWS
     cases = [f"WHEN {column} IS NULL THEN NULL"]
-    # Records are searched only for flaws that values of the type can have.
     if bare not in INTEGER_BYTES:
-        cases += [f"WHEN {number} IS NULL THEN {text}", f"WHEN isnan({number}) THEN NULL"]
-        cases += [f"WHEN isinf({number}) THEN {infinite}"]
-    if bare not in INTEGER_BYTES or binning.reach < 2.0 ** (8 * INTEGER_BYTES[bare]):
-        cases.append(f"WHEN abs({number}) > {quote_double(binning.reach)} THEN {far}")
+        cases.append(f"WHEN isnan({number}) THEN NULL")
+    if bare not in INTEGER_BYTES or binning.reach < 2.0 ** (8 * INTEGER_BYTES[bare]):  # else each value has a bin
+        cases.append(f"WHEN coalesce(abs({number}) > {quote_double(binning.reach)}, true) THEN {NO_BIN}")
     return f"CASE {' '.join(cases)} ELSE {binning.sql(number)} END"
 
 
 def count_value(name: str, column: str, kind: str) -> str:
-    """SQL for the count of a row, or the number of its flaw."""
+    """SQL for the count of a row."""
     check_numbers(kind, f"the count column '{name}' holds no numbers", _fix_count(name))
     number = as_number(column, kind)
-    return (
-        f"CASE WHEN {column} IS NULL OR isnan({number}) THEN -1 WHEN {number} IS NULL THEN -2 "
-        f"WHEN {number} < 0 THEN -3 WHEN {number} >= {quote_double(MOST_RECORDS)} THEN -4 "
-        f"WHEN {number} <> floor({number}) THEN -5 ELSE ({number})::BIGINT END"
+    whole = f"{number} >= 0 AND {number} < {quote_double(MOST_RECORDS)} AND {number} = floor({number})"
+    return f"CASE WHEN {whole} THEN ({number})::BIGINT ELSE {NO_COUNT} END"
+
+
+def refuse_bins(name: str, rows: int, of: int) -> InvalidInput:
+    return InvalidInput(
+        f"column '{name}' is to be binned but holds text, infinity, or numbers too large for its bins",
+        got=f"{number_of(rows, 'such row')} of {of:,}",
+        fix=f"correct these records, use a larger width, or leave them out with {argument('outside', 'drop')}",
+        code="unusable-values",
     )
 
 
-def refuse_bins(name: str, flaw: int, rows: int, of: int) -> InvalidInput:
-    fix = f"correct these records, or leave them out with {argument('outside', 'drop')}"
-    fix = "use a larger width" if flaw == min(BIN_FLAWS) else fix
-    return _refuse(f"column '{name}' {BIN_FLAWS[flaw]}", rows, of, None, fix)
-
-
-def refuse_count(name: str, flaw: int, rows: int, of: int) -> InvalidInput:
-    fix = _fix_count(name) + ("; if counts were suppressed, as c or <5, give those from before" if flaw == -2 else "")
-    return _refuse(f"the count column '{name}' {COUNT_FLAWS[flaw]}", rows, of, "whole numbers from 0", fix)
+def refuse_count(name: str, rows: int, of: int) -> InvalidInput:
+    return InvalidInput(
+        f"the count column '{name}' holds values that are not counts",
+        got=f"{number_of(rows, 'such row')} of {of:,}",
+        allowed="whole numbers from 0 to 2^53",
+        fix=f"{_fix_count(name)}; if counts were suppressed, as c or <5, give those from before",
+        code="unusable-values",
+    )
 
 
 def _fix_count(name: str) -> str:
     return f"correct column '{name}' or name another with {argument('count')}"
-
-
-def _refuse(what: str, rows: int, of: int, allowed: str | None, fix: str) -> InvalidInput:
-    got = f"{rows:,} such row{'s' if rows > 1 else ''} of {of:,}"
-    return InvalidInput(what, got=got, allowed=allowed, fix=fix, code="unusable-values")

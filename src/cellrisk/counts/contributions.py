@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cellrisk.counts.unit import Unit
-from cellrisk.system.arrays import Floats, Integers, find_distinct
+from cellrisk.system.arrays import Floats, Integers, find_distinct, find_starts
 
 Numbers = NDArray[np.uint64]
 Draw = Callable[[Integers, Integers, Integers], Numbers]
@@ -32,10 +32,10 @@ def keep_records(person: Integers, count: Integers, unit: Unit, draw: Draw) -> I
     2
     """
     kept = np.minimum(count, unit.most_in_one)
-    starts = find_starts(person)
+    starts = find_starts([person])
     if not len(starts):
         return kept
-    lengths = find_lengths(starts, len(person))
+    lengths = np.diff(starts, append=len(person))
     too_many = np.add.reduceat(kept, starts) > unit.contributions
     rows = np.flatnonzero(np.repeat(too_many, lengths))
     if not len(rows):
@@ -47,7 +47,7 @@ def keep_records(person: Integers, count: Integers, unit: Unit, draw: Draw) -> I
     copy = np.arange(len(row)) - first[row]
     drawn = draw(person[rows[row]], place[row], copy)
     # Numbers of people above, and as many random bits as there is room for below: the order is by person, then random.
-    of_person = np.add.reduceat(times, find_starts(person[rows]))
+    of_person = np.add.reduceat(times, find_starts([person[rows]]))
     number = np.repeat(np.arange(len(of_person), dtype=np.uint64), of_person)
     bits = np.uint64(len(of_person).bit_length())
     order = np.argsort((number << (np.uint64(64) - bits)) | (drawn >> bits))
@@ -55,29 +55,6 @@ def keep_records(person: Integers, count: Integers, unit: Unit, draw: Draw) -> I
     chosen = order[(begins[:, None] + np.arange(unit.contributions)).reshape(-1)]
     kept[rows] = np.bincount(row[chosen], minlength=len(rows))
     return kept
-
-
-def find_starts(numbers: Integers) -> Integers:
-    """Return where each run of equal numbers begins.
-
-    >>> find_starts(np.array([4, 4, 7])).tolist()
-    [0, 2]
-    """
-    new = np.ones(len(numbers), bool)
-    np.not_equal(numbers[1:], numbers[:-1], out=new[1:])
-    return np.flatnonzero(new)
-
-
-def find_lengths(starts: Integers, end: int) -> Integers:
-    """Return how long each run is, from where they begin and where the last ends.
-
-    >>> find_lengths(np.array([0, 2]), 3).tolist()
-    [2, 1]
-    """
-    lengths = np.empty_like(starts)
-    np.subtract(starts[1:], starts[:-1], out=lengths[:-1])
-    lengths[-1:] = end - starts[-1:]
-    return lengths
 
 
 def draw_securely(person: Integers, place: Integers, copy: Integers) -> Numbers:
@@ -153,9 +130,8 @@ class Contributions:
         of_group = [np.bincount(group[category == k], times[category == k], n_groups) for k in range(categories)]
         totals = np.stack(of_group, axis=1).astype(np.int64)
         first_group, vector = find_distinct(totals.T, [int(column.max(initial=0)) + 1 for column in totals.T])
-        new = np.ones(len(person), bool)
-        new[1:] = (person[1:] != person[:-1]) | (group[1:] != group[:-1])
-        rows, place = np.flatnonzero(new), np.cumsum(new) - 1
+        rows = find_starts([person, group])
+        place = np.repeat(np.arange(len(rows)), np.diff(rows, append=len(person)))
         own = [np.bincount(place[category == k], times[category == k], len(rows)) for k in range(categories)]
         columns = [vector[group[rows]], *(column.astype(np.int64) for column in own)]
         first, pair = find_distinct(columns, [len(first_group), *(int(c.max(initial=0)) + 1 for c in columns[1:])])

@@ -21,8 +21,9 @@ import numpy as np
 
 from cellrisk.counts.cells import Cells, Domain
 from cellrisk.counts.columns import (
-    LEAST_BIN,
     MOST_RECORDS,
+    NO_BIN,
+    NO_COUNT,
     Binning,
     bin_value,
     check_type,
@@ -40,7 +41,7 @@ from cellrisk.counts.profiles import MOST_NUMBERS, LabelledCounts, LevelCounts, 
 from cellrisk.counts.schema import Schema
 from cellrisk.counts.table import Attribute, FrequencyTable, Homogeneity
 from cellrisk.errors import InvalidInput, argument
-from cellrisk.system.arrays import Integers
+from cellrisk.system.arrays import Integers, find_starts
 from cellrisk.system.formatting import number_of
 
 MOST_LEVELS = 100_000
@@ -160,10 +161,9 @@ def _weigh(relation: Relation, chosen: Mapping[str, str], schema: Schema, place:
         return relation.select({**chosen, "w": relation.rows}), rows
     count = count_value(schema.count, f"c{place}", relation.types[f"c{place}"])
     view = relation.select({**chosen, "w": count})
-    flaws = view.fetch(f"SELECT w, sum({relation.rows})::BIGINT FROM {{rows}} WHERE w < 0 GROUP BY w ORDER BY w DESC")
-    if flaws:
-        (flaw, times), *_ = flaws
-        raise refuse_count(schema.count, flaw, times, rows)
+    flawed = view.fetch(f"SELECT sum({relation.rows})::BIGINT FROM {{rows}} WHERE w = {NO_COUNT}")[0][0]
+    if flawed:
+        raise refuse_count(schema.count, flawed, rows)
     if (view.fetch(f"SELECT sum(w::HUGEINT * {relation.rows}) FROM {{rows}}")[0][0] or 0) > MOST_RECORDS:
         raise InvalidInput(
             f"the counts in column '{schema.count}' add up to too many records",
@@ -194,12 +194,12 @@ def _code_column(
             "column",
             code="too-many-levels",
         )
-    flawed = [value for value in seen if asked.binning is not None and value is not None and value < LEAST_BIN]
-    counted = [value for value in flawed if seen[value]]
-    if counted and strict:
-        raise refuse_bins(asked.name, max(counted), seen[max(counted)], records)
+    flawed = asked.binning is not None and NO_BIN in seen
+    if flawed and seen[NO_BIN] and strict:
+        raise refuse_bins(asked.name, seen[NO_BIN], records)
     column = code_values(asked.name, seen, kind, asked.binning, asked.levels, strict)
-    column.codes.update(dict.fromkeys(flawed, column.other))
+    if flawed:
+        column.codes[NO_BIN] = column.other
     return column
 
 
@@ -212,27 +212,25 @@ def select_records(relation: Relation, schema: Schema, resources: Resources, see
     ]
     most = min(MOST_CELLS, resources.memory // BYTES_FOR_ROW)
     groups = group_records(relation, asked, schema, resources, most)
-    kept = _find_kept(groups, schema, n_quasi)
-    check_missing(kept.missing, schema)
-    if not kept.records and schema.outside != "drop":
+    selection = select(groups, schema)
+    check_missing(selection.missing, schema)
+    if not selection.records and schema.outside != "drop":
         raise InvalidInput(
             "no record is left: each has a missing value in a column in use",
             got=f"{groups.records:,} dropped",
             fix=f"use {argument('missing', 'category')}",
             code="no-records",
         )
-    domains = [column.domain(codes) for column, codes in zip(groups.columns, kept.codes, strict=True)]
-    for levels, _ in domains[n_quasi:]:
+    for levels, _ in selection.domains[n_quasi:]:
         check_several(levels)
-    selection = Selection(schema, kept, groups.records - kept.inside, domains)
     parts = 1 if groups.size <= most else ceil(groups.size / (min(most, MOST_IN_PART) or MOST_IN_PART))
     if schema.person is None:
         cell = ", ".join(f"c{place}" for place in range(n_quasi))
         of_part = [f" AND hash({cell}) % {parts} = {part}" for part in range(parts)] if parts > 1 else [""]
-        table = selection.count(groups.fetch(kept.where + part) for part in of_part)
-        if table.n_records != kept.records:
+        table = selection.count(groups.fetch(selection.where + part) for part in of_part)
+        if table.n_records != selection.records:
             raise InvalidInput("the source changed while it was read", fix="try again", code="source-changed")
-        return table if parts == 1 else replace(table, read_cells=partial(refuse_cells, groups.size))
+        return table if parts == 1 else replace(table, read_cells=partial(refuse_cells, groups.size, most))
     if parts > 1:
         raise InvalidInput(
             "the table has too many combinations of values to limit the records of each person",
@@ -241,7 +239,7 @@ def select_records(relation: Relation, schema: Schema, resources: Resources, see
             fix="use fewer or coarser quasi-identifiers, or allow more memory",
             code="too-many-cells",
         )
-    rows = f"SELECT * FROM ({groups.rows}) WHERE {kept.where}"
+    rows = f"SELECT * FROM ({groups.rows}) WHERE {selection.where}"
     people = read_person_records(groups.relation, rows, schema.unit, seed, relation.grouped)
     return replace(selection.count_people(people), seed=seed)
 
@@ -251,8 +249,15 @@ class Selection:
     """Which records of a source are counted, and how their values are labelled."""
 
     schema: Schema
-    kept: Kept
+    where: str
+    """SQL for the combinations that they have."""
     outside: int
+    """Records with values that are not among the declared labels."""
+    dropped: int
+    """Other records that are left out because a value is missing."""
+    records: int
+    missing: dict[str, int]
+    """Records inside with a missing value, by column."""
     domains: Sequence[tuple[Domain, Integers]]
     """For each column its labels, and the place of each code among them."""
 
@@ -270,14 +275,13 @@ class Selection:
         attributes = [count_attribute(domain, of_parts) for domain, of_parts in zip(levels, lists, strict=True)]
         if not records:
             attributes = [replace(attribute, profiles=NoProfiles(attribute.n_levels)) for attribute in attributes]
-        missing = self.kept.missing
         return FrequencyTable(
             self.schema.quasi_identifiers,
             tuple(replace(attribute, several=self.schema.unit.contributions > 1) for attribute in attributes),
             Homogeneity(*kinds.tolist()),
             self.schema.missing,
-            tuple((name, missing[name]) for name in self.schema.columns if name in missing),
-            self.kept.inside - self.kept.records,
+            tuple((name, self.missing[name]) for name in self.schema.columns if name in self.missing),
+            self.dropped,
             self.schema.outside,
             self.outside,
             counted.read,
@@ -290,7 +294,7 @@ class Selection:
         table = self.count([kept.combine()])
         if table.n_records and unit.contributions > 1 and draw is None:
             codes, n_quasi = kept.codes, len(self.schema.quasi_identifiers)
-            starts = first_of_cells(codes[:n_quasi], len(codes[0]))
+            starts = find_starts(codes[:n_quasi])
             cell = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(codes[0])))
             levels = [places[code] for code, (_, places) in zip(codes, self.domains, strict=True)][n_quasi:]
             attributes = [
@@ -304,41 +308,27 @@ class Selection:
         return replace(table, people_by_records=people.by_number(unit), **facts)
 
 
-class Kept(NamedTuple):
-    """The records that are counted."""
-
-    where: str
-    """SQL for the combinations that they have."""
-    inside: int
-    """Records without values that are not among the declared labels."""
-    records: int
-    missing: dict[str, int]
-    """Records inside with a missing value, by column."""
-    codes: Sequence[Sequence[int]]
-    """The codes of each column that occur in records that are counted.
-
-    A level that has counts of zero only occurs too; missing values that have do not.
-    """
-
-
-def _find_kept(groups: Groups, schema: Schema, n_quasi: int) -> Kept:
-    columns = groups.columns
+def select(groups: Groups, schema: Schema) -> Selection:
+    """Select the records that are counted. A level with counts of zero only occurs; a missing value does not."""
+    columns, n_quasi = groups.columns, len(schema.quasi_identifiers)
     if not any(column.leaves_out(schema.missing) for column in columns):
-        missing = {column.name: column.records[None] for column in columns if column.records.get(None)}
+        where, n_inside, n_kept = "n > 0", groups.records, groups.records
+        absent = [column.records.get(None) for column in columns]
         codes = [column.list_codes(counted=place < n_quasi) for place, column in enumerate(columns)]
-        return Kept("n > 0", groups.records, groups.records, missing, codes)
-    inside = " AND ".join(f"c{place} <> {column.other}" for place, column in enumerate(columns))
-    present = " AND ".join(f"c{place} <> {column.missing}" for place, column in enumerate(columns))
-    kept = f"{inside} AND {present}" if schema.missing == "drop" else inside
-    facts = [f"sum(n) FILTER ({inside})", f"sum(n) FILTER ({kept})"]
-    for place, column in enumerate(columns):
-        facts.append(f"sum(n) FILTER ({inside} AND c{place} = {column.missing})")
-        counted = "n > 0" if place < n_quasi else f"(n > 0 OR c{place} <> {column.missing})"
-        facts.append(f"list(DISTINCT c{place}) FILTER ({kept} AND {counted})")
-    n_inside, n_kept, *found = groups.relation.fetch(f"SELECT {', '.join(facts)} FROM {{rows}}")[0]
-    missing = {column.name: int(number) for column, number in zip(columns, found[::2], strict=True) if number}
-    codes = [codes or [] for codes in found[1::2]]
-    return Kept(f"{kept} AND n > 0", int(n_inside or 0), int(n_kept or 0), missing, codes)
+    else:
+        inside = " AND ".join(f"c{place} <> {column.other}" for place, column in enumerate(columns))
+        present = " AND ".join(f"c{place} <> {column.missing}" for place, column in enumerate(columns))
+        where = f"{inside} AND {present}" if schema.missing == "drop" else inside
+        facts = [f"coalesce(sum(n) FILTER ({condition}), 0)::BIGINT" for condition in (inside, where)]
+        for place, column in enumerate(columns):
+            facts.append(f"(sum(n) FILTER ({inside} AND c{place} = {column.missing}))::BIGINT")
+            counted = "n > 0" if place < n_quasi else f"(n > 0 OR c{place} <> {column.missing})"
+            facts.append(f"list(DISTINCT c{place}) FILTER ({where} AND {counted})")
+        n_inside, n_kept, *found = groups.relation.fetch(f"SELECT {', '.join(facts)} FROM {{rows}}")[0]
+        absent, codes, where = found[::2], [occurring or [] for occurring in found[1::2]], f"{where} AND n > 0"
+    missing = {column.name: number for column, number in zip(columns, absent, strict=True) if number}
+    domains = [column.domain(occurring) for column, occurring in zip(columns, codes, strict=True)]
+    return Selection(schema, where, groups.records - n_inside, n_inside - n_kept, n_kept, missing, domains)
 
 
 def check_missing(missing: Mapping[str, int], schema: Schema) -> None:
@@ -352,12 +342,12 @@ def check_missing(missing: Mapping[str, int], schema: Schema) -> None:
         )
 
 
-def refuse_cells(combinations: int, _: int) -> Cells:
+def refuse_cells(combinations: int, most: int, _: int) -> Cells:
     """Refuse the cells of a table that has too many to keep their keys."""
     raise InvalidInput(
         "the table has too many cells to bring their keys into memory",
         got=f"{combinations:,} combinations of values",
-        allowed=f"up to {MOST_CELLS:,}, of {BYTES_FOR_ROW} bytes each",
+        allowed=f"up to {most:,} with this memory, and {MOST_CELLS:,} in all",
         fix="use fewer or coarser quasi-identifiers, or allow more memory; assessing needs no keys",
         code="too-many-cells",
     )
@@ -396,20 +386,11 @@ def count_cells(
     codes: Sequence[Integers], count: Integers, domains: Sequence[tuple[Domain, Integers]], n_quasi: int
 ) -> CountedCells:
     """Number the cells of combinations in their order, and add up their counts of each sensitive attribute."""
-    starts, lists = first_of_cells(codes[:n_quasi], len(count)), []
+    starts, lists = find_starts(codes[:n_quasi]), []
     for code, (levels, place) in zip(codes[n_quasi:], domains[n_quasi:], strict=True):
         one = place.astype(np.min_scalar_type(len(levels)))[code], count, np.append(starts, len(count))
         lists.append(add_up(*one, len(levels)) if len(codes) > n_quasi + 1 else one)
     return CountedCells(domains, [code[starts] for code in codes[:n_quasi]], lists)
-
-
-def first_of_cells(codes: Sequence[Integers], rows: int) -> Integers:
-    """Where each cell begins in combinations in their order, by the codes of the quasi-identifiers."""
-    new = np.zeros(rows, bool)
-    new[:1] = True
-    for code in codes:
-        new[1:] |= code[1:] != code[:-1]
-    return np.flatnonzero(new)
 
 
 def add_up(level: Integers, count: Integers, offsets: Integers, n_levels: int) -> tuple[Integers, Integers, Integers]:

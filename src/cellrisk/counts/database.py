@@ -127,10 +127,24 @@ def read_server(connection: Any, address: str, table: str | None, columns: Seque
     if not isinstance(table, str) or not table:
         fix = f"name one with {argument('table')}"
         raise InvalidInput("a database's address needs the name of a table", got=name, fix=fix, code="no-table")
+    try:
+        return group_on_server(connection, address, name, table, columns)
+    except CellriskError as refusal:
+        forget(refusal.__context__)
+        raise
+    except Exception as error:
+        if type(error).__module__ == "builtins" and not isinstance(error, OSError | UnicodeError):
+            raise
+        explained = explain_failure(error, name, table)
+        forget(error)
+        raise explained from None
+
+
+def group_on_server(connection: Any, address: str, name: DatabaseName, table: str, columns: Sequence[str]) -> Relation:
     import sqlalchemy as sa
 
     cursors: list[Any] = []
-    with plain_refusals_of_drivers(name, table), warnings.catch_warnings():
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # SQLAlchemy warns of types that it does not know
         with open_connection(address, name) as database:
             source = find_table(database, table, columns, name)
@@ -382,24 +396,6 @@ def read_address(address: str) -> DatabaseName:
     return DatabaseName(engine, host, unquote(parts.path.strip("/").partition("/")[0]))
 
 
-@contextmanager
-def plain_refusals_of_drivers(name: DatabaseName, table: str) -> Iterator[None]:
-    """Turn a driver's exception into one line without credentials or data, also further back in its chain."""
-    try:
-        yield
-    except CellriskError as refusal:
-        forget(refusal.__context__)
-        raise
-    except Exception as error:
-        if isinstance(error, MemoryError) or (
-            type(error).__module__ == "builtins" and not isinstance(error, OSError | UnicodeError)
-        ):
-            raise
-        explained = explain_failure(error, name, table)
-        forget(error)
-        raise explained from None
-
-
 def forget(error: BaseException | None) -> None:
     """Empty an exception and those before it: messages, connections and local variables may hold data."""
     while error is not None:
@@ -423,26 +419,16 @@ def explain_connection(error: BaseException, name: DatabaseName) -> InvalidInput
 NO_CONNECTION = "no-connection"
 CONNECTION_FAILURES: tuple[Cause, ...] = (
     (
-        "password|authentication|access denied|login failed|role ",
-        "the server refused this user or password",
+        "password|authentication|denied|login failed|role ",
+        "this user or password was refused",
         "check them",
         NO_CONNECTION,
     ),
-    (
-        "resolve|translate host|name or service|unknown host|getaddrinfo",
-        "there is no host of that name",
-        "check it",
-        NO_CONNECTION,
-    ),
-    (
-        "refused|no such file|timeout|timed out|unreachable",
-        "nothing answers at that host and port, or not in time",
-        "check them, and that the server runs",
-        NO_CONNECTION,
-    ),
+    ("resolve|host name|name or service|unknown host|getaddrinfo", "no host has that name", "check it", NO_CONNECTION),
     ("does not exist|unknown database", "the server has no such database", "check its name", NO_CONNECTION),
     ("too many|slots|starting up|shutting down", "the server takes no connection now", TRY_AGAIN, NO_CONNECTION),
     ("ssl|certificate|pg_hba", "no secure connection could be agreed", "check sslmode and pg_hba.conf", NO_CONNECTION),
+    ("refused|no such file|time|unreachable", "nothing answers", "check host, port, and that it runs", NO_CONNECTION),
     ("option|keyword", "an option is not known", "check what follows ? in the address", NO_CONNECTION),
 )
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import BinaryIO, cast
 from urllib.parse import unquote
 
-from cellrisk.counts.refusals import LONGEST_LINE
+from cellrisk.counts.refusals import CHECK_QUOTES, LONGEST_LINE
 from cellrisk.errors import InvalidInput, argument
 
 TEXT_SUFFIXES = (".csv", ".tsv", ".txt")
@@ -174,10 +174,9 @@ def describe_text(path: Path, plain: Path, columns: Sequence[str]) -> tuple[str,
 
 
 def too_long(path: Path, what: str, most: int) -> InvalidInput:
-    fix = "check its line ends and quotation marks"
-    return InvalidInput(
-        f"{what} of the file is too long", got=path, allowed=f"up to {most:,} bytes", fix=fix, code="too-long"
-    )
+    allowed = f"up to {most:,} bytes"
+    what = f"{what} of the file is too long"
+    return InvalidInput(what, got=path, allowed=allowed, fix=CHECK_QUOTES, code="too-long")
 
 
 def check_text(path: Path, head: bytes) -> None:

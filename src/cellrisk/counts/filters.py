@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from functools import cached_property
 from itertools import product
 from typing import Any
 
@@ -80,16 +78,14 @@ class ColumnCondition:
         return f"{self.column} {' '.join(words)}"
 
     def excludes(self, other: ColumnCondition) -> bool:
-        """Whether no value satisfies both, whatever the type of the column and the engine that compares.
+        """Whether no value satisfies both, whatever the type of the column.
 
-        It is so in three cases, each of which rules out a common value by construction: lists of values without a
-        common `trace`; a list each of whose values the other condition forbids in the same spelling, so both make the
-        same comparison; intervals without a common number, as an engine compares the ends with one float of a value.
-        A number and a text never exclude each other, because engines differ in which texts they read as numbers.
+        It is so in three cases: lists of values without a common `trace`; a list whose values the other condition
+        forbids in the same spelling; intervals without a common number. A number and a text never exclude each other.
         """
         if self.one_of is not None and other.one_of is not None:
             texts = {isinstance(value, str | bool | date) for value in (*self.one_of, *other.one_of)}
-            if len(texts) == 1 and self.traces.isdisjoint(other.traces):
+            if len(texts) == 1 and {*map(trace, self.one_of)}.isdisjoint(map(trace, other.one_of)):
                 return True
         for mine, theirs in ((self, other), (other, self)):
             if mine.one_of is not None and {*map(repr, mine.one_of)} <= {*map(repr, theirs.none_of)}:
@@ -100,11 +96,6 @@ class ColumnCondition:
         )
         high, closed = min(((end, word == "to") for word, end in ends if word in ENDS[2:]), default=(math.inf, True))
         return low > high or (low == high and (low_open or not closed) and math.isfinite(low))
-
-    @cached_property
-    def traces(self) -> frozenset[str]:
-        """The traces of the values of ``one_of``."""
-        return frozenset().union(*map(trace, self.one_of or ()))
 
 
 @dataclass(frozen=True)
@@ -246,29 +237,17 @@ def _holds_one_of(value: str, listed: Sequence[str]) -> str:
     return f"coalesce({value} IN ({', '.join(listed)}), false)" if listed else "false"
 
 
-def trace(value: Any) -> set[str]:
-    """Keys of a value. Two numbers, or two texts, that may match the same record have a key in common.
+def trace(value: Any) -> str:
+    """Key of a value. Two numbers, or two texts, that may match the same record have the same key.
 
-    `is_among` compares a text with a column of numbers as the number that Python reads in it: "1", "01" and "1.0" match
-    the same records. In other columns it compares texts, some engines without regard to case, accents and blanks. So
-    the key of a text is its number, and of a text without one what is left of it. Dates and truth values are texts.
-    A whole number below 2^53 is its own key. An engine may change the last digits of any other number: it has two keys
-    of 12 digits, so that near ones share one, and the key of the nearest whole number if that has more digits.
+    `is_among` compares numbers as floating-point numbers, a text as well if the column holds numbers; and it compares
+    texts by their letters, truth values in any case. Dates and truth values are texts.
 
-    >>> trace("01") == trace("1.0") == trace(1), trace(" Köln") == trace("KOLN") != trace("Bonn"), trace(True)
-    (True, True, {'true'})
+    >>> trace("01") == trace("1.0") == trace(1), trace("TRUE") == trace(True) != trace("yes")
+    (True, True)
     """
-    signs = unicodedata.normalize("NFKD", str(value)).casefold()
-    kept = [sign for sign in signs if not (unicodedata.combining(sign) or unicodedata.category(sign)[0] in "CZ")]
-    text = "".join(kept)
-    try:
-        number = float(text) + 0.0
-    except ValueError:
-        return {text}
-    if number.is_integer() and abs(number) < 2.0**53:
-        return {f"{number:.0f}"}
-    near = {f"{number * share:.12g}" for share in (1 - 1e-13, 1 + 1e-13)}
-    return near | {f"{number:.0f}"} if abs(number) >= 1e12 else near
+    number = _as_float(value)
+    return str(value).strip().casefold() if number is None else str(number + 0.0)
 
 
 def _as_float(value: Any) -> float | None:

@@ -149,28 +149,33 @@ def _list_json_columns(described: Any, source: str) -> Iterator[Declared]:
         raise _refuse(what, f"{len(tables)} that fit")
     (table,) = tables
     schema = next((table[key] for key in ("tableSchema", "schema") if isinstance(table.get(key), dict)), table)
-    for key, names, read in (("columns", ("name", "titles"), _read_csvw), ("fields", ("name",), _read_field)):
-        if isinstance(schema.get(key), list):
-            named = ((_find_name(column, names), column) for column in schema[key])
-            return (read(name, column) for name, column in named if name)
-    raise _refuse("lists no columns", allowed=KINDS)
+    listed = schema.get("columns") or schema.get("fields")
+    if not isinstance(listed, list):
+        raise _refuse("lists no columns", allowed=KINDS)
+    return filter(None, map(_read_column, listed))
 
 
-def _find_name(column: Any, keys: Sequence[str]) -> str | None:
-    """The name of a column; None if it has none."""
-    given = next((column[key] for key in keys if column.get(key)), None) if isinstance(column, dict) else None
+def _read_column(column: Any) -> Declared | None:
+    """A column of CSVW or a field of a Table Schema; None if it has no name.
+
+    Its levels are a list, a pattern that is a list of words, or the two words of a truth value.
+    """
+    column = column if isinstance(column, dict) else {}
+    given = column.get("name") or column.get("titles")
     name = given[0] if isinstance(given, list) and given else given
-    return name if isinstance(name, str) else None
-
-
-def _read_csvw(name: str, column: dict[str, Any]) -> Declared:
-    """A column of CSVW: levels are a pattern that is a list of words, or the two words of a truth value."""
-    kind = column.get("datatype")
-    kind = kind if isinstance(kind, dict) else {}
-    base, pattern = str(kind.get("base", "string")), kind.get("format")
-    levels = _split_pattern(str(pattern)) if base in ("string", "token", "boolean") and pattern else None
-    low, high = (kind.get(key, kind.get(f"{key[:3]}Inclusive")) for key in ("minimum", "maximum"))
-    return Declared(name, levels, (low, high), base in WHOLE)
+    if not isinstance(name, str):
+        return None
+    kind, limits = (part if isinstance(part, dict) else {} for part in map(column.get, ("datatype", "constraints")))
+    base, pattern, levels = str(kind.get("base", "string")), kind.get("format"), None
+    listed = limits.get("enum", column.get("categories"))
+    if isinstance(listed, list) and listed:
+        levels = tuple(value.get("value") if isinstance(value, dict) else value for value in listed)
+        if not all(isinstance(value, str | int | float) for value in levels):
+            raise _refuse(f"has levels of column '{name}' that are not texts or numbers")
+    elif base in ("string", "token", "boolean") and pattern:
+        levels = _split_pattern(str(pattern))
+    low, high = (limits.get(key, kind.get(key, kind.get(f"{key[:3]}Inclusive"))) for key in ("minimum", "maximum"))
+    return Declared(name, levels, (low, high), base in WHOLE or column.get("type") == "integer")
 
 
 def _split_pattern(pattern: str) -> tuple[str, ...] | None:
@@ -183,20 +188,6 @@ def _split_pattern(pattern: str) -> tuple[str, ...] | None:
     inner = inner[1:-1] if inner.startswith("(") and inner.endswith(")") else inner
     words = inner.removeprefix("?:").split("|")
     return tuple(words) if len(words) > 1 and all(PLAIN.fullmatch(word) for word in words) else None
-
-
-def _read_field(name: str, column: dict[str, Any]) -> Declared:
-    """A field of a Table Schema."""
-    limits = column.get("constraints")
-    limits = limits if isinstance(limits, dict) else {}
-    listed = limits.get("enum", column.get("categories"))
-    values = None
-    if isinstance(listed, list) and listed:
-        values = tuple(value.get("value") if isinstance(value, dict) else value for value in listed)
-        if not all(isinstance(value, str | int | float) for value in values):
-            raise _refuse(f"has levels of column '{name}' that are not texts or numbers")
-    bounds = limits.get("minimum"), limits.get("maximum")
-    return Declared(name, values, bounds, column.get("type") == "integer")
 
 
 def _list_smartnoise_columns(described: Any) -> Iterator[Declared]:

@@ -14,14 +14,12 @@ from cellrisk.counts.contributions import (
     Draw,
     Numbers,
     draw_seeded,
-    find_lengths,
-    find_starts,
     keep_records,
     scramble,
 )
 from cellrisk.counts.engine import Relation, new_name, quote_sql
 from cellrisk.counts.unit import Unit
-from cellrisk.system.arrays import LARGEST_KEY, Integers, find_distinct, number_keys
+from cellrisk.system.arrays import LARGEST_KEY, Integers, find_distinct, find_starts, number_keys
 
 MOST_COUNTS = 100_000_000
 """Counts of all groups, zeros too, that are held to find in which groups people are."""
@@ -108,13 +106,13 @@ def read_person_records(relation: Relation, rows: str, unit: Unit, seed: int, gr
     number |= combination
     key, count = count_keys(number, times)
     number = key >> shift
-    starts = find_starts(number)
+    starts = find_starts([number])
     total = np.add.reduceat(count, starts) if len(starts) else count
     many = np.flatnonzero(total > unit.contributions)
     seeds = np.zeros(len(starts) + len(others), np.uint64)
     seeds[many] = find_seeds(number[starts[many]])
     key &= (1 << shift) - 1
-    entries = np.repeat(np.arange(len(starts)), find_lengths(starts, len(key))), key, count
+    entries = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(key))), key, count
     if len(others):
         of_others = len(starts) + np.arange(len(others)), others, np.ones_like(others)
         entries = tuple(np.append(*both) for both in zip(entries, of_others, strict=True))  # type: ignore[assignment]
@@ -131,10 +129,10 @@ def count_keys(key: Integers, times: Integers | None = None) -> tuple[Integers, 
     """
     if times is None or not len(key):
         key.sort()
-        starts = find_starts(key)
-        return key[starts], find_lengths(starts, len(key))
+        starts = find_starts([key])
+        return key[starts], np.diff(starts, append=len(key))
     order = np.argsort(key)
-    starts = find_starts(key[order])
+    starts = find_starts([key[order]])
     return key[order][starts], np.add.reduceat(times[order].astype(np.int64), starts)
 
 

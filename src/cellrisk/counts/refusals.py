@@ -16,43 +16,19 @@ CSV = "the CSV source cannot be read"
 LINE = r"CSV Error on Line: (\d+).*"
 Cause = tuple[str, str, str, str]
 """A pattern of an exception's kind and text, what is wrong, what to do, and a code. Only numbers are repeated."""
+CORRECT, CHECK_QUOTES = "correct that line", "check its line ends and quotation marks"
 CAUSES: tuple[Cause, ...] = (
-    (
-        "MemoryError|OutOfMemory|No space left",
-        OUT_OF_MEMORY,
-        "use fewer or coarser quasi-identifiers, or free memory and disk",
-        "out-of-memory",
-    ),
+    ("MemoryError|OutOfMemory|No space left", OUT_OF_MEMORY, "use fewer or coarser quasi-identifiers", "out-of-memory"),
     (
         "CSV Parser state machine",
-        f"{CSV}: its line endings are mixed, or a quotation mark is out of place",
-        "write it again with one kind of line ending",
+        f"{CSV}: line endings are mixed, or a quotation mark misplaced",
+        "write it again",
         "damaged",
     ),
-    (
-        "Parallel CSV Reader",
-        f"{CSV}: a line of it is too long, or a quotation mark is never closed",
-        "check its line ends and quotation marks",
-        "damaged",
-    ),
-    (
-        rf"{LINE}Expected Number of Columns: (\d+) Found: (\d+)",
-        CSV + ": line {0} has {2} fields, the header has {1}",
-        "correct that line",
-        "damaged",
-    ),
-    (
-        f"{LINE}Maximum line size",
-        f"{CSV}: line {{0}} is longer than {LONGEST_LINE // 10**6} MB",
-        "leave that column out, or convert to Parquet",
-        "too-long",
-    ),
-    (
-        f"{LINE}nterminated quote",
-        CSV + ": line {0} opens a quotation mark that is never closed",
-        "correct that line",
-        "damaged",
-    ),
+    ("Parallel CSV Reader", f"{CSV}: a line is too long, or a quotation mark is never closed", CHECK_QUOTES, "damaged"),
+    (rf"{LINE}Columns: (\d+) Found: (\d+)", CSV + ": line {0} has {2} fields, the header has {1}", CORRECT, "damaged"),
+    (f"{LINE}Maximum line size", CSV + ": line {0} is longer than 2 MB", "leave that column out", "too-long"),
+    (f"{LINE}nterminated quote", CSV + ": a quotation mark in line {0} is never closed", CORRECT, "damaged"),
     (f"{LINE}[uU]nicode", CSV + ": line {0} is not UTF-8 text", "save the file as UTF-8", "encoding"),
     (LINE, CSV + ": line {0}", "correct that line, or its quotation marks", "damaged"),
 )

@@ -57,10 +57,8 @@ class Schema:
                 what, got = "is an unknown rule", repr(rule)
                 raise InvalidInput(what, option=option, got=got, allowed=listed(known), code="rule")
         count = False if self.count == NO_COUNT else self.count
-        if count is True or not (count is None or isinstance(count, bool | str)) or count == "":
-            raise InvalidInput(
-                "must be the name of one column", option="count", got=f"a {type(self.count).__name__}", code="names"
-            )
+        if count is not None and count is not False:
+            count = read_name(count, "count")
         if self.person is not None:
             self._check_person(count or wide)
         used = [*quasi, *sensitive, *wide, *([count] if count else []), *([self.person] if self.person else [])]
@@ -107,9 +105,7 @@ class Schema:
 
     def _check_person(self, counts: object) -> None:
         """Refuse a column of people that cannot be one."""
-        if not isinstance(self.person, str) or not self.person:
-            kind = f"a {type(self.person).__name__}"
-            raise InvalidInput("must be the name of one column", option="person", got=kind, code="names")
+        read_name(self.person, "person")
         if not self.unit.enforced:
             raise InvalidInput(
                 "does not say how many records of a person count",
@@ -170,6 +166,13 @@ def read_names(given: Any, what: str) -> tuple[str, ...]:
     if repeated:
         raise InvalidInput(f"{mark(what)} names {quote(repeated)} more than once", code="names")
     return names
+
+
+def read_name(given: Any, what: str) -> str:
+    if not isinstance(given, str) or not given:
+        kind = f"a {type(given).__name__}"
+        raise InvalidInput("must be the name of one column", option=what, got=kind, code="names")
+    return given
 
 
 def read_mapping(given: Any, what: str, example: str) -> dict[str, Any]:

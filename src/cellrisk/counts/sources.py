@@ -7,14 +7,13 @@ row for each combination that occurs.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from cellrisk.counts.columns import ALLOWED, bare_type, is_numeric, is_text
+from cellrisk.counts.columns import bare_type, check_type, is_numeric, is_text
 from cellrisk.counts.engine import (
     Relation,
     Resources,
@@ -186,7 +185,9 @@ class Reader:
         if self.encoding is not None:
             raise InvalidInput("only text files have an encoding to name", got=named, code="encoding")
         if type(source).__name__ == "DuckDBPyRelation":
-            return read_relation(self.connection, self.folder, source, self.columns)
+            path = self.folder / "relation.parquet"  # it lives in its owner's connection
+            source.project(choose_columns(self.columns, source, "the DuckDB relation")).write_parquet(str(path))
+            return read_parquet(self.connection, [path])
         if is_frame(source):
             return load_stream(self.connection, read_frame(source, self.columns, self.by_declaration))
         raise InvalidInput(
@@ -294,9 +295,8 @@ def plan_parquet(path: Path, columns: Sequence[str]) -> tuple[str, tuple[str, ..
     return ", ".join(chosen), stored, max(places, default=0) >= len(stored), str(schema.types)
 
 
-AS_TEXT = re.compile(r'VARCHAR|UUID|ENUM|BIT|INTERVAL|TIME WITH TIME ZONE|U?HUGEINT|BIGNUM|"NULL"')
+COMPARED_AS_TEXT = ("UUID", "ENUM", "BIT", "INTERVAL", "TIME WITH TIME ZONE", "HUGEINT", "UHUGEINT", "BIGNUM", '"NULL"')
 """Types whose values are compared by their text: to DuckDB, equal spans are one, and files round the others."""
-AS_THEY_ARE = re.compile(r"BOOLEAN|U?(TINY|SMALL|BIG)?INT(EGER)?|FLOAT|DOUBLE|DECIMAL|DATE|TIME(_NS)?|TIMESTAMP.*")
 
 
 def read_duckdb(connection: Any, path: Path, columns: Sequence[str], table: str) -> Relation:
@@ -326,24 +326,13 @@ def read_duckdb(connection: Any, path: Path, columns: Sequence[str], table: str)
     return make_view(connection, f"SELECT {chosen} FROM {whole}")
 
 
-def read_relation(connection: Any, folder: Path, relation: Any, columns: Sequence[str]) -> Relation:
-    """Return a DuckDB relation. It lives in its owner's connection, so its columns in use go through a file."""
-    path = folder / "relation.parquet"
-    relation.project(choose_columns(columns, relation, "the DuckDB relation")).write_parquet(str(path))
-    return read_parquet(connection, [path])
-
-
 def choose_columns(columns: Sequence[str], relation: Any, where: str) -> str:
     """Return SQL for the columns in use as c0, c1, ..., under which equal values are the same values."""
     chosen = []
     for new, old in enumerate(locate(columns, relation.columns, where)):
         kind, name = str(relation.types[old]), quote_name(relation.columns[old])
-        bare = bare_type(kind)
-        if AS_TEXT.fullmatch(bare):
+        check_type(relation.columns[old], kind)
+        if bare_type(kind) in ("VARCHAR", *COMPARED_AS_TEXT):
             name = f"CAST({name} AS VARCHAR) COLLATE C"
-        elif not AS_THEY_ARE.fullmatch(bare):
-            shown = "list" if kind.endswith("]") else bare.lower()
-            what = f"column '{relation.columns[old]}' holds {shown} values"
-            raise InvalidInput(what, allowed=ALLOWED, code="column-type")
         chosen.append(f"{name} AS c{new}")
     return ", ".join(chosen)

@@ -26,7 +26,7 @@ from cellrisk.counts.files import (
     find_files,
     is_address,
 )
-from cellrisk.counts.refusals import CSV, Cause, comes_from, find_cause
+from cellrisk.counts.refusals import CSV, OUT_OF_MEMORY, Cause, comes_from, find_cause
 from cellrisk.counts.schema import locate
 from cellrisk.counts.spark_session import spark_session
 from cellrisk.errors import CellriskError, InvalidInput
@@ -54,8 +54,8 @@ TEXT = {
     "quote": '"',
     "unescapedQuoteHandling": "RAISE_ERROR",
 }
-NUMERIC = ("byte", "decimal", "double", "float", "integer", "long", "short")
-USABLE = (*NUMERIC, "boolean", "date", "string", "timestamp", "timestamp_ntz")
+WHOLE = ("byte", "integer", "long", "short")
+USABLE = (*WHOLE, "boolean", "date", "decimal", "double", "float", "string", "timestamp", "timestamp_ntz")
 
 
 @contextmanager
@@ -225,43 +225,23 @@ def spark_refusals() -> Iterator[None]:
         ) from None
 
 
+MEMORY = "use fewer or coarser quasi-identifiers, or give Spark more memory (SPARK_DRIVER_MEMORY) and disk"
+FIELDS = f"{CSV}: it has lines with more or fewer fields than the header, or misplaced quotation marks"
+TYPES = r"PARQUET_TYPE|PARQUET_COLUMN_DATA_TYPE|Illegal Parquet|SchemaColumnConvert|\(NANOS|CANNOT_MERGE_SCHEMAS"
+UNREAD = "the Parquet source has types that Spark does not read, such as nanoseconds, or that do not fit together"
+LOST = "Connection refused|shut down|Py4JNetworkError|Answer from Java side is empty"
 CAUSES: tuple[Cause, ...] = (
+    ("No space left on device|OutOfMemoryError|Java heap space", OUT_OF_MEMORY, MEMORY, "out-of-memory"),
     (
-        "No space left on device|OutOfMemoryError|Java heap space",
-        "the table does not fit into Spark's memory and scratch folder",
-        "use fewer or coarser quasi-identifiers, or give Spark more memory (SPARK_DRIVER_MEMORY) and disk",
-        "out-of-memory",
-    ),
-    (
-        "FILE_NOT_EXIST|FileNotFoundException|PATH_NOT_FOUND",
-        "there is no such file, or it vanished while it was read",
-        "check the path, and try again when the files are complete",
+        "FILE_NOT_EXIST|FileNotFound|PATH_NOT_FOUND",
+        "there is no such file, or it vanished",
+        "check the path",
         "no-file",
     ),
-    (
-        "CSV header does not conform|CSV header: ",
-        f"{CSV}: its files have different headers",
-        "read them one by one",
-        "no-header",
-    ),
-    (
-        "MALFORMED_CSV|MALFORMED_RECORD|TextParsingException",
-        f"{CSV}: it has lines with more or fewer fields than the header, or quotation marks out of place",
-        "correct those lines",
-        "damaged",
-    ),
-    (
-        r"PARQUET_TYPE|PARQUET_COLUMN_DATA_TYPE|Illegal Parquet|SchemaColumnConvert|\(NANOS|CANNOT_MERGE_SCHEMAS",
-        "the Parquet source has types that Spark does not read, such as nanoseconds, or that do not fit together",
-        "write it with the same types and microseconds, or as text",
-        "column-type",
-    ),
+    ("CSV header does not conform|CSV header: ", f"{CSV}: headers differ", "read its files one by one", "no-header"),
+    ("MALFORMED_CSV|MALFORMED_RECORD|TextParsingException", FIELDS, "correct those lines", "damaged"),
+    (TYPES, UNREAD, "write it with the same types and microseconds, or as text", "column-type"),
     ("FOOTER|[pP]arquet", "the Parquet source cannot be read: a file is damaged", "write it again", "damaged"),
-    (
-        "Connection refused|shut down|Py4JNetworkError|Answer from Java side is empty",
-        "the connection to Spark was lost",
-        "check that Spark runs and has enough memory, and try again",
-        "connection-lost",
-    ),
+    (LOST, "the connection to Spark was lost", "check that it runs and has memory, and try again", "connection-lost"),
     ("FAILED_READ_FILE", "Spark could not read a file", "check that the files are whole", "damaged"),
 )

@@ -44,10 +44,6 @@ class Homogeneity:
     none: int
     """No attribute has."""
 
-    def __post_init__(self) -> None:
-        if min(self.complete, self.partial, self.none) < 0:
-            raise InvalidInput("numbers of cells must not be negative")
-
 
 @dataclass(frozen=True, eq=False)
 class Attribute:
@@ -65,15 +61,6 @@ class Attribute:
     find_people: Callable[[], Contributions | None] | None = field(default=None, repr=False)
     several: bool = False
     """Whether people may have several records."""
-
-    def __post_init__(self) -> None:
-        if len(self.levels.labels) != self.profiles.n_levels:
-            raise InvalidInput(
-                f"levels and profiles of '{self.name}' do not go together",
-                got=f"{len(self.levels.labels)} labels, {self.profiles.n_levels} levels",
-            )
-        if int(self.levels.totals.sum()) != self.profiles.n_records:
-            raise InvalidInput(f"levels and profiles of '{self.name}' hold different numbers of records")
 
     @cached_property
     def people(self) -> Contributions | None:
@@ -154,14 +141,6 @@ class FrequencyTable(Result):
     """Makes the table with other records of people who have too many, drawn by secure random bits, and none that name
     nobody: for a release."""
     _cells: dict[int, Cells] = field(default_factory=dict, init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        if not self.attributes:
-            raise InvalidInput("a frequency table needs a sensitive attribute")
-        cells = self.homogeneity.complete + self.homogeneity.partial + self.homogeneity.none
-        for attribute in self.attributes:
-            if (attribute.profiles.n_cells, attribute.profiles.n_records) != (cells, self.n_records):
-                raise InvalidInput("the attributes of a frequency table must describe the same cells and records")
 
     @property
     def n_records(self) -> int:

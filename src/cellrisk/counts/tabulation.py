@@ -43,8 +43,8 @@ def tabulate(
 ) -> FrequencyTable:
     """How many records share each combination of quasi-identifiers, and how their sensitive values are spread?
 
-    The counts are exact, and the source is read once. The result holds no records. It holds the cells with their keys
-    (`cells`) up to 20 million combinations of values, and as memory allows; once pickled, it holds none.
+    The counts are exact. The result holds no records. It holds the cells with their keys (`cells`) up to 20 million
+    combinations of values, and as memory allows; once pickled, it holds none.
 
     Parameters
     ----------

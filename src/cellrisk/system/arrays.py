@@ -45,6 +45,19 @@ def number_keys(columns: Iterable[Integers], widths: Iterable[int]) -> Integers:
     return key
 
 
+def find_starts(columns: Sequence[Integers]) -> Integers:
+    """Where each run of equal rows of codes begins.
+
+    >>> find_starts([np.array([4, 4, 7, 7]), np.array([1, 1, 1, 2])]).tolist()
+    [0, 2, 3]
+    """
+    new = np.zeros(len(columns[0]), bool)
+    new[:1] = True
+    for column in columns:
+        new[1:] |= column[1:] != column[:-1]
+    return np.flatnonzero(new)
+
+
 def find_distinct(columns: Iterable[Integers], widths: Sequence[int]) -> tuple[Integers, Integers]:
     """Where each distinct row of codes is first, in the order of rows, and which of these each row is.
 
@@ -73,7 +86,7 @@ def count_distinct(
            [1, 0]]), array([1, 2]))
     """
     key, addresses = number_keys(columns, widths), prod(widths)
-    if addresses <= max(ROOM * len(key), ADDRESSES):
+    if addresses <= max(ROOM * len(key), ADDRESSES):  # which takes less memory
         counts = np.bincount(key, times)
         key = np.flatnonzero(counts)
         return np.stack(np.unravel_index(key, widths), axis=1), counts[key].astype(np.int64)
