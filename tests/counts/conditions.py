@@ -20,43 +20,11 @@ NUMBERS: list[int | float] = [
     *(1.0, -0.0, 1.5, 0.1, 0.3, 0.30000000000000004, 1e22, 1e-7, 16777217.0, 0.12345678901249999, 0.1234567890125),
 ]
 ODD_TEXTS = [
-    *(
-        "",
-        " ",
-        "f",
-        "F",
-        "m",
-        "f ",
-        "Köln",
-        "Ko\u0308ln",
-        "KÖLN",
-        "straße",
-        "STRASSE",
-        "\ufb01n",
-        "fin",
-        "a\u200bb",
-        "ab",
-    ),
-    *("true", "True", "TRUE", " tRUE", "t", "yes", "false", "False", "nan", "NaN", "-nan", "inf", "Infinity", "-inf"),
-    *(
-        "1e400",
-        "1e500",
-        "1_0",
-        "1d",
-        "1f",
-        "0x1",
-        "0x1p0",
-        "+-1",
-        "\uff11",
-        "\u0661",
-        "1,0",
-        "\u22121",
-        "1 0",
-        "1.",
-        ".5",
-    ),
-    *("2020-01-01", "2020-01-01 00:00:00", "2020-01-01 00:00:00+00", "1 day", "$1.00", "12:30:00"),
-]
+    "", " ", "f", "F", "m", "f ", "Köln", "Ko\u0308ln", "KÖLN", "straße", "STRASSE", "\ufb01n", "fin", "a\u200bb", "ab",
+    "true", "True", "TRUE", " tRUE", "t", "yes", "false", "False", "nan", "NaN", "-nan", "inf", "Infinity", "-inf",
+    "1e400", "1e500", "1_0", "1d", "1f", "0x1", "0x1p0", "+-1", "\uff11", "\u0661", "1,0", "\u22121", "1 0", "1.", ".5",
+    "2020-01-01", "2020-01-01 00:00:00", "2020-01-01 00:00:00+00", "1 day", "$1.00", "12:30:00",
+]  # fmt: skip
 MOMENT = datetime(2020, 1, 1)
 OTHERS: list[Any] = [
     *(True, False, date(2020, 1, 1), date(2020, 1, 2), MOMENT, MOMENT.replace(tzinfo=timezone.utc)),
@@ -105,14 +73,7 @@ def draw_parts(seed: int, number: int) -> list[Part]:
 def draw_columns(seed: int) -> pa.Table:
     """One column of every type, with the values that conditions are drawn from as far as the type has them."""
     draw = random.Random(seed)
-    texts = [
-        *ODD_TEXTS,
-        *(write_otherwise(draw, number) for number in NUMBERS for _ in range(6)),
-        "2",
-        "2.0",
-        "02",
-        "1",
-    ]
+    texts = [*ODD_TEXTS, "2", "2.0", "02", "1", *(write_otherwise(draw, one) for one in NUMBERS for _ in range(6))]
     whole = [int(number) for number in NUMBERS if number == int(number) and abs(number) < 2**63]
     small = [number for number in whole if abs(number) < 2**31]
     real = [float(number) for number in NUMBERS if abs(number) < 1e300]

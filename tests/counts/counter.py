@@ -217,6 +217,27 @@ def tally(table: FrequencyTable, vectors: bool = True) -> Tally:
     return Tally(table.n_records, table.dropped_records, missing, kinds, profiles, levels, pairs)
 
 
+def facts(table: FrequencyTable) -> dict[str, Any]:
+    """Every number of a table, in its order, to compare it with another."""
+    result: dict[str, Any] = {
+        "records": table.n_records,
+        "cells": table.n_cells,
+        "homogeneity": table.homogeneity,
+        "missing": table.missing_records,
+        "dropped": table.dropped_records,
+    }
+    for attribute in table.attributes:
+        levels = attribute.levels
+        result[attribute.name] = {
+            "labels": levels.labels,
+            "histogram": list(zip(levels.level.tolist(), levels.count.tolist(), levels.cells.tolist(), strict=True)),
+            "products": levels.size_products.tolist(),
+            "profiles": list(attribute.profiles.rows()),
+            "flags": (attribute.declared, attribute.missing_level),
+        }
+    return result
+
+
 # The same records in every engine
 
 

@@ -111,20 +111,8 @@ def running_server() -> Iterator[Server]:
 
 
 PLACES = [
-    "Köln",
-    "köln",
-    "KÖLN",
-    "",
-    None,
-    "日本 🏯",
-    "it's",
-    'say "x"',
-    "back\\slash",
-    "100%",
-    " pad ",
-    "%(x)s",
-    "a\nb",
-]
+    "Köln", "köln", "KÖLN", "", None, "日本 🏯", "it's", 'say "x"', "back\\slash", "100%", " pad ", "%(x)s", "a\nb",
+]  # fmt: skip
 TYPES = {
     "place": (pa.string(), "text"),
     "Age": (pa.int32(), "integer"),

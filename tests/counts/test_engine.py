@@ -25,6 +25,7 @@ from cellrisk.counts import counting, refusals, sources
 from cellrisk.counts.engine import Resources, free_memory
 from cellrisk.errors import InvalidInput, UnknownName
 from tests import near
+from tests.counts.counter import facts
 from tests.system.test_progress import BOUND, RUN, START
 
 QIDS = ["a", "b", "c", "d", "e"]
@@ -49,18 +50,7 @@ def people() -> pd.DataFrame:
 
 
 def same(first: cr.FrequencyTable, second: cr.FrequencyTable) -> bool:
-    """Profiles, level counts and missing counts, row by row."""
-    one, two = first.attribute(), second.attribute()
-    return (
-        list(one.profiles.rows()) == list(two.profiles.rows())
-        and one.levels.labels == two.levels.labels
-        and one.levels.level.tolist() == two.levels.level.tolist()
-        and one.levels.count.tolist() == two.levels.count.tolist()
-        and one.levels.cells.tolist() == two.levels.cells.tolist()
-        and one.levels.size_products.tolist() == two.levels.size_products.tolist()
-        and first.homogeneity == second.homogeneity
-        and first.missing_records == second.missing_records
-    )
+    return facts(first) == facts(second)
 
 
 @pytest.mark.parametrize("count", [None, "times"])
@@ -71,21 +61,6 @@ def test_parts_of_a_table_give_the_same_counts(
     plain = cr.tabulate(people, QIDS, "y", count=count, missing=missing)
     monkeypatch.setattr(counting, "MOST_CELLS", 0)
     assert same(plain, cr.tabulate(people, QIDS, "y", count=count, missing=missing))
-
-
-def test_odd_texts_and_far_numbers(tmp_path: Path) -> None:
-    odd = pd.DataFrame(
-        {"a": ["it's", "a\\b", '"', "NUL\0", "", None] * 4, "b": ["'); --", "x"] * 12, "y": list("pqrs") * 6}
-    )
-    far = pd.DataFrame(
-        {"a": [-(2**63), 2**63 - 1, 0, 5] * 3, "b": [1, 2, None] * 4, "c": [1, 2] * 6, "y": list("pq") * 6}
-    ).astype({"b": "Int64"})
-    for frame in (odd, far):
-        frame.to_parquet(tmp_path / "a.parquet")
-        names = list(frame.columns[:-1])
-        from_frame, from_file = cr.tabulate(frame, names, "y"), cr.tabulate(tmp_path / "a.parquet", names, "y")
-        assert same(from_frame, from_file)
-        assert from_frame.n_cells == frame.groupby(names, dropna=False).ngroups
 
 
 @pytest.fixture(scope="module")
@@ -156,35 +131,6 @@ def test_a_full_disk_is_refused_and_left_empty(
         message = capsys.readouterr().err
         assert [refusals.OUT_OF_MEMORY in line for line in message.splitlines()] == [True] * (code == 2)
         assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.slow
-def test_a_disk_that_is_really_full(many_cells: Path, tmp_path: Path) -> None:
-    """A disk of a few megabytes in a mount namespace of its own, where the system permits one."""
-    alone = ["unshare", "--map-root-user", "--mount", "sh", "-c"]
-    mount = 'mount -t tmpfs -o size="$ROOM" none "$TMPDIR"'
-    environment = {**os.environ, "PYTHONPATH": str(Path(cr.__file__).parents[1]), "TMPDIR": str(tmp_path)}
-    try:
-        subprocess.run([*alone, mount], env={**environment, "ROOM": "1m"}, check=True, capture_output=True, timeout=300)
-    except (OSError, subprocess.CalledProcessError):
-        pytest.skip("no small disk can be mounted: user namespaces are not permitted here")
-    code = (
-        "import os, sys; from cellrisk.cli import main;"
-        "code = main(sys.argv[1:]); print('left:', os.listdir(os.environ['TMPDIR'])); sys.exit(code)"
-    )
-    command = [*alone, f'{mount} && exec "$@"', "sh", sys.executable, "-c", code, "inspect", str(many_cells)]
-    for room, expected in (("800m", 0), ("2m", 2)):
-        done = subprocess.run(
-            [*command, *FULL_DISK],
-            env={**environment, "ROOM": room},
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=300,
-        )
-        assert done.returncode == expected, done.stderr
-        assert [refusals.OUT_OF_MEMORY in line for line in done.stderr.splitlines()] == [True] * (expected == 2)
-        assert done.stdout.splitlines()[-1] == "left: []"
 
 
 @pytest.mark.parametrize("limit", ["4", "four GB", "", "-1GB", "1XB", "10MB", 5, "0GB"])
@@ -292,17 +238,6 @@ def test_duckdb_relations(people: pd.DataFrame) -> None:
             cr.tabulate(relation, ["nope"], "y")
 
 
-def test_hive_partitions(people: pd.DataFrame, tmp_path: Path) -> None:
-    for value, part in people.assign(b=people["b"].astype(str)).groupby("b"):
-        folder = tmp_path / f"b={value}"
-        folder.mkdir()
-        part.drop(columns="b").to_parquet(folder / "part.parquet")
-    pattern = str(tmp_path / "*" / "*.parquet")
-    assert same(cr.tabulate(people, QIDS, "y"), cr.tabulate(pattern, QIDS, "y"))
-    without = [name for name in QIDS if name != "b"]
-    assert same(cr.tabulate(people, without, "y"), cr.tabulate(pattern, without, "y"))
-
-
 def test_a_corrupt_row_group_is_refused(people: pd.DataFrame, tmp_path: Path) -> None:
     path = tmp_path / "people.parquet"
     people.to_parquet(path)
@@ -312,22 +247,6 @@ def test_a_corrupt_row_group_is_refused(people: pd.DataFrame, tmp_path: Path) ->
     with pytest.raises(InvalidInput) as refusal:
         cr.tabulate(path, QIDS, "y")
     assert len(str(refusal.value).splitlines()) == 1
-
-
-def test_wide_tables() -> None:
-    """Thirty quasi-identifiers, and a sensitive attribute with ten thousand levels."""
-    generator = np.random.default_rng(1)
-    n = 20_000
-    frame = pd.DataFrame({f"q{i}": generator.integers(0, 2, n) for i in range(30)})
-    frame["code"] = [f"D{code:05d}" for code in generator.integers(0, 10_000, n)]
-    table = cr.tabulate(frame, [f"q{i}" for i in range(30)], "code")
-    cells = frame.groupby([f"q{i}" for i in range(30)]).size()
-    assert table.n_cells == len(cells)
-    assert table.attribute().n_levels == frame["code"].nunique()
-    few = cr.tabulate(frame, ["q0", "q1"], "code")
-    counts = frame.groupby(["q0", "q1", "code"]).size()
-    largest = counts.groupby(level=[0, 1]).apply(lambda cell: tuple(sorted(cell, reverse=True)))
-    assert sorted(profile for profile, _ in few.profiles().rows()) == sorted(largest)
 
 
 def test_row_order_and_partitions_do_not_change_a_bit(people: pd.DataFrame, tmp_path: Path) -> None:

@@ -17,14 +17,11 @@ import pytest
 
 import cellrisk as cr
 from cellrisk.errors import InvalidInput, UnknownName
-from tests.counts.awkward import facts
+from tests.counts.counter import facts
 
 
 def profiles(source: Any, quasi: Any = "q", sensitive: str = "y", **options: Any) -> dict[tuple[int, ...], int]:
     return dict(cr.tabulate(source, quasi, sensitive, **options).profiles().rows())
-
-
-TEXTS = [("a", "x", "p"), ("A", "x ", "P"), ("b", "é", "p"), ("b", "e", "q")]
 
 
 def test_durations_alike_from_frames_and_files(tmp_path: Path) -> None:
@@ -155,16 +152,3 @@ def test_ibis_tables_in_this_process(people: list[dict[str, Any]], tmp_path: Pat
     check_ibis(ibis.memtable(table), table)
     with pytest.raises(InvalidInput, match="cannot be read"):
         cr.tabulate(ibis.table({"q": "string", "y": "string"}, name="nowhere"), "q", "y")
-
-
-@pytest.mark.filterwarnings("ignore:fetch_arrow_table:DeprecationWarning")
-def test_ibis_tables_with_a_collation(tmp_path: Path) -> None:
-    import ibis
-
-    backend = ibis.duckdb.connect()
-    backend.raw_sql("CREATE TABLE t (q TEXT COLLATE NOCASE, r TEXT, y TEXT)")
-    for text, other, level in TEXTS:
-        backend.con.execute("INSERT INTO t VALUES (?, ?, ?)", (text, other.replace("é", "E"), level))
-    table = backend.table("t")
-    assert profiles(table) == {(1,): 2, (1, 1): 1}
-    backend.disconnect()

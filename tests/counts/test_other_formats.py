@@ -188,20 +188,6 @@ def test_a_file_that_ends_its_reader_is_refused(
     assert err.count("\n") == 1
 
 
-@pytest.mark.slow
-def test_many_rows_come_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(other_formats, "ROWS", 7)
-    frame = pd.DataFrame({"home": [float(row % 5) for row in range(100)], "job": [f"j{row % 3}" for row in range(100)]})
-    expected = cr.tabulate(frame, "home", "job").cells()
-    pyreadstat.write_sav(frame, str(tmp_path / "people.sav"))
-    frame.to_excel(tmp_path / "people.xlsx", index=False)
-    (tmp_path / "people.jsonl").write_text("\n".join(json.dumps(record) for record in frame.to_dict("records")))
-    for name in ("people.sav", "people.xlsx", "people.jsonl"):
-        found = cr.tabulate(tmp_path / name, "home", "job", count=False).cells()
-        assert found.count.tolist() == expected.count.tolist()
-        assert found.levels == expected.levels
-
-
 class TestSheets:
     @pytest.fixture
     def workbook(self, tmp_path: Path) -> Path:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import openpyxl
 import pandas as pd
 import pytest
 import typer
@@ -217,44 +218,14 @@ def test_a_child_imports_nothing_from_a_path_of_the_parent_that_leads_there(
     assert marks(mark) == []
 
 
-def test_the_path_of_a_child(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    places = {name: tmp_path / name for name in ("work", "data", "libraries", "link")}
-    for name in ("work", "data", "libraries"):
-        places[name].mkdir()
-    places["link"].symlink_to(places["work"])
-    monkeypatch.chdir(places["work"])
-    given = ["", ".", "../work", "../libraries", *map(str, places.values()), places["data"], str(tmp_path / "none")]
-    monkeypatch.setattr(sys, "path", given)
-    assert isolated.safe_path(places["data"]) == [str(places["libraries"]), str(SOURCE)]
-    monkeypatch.chdir(SOURCE)
-    monkeypatch.setattr(sys, "path", [str(SOURCE), str(places["libraries"])])
-    assert isolated.safe_path() == [str(places["libraries"]), str(SOURCE)], "cellrisk itself is found, last of all"
-
-
-PARTS = {
-    "[Content_Types].xml": '<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types"/>',
-    "_rels/.rels": '<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">'
-    '<Relationship Id="r1" Type="http://schemas.openxmlformats.org/officeDocument/2006/relationships/officeDocument" '
-    'Target="xl/workbook.xml"/></Relationships>',
-    "xl/workbook.xml": '<workbook xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main" '
-    'xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships">'
-    '<sheets><sheet name="a" sheetId="1" r:id="r1"/></sheets></workbook>',
-    "xl/_rels/workbook.xml.rels": '<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">'
-    '<Relationship Id="r1" Type="http://schemas.openxmlformats.org/officeDocument/2006/relationships/worksheet" '
-    'Target="worksheets/sheet1.xml"/></Relationships>',
-}
-
-
-def workbook(cell: str, filling: str = "") -> bytes:
+def workbook(cell: str) -> bytes:
     """A small workbook with the names of two columns, one record, and a number in one further cell."""
-    row = cell.lstrip("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
-    sheet = (
-        '<worksheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"><sheetData>'
-        '<row r="1"><c r="A1" t="str"><v>sex</v></c><c r="B1" t="str"><v>job</v></c></row>'
-        f'<row r="2"><c r="A2"><v>1</v></c><c r="B2"><v>2</v></c></row>{filling}'
-        f'<row r="{row}"><c r="{cell}"><v>7</v></c></row></sheetData></worksheet>'
-    )
-    return pack({**PARTS, "xl/worksheets/sheet1.xml": sheet})
+    book, packed = openpyxl.Workbook(), io.BytesIO()
+    book.active.append(["sex", "job"])
+    book.active.append([1, 2])
+    book.active[cell] = 7
+    book.save(packed)
+    return packed.getvalue()
 
 
 def open_document(columns: int, rows: int) -> bytes:
@@ -335,7 +306,7 @@ def test_files_that_are_made_to_hurt_are_one_line_and_leave_nothing(
 
 
 def test_a_spreadsheet_within_the_limits_is_read(tmp_path: Path) -> None:
-    (tmp_path / "people.xlsx").write_bytes(workbook("Z5000", "<row/>" * 100_000))
+    (tmp_path / "people.xlsx").write_bytes(workbook("Z5000"))
     assert cr.tabulate(tmp_path / "people.xlsx", "sex", "job").n_records == 2
 
 

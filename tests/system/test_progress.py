@@ -102,19 +102,7 @@ CASES: dict[str, tuple[str, signal.Signals, tuple[str, ...]]] = {
     "simulation": (IN_SIMULATION, signal.SIGTERM, ("simulate", *TABLE, "--epsilon", "1", "--releases", "1000000")),
     "Python": (IN_PYTHON, signal.SIGINT, ("assess", *TABLE, "--epsilon", "1")),
     "choosing": (IN_PYTHON, signal.SIGTERM, ("choose", *TABLE, "--max-caused", "1%")),
-    "choosing privately": (
-        IN_PYTHON,
-        signal.SIGTERM,
-        ("choose-private", *TABLE, "--choice-epsilon", "1", "--max-caused-people", "4"),
-    ),
-    "utility": (IN_PYTHON, signal.SIGTERM, ("utility", *TABLE, "--epsilon", "1")),
-    "averaging": (IN_PYTHON, signal.SIGTERM, ("average", *TABLE, "--epsilon", "1", "--releases", "2")),
-    "auditing": (IN_PYTHON, signal.SIGTERM, ("audit", "people.csv", *TABLE, "--epsilon", "1")),
-    "a figure": (IN_PYTHON, signal.SIGTERM, ("publish-risk", *TABLE, "--epsilon", "1", "--risk-epsilon", "1")),
     "a set": (IN_A_SET, signal.SIGTERM, ("together", "set.toml")),
-    "splitting": (IN_A_SET, signal.SIGTERM, ("together", "split", "set.toml", "--total-epsilon", "1")),
-    "releasing a set": (IN_PYTHON, signal.SIGTERM, ("together", "release", "set.toml", "--output", "both")),
-    "reporting a set": (IN_A_SET, signal.SIGTERM, ("together", "report", "set.toml", "--output", "set.html")),
     "cleaning up": (IN_CLEANING_UP, signal.SIGTERM, ("explain", *TABLE, "--epsilon", "1")),
     "loading": (IN_LOADING, signal.SIGINT, ("inspect", *TABLE)),
     "writing": (
@@ -195,11 +183,6 @@ def test_an_interruption_in_the_same_process(
     monkeypatch.setattr("cellrisk.cli.options.TableOptions.tabulate", send)
     assert main(["inspect", *TABLE]) == 130
     assert capsys.readouterr().err == "cellrisk: interrupted\n"
-
-
-def test_a_refusal_is_no_interruption(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["inspect", "nowhere.csv", "--qid", "a", "--sensitive", "b"]) == 2
-    assert "there is no such file" in capsys.readouterr().err
 
 
 def test_a_delayed_interrupt_is_raised_after_the_block() -> None:

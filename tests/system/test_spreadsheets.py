@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import hashlib
 import io
 import json
 from pathlib import Path
@@ -16,7 +15,6 @@ from hypothesis.strategies import characters, floats, integers, lists, none, one
 
 import cellrisk as cr
 from cellrisk.cli import main
-from cellrisk.errors import InvalidInput
 from cellrisk.show.wording.release import say_formulas
 from cellrisk.system import spreadsheets
 from cellrisk.system.spreadsheets import make_safe, starts_formula, tell_formulas, write_frame, write_rows
@@ -174,33 +172,3 @@ def test_ledgers(tmp_path: Path, capsys: Any) -> None:
     assert main([*asked, "--spreadsheet-safe"]) == 0
     assert capsys.readouterr().err == ""
     assert f"'{EVIL}" in [cell for row in read(output.read_text(encoding="utf-8")) for cell in row]
-
-
-def test_every_csv_file_is_written_in_one_place() -> None:
-    """No other room writes CSV by itself."""
-    rooms = Path(spreadsheets.__file__).parent
-    own = {
-        path.relative_to(rooms).as_posix()
-        for path in rooms.rglob("*.py")
-        if ".to_csv(index" in path.read_text(encoding="utf-8")
-        or "csv.writer(stream" in path.read_text(encoding="utf-8")
-    }
-    assert own == {"spreadsheets.py"}
-
-
-def test_a_bad_description_is_no_release(tmp_path: Path) -> None:
-    path = tmp_path / "a.csv"
-    path.write_bytes(b"")
-    empty = hashlib.sha256(b"").hexdigest()
-    for described, code in (
-        ("[]", "no-description"),
-        ("{", "no-description"),
-        ("[" * 100_000, "no-description"),
-        ('{"file": "b.csv"}', "no-description"),
-        ('{"file": "a.csv", "count": 3, "spreadsheet_safe": []}', "changed"),
-        (f'{{"file": "a.csv", "count": "n", "sha256": "{empty}", "spreadsheet_safe": ["x"]}}', "spreadsheet"),
-    ):
-        Path(f"{path}.json").write_text(described, encoding="utf-8")
-        with pytest.raises(InvalidInput) as refusal:
-            cr.Release.load(path)
-        assert refusal.value.code == code
