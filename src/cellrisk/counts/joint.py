@@ -17,7 +17,7 @@ from cellrisk.counts.counting import AskedColumn, Groups, check_missing, group_r
 from cellrisk.counts.engine import Resources
 from cellrisk.counts.filters import EVERYBODY, Part
 from cellrisk.counts.levels import check_several
-from cellrisk.counts.schema import Schema, refuse_counts
+from cellrisk.counts.schema import Schema
 from cellrisk.counts.sources import open_records
 from cellrisk.counts.unit import Unit
 from cellrisk.errors import InvalidInput
@@ -142,9 +142,7 @@ def count_together(
     wanted += [AskedColumn(part.describe(), None, None) for part in parts]
     wanted.append(AskedColumn(sensitive, None, schema.levels.get(sensitive), sensitive=True))
     resources = Resources.of(memory_limit, progress)
-    with open_records(source, schema, resources, table=table, engine=engine) as (records, others):
-        if schema.count is None:
-            refuse_counts(others)
+    with open_records(source, schema, resources, table=table, engine=engine) as records:
         # A column for every binning of a column, and one for every part: whether the records belong to it.
         places = {name: f"c{place}" for place, name in enumerate(raw)}
         values = {name: (column, records.types[column]) for name, column in places.items()}

@@ -303,7 +303,7 @@ def is_named_like_counts(name: str) -> bool:
     )
 
 
-def refuse_counts(others: Sequence[str], option: str = "") -> None:
+def refuse_counts(others: Sequence[str], option: str | None = None) -> None:
     """Refuse a source with a column that is not in use and named like counts.
 
     option: what names the column of counts on the command line, if it is not the option of the argument ``count``.

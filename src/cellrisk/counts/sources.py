@@ -44,7 +44,7 @@ from cellrisk.counts.files import (
 from cellrisk.counts.files import is_text as is_text_file
 from cellrisk.counts.frames import check_exact, convert, has_type, is_frame, read_frame
 from cellrisk.counts.refusals import LONGEST_LINE, redacted
-from cellrisk.counts.schema import AskedColumns, Schema, locate, unknown_table
+from cellrisk.counts.schema import AskedColumns, Schema, locate, refuse_counts, unknown_table
 from cellrisk.errors import InvalidInput, argument
 from cellrisk.system.atomic import keep_inputs
 from cellrisk.system.choices import EngineName, list_words, require_word
@@ -107,11 +107,17 @@ def open_records(
     table: str | None = None,
     engine: str | None = None,
     encoding: str | None = None,
-) -> Iterator[tuple[Relation, tuple[str, ...]]]:
-    """Open the columns of a schema; gives also the names of the columns that are not in use."""
+    count_option: str | None = None,
+) -> Iterator[Relation]:
+    """Open the columns of a schema; refuse a source with a column named like counts of which the schema says nothing.
+
+    count_option: what names that column on the command line, if it is not the option of ``count``.
+    """
     asked, options = AskedColumns(schema.stored), {"table": table, "engine": engine, "encoding": encoding}
     with open_source(source, asked, resources, by_declaration=schema.outside == "drop", **options) as records:
-        yield lengthen(records, schema) if schema.wide else records, asked.others
+        if schema.count is None:
+            refuse_counts(asked.others, count_option)
+        yield lengthen(records, schema) if schema.wide else records
 
 
 def lengthen(records: Relation, schema: Schema) -> Relation:
@@ -181,7 +187,7 @@ class Reader:
     def read_object(self, source: Any) -> Relation:
         """Return a relation of DuckDB, a frame, a dataset or a stream."""
         named = f"{type(source).__module__}.{type(source).__qualname__}".removeprefix("builtins.")
-        self.check_table(named, is_workbook=False)
+        self.refuse_table(named)
         if self.encoding is not None:
             raise InvalidInput("only text files have an encoding to name", got=named, code="encoding")
         if type(source).__name__ == "DuckDBPyRelation":
@@ -194,9 +200,9 @@ class Reader:
             "the source is not of a kind that can be read", got=named, allowed=KINDS_OF_SOURCES, code="source"
         )
 
-    def check_table(self, got: str, is_workbook: bool) -> None:
+    def refuse_table(self, got: str) -> None:
         """Refuse the name of a table that the source does not have."""
-        if self.table is not None and not is_workbook:
+        if self.table is not None:
             raise InvalidInput(
                 "names a table of a database, or a sheet of a workbook, and this source is neither",
                 option="table",
@@ -208,7 +214,8 @@ class Reader:
     def read_files(self, files: Sequence[Path]) -> Relation:
         """Read files of one kind, checked one by one, as one table."""
         suffix, others = files[0].suffix.lower(), [path for path in files if path.suffix.lower() in OTHER_FORMATS]
-        self.check_table("a file", suffix in SPREADSHEETS)
+        if suffix not in SPREADSHEETS:
+            self.refuse_table("a file")
         if others and len(files) > 1:
             got = f"{len(files)} files, {others[0]} too"
             raise InvalidInput("files of this kind are read one at a time", got=got, code="file-kind")

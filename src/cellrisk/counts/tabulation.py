@@ -9,7 +9,7 @@ from typing import Any
 from cellrisk.counts.counting import select_records
 from cellrisk.counts.engine import Resources
 from cellrisk.counts.filters import Part, read_part, take_part, with_part
-from cellrisk.counts.schema import Schema, read_names, refuse_counts
+from cellrisk.counts.schema import Schema, read_names
 from cellrisk.counts.sources import open_records
 from cellrisk.counts.table import FrequencyTable
 from cellrisk.counts.unit import Unit
@@ -121,7 +121,5 @@ def tabulate(
     part.check(schema.sensitive)
     resources = Resources.of(memory_limit, progress)
     opened = {"table": table, "engine": engine, "encoding": encoding}
-    with open_records(source, with_part(schema, part), resources, **opened) as (records, others):
-        if schema.count is None:
-            refuse_counts(others)
+    with open_records(source, with_part(schema, part), resources, **opened) as records:
         return select_records(take_part(records, schema, part), schema, resources, seed)

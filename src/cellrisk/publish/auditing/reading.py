@@ -58,7 +58,7 @@ def read_release(
     """
     from cellrisk.counts.columns import check_type, kind_of
     from cellrisk.counts.engine import Resources
-    from cellrisk.counts.schema import Schema, refuse_counts
+    from cellrisk.counts.schema import Schema
     from cellrisk.counts.sources import open_records
     from cellrisk.publish.releasing.release_result import Release
 
@@ -71,9 +71,8 @@ def read_release(
         released, count = released.frame, str(released.frame.columns[-1])
     schema = Schema(quasi_identifiers, (sensitive,), bins, count=count)
     names = schema.quasi_identifiers + schema.sensitive
-    with open_records(released, schema, Resources.of(None), table=table, engine=engine) as (records, others):
-        if schema.count is None:
-            refuse_counts(others, "--released-count")
+    opened = {"table": table, "engine": engine, "count_option": "--released-count"}
+    with open_records(released, schema, Resources.of(None), **opened) as records:
         for place, name in enumerate(names):
             check_type(name, records.types[f"c{place}"])
         kinds = [kind_of(records, f"c{place}") for place in range(len(names))]
