@@ -133,7 +133,7 @@ class SharedSpark:
 
 
 shared_spark = SharedSpark()
-ON_SPARK = ("tests/counts/test_spark.py", "tests/counts/test_spark_together.py")
+ON_SPARK = ("tests/counts/test_spark.py",)
 
 
 @pytest.fixture

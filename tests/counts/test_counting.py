@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 from cellrisk.counts import counting
 from cellrisk.counts.tabulation import tabulate
 from tests.examples import examples
-from tests.shared_data import needs_shared_data, read
 
 QUASI = ["a", "b"]
 
@@ -161,18 +160,6 @@ def test_both_forms_agree_on_the_largest_counts(form: str) -> None:
         float(2**52 * (2**52 + 2**51) + 1),
         float(2**51 * (2**52 + 2**51)),
     ]
-
-
-@needs_shared_data
-def test_authors_bankruptcy_subset(form: str) -> None:
-    table = tabulate(read("FFcount.csv"), ["IR", "MR", "OR", "CR", "CO"], "FF", count="n")
-    profiles = table.profiles("FF")
-    assert (table.n_records, table.n_cells, profiles.n_levels) == (250, 78, 3)
-    assert (profiles.n_homogeneous, profiles.n_heterogeneous, profiles.n_unique) == (54, 24, 18)
-    assert dict(profiles.rows()) == {
-        (1,): 18, (2,): 20, (3,): 1, (4,): 9, (5,): 2, (7,): 1, (8,): 1, (9,): 1, (11,): 1,
-        (1, 1): 3, (2, 1): 4, (2, 2): 11, (3, 2): 1, (4, 2): 2, (4, 4): 1, (10, 4): 1, (4, 2, 1): 1,
-    }  # fmt: skip
 
 
 def test_dropping_is_the_same_as_leaving_out(

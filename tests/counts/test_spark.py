@@ -22,6 +22,7 @@ from cellrisk.cli import main
 from cellrisk.counts import spark, spark_session
 from cellrisk.counts.tabulation import tabulate
 from cellrisk.errors import CellriskError, InvalidInput, UnknownName
+from tests.counts import counter
 from tests.counts.counter import facts, write_csv, write_parquet
 from tests.counts.spark_cluster import FAST, need_spark
 from tests.counts.test_counter import check
@@ -57,6 +58,7 @@ def same(source: Any, embedded: Any, **request: Any) -> None:
     assert facts(tabulate(source, engine="spark", **request)) == facts(tabulate(embedded, **request))
 
 
+@pytest.mark.slow
 def test_folders_that_name_columns_give_what_duckdb_gives(session: Any, tmp_path: Path) -> None:
     """Leading zeros are kept, escaped letters are read, and the name that stands for a missing value is one."""
     for month, city in product(("01", "1", "10"), ("K%C3%B6ln", "a b", "__HIVE_DEFAULT_PARTITION__")):
@@ -72,6 +74,7 @@ def test_folders_that_name_columns_give_what_duckdb_gives(session: Any, tmp_path
         tabulate(source, ["year"], "job", engine="spark")
 
 
+@pytest.mark.slow
 def test_frames_and_tables_however_they_are_cut(session: Any, people: Path) -> None:
     request: dict[str, Any] = {"quasi_identifiers": ["text", "real"], "sensitive": ["job"]}
     expected = facts(tabulate(people, **request))
@@ -99,6 +102,7 @@ def test_frames_and_tables_however_they_are_cut(session: Any, people: Path) -> N
         session.catalog.dropTempView("people")
 
 
+@pytest.mark.slow
 def test_several_files_and_shapes(session: Any, tmp_path: Path) -> None:
     table = make_table(60).select(["text", "age", "job", "small"])
     write_csv(table[:30], tmp_path / "p[1].csv")
