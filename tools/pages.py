@@ -6,9 +6,9 @@
 What a page may hold:
 
 - ``sh``: commands, in order, in a folder of the page's own that holds ``adult.parquet``. ``cellrisk`` and scripts of
-  examples run; make, pip and the like do not. ``NAME="value"`` is put where ``$NAME`` stands, a backslash continues a
-  line, ``> file`` keeps the output, and a comment ``# exit 3`` at the end of a command expects that code. Otherwise the
-  code is 0, and nothing is on standard error. Commands that run for very long (``LONG``) are parsed, and not run.
+  examples run; make, pip and the like do not. A backslash continues a line, ``> file`` keeps the output, and a comment
+  ``# exit 3`` at the end of a command expects that code. Otherwise the code is 0, and nothing is on standard error.
+  Commands that run for very long (``LONG``) are parsed, and not run.
 - ``python``: code, in order, in one namespace of the page. ``pycon``: doctests in that namespace.
 - ``text`` directly after ``sh`` or ``python``: exactly what it printed; a line ``...`` stands for any number of lines.
 - ``toml``, ``csv``, ``json``, ``yaml`` and ``sql`` with ``title="name"``: a file of that name in the folder.
@@ -64,7 +64,6 @@ REST = "..."
 
 FENCE = re.compile(r"^(?P<indent> *)(?P<fence>`{3,})(?P<language>[\w-]*)(?P<rest>[^`]*)$")
 TITLE = re.compile(r'title="([^"]*)"')
-ASSIGNMENT = re.compile(r"^(\w+)=(?:\"([^\"]*)\"|'([^']*)'|(\S*))$")
 EXIT = re.compile(r"#\s*exit\s+(\d+)\s*$")
 HEAD = re.compile(r"(?m)^.*\b[0-9a-f]{32} \d+ [0-9a-f]{64}$")
 """The head of a ledger, which differs in every run."""
@@ -110,11 +109,10 @@ def read_blocks(text: str) -> list[Block]:
 
 @dataclass
 class Page:
-    """One page while it runs: its folder, its namespace, and the values of its shell's names."""
+    """One page while it runs: its folder and its namespace."""
 
     name: str
     folder: Path
-    names: dict[str, str] = field(default_factory=dict)
     namespace: dict[str, Any] = field(default_factory=lambda: {"__name__": "__main__"})
     left_out: bool = False
     """Whether the last block of commands had one that is not run, so that its output is not known."""
@@ -137,12 +135,8 @@ class Page:
         return "".join(self.run_command(command, f"{self.name}:{line}") for line, command in _commands(block))
 
     def run_command(self, line: str, place: str) -> str:
-        assigned = ASSIGNMENT.match(line)
-        if assigned:
-            self.names[assigned[1]] = next((value for value in assigned.groups()[1:] if value is not None), "")
-            return ""
         expected = EXIT.search(line)
-        words, target = _split(self._expand(line, place), place)
+        words, target = _split(line, place)
         if words[0] == "python" and words[1].startswith("examples/"):
             given = [sys.executable, str(REPOSITORY / words[1]), *words[2:]]
             return subprocess.run(given, cwd=self.folder, check=True, capture_output=True, text=True).stdout
@@ -166,15 +160,6 @@ class Page:
             (self.folder / target).write_text(printed, encoding="utf-8")
             printed = ""
         return printed + complaints
-
-    def _expand(self, line: str, place: str) -> str:
-        def value(found: re.Match[str]) -> str:
-            name = found[1] or found[2]
-            if name not in self.names:
-                raise PageError(f"{place}: ${name} has no value")
-            return self.names[name]
-
-        return re.sub(r"\$(?:(\w+)|\{(\w+)\})", value, line)
 
     def run_python(self, block: Block) -> str:
         code = "\n" * block.first + block.body  # so that a traceback names the page's own lines

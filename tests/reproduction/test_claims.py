@@ -139,42 +139,6 @@ def test_verdicts_on_adult_the_formulas_and_other_data(results: Results) -> None
     assert verdicts_of(results, ADULT_VERDICTS) == ADULT_VERDICTS
 
 
-REAL_VERDICTS = {
-    "Bankruptcy: observations": AGREES,
-    "Bankruptcy: non-empty cells": AGREES,
-    "Bankruptcy: homogeneous cells": AGREES,
-    "Bankruptcy: Poisson rate": AGREES,
-    "Bankruptcy: the risk as epsilon grows": AGREES,
-    "Bankruptcy: the risk as epsilon falls": AGREES,
-    "Bankruptcy subset: non-empty cells": AGREES,
-    "Bankruptcy subset: homogeneous cells": AGREES,
-    "Bankruptcy subset: heterogeneous cells": AGREES,
-    "Bankruptcy subset: people": AGREES,
-    "Bankruptcy subset: Poisson rate": AGREES,
-    **{
-        f"Bankruptcy subset: {measure} risk, {words}, as epsilon {end}": AGREES
-        for measure in ("local", "expected")
-        for words in ("each cell alike", "by records")
-        for end in ("grows", "falls")
-    },
-    "Adult, Bankruptcy: the risk is 1 from epsilon 10": AGREES,
-    "TVD drops notably from epsilon 0.1": AGREES,
-    "TVD drops notably from epsilon 1 to": AGREES,
-    "Below epsilon 1": DIFFERS,
-    "Where all cells are homogeneous the shrinkage": ON_CONDITION,
-    "Where all cells are homogeneous the marginal risk": ON_CONDITION,
-    "Where all cells are homogeneous the marginal shrinkage": ON_CONDITION,
-    "Bankruptcy subset: the expected risk tends": ON_CONDITION,
-    "The maximum is reached": ON_CONDITION,
-    "Simulated (empirical)": ON_CONDITION,
-    "Local and expected risk": ON_CONDITION,
-}
-
-
-def test_verdicts_on_bankruptcy(real: Results) -> None:
-    assert verdicts_of(real, REAL_VERDICTS) == REAL_VERDICTS
-
-
 BY_ENUMERATION = {
     ("local", "published", "laplace", 0.1): (0.191652, 0.212287),
     ("local", "published", "laplace", 1.0): (0.358505, 0.351947),
