@@ -252,7 +252,9 @@ def test_a_spark_of_our_own_is_silent_and_leaves_nothing(tmp_path: Path) -> None
     assert list((tmp_path / "scratch").iterdir()) == []
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["interrupt", "terminate"])
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)], ids=["interrupt", "terminate"]
+)
 @pytest.mark.parametrize("started", [pytest.param("java", marks=pytest.mark.slow), "a job"])
 def test_a_signal_ends_spark_in_one_line(number: int, started: str, tmp_path: Path) -> None:
     """While Java starts, and while Spark counts; no Java and no file is left."""
