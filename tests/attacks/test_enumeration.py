@@ -67,7 +67,7 @@ class LogisticNoise(Noise):
 
 
 @pytest.mark.parametrize("kind", [*KINDS, LogisticNoise])
-@pytest.mark.parametrize("n_levels", [2, 3, 9, 50])
+@pytest.mark.parametrize("n_levels", [2, 3, *(pytest.param(each, marks=pytest.mark.slow) for each in (9, 50))])
 @pytest.mark.parametrize("attack", [Plurality(), Proportional()])
 def test_equal_counts_share_what_is_not_all_zero(attack: Measure, n_levels: int, kind: type[Noise]) -> None:
     """By symmetry each of K equal counts wins with probability (1 - q^K)/K, at any scale and count; to 1e-12."""

@@ -80,7 +80,16 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-@pytest.mark.parametrize("command", sorted({*COMMANDS} - {*NOT_RUN} - {*FIRST}))
+SLOW = {"choose", "curve", "report"}
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        pytest.param(command, marks=[pytest.mark.slow] if command in SLOW else [])
+        for command in sorted({*COMMANDS} - {*NOT_RUN} - {*FIRST})
+    ],
+)
 def test_examples_run(command: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
     for example in list_examples(command):

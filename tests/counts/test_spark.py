@@ -28,6 +28,7 @@ from tests.counts.spark_cluster import FAST, need_spark
 from tests.counts.test_counter import check
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.filterwarnings("ignore::ResourceWarning"),  # Spark leaves the closing of sockets to Python
 ]
 SECRET = "Xyzzy7391"
@@ -58,7 +59,6 @@ def same(source: Any, embedded: Any, **request: Any) -> None:
     assert facts(tabulate(source, engine="spark", **request)) == facts(tabulate(embedded, **request))
 
 
-@pytest.mark.slow
 def test_folders_that_name_columns_give_what_duckdb_gives(session: Any, tmp_path: Path) -> None:
     """Leading zeros are kept, escaped letters are read, and the name that stands for a missing value is one."""
     for month, city in product(("01", "1", "10"), ("K%C3%B6ln", "a b", "__HIVE_DEFAULT_PARTITION__")):
@@ -74,7 +74,6 @@ def test_folders_that_name_columns_give_what_duckdb_gives(session: Any, tmp_path
         tabulate(source, ["year"], "job", engine="spark")
 
 
-@pytest.mark.slow
 def test_frames_and_tables_however_they_are_cut(session: Any, people: Path) -> None:
     request: dict[str, Any] = {"quasi_identifiers": ["text", "real"], "sensitive": ["job"]}
     expected = facts(tabulate(people, **request))
@@ -102,7 +101,6 @@ def test_frames_and_tables_however_they_are_cut(session: Any, people: Path) -> N
         session.catalog.dropTempView("people")
 
 
-@pytest.mark.slow
 def test_several_files_and_shapes(session: Any, tmp_path: Path) -> None:
     table = make_table(60).select(["text", "age", "job", "small"])
     write_csv(table[:30], tmp_path / "p[1].csv")
@@ -118,7 +116,6 @@ def test_several_files_and_shapes(session: Any, tmp_path: Path) -> None:
     same(tmp_path / "*.parquet", tmp_path / "*.parquet", quasi_identifiers=["text", "age"], sensitive="job")
 
 
-@pytest.mark.slow
 def test_addresses_and_names(session: Any, tmp_path: Path) -> None:
     pq.write_table(make_table(60).select(["text", "small"]), tmp_path / "p1.parquet")
     same(f"file://{tmp_path}/p1.parquet", tmp_path / "p1.parquet", quasi_identifiers="text", sensitive="small")
@@ -131,7 +128,6 @@ def test_addresses_and_names(session: Any, tmp_path: Path) -> None:
     same(tmp_path / "names.parquet", tmp_path / "names.parquet", quasi_identifiers=["A", "b.c"], sensitive=["a", "x`y"])
 
 
-@pytest.mark.slow
 def test_text_that_is_hard_to_cut(session: Any, tmp_path: Path) -> None:
     for content in (
         b"a\ty\n\t\nx\tu\nx\tv\n\n\t\n",
@@ -178,7 +174,6 @@ def test_bad_text(case: str, session: Any, tmp_path: Path) -> None:
     refused(words, put(tmp_path / "a.csv", content))
 
 
-@pytest.mark.slow
 def test_damaged_and_vanished_files(session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = pa.table({"a": [f"{SECRET}{place}" for place in range(5000)], "y": ["u", "v"] * 2500})
     pq.write_table(table, tmp_path / "a.parquet")
@@ -209,7 +204,6 @@ def test_rows_come_in_parts(session: Any, monkeypatch: pytest.MonkeyPatch, peopl
     same(people, people, quasi_identifiers=["text", "real"], sensitive=["job", "small"])
 
 
-@pytest.mark.slow
 def test_requests(session: Any, tmp_path: Path) -> None:
     frame = session.createDataFrame([(1, [2], "u", None)], "a int, b array<int>, y string, v void")
     refused("did you mean 'a'?", frame, "A", "y", kind=UnknownName)
@@ -231,7 +225,6 @@ def test_requests(session: Any, tmp_path: Path) -> None:
     refused("Spark could not read a file", put(tmp_path / "d.csv.gz", "a,y\n1,u\n"))
 
 
-@pytest.mark.slow
 def test_a_spark_of_our_own_is_silent_and_leaves_nothing(tmp_path: Path) -> None:
     need_spark()
     for name in ("work", "scratch"):
@@ -252,10 +245,8 @@ def test_a_spark_of_our_own_is_silent_and_leaves_nothing(tmp_path: Path) -> None
     assert list((tmp_path / "scratch").iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)], ids=["interrupt", "terminate"]
-)
-@pytest.mark.parametrize("started", [pytest.param("java", marks=pytest.mark.slow), "a job"])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["interrupt", "terminate"])
+@pytest.mark.parametrize("started", ["java", "a job"])
 def test_a_signal_ends_spark_in_one_line(number: int, started: str, tmp_path: Path) -> None:
     """While Java starts, and while Spark counts; no Java and no file is left."""
     need_spark()
@@ -335,7 +326,7 @@ NOT_ON_SPARK = ("hour", "span")
 """Kinds that Spark's reader of Parquet has no type for, and that are refused there."""
 
 
-@pytest.mark.parametrize("seed", [2, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(8) if seed != 2)])
+@pytest.mark.parametrize("seed", range(8))
 def test_against_a_plain_counter(seed: int, session: Any, tmp_path: Path) -> None:
     case = counter.draw_case(seed, NOT_ON_SPARK)
     path = counter.write_parquet(case.table, tmp_path / "a.parquet")

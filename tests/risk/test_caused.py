@@ -35,7 +35,7 @@ def expose(profiles: Profiles, mechanism: Mechanism, attack: str = "homogeneity"
     return count_people(profiles, mechanism.channel, attack).mean
 
 
-@pytest.mark.parametrize("threshold", [0.5, 1.5, 5.5])
+@pytest.mark.parametrize("threshold", [0.5, 1.5, pytest.param(5.5, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_is_what_every_noise_gives(kind: str, neighbours: str, threshold: float) -> None:
@@ -59,7 +59,7 @@ def test_is_what_every_noise_gives(kind: str, neighbours: str, threshold: float)
         assert shares[0] * profiles.n_records == near(mean)
 
 
-@pytest.mark.parametrize("threshold", [0.5, 1.5, 5.5])
+@pytest.mark.parametrize("threshold", [0.5, *(pytest.param(each, marks=pytest.mark.slow) for each in (1.5, 5.5))])
 @pytest.mark.parametrize("attack", ["plurality", "proportional"])
 @pytest.mark.parametrize("kind", ["laplace", "geometric", "gaussian", "discrete gaussian"])
 def test_attacks_that_guess(kind: str, attack: str, threshold: float) -> None:

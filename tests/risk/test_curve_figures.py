@@ -52,9 +52,9 @@ def check_point(line: Line, place: int, figures: Any) -> None:
     [
         ("laplace", {}),
         ("geometric", {"threshold": 1.5}),
-        ("geometric", {"neighbours": "replace"}),
-        ("gaussian-analytic", {"delta": 0.01}),
-        ("discrete-gaussian", {"delta": 0.01}),
+        pytest.param("geometric", {"neighbours": "replace"}, marks=pytest.mark.slow),
+        pytest.param("gaussian-analytic", {"delta": 0.01}, marks=pytest.mark.slow),
+        pytest.param("discrete-gaussian", {"delta": 0.01}, marks=pytest.mark.slow),
     ],
 )
 @pytest.mark.parametrize("belief", ["negbin", "table"])

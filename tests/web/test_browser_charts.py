@@ -14,6 +14,7 @@ from tests.web.geometry import bars, column, lines, middle, outside, overlaps, p
 from tests.web.walking import expect, open_step, show_people, unfold, wait_until_shown, wider_than_screen
 
 Visit = Callable[..., Any]
+pytestmark = pytest.mark.slow
 WIDTHS = {"wide": 1280, "tablet": 768, "telephone": 390}
 ZOOMED = {"viewport": {"width": 640, "height": 450}, "device_scale_factor": 2}
 """The zoom of a browser leaves the screen as it is and makes the page's own pixels larger: 1280 by 900 at 200% are 640
@@ -104,14 +105,12 @@ def with_charts(page: Any) -> Any:
     return draw_every_chart(page)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("width", WIDTHS.values(), ids=WIDTHS)
 def test_the_other_charts_at_every_width(with_charts: Any, pictures: Path, width: int) -> None:
     resize(with_charts, width)
     check_every_chart(with_charts, pictures, str(width))
 
 
-@pytest.mark.slow
 def test_everything_at_twice_the_size(page: Any, browser: Any, pictures: Path) -> None:
     with closing(browser.new_context(**ZOOMED, storage_state=page.context.storage_state())) as window:
         zoomed = window.new_page()
@@ -153,7 +152,6 @@ def test_values_under_the_pointer_and_by_keyboard(page: Any) -> None:
     expect(said).to_be_hidden()
 
 
-@pytest.mark.slow
 def test_labels_that_are_pushed_together_are_seen(page: Any) -> None:
     """The check itself: a label that is moved over another is found, and so is a line without points."""
     open_step(page, "see")

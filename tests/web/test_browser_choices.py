@@ -21,6 +21,7 @@ from tests.web.walking import (
     wait_until_shown,
 )
 
+pytestmark = pytest.mark.slow
 Visit = Callable[..., Any]
 COUNTS = "region,sex,illness,n\n" + "".join(
     f"r{place % 5},{'fm'[place % 2]},{'abc'[place % 3]},{3 + place % 7}\n" for place in range(30)
@@ -46,7 +47,6 @@ def check_choices(page: Any) -> None:
     assert epsilon(page) == "0.316"
 
 
-@pytest.mark.slow
 class TestAddress:
     def test_a_reload_the_way_back_and_a_second_tab(self, visit: Visit) -> None:
         page = show_people(visit())
@@ -106,7 +106,6 @@ class TestLoading:
         for column, role in {"sex": "qid", "age": "qid", "job": "sensitive", "note": "unused"}.items():
             expect(page.get_by_role("radio", name=f"{column}: {ROLES[role]}")).to_be_checked()
 
-    @pytest.mark.slow
     def test_counts_are_asked_about_before_counting(self, visit: Visit, tmp_path: Path) -> None:
         (tmp_path / "cells.csv").write_text(COUNTS, encoding="utf-8")
         page = visit()
@@ -142,7 +141,6 @@ class TestLoading:
         expect(page.locator("#shell")).to_contain_text("--person note --contributions 2")
 
 
-@pytest.mark.slow
 class TestDeciding:
     def test_nothing_is_recommended_without_a_limit_that_binds(self, visit: Visit) -> None:
         page = show_people(visit())
@@ -193,7 +191,6 @@ class TestDeciding:
             stop(running)
 
 
-@pytest.mark.slow
 def test_bins_that_cannot_be_read_name_their_column(visit: Visit) -> None:
     page = visit(expected="422")
     open_people(page)

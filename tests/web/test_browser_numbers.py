@@ -80,7 +80,9 @@ def risk_of(found: dict[str, Any], part: str, measure: str, form: str, weights: 
 
 
 class TestSlider:
-    @pytest.mark.parametrize("place", [0, 37, 60, 101, 120])
+    @pytest.mark.parametrize(
+        "place", [0, 37, *(pytest.param(place, marks=pytest.mark.slow) for place in (60, 101, 120))]
+    )
     def test_the_numbers_are_those_of_the_command_line(self, page: Any, capsys: Capture, place: int) -> None:
         slide_to(page, place)
         found = assess(page, capsys)

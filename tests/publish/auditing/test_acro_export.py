@@ -210,6 +210,7 @@ def test_the_command_refuses_in_one_line(
     assert told.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_acro_loads_it(tmp_path: Path) -> None:
     given = os.environ.get("CELLRISK_PEERS")
     python = Path(given) if given else REPOSITORY / ".venv-peers" / "bin" / "python"

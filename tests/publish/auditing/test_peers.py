@@ -122,6 +122,7 @@ def test_entropy_l_is_not_cut_to_a_whole_number(tmp_path: Path) -> None:
     assert (theirs["entropy_l_original"], theirs["entropy_l_released"]) == (1.0, 1.0)
 
 
+@pytest.mark.slow
 def test_the_example_by_the_peers(tmp_path: Path) -> None:
     theirs = run_peers(ORIGINAL, RELEASED, tmp_path)
     compare(audit(cr.tabulate(ORIGINAL, KEYS, "job"), RELEASED), theirs)

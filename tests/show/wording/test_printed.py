@@ -161,6 +161,7 @@ def test_all_prints_more(printed: Printed, name: str) -> None:
     assert not BANNED.search(everything), BANNED.search(everything)
 
 
+@pytest.mark.slow
 def test_the_epsilon_on_the_screen_is_that_of_json(printed: Printed) -> None:
     found = re.search(r"^Recommended: epsilon (\S+) with", printed(*SCREENS["choose"]), re.MULTILINE)
     assert found is not None
