@@ -328,6 +328,9 @@ def plan_command(
         refuse_beside(f"{without}, only losses are added up", list_typed(context, *sorted(records)))
     if (max_ceiling is not None) == (loss.epsilon is not None or loss.rho is not None):
         raise InvalidInput("nothing to plan was given", allowed="either --epsilon 0.5, or --max-ceiling 0.75")
+    if table.source is not None and max_ceiling is None and not (loss.mechanism or asked.get("assess_as")):
+        what = "the planned release has no mechanism, so its risk cannot be assessed"
+        raise InvalidInput(what, fix="name it: --mechanism geometric", code="no-mechanism")
     quasi = parsing.split_names(table.qid) or None
     with ledger.open() as opened:
         state = opened.state()

@@ -165,12 +165,12 @@ def explain_command(
     form: options.OneForm = None,
     weights: options.OneWeights = None,
     everything: All = False,
-    top: Annotated[int, whole("Riskiest groups to list.")] = 20,
+    top: Annotated[int, whole("Groups to list.")] = 20,
     merge: Annotated[Parsed, option("Merge values: education:school=9th|10th.", "MERGE", parsing.parse_merge)] = None,
 ) -> None:
     """Who is at risk, and what would help.
 
-    Lists the riskiest groups, and the local risk if a quasi-identifier were left out or made coarser.
+    Lists the groups most at risk, and the local risk if a quasi-identifier were left out or made coarser.
     """
     merges: dict[str, dict[str, list[str]]] = {}
     for column, new, old in merge or ():

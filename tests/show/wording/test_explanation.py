@@ -57,7 +57,7 @@ def test_screen(table: cr.FrequencyTable) -> None:
     assert after.startswith(f"Most at risk because of their own record: '{worst.quasi_identifier}' {worst.label}: ")
     assert CURATOR_NOTE in after
     assert [part.splitlines()[0] for part in found.details.split("\n\n")[3:]] == [
-        "Riskiest groups: local risk, tight, weights records",
+        "Groups with the highest local risk, tight, weights records",
         f"Values with most people revealed because of their own record, 10 of {len(found.by_level)}",
         "Groups with most people revealed because of their own record",
         "The values that describe groups and people are raw data: do not publish them.",

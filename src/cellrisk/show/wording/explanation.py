@@ -59,7 +59,7 @@ def screen(explanation: Explanation) -> list[str]:
     return [
         f"'{explanation.sensitive}': {size}; {_describe_method(explanation)}\n{_say_caused(explanation)}",
         aligned(top, [heads, *rows]),
-        f"{risk}Riskiest groups and values: --all   Choose: cellrisk choose ... --max-caused 0.01\n{CURATOR_NOTE}",
+        f"{risk}Groups and values most at risk: --all   Choose: cellrisk choose ... --max-caused 0.01\n{CURATOR_NOTE}",
     ]
 
 
@@ -130,13 +130,13 @@ def _say_caused(found: Explanation) -> str:
 
 
 def paragraphs(explanation: Explanation) -> list[str]:
-    """Return the rest: the riskiest groups and values."""
+    """Return the rest: the groups and values most at risk."""
     return [*_tables(explanation), KEYS_NOTE]
 
 
 def _tables(found: Explanation) -> Iterator[str]:
     levels = found.by_level
-    title = f"Riskiest groups: local risk, {found.form}, weights {found.weights}"
+    title = f"Groups with the highest local risk, {found.form}, weights {found.weights}"
     yield _show_cells(title, found.riskiest, "risk", [percent(cell.risk) for cell in found.riskiest])
     shown = sorted(levels, key=lambda level: (-level.caused, level.records))[:LEVELS_PRINTED]
     yield _table(
