@@ -16,24 +16,12 @@ import pytest
 import cellrisk as cr
 from cellrisk.cli import main
 from tests.near import near
+from tests.publish.auditing.test_peers import COLUMNS, KEYS, ORIGINAL
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 SCRIPT = Path(__file__).with_name("acro_script.py")
 ABSENT = "acro is not installed; run: rm -rf .venv-peers && make peers"
 
-KEYS = ["sex", "town"]
-COLUMNS = [*KEYS, "job"]
-ORIGINAL = pd.DataFrame(
-    [
-        *(("f", "north", "cook"),) * 3,
-        *(("m", "north", "cook"),) * 1,
-        *(("m", "north", "smith"),) * 3,
-        *(("f", "south", "smith"),) * 1,
-        *(("m", "south", "cook"),) * 2,
-        *(("m", "south", "smith"),) * 2,
-    ],
-    columns=COLUMNS,
-)
 OTHER = ORIGINAL.assign(town="south", job="tailor")
 """Other people, of whom the same release is audited."""
 RELEASED = pd.DataFrame(

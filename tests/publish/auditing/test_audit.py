@@ -12,8 +12,6 @@ import pytest
 import cellrisk as cr
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.publish.auditing import FIGURES, Audit, audit
-from cellrisk.publish.simulation.attacks import CellAttacks
-from cellrisk.publish.simulation.drawing import Chunk
 from cellrisk.system.formatting import CURATOR_NOTE
 from tests.near import near, same
 from tests.publish.auditing import oracle
@@ -85,29 +83,6 @@ def test_counts_with_noise_give_what_dictionaries_give(seed: int, whole: bool, s
     people = draw_people(rng, 40)
     released = noisy(people, rng, whole=whole, signed=signed)
     agree(audit(tabulated(people), released, count="n"), people, released)
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_attackers_are_those_of_the_simulation(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    people = draw_people(rng, 50)
-    released = noisy(people, rng, whole=True, signed=False)
-    found = audit(tabulated(people), released, count="n")
-    true, shown = count(people), count(released)
-    keys = sorted({key for key, _ in true})
-    dense = np.array(
-        [[[float(of.get((key, f"j{level}"), 0)) for key in keys] for level in range(3)] for of in (true, shown)]
-    )
-    outcomes = CellAttacks(1)
-    outcomes.read(Chunk(slice(0, 1), dense[0][:, None, :], dense[1][:, None, :], None))
-    for attack, name in (
-        (("homogeneity", "tight", "records"), "homogeneity_tight_records"),
-        (("homogeneity", "exact", "records"), "homogeneity_exact_records"),
-        (("plurality", "tight", "records"), "plurality"),
-        (("proportional", "tight", "records"), "proportional"),
-    ):
-        assert found.value(name) == near(outcomes.sums[attack][0] / len(people))
-    assert [found.value(f"scenario_{number}") for number in range(1, 9)] == outcomes.scenarios[:, 0].tolist()
 
 
 def test_the_original_released_as_it_is() -> None:

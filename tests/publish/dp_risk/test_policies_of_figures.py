@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import cellrisk as cr
-from cellrisk.errors import InvalidInput
 from tests.commands import run
 from tests.near import near
 
@@ -85,14 +83,3 @@ def test_a_private_choice_stays_within_policies(capsys: Capture) -> None:
     forbid("max-ceiling = 0.6")
     code, out, _ = run(capsys, *CHOICE, "--json")
     assert 0.38 < max(json.loads(out)["grid"]) <= np.log(0.6 / 0.4)
-
-
-def test_policies_in_python(folder: Path) -> None:
-    levels: dict[str, Any] = {"q": list(range(300)), "y": ["a", "b"]}
-    table = cr.tabulate("people.csv", "q", "y", levels=levels, outside="drop")
-    with pytest.raises(InvalidInput, match="the policy forbids this figure"):
-        cr.publish_risk(table, epsilon=1.0, risk_epsilon=0.5, policy=cr.Policy(max_epsilon=0.9))
-    with pytest.raises(InvalidInput, match="the grid goes beyond"):
-        cr.choose_privately(
-            table, private=0.5, max_caused_people=300, grid=[1.0, 3.0], policy=cr.Policy(max_epsilon=2.0)
-        )

@@ -214,10 +214,10 @@ def test_modes_that_do_not_go_with_parents_are_refused(
 @pytest.mark.parametrize(
     ("given", "what"),
     [
-        (by_sex([-1, 5]), "holds negative parent counts; got 1 of 2; use a parent release with clamp"),
-        (pd.DataFrame({"sex": ["f", "m"], "count": [1.5, 2.0]}), "no whole numbers; got 1 of 2; round them first"),
-        (pd.DataFrame({"sex": ["f", "m"], "count": [1.0, None]}), "missing or no numbers; got 1 of 2"),
-        (pd.DataFrame({"sex": ["f", "m"], "count": ["1", "many"]}), "missing or no numbers; got 1 of 2"),
+        (by_sex([-1, 5]), "holds negative parent counts; got 1 of 2 rows; use a parent release with clamp"),
+        (pd.DataFrame({"sex": ["f", "m"], "count": [1.5, 2.0]}), "no whole numbers; got 1 of 2 rows; round them first"),
+        (pd.DataFrame({"sex": ["f", "m"], "count": [1.0, None]}), "has missing counts; got 1 of 2"),
+        (pd.DataFrame({"sex": ["f", "m"], "count": ["1", "many"]}), "no finite numbers; got 1 of 2"),
         (by_sex([1, 2**40]), "parent counts that are too large; got 1 of 2"),
         (pd.DataFrame({"sex": ["f", "secret"], "count": [1, 2]}), "labels of 'sex' that the release has not; got 1 of"),
         (pd.DataFrame({"sex": ["f"], "count": [1]}), "does not list every combination"),

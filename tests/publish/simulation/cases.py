@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pandas as pd
 
 import cellrisk as cr
@@ -23,15 +25,16 @@ THREE = [[4, 2, 1], [0, 5, 0], [1, 1, 0], [1, 0, 0], [0, 0, 9], [2, 0, 2]]
 HOMOGENEOUS = [[3, 0], [0, 2], [1, 0], [0, 4]]
 
 
-def make(cells: list[list[int]]) -> cr.FrequencyTable:
-    """A table with one value of the quasi-identifier for each cell, and the levels a, b, c."""
+def make(cells: Sequence[Sequence[int]], declared: bool = False) -> cr.FrequencyTable:
+    """A table with one value of the quasi-identifier for each cell, ``declared`` or not, and the levels a, b, c."""
     labels = "abc"[: len(cells[0])]
     rows = [
         {"cell": f"{place:04}", "y": label, "n": count}
         for place, counts in enumerate(cells)
         for label, count in zip(labels, counts, strict=True)
     ]
-    return cr.tabulate(pd.DataFrame(rows), "cell", "y", levels={"y": list(labels)}, count="n")
+    levels = {"y": list(labels)} | ({"cell": [f"{place:04}" for place in range(len(cells))]} if declared else {})
+    return cr.tabulate(pd.DataFrame(rows), "cell", "y", levels=levels, count="n")
 
 
 def same(first: Simulation, second: Simulation) -> bool:

@@ -123,39 +123,39 @@ def compare_tables(cells: Cells, released: ReleasedCounts, missing_level: bool) 
 
     ``missing_level``: whether the last level of the sensitive attribute stands for missing values.
     """
-    quasi = [
-        match_column(column, domain.labels, domain.missing)
-        for column, domain in zip(released.columns[:-1], cells.domains, strict=True)
-    ]
-    sensitive = match_column(released.columns[-1], cells.levels, missing_level)
-    for column in quasi:
-        if len(column.codes) and (column.codes >= column.known).all():  # else it would look as if nothing were revealed
+    n_levels, labels, places = len(cells.levels), [], []
+    for column, domain in zip(released.columns[:-1], cells.domains, strict=True):
+        values, codes = match_column(column, domain.labels, domain.missing)
+        if len(codes) and (codes >= len(domain)).all():  # else it would look as if nothing were revealed
             raise InvalidInput(
                 f"no value of '{column.name}' in the released table is one of the original",
-                got=f"{len(column.labels) - column.known:,} other values",
+                got=f"{len(values) - len(domain):,} other values",
                 fix=f"write them alike; if the original was binned, name the bins alike or give {argument('bins')}",
             )
-    unknown = sensitive.codes >= sensitive.known
-    if unknown.any():
+        labels.append(values)
+        places.append(codes)
+    levels, shown = match_column(released.columns[-1], cells.levels, missing_level)
+    unknown = int((shown >= n_levels).sum())
+    if unknown:
         raise InvalidInput(
-            f"the released table has levels of '{sensitive.name}' that the original has not",
-            got=f"{len(sensitive.labels) - sensitive.known:,} of them, in {int(unknown.sum()):,} combinations",
-            allowed=f"the {sensitive.known:,} levels of the original",
+            f"the released table has levels of '{cells.sensitive}' that the original has not",
+            got=f"{len(levels) - n_levels:,} of them, in {unknown:,} combinations",
+            allowed=f"the {n_levels:,} levels of the original",
             fix="declare every level when the original is tabulated, or write them alike",
         )
     ours = cells.codes[cells.cell]
-    theirs = np.stack([column.codes for column in quasi], axis=1)
+    theirs = np.stack(places, axis=1)
     codes = np.concatenate([ours, theirs])
-    level = np.concatenate([cells.level, sensitive.codes])
-    first, cell = find_distinct(codes.T, [len(column.labels) for column in quasi])
-    pairs, place = np.unique(cell * len(cells.levels) + level, return_inverse=True)
+    level = np.concatenate([cells.level, shown])
+    first, cell = find_distinct(codes.T, [len(values) for values in labels])
+    pairs, place = np.unique(cell * n_levels + level, return_inverse=True)
     return TableComparison(
         cells.names,
-        tuple(column.labels for column in quasi),
+        tuple(labels),
         cells.levels,
         codes[first],
-        pairs // len(cells.levels),
-        pairs % len(cells.levels),
+        pairs // n_levels,
+        pairs % n_levels,
         np.bincount(place[: len(ours)], cells.count, minlength=len(pairs)).astype(np.float64),
         np.bincount(place[len(ours) :], released.count, minlength=len(pairs)).astype(np.float64),
     )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cellrisk.errors import InvalidInput, argument
-from cellrisk.publish.releasing.published_totals import LabelledColumn
+from cellrisk.publish.releasing.published_totals import LabelledColumn, read_counts
 from cellrisk.system.arrays import Floats, Integers, find_distinct
 from cellrisk.system.formatting import number_of
 
@@ -83,7 +83,9 @@ def read_release(
         _read_column(name, found[f"c{place}"], kind)
         for place, (name, kind) in enumerate(zip(names, kinds, strict=True))
     ]
-    counts = _read_counts(schema.count, found[f"c{len(names)}"]) if isinstance(schema.count, str) else None
+    counts = None
+    if isinstance(schema.count, str):
+        counts = read_counts(schema.count, found[f"c{len(names)}"].to_numpy(), lambda _: ())
     codes = np.stack([column.codes for column in columns], axis=1)
     first, number = find_distinct(codes.T, [max(len(column.labels), 1) for column in columns])
     times = found["n"].to_numpy() if records.grouped else None
@@ -158,29 +160,6 @@ def _unify(name: str, labels: Sequence[str | None], codes: Integers) -> Labelled
     different = {label: place for place, label in enumerate(dict.fromkeys(labels))}
     places = np.array([different[label] for label in labels], np.int64)
     return LabelledColumn(name, tuple(different), places[codes] if len(places) else codes)
-
-
-def _read_counts(name: str, column: Any) -> Floats:
-    """Counts as they are released: any finite numbers."""
-    import pandas as pd
-
-    given = pd.Series(column.to_numpy())
-    if pd.api.types.is_bool_dtype(given.infer_objects()) or pd.api.types.is_datetime64_any_dtype(given):
-        raise InvalidInput(
-            f"the count column '{name}' of the released table holds no numbers",
-            got=f"type {column.type}",
-        )
-    missing = given.isna().to_numpy()
-    number = pd.to_numeric(given, errors="coerce").to_numpy(np.float64, na_value=np.nan)
-    wrong = ~missing & ~np.isfinite(number)
-    for flaw, what, fix in (
-        (missing, "has missing counts", "leave suppressed counts out, or release them as 0"),
-        (wrong, "holds counts that are no finite numbers", None),
-    ):
-        if flaw.any():
-            found = f"the count column '{name}' of the released table {what}"
-            raise InvalidInput(found, got=number_of(int(flaw.sum()), "such row"), fix=fix)
-    return np.asarray(number)
 
 
 def _label_bin(label: str, binning: Binning) -> str | None:

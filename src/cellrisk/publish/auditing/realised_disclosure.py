@@ -13,9 +13,8 @@ from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism, check_alone
 from cellrisk.noise.mechanisms import mechanism as read_mechanism
 from cellrisk.noise.perturbations import Perturbation, read_perturbation
 from cellrisk.publish.auditing.figures import TableComparison
-from cellrisk.publish.simulation.attacks import means_behind
+from cellrisk.publish.simulation.attacks import TOO_WIDE, begin_attacks
 from cellrisk.risk.attackers.attacker import Attacker
-from cellrisk.risk.attackers.realised import RealisedAttacks
 from cellrisk.risk.certainty import why_unknown
 from cellrisk.system.choices import MechanismName
 
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
 
 USUAL_FIRST = 1
 NAME_IT = "name the mechanism and its epsilon"
-TOO_WIDE = "its prior looks at the table, or the counts or the noise are too large"
 RECORDS = "the release holds records, and not counts with noise"
 
 
@@ -96,23 +94,12 @@ def find_attacks(
     if made.perturbation is not None:
         made.perturbation.check_reach(int(both.original.max()))
         _check_possible(both, made.perturbation)
-    means = None
-    if unknown is None and method is not None:
-        means = means_behind(method.channel, attacker.believe(attribute), clamped)
+    attacks = begin_attacks(attribute, attacker, 1, method.channel if method and unknown is None else None, clamped)
     original, published = both.spread()
     lessened = np.where(published - 1 >= made.smallest, published - 1, 0) if clamped else published - 1
-    labels = attribute.levels.labels
-    attacks = RealisedAttacks(
-        1,
-        original.sum(axis=(1, 2)).astype(np.int64),
-        attacker.certainties[-1],
-        means,
-        attacker.find_harmful(labels),
-        attacker.find_unions(labels),
-    )
     own_known = made.perturbation is None and not made.adjusted
     attacks.read(slice(0, 1), original, published, lessened if own_known else None)
-    return attacks.to_rows(labels), None if attacks.means is not None else unknown or TOO_WIDE
+    return attacks.to_rows(attribute.levels.labels), None if attacks.means is not None else unknown or TOO_WIDE
 
 
 def _check_possible(both: TableComparison, perturbation: Perturbation) -> None:

@@ -48,6 +48,13 @@ def check_epsilon(name: str, epsilon: object) -> float:
     return value
 
 
+def forbid_figure(policies: Policies, mechanism: Mechanism, epsilon: float) -> None:
+    """Refuse a figure about a release by this mechanism, at an epsilon of its own, if a policy forbids it."""
+    breaches = [*policies.breaches_of_figure(mechanism, epsilon), *policies.breaches_of_unit(mechanism.unit)]
+    if breaches:
+        raise InvalidInput(f"the policy forbids this figure: {'; '.join(breaches)}")
+
+
 def read_ledger(ledger: Any, **noted: Any) -> Callable[[ReleasedDomain, float, Neighbours, str], None]:
     """A function that records the loss of a figure, with what a ledger is to note of it, if there is a ledger.
 
@@ -99,40 +106,18 @@ def read_declared(
     return domain, tuple(said)
 
 
-@dataclass(frozen=True, repr=False)
-class PublishedRisk(Result):
-    """A figure with noise, made by `publish_risk`. It and everything printed with it may be published."""
+@dataclass(frozen=True, repr=False, kw_only=True)
+class PublishedFigure(Result):
+    """A figure with a privacy loss of its own. It and everything printed with it may be published."""
 
     wording: ClassVar[str] = "dp_risk"
 
-    value: float
-    """The figure with noise; below 0 where the noise is."""
-    low: float
-    high: float
-    """The figure without noise lies between them with 95% confidence; a figure is never below 0."""
-    epsilon: float
-    """What this figure costs, beside the release that it speaks of."""
-    mechanism: Mechanism
-    """The mechanism of the release."""
     sensitive: str
     quasi_identifiers: tuple[str, ...]
-    n_levels: int
-    """The declared number of labels."""
-    sensitivity: Sensitivity
-    noise: Measurement
     notes: tuple[str, ...] = ()
     """What a reader has to know about the records."""
     policies: Policies = field(default_factory=Policies)
     """The policies that were obeyed."""
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.low <= self.high:
-            raise InvalidInput("a published figure needs an interval in order, from 0 on")
-
-    @property
-    def scale(self) -> float:
-        """The scale of the noise in people; its standard deviation is 1.41 times that."""
-        return self.noise.scale * UNIT
 
     @property
     def statements(self) -> tuple[str, ...]:
@@ -143,19 +128,51 @@ class PublishedRisk(Result):
         """The figure and how it was made, as JSON-ready values that may be published."""
         return {
             "cellrisk": __version__,
-            "opendp": version("opendp"),
             "sentence": self.headline,
             "statements": list(self.statements),
+            "quasi_identifiers": list(self.quasi_identifiers),
+            "sensitive": self.sensitive,
+            "policy": self.policies.to_dict(),
+            "policy_not_judged": self.policies.not_judged,
+        }
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class PublishedRisk(PublishedFigure):
+    """How many people a release would reveal, with noise. Made by `publish_risk`."""
+
+    value: float
+    """The figure with noise; below 0 where the noise is."""
+    low: float
+    high: float
+    """The figure without noise lies between them with 95% confidence; a figure is never below 0."""
+    epsilon: float
+    """What this figure costs, beside the release that it speaks of."""
+    mechanism: Mechanism
+    """The mechanism of the release."""
+    n_levels: int
+    """The declared number of labels."""
+    sensitivity: Sensitivity
+    noise: Measurement
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.low <= self.high:
+            raise InvalidInput("a published figure needs an interval in order, from 0 on")
+
+    @property
+    def scale(self) -> float:
+        """The scale of the noise in people; its standard deviation is 1.41 times that."""
+        return self.noise.scale * UNIT
+
+    def to_dict(self) -> dict[str, Any]:
+        return super().to_dict() | {
+            "opendp": version("opendp"),
             "figure": FIGURE,
             "meaning": MEANING,
             "value": self.value,
             "interval": {"low": self.low, "high": self.high, "confidence": CONFIDENCE},
             "epsilon": self.epsilon,
-            "sensitivity": {
-                "value": self.sensitivity.value,
-                "exact": self.sensitivity.exact,
-                "condition": self.sensitivity.condition,
-            },
+            "sensitivity": vars(self.sensitivity),
             "noise": {
                 "distribution": "discrete Laplace",
                 "scale": self.scale,
@@ -163,11 +180,7 @@ class PublishedRisk(Result):
                 "privacy_loss": {"epsilon": self.noise.loss},
             },
             "mechanism": {**self.mechanism.to_dict(), "threshold": self.mechanism.threshold},
-            "quasi_identifiers": list(self.quasi_identifiers),
-            "sensitive": self.sensitive,
             "levels": self.n_levels,
-            "policy": self.policies.to_dict(),
-            "policy_not_judged": self.policies.not_judged,
         }
 
     def _numbers(self) -> list[dict[str, Any]]:
@@ -229,13 +242,10 @@ def publish_risk(
     require_table(table, single="figures of the risk that may be published")
     made = read_mechanism(mechanism, epsilon=epsilon, delta=delta, neighbours=neighbours, threshold=threshold)
     made = made.with_unit(table.unit)
-    table = table.draw_again() if table.draw_again else table
     loss = check_epsilon("risk_epsilon", risk_epsilon)
     record = read_ledger(ledger, cohort=cohort, purpose=purpose, new_cohort=new_cohort, part_of=part_of)
     policies = Policies.in_force(policy)
-    breaches = [*policies.breaches_of_figure(made, loss), *policies.breaches_of_unit(table.unit)]
-    if breaches:
-        raise InvalidInput(f"the policy forbids this figure: {'; '.join(breaches)}")
+    forbid_figure(policies, made, loss)
     domain, notes = read_declared(table, sensitive, may_be_missing, observed_levels)
     sensitivity = find_sensitivity(made, domain.n_levels)
     noise = calibrate_sum(count_units(sensitivity), loss)

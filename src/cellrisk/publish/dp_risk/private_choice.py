@@ -15,11 +15,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate, pairwise
 from random import SystemRandom
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,15 +27,14 @@ from cellrisk.counts.table import require_table
 from cellrisk.decide.policies import Policies
 from cellrisk.errors import InvalidInput, argument
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism, describe_mechanism
-from cellrisk.publish.dp_risk import check_epsilon, read_declared, read_ledger
+from cellrisk.publish.dp_risk import PublishedFigure, check_epsilon, forbid_figure, read_declared, read_ledger
 from cellrisk.publish.dp_risk.sensitivity import MOST_UNITS, UNIT, count_units, find_sensitivity, sum_cells
 from cellrisk.publish.releasing.exact_sampling import draw_survivals
 from cellrisk.risk.sweep import LEAST_EPSILON
 from cellrisk.system.checks import is_number, require_within
 from cellrisk.system.choices import MechanismName, Neighbours
 from cellrisk.system.formatting import as_given
-from cellrisk.system.results import Result, find_words
-from cellrisk.system.version import __version__
+from cellrisk.system.results import find_words
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
@@ -77,11 +76,9 @@ def find_error(units: int, epsilon: float, points: int, doubt: float) -> int:
     return math.ceil(2.0 * units / epsilon * math.log((points + 1) / doubt) * (1.0 + 1e-12))
 
 
-@dataclass(frozen=True, repr=False)
-class PrivateChoice(Result):
+@dataclass(frozen=True, repr=False, kw_only=True)
+class PrivateChoice(PublishedFigure):
     """The answer of `choose_privately`. It and everything printed with it may be published."""
-
-    wording: ClassVar[str] = "dp_risk"
 
     epsilon: float | None
     """What was chosen; None where no epsilon of the grid was seen to keep the limit."""
@@ -93,11 +90,6 @@ class PrivateChoice(Result):
     """By how many people the limit was lowered, so that the choice keeps it in 95 of 100 choices."""
     private: float
     """What the choice costs."""
-    sensitive: str
-    quasi_identifiers: tuple[str, ...]
-    notes: tuple[str, ...] = ()
-    policies: Policies = field(default_factory=Policies)
-    """The policies that were obeyed."""
 
     def __post_init__(self) -> None:
         if self.epsilon is not None and self.epsilon not in self.grid:
@@ -113,17 +105,8 @@ class PrivateChoice(Result):
         """Why this epsilon, in a sentence."""
         return str(find_words(self.wording).why(self))
 
-    @property
-    def statements(self) -> tuple[str, ...]:
-        """What a reader of the choice has to know."""
-        return tuple(find_words(self.wording).statements(self))
-
     def to_dict(self) -> dict[str, Any]:
-        """The choice and how it was made, as JSON-ready values that may be published."""
-        return {
-            "cellrisk": __version__,
-            "sentence": self.headline,
-            "statements": list(self.statements),
+        return super().to_dict() | {
             "epsilon": self.epsilon,
             "why": self.why,
             "unit": self.like.unit.to_dict(),
@@ -138,10 +121,6 @@ class PrivateChoice(Result):
             "total": self.total,
             "way": WAY,
             "grid": list(self.grid),
-            "policy": self.policies.to_dict(),
-            "policy_not_judged": self.policies.not_judged,
-            "quasi_identifiers": list(self.quasi_identifiers),
-            "sensitive": self.sensitive,
         }
 
     def _numbers(self) -> list[dict[str, Any]]:
@@ -198,7 +177,6 @@ def choose_privately(
     1.0
     """
     require_table(table, single="private choices")
-    table = table.draw_again() if table.draw_again else table
     given = describe_mechanism(mechanism, delta=delta, neighbours=neighbours, threshold=threshold)
     policies = Policies.in_force(policy)
     points = read_grid(grid)
@@ -207,9 +185,7 @@ def choose_privately(
         points = within_policies(policies, setting, points, usual=grid is None)
     made = [setting.with_epsilon(point) for point in points]
     loss = check_epsilon("private", private)
-    breaches = [*policies.breaches_of_figure(made[-1], loss), *policies.breaches_of_unit(table.unit)]
-    if breaches:
-        raise InvalidInput(f"the policy forbids this choice: {'; '.join(breaches)}")
+    forbid_figure(policies, made[-1], loss)
     require_within("max_caused_people", max_caused_people, above=0)
     record = read_ledger(ledger, cohort=cohort, purpose=purpose, new_cohort=new_cohort, part_of=part_of)
     domain, notes = read_declared(table, sensitive, may_be_missing, observed_levels)

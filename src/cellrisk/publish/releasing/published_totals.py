@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -49,26 +49,15 @@ class LabelledColumn:
         return self.codes == (self.labels.index(None) if None in self.labels else -1)
 
 
-@dataclass(frozen=True, eq=False)
-class Matched:
-    """A column of a release in the labels of the original, and after them those that the original does not have."""
-
-    name: str
-    labels: tuple[str, ...]
-    known: int
-    """How many of the labels are the original's."""
-    codes: Integers
-
-
-def match_column(column: LabelledColumn, labels: tuple[str, ...], missing: bool) -> Matched:
-    """The place of each released label among the original's; others come after them.
+def match_column(column: LabelledColumn, labels: tuple[str, ...], missing: bool) -> tuple[tuple[str, ...], Integers]:
+    """The original's labels and after them those that it does not have, and the place of each row's label among them.
 
     ``missing``: whether the last of the original's labels stands for missing values. A label is matched by its text;
     else by the number or truth value that it spells, where that leaves no doubt.
 
     >>> column = LabelledColumn("rooms", ("2.0", "3", None), np.array([0, 1, 2, 0]))
-    >>> found = match_column(column, ("1", "2", "(missing)"), missing=True)
-    >>> found.labels, found.codes.tolist()
+    >>> labels, codes = match_column(column, ("1", "2", "(missing)"), missing=True)
+    >>> labels, codes.tolist()
     (('1', '2', '(missing)', '3'), [1, 3, 2, 1])
     """
     place = {label: number for number, label in enumerate(labels)}
@@ -87,7 +76,7 @@ def match_column(column: LabelledColumn, labels: tuple[str, ...], missing: bool)
             found.append(len(labels) + len(new))
             new.append(make_label(MISSING_LABEL, [*place, *new]) if label is None else label)
     codes = np.array(found, np.int64)[column.codes] if found else column.codes
-    return Matched(column.name, (*labels, *new), len(labels), codes)
+    return (*labels, *new), codes
 
 
 def spell_plainly(label: str) -> str | None:
@@ -180,26 +169,34 @@ def read_frame(frame: pd.DataFrame, count: str | None, name: str, complete: bool
             codes, values = pd.factorize(frame.iloc[:, place], use_na_sentinel=False)
             labels = tuple(None if pd.isna(value) else str(value) for value in values)
             columns.append(LabelledColumn(column, labels, codes.astype(np.int64)))
-    return PublishedTotals(tuple(columns), _read_counts(frame.iloc[:, names.index(count)]), complete, name)
+    counts = read_counts(count, frame.iloc[:, names.index(count)], _find_flaws).astype(np.int64)
+    return PublishedTotals(tuple(columns), counts, complete, name)
 
 
-def _read_counts(given: pd.Series) -> Integers:
-    """Counts as whole numbers from 0 on."""
+def read_counts(name: str, given: Any, flaws: Callable[[Floats], Sequence[tuple[Any, str, str | None]]]) -> Floats:
+    """Counts of a published table as numbers; refuses a column of another type, and the first of the ``flaws``."""
     import pandas as pd
 
-    number: Floats = pd.to_numeric(given, errors="coerce").to_numpy(np.float64, na_value=np.nan)
-    with np.errstate(invalid="ignore"):
-        flaws = (
-            (~np.isfinite(number), "holds parent counts that are missing or no numbers", None),
-            (number < 0, "holds negative parent counts", "use a parent release with clamp, which has none"),
-            (number != np.rint(number), "holds parent counts that are no whole numbers", "round them first"),
-            (number > MOST_TOTAL, "holds parent counts that are too large", None),
-        )
-    for wrong, what, fix in flaws:
+    column = pd.Series(given)
+    if pd.api.types.is_bool_dtype(column.infer_objects()) or pd.api.types.is_datetime64_any_dtype(column):
+        raise InvalidInput(f"the count column '{name}' holds no numbers", got=f"type {column.dtype}")
+    number: Floats = pd.to_numeric(column, errors="coerce").to_numpy(np.float64, na_value=np.nan)
+    absent = (column.isna().to_numpy(), "has missing counts", "leave suppressed counts out, or publish them as 0")
+    infinite = (~np.isfinite(number), "holds counts that are no finite numbers", None)
+    for wrong, what, fix in (absent, infinite, *flaws(number)):
         rows = int(np.count_nonzero(wrong))
         if rows:
-            raise InvalidInput(f"the count column '{given.name}' {what}", got=f"{rows:,} of {len(number):,}", fix=fix)
-    return number.astype(np.int64)
+            raise InvalidInput(f"the count column '{name}' {what}", got=f"{rows:,} of {len(number):,} rows", fix=fix)
+    return number
+
+
+def _find_flaws(number: Floats) -> list[tuple[Any, str, str | None]]:
+    """What totals must not be."""
+    return [
+        (number < 0, "holds negative parent counts", "use a parent release with clamp, which has none"),
+        (number != np.rint(number), "holds parent counts that are no whole numbers", "round them first"),
+        (number > MOST_TOTAL, "holds parent counts that are too large", None),
+    ]
 
 
 def check_constrained(mechanism: Mechanism, clamp: bool, dense: bool | None) -> None:
@@ -259,15 +256,15 @@ def find_groups(totals: PublishedTotals, grid: CountGrid) -> tuple[Integers, Int
 def _match(column: LabelledColumn, grid: CountGrid, place: int) -> Integers:
     """The place of each label of a column of totals on the axis with the same name."""
     axis = grid.axes[place]
-    matched = match_column(column, axis.labels, axis.missing)
-    if len(matched.labels) > matched.known:
+    labels, codes = match_column(column, axis.labels, axis.missing)
+    if len(labels) > len(axis):
         raise InvalidInput(
             f"the parent table has labels of '{column.name}' that the release has not",
-            got=f"{len(matched.labels) - matched.known:,} of them",
-            allowed=f"the {matched.known:,} labels of the release",
+            got=f"{len(labels) - len(axis):,} of them",
+            allowed=f"the {len(axis):,} labels of the release",
             fix="declare the same levels or bins for both",
         )
-    return matched.codes
+    return codes
 
 
 def _check_listed(totals: PublishedTotals, amounts: Integers, times: Integers, children: Integers) -> None:

@@ -13,10 +13,9 @@ from cellrisk.counts.table import require_table
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism, read_method
 from cellrisk.noise.perturbations import Perturbation
-from cellrisk.publish.simulation.attacks import EXPOSING, SCENARIOS, CellAttacks, means_behind
+from cellrisk.publish.simulation.attacks import EXPOSING, SCENARIOS, TOO_WIDE, CellAttacks, begin_attacks
 from cellrisk.publish.simulation.drawing import constrained_release, draw_releases, noisy_release, perturbed_release
 from cellrisk.risk.attackers.attacker import Attacker
-from cellrisk.risk.attackers.realised import RealisedAttacks
 from cellrisk.risk.attacks import ATTACKS
 from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, CountPrior, why_unknown
 from cellrisk.risk.measures import WEIGHTS
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Simulation", "simulate"]
 
-NOT_SIMULATED = "the prior looks at the table, or the counts or the noise are too large"
 FORMS = ("exact", "tight")
 """The published form is a formula, not the probability of something, so no release shows it."""
 
@@ -260,21 +258,14 @@ def simulate(
         law = perturbed_release(method) if isinstance(method, Perturbation) else noisy_release(method)
     attacks, realised, unknown = CellAttacks(number), None, None
     if parents is None:
-        labels, unknown = attribute.levels.labels, why_unknown(attribute)
-        realised = RealisedAttacks(
-            number,
-            np.bincount(cells.level, cells.count, len(labels)).astype(np.int64),
-            attacker.certainties[-1],
-            None if unknown else means_behind(method.channel, attacker.believe(attribute)),
-            attacker.find_harmful(labels),
-            attacker.find_unions(labels),
-        )
+        unknown = why_unknown(attribute)
+        realised = begin_attacks(attribute, attacker, number, None if unknown else method.channel)
     for chunk in draw_releases(cells, law, number, generator, progress, size):
         attacks.read(chunk)
         if realised is not None:
             realised.read(chunk.releases, chunk.counts, chunk.released, chunk.lessened)
     if realised is not None and realised.means is None:
-        unknown = unknown or NOT_SIMULATED
+        unknown = unknown or TOO_WIDE
     total = {"uniform": cells.n_cells, "records": int(cells.sizes.sum())}
     return Simulation(
         table=table,

@@ -7,16 +7,21 @@ four attacks of `assess` are read by `cellrisk.risk.attackers.realised`.
 from __future__ import annotations
 
 from collections import defaultdict
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cellrisk.noise.channel import CountChannel
 from cellrisk.publish.simulation.drawing import Chunk
-from cellrisk.risk.attackers.realised import PosteriorMeans
+from cellrisk.risk.attackers.attacker import Attacker
+from cellrisk.risk.attackers.realised import PosteriorMeans, RealisedAttacks
 from cellrisk.risk.certainty import WIDEST, CountPrior, NegativeBinomial
 from cellrisk.risk.certainty.posterior import posterior_means
 from cellrisk.system.arrays import Floats, Integers
+
+if TYPE_CHECKING:
+    from cellrisk.counts.table import Attribute
 
 Flags = NDArray[np.bool_]
 SCENARIOS: dict[int, tuple[str, str]] = {
@@ -90,12 +95,30 @@ class CellAttacks:
         self.scenarios[:, rows] += count_scenarios(n_shown, right, (counts > 0).sum(axis=0) == 1)
 
 
-def means_behind(channel: CountChannel, prior: CountPrior | None, clamped: bool = True) -> PosteriorMeans | None:
-    """Return the posterior mean of a count behind each released value; None for a prior that looks at the table, or
-    noise too wide to sum.
+TOO_WIDE = "the prior looks at the table, or the counts or the noise are too large"
+
+
+def begin_attacks(
+    attribute: Attribute, attacker: Attacker, releases: int, channel: CountChannel | None, clamped: bool = True
+) -> RealisedAttacks:
+    """The four attacks of `assess`, to read releases; without a channel, the two that need none.
 
     ``clamped``: whether counts below the threshold were set to 0.
     """
+    labels = attribute.levels.labels
+    return RealisedAttacks(
+        releases,
+        attribute.levels.totals,
+        attacker.certainties[-1],
+        None if channel is None else means_behind(channel, attacker.believe(attribute), clamped),
+        attacker.find_harmful(labels),
+        attacker.find_unions(labels),
+    )
+
+
+def means_behind(channel: CountChannel, prior: CountPrior | None, clamped: bool = True) -> PosteriorMeans | None:
+    """Return the posterior mean of a count behind each released value; None for a prior that looks at the table, or
+    noise too wide to sum."""
     if not isinstance(prior, NegativeBinomial) or channel.radius > WIDEST:
         return None
     priors = prior.by_category
