@@ -72,21 +72,6 @@ def test_limits_and_policies(table: cr.FrequencyTable) -> None:
     assert "at most 0.5 people revealed on average (local risk, tight, by records); it is 18.67" in broken.headline
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("public", True),
-        ("max_epsilon", 1.0),
-        ("margin", 0.1),
-        ("max_tvd", 0.1),
-    ],
-)
-def test_what_a_report_does_not_take(table: cr.FrequencyTable, name: str, value: Any) -> None:
-    with pytest.raises(InvalidInput) as refusal:
-        cr.report(table, perturbation="cell-key", **{name: value})
-    assert REFUSED[name] in str(refusal.value)
-
-
 def test_a_ledger_and_an_epsilon_are_refused(table: cr.FrequencyTable, tmp_path: Path) -> None:
     with (
         cr.Ledger(tmp_path / "ledger.db", create=True) as ledger,

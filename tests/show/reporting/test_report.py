@@ -105,6 +105,53 @@ def test_the_label_answers_every_question(table: cr.FrequencyTable) -> None:
     assert "to fill: the losses of all releases about the same people" in read
 
 
+CHECKLIST = (
+    "Context: purpose",
+    "Attacks: who",
+    "The most for one person, beside the average",
+    "Harm to people if a value is inferred, and to whom",
+    "Does the table hold everybody, or a sample?",
+    "Adversarial testing: was an attack tried on the release?",
+    "Threshold: the risk that is tolerable",
+    "Governance: who decides",
+    "SATRE 3.3.09, output management",
+    "Is the unit of protection a person?",
+)
+
+
+def test_the_checklist_asks_what_standards_ask_and_marks_what_is_left(page: Reader) -> None:
+    for question in CHECKLIST:
+        (row,) = [row for row in page.rows if question in row[0]]
+        assert len(row) == 3
+        assert row[1]
+    assert {"to fill: harms", "to fill: population or sample", "to fill: tests by others"} <= {
+        row[2] for row in page.rows if len(row) == 3
+    }
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_page_one_says_what_the_figures_are_of(table: cr.FrequencyTable) -> None:
+    """The error beside the size of counts; what is limited, and not another risk; an epsilon that nobody recommends."""
+    fronts = {
+        name: Reader(report(table, **asked).html).text.partition("Sign-off")[0]
+        for name, asked in {
+            "kept": {"epsilon": 1.0, "max_caused": 0.3},
+            "none": {"max_risk": 0.001},
+            "unbound": {"max_caused": 0.99},
+        }.items()
+    }
+    largest = max(int(block.counts.max()) for block in table.attributes[0].profiles.blocks)
+    median = int(table.summary().cell_sizes["median"])
+    for front in fronts.values():
+        assert f"The largest true count is {largest}; half of the groups hold at most {median} people." in front
+    metric = cr.choose(table, max_caused=0.3).kept_limits[0].metric(table.attributes)
+    caused = float(metric([cr.Geometric(1.0)])[0])
+    assert f"revealed because of their own record ({100 * caused:.4g}% of a category are revealed" in fronts["kept"]
+    assert "local risk" not in fronts["kept"]
+    for name in ("none", "unbound"):
+        assert "No epsilon is recommended. The figures below are at epsilon" in fronts[name]
+
+
 def test_one_file_that_needs_no_other(chosen: Report, page: Reader) -> None:
     assert chosen.html.startswith("<!doctype html>")
     assert page.open == []

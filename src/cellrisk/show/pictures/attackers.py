@@ -58,7 +58,8 @@ def draw_attacks(curve: RiskCurve, at: float, inside: bool) -> Picture:
     epsilon = nearest.mechanism.epsilon if nearest.mechanism else 1.0
     own = f"{own_share(nearest.own, nearest.people)} are revealed because of their {nearest.table.own_record}"
     infer = f"{share(nearest.inferred / nearest.people)} are inferred, and " if nearest.inferred is not None else ""
-    title = f"At epsilon {claim(round(epsilon, 2))}, {infer}{own}"
+    at_epsilon = f"epsilon {claim(float(f'{epsilon:.2g}'))}"
+    title = f"At {at_epsilon}, {infer}{own}"
     titles = [f"{brief(name, 18)}, {setting.describe()}" if several else "" for name, setting, _ in found]
     size = say_size(curve.table, name)
     columns = min(2, len(found))
@@ -69,7 +70,7 @@ def draw_attacks(curve: RiskCurve, at: float, inside: bool) -> Picture:
         ],
         [2.9] * -(-len(found) // columns),
         columns=columns,
-        title=f"What attacks reveal at epsilon {claim(round(epsilon, 2))} and along epsilon" if several else title,
+        title=f"What attacks reveal at {at_epsilon} and along epsilon" if several else title,
         subtitle=size if several else f"'{brief(name)}' of {size}; {describe_setting(setting)} noise",
         alone="ask for the curve of one sensitive attribute and one mechanism",
     )

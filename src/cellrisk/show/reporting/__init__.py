@@ -168,8 +168,10 @@ def report(
     read_texts("preparation", preparation, "lines")
     policies, own_template = Policies.in_force(policy), read_template(template)
     risk = RiskDefinition(measure, form, weights, priors=priors)
+    wanted: dict[str, Any] = {**limits, "certainty": certainty, "belief": belief, "risk": risk}
     if perturbation is not None:
         from cellrisk.noise.mechanisms import check_alone
+        from cellrisk.noise.perturbations import read_perturbation
         from cellrisk.show.reporting.perturbed import check_perturbed, report_perturbation
 
         beside = {"epsilon": epsilon, "neighbours": neighbours, "threshold": threshold}
@@ -178,26 +180,17 @@ def report(
         refused |= {"max_epsilon": max_epsilon, "margin": margin, "max_tvd": max_tvd}
         refused |= {"harmful": harmful, "unions": unions}
         check_perturbed({name: value is not None for name, value in refused.items()})
-        return report_perturbation(
-            table,
-            perturbation,
-            own_template,
-            collect_metadata(printed, policies, inputs, None, False),
-            risk,
-            policies,
-            compare=describe_mechanism(mechanism).name,
-            delta=delta,
-            limits=limits,
-            attacker={"certainty": certainty, "belief": belief},
-            top=top,
-            progress=progress,
-        )
+        metadata = collect_metadata(printed, policies, inputs, None, False)
+        made, joined = read_perturbation(perturbation), policies.join(read_limits(**wanted), risk)
+        how: dict[str, Any] = {"compare": describe_mechanism(mechanism).name, "delta": delta}
+        how |= {"certainty": certainty, "belief": belief}
+        document = report_perturbation(table, made, own_template, metadata, risk, joined, policies, top, **how)
+        _finish(progress)
+        return document
     noise = describe_mechanism(mechanism, epsilon=epsilon, delta=delta, neighbours=neighbours, threshold=threshold)
     if public:
         check_public_delta(noise.name, noise.delta)
-    joined = policies.join(
-        read_limits(**limits, certainty=certainty, belief=belief, harmful=harmful, unions=unions, risk=risk), risk
-    )
+    joined = policies.join(read_limits(**wanted, harmful=harmful, unions=unions), risk)
     if noise.epsilon is None and not joined:
         raise InvalidInput(
             "a report needs a decision to ask for",
@@ -209,6 +202,7 @@ def report(
     if noise.epsilon is not None:
         setting.with_epsilon(noise.epsilon)  # refuses what the mechanism does not take, before any work
     metadata = collect_metadata(printed, policies, inputs, ledger, public)
+    simulated: dict[str, Any] = {"cells": cells, "releases": releases, "seed": seed}
     asked = Decision(
         table=table,
         setting=setting,
@@ -216,13 +210,11 @@ def report(
         risk=risk,
         limits=joined,
         attacker=Attacker.of(certainty, belief, harmful, unions),
-        tvd_limit=None if max_tvd is None else TvdLimit(max_tvd, releases=releases, seed=seed, cells=cells),
+        tvd_limit=None if max_tvd is None else TvdLimit(max_tvd, **simulated),
         policies=policies,
         public=public,
         delta_from_data=noise.delta is None and not setting.pure,
-        cells=cells,
-        releases=releases,
-        seed=seed,
+        simulated=simulated,
         disclosures=(*disclosures, *policies.disclosures),
     )
     decision = decide(asked, share_of(progress, 0.0, 0.8))
@@ -237,9 +229,13 @@ def report(
     document = make_report(
         name, data, own_template, setting=setting, epsilon=decision.epsilon, public=public, policies=policies
     )
+    _finish(progress)
+    return document
+
+
+def _finish(progress: Progress | None) -> None:
     if progress is not None:
         progress(1.0)
-    return document
 
 
 def _refuse_given(given: Mapping[str, Any], names: str, what: str) -> None:

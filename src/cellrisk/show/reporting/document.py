@@ -51,11 +51,11 @@ class Report(Result):
     """recommended, kept, broken, none (no epsilon keeps the limits) or open (no limit was set)."""
     sentence: str
     """What a curator can repeat; what anybody can where the report is for the public."""
-    setting: Mechanism | None
+    setting: Mechanism | None = None
     """None where the table is published with a perturbation, and for a set of tables."""
-    epsilon: float | None
+    epsilon: float | None = None
     """The one to be approved, of a set what all tables cost; None where none will do."""
-    public: bool
+    public: bool = False
     """Whether figures computed from the raw data are left out."""
     policies: Policies = field(default_factory=Policies)
     """The policies that were obeyed."""

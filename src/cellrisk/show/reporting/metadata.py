@@ -6,12 +6,12 @@ import hashlib
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from decimal import ROUND_CEILING, Context, Decimal
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 from cellrisk.counts.table import list_assumptions
-from cellrisk.counts.unit import Unit
 from cellrisk.decide.limits import RiskDefinition
 from cellrisk.decide.policies import Policies
 from cellrisk.errors import CellriskError, InvalidInput
@@ -19,7 +19,8 @@ from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.noise.precision import find_precision
 from cellrisk.risk.ceilings import Ceiling
 from cellrisk.risk.explanation import explain
-from cellrisk.system.formatting import CURATOR_NOTE, claim, join_names, number_of
+from cellrisk.show.wording.label import say_step, say_unit
+from cellrisk.system.formatting import CURATOR_NOTE, claim, join_names, make_sentence, number_of
 from cellrisk.system.version import __version__
 
 if TYPE_CHECKING:
@@ -43,16 +44,6 @@ FORMULAS = {
     "discrete-gaussian": (
         "discrete Gaussian noise on whole numbers, sigma = L2 / sqrt(2 rho), with the largest rho that gives the "
         "guarantee (Canonne, Kamath and Steinke 2020)"
-    ),
-}
-NEIGHBOURS = {
-    "add-remove": (
-        "Two tables are neighbours if one holds one record that the other does not: one person can change one count "
-        "by one (L1 = 1, L2 = 1)."
-    ),
-    "replace": (
-        "Two tables are neighbours if one record has different values: one person can change two counts by one each "
-        "(L1 = 2, L2 = sqrt 2)."
     ),
 }
 RELEASABLE = ("geometric", "discrete-gaussian")
@@ -189,6 +180,7 @@ def describe_table(table: FrequencyTable) -> dict[str, Any]:
         "assumptions": list(list_assumptions(table)),
         "unique_cells": table.attributes[0].profiles.n_unique,
         "sizes": table.summary().cell_sizes,
+        "largest_count": max(int(block.counts.max()) for each in table.attributes for block in each.profiles.blocks),
         "homogeneous": [
             {"sensitive": each.name, "cells": each.profiles.n_homogeneous, "people": each.profiles.n_exposed}
             for each in table.attributes
@@ -241,36 +233,25 @@ def describe_scale(mechanism: Mechanism) -> str:
     return f"{kind} = {mechanism.scale:.6g}"
 
 
-def describe_neighbours(neighbours: str, unit: Unit) -> str:
-    """Return how neighbouring tables differ."""
-    if unit.kind == "record":
-        return NEIGHBOURS[neighbours]
-    differ = "holds no record of" if neighbours == "add-remove" else "holds other records of"
-    return f"Two tables are neighbours if one {differ} one person whom the other holds. {unit.describe()}"
-
-
-def describe_privacy_unit(unit: Unit) -> str:
-    """Whose presence is hidden."""
-    if unit.kind == "record":
-        return "One record. A person with several records is protected for each record alone."
-    return f"One person. {unit.describe()}"
+def describe_unit(mechanism: Mechanism) -> dict[str, str]:
+    """Return whose presence is hidden, and how neighbouring tables differ."""
+    return {"privacy_unit": make_sentence(say_unit(mechanism.unit)), "neighbours": make_sentence(say_step(mechanism))}
 
 
 def name_library(mechanisms: Iterable[str]) -> str:
     """Return which program adds the noise of these mechanisms."""
-    if all(name in RELEASABLE for name in mechanisms):
-        return f"cellrisk {__version__} and OpenDP"
-    return "added by another program than cellrisk release"
+    if not all(name in RELEASABLE for name in mechanisms):
+        return "added by another program than cellrisk release"
+    with suppress(metadata.PackageNotFoundError):
+        return f"cellrisk {__version__}, OpenDP {metadata.version('opendp')}"
+    return f"cellrisk {__version__}, OpenDP (not installed here)"
 
 
 def describe_noise(setting: Mechanism, epsilon: float | None) -> dict[str, Any]:
     """The mechanism as documents have it; its scale is None if no epsilon was chosen."""
     return {
-        **pick(setting, "name pure delta neighbours threshold"),
+        **pick(setting, "name pure delta threshold"),
         "formula": FORMULAS[setting.name],
-        "neighbours_meaning": describe_neighbours(setting.neighbours, setting.unit),
-        "privacy_unit": describe_privacy_unit(setting.unit),
-        "rounding": describe_threshold(setting.threshold),
         "scale": None if epsilon is None else describe_scale(setting.with_epsilon(epsilon)),
     }
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cellrisk.counts.table import FrequencyTable
-from cellrisk.decide.limits import NO_CHANCE, NO_EPSILON, RiskDefinition, read_limits
+from cellrisk.decide.limits import NO_CHANCE, NO_EPSILON, Limit, RiskDefinition
 from cellrisk.decide.policies import Policies
 from cellrisk.errors import InvalidInput
-from cellrisk.noise.perturbations import Perturbation, read_perturbation
-from cellrisk.risk.perturbed import PerturbedAssessment, assess_perturbation
+from cellrisk.noise.perturbations import Perturbation
+from cellrisk.risk.perturbed import assess_perturbation
 from cellrisk.show.reporting.document import Report, make_report, read_decision
 from cellrisk.show.reporting.metadata import (
     describe_table,
@@ -24,9 +24,7 @@ from cellrisk.show.reporting.table_report import describe_attackers, draw_icons_
 from cellrisk.show.wording.assessment import NOT_TOLD, say_equal
 from cellrisk.show.wording.explanation import KEYS_NOTE
 from cellrisk.show.wording.limits import describe_limits
-from cellrisk.system.choices import MechanismName
 from cellrisk.system.formatting import percent
-from cellrisk.system.progress import Progress
 
 REFUSED = {
     "public": "a statement for the public says which guarantee holds, and a perturbation has none",
@@ -53,80 +51,37 @@ def check_perturbed(given: Mapping[str, bool]) -> None:
 
 def report_perturbation(
     table: FrequencyTable,
-    given: str | Perturbation,
+    made: Perturbation,
     template: str | None,
     metadata: Mapping[str, Any],
     risk: RiskDefinition,
+    limits: Sequence[Limit],
     policies: Policies,
-    *,
-    compare: MechanismName,
-    delta: float | None,
-    limits: Mapping[str, Any],
-    attacker: Mapping[str, Any],
     top: int,
-    progress: Progress | None = None,
+    **how: Any,
 ) -> Report:
-    """The report on a table that is published with a perturbation."""
-    made = read_perturbation(given)
-    joined = policies.join(read_limits(**limits, **attacker, risk=risk), risk)
-    broken = tuple(filter(None, (limit.breach(table.attributes, made) for limit in joined)))
-    assessed = assess_perturbation(
-        table,
-        made,
-        measures=risk.measure,
-        forms=risk.form,
-        weights=risk.weights,
-        priors=risk.priors,
-        compare=compare,
-        delta=delta,
-        **attacker,
-    )
-    required = " and ".join(describe_limits(joined))
-    name = name_table(table)
+    """The report on a table that is published with a perturbation; ``how`` goes to `assess_perturbation`."""
+    from cellrisk.show.pictures import draw_equal_risk
+
+    broken = tuple(filter(None, (limit.breach(table.attributes, made) for limit in limits)))
+    words: dict[str, Any] = {"measures": risk.measure, "forms": risk.form, "weights": risk.weights}
+    assessed = assess_perturbation(table, made, **words, priors=risk.priors, **how)
+    first = [say_equal(each) for each in assessed.figures[0].equal]
+    required, name = " and ".join(describe_limits(limits)), name_table(table)
     decided = {"name": name, "perturbation": made.name, "limits": required, "broken": broken, "delta": None}
     document = {
         **metadata,
         "title": metadata["title"] or f"Disclosure review of {name}",
         **read_decision("perturbation", False, "broken" if broken else "kept" if required else "open", decided),
         "limits": required,
-        **_collect(table, assessed, made),
-        "explanations": explain_cells(table, risk, top, perturbation=made),
-        "risk": {"measure": "local"},
-        "keys_note": KEYS_NOTE,
-    }
-    if progress is not None:
-        progress(1.0)
-    return make_report(
-        "perturbation.html.j2",
-        document,
-        template,
-        assessed.headline,
-        setting=None,
-        epsilon=None,
-        public=False,
-        policies=policies,
-        perturbation=made,
-        broken=broken,
-    )
-
-
-def _collect(table: FrequencyTable, assessed: PerturbedAssessment, made: Perturbation) -> dict[str, Any]:
-    from cellrisk.show.pictures import draw_equal_risk
-
-    first = [say_equal(each) for each in assessed.figures[0].equal]
-    return {
         "table": describe_table(table),
         **describe_attackers(assessed),
         "headline": [*assessed.headline.split("\n"), *first[:1]],
-        "figures": [
-            pick(each, "sensitive records raw_share")
-            | {"exposed": each.people.mean, "exposed_interval": (each.people.low, each.people.high)}
-            for each in assessed.figures
-        ],
+        "figures": [pick(each, "sensitive people records raw_share") for each in assessed.figures],
         "risks": assessed.risks,
         "equal": [
-            {**pick(each, "by figure distance mechanism_distance"), "sensitive": figures.sensitive}
-            | {"sentence": say_equal(each), "epsilons": ", ".join(f"{low:g} to {high:g}" for low, high in each.ranges)}
+            {**pick(each, "by figure distance mechanism_distance ranges"), "sensitive": figures.sensitive}
+            | {"sentence": say_equal(each)}
             for figures in assessed.figures
             for each in figures.equal
         ],
@@ -136,8 +91,13 @@ def _collect(table: FrequencyTable, assessed: PerturbedAssessment, made: Perturb
             "icons": draw_icons_of(assessed),
             "sizes": draw_table_sizes(table),
         },
+        "explanations": explain_cells(table, risk, top, perturbation=made),
+        "risk": {"measure": "local"},
         "not_told": NOT_TOLD,
+        "keys_note": KEYS_NOTE,
     }
+    known: dict[str, Any] = {"perturbation": made, "broken": broken, "policies": policies}
+    return make_report("perturbation.html.j2", document, template, assessed.headline, **known)
 
 
 def _list_probabilities(made: Perturbation) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""The report on a set of tables: the data of set.html.j2 for a board, and of set_public.html.j2 for the public."""
+"""The report on a set of tables: the data of set.html.j2 for a board, and of public.html.j2 for the public."""
 
 from __future__ import annotations
 
@@ -20,10 +20,9 @@ from cellrisk.show.reporting.metadata import (
     collect_metadata,
     describe_budget,
     describe_guarantee,
-    describe_neighbours,
-    describe_privacy_unit,
     describe_scale,
     describe_threshold,
+    describe_unit,
     describe_use,
     make_picture,
     name_library,
@@ -114,7 +113,7 @@ def report_set(
     else:
         data |= {**_collect_board(found, ceiling), "judged": judged}
     made = make_report(
-        "set_public.html.j2" if public or found is None else "set.html.j2",
+        "public.html.j2" if public or found is None else "set.html.j2",
         data,
         own_template,
         "" if public or found is None else found.headline,
@@ -164,8 +163,7 @@ def _collect(
         "formulas": [(name, FORMULAS[name]) for name in mechanisms],
         "mechanisms": mechanisms,
         "releasable": all(name in RELEASABLE for name in mechanisms),
-        "privacy_unit": describe_privacy_unit(mechanism.unit),
-        "neighbours_meaning": describe_neighbours(mechanism.neighbours, mechanism.unit),
+        **describe_unit(mechanism),
         "rounding": list(dict.fromkeys(describe_threshold(table.mechanism.threshold) for table in tables)),
         "observed": None if declared is None else [name for name in (sensitive, *names) if name not in declared],
         "cost": pick(cost, "epsilon delta apart headline method"),

@@ -33,6 +33,8 @@ from cellrisk.show.reporting.metadata import (
     describe_noise,
     describe_table,
     describe_table_for_public,
+    describe_threshold,
+    describe_unit,
     describe_use,
     draw_table_sizes,
     explain_cells,
@@ -43,13 +45,12 @@ from cellrisk.show.reporting.metadata import (
     pick,
     read_domains,
 )
-from cellrisk.show.wording.assessment import of_several, say_exposure
+from cellrisk.show.wording.assessment import of_several
 from cellrisk.show.wording.attackers import accuracy, attack_rows, learnt, people_above, say_icons, shown_attacks
 from cellrisk.show.wording.choice import CHOICE_NOTE, WITHOUT_DATA, name_largest, say_least, say_tvd_limit
 from cellrisk.show.wording.explanation import KEYS_NOTE
 from cellrisk.show.wording.label import TOTAL, Guarantee, label
 from cellrisk.show.wording.limits import CHECKED, describe_limits, verdict
-from cellrisk.system.choices import NoisyCells
 from cellrisk.system.formatting import claim, make_sentence, percent, round_down, whole_people
 from cellrisk.system.progress import Progress
 
@@ -59,7 +60,8 @@ if TYPE_CHECKING:
 
 KEEPS_RISK, KEEPS_TVD, NEAREST = "keeps the limit on the risk", "keeps the limit on the TVD", "comes nearest"
 SMALLEST, UNBOUND = "is the smallest of the range", "the end of the range, not recommended"
-"""Roles of the epsilons that are shown if none will do, or if no limit binds."""
+ASKED = "asked for"
+"""Roles of the epsilons that are shown: if none will do, if no limit binds, and if one was given."""
 CHOSEN = (
     "Epsilon was chosen from the data, so the choice itself discloses something about them; the guarantee does "
     "not cover it. A choice that is covered is made by: cellrisk choose-private."
@@ -90,10 +92,8 @@ class Decision:
     public: bool
     delta_from_data: bool
     """Whether delta was left to be set from the number of records."""
-    cells: NoisyCells
-    """Which counts get noise: those of the whole "domain", or of the "observed" cells."""
-    releases: int
-    seed: int
+    simulated: Mapping[str, Any]
+    """How usefulness is simulated: the number of releases, the seed, and which counts get noise, "cells"."""
     disclosures: tuple[str, ...]
     """What else was taken from the raw data, a sentence each, for the public."""
     kind: str = "open"
@@ -125,6 +125,15 @@ class Decision:
         return " and ".join([*describe_limits(self.limits), *tvd])
 
     @property
+    def compared(self) -> str:
+        """The limits, each with what is limited at the epsilon that is shown."""
+        named = zip(describe_limits(self.limits), self.limits, strict=True)
+        said = [f"{words} ({limit.say(self.at.limited[limit.name])})" for words, limit in named]
+        if self.trade_off is not None:
+            said.append(f"{say_tvd_limit(self.trade_off.limit)} (the TVD is {self.at.tvd:.3g})")
+        return " and ".join(said)
+
+    @property
     def limits_use_data(self) -> bool:
         """Return whether it tells something about the records that the limits are kept."""
         return limits_use_data(self.limits, self.tvd_limit)
@@ -151,7 +160,7 @@ class Decision:
         checked = self.limits_use_data and not self.chosen_from_data
         shown = {
             f"the values that occur of {observed}": bool(observed),
-            "which cells hold records": self.cells == "observed",
+            "which cells hold records": self.simulated["cells"] == "observed",
             "epsilon, which was chosen from the data": self.chosen_from_data,
             "whether the limits are kept, which was found from the data": checked,
             "delta, which was set from the number of records": self.delta_from_data,
@@ -194,19 +203,17 @@ def decide(asked: Decision, progress: Progress | None = None) -> Decision:
     found = replace(asked, choice=choice, trade_off=trade_off)
     if epsilon is not None:
         stricter, this, looser = weigh(found.measured, setting, epsilon, limits, trade_off)
-        kind = "open" if this.broken is None else "broken" if this.broken else "kept"
-        return replace(
-            found, kind=kind, epsilon=epsilon, candidates=(stricter, replace(this, role="asked for"), looser)
-        )
+        kind, this = "open" if this.broken is None else "broken" if this.broken else "kept", replace(this, role=ASKED)
+        return replace(found, kind=kind, epsilon=epsilon, candidates=(stricter, this, looser))
     if choice is None:
         raise InvalidInput("a report without an epsilon needs a limit")
     if choice.epsilon is not None:
-        return replace(found, kind="recommended", epsilon=choice.epsilon, candidates=choice.alternatives)
-    kind, shown = ("unbound" if choice.open_ended else "none"), _list_nearest(choice)
-    candidates = tuple(
-        replace(weigh(found.measured, setting, value, limits, trade_off)[1], role=role) for role, value in shown
-    )
-    return replace(found, kind=kind, candidates=candidates, shown=0)
+        kind, candidates, place = "recommended", choice.alternatives, 1
+    else:
+        kind, place = "unbound" if choice.open_ended else "none", 0
+        nearest = [(role, weigh(found.measured, setting, at, limits, trade_off)) for role, at in _list_nearest(choice)]
+        candidates = tuple(replace(this, role=role) for role, (_, this, _) in nearest)
+    return replace(found, kind=kind, epsilon=choice.epsilon, candidates=candidates, shown=place)
 
 
 def _decide_without_data(asked: Decision) -> Decision:
@@ -263,6 +270,7 @@ def collect_board(
     drawn = draw_curve(risks, epsilon)
     mark_asked(drawn, epsilon)
     fitted = {each.name: risk.priors.fit(each, [risk.measure]) for each in table.attributes}
+    lines = {line.sensitive: line for line in risks.lines if line.form == risk.form}
     return {
         **_collect_decision(decision, metadata, "Disclosure review of"),
         "table": describe_table(table),
@@ -272,9 +280,12 @@ def collect_board(
         "several": of_several(assessment),
         "by_chance": mechanism.by_chance,
         "priors": [f"{name}: {line}" for name, law in fitted.items() for line in law.describe()],
-        "exposures": _describe_exposures(decision, assessment, risks),
+        "exposures": [
+            pick(each, "sensitive people records")
+            | {"limits": lines[each.sensitive].limits, "risk": lines[each.sensitive].at(epsilon)}
+            for each in assessment.figures
+        ],
         **_describe_candidates(decision),
-        "tvd": _describe_tvd(decision),
         "usefulness": _describe_usefulness(decision, mechanism),
         "errors": _describe_errors(table, mechanism),
         "explanations": explain_cells(table, risk, top, mechanism=mechanism),
@@ -337,20 +348,6 @@ def draw_icons_of(assessment: TableRisks) -> dict[str, str] | None:
     return make_picture(draw_icons(tables[-1], sensitive, setting), say_icons(tables[-1], sensitive, setting))
 
 
-def _describe_exposures(decision: Decision, assessment: Assessment, risks: RiskCurve) -> list[dict[str, Any]]:
-    """The risk that the limits are on, before and after noise and by chance, and the people revealed."""
-    lines = {line.sensitive: line for line in risks.lines if line.form == decision.risk.form}
-    return [
-        {
-            **pick(each, "sensitive people records"),
-            "sentence": say_exposure(each),
-            "limits": lines[each.sensitive].limits,
-            "risk": lines[each.sensitive].at(decision.at.epsilon),
-        }
-        for each in assessment.figures
-    ]
-
-
 def _describe_candidates(decision: Decision) -> dict[str, Any]:
     """Return what each epsilon that was considered would mean; if none keeps the limits, what comes nearest.
 
@@ -393,36 +390,25 @@ def _compare(decision: Decision, at: Alternative) -> str:
     return f"not chosen because {beyond}"
 
 
-def _describe_tvd(decision: Decision) -> dict[str, Any] | None:
-    """Return how useful a release is, if usefulness has a limit."""
-    trade_off = decision.trade_off
-    if trade_off is None:
-        return None
-    at, limit = decision.at, trade_off.limit
-    headline = (
-        f"At epsilon {claim(at.epsilon)}, a {limit.way}-way marginal of a release differs from the true one by a "
-        f"total variation distance (TVD) of {at.tvd:.3g} on average. Required is {say_tvd_limit(limit)}, which takes "
-        f"epsilon {say_least(trade_off)}."
-    )
-    return {**pick(limit, "releases cells seed"), "headline": headline}
-
-
 def _describe_usefulness(decision: Decision, mechanism: Mechanism) -> dict[str, Any]:
     """Return how far the marginals of simulated releases are from the true ones, or why that was not computed."""
-    table = decision.table
-    if table.read_cells is None:
-        headline = "The table has no source to read its cells from, so that no release can be simulated."
-        return {"headline": headline, "marginals": []}
-    simulated: dict[str, Any] = pick(decision, "releases seed cells")
+    at, trade_off = decision.at, decision.trade_off
     try:
-        found = utility(table, mechanism, sensitive=table.sensitive[0], **simulated)
+        found = utility(decision.table, mechanism, sensitive=decision.table.sensitive[0], **decision.simulated)
     except InvalidInput as refusal:
         return {"headline": f"Releases could not be simulated: {refusal}.", "marginals": []}
+    headline = found.headline
+    if trade_off is not None:
+        headline = (
+            f"At epsilon {claim(at.epsilon)}, a {trade_off.limit.way}-way marginal of a release differs from the true "
+            f"one by a total variation distance (TVD) of {at.tvd:.3g} on average. Required is "
+            f"{say_tvd_limit(trade_off.limit)}, which takes epsilon {say_least(trade_off)}."
+        )
     marginals = [
         {"columns": way, "number": sum(len(names) == way for names in found.marginals), "tvd": found.mean_tvd(way)[0]}
         for way in found.ways
     ]
-    return {**pick(found, "headline releases seed"), "marginals": marginals}
+    return {**pick(found, "releases seed"), "headline": headline, "marginals": marginals}
 
 
 def _describe_errors(table: FrequencyTable, mechanism: Mechanism) -> list[dict[str, Any]]:
@@ -464,22 +450,41 @@ def collect_public(decision: Decision, metadata: Mapping[str, Any]) -> dict[str,
 
 
 def _collect_decision(decision: Decision, metadata: Mapping[str, Any], title: str) -> dict[str, Any]:
-    """Return what both documents hold: the decision, the verdict, the noise and the limits."""
-    measured = decision.measured
-    return {
-        **metadata,
-        "title": metadata["title"] or f"{title} {name_table(decision.table)}",
-        **_read_decision(decision),
+    """Return what both documents hold: the decision, the verdict, the noise and the limits.
+
+    For the public the verdict has no figure from the data, but for the epsilon.
+    """
+    table, choice, setting, measured = decision.table, decision.choice, decision.setting, decision.measured
+    asked = {
+        "name": name_table(table),
+        "several": len(table.sensitive) > 1,
+        "mechanism": setting.name,
+        "delta": None if setting.pure else setting.delta,
         "epsilon": decision.epsilon,
         "why_none": decision.why_none,
-        "mechanism": describe_noise(decision.setting, decision.epsilon),
+        "limits": decision.wanted if decision.public else decision.compared,
+        "breaks": verdict(decision.broken) if decision.kind == "broken" else "",
+        "largest": decision.largest if decision.kind == "recommended" else "",
+        "chosen": choice and choice.headline,
+        "keeps": choice and choice.headline.partition(". ")[2],
+        "why": choice and make_sentence(choice.why),
+    }
+    return {
+        **metadata,
+        "title": metadata["title"] or f"{title} {name_table(table)}",
+        **read_decision("table", decision.public, decision.kind, asked),
+        "epsilon": decision.epsilon,
+        "why_none": decision.why_none,
+        "mechanism": describe_noise(setting, decision.epsilon),
+        **describe_unit(setting),
+        "rounding": [describe_threshold(setting.threshold)],
         "label": _describe_label(decision, metadata),
-        "releasable": decision.setting.name in RELEASABLE,
+        "releasable": setting.name in RELEASABLE,
         "delta_from_data": decision.delta_from_data,
-        "noisy_cells": decision.cells,
+        "noisy_cells": decision.simulated["cells"],
         "limits": decision.wanted,
         "measured": measured.name,
-        "several_records": decision.table.unit.contributions > 1,
+        "several_records": table.unit.contributions > 1,
         "risk": {**pick(decision.risk, "measure form weights"), "one_number": measured.measures[0].one_number},
         "tvd_limit": decision.trade_off and decision.trade_off.limit,
     }
@@ -508,30 +513,3 @@ def _find_guarantee(decision: Decision, mechanism: Mechanism) -> tuple[Guarantee
 
     together = [mechanism] * tables, [tuple(range(tables))]
     return find_cost(*together), try_ceiling(*together, labels=2)[0]
-
-
-def _read_decision(decision: Decision) -> dict[str, Any]:
-    """Return what is asked and the answer; for the public without a figure from the data, but for the epsilon."""
-    table, choice, setting = decision.table, decision.choice, decision.setting
-    data: dict[str, Any] = {
-        "name": name_table(table),
-        "several": len(table.sensitive) > 1,
-        "mechanism": setting.name,
-        "delta": None if setting.pure else setting.delta,
-        "epsilon": decision.epsilon,
-        "why_none": decision.why_none,
-        "limits": decision.wanted,
-        "breaks": verdict(decision.broken) if decision.kind == "broken" else "",
-        "largest": decision.largest if decision.kind == "recommended" else "",
-        "chosen": "" if choice is None else choice.headline,
-        "keeps": "" if choice is None else choice.headline.partition(". ")[2],
-        "why": "" if choice is None else make_sentence(choice.why),
-        "measured": decision.measured.name,
-    }
-    if decision.candidates and not decision.public:
-        exposed = [
-            f"{name}: {people.describe()} of {table.n_records:,} {table.revealed_name} revealed"
-            for name, people in zip(table.sensitive, decision.at.people, strict=True)
-        ]
-        data |= {"risk": decision.at.risk, "exposed": "; ".join(exposed)}
-    return read_decision("table", decision.public, decision.kind, data)
