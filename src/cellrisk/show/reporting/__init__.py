@@ -184,9 +184,7 @@ def report(
         made, joined = read_perturbation(perturbation), policies.join(read_limits(**wanted), risk)
         how: dict[str, Any] = {"compare": describe_mechanism(mechanism).name, "delta": delta}
         how |= {"certainty": certainty, "belief": belief}
-        document = report_perturbation(table, made, own_template, metadata, risk, joined, policies, top, **how)
-        _finish(progress)
-        return document
+        return report_perturbation(table, made, own_template, metadata, risk, joined, policies, top, progress, **how)
     noise = describe_mechanism(mechanism, epsilon=epsilon, delta=delta, neighbours=neighbours, threshold=threshold)
     if public:
         check_public_delta(noise.name, noise.delta)
@@ -226,16 +224,8 @@ def report(
         name, data = "public.html.j2", collect_public(decision, metadata)
     else:
         name, data = "board.html.j2", collect_board(decision, metadata, top, share_of(progress, 0.8, 0.95))
-    document = make_report(
-        name, data, own_template, setting=setting, epsilon=decision.epsilon, public=public, policies=policies
-    )
-    _finish(progress)
-    return document
-
-
-def _finish(progress: Progress | None) -> None:
-    if progress is not None:
-        progress(1.0)
+    known: dict[str, Any] = {"setting": setting, "epsilon": decision.epsilon, "public": public, "policies": policies}
+    return make_report(name, data, own_template, progress, **known)
 
 
 def _refuse_given(given: Mapping[str, Any], names: str, what: str) -> None:

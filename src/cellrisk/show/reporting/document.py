@@ -20,6 +20,7 @@ from cellrisk.noise.perturbations import Perturbation
 from cellrisk.system.atomic import check_ending, write_whole
 from cellrisk.system.checks import require_path
 from cellrisk.system.formatting import CURATOR_NOTE, paragraphs
+from cellrisk.system.progress import Progress
 from cellrisk.system.results import Result
 from cellrisk.system.templates import fill_apart, make_environment, to_plain
 
@@ -160,11 +161,13 @@ def read_template(path: str | os.PathLike[str] | None) -> str | None:
     return content.decode("utf-8", "replace")
 
 
-def make_report(name: str, data: Mapping[str, Any], template: str | None, more: str = "", **known: Any) -> Report:
+def make_report(
+    name: str, data: Mapping[str, Any], template: str | None, progress: Progress | None, more: str = "", **known: Any
+) -> Report:
     """Return the document that a template makes of its data; ``more`` follows the verdict in the headline."""
     data = to_plain(data)
     verdict = data["verdict"]
-    return Report(
+    made = Report(
         html=render(name, data, template),
         title=data["title"],
         decision=data["decision"],
@@ -172,6 +175,9 @@ def make_report(name: str, data: Mapping[str, Any], template: str | None, more: 
         sentence=" ".join(filter(None, [f"{verdict['title']}.", *verdict["texts"], more])),
         **known,
     )
+    if progress is not None:
+        progress(1.0)
+    return made
 
 
 def check_report_path(path: str | os.PathLike[str]) -> Path:

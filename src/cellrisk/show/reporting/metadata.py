@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from decimal import ROUND_CEILING, Context, Decimal
 from importlib import metadata
@@ -19,7 +19,7 @@ from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.noise.precision import find_precision
 from cellrisk.risk.ceilings import Ceiling
 from cellrisk.risk.explanation import explain
-from cellrisk.show.wording.label import say_step, say_unit
+from cellrisk.show.wording.label import TOTAL, Guarantee, label, say_step, say_unit
 from cellrisk.system.formatting import CURATOR_NOTE, claim, join_names, make_sentence, number_of
 from cellrisk.system.version import __version__
 
@@ -245,6 +245,24 @@ def name_library(mechanisms: Iterable[str]) -> str:
     with suppress(metadata.PackageNotFoundError):
         return f"cellrisk {__version__}, OpenDP {metadata.version('opendp')}"
     return f"cellrisk {__version__}, OpenDP (not installed here)"
+
+
+def describe_label(
+    metadata: Mapping[str, Any],
+    mechanisms: Sequence[Mechanism],
+    guarantee: Guarantee,
+    ceiling: Ceiling | None,
+    not_covered: str,
+) -> dict[str, str]:
+    """The label of a release of one table or several: its guarantee is that of all; the noise is that of each table."""
+    total = " ".join(text for name, text in metadata["budget"] if name == "Budget") or TOTAL
+    total = "not stated: this statement is on one release" if metadata["public"] else total
+    library = name_library(mechanism.name for mechanism in mechanisms)
+    found = label(mechanisms[0], guarantee, ceiling, [not_covered], library, total=total)
+    if len(set(mechanisms)) > 1:
+        each = "of its own for each table: see the mechanisms, and the usefulness of what is published"
+        found |= {"mechanism": f"noise {each}; {library}", "accuracy": each, "bias": each}
+    return found
 
 
 def describe_noise(setting: Mechanism, epsilon: float | None) -> dict[str, Any]:

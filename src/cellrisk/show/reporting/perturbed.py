@@ -25,6 +25,7 @@ from cellrisk.show.wording.assessment import NOT_TOLD, say_equal
 from cellrisk.show.wording.explanation import KEYS_NOTE
 from cellrisk.show.wording.limits import describe_limits
 from cellrisk.system.formatting import percent
+from cellrisk.system.progress import Progress
 
 REFUSED = {
     "public": "a statement for the public says which guarantee holds, and a perturbation has none",
@@ -58,6 +59,7 @@ def report_perturbation(
     limits: Sequence[Limit],
     policies: Policies,
     top: int,
+    progress: Progress | None,
     **how: Any,
 ) -> Report:
     """The report on a table that is published with a perturbation; ``how`` goes to `assess_perturbation`."""
@@ -97,7 +99,7 @@ def report_perturbation(
         "keys_note": KEYS_NOTE,
     }
     known: dict[str, Any] = {"perturbation": made, "broken": broken, "policies": policies}
-    return make_report("perturbation.html.j2", document, template, assessed.headline, **known)
+    return make_report("perturbation.html.j2", document, template, progress, assessed.headline, **known)
 
 
 def _list_probabilities(made: Perturbation) -> list[dict[str, Any]]:

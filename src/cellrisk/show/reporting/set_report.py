@@ -20,17 +20,16 @@ from cellrisk.show.reporting.metadata import (
     collect_metadata,
     describe_budget,
     describe_guarantee,
+    describe_label,
     describe_scale,
     describe_threshold,
     describe_unit,
     describe_use,
     make_picture,
-    name_library,
     pick,
 )
 from cellrisk.show.wording.attackers import own_people, own_share
 from cellrisk.show.wording.ceiling import advantage
-from cellrisk.show.wording.label import TOTAL, label
 from cellrisk.show.wording.limits import CHECKED
 from cellrisk.show.wording.together import SAYS
 from cellrisk.system.formatting import number_of
@@ -98,10 +97,7 @@ def report_set(
         uncovered = [f"the values that occur of {', '.join(data['observed'])}"] if data["observed"] else []
     uncovered += ["whether the limits are kept, which was found from the data"] if limits or policies else []
     uncovered += [sentence.removesuffix(".") for sentence in (*disclosures, *policies.disclosures)]
-    total = " ".join(text for name, text in data["budget"] if name == "Budget") or TOTAL
-    data["label"] = _label(
-        tables, cost, ceiling, "; ".join(uncovered) or "none", "not stated: this is on one set" if public else total
-    )
+    data["label"] = describe_label(data, mechanisms, cost, ceiling, "; ".join(uncovered) or "none")
     if public or found is None:
         notes = [*([CHECKED] if limits or policies else []), *disclosures, *policies.disclosures]
         covered = not (notes or data["observed"] is None or data["observed"])
@@ -112,21 +108,18 @@ def report_set(
         }
     else:
         data |= {**_collect_board(found, ceiling), "judged": judged}
-    made = make_report(
+    return make_report(
         "public.html.j2" if public or found is None else "set.html.j2",
         data,
         own_template,
+        progress,
         "" if public or found is None else found.headline,
-        setting=None,
         epsilon=cost.epsilon,
         public=public,
         policies=policies,
         broken=tuple(each.breach for each in lost),
         tables=tuple(tables),
     )
-    if progress is not None:
-        progress(1.0)
-    return made
 
 
 def _judge(found: TogetherAssessment, limits: Sequence[Limit], policies: Policies) -> list[Judged]:
@@ -168,19 +161,6 @@ def _collect(
         "observed": None if declared is None else [name for name in (sensitive, *names) if name not in declared],
         "cost": pick(cost, "epsilon delta apart headline method"),
     }
-
-
-def _label(
-    tables: Sequence[SetTable], cost: Cost, ceiling: Ceiling | None, not_covered: str, total: str
-) -> dict[str, str]:
-    """The label of a set: its guarantee is that of all tables together; the noise is that of each table."""
-    noises = list(dict.fromkeys(table.mechanism for table in tables))
-    library = name_library(table.mechanism.name for table in tables)
-    found = label(noises[0], cost, ceiling, [not_covered], library, total=total)
-    if len(noises) > 1:
-        each = "of its own for each table: see the mechanisms, and the usefulness of what is published"
-        found |= {"mechanism": f"noise {each}; {library}", "accuracy": each, "bias": each}
-    return found
 
 
 def _describe_table(table: SetTable) -> dict[str, Any]:

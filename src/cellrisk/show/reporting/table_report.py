@@ -30,6 +30,7 @@ from cellrisk.show.reporting.document import read_decision
 from cellrisk.show.reporting.metadata import (
     RELEASABLE,
     describe_guarantee,
+    describe_label,
     describe_noise,
     describe_table,
     describe_table_for_public,
@@ -40,7 +41,6 @@ from cellrisk.show.reporting.metadata import (
     explain_cells,
     list_observed,
     make_picture,
-    name_library,
     name_table,
     pick,
     read_domains,
@@ -49,7 +49,7 @@ from cellrisk.show.wording.assessment import of_several
 from cellrisk.show.wording.attackers import accuracy, attack_rows, learnt, people_above, say_icons, shown_attacks
 from cellrisk.show.wording.choice import CHOICE_NOTE, WITHOUT_DATA, name_largest, say_least, say_tvd_limit
 from cellrisk.show.wording.explanation import KEYS_NOTE
-from cellrisk.show.wording.label import TOTAL, Guarantee, label
+from cellrisk.show.wording.label import Guarantee
 from cellrisk.show.wording.limits import CHECKED, describe_limits, verdict
 from cellrisk.system.formatting import claim, make_sentence, percent, round_down, whole_people
 from cellrisk.system.progress import Progress
@@ -455,6 +455,12 @@ def _collect_decision(decision: Decision, metadata: Mapping[str, Any], title: st
     For the public the verdict has no figure from the data, but for the epsilon.
     """
     table, choice, setting, measured = decision.table, decision.choice, decision.setting, decision.measured
+    described = None
+    if decision.epsilon is not None:
+        mechanism = setting.with_epsilon(decision.epsilon)
+        guarantee, highest = _find_guarantee(decision, mechanism)
+        highest = None if decision.chosen_from_data else highest
+        described = describe_label(metadata, [mechanism], guarantee, highest, decision.unprotected or "not known")
     asked = {
         "name": name_table(table),
         "several": len(table.sensitive) > 1,
@@ -478,7 +484,7 @@ def _collect_decision(decision: Decision, metadata: Mapping[str, Any], title: st
         "mechanism": describe_noise(setting, decision.epsilon),
         **describe_unit(setting),
         "rounding": [describe_threshold(setting.threshold)],
-        "label": _describe_label(decision, metadata),
+        "label": described,
         "releasable": setting.name in RELEASABLE,
         "delta_from_data": decision.delta_from_data,
         "noisy_cells": decision.simulated["cells"],
@@ -488,20 +494,6 @@ def _collect_decision(decision: Decision, metadata: Mapping[str, Any], title: st
         "risk": {**pick(decision.risk, "measure form weights"), "one_number": measured.measures[0].one_number},
         "tvd_limit": decision.trade_off and decision.trade_off.limit,
     }
-
-
-def _describe_label(decision: Decision, metadata: Mapping[str, Any]) -> dict[str, str] | None:
-    """The label of the release that is asked for, or was published; None without an epsilon."""
-    if decision.epsilon is None:
-        return None
-    mechanism = decision.setting.with_epsilon(decision.epsilon)
-    guarantee, highest = _find_guarantee(decision, mechanism)
-    total = " ".join(text for name, text in metadata["budget"] if name == "Budget") or TOTAL
-    if decision.public:
-        total = "not stated: this statement is on one release"
-    library = name_library([decision.setting.name])
-    stated = None if decision.chosen_from_data else highest
-    return label(mechanism, guarantee, stated, [decision.unprotected or "not known"], library, total=total)
 
 
 def _find_guarantee(decision: Decision, mechanism: Mechanism) -> tuple[Guarantee, Ceiling | None]:
