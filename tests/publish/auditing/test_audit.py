@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 
 import numpy as np
@@ -155,17 +154,6 @@ def test_the_sentence_and_the_table() -> None:
         ({"sex": "f"}, "cook", 3, 3, 2.0)
     ]
     assert [cell.exposed for cell in found.exposed()] == [3, 3]
-
-
-def test_frame_and_document() -> None:
-    people = draw_people(np.random.default_rng(5), 30)
-    found = audit(tabulated(people), people)
-    frame = found.to_frame()
-    assert list(frame.columns) == ["sensitive", "figure", "source", "of", "value"]
-    assert len(frame) == 2 * len(FIGURES)
-    document = json.loads(json.dumps(found.to_dict(), allow_nan=False))
-    assert document["figures"]["released"]["disco"] == found.value("disco")
-    assert document["people"] == {"exposed": found.n_exposed, "alone": found.facts["alone"], "records": 30}
 
 
 def test_one_of_several_sensitive_attributes() -> None:

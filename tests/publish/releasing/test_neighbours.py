@@ -318,18 +318,6 @@ def test_levels_that_a_column_cannot_tell_apart_are_refused_for_the_curator() ->
     assert cells.attribute().levels.totals.tolist() == [0, 1]  # the level that is written as the value is
 
 
-def test_observed_levels_are_accepted_by_column() -> None:
-    frame = pd.DataFrame({"q": ["a", "a", "b"], "p": ["u", "v", None], "y": ["n", "m", None]})
-    table = cr.tabulate(frame, ["q", "p"], "y", levels={"y": ["m", "n"]}, outside="drop")
-    mechanism = cr.Geometric(epsilon=1.0)
-    with pytest.raises(InvalidInput, match="got p; declare"):
-        release(table, mechanism, observed_levels="q")
-    found = release(table, mechanism, observed_levels=["q", "p"])
-    assert found.observed_levels == ("q", "p")
-    assert found.labels == {"q": ("a", "b"), "p": ("u", "v", "(missing)"), "y": ("m", "n")}
-    assert release(table, mechanism, observed_levels=True).labels == found.labels  # y stays as it was declared
-
-
 def test_a_table_without_records_is_released_and_not_assessed() -> None:
     frame = pd.DataFrame({"q": ["elsewhere"], "y": ["n"]})
     table = cr.tabulate(frame, "q", "y", levels={"q": ["a", "b"], "y": ["m", "n"]}, outside="drop")
@@ -337,15 +325,6 @@ def test_a_table_without_records_is_released_and_not_assessed() -> None:
     assert len(release(table, cr.Geometric(epsilon=1.0)).frame) == 4
     with pytest.raises(InvalidInput, match="no record"):
         cr.assess(table, cr.Laplace(epsilon=1.0), measures=["local"])
-
-
-def test_records_left_out_are_counted_for_the_curator() -> None:
-    frame = pd.DataFrame({"q": ["1", "x", "3", None, "x"], "y": ["m", "n", "secret", "n", None]})
-    table = cr.tabulate(frame, "q", "y", bins={"q": [0, 2]}, levels={"y": ["m", "n"]}, missing="drop", outside="drop")
-    assert (table.n_records, table.outside_records, table.dropped_records) == (1, 3, 1)
-    summary = table.summary()
-    assert "left out: 3." in str(summary)
-    assert summary.to_dict()["outside_records"] == 3
 
 
 def test_a_column_may_hold_any_number_of_other_values(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -91,13 +91,9 @@ REFUSED = {
     "no output": ([], "Missing option '--output'"),
     "ending": (["--output", "a.xlsx"], "ending"),
     "no folder": (["--output", "nowhere/a.csv"], "does not exist"),
-    "continuous": (["--output", "a.csv", "--mechanism", "laplace"], "geometric"),
     "rule": (["--output", "a.csv", "--exclude", "sex"], "--exclude cannot be read"),
     "rule with records": (["--output", "a.csv", "--exclude", "sex=f", "--outside", "error"], "record"),
     "rule for outside": (["--output", "a.csv", "--outside", "keep"], "is not one of 'error', 'drop'"),
-    "observed nowhere": (["--output", "a.csv", "--observed-levels", "height"], "height"),
-    "rule for nothing": (["--output", "a.csv", "--exclude", "height=1"], "height"),
-    "sparse and signed": (["--output", "a.csv", "--no-clamp", "--sparse"], "all listed"),
     "the records": (["--output", "people.csv"], "the output would replace a file that this command reads"),
 }
 

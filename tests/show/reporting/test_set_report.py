@@ -148,7 +148,7 @@ def test_numbers_are_those_of_together(folder: Path, capsys: pytest.CaptureFixtu
     for name in ("people.csv", "set.toml"):
         assert hashlib.sha256(Path(name).read_bytes()).hexdigest() in page.text
     assert "Date 2026-11-17 Command cellrisk together report set.toml" in page.text
-    assert "values that these columns can take were not declared: town." in page.text
+    assert "values that these columns can take were read from the data, not declared: town." in page.text
 
 
 @pytest.mark.usefixtures("no_pictures")
@@ -386,7 +386,7 @@ def test_bins_of_a_table_are_mappings_or_texts(folder: Path, capsys: pytest.Capt
     assert main(["together", "report", "set.toml", "--public", "--output", "statement.html"]) == 0
     page = Reader(Path("statement.html").read_text(encoding="utf-8"))
     assert "years in bins: 0/100/300" in page.text
-    assert "values that these columns can take were not declared: town." in page.text
+    assert "values that these columns can take were read from the data, not declared: town." in page.text
 
 
 def test_a_statement_on_people_with_several_records_says_so(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

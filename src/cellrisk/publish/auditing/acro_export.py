@@ -138,10 +138,9 @@ def _outcome(frame: pd.DataFrame, flags: dict[str, list[list[int]]]) -> dict[str
     """The verdict on each count, by column and row."""
     rows, columns = frame.iloc[:, 0].tolist(), [str(label) for label in frame.columns[1:]]
     outcome = {label: dict.fromkeys(rows, "ok") for label in columns}
-    for row, column in flags[ALONE]:
-        outcome[columns[column]][rows[row]] = f"{ALONE}; "
-    for row, column in flags[ONE]:
-        outcome[columns[column]][rows[row]] = f"{ALONE}; {ONE}; "
+    for check, verdict in ((ALONE, f"{ALONE}; "), (ONE, f"{ALONE}; {ONE}; ")):
+        for row, column in flags[check]:
+            outcome[columns[column]][rows[row]] = verdict
     return outcome
 
 
