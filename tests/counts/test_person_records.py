@@ -156,11 +156,24 @@ def test_several_attributes_and_rules_for_missing_values() -> None:
     frame = frame_of(rows).assign(job=[None if n % 7 == 0 else "a" if n % 2 else "b" for n in range(len(rows))])
     options: dict[str, Any] = {"person": "who", "contributions": 3, "missing": "drop"}
     table = cr.tabulate(frame, ["area"], ["ill", "job"], **options)
-    kept = frame.dropna(subset=["job"])
-    known = kept.groupby("who").size().clip(upper=3).sum() + kept["who"].isna().sum()
-    assert table.n_records == known
+    kept = frame.dropna(subset=["job", "who"])
+    assert (table.n_records, table.dropped_records) == (
+        kept.groupby("who").size().clip(upper=3).sum(),
+        len(frame) - len(kept),
+    )
     people = [attribute.people for attribute in table.attributes]
-    assert [kinds.n_people for kinds in people if kinds] == [kept["who"].nunique() + kept["who"].isna().sum()] * 2
+    assert [kinds.n_people for kinds in people if kinds] == [kept["who"].nunique()] * 2
+    for rule, code in (("error", "missing-values"), ("drop", "no-records")):
+        with pytest.raises(cr.InvalidInput) as refusal:
+            cr.tabulate(
+                frame.assign(who=None if rule == "drop" else frame["who"]),
+                ["area"],
+                "ill",
+                person="who",
+                contributions=1,
+                missing=rule,
+            )
+        assert refusal.value.code == code
 
 
 def test_keys_of_more_than_63_bits(tmp_path: Path) -> None:

@@ -36,8 +36,7 @@ from cellrisk.cli.options import (
 )
 from cellrisk.cli.output import progress_bar, say, stop_if_broken
 from cellrisk.cli.recording import NewLedger
-from cellrisk.counts.columns import MOST_RECORDS
-from cellrisk.counts.unit import Unit
+from cellrisk.counts.unit import MOST_RECORDS, Unit
 from cellrisk.errors import InvalidInput
 from cellrisk.system.atomic import check_ending, give_up_input, write_whole
 from cellrisk.system.checks import require_whole_number

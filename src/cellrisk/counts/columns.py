@@ -18,6 +18,7 @@ from numbers import Real
 from typing import Any
 
 from cellrisk.counts.engine import Relation, quote_double
+from cellrisk.counts.unit import MOST_RECORDS
 from cellrisk.errors import InvalidInput, argument
 from cellrisk.system.formatting import number_of
 
@@ -167,8 +168,6 @@ def show(value: object) -> str:
     return str(value) if isinstance(value, Real | Decimal) else f"a {type(value).__name__}"
 
 
-MOST_RECORDS = 2**53
-"""Up to here every number of records is exact as a floating-point number too."""
 INTEGER_BYTES = {"TINYINT": 1, "SMALLINT": 2, "INTEGER": 4, "BIGINT": 8, "UTINYINT": 1, "USMALLINT": 2, "UINTEGER": 4}
 """Types of whole numbers that a BIGINT holds."""
 WIDE = ("UBIGINT", "HUGEINT", "UHUGEINT", "BIGNUM", "DECIMAL")

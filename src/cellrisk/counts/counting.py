@@ -21,7 +21,6 @@ import numpy as np
 
 from cellrisk.counts.cells import Cells, Domain
 from cellrisk.counts.columns import (
-    MOST_RECORDS,
     NO_BIN,
     NO_COUNT,
     Binning,
@@ -40,6 +39,7 @@ from cellrisk.counts.person_records import WHOLE_NUMBERS, PersonRecords, read_pe
 from cellrisk.counts.profiles import MOST_NUMBERS, LabelledCounts, LevelCounts, NoProfiles, Profiles, merge_lists
 from cellrisk.counts.schema import Schema
 from cellrisk.counts.table import Attribute, FrequencyTable, Homogeneity
+from cellrisk.counts.unit import MOST_RECORDS
 from cellrisk.errors import InvalidInput, argument
 from cellrisk.system.arrays import Integers, find_starts
 from cellrisk.system.formatting import number_of
@@ -214,13 +214,7 @@ def select_records(relation: Relation, schema: Schema, resources: Resources, see
     groups = group_records(relation, asked, schema, resources, most)
     selection = select(groups, schema)
     check_missing(selection.missing, schema)
-    if not selection.records and schema.outside != "drop":
-        raise InvalidInput(
-            "no record is left: each has a missing value in a column in use",
-            got=f"{groups.records:,} dropped",
-            fix=f"use {argument('missing', 'category')}",
-            code="no-records",
-        )
+    _check_left(selection.records, groups.records, schema)
     for levels, _ in selection.domains[n_quasi:]:
         check_several(levels)
     parts = 1 if groups.size <= most else ceil(groups.size / (min(most, MOST_IN_PART) or MOST_IN_PART))
@@ -239,8 +233,11 @@ def select_records(relation: Relation, schema: Schema, resources: Resources, see
             fix="use fewer or coarser quasi-identifiers, or allow more memory",
             code="too-many-cells",
         )
-    rows = f"SELECT * FROM ({groups.rows}) WHERE {selection.where}"
+    named = " AND p IS NOT NULL" if schema.missing == "drop" else ""
+    rows = f"SELECT * FROM ({groups.rows}) WHERE {selection.where}{named}"
     people = read_person_records(groups.relation, rows, schema.unit, seed, relation.grouped)
+    check_missing({schema.person: people.anonymous} if people.anonymous else {}, schema)
+    _check_left(len(people.count), groups.records, schema)
     return replace(selection.count_people(people), seed=seed)
 
 
@@ -305,6 +302,7 @@ class Selection:
         again = partial(self.count_people, people, draw_securely)
         left_out = int(people.count.sum() - kept.count.sum())
         facts: Any = {"beyond_records": left_out, "anonymous_records": people.anonymous, "draw_again": again}
+        facts["dropped_records"] = self.dropped + self.records - int(people.count.sum())
         return replace(table, people_by_records=people.by_number(unit), **facts)
 
 
@@ -329,6 +327,16 @@ def select(groups: Groups, schema: Schema) -> Selection:
     missing = {column.name: number for column, number in zip(columns, absent, strict=True) if number}
     domains = [column.domain(occurring) for column, occurring in zip(columns, codes, strict=True)]
     return Selection(schema, where, groups.records - n_inside, n_inside - n_kept, n_kept, missing, domains)
+
+
+def _check_left(left: int, records: int, schema: Schema) -> None:
+    if not left and schema.outside != "drop":
+        raise InvalidInput(
+            "no record is left: each has a missing value in a column in use",
+            got=f"{records:,} dropped",
+            fix=f"use {argument('missing', 'category')}",
+            code="no-records",
+        )
 
 
 def check_missing(missing: Mapping[str, int], schema: Schema) -> None:

@@ -23,6 +23,8 @@ from cellrisk.system.arrays import LARGEST_KEY, Integers, find_distinct, find_st
 
 MOST_COUNTS = 100_000_000
 """Counts of all groups, zeros too, that are held to find in which groups people are."""
+AT_ONCE = 2**18
+"""Entries of which records are drawn at once: few enough for the memory of one block to serve the next."""
 WHOLE_NUMBERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
 """Types of identifiers that need no dictionary."""
 
@@ -47,7 +49,9 @@ class PersonRecords:
 
     def keep(self, unit: Unit, draw: Draw | None = None) -> PersonRecords:
         """Return the entries that are kept: by the seeds, or by another draw without records that name nobody."""
-        count = keep_records(self.person, self.count, unit, draw or draw_seeded(self.seeds))
+        drawn, ends = draw or draw_seeded(self.seeds), np.searchsorted(self.person, self.person[AT_ONCE::AT_ONCE])
+        parts = zip(np.split(self.person, ends), np.split(self.count, ends), strict=True)
+        count = np.concatenate([keep_records(person, count, unit, drawn) for person, count in parts])
         return replace(self, count=count if draw is None else count * (self.person < self.identified))
 
     def combine(self) -> tuple[list[Integers], Integers]:

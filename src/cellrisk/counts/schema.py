@@ -115,7 +115,7 @@ class Schema:
             )
         if counts:
             raise InvalidInput(
-                "a table of counts has no people, so their records cannot be limited",
+                "needs records: a table of counts has no people",
                 option="person",
                 fix=f"give the records, or state their bound with {argument('contributions')} alone",
                 code="person-of-counts",

@@ -92,8 +92,9 @@ def tabulate(
     person, contributions, per_group
         The column that identifies people, and how many records of one person are kept: so many in all, and so many in
         one count. Which ones is drawn for each person alone: by ``seed`` here, and by secure random bits in `release`.
-        A record without a person is a person of its own here, and is left out in `release`. Without ``person``,
-        ``contributions`` states a bound that nobody checks. Default one record per person, which is assumed.
+        A record without a person is a person of its own here, and is left out in `release` and by the rule "drop" of
+        ``missing``. Without ``person``, ``contributions`` states a bound that nobody checks. Default one record per
+        person, which is assumed.
     seed
         Of that draw.
     progress

@@ -11,8 +11,8 @@ from cellrisk.errors import InvalidInput, argument
 from cellrisk.system.checks import require_whole_number
 from cellrisk.system.formatting import number_of
 
-MOST_CONTRIBUTIONS = 2**53
-"""Records of a person: whole numbers up to this are exact in floating point."""
+MOST_RECORDS = 2**53
+"""Up to here every number of records is exact as a floating-point number too."""
 
 
 @dataclass(frozen=True)
@@ -43,10 +43,10 @@ class Unit:
         return Unit()
 
     def __post_init__(self) -> None:
-        require_whole_number("contributions", self.contributions, 1, MOST_CONTRIBUTIONS)
-        if self.per_group is None:
-            object.__setattr__(self, "per_group", self.contributions)
-        require_whole_number("per_group", self.per_group, 1)
+        contributions = require_whole_number("contributions", self.contributions, 1, MOST_RECORDS)
+        object.__setattr__(self, "contributions", contributions)
+        per_group = contributions if self.per_group is None else require_whole_number("per_group", self.per_group, 1)
+        object.__setattr__(self, "per_group", per_group)
         if self.most_in_one > self.contributions:
             raise InvalidInput(
                 "cannot exceed the records of a person",
