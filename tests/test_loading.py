@@ -61,7 +61,7 @@ def test_every_command_speaks_of_the_same_noise() -> None:
         for parameter in command.params
         if parameter.name == "mechanism"
     }
-    assert {name for name, default in found.items() if default is None} == {"audit", "add", "plan"}
+    assert {name for name, default in found.items() if default is None} == {"audit", "add", "plan", "risk"}
     assert {default for default in found.values() if default is not None} == {"geometric"}
     assert {"assess", "choose", "report", "release", "simulate", "average"} <= set(found)
 

@@ -42,7 +42,6 @@ def people(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             "--ledger is not for a statement for the public",
         ),
         (("ledger", "add", "l.db", "--epsilon", "1", "--threshold", "1.5"), "--threshold requires --mechanism"),
-        (("ledger", "plan", "l.db", "--epsilon", "1", "--bin", "age=5"), "only losses are added up; got --bin"),
         (
             ("choose-private", *DECLARED, "--max-caused-people", "9"),
             "Missing option '--choice-epsilon'; add --choice-epsilon NUMBER; see",
@@ -78,7 +77,7 @@ def test_a_choice_without_an_epsilon_ends_with_code_3(capsys: Capture) -> None:
 def test_the_delta_of_a_sequence_is_named_by_its_option(capsys: Capture) -> None:
     release = ("--attribute", "job", "--qid", "sex", "--epsilon", "1", "--mechanism", "geometric")
     assert main(["ledger", "add", "l.db", "--new-ledger", *release]) == 0
-    plan = ["ledger", "plan", "l.db", "people.csv", *release]
+    plan = ["ledger", "risk", "l.db", "people.csv", *release]
     for asked, fix in ((("--total-delta", "0.001"), "at --total-delta 1e-06"), ((), "or at --total-delta 1e-06")):
         noise = ("--assess-as", "geometric" if asked else "gaussian-analytic", "--method", "basic")
         assert main([*plan, *asked, *noise]) == 2

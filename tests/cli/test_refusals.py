@@ -43,14 +43,12 @@ VALID: dict[str, tuple[str, ...]] = {
     "ledger limit": ("book.ledger", "--epsilon", "1"),
     "ledger show": ("book.ledger",),
     "ledger risk": ("book.ledger", "people.csv"),
-    "ledger plan": (*LEDGER, "--mechanism", "laplace", "--epsilon", "1"),
+    "ledger plan": ("book.ledger", "--mechanism", "laplace", "--epsilon", "1"),
 }
 """Arguments with which a command could do its work; the number that is wrong comes after them."""
 OTHERWISE: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(("ledger plan --max-risk", "ledger plan --max-caused", "ledger plan --max-ceiling"), LEDGER),
-    "together split --total-rho": ("set.toml",),
-    "ledger add --rho": ("book.ledger",),
-    "ledger plan --rho": LEDGER,
+    **dict.fromkeys(("ledger plan --max-ceiling", "ledger add --rho", "ledger plan --rho"), ("book.ledger",)),
+    "ledger risk --rho": LEDGER,
 }
 """The same for options that do not go with those."""
 OF_RECORDS = ("--contributions", "--per-group")
@@ -144,7 +142,7 @@ def assert_of_the_command_line(said: str) -> None:
         (("release", *TABLE, "--epsilon", "1", "--output", "one.csv"), "or replace it with --force\n"),
         (("publish-risk", *TABLE, "--epsilon", "1"), "Missing option '--risk-epsilon'"),
         (("average", *TABLE, "--epsilon", "1", "--releases", "1e300"), "--releases must be a whole number from 1 to"),
-        (("ledger", "plan", *LEDGER, "--total-delta", "7", "--epsilon", "1"), "--total-delta must be a number"),
+        (("ledger", "risk", *LEDGER, "--total-delta", "7", "--epsilon", "1"), "--total-delta must be a number"),
         ((*ADD, "--cohort", "new", "--part-of", "all"), "also give --new-cohort"),
         ((*ADD, "--part-of", "all"), "--part-of needs a new cohort"),
     ],
