@@ -25,7 +25,7 @@ def list_loaded(statement: str) -> set[str]:
 def test_one_command_does_not_load_the_others() -> None:
     loaded = list_loaded("from cellrisk.cli import build_command\nbuild_command().commands['inspect']")
     assert "cellrisk.cli.tables" in loaded
-    others = ("releases", "reports", "sets", "ledgers", "serving")
+    others = ("releases", "sets", "ledgers", "serving")
     assert loaded & {f"cellrisk.cli.{name}" for name in others} == set()
     assert {name for name in loaded if name.startswith(("cellrisk.risk", "cellrisk.web", "cellrisk.show"))} == set()
 

@@ -128,11 +128,6 @@ def policies_of(context: typer.Context) -> Policies:
     return policies
 
 
-def list_typed(context: typer.Context, *names: str) -> list[str]:
-    """Return those of these options that were typed; those of a settings file may be meant for other commands."""
-    return [name for name in names if getattr(context.get_parameter_source(name), "name", "") == "COMMANDLINE"]
-
-
 def keep_given_files(given: dict[str, Any]) -> None:
     """Protect every file that a command was given from being written over, except for those that it is to write."""
     variables = {name: os.environ.get(name) for name in ("CELLRISK_POLICY", "CELLRISK_LEDGER_HEAD")}
@@ -147,15 +142,28 @@ CONFIG: Any = typer.Option(metavar="FILE", help=FROM_FILE, callback=read_config,
 Config = Annotated[Path | None, CONFIG]
 
 
-All = Annotated[bool, switch("--all", "Print everything, not the first screen alone.")]
-
-
 @dataclass(frozen=True)
 class OutputOptions:
     """How the answer is printed, and where further settings come from."""
 
+    context: typer.Context
     as_json: Annotated[bool, switch("--json", "Print one JSON document and nothing else.")] = False
     config: Config = None
+
+    @property
+    def policies(self) -> Policies:
+        """The policies that hold for this command; none is false."""
+        return policies_of(self.context)
+
+    @property
+    def command(self) -> str:
+        """The command as it was typed."""
+        return str(self.context.meta.get(TYPED, self.context.command_path))
+
+    def list_typed(self, *names: str) -> list[str]:
+        """Return those of these options that were typed; those of a settings file may be meant for other commands."""
+        sources = {name: self.context.get_parameter_source(name) for name in names}
+        return [name for name, source in sources.items() if getattr(source, "name", "") == "COMMANDLINE"]
 
     def say(self, document: dict[str, Any], text: str) -> None:
         """Print one JSON document, or its text."""
@@ -173,7 +181,7 @@ class OutputOptions:
     ) -> None:
         """Draw a result, and print it: sentences and tables, or one JSON document.
 
-        ``everything``: not its first screen alone. ``after``: what follows the sentences; not in JSON.
+        ``everything``: not its first screen alone, as with --all. ``after``: what follows the sentences; not in JSON.
         ``drawn``: what a picture shows, if not the result.
 
         What was computed from ``raw`` data carries the curator's note. ``policies``: those that were obeyed, if the
@@ -184,7 +192,7 @@ class OutputOptions:
             policy = {} if policies is None else {"policy": policies.to_dict()}
             self.say({**result.to_dict(), **policy, **({"note": CURATOR_NOTE} if raw else {})}, "")
             return
-        text = str(result.details if everything else result)
+        text = str(result.details if everything or getattr(self, "everything", False) else result)
         text += f"\n\n{policies.describe()}" if policies else ""
         text += f"\n\n{CURATOR_NOTE}" if raw and CURATOR_NOTE not in text else ""
         say(f"{text}\n\n{after}" if after else text)
@@ -212,7 +220,19 @@ class PictureOptions(OutputOptions):
 
 
 @dataclass(frozen=True)
-class NumbersOptions(PictureOptions):
+class ScreenOptions(OutputOptions):
+    """How an answer is printed that has a first screen and more."""
+
+    everything: Annotated[bool, switch("--all", "Print everything, not the first screen alone.")] = False
+
+
+@dataclass(frozen=True)
+class DrawnOptions(PictureOptions, ScreenOptions):
+    """How an answer is printed, in part or all of it, and drawn."""
+
+
+@dataclass(frozen=True)
+class NumbersOptions(DrawnOptions):
     """How the answer is printed, drawn and written as numbers."""
 
     csv: Annotated[Text, option("Write the numbers as a CSV file.", "FILE")] = None

@@ -162,5 +162,5 @@ cellrisk ledger risk releases.db adult.parquet --measure local \
 # cellrisk ledger create releases.db makes the ledger.
 
 cellrisk ledger plan releases.db --epsilon 0.5
-cellrisk ledger plan releases.db --max-ceiling 0.99 --attribute income
+cellrisk ledger plan releases.db --max-ceiling 0.99
 # cellrisk ledger create releases.db makes the ledger.

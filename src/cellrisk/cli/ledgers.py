@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,18 +11,19 @@ import typer
 
 import cellrisk as cr
 from cellrisk.cli import options, parsing, recording
-from cellrisk.cli.config import All, OutputOptions, PictureOptions, list_typed, policies_of
-from cellrisk.cli.options import Number, Text, Texts, Whole, number, option, refuse_beside, share, whole, word
+from cellrisk.cli.config import DrawnOptions, OutputOptions, ScreenOptions
+from cellrisk.cli.options import Number, Text, Texts, Whole, number, option, share, whole, word
 from cellrisk.cli.output import stop_if_broken, warn_of_formulas
 from cellrisk.counts.unit import Unit
 from cellrisk.errors import CellriskError, InvalidInput, argument
 from cellrisk.system.checks import require_within
-from cellrisk.system.choices import MechanismName
+from cellrisk.system.choices import CompositionMethod, MechanismName
 from cellrisk.system.formatting import number_of
 
 if TYPE_CHECKING:
     from cellrisk.repeat.ledger import Entry
     from cellrisk.repeat.ledger.cohorts import LedgerState
+    from cellrisk.risk.ceilings import Ceiling
 ENTRY = "Number of an entry; without it, what each cohort has spent."
 DIGEST = "[0-9a-fA-F]{32}|[0-9a-fA-F]{64}"
 NEXT = "The sensitive attribute to release next; leave it out for counts of groups alone."
@@ -113,8 +114,7 @@ def _print_entry(ledger: cr.Ledger, entry: Entry, output: OutputOptions) -> None
 
 def list_command(
     ledger: recording.LedgerOptions,
-    output: OutputOptions,
-    everything: All = False,
+    output: ScreenOptions,
     cohort: recording.CohortFilter = None,
     kind: Annotated[Text, option("Only entries of this kind: cohort, limit or release.", "NAME")] = None,
 ) -> None:
@@ -130,12 +130,13 @@ def list_command(
             (name, state.spend_by_limit(name), state.limits.get(name), most if most and most.releases else None)
             for name, most in worst
         ]
-    ceilings = [
-        {"cohort": name, "ceiling": None if most is None else {"even_two": most.even_two, "sentence": most.headline}}
-        for name, most in worst
-    ]
+    ceilings = [{"cohort": name, "ceiling": _describe_ceiling(most)} for name, most in worst]
     document = {"entries": [entry.to_dict() for entry in entries], "cohorts": ceilings}
-    output.say(document, list_entries(about, cohorts, entries, everything))
+    output.say(document, list_entries(about, cohorts, entries, output.everything))
+
+
+def _describe_ceiling(most: Ceiling | None) -> dict[str, Any] | None:
+    return None if most is None else {"even_two": most.even_two, "sentence": most.headline}
 
 
 def show_command(
@@ -229,7 +230,6 @@ def export_command(
     ledger: recording.LedgerOptions,
     output: Annotated[str, option("File: .jsonl or .csv.", "FILE")],
     settings: OutputOptions,
-    form: Annotated[Text, option("json-lines or csv, if the file's ending does not tell.", "NAME")] = None,
     cohort: recording.CohortFilter = None,
     spreadsheet_safe: options.SpreadsheetSafe = False,
 ) -> None:
@@ -239,8 +239,8 @@ def export_command(
     with ledger.open() as opened:
         entries = opened.entries(cohort)
         refuse_released(opened.entries(), Path(output))
-    written = export_entries(entries, output, form, spreadsheet_safe=spreadsheet_safe)
-    if "csv" in (form, written.suffix.lower().lstrip(".") if form is None else None):
+    written = export_entries(entries, output, spreadsheet_safe=spreadsheet_safe)
+    if written.suffix.lower() == ".csv":
         warn_of_formulas(written)
     text = f"{number_of(len(entries), 'entry', 'entries')} written to {written}."
     settings.say({"file": str(written), "entries": len(entries)}, text)
@@ -250,13 +250,11 @@ def export_command(
 class CohortTableOptions(options.TableOptions):
     """Where the records of the cohort are; the columns of earlier releases are taken from the ledger."""
 
-    source: Annotated[Text, typer.Argument(metavar="[FILE]", help="The cohort's records.")] = None  # type: ignore[assignment]
-
-    def cover(self, steps: list[cr.Step], attribute: str | None) -> cr.FrequencyTable:
+    def cover(self, steps: list[cr.Step]) -> cr.FrequencyTable:
         """The table with the columns of all releases, and those that are named here."""
         quasi = [name for step in steps for name in step.quasi_identifiers or ()] + parsing.split_names(self.qid)
-        released = [step.attribute for step in steps] + [attribute]
-        sensitive = [name for name in released if name is not None] + parsing.split_names(self.sensitive)
+        released = [step.attribute for step in steps if step.attribute is not None]
+        sensitive = [*released, *parsing.split_names(self.sensitive)]
         return self.tabulate(qid=list(dict.fromkeys(quasi)), sensitive=list(dict.fromkeys(sensitive)))
 
 
@@ -271,101 +269,86 @@ class SequenceOptions(options.PriorOptions):
     assess_as: Annotated[Text, option(STANDS_FOR, "NAME")] = None
 
     def arguments(self) -> dict[str, Any]:
-        if self.total_delta is not None:
-            require_within("total_delta", self.total_delta, least=0, below=1)
         names = ("measure", "form", "method", "total_delta", "assess_as", "priors")
         given = {name: getattr(self, name) for name in names}
         return {name: value for name, value in given.items() if value is not None}
 
 
 def risk_command(
-    context: typer.Context,
-    ledger: recording.LedgerOptions,
-    table: CohortTableOptions,
-    sequence: SequenceOptions,
-    output: PictureOptions,
-    cohort: recording.CohortOption = None,
-    everything: All = False,
-) -> None:
-    """The risk after each release so far.
-
-    Prints the risk of each attribute at the total loss by then, the overall risk of the groups, the people revealed
-    because of their own record, and the worst case for one record after all these releases.
-    """
-    if table.source is None:
-        raise InvalidInput("no records were given", fix="name their file after the ledger")
-    asked = sequence.arguments()
-    with ledger.open() as opened:
-        steps = _list_steps(opened.state(), cohort)
-    if not steps:
-        raise InvalidInput("the ledger has no releases about this cohort yet", fix="look ahead with ledger plan")
-    found = cr.assess_sequence(table.cover(steps, None), steps, **asked)
-    output.answer(found, policies=policies_of(context), everything=everything)
-
-
-def plan_command(
-    context: typer.Context,
     ledger: recording.LedgerOptions,
     table: CohortTableOptions,
     loss: LossOptions,
     sequence: SequenceOptions,
-    output: OutputOptions,
+    output: DrawnOptions,
     attribute: Annotated[Text, option(NEXT, "COLUMN")] = None,
     cohort: recording.CohortOption = None,
-    max_ceiling: Annotated[Number, share("Largest worst case for one record.")] = None,
-    everything: All = False,
 ) -> None:
-    """What one more release would cost and reveal, or the largest epsilon that it may have.
+    """The risk after each release so far, and with --epsilon or --rho after one more.
 
-    With --epsilon it prints the total loss, the figures to decide by and the overall risk after that release; without
-    FILE, it only adds up losses. With --max-ceiling it finds the largest epsilon within that limit. Ends with exit code
-    3 if the ledger would refuse the release, or no epsilon keeps the limit.
+    Prints the risk of each attribute at the total loss by then, the overall risk of the groups, the people revealed
+    because of their own record, and the worst case for one record after all these releases. Ends with exit code 3 if
+    the ledger would refuse one more release.
     """
-    asked, policies = sequence.arguments(), policies_of(context)
-    if table.source is None or max_ceiling is not None:
-        records = {*asdict(table), "measure", "form", *asdict(options.PriorOptions())} - {"source", "qid"}
-        without = "without the cohort's records" if max_ceiling is None else "with --max-ceiling"
-        refuse_beside(f"{without}, only losses are added up", list_typed(context, *sorted(records)))
+    asked, refusals = sequence.arguments(), []
+    with ledger.open() as opened:
+        steps = _list_steps(opened.state(), cohort)
+        if loss.epsilon is not None or loss.rho is not None:
+            if not (loss.mechanism or sequence.assess_as):
+                what = "the planned release has no mechanism, so its risk cannot be assessed"
+                raise InvalidInput(what, fix="name it: --mechanism geometric", code="no-mechanism")
+            planned = loss.loss(_unit_of(steps))
+            refusals = _list_refusals(opened, cohort, planned, loss, output)
+            steps.append(cr.Step(planned, attribute, parsing.split_names(table.qid) or None))
+        elif attribute is not None:
+            raise InvalidInput("--attribute is that of one more release", fix="also give its loss: --epsilon 0.5")
+    if not steps:
+        fix = "look ahead with --attribute and --epsilon"
+        raise InvalidInput("the ledger has no releases about this cohort yet", fix=fix)
+    output.answer(cr.assess_sequence(table.cover(steps), steps, **asked), policies=output.policies)
+    stop_if_broken(refusals)
+
+
+def plan_command(
+    ledger: recording.LedgerOptions,
+    loss: LossOptions,
+    output: OutputOptions,
+    cohort: recording.CohortOption = None,
+    method: recording.Method = "tightest",
+    total_delta: recording.TotalDelta = None,
+    max_ceiling: Annotated[Number, share("Largest worst case for one record.")] = None,
+) -> None:
+    """What one more release would cost, or the largest epsilon that it may have.
+
+    With --max-ceiling it finds the largest epsilon within that limit. Ends with exit code 3 if the ledger would refuse
+    the release, or no epsilon keeps the limit. `cellrisk ledger risk` shows what the release would reveal.
+    """
     if (max_ceiling is not None) == (loss.epsilon is not None or loss.rho is not None):
         raise InvalidInput("nothing to plan was given", allowed="either --epsilon 0.5, or --max-ceiling 0.75")
-    if table.source is not None and max_ceiling is None and not (loss.mechanism or asked.get("assess_as")):
-        what = "the planned release has no mechanism, so its risk cannot be assessed"
-        raise InvalidInput(what, fix="name it: --mechanism geometric", code="no-mechanism")
-    quasi = parsing.split_names(table.qid) or None
     with ledger.open() as opened:
-        state = opened.state()
-        steps = _list_steps(state, cohort)
-        planned, refusals = None, []
+        state, refusals = opened.state(), []
+        name = state.choose_cohort(cohort)
         if max_ceiling is None:
-            planned = loss.loss(steps[-1].loss.unit if steps else Unit())
-            try:
-                opened.check(planned, cohort)
-            except CellriskError as refusal:
-                refusals = [str(refusal)]
-            refusals += policies.breaches_without_data(loss.one()) if loss.mechanism is not None else []
-    covered = None if table.source is None else table.cover(steps, attribute)
-    if planned is not None and covered is None:
-        _answer_losses(state, state.choose_cohort(cohort), planned, sequence, refusals, output)
-    elif planned is not None and covered is not None:
-        found = cr.assess_sequence(covered, [*steps, cr.Step(planned, attribute, quasi)], **asked)
-        output.answer(found, policies=policies, everything=everything)
+            planned = loss.loss(_unit_of(_list_steps(state, cohort)))
+            refusals = _list_refusals(opened, cohort, planned, loss, output)
+    if max_ceiling is None:
+        _answer_losses(state, name, planned, method, total_delta, refusals, output)
     else:
-        summed = {name: asked[name] for name in ("method", "total_delta") if name in asked}
         answers = [
             cr.largest_epsilon(
                 losses,
                 loss.mechanism or "geometric",
-                max_ceiling=max_ceiling or 0.0,
+                max_ceiling=max_ceiling,
                 delta=loss.delta,
                 neighbours=loss.neighbours,
                 threshold=loss.threshold,
-                policy=policies,
-                **summed,
+                policy=output.policies,
+                method=method,
+                total_delta=total_delta,
             )
-            for losses in state.cases(state.choose_cohort(cohort))
+            for losses in state.cases(name)
         ]
         largest = min(answers, key=lambda answer: float(answer.epsilon or 0.0))  # of the people who have lost most
-        output.answer(largest, raw=False, policies=policies)
+        output.answer(largest, raw=False, policies=output.policies)
         refusals = [] if largest.epsilon is not None else ["no epsilon keeps the limit"]
     stop_if_broken(refusals)
 
@@ -377,11 +360,29 @@ def _list_steps(state: LedgerState, cohort: str | None) -> list[cr.Step]:
     return [cr.Step(entry.loss, entry.attribute, entry.quasi_identifiers or None) for entry in entries if entry.loss]
 
 
+def _unit_of(steps: list[cr.Step]) -> Unit:
+    """Return the unit of privacy of the last release."""
+    return steps[-1].loss.unit if steps else Unit()
+
+
+def _list_refusals(
+    ledger: cr.Ledger, cohort: str | None, planned: cr.Loss, loss: LossOptions, output: OutputOptions
+) -> list[str]:
+    """Return why the ledger, or a policy that needs no data, would refuse a release."""
+    refusals = output.policies.breaches_without_data(loss.one()) if loss.mechanism is not None else []
+    try:
+        ledger.check(planned, cohort)
+    except CellriskError as refusal:
+        return [str(refusal), *refusals]
+    return refusals
+
+
 def _answer_losses(
     state: LedgerState,
     cohort: str,
     planned: cr.Loss,
-    sequence: SequenceOptions,
+    method: CompositionMethod,
+    delta: float | None,
     refusals: list[str],
     output: OutputOptions,
 ) -> None:
@@ -389,15 +390,14 @@ def _answer_losses(
     from cellrisk.show.wording.attackers import fill
 
     found, document, worst = [], {}, ""
-    limit, delta = state.limits.get(cohort), sequence.total_delta
+    limit = state.limits.get(cohort)
     if delta is None and limit is not None:
         delta = limit.delta or None
     planned_ones: tuple[tuple[str, tuple[cr.Loss, ...]], ...] = (("before", ()), ("after", (planned,)))
     for name, more in planned_ones:
-        spent = state.spend(cohort, sequence.method, delta, *more)
+        spent = state.spend(cohort, method, delta, *more)
         most, why_not = state.ceiling(cohort, *more)
-        ceiling = None if most is None else {"even_two": most.even_two, "sentence": most.headline}
-        document[name] = {**spent.to_dict(), "ceiling": ceiling}
+        document[name] = {**spent.to_dict(), "ceiling": _describe_ceiling(most)}
         worst = f"The worst case is not known: {why_not}." if most is None else most.headline
         found.append(spent)
     before, after = found
@@ -406,15 +406,13 @@ def _answer_losses(
 
 
 def average_command(
-    context: typer.Context,
     releases: Annotated[int, whole("How many times the table is released.")],
     table: options.TableOptions,
     mechanism: options.MechanismOptions,
     risk: options.SeveralRiskOptions,
-    output: OutputOptions,
+    output: ScreenOptions,
     method: recording.Method = "tightest",
     total_delta: recording.TotalDelta = None,
-    everything: All = False,
 ) -> None:
     """The same table released several times.
 
@@ -422,9 +420,7 @@ def average_command(
     """
     from cellrisk.repeat.averaging import average
 
-    asked = risk.many()
-    asked.pop("attack")
+    asked = {name: given for name, given in risk.many().items() if name != "attack"}
     how: dict[str, Any] = {"releases": releases, "method": method, "total_delta": total_delta}
     found = average(table.tabulate(), mechanism.one(), **how, **asked)
-    everything = everything or any(asked[name] for name in ("measures", "forms", "weights"))
-    output.answer(found, policies=policies_of(context), everything=everything)
+    output.answer(found, policies=output.policies, everything=any((risk.measure, risk.form, risk.weights)))

@@ -17,7 +17,7 @@ from cellrisk.cli.output import progress_bar
 from cellrisk.errors import InvalidInput
 from cellrisk.system import choices
 from cellrisk.system.checks import read_number
-from cellrisk.system.choices import list_words, say_words
+from cellrisk.system.choices import EngineName, Neighbours, OutsideRule, list_words, say_words
 
 if TYPE_CHECKING:
     from cellrisk.decide.limits import Limit
@@ -30,6 +30,7 @@ Numbers = Any
 """A list in one text; Typer would take list[float] for an option that is repeated."""
 Parsed = list[Any] | None
 """What was read in each text of an option that is repeated."""
+LEVELS = "COLUMN=LEVELS"
 STANDARD_INPUT = "standard input"
 
 
@@ -112,16 +113,10 @@ class TableOptions:
     count: Annotated[Text, option("Column of counts, if a row is not a person; none: it is.", "COLUMN")] = None
     wide: Annotated[Texts, option("Columns of counts, one for each sensitive value.", "COLUMNS")] = None
     bin: Annotated[Parsed, option("Group numbers: age=5, or age=0/18/65.", "COLUMN=BINS", parsing.parse_bins)] = None
-    levels: Annotated[
-        Parsed, option("All values that can occur: income='<=50K|>50K'.", "COLUMN=LEVELS", parsing.parse_levels)
-    ] = None
+    levels: Annotated[Parsed, option("All values there are: income='<=50K|>50K'.", LEVELS, parsing.parse_levels)] = None
     missing: Annotated[choices.MissingRule, word("Missing values", choices.MissingRule)] = "category"
-    outside: Annotated[
-        choices.OutsideRule | None, word("Records outside the declared levels", choices.OutsideRule, OUTSIDE_DEFAULT)
-    ] = None
-    engine: Annotated[
-        choices.EngineName | None, word("Engine that counts", choices.EngineName, "duckdb, or the database itself")
-    ] = None
+    outside: Annotated[OutsideRule | None, word("Records outside the levels", OutsideRule, OUTSIDE_DEFAULT)] = None
+    engine: Annotated[EngineName | None, word("Engine that counts", EngineName, "duckdb, or the database")] = None
     table: Annotated[Text, option("Table of a database, or sheet of a workbook.", "NAME")] = None
     encoding: Annotated[Text, option("Encoding of a text file, for example latin-1.", "NAME", default="UTF-8")] = None
     metadata: Annotated[Text, option(DECLARES, "FILE")] = None
@@ -187,9 +182,7 @@ class NamedMechanismOptions:
 
     mechanism: Annotated[choices.MechanismName, word("Mechanism", choices.MechanismName)] = "geometric"
     delta: Annotated[Number, number("Delta of the Gaussian mechanisms.")] = None
-    neighbours: Annotated[choices.Neighbours, word("Neighbouring tables differ in one record", choices.Neighbours)] = (
-        "add-remove"
-    )
+    neighbours: Annotated[Neighbours, word("Neighbouring tables differ in one record", Neighbours)] = "add-remove"
     threshold: Annotated[float, number("Noisy counts below this half-integer become 0.")] = 0.5
 
 
@@ -262,9 +255,7 @@ class SearchedMechanismOptions(SeveralMechanismOptions):
 class PriorOptions:
     """The priors of the measures that need them."""
 
-    alpha: Annotated[
-        Parsed, option("Dirichlet prior: mle, moments, or 1,1,1 by level.", "ALPHA", parsing.parse_alpha, "mle")
-    ] = None
+    alpha: Annotated[Parsed, option("Dirichlet: mle, moments or 1,1,1.", "ALPHA", parsing.parse_alpha, "mle")] = None
     sizes: Annotated[choices.SizesFamily, word("Distribution of group sizes", choices.SizesFamily)] = "poisson"
     sizes_fit: Annotated[choices.SizesFit, word("Fit of the group sizes", choices.SizesFit)] = "mle"
     zero_truncation: Annotated[bool, typer.Option(help="Fit sizes from 1 on, as empty groups are not seen.")] = True
@@ -321,13 +312,8 @@ class AttackerOptions:
 
     certainty: Annotated[Numbers, option(CERTAINTY, "SHARES", parsing.parse_shares, "0.95")] = None
     belief: Annotated[Text, option(BELIEF, "BELIEF", default="negbin", offered=list_words(choices.BeliefName))] = None
-
-    harmful: Annotated[Texts, option("Values that must not be learnt; comma-separated.", "VALUES", default="all")] = (
-        None
-    )
-    unions: Annotated[
-        Texts, typer.Option("--also-as", metavar="A+B", help="Values also assessed as one, with + between them.")
-    ] = None
+    harmful: Annotated[Texts, option("Values that must not be learnt; with commas.", "VALUES", default="all")] = None
+    unions: Annotated[Texts, typer.Option("--also-as", metavar="A+B", help="Values also assessed as one.")] = None
 
     def arguments(self) -> dict[str, Any]:
         """Arguments for what takes certainties, a belief, harmful values and unions."""

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections import UserDict
+from collections.abc import Callable
 from dataclasses import MISSING, fields, is_dataclass
 from importlib import import_module
 from pathlib import Path
@@ -155,34 +156,25 @@ def _parameter(name: str, hint: Any, default: Any) -> inspect.Parameter:
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=given, annotation=hint)
 
 
-class LazyCommands(Mapping[str, Any]):
-    """The commands of a group by their names; each is made when it is first looked up."""
-
-    def __init__(self, places: Mapping[str, str]) -> None:
-        self._places = places
-        self._made: dict[str, Any] = {}
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._places)
-
-    def __len__(self) -> int:
-        return len(self._places)
+class LazyCommands(UserDict[str, Any]):
+    """The commands of a group by their names, given as where they are; each is made when it is first looked up."""
 
     def __getitem__(self, name: str) -> Any:
-        if name not in self._made:
-            found = self.find(name)
+        if isinstance(self.data[name], str):
+            found = find(self.data[name])
             if isinstance(found, type):
-                self._made[name] = found(name=name)
+                self.data[name] = found(name=name)
             else:
                 alone = typer.Typer(add_completion=False, rich_markup_mode=None)
                 alone.command(name, cls=Command)(flatten(found))
-                self._made[name] = typer.main.get_command(alone)
-        return self._made[name]
+                self.data[name] = typer.main.get_command(alone)
+        return self.data[name]
 
-    def find(self, name: str) -> Any:
-        """Return the function of a command, or the class of a group."""
-        module, _, attribute = self._places[name].rpartition(".")
-        return getattr(import_module(f"cellrisk.cli.{module}"), attribute)
+
+def find(place: str) -> Any:
+    """Return the function of a command, or the class of a group."""
+    module, _, attribute = place.rpartition(".")
+    return getattr(import_module(f"cellrisk.cli.{module}"), attribute)
 
 
 class Group(HelpAll, TyperGroup):
@@ -193,15 +185,15 @@ class Group(HelpAll, TyperGroup):
 
     def __init__(self, **given: Any) -> None:
         super().__init__(**{"help": self.__doc__, "rich_markup_mode": None, **given})
-        self.known = LazyCommands({name: place for panel in self.panels.values() for name, place in panel.items()})
-        self.commands = cast(Any, self.known)
+        places = {name: place for panel in self.panels.values() for name, place in panel.items()}
+        self.commands = cast(Any, LazyCommands(places))
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         records = [parameter.get_help_record(ctx) for parameter in self.get_params(ctx)]
         with formatter.section("Options"):
             formatter.write_dl([record for record in records if record is not None])
         for panel, commands in self.panels.items():
-            summaries = [(name, inspect.cleandoc(self.known.find(name).__doc__)) for name in commands]
+            summaries = [(name, inspect.cleandoc(find(place).__doc__)) for name, place in commands.items()]
             with formatter.section(panel):
                 formatter.write_dl([(name, " ".join(text.partition("\n\n")[0].split())) for name, text in summaries])
 
@@ -238,7 +230,7 @@ class Program(Group):
             "choose": "tables.choose_command",
             "choose-private": "releases.choose_private_command",
             "utility": "tables.utility_command",
-            "report": "reports.report_command",
+            "report": "tables.report_command",
             "simulate": "tables.simulate_command",
         },
         "Publish": {

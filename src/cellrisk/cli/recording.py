@@ -22,9 +22,7 @@ CohortOption = Annotated[Text, option("The people whom the data are about.", "NA
 CohortFilter = Annotated[Text, option("Only this cohort.", "NAME", default="all cohorts")]
 NewLedger = Annotated[bool, switch("--new-ledger", "Make this ledger; refused if it exists.")]
 Method = Annotated[choices.CompositionMethod, word("How losses add up", choices.CompositionMethod)]
-TotalDelta = Annotated[
-    Number, number("Delta of all releases together.", default="the sum of theirs; in a plan, the limit's")
-]
+TotalDelta = Annotated[Number, number("Delta of all releases together.", default="the limit's, or the sum of theirs")]
 
 
 @dataclass(frozen=True)
@@ -45,6 +43,11 @@ class LedgerOptions:
                 if create:
                     ledger.remove_unused()
                 raise
+
+    def opened(self) -> AbstractContextManager[cr.Ledger | None]:
+        """The ledger, so a missing one is refused before any long work begins; None if none was named."""
+        new = getattr(self, "new_ledger", False)
+        return nullcontext() if self.ledger is None else self.open(create=new)
 
 
 @dataclass(frozen=True)
@@ -81,10 +84,6 @@ class RecordOptions(EntryOptions):
             raise InvalidInput(
                 "a cohort, a purpose, --new-ledger and --head require a ledger", fix="name one: --ledger releases.db"
             )
-
-    def opened(self) -> AbstractContextManager[cr.Ledger | None]:
-        """The ledger, so a missing one is refused before any long work begins; None if none was named."""
-        return nullcontext() if self.ledger is None else self.open(create=self.new_ledger)
 
     def check(self, ledger: cr.Ledger | None, loss: cr.Mechanism | cr.Loss) -> None:
         """Refuse a release beyond a limit of the ledger before any noise is drawn."""
@@ -135,9 +134,6 @@ class ShownLedgerOptions(LedgerOptions):
 
     ledger: Annotated[Text, option("Show what this ledger has spent.", "LEDGER")] = None  # type: ignore[assignment]
     cohort: CohortOption = None
-
-    def opened(self) -> AbstractContextManager[cr.Ledger | None]:
-        return nullcontext() if self.ledger is None else self.open()
 
 
 def describe_head(line: str) -> str:

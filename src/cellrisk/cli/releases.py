@@ -10,7 +10,7 @@ import typer
 
 import cellrisk as cr
 from cellrisk.cli import options, parsing
-from cellrisk.cli.config import TYPED, All, OutputOptions, list_typed, policies_of
+from cellrisk.cli.config import OutputOptions, ScreenOptions
 from cellrisk.cli.options import Number, Numbers, Text, number, option, refuse_beside, share, switch, whole, word
 from cellrisk.cli.output import progress_bar, say, stop_if_broken
 from cellrisk.cli.recording import RecordOptions
@@ -37,15 +37,13 @@ class ReleaseOptions(options.DeclaredOptions):
 
 
 def release_command(
-    context: typer.Context,
     output: Annotated[str, option("The released counts: .parquet or .csv.", "FILE")],
     table: options.TableOptions,
     mechanism: options.MechanismOptions,
     record: RecordOptions,
-    settings: OutputOptions,
+    settings: ScreenOptions,
     how: ReleaseOptions,
     totals: options.TotalsOptions,
-    everything: All = False,
     force: Annotated[bool, switch("--force", "Replace files that exist.")] = False,
 ) -> None:
     """Release the table with differential privacy.
@@ -56,24 +54,23 @@ def release_command(
     from cellrisk.publish.releasing import check_output
 
     check_output(output, force)
-    ledger = context.with_resource(record.opened())
+    ledger = settings.context.with_resource(record.opened())
     frequencies = table.tabulate(outside="drop")
     noise = mechanism.one().with_unit(frequencies.unit)
-    policies = policies_of(context)
+    policies = settings.policies
     stop_if_broken(policies.breaches(frequencies, noise))
     record.check(ledger, noise)
     asked: Any = {**how.arguments(), **asdict(totals)}
     released = cr.release(frequencies, noise, **asked, policy=policies, progress=progress_bar("releasing"))
     recorded = record.save(ledger, released, output, force=force)
     written = f"Written to {Path(output)}, described in {Path(output)}.json.{recorded}"
-    settings.answer(released, raw=False, after=written, everything=everything)
+    settings.answer(released, raw=False, after=written)
     warning = record.describe_parents(ledger, released.parents)
     if warning:
         say(warning, err=settings.as_json)
 
 
 def publish_risk_command(
-    context: typer.Context,
     risk_epsilon: Annotated[float, number("Privacy loss of the figure, beside that of the release.")],
     table: options.TableOptions,
     mechanism: options.MechanismOptions,
@@ -85,8 +82,8 @@ def publish_risk_command(
 
     The figure has noise and a privacy loss of its own; with --ledger, the loss is recorded before anything is printed.
     """
-    opened = context.with_resource(record.opened())
-    noise, policies = mechanism.one(), policies_of(context)
+    opened = settings.context.with_resource(record.opened())
+    noise, policies = mechanism.one(), settings.policies
     stop_if_broken(policies.breaches_of_figure(noise, risk_epsilon))
     asked: Any = {"risk_epsilon": risk_epsilon, "policy": policies, **declared.arguments()}
     found, recorded = record.figure(opened, cr.publish_risk, table.tabulate(outside="drop"), noise, **asked)
@@ -94,7 +91,6 @@ def publish_risk_command(
 
 
 def choose_private_command(
-    context: typer.Context,
     choice_epsilon: Annotated[float, number("Privacy loss of the choice itself.")],
     max_caused_people: Annotated[float, number("Most people revealed because of their own record.")],
     table: options.TableOptions,
@@ -109,9 +105,9 @@ def choose_private_command(
     An epsilon chosen from the data reveals a little about them. This choice has noise and a privacy loss of its own;
     with --ledger, the loss is recorded before anything is printed.
     """
-    opened = context.with_resource(record.opened())
+    opened = settings.context.with_resource(record.opened())
     asked: Any = {"private": choice_epsilon, "max_caused_people": max_caused_people, "grid": grid}
-    asked |= {**asdict(mechanism), **declared.arguments(), "policy": policies_of(context)}
+    asked |= {**asdict(mechanism), **declared.arguments(), "policy": settings.policies}
     found, recorded = record.figure(opened, cr.choose_privately, table.tabulate(outside="drop"), **asked)
     settings.answer(found, raw=False, after=recorded)
 
@@ -126,13 +122,11 @@ class AuditedNoiseOptions(options.NoiseOptions):
 
 
 def audit_command(
-    context: typer.Context,
     table: options.TableOptions,
     released: Annotated[str, typer.Argument(metavar="RELEASED", help="The published file: counts or records.")],
     noise: AuditedNoiseOptions,
     attacker: options.AttackerOptions,
-    output: OutputOptions,
-    everything: All = False,
+    output: ScreenOptions,
     released_count: Annotated[Text, option("Column of counts in RELEASED; none: a row is a record.", "COLUMN")] = None,
     released_table: Annotated[Text, option("Table, if RELEASED is a database.", "NAME")] = None,
     top: Annotated[int, whole("Groups that reveal most people to list.")] = 0,
@@ -149,7 +143,7 @@ def audit_command(
 
     made = noise.read_perturbation()
     if noise.epsilon is None:
-        unused = list_typed(context, "mechanism", "delta", "neighbours", "threshold")
+        unused = output.list_typed("mechanism", "delta", "neighbours", "threshold")
         refuse_beside("a mechanism requires --epsilon", unused)
     if max_risk is not None and not 0 <= max_risk <= 1:
         raise InvalidInput("must be a share of people", option="max_risk", got=max_risk, allowed="from 0 to 1")
@@ -162,9 +156,8 @@ def audit_command(
     asked |= {"count": released_count, "bins": table.bins, "table": released_table}
     found = cr.audit(table.tabulate(), released, **asked)
     if acro is not None:
-        command = str(context.meta.get(TYPED, "cellrisk audit"))
-        found.save_acro(acro, max_risk=max_risk, exception=exception or "", command=command)
-    output.answer(found, everything=everything)
+        found.save_acro(acro, max_risk=max_risk, exception=exception or "", command=output.command)
+    output.answer(found)
     if top and not output.as_json:
         rows = [
             [", ".join(f"{name} {label}" for name, label in cell.key.items()), cell.shown, f"{cell.exposed:,}"]

@@ -10,13 +10,12 @@ import typer
 
 import cellrisk as cr
 from cellrisk.cli import options, parsing
-from cellrisk.cli.config import TYPED, All, OutputOptions, PictureOptions, policies_of
+from cellrisk.cli.config import DrawnOptions, OutputOptions, ScreenOptions
 from cellrisk.cli.options import Number, Numbers, number, option
 from cellrisk.cli.output import progress_bar, stop_if_broken
-from cellrisk.cli.recording import RecordOptions, ShownLedgerOptions
+from cellrisk.cli.recording import RecordOptions
 from cellrisk.cli.releases import ReleaseOptions
-from cellrisk.cli.reports import MOST_DIGESTS, DocumentOptions, Public
-from cellrisk.errors import InvalidInput
+from cellrisk.cli.tables import DocumentOptions
 from cellrisk.system.atomic import keep_inputs
 
 DESCRIBED = "TOML file that names the source, what all tables share, and each [[table]]."
@@ -26,11 +25,9 @@ Use = Annotated[Numbers, option("How much each table is used.", "NUMBERS", parsi
 
 
 def assess_command(
-    context: typer.Context,
     set_file: SetFile,
-    output: PictureOptions,
+    output: DrawnOptions,
     maxima: options.LimitOptions,
-    everything: All = False,
     seed: options.Seed = 0,
     certainty: Certainty = None,
 ) -> None:
@@ -44,7 +41,7 @@ def assess_command(
     from cellrisk.repeat.together import KEPT, judge, list_certainties
     from cellrisk.repeat.together.sets import read_set_file
 
-    policies = policies_of(context)
+    policies = output.policies
     limits = read_limits(**asdict(maxima), **({} if certainty is None else {"certainty": certainty}))
     asked = read_set_file(set_file)
     certainties = sorted({*(certainty or ()), *list_certainties(policies, limits)})
@@ -52,17 +49,16 @@ def assess_command(
     found = cr.assess_together(**asked, seed=seed, certainty=certainties or None, progress=counting)
     broken = [judged for judged in judge(found, limits, policies) if judged.state != KEPT]
     obeyed = policies if policies and not any(judged.policy for judged in broken) else None
-    output.answer(found, policies=obeyed, everything=everything)
+    output.answer(found, policies=obeyed)
     stop_if_broken([judged.breach for judged in broken])
 
 
 def split_command(
     set_file: SetFile,
-    output: OutputOptions,
+    output: ScreenOptions,
     total_epsilon: Annotated[Number, number("Privacy loss of all tables.", default="that of the set file")] = None,
     use: Use = None,
     slack: Annotated[float, number("How much more error than the least is allowed to reveal fewer people.")] = 0.25,
-    everything: All = False,
 ) -> None:
     """How to share a total epsilon among the tables of a set.
 
@@ -72,12 +68,10 @@ def split_command(
     from cellrisk.repeat.together.sets import read_set_file
 
     shared = {"total_epsilon": total_epsilon, "use": use, "slack": slack}
-    found = cr.split_budget(**read_set_file(set_file), **shared, progress=progress_bar("counting"))
-    output.answer(found, everything=everything)
+    output.answer(cr.split_budget(**read_set_file(set_file), **shared, progress=progress_bar("counting")))
 
 
 def release_command(
-    context: typer.Context,
     set_file: SetFile,
     output: Annotated[str, option("A new folder for the released tables.", "FOLDER")],
     record: RecordOptions,
@@ -95,23 +89,20 @@ def release_command(
 
     asked = read_set_file(set_file)
     check_folder(output)
-    ledger = context.with_resource(record.opened())
+    ledger = settings.context.with_resource(record.opened())
     record.check(ledger, plan_loss(**asked))
     given = {**asked, **how.arguments(), "format": format}
-    released = cr.release_together(**given, policy=policies_of(context), progress=progress_bar("releasing"))
+    released = cr.release_together(**given, policy=settings.policies, progress=progress_bar("releasing"))
     recorded = record.save(ledger, released, output)
     written = f"Written to {output}, each table with its description, and the list of all in set.json.{recorded}"
     settings.answer(released, raw=False, after=written)
 
 
 def report_command(
-    context: typer.Context,
     set_file: SetFile,
     limits: options.LimitOptions,
-    shown: ShownLedgerOptions,
     document: DocumentOptions,
     settings: OutputOptions,
-    public: Public = False,
     certainty: Certainty = None,
     seed: options.Seed = 0,
 ) -> None:
@@ -124,16 +115,14 @@ def report_command(
     from cellrisk.repeat.together.sets import OF_TABLES, OF_UNIT, read_set_file, read_tables
     from cellrisk.show.reporting.set_report import report_set
 
-    policies = policies_of(context)
-    if public and shown.ledger is not None:
-        raise InvalidInput("--ledger is not for a statement for the public", fix="leave it out")
+    policies, public = settings.policies, document.public
     judged = limits.within(policies, {}, **({"certainty": certainty} if certainty else {}))
     words = read_set_file(set_file)
     files = list_files_of(words["source"])
     keep_inputs("the records", *files)
     given = {name: words[name] for name in (*OF_TABLES, *OF_UNIT) if name in words}
     tables = read_tables(words["tables"], words["sensitive"], **given)
-    ledger = context.with_resource(shown.opened())
+    asked = document.arguments(settings, words["source"], [Path(set_file), *files])
     found = None
     if not public or judged or policies:
         certainties = sorted({*(certainty or ()), *list_certainties(policies, judged)})
@@ -146,16 +135,9 @@ def report_command(
         words["sensitive"],
         found,
         limits=judged,
-        public=public,
         declared={*words["levels"], *edges},
-        ledger=ledger,
-        cohort="everyone" if ledger is None else ledger.state().choose_cohort(shown.cohort),
-        inputs={} if public else {file.name: file for file in [Path(set_file), *files[:MOST_DIGESTS]]},
-        policy=policies,
-        source=None if "://" in words["source"] else Path(words["source"]).name,
-        command=None if public else context.meta.get(TYPED),
-        **document.arguments(),
+        **asked,
     )
-    document.write(report, policies, settings, raw=not public)
+    document.write(report, settings, raw=not public)
     if found is not None:
         stop_if_broken([each.breach for each in judge(found, judged, policies) if each.state != KEPT])

@@ -1,8 +1,9 @@
-"""The commands that look at a table: inspect, assess, explain, curve, choose, utility, simulate; demo and serve."""
+"""The commands on one table: inspect, assess, explain, curve, choose, utility, simulate, report; demo and serve."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -14,12 +15,12 @@ import cellrisk as cr
 from cellrisk.cli import options, parsing
 from cellrisk.cli.config import (
     A_FILE_READ,
-    All,
     Config,
+    DrawnOptions,
     NumbersOptions,
     OutputOptions,
     PictureOptions,
-    list_typed,
+    ScreenOptions,
     policies_of,
 )
 from cellrisk.cli.options import (
@@ -35,7 +36,7 @@ from cellrisk.cli.options import (
     whole,
 )
 from cellrisk.cli.output import progress_bar, say, stop_if_broken
-from cellrisk.cli.recording import NewLedger
+from cellrisk.cli.recording import NewLedger, ShownLedgerOptions
 from cellrisk.counts.unit import MOST_RECORDS, Unit
 from cellrisk.errors import InvalidInput
 from cellrisk.system.atomic import check_ending, give_up_input, write_whole
@@ -45,11 +46,13 @@ from cellrisk.system.choices import FigureName, MeasureName
 if TYPE_CHECKING:
     from cellrisk.decide.limits import Limit
 
+MOST_DIGESTS = 20
+"""Files of the source whose digests a report prints."""
+PUBLIC = "A statement for the public: nothing computed from the raw data."
 Ways = Annotated[Numbers, option("Columns of the marginals.", "NUMBERS", parsing.parse_whole_numbers, "1,2,3")]
 
 
 def inspect_command(
-    context: typer.Context,
     table: options.TableOptions,
     output: PictureOptions,
     write: Annotated[Text, option("Draft a settings file: roles, levels, bins to fill in.", "FILE")] = None,
@@ -62,7 +65,7 @@ def inspect_command(
     """
     if write is not None or (not (table.qid or table.sensitive) and table.is_file):
         of_a_table = {*asdict(table), "plot"} - {"source", "table", "encoding", "qid", "sensitive"}
-        refuse_beside("these options require --qid and --sensitive", list_typed(context, *sorted(of_a_table)))
+        refuse_beside("these options require --qid and --sensitive", output.list_typed(*sorted(of_a_table)))
         _list_columns(table, output, write, force)
         return
     if table.person is None or table.contributions is not None:
@@ -96,14 +99,12 @@ def _list_columns(table: options.TableOptions, output: OutputOptions, write: str
 
 
 def assess_command(
-    context: typer.Context,
     table: options.TableOptions,
     noise: options.NoiseOptions,
     risk: options.SeveralRiskOptions,
     attacker: options.AttackerOptions,
-    output: PictureOptions,
+    output: DrawnOptions,
     gates: options.LimitOptions,
-    everything: All = False,
     domain: Annotated[bool, switch("--domain", "Include the empty groups of the domain.")] = False,
     releases: Annotated[int, whole("How often the table is published, each time with new noise.")] = 1,
     seed: Annotated[int, whole("Seed by which records of people who have too many are drawn.")] = 0,
@@ -113,7 +114,7 @@ def assess_command(
     Prints how many people are revealed because of their own record, how many an informed attacker infers, and the
     worst case for one record; then every measure of the homogeneity attack. Ends with exit code 3 if a limit is broken.
     """
-    policies, asked, limits = policies_of(context), risk.many(), _read_gates(gates, risk, attacker)
+    policies, asked, limits = output.policies, risk.many(), _read_gates(gates, risk, attacker)
     if releases != 1:
         refuse_beside("limits are kept or broken by one release", [limit.name for limit in limits])
         asked["releases"] = releases
@@ -130,8 +131,7 @@ def assess_command(
         del asked["attack"]
         compared: Any = {"compare": noise.mechanism, "delta": noise.delta}
         found = cr.assess_perturbation(frequencies, used, **compared, **asked, **attacker.arguments())
-    everything = everything or domain or any(asked[name] for name in ("measures", "forms", "weights"))
-    everything = everything or risk.attack != "homogeneity"
+    everything = domain or risk.attack != "homogeneity" or any((risk.measure, risk.form, risk.weights))
     output.answer(found, policies=policies, everything=everything)
     breaches = [limit.breach(frequencies.attributes, used) for limit in limits]
     broken = [f"asked for was {breach}" for breach in breaches if breach is not None]
@@ -160,10 +160,9 @@ def explain_command(
     table: options.TableOptions,
     noise: options.NoiseOptions,
     attacker: options.AttackerOptions,
-    output: PictureOptions,
+    output: DrawnOptions,
     form: options.OneForm = None,
     weights: options.OneWeights = None,
-    everything: All = False,
     top: Annotated[int, whole("Groups to list.")] = 20,
     merge: Annotated[Parsed, option("Merge values: education:school=9th|10th.", "MERGE", parsing.parse_merge)] = None,
 ) -> None:
@@ -177,27 +176,22 @@ def explain_command(
     how: dict[str, Any] = {name: value for name, value in {"form": form, "weights": weights}.items() if value}
     made = noise.read_perturbation()
     how |= {"mechanism": noise.one()} if made is None else {"perturbation": made}
-    found = cr.explain(table.tabulate(), top=top, merge=merges, **attacker.single(), **how)
-    output.answer(found, everything=everything)
+    output.answer(cr.explain(table.tabulate(), top=top, merge=merges, **attacker.single(), **how))
 
 
 @dataclass(frozen=True)
 class CurveRiskOptions(options.SeveralRiskOptions):
     """Which risks, or figures to decide by."""
 
-    measure: Annotated[
-        Texts, several_words("Figures or measures", FigureName, MeasureName, default="all five measures")
-    ] = None
+    measure: Annotated[Texts, several_words("Figures or measures", FigureName, MeasureName, default="all five")] = None
 
 
 def curve_command(
-    context: typer.Context,
     table: options.TableOptions,
     mechanism: options.SeveralMechanismOptions,
     risk: CurveRiskOptions,
     attacker: options.AttackerOptions,
     output: NumbersOptions,
-    everything: All = False,
 ) -> None:
     """The risk along epsilon, as numbers and as a picture.
 
@@ -205,19 +199,17 @@ def curve_command(
     """
     asked = {**mechanism.arguments(), **risk.many(), **attacker.arguments()}
     found = cr.curve(table.tabulate(), **asked, progress=progress_bar("computing"))
-    output.answer(found, policies=policies_of(context), everything=everything)
+    output.answer(found, policies=output.policies)
 
 
 def choose_command(
-    context: typer.Context,
     table: options.TableOptions,
     mechanism: options.SearchedMechanismOptions,
     risk: options.OneRiskOptions,
     limits: options.LimitOptions,
     attacker: options.AttackerOptions,
     error: options.ErrorOptions,
-    output: PictureOptions,
-    everything: All = False,
+    output: DrawnOptions,
     way: Annotated[int, whole("Columns of the marginals of --max-tvd: 1, 2 or 3.")] = 2,
 ) -> None:
     """The largest epsilon within limits.
@@ -227,13 +219,13 @@ def choose_command(
     the paper's measure, a smaller one may not be allowed. If no limit binds, no epsilon is recommended. Ends with exit
     code 3 if no epsilon keeps the limits.
     """
-    policies = policies_of(context)
+    policies = output.policies
     question = risk.within(policies)
     limits.within(policies, question, **attacker.single(), attack=risk.attack)
     asked = {**mechanism.arguments(), **asdict(limits), **attacker.single(), **question, **asdict(error)}
     asked |= {"attack": risk.attack, "priors": risk.priors, "way": way, "policy": policies}
     choice = cr.choose(table.tabulate(), progress=progress_bar("searching"), **asked)
-    output.answer(choice, everything=everything)
+    output.answer(choice)
     stop_if_broken([] if choice.admissible else ["no epsilon keeps every limit"])
 
 
@@ -245,7 +237,6 @@ def utility_command(
     releases: Annotated[int, whole("Releases that are simulated.")] = 100,
     seed: options.Seed = 0,
     cells: options.Cells = "domain",
-    everything: All = False,
 ) -> None:
     """How accurate the table stays with noise.
 
@@ -259,8 +250,7 @@ def utility_command(
     end: Any = {"neighbours": mechanism.neighbours, "threshold": mechanism.threshold}
     noises = [cr.mechanism(name, epsilon=epsilon, delta=delta, **end) for name, delta, epsilon in settings]
     how: Any = {"ways": ways, "releases": releases, "seed": seed, "cells": cells}
-    found = cr.utility(table.tabulate(seed=seed), noises, **how, progress=progress_bar("simulating"))
-    output.answer(found, everything=everything)
+    output.answer(cr.utility(table.tabulate(seed=seed), noises, **how, progress=progress_bar("simulating")))
 
 
 def simulate_command(
@@ -268,19 +258,120 @@ def simulate_command(
     noise: options.NoiseOptions,
     attacker: options.AttackerOptions,
     totals: options.TotalsOptions,
-    output: OutputOptions,
+    output: ScreenOptions,
     releases: Annotated[int, whole("Releases that are simulated.")] = 1000,
     seed: options.Seed = 0,
     exclude: options.Exclude = None,
     may_be_missing: Annotated[Texts, option("With --parents: columns that can hold missing values.", "COLUMNS")] = None,
-    everything: All = False,
 ) -> None:
     """What attackers find in simulated releases."""
     how: Any = {**asdict(totals), "exclude": exclude or (), "may_be_missing": parsing.split_names(may_be_missing)}
     how |= {"releases": releases, "seed": seed, "progress": progress_bar("simulating"), **attacker.arguments()}
     made = noise.read_perturbation()
     how |= {"mechanism": noise.one()} if made is None else {"perturbation": made}
-    output.answer(cr.simulate(table.tabulate(seed=seed), **how), everything=everything)
+    output.answer(cr.simulate(table.tabulate(seed=seed), **how))
+
+
+@dataclass(frozen=True, kw_only=True)
+class DocumentOptions(ShownLedgerOptions):
+    """What a report shows of a ledger, what it prints as it is given, and where it is written."""
+
+    output: Annotated[str, option("The report: .html or .pdf.", "FILE")]
+    title: Annotated[Text, option("Title of the report.", "TEXT")] = None
+    organisation: Annotated[Text, option("Who publishes the table.", "TEXT")] = None
+    audience: Annotated[Text, option("Who gets the table, for the threat model.", "TEXT")] = None
+    date: Annotated[Text, option("Date to print.", "DATE", default="none")] = None
+    template: Annotated[Text, option("Your own Jinja template.", "FILE")] = None
+    public: Annotated[bool, typer.Option(help=PUBLIC)] = False
+
+    def __post_init__(self) -> None:
+        """Refuse paths that cannot be written."""
+        from cellrisk.show.reporting import check_report_path
+
+        check_report_path(self.output)
+        if self.public and self.ledger is not None:
+            raise InvalidInput("--ledger is not for a statement for the public", fix="leave it out")
+
+    def arguments(self, settings: OutputOptions, source: str, files: Sequence[Path]) -> dict[str, Any]:
+        """Return what a report prints beside results; of a statement for the public, nothing about the files."""
+        ledger, printed = settings.context.with_resource(self.opened()), asdict(self)
+        return {
+            **{name: printed[name] for name in ("title", "organisation", "audience", "date", "template", "public")},
+            "source": None if "://" in source else Path(source).name,
+            "ledger": ledger,
+            "cohort": "everyone" if ledger is None else ledger.state().choose_cohort(self.cohort),
+            "command": None if self.public else settings.command,
+            "inputs": {} if self.public else {file.name: file for file in files[:MOST_DIGESTS]},
+            "policy": settings.policies,
+        }
+
+    def write(self, report: cr.Report, settings: OutputOptions, raw: bool = True) -> None:
+        """Write the report, and print where."""
+        written = report.save(self.output)
+        if settings.as_json:
+            settings.answer(report, raw=raw)
+            return
+        obeyed = f"{settings.policies.describe()}\n\n" if settings.policies else ""
+        say(f"{report.headline}\n\n{obeyed}Written to {written}.")
+
+
+def report_command(
+    table: options.TableOptions,
+    noise: options.NoiseOptions,
+    risk: options.OneRiskOptions,
+    limits: options.LimitOptions,
+    attacker: options.AttackerOptions,
+    error: options.ErrorOptions,
+    document: DocumentOptions,
+    settings: OutputOptions,
+) -> None:
+    """A report for a disclosure review board, or with --public a statement for everybody.
+
+    With --ledger it shows what the ledger has spent. Ends with exit code 3 if a limit or a policy is broken, or no
+    epsilon keeps the limits.
+    """
+    from cellrisk.counts.sources import list_files_of
+
+    policies = settings.policies
+    question = risk.within(policies)
+    limits.within(policies, question, **attacker.single(), attack=risk.attack)
+    made = noise.read_perturbation("mechanism", "delta")
+    if made is not None:
+        beside = ["attack"] if risk.attack != "homogeneity" else []
+        refuse_beside("a perturbation is assessed by the homogeneity attack alone", beside)
+    asked: Any = document.arguments(settings, table.source, list_files_of(table.source))
+    asked |= {} if made is not None else {"neighbours": noise.neighbours, "threshold": noise.threshold}
+    frequencies = table.tabulate(outside="drop" if document.public else "error")
+    bins = {name: given if isinstance(given, list) else [given] for name, given in table.bins.items()}
+    prepared = [f"{name} in bins: {'/'.join(f'{edge:.15g}' for edge in edges)}" for name, edges in bins.items()]
+    rules = [str(policy.delta) for policy in policies.obeyed if policy.delta is not None]
+    if rules and noise.delta is None:
+        prepared.append(f"delta, if the mechanism takes one, by the policy's rule {' and '.join(rules)}")
+    found = cr.report(
+        frequencies,
+        noise.mechanism,
+        epsilon=noise.epsilon,
+        delta=noise.delta,
+        **asked,
+        preparation=prepared,
+        perturbation=made,
+        progress=progress_bar("reporting"),
+        **asdict(limits),
+        **attacker.single(),
+        **question,
+        priors=risk.priors,
+        **asdict(error),
+    )
+    document.write(found, settings)
+    if found.verdict == "unbound":
+        return
+    used = made or found.mechanism
+    broken = [] if used is None else policies.breaches(frequencies, used)
+    if used is None:
+        broken = ["no epsilon is within the limits; the report says why"]
+    elif found.verdict == "broken" and not broken:
+        broken = ["a limit is broken; the report says which"]
+    stop_if_broken(broken)
 
 
 def demo_command(

@@ -76,26 +76,24 @@ def test_csv_keeps_every_number(entries: tuple[Entry, ...]) -> None:
     assert (rows[1]["epsilon"], rows[1]["method"]) == ("7.25", "tightest")
 
 
-@pytest.mark.parametrize(("name", "form"), [("a.jsonl", None), ("a.csv", None), ("a.txt", "csv")])
+@pytest.mark.parametrize("name", ["a.jsonl", "a.csv"])
 def test_exports_are_written_whole(
-    entries: tuple[Entry, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, form: str | None
+    entries: tuple[Entry, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     target = tmp_path / name
     target.write_text("old")
     with monkeypatch.context() as broken:
         broken.setattr(os, "replace", lambda source, end: (_ for _ in ()).throw(OSError(28, "No space left on device")))
         with pytest.raises(CellriskError, match="No space left"):
-            export_entries(entries, target, form)
+            export_entries(entries, target)
     assert (os.listdir(tmp_path), target.read_text()) == ([name], "old")
-    assert export_entries(entries, target, form) == target
+    assert export_entries(entries, target) == target
     assert "income" in target.read_text(encoding="utf-8")
 
 
 def test_exports_of_another_form_are_refused(entries: tuple[Entry, ...], tmp_path: Path) -> None:
     with pytest.raises(CellriskError, match=r"told by its ending; got a.xlsx; allowed: .jsonl, .csv"):
         export_entries(entries, tmp_path / "a.xlsx")
-    with pytest.raises(CellriskError, match="unknown form of export; got 'xml'; allowed: json-lines, csv"):
-        export_entries(entries, tmp_path / "a.csv", "xml")
     assert os.listdir(tmp_path) == []
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from cellrisk.errors import InvalidInput, UnknownName
+from cellrisk.errors import InvalidInput
 from cellrisk.publish.releasing.files import sidecar_of
 from cellrisk.repeat.ledger.descriptions import NAMED, read_end
 from cellrisk.repeat.ledger.entry import Entry
@@ -47,13 +47,6 @@ def write_csv(entries: Sequence[Entry], spreadsheet_safe: bool = False) -> str:
     return write_rows(COLUMNS, rows, spreadsheet_safe=spreadsheet_safe)
 
 
-FORMS: dict[str, Callable[[Sequence[Entry]], str]] = {
-    "json-lines": write_json_lines,
-    "csv": write_csv,
-}
-ENDINGS = {".jsonl": "json-lines", ".csv": "csv"}
-
-
 def refuse_released(entries: Sequence[Entry], target: Path) -> None:
     """Refuse to write over a file that one of the entries has released, or over a description of one."""
     released = {entry.file.sha256: entry for entry in entries if entry.file is not None}
@@ -64,16 +57,13 @@ def refuse_released(entries: Sequence[Entry], target: Path) -> None:
         refuse_inputs(target, {target: what})
 
 
-def export_entries(
-    entries: Sequence[Entry], path: str | os.PathLike[str], form: str | None = None, *, spreadsheet_safe: bool = False
-) -> Path:
-    """Write entries to a file, whole or not at all, in the form that is named or that its ending says. On request CSV
-    has an apostrophe before what spreadsheets would take for formulas."""
+def export_entries(entries: Sequence[Entry], path: str | os.PathLike[str], *, spreadsheet_safe: bool = False) -> Path:
+    """Write entries to a file, whole or not at all, in the form that its ending says. On request CSV has an apostrophe
+    before what spreadsheets would take for formulas."""
     target = Path(path)
     refuse_released(entries, target)
-    chosen = ENDINGS.get(target.suffix.lower()) if form is None else form
-    if chosen is None:
-        raise InvalidInput("an export's form is told by its ending", got=target.name, allowed=", ".join(ENDINGS))
-    if chosen not in FORMS:
-        raise UnknownName("unknown form of export", got=repr(form), allowed=", ".join(FORMS))
-    return write_whole(target, write_csv(entries, spreadsheet_safe) if chosen == "csv" else FORMS[chosen](entries))
+    if target.suffix.lower() == ".csv":
+        return write_whole(target, write_csv(entries, spreadsheet_safe))
+    if target.suffix.lower() == ".jsonl":
+        return write_whole(target, write_json_lines(entries))
+    raise InvalidInput("an export's form is told by its ending", got=target.name, allowed=".jsonl, .csv")

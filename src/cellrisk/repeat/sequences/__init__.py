@@ -327,7 +327,7 @@ def assess_sequence(
         raise InvalidInput(
             "the risk of a sequence is known for people with one record each alone",
             got=str(several[0]),
-            fix="add up the losses alone, with ledger show, or ledger plan without records",
+            fix="add up the losses alone, with ledger show, or ledger plan",
             code="several-records",
         )
     if total_delta is not None:

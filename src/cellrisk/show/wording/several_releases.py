@@ -52,7 +52,7 @@ AVERAGED = (
     "Releases with thresholds show less.",
 )
 COUNTED = "people revealed because of their own record"
-NEXT_SEQUENCE = "The paper's risks, and what is assumed: --all   One more release: cellrisk ledger plan ..."
+NEXT_SEQUENCE = "The paper's risks, and what is assumed: --all   One more: cellrisk ledger risk ... --epsilon 0.5"
 NEXT_AVERAGING = "Every measure, and what is assumed: --all   A ledger adds up losses: cellrisk ledger create ..."
 
 
