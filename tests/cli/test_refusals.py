@@ -42,7 +42,7 @@ VALID: dict[str, tuple[str, ...]] = {
     "ledger add": ("book.ledger", "--mechanism", "laplace", "--epsilon", "1"),
     "ledger limit": ("book.ledger", "--epsilon", "1"),
     "ledger show": ("book.ledger",),
-    "ledger risk": ("book.ledger", "people.csv"),
+    "ledger risk": (*LEDGER, "--mechanism", "laplace", "--epsilon", "1"),
     "ledger plan": ("book.ledger", "--mechanism", "laplace", "--epsilon", "1"),
 }
 """Arguments with which a command could do its work; the number that is wrong comes after them."""

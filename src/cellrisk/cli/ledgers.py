@@ -258,6 +258,11 @@ class CohortTableOptions(options.TableOptions):
         return self.tabulate(qid=list(dict.fromkeys(quasi)), sensitive=list(dict.fromkeys(sensitive)))
 
 
+def check_total_delta(given: float | None) -> None:
+    if given is not None:
+        require_within("total_delta", given, least=0, below=1)
+
+
 @dataclass(frozen=True)
 class SequenceOptions(options.PriorOptions):
     """How losses are added up, and which risk is assessed at their sum."""
@@ -269,6 +274,7 @@ class SequenceOptions(options.PriorOptions):
     assess_as: Annotated[Text, option(STANDS_FOR, "NAME")] = None
 
     def arguments(self) -> dict[str, Any]:
+        check_total_delta(self.total_delta)
         names = ("measure", "form", "method", "total_delta", "assess_as", "priors")
         given = {name: getattr(self, name) for name in names}
         return {name: value for name, value in given.items() if value is not None}
@@ -322,6 +328,7 @@ def plan_command(
     With --max-ceiling it finds the largest epsilon within that limit. Ends with exit code 3 if the ledger would refuse
     the release, or no epsilon keeps the limit. `cellrisk ledger risk` shows what the release would reveal.
     """
+    check_total_delta(total_delta)
     if (max_ceiling is not None) == (loss.epsilon is not None or loss.rho is not None):
         raise InvalidInput("nothing to plan was given", allowed="either --epsilon 0.5, or --max-ceiling 0.75")
     with ledger.open() as opened:

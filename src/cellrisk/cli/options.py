@@ -113,7 +113,7 @@ class TableOptions:
     count: Annotated[Text, option("Column of counts, if a row is not a person; none: it is.", "COLUMN")] = None
     wide: Annotated[Texts, option("Columns of counts, one for each sensitive value.", "COLUMNS")] = None
     bin: Annotated[Parsed, option("Group numbers: age=5, or age=0/18/65.", "COLUMN=BINS", parsing.parse_bins)] = None
-    levels: Annotated[Parsed, option("All values there are: income='<=50K|>50K'.", LEVELS, parsing.parse_levels)] = None
+    levels: Annotated[Parsed, option("All possible values: income='<=50K|>50K'.", LEVELS, parsing.parse_levels)] = None
     missing: Annotated[choices.MissingRule, word("Missing values", choices.MissingRule)] = "category"
     outside: Annotated[OutsideRule | None, word("Records outside the levels", OutsideRule, OUTSIDE_DEFAULT)] = None
     engine: Annotated[EngineName | None, word("Engine that counts", EngineName, "duckdb, or the database")] = None

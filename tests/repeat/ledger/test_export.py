@@ -107,7 +107,7 @@ def test_an_export_replaces_nothing_that_was_released(tmp_path: Path, capsys: py
     kept = output.read_bytes()
     for name in ("released.csv", "link.csv", "hard.csv", "released.csv.json"):
         for cohort in ([], ["--cohort", "others"]):
-            command = ["ledger", "export", str(place), "--output", str(tmp_path / name), "--form", "csv", *cohort]
+            command = ["ledger", "export", str(place), "--output", str(tmp_path / name), *cohort]
             assert main(command) == 2, name
             assert "would replace" in capsys.readouterr().err
     assert output.read_bytes() == kept
