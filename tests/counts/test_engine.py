@@ -111,6 +111,7 @@ def test_text_with_very_many_values_keeps_to_the_limit(tmp_path: Path) -> None:
 FULL_DISK = ["--qid", "a,b", "--sensitive", "y", "--memory-limit", "200MB"]
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_refused_and_left_empty(
     many_cells: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

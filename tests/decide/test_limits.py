@@ -80,7 +80,8 @@ def count_adult(sensitive: str | list[str]) -> cr.FrequencyTable:
     return cr.tabulate(cr.datasets.adult_as_published(), columns, sensitive, bins={"age": 10})
 
 
-@pytest.mark.parametrize("limit", [{"max_caused": 0.1}, pytest.param({"max_certain": 0.4}, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("limit", [{"max_caused": 0.1}, {"max_certain": 0.4}])
 def test_every_attribute_must_keep_the_limit(limit: dict[str, Any]) -> None:
     generator = np.random.default_rng(4)
     groups = generator.integers(0, 20, 60)
@@ -365,6 +366,7 @@ def people(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return ["people.csv", "--qid", "q", "--sensitive", "y"]
 
 
+@pytest.mark.slow
 def test_the_command_gives_what_python_gives(people: list[str], capsys: Capture) -> None:
     for options, limits in (
         (["--max-caused", "0.05"], {"max_caused": 0.05}),
