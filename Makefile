@@ -107,7 +107,7 @@ r:
 	echo 'Skipped: tests of the R package. There is no R (on Debian or Ubuntu: apt install $(R_PACKAGES)).'
 
 # Sums come out different in their last digits on another processor, or with another number of threads: no test may mind.
-NUMERICAL := src tests/attacks tests/ceiling tests/noise tests/risk tests/decide tests/publish/dp_risk tests/publish/simulation \
+NUMERICAL := src tests/noise tests/risk tests/decide tests/publish/dp_risk tests/publish/simulation \
 	$(addprefix tests/repeat/,accounting averaging sequences together)
 processors: setup
 	@for setting in OPENBLAS_CORETYPE=Prescott OPENBLAS_CORETYPE=Haswell 'NPY_DISABLE_CPU_FEATURES=X86_V3 X86_V4' \

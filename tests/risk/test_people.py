@@ -13,7 +13,7 @@ import cellrisk as cr
 from cellrisk.counts.profiles import Profiles
 from cellrisk.errors import InvalidInput
 from cellrisk.risk.people import count_people
-from tests.attacks import oracle
+from tests.risk.attacks import oracle
 
 MECHANISMS = {
     "laplace": cr.Laplace(epsilon=0.7),

@@ -22,7 +22,7 @@ from cellrisk.risk.certainty.count_priors import (
 )
 from cellrisk.system.arrays import Integers
 from tests.near import near
-from tests.risk.certainty.test_certainty import make_attribute
+from tests.risk.certainty.test_inferences import make_attribute
 
 
 def levels_of(cells: Any) -> LevelCounts:

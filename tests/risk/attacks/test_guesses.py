@@ -15,7 +15,7 @@ from cellrisk.risk.attacks import ATTACKS, GUESSES, Plurality, Proportional
 from cellrisk.risk.attacks.guesses import inverse_rule
 from cellrisk.risk.measures import Measure
 from cellrisk.system.arrays import Floats
-from tests.attacks import oracle
+from tests.risk.attacks import oracle
 
 CELLS = [(1, 0), (6, 0), (1, 1), (5, 2), (4, 0, 0), (3, 1, 0), (2, 2, 1), (6, 3, 1)]
 FOUR_LEVELS = [(3, 0, 0, 0), (2, 1, 0, 0), (6, 2, 1, 1)]

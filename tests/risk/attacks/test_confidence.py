@@ -11,7 +11,7 @@ from cellrisk.errors import InvalidInput
 from cellrisk.noise.channel import AdditiveChannel
 from cellrisk.noise.distributions import DiscreteGaussianNoise, GaussianNoise, GeometricNoise, LaplaceNoise, Noise
 from cellrisk.risk.attacks import find_confidence
-from tests.attacks import oracle
+from tests.risk.attacks import oracle
 
 TABLES = [
     [(1, 0), (3, 0), (3, 0), (2, 2), (4, 1)],
