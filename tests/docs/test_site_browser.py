@@ -22,7 +22,7 @@ def window() -> Iterator[Any]:
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=find_chromium(), args=list(QUIET))
+        browser = driver.chromium.launch(executable_path=find_chromium(), args=list(QUIET), timeout=180_000)
         window = browser.new_context()
         window.new_page()
         yield window

@@ -80,7 +80,7 @@ class Running:
 
     def client(self) -> Any:
         """Somebody who was let in."""
-        client = httpx.Client(base_url=self.base, headers={"X-Cellrisk": "1"}, timeout=60, verify=False)
+        client = httpx.Client(base_url=self.base, headers={"X-Cellrisk": "1"}, timeout=SECONDS, verify=False)
         assert client.get("/", params={"token": self.token}).status_code == 200
         return client
 
@@ -90,7 +90,8 @@ class Running:
 
 def ask(method: str, url: str, **more: Any) -> Any:
     """What a stranger hears: no cookie, nothing remembered."""
-    return httpx.request(method, url, verify=False, **more)  # nothing here is encrypted, so no certificates are loaded
+    # nothing here is encrypted, so no certificates are loaded
+    return httpx.request(method, url, verify=False, timeout=SECONDS, **more)
 
 
 def start(
@@ -221,7 +222,7 @@ def browser() -> Iterator[Any]:
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=find_chromium(), args=list(QUIET))
+        browser = driver.chromium.launch(executable_path=find_chromium(), args=list(QUIET), timeout=1000 * SECONDS)
         yield browser
         browser.close()
 
@@ -234,6 +235,7 @@ def window(browser: Any, server: Running) -> Iterator[Any]:
     """One window for all tests of a module. Its first page stays open: to open a page beside it takes a fifth of what
     a new window takes."""
     with closing(browser.new_context(viewport=SCREEN, reduced_motion="reduce")) as window:
+        window.set_default_timeout(1000 * SECONDS)
         window.new_page().goto(server.link)
         yield window
 
@@ -259,7 +261,7 @@ def welcome(browser: Any, server: Running, window: Any = None) -> Iterator[Calla
         own = browser.new_context(viewport=SCREEN, reduced_motion="reduce") if window is None or alone else None
         page = (own or window).new_page()
         opened.append(own or page)
-        page.set_default_timeout(60_000)
+        page.set_default_timeout(1000 * SECONDS)
         page.set_viewport_size({**SCREEN, "width": width})
         page.emulate_media(color_scheme=theme)
         page.on("console", lambda message: complaints.append(f"{message.type}: {message.text}"))
