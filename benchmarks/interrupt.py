@@ -62,7 +62,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "explain": ("explain", *LARGE, "--epsilon", "0.001"),
     "report": ("report", *LARGE, "--epsilon", "1", "--output", "report.html"),
     "audit": ("audit", "large.csv", "released.csv", *LARGE[1:]),
-    "together": ("together", "set.toml"),
+    "together": ("together", "assess", "set.toml"),
     "ledger risk": ("ledger", "risk", "ledger.db", *LARGE),
     "average": ("average", *LARGE, "--epsilon", "0.5", "--releases", "12"),
     "inspect": ("inspect", *DETAILED),

@@ -250,8 +250,10 @@ def bench_certainty() -> None:
     adult = cr.tabulate(cr.datasets.adult_as_published(), QIDS, "income", bins=BINS).attribute()
     belief = read_belief("negbin", adult.levels, adult.profiles.n_cells)
     for number, goal in ((1, "0.3 s"), (61, "5 s")):
-        noises = [cr.Laplace(epsilon=float(e)).noise for e in np.geomspace(1.0 if number == 1 else 0.01, 10, number)]
-        took = processor_seconds(lambda noises=noises: [find_certainty(adult, n, 0.5, four, belief) for n in noises])
+        settings = [cr.Laplace(epsilon=float(e)) for e in np.geomspace(1.0 if number == 1 else 0.01, 10, number)]
+        took = processor_seconds(
+            lambda settings=settings: [find_certainty(adult, each.channel, four, belief) for each in settings]
+        )
         show(f"Adult, certainty: four of them at {number} epsilons", f"{took:.2f} s", f"goal {goal}")
     generator = np.random.default_rng(6)
     sizes = generator.negative_binomial(0.5, 0.02, 300) + 1
@@ -264,9 +266,9 @@ def bench_certainty() -> None:
         vectors = LabelledCounts.from_cells(cells)
         levels = LevelCounts.from_cells(cells, [str(level) for level in range(vectors.n_levels)])
         attribute = Attribute("y", levels, vectors.profiles(), False, False, vectors)
-        belief, noise = read_belief("negbin", levels, len(cells)), cr.Laplace(epsilon=epsilon).noise
-        took = processor_seconds(lambda a=attribute, n=noise, b=belief: find_certainty(a, n, 0.5, four, b))
-        found = find_certainty(attribute, noise, 0.5, (0.8,), belief)[0]
+        belief, channel = read_belief("negbin", levels, len(cells)), cr.Laplace(epsilon=epsilon).channel
+        took = processor_seconds(lambda a=attribute, c=channel, b=belief: find_certainty(a, c, four, b))
+        found = find_certainty(attribute, channel, (0.8,), belief)[0]
         ends = f"80% sure of {found.right_low:,.1f} to {found.right_high:,.1f} of {vectors.n_records:,}"
         what = f"certainty: {len(cells):,} cells, K = {vectors.n_levels}, epsilon {epsilon:g}, four of them"
         show(what, f"{took:.1f} s", f"goal {goal}; {ends}")

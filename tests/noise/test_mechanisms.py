@@ -18,7 +18,6 @@ from cellrisk.noise.mechanisms import (
     SAFE,
     Gaussian,
     Mechanism,
-    find_smallest,
     gaussian_log_delta,
     mechanism,
     zcdp_log_delta,
@@ -180,12 +179,6 @@ def test_epsilon_is_checked(name: str, epsilon: float) -> None:
         assert make(name, 1e100).epsilon == 1e100
 
 
-@pytest.mark.parametrize("huge", [10**400, -(10**400)])
-def test_a_number_of_very_many_digits_is_no_epsilon(huge: int) -> None:
-    with pytest.raises(InvalidInput, match="epsilon must be a finite number above 0; got a number of more than 18"):
-        make("geometric", huge)
-
-
 @settings(max_examples=examples(100))
 @given(epsilon=st.floats(1e-6, 50.0), delta=st.floats(1e-9, 0.9))
 @example(epsilon=0.1 + 0.2, delta=1e-6)
@@ -219,11 +212,6 @@ def test_classical_gaussian_refuses_and_names_the_one_that_serves(epsilon: float
 def test_threshold_is_checked(threshold: float) -> None:
     with pytest.raises(InvalidInput, match=r"half-integer; got .*; allowed: 0.5, 1.5, ..., below 1e\+12$"):
         make("laplace", threshold=threshold)
-
-
-@pytest.mark.parametrize("threshold", [0.5, 1.5, 1e12 - 0.5])
-def test_thresholds_that_are_taken(threshold: float) -> None:
-    assert make("laplace", threshold=threshold).threshold == threshold
 
 
 def test_unknown_words_are_refused() -> None:
@@ -270,16 +258,3 @@ def test_noises_at_many_epsilons_are_those_of_each(name: str) -> None:
 def test_noises_where_there_is_no_guarantee_are_refused(epsilons: list[float]) -> None:
     with pytest.raises(InvalidInput, match="epsilon"):
         Gaussian(0.5, delta=0.01).channel_at(epsilons)
-
-
-@pytest.mark.parametrize("root", [3e-9, 0.4, 0.5, 1.0, 1.7, 2.0, 1e5 / 7, 3e12])
-def test_a_root_is_found_on_its_safe_side(root: float) -> None:
-    for excess in (
-        lambda x: math.log(root / x),
-        lambda x: root / x - 1.0,
-        lambda x: math.tanh(1.0 - x / root),
-        lambda x: (root / x) ** 3 - x / root,
-    ):
-        found = find_smallest(excess)
-        assert excess(found) <= 0.0
-        assert found == pytest.approx(root, rel=5e-13, abs=0)

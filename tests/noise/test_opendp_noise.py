@@ -63,19 +63,6 @@ def test_both_losses_of_gaussian_noise_are_kept(
             calibrate_noise(3.0, 1.0, 0.5, GUARANTEE)
 
 
-def test_where_the_map_agrees_nothing_is_rounded() -> None:
-    assert cr.Geometric(epsilon=0.5).calibrate() == (2.0, 0.5)
-    assert cr.Geometric(epsilon=0.5, neighbours="replace").calibrate() == (4.0, 0.5)
-
-
-def test_opendp_is_told_that_its_unproven_parts_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    enabled: list[str] = []
-    module = SimpleNamespace(enable_features=enabled.append)
-    monkeypatch.setitem(sys.modules, "opendp.prelude", module)  # type: ignore[misc]
-    assert load_opendp() is module
-    assert enabled == ["contrib"]
-
-
 def test_without_opendp_a_release_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "opendp.prelude", None)  # type: ignore[misc]
     with pytest.raises(InvalidInput, match=r"^a release needs OpenDP; pip install 'cellrisk\[release\]'$"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from fractions import Fraction
 from pathlib import Path
@@ -13,8 +12,6 @@ import pytest
 import cellrisk as cr
 from cellrisk.errors import InvalidInput
 from cellrisk.noise import perturbations
-from cellrisk.noise.channel import AdditiveChannel
-from cellrisk.noise.distributions import NoNoise
 from cellrisk.noise.perturbations import Perturbation, read_perturbation
 from tests.near import near
 
@@ -173,27 +170,6 @@ def test_unknown_rules_are_refused(given: str) -> None:
         read_perturbation(given)
 
 
-def test_rows_are_held_as_far_as_is_said() -> None:
-    for rule, last, period in (
-        ("suppress-below:10,round:5", 19, 5),
-        ("random-rounding:3", 2, 3),
-        ("cell-key:4/1", 4, 1),
-    ):
-        assert read_perturbation(rule).to_dict() == {"name": rule, "last": last, "period": period}
-
-
-def test_zeros_before_a_number_change_nothing() -> None:
-    for zeros in (1, 20, 5000):
-        assert row_of(read_perturbation(f"random-rounding:{'0' * zeros}3"), 4) == near({3: 2 / 3, 6: 1 / 3})
-        assert read_perturbation(f"cell-key:{'0' * zeros}5/2").to_dict()["last"] == 5
-
-
-def test_where_nothing_vanishes_the_last_that_does_is_nobody(tmp_path: Path) -> None:
-    """A file may publish even a count of 0 as something else."""
-    shown = read(tmp_path, "count,released,probability\n0,1,1\n1,1,1\n2,2,1\n")
-    assert shown.channel.p_zero(np.arange(4))[:, 0].tolist() == [0.0] * 4
-
-
 def test_other_refusals(tmp_path: Path) -> None:
     for wrong, said in ((3, "got int"), (None, "got NoneType"), (tmp_path, "no such file")):
         with pytest.raises(InvalidInput, match=said):
@@ -217,13 +193,6 @@ def test_published_values_have_an_end() -> None:
             Perturbation("farther", (stays, (np.array([value]), np.ones(1))))
         with pytest.raises(InvalidInput, match="nor beyond all counts"):
             Perturbation("some of it", (stays, (np.array([1, value]), np.full(2, 0.5))))
-
-
-def test_counts_of_a_file_begin_at_0(tmp_path: Path) -> None:
-    path = tmp_path / "below.csv"
-    path.write_text("count,released,probability\n-1,0,1\n0,0,1\n1,1,1\n")
-    with pytest.raises(InvalidInput, match="must be from 0 on"):
-        read_perturbation(path)
 
 
 def test_where_the_numbers_of_rules_end(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -253,10 +222,6 @@ def test_a_file_of_more_than_64_mb_is_not_read(tmp_path: Path, monkeypatch: pyte
     os.truncate(path, 64_000_001)
     with pytest.raises(InvalidInput, match=r"^the perturbation table is too large; allowed: up to 64 MB$"):
         read_perturbation(path)
-
-
-def test_the_largest_value_of_a_file(tmp_path: Path) -> None:
-    assert row_of(read(tmp_path, PLAIN.replace("1,2,0.5", "1,1000000000,0.5")), 1) == near({0: 0.5, 10**9: 0.5})
 
 
 def test_what_stands_between_the_columns(tmp_path: Path) -> None:
@@ -295,31 +260,6 @@ def test_a_file_that_ends_while_counts_still_vanish() -> None:
     shown.check_reach(3)
     with pytest.raises(InvalidInput, match="ends before the largest count; got a last row for 3; add rows up to the"):
         shown.check_reach(4)
-
-
-def test_how_many_rows_may_go_on() -> None:
-    rows = ((np.array([0]), np.ones(1)), (np.array([1]), np.ones(1)))
-    for period in (0, 1, 2):
-        assert Perturbation("some", rows, period).period == period
-    for period in (-1, 3):
-        with pytest.raises(InvalidInput, match="a row for each count from 0 on"):
-            Perturbation("some", rows, period)
-
-
-def test_a_rule_that_changes_nothing_is_no_noise() -> None:
-    nothing, counts = read_perturbation("round:1"), np.arange(1, 6)
-    for asked in ("p_zero", "p_positive", "p_pivotal"):
-        found, expected = (getattr(law, asked)(counts) for law in (nothing.channel, AdditiveChannel((NoNoise(),))))
-        assert found.tolist() == expected.tolist()
-    with pytest.raises(TypeError, match="positional arguments"):
-        Perturbation("with a threshold", nothing.rows, 1, 1.5)  # type: ignore[call-arg]
-
-
-@pytest.mark.parametrize("wrong", [[math.nan, 1.0], [math.inf, 0.5], [-0.5, 1.5]])
-def test_every_probability_of_a_row_is_looked_at(wrong: list[float]) -> None:
-    for chances in (wrong, wrong[::-1]):
-        with pytest.raises(InvalidInput, match=r"^probabilities must be numbers from 0 to 1; got the row of 0$"):
-            Perturbation("wrong", ((np.array([0, 1]), np.array(chances)),))
 
 
 def test_rows_are_spelt_out_until_none_is_left_out(tmp_path: Path) -> None:

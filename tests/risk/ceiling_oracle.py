@@ -87,28 +87,6 @@ def integrate_gaussian(sigma: float, priors: Sequence[float]) -> float:
         return float(mp.e**low + mp.quad(rest, cuts))
 
 
-def geometric_closed(epsilon: float, priors: Sequence[float]) -> float:
-    """u^K a pi_1 + sum_k u^(k - 1) a u max(pi_k/a, a pi_1 [k > 1]), pi descending, a = e^-epsilon, u = 1/(1 + a)."""
-    ordered = sorted((mp.mpf(prior) for prior in priors), reverse=True)
-    a = mp.e ** -mp.mpf(epsilon)
-    u = 1 / (1 + a)
-    total = u ** len(ordered) * a * ordered[0]
-    for place, prior in enumerate(ordered):
-        total += u**place * a * u * max(prior / a, a * ordered[0] if place else mp.mpf(0))
-    return float(total)
-
-
-def simulate_success(
-    density: Callable[[Any], Any], draws: Any, priors: Sequence[float], generator: np.random.Generator
-) -> tuple[float, float]:
-    """The share of right guesses of the largest posterior, and its standard error; ``density`` is a logarithm."""
-    truth = generator.choice(len(priors), size=len(draws), p=priors)
-    released = draws + (np.arange(len(priors)) == truth[:, None])
-    score = np.log(priors) + density(released - 1.0) - density(released)
-    right = np.argmax(score, axis=1) == truth
-    return float(right.mean()), float(right.std() / math.sqrt(len(right)))
-
-
 def guess_among(worlds: Sequence[Any], priors: Sequence[float]) -> float:
     """How often the best guess is right, where each label has its own probabilities of the same outcomes."""
     return math.fsum(np.max([prior * world for prior, world in zip(priors, worlds, strict=True)], axis=0).ravel())

@@ -12,8 +12,7 @@ import pytest
 
 import cellrisk as cr
 from cellrisk.errors import CellriskError, InvalidInput, UnknownName
-from cellrisk.noise.mechanisms import mechanism as make_mechanism
-from cellrisk.risk.sweep import find_limits, read_epsilons, usual_delta
+from cellrisk.risk.sweep import read_epsilons, usual_delta
 from tests.near import near
 
 
@@ -49,24 +48,6 @@ def test_the_limits_are_where_the_curve_goes(adult: cr.FrequencyTable) -> None:
     assert tight.limits.chance == pytest.approx(0.25, abs=1e-12)  # two levels: one survives and the other does not
     records = next(line for line in found.leading)
     assert records.limits.raw == pytest.approx(adult.attribute().exposed_share, abs=1e-12)
-
-
-def test_limits_with_a_threshold(small: cr.FrequencyTable) -> None:
-    from cellrisk.risk.measures import Local
-
-    setting = make_mechanism("laplace", epsilon=1e-3, threshold=2.5)
-    limits = find_limits(small.profiles("y"), Local(), ("exact",), setting)["exact", "uniform"]
-    assert limits.chance == pytest.approx(
-        float(cr.assess(small, cr.Laplace(epsilon=1e-12, threshold=2.5)).value("local", "exact", "uniform", "y")),
-        abs=1e-9,
-    )
-    assert limits.raw == 0.25  # one cell of four, (3, 1, 1), shows one label above the threshold
-
-
-def test_default_grid(small: cr.FrequencyTable) -> None:
-    line = cr.curve(small, measures="local", forms="tight", weights="records").lines[0]
-    assert (line.epsilon[0], line.epsilon[-1], len(line.epsilon)) == (near(1e-3), near(1e2), 201)
-    assert np.allclose(np.diff(np.log(line.epsilon)), np.log(1e5) / 200, rtol=1e-10, atol=0)
 
 
 def test_default_delta_is_about_one_over_records(adult: cr.FrequencyTable) -> None:

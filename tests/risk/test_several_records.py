@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import reduce
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -55,39 +53,6 @@ def test_figures_are_of_people_and_the_papers_measures_of_records() -> None:
     assert f"{people} people with {table.n_records:,} records in {table.n_cells} groups" in text
     assert "because of their own records, at least" in text
     assert "At most 3 records of a person are kept. They were drawn with seed 0." in text
-
-
-def revealed_by_largest_count(records: list[tuple[int, int]], person: int, epsilon: float, most: int) -> float:
-    """Return S - S' of one group of two categories by drawing nothing: every pair of released counts up to 80."""
-    ratio = math.exp(-epsilon / most)
-
-    def law(count: int) -> np.ndarray:
-        values = np.arange(-80, 81) + count
-        mass = (1 - ratio) / (1 + ratio) * ratio ** np.abs(values - count)
-        shown = np.zeros(300)
-        np.add.at(shown, np.maximum(values, 0), mass)
-        return shown
-
-    def success(kept: list[tuple[int, int]]) -> float:
-        laws = [law(sum(k == category for _, k in kept)) for category in (0, 1)]
-        own = {k for who, k in records if who == person}
-        total = 0.0
-        for a, b in product(range(160), repeat=2):
-            largest = [k for k, shown in enumerate((a, b)) if shown == max(a, b) and shown > 0]
-            total += laws[0][a] * laws[1][b] * sum(k in own for k in largest) / max(len(largest), 1)
-        return total
-
-    return success(records) - success([row for row in records if row[0] != person])
-
-
-def test_a_group_of_three_people_by_hand() -> None:
-    records = [(0, 0), (0, 0), (0, 1), (1, 1), (2, 0)]
-    frame = pd.DataFrame(records, columns=["who", "ill"]).assign(area="a")
-    table = cr.tabulate(frame, "area", "ill", person="who", contributions=3)
-    row = attacker(cr.assess(table, "geometric", epsilon=2.0).to_dict(), "plurality")
-    gains = [revealed_by_largest_count(records, who, 2.0, 3) for who in range(3)]
-    assert row["own"] == pytest.approx(sum(gains), rel=1e-6, abs=0)
-    assert row["most"] == pytest.approx(max(gains), rel=1e-6, abs=0)
 
 
 def test_a_limit_binds_on_people() -> None:
@@ -166,58 +131,3 @@ def test_utility_has_the_noise_of_the_unit() -> None:
     several, one = (cr.utility(tabulate(most), "geometric", epsilon=1.0, releases=20) for most in (3, 1))
     assert several.mean_tvd(way=1)[0] > 0
     assert one.mean_tvd(way=1)[0] > 0
-
-
-def draw_small_table(seed: int, categories: int) -> list[tuple[int, int, int]]:
-    """Return up to 5 people with up to 3 records each, as person, group and category."""
-    generator = np.random.default_rng(seed)
-    people = range(int(generator.integers(2, 6)))
-    return [
-        (who, int(generator.integers(2)), int(generator.integers(categories)))
-        for who in people
-        for _ in range(int(generator.integers(1, 4)))
-    ]
-
-
-def enumerate_named(counts: list[int], own: set[int], attack: str, scale: float) -> float:
-    """Return how likely an attack names one of a person's categories, by every pattern of released counts."""
-    ratio, values = math.exp(-1 / scale), np.arange(0, 61)
-    laws = []
-    for count in counts:
-        law = (1 - ratio) / (1 + ratio) * ratio ** np.abs(values - count)
-        law[0] = ratio**count / (1 + ratio)  # clamped
-        laws.append(law)
-    joint = reduce(np.multiply.outer, laws)
-    shown = np.stack(np.meshgrid(*[values] * len(counts), indexing="ij"))
-    if attack == "homogeneity":
-        others = sum((shown[k] for k in range(len(counts)) if k not in own), np.zeros_like(shown[0]))
-        return float(joint[(others == 0) & (shown.sum(axis=0) > 0)].sum())
-    largest = (shown == shown.max(axis=0)) & (shown > 0)
-    return float((joint * largest[sorted(own)].sum(axis=0) / np.maximum(largest.sum(axis=0), 1)).sum())
-
-
-@pytest.mark.parametrize("categories", [2, 3])
-@pytest.mark.parametrize("seed", range(6))
-def test_small_tables_by_every_pattern_of_noise(seed: int, categories: int) -> None:
-    records, epsilon = draw_small_table(seed, categories), 2.0 + seed
-    frame = pd.DataFrame(records, columns=["who", "area", "ill"])
-    levels = {"ill": [*range(categories)]}
-    table = cr.tabulate(frame, "area", "ill", person="who", contributions=3, levels=levels)
-    document = cr.assess(table, "geometric", epsilon=epsilon).to_dict()
-    people = sorted({who for who, _, _ in records})
-
-    def named(who: int, left_out: int | None, attack: str) -> float:
-        missed = 1.0
-        for area in {area for owner, area, _ in records if owner == who}:
-            own = {k for owner, place, k in records if (owner, place) == (who, area)}
-            kept = [k for owner, place, k in records if place == area and owner != left_out]
-            missed *= 1 - enumerate_named([kept.count(k) for k in range(categories)], own, attack, 3 / epsilon)
-        return 1 - missed
-
-    for attack in ("homogeneity", "plurality"):
-        revealed = [named(who, None, attack) for who in people]
-        gains = [each - named(who, who, attack) for who, each in zip(people, revealed, strict=True)]
-        row = attacker(document, attack)
-        assert row["revealed"] == pytest.approx(sum(revealed), rel=0, abs=1e-6)
-        assert row["own"] == pytest.approx(sum(gains), rel=0, abs=1e-6)
-        assert row["most"] == pytest.approx(max(*gains, 0.0), rel=0, abs=1e-6)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -71,13 +72,14 @@ class CountChannel(ABC):
     def p_zero(self, counts: Any) -> Floats:
         """Return q(n): (..., settings)."""
 
-    @abstractmethod
     def p_positive(self, counts: Any) -> Floats:
         """Return s(n): (..., settings)."""
+        return np.asarray(1.0 - self.p_zero(counts))
 
-    @abstractmethod
     def p_pivotal(self, counts: Any) -> Floats:
         """Return q(n - 1) - q(n): (..., settings). Negative where one record more can hide a count."""
+        counts = np.asarray(counts)
+        return np.asarray(self.p_zero(counts - 1) - self.p_zero(counts))
 
     @abstractmethod
     def pmf(self, counts: Any, values: Any) -> Floats:
@@ -107,6 +109,11 @@ class CountChannel(ABC):
 
     smooth: float = 0.0
     """Over how many released values P(v | n) is smooth, but at v = n, under the first setting; 0 if it is not."""
+
+    @property
+    def steepest(self) -> float:
+        """How far log P(v | n) changes at most from one count to the next, at v > 0, under the first setting."""
+        return math.inf
 
     @abstractmethod
     def support(self, counts: Any) -> Integers:
@@ -212,6 +219,10 @@ class AdditiveChannel(CountChannel):
         """The noise of the first setting; none where it changes no count."""
         return NoNoise() if float(self.noises[0].cdf(-0.5)) < UNCHANGED else self.noises[0]
 
+    @property
+    def steepest(self) -> float:
+        return self.noise.steepest
+
     def window(self, counts: Any) -> tuple[Integers, Integers]:
         radius = self.noises[0].tail_radius
         counts = np.asarray(counts, np.int64)
@@ -293,13 +304,6 @@ class TransitionTable(CountChannel):
         counts = np.asarray(counts, dtype=np.float64)
         inside = np.clip(counts, 0, self.last).astype(np.int64)
         return np.asarray(np.where(counts > self.last, 0.0, self._zero[inside]))[..., None]
-
-    def p_positive(self, counts: Any) -> Floats:
-        return np.asarray(1.0 - self.p_zero(counts))
-
-    def p_pivotal(self, counts: Any) -> Floats:
-        counts = np.asarray(counts)
-        return np.asarray(self.p_zero(counts - 1) - self.p_zero(counts))
 
     def _by_count(self, counts: Any, values: Any, law: Callable[[Row, Integers], Floats]) -> Floats:
         """Return a law of the row of each count, at its values."""

@@ -82,12 +82,6 @@ class Ceiling(Result):
     unit: Unit = Unit()  # noqa: RUF009 (it cannot be changed)
     """Whether a record is left out or replaced, or a person with several."""
 
-    def __post_init__(self) -> None:
-        for name in ("even_two", "even"):
-            value = getattr(self, name)
-            if not 0 <= value <= 1:
-                raise InvalidInput(f"a ceiling is a probability: {name}", got=value, allowed="0 to 1")
-
     @property
     def prior(self) -> float:
         """How often the best guess is right without the release."""

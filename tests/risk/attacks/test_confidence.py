@@ -55,21 +55,6 @@ def test_endless_noise_leaves_chance(n_levels: int) -> None:
             assert found.precision_with_empty == pytest.approx(len(cell) / n_levels / 4, abs=1e-5)
 
 
-def test_little_noise_leaves_certainty() -> None:
-    profiles = Profiles.from_cells([(5, 0), (3, 3), (1, 0)], 2)
-    found = find_confidence(profiles, AdditiveChannel((LaplaceNoise(0.02),)), empty=100)[0]
-    assert (found.looks, found.people_looking) == pytest.approx((2.0, 6.0), abs=1e-8)
-    assert found.precision == pytest.approx(1.0, abs=1e-10)
-    assert found.precision_with_empty == pytest.approx(1.0, abs=1e-8)
-
-
-def test_without_empty_cells_both_precisions_are_one() -> None:
-    profiles = Profiles.from_cells([(5, 0), (3, 3)], 2)
-    found = find_confidence(profiles, AdditiveChannel((LaplaceNoise(2.0),)))[0]
-    assert found.precision_with_empty == found.precision
-    assert found.looks_with_empty == found.looks
-
-
 def test_what_cannot_be_told_is_not_a_number() -> None:
     """Two counts of a thousand in narrow noise: neither can vanish."""
     found = find_confidence(Profiles.from_cells([(1000, 1000)], 2), AdditiveChannel((GaussianNoise(0.5),)))[0]

@@ -11,7 +11,7 @@ from cellrisk.errors import InvalidInput
 from cellrisk.noise.channel import AdditiveChannel
 from cellrisk.noise.distributions import DiscreteGaussianNoise, GaussianNoise, GeometricNoise, LaplaceNoise, Noise
 from cellrisk.noise.mechanisms import MECHANISMS, mechanism
-from cellrisk.risk.attacks import ATTACKS, GUESSES, Plurality, Proportional
+from cellrisk.risk.attacks import GUESSES, Plurality, Proportional
 from cellrisk.risk.attacks.guesses import inverse_rule
 from cellrisk.risk.measures import Measure
 from cellrisk.system.arrays import Floats
@@ -145,10 +145,6 @@ def test_the_rule_for_inverses_is_right_at_every_total(smallest: int, largest: i
     points, weights = inverse_rule(smallest, largest)
     totals = np.geomspace(smallest, largest, 2000)
     assert np.abs(totals * (np.exp(-totals[:, None] * points) @ weights) - 1).max() < 1e-13
-
-
-def test_the_attacks_are_named() -> None:
-    assert set(ATTACKS) == {"homogeneity", *GUESSES}
 
 
 @pytest.mark.parametrize("attack", [Plurality(), Proportional()])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from random import Random
 
 import numpy as np
@@ -11,11 +10,11 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from cellrisk.counts.profiles import Profiles
-from cellrisk.noise.channel import AdditiveChannel, CountChannel
+from cellrisk.noise.channel import AdditiveChannel
 from cellrisk.noise.distributions import DiscreteGaussianNoise, GaussianNoise, GeometricNoise, LaplaceNoise, Noise
 from cellrisk.risk.attacks import GUESSES, Guess, Plurality, Proportional
 from cellrisk.risk.measures import Local, Measure
-from cellrisk.system.arrays import Floats, Integers
+from cellrisk.system.arrays import Floats
 from tests.examples import examples
 
 KINDS: list[type[Noise]] = [LaplaceNoise, GaussianNoise, GeometricNoise, DiscreteGaussianNoise]
@@ -141,15 +140,3 @@ def test_no_probability_is_above_one(attack: Guess) -> None:
         assert risk.max() <= 1.0
         named = attack.prob_named_as([block.counts], block.counts, 5, AdditiveChannel(noises[:1]))
         assert named.sum(axis=2).max() < 1.0 + 1e-12
-
-
-def test_a_probability_that_is_none_is_not_cut_off() -> None:
-    class Wrong(Plurality):
-        def prob_named_as(
-            self, owns: Sequence[Integers], counts: Integers, n_levels: int, channel: CountChannel
-        ) -> Floats:
-            return np.full((len(owns), *counts.shape), 1.01)
-
-    profiles = Profiles.from_cells([[3]], n_levels=1)
-    with pytest.raises(ArithmeticError, match="above 1"):
-        Wrong().average(profiles, AdditiveChannel((LaplaceNoise(1.0),)), ("tight",))

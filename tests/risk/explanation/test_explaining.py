@@ -181,22 +181,6 @@ def test_what_would_help_those_people(people: pd.DataFrame, table: cr.FrequencyT
     )
 
 
-def test_published_form_of_a_cell(people: pd.DataFrame, table: cr.FrequencyTable) -> None:
-    mechanism = cr.Laplace(epsilon=1.0)
-    cells = read_cells(people, "smoker")
-
-    def q(count: int) -> float:
-        return 0.5 * math.exp(-(count - 0.5)) if count else 1 - 0.5 * math.exp(-0.5)
-
-    riskiest = explain(table, mechanism, sensitive="smoker", form="published", top=10_000).riskiest
-    assert len(riskiest) == len(cells)
-    for cell in riskiest:
-        n, counts = cell.records, cells[tuple(cell.key.values())]
-        mixed = (1 - q(n - 1)) * q(1) + q(n - 1) * (1 - q(1))
-        expected = (1 - q(n)) * q(0) if len(counts) == 1 else mixed
-        assert cell.risk == pytest.approx(expected, rel=1e-12, abs=0)
-
-
 def test_order_of_the_riskiest(table: cr.FrequencyTable) -> None:
     full = explain(table, cr.Laplace(epsilon=1.0), sensitive="job", top=10_000)
     order = []
@@ -250,12 +234,6 @@ def test_levels_are_averages_of_their_cells(
         homogeneous = sum(size for size, counts in zip(sizes, mine, strict=True) if len(counts) == 1)
         assert level.raw_share == pytest.approx(homogeneous / sum(sizes), rel=1e-12, abs=0)
     assert ("age", "(missing)") in {(level.quasi_identifier, level.label) for level in found.by_level}
-
-
-def test_levels_that_do_not_occur_are_left_out() -> None:
-    frame = pd.DataFrame({"q": ["a", "b", "b"], "y": ["u", "u", "v"]})
-    table = cr.tabulate(frame, "q", "y", levels={"q": ["c", "b", "a", "d"]})
-    assert [level.label for level in explain(table, cr.Laplace(epsilon=1.0)).by_level] == ["b", "a"]
 
 
 @pytest.mark.parametrize(
@@ -377,12 +355,6 @@ def test_merged_values_do_not_swallow_a_value_of_that_name() -> None:
     found = explain(cr.tabulate(frame, "q", "y"), cr.Laplace(epsilon=1.0))
     assert [(way.labels, way.cells) for way in found.coarser] == [(3, 3), (2, 2)]
     assert make_label("(other)", ["(other)", "((other))"]) == "(((other)))"
-
-
-def test_counts_instead_of_records(people: pd.DataFrame, table: cr.FrequencyTable) -> None:
-    grouped = people.groupby([*QIDS, "job"], dropna=False).size().rename("n").reset_index()
-    from_counts = explain(cr.tabulate(grouped, QIDS, "job", bins=BINS, count="n"), cr.Laplace(epsilon=1.0))
-    assert same(from_counts, explain(table, cr.Laplace(epsilon=1.0), sensitive="job"))
 
 
 @pytest.mark.slow

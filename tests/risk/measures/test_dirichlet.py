@@ -80,32 +80,6 @@ def test_all_same_at_the_limits(mean: tuple[float, ...]) -> None:
     np.testing.assert_allclose(all_same(Dirichlet(mean, 1e13, "mle"), small), expected[:3], rtol=1e-11)
 
 
-def test_all_same_by_enumeration() -> None:
-    """Two levels: integrate p^n + (1-p)^n against the Beta density; three records by hand with alpha = 1, 1."""
-    assert float(all_same(Dirichlet.given([1, 1], 2), 3)) == pytest.approx(0.5, rel=1e-14, abs=0)
-    expected = mpmath.quad(lambda p: (p**5 + (1 - p) ** 5) * p * (1 - p) ** 2 / mpmath.beta(2, 3), [0, 1])
-    assert float(all_same(Dirichlet.given([2, 3], 2), 5)) == pytest.approx(float(expected), rel=1e-12, abs=0)
-
-
-def test_all_same_ignores_levels_that_never_occur_and_keeps_the_shape() -> None:
-    with_absent = Dirichlet((0.25, 0.0, 0.75), 4.0, "mle")
-    sizes = np.array([[3, 1], [8, 3]])
-    actual = all_same(with_absent, sizes)
-    assert actual.shape == (2, 2)
-    np.testing.assert_allclose(actual, all_same(Dirichlet.given([1, 3], 2), sizes), rtol=1e-14)
-    np.testing.assert_allclose(all_same(Dirichlet((1.0,), 2.0, "mle"), [1, 5]), 1.0, rtol=1e-14)
-    many = Dirichlet.given([0.5] * 3000, 3000)
-    expected = 3000 * math.exp(gammaln(1500) + gammaln(2.5) - gammaln(1502) - gammaln(0.5))
-    assert float(all_same(many, np.arange(1, 1000))[1]) == pytest.approx(expected, rel=1e-11, abs=0)
-
-
-def test_all_same_keeps_its_digits_over_a_long_run_of_sizes() -> None:
-    """Most sizes of a run follow from the one before, but not so many that roundings add up to more than 1e-12."""
-    actual = all_same(Dirichlet.given([0.18, 0.09, 0.03], 3), np.arange(1, 300_001))
-    for n in (64, 65, 1_000, 30_000, 130_000, 160_000, 300_000):
-        assert float(actual[n - 1]) == pytest.approx(mp_all_same([0.18, 0.09, 0.03], n), rel=1e-12, abs=0)
-
-
 # the value
 
 
@@ -152,19 +126,6 @@ TABLES = {
     "a rare level": draw(np.array([5.0, 5.0, 0.02]), np.full(200, 12), 8),
     "by hand": np.array([[4, 0], [0, 3], [1, 2], [5, 1]]),
 }
-
-
-@pytest.mark.parametrize("cells", TABLES.values(), ids=TABLES.keys())
-def test_no_perturbation_of_the_maximum_is_better(cells: Cells) -> None:
-    prior = fit(cells)
-    assert prior.boundary is None
-    alpha = np.array(prior.alpha)
-    best = log_likelihood(cells, alpha)
-    generator = np.random.default_rng(9)
-    for size in (1e-3, 1e-2, 0.1, 1.0):
-        for _ in range(20):
-            other = alpha * np.exp(size * generator.normal(size=len(alpha)))
-            assert log_likelihood(cells, other) < best
 
 
 @pytest.mark.parametrize("cells", TABLES.values(), ids=TABLES.keys())
@@ -225,13 +186,6 @@ def test_homogeneous_cells_of_one_size_have_concentration_zero(method: str) -> N
     np.testing.assert_array_equal(all_same(prior, [1, 9]), 1.0)
 
 
-def test_homogeneous_cells_of_any_size_have_likelihood_rising_to_concentration_zero() -> None:
-    cells = np.array([[3, 0], [0, 1], [7, 0], [0, 2], [1, 0]])
-    assert fit(cells).boundary == "zero"
-    path = [log_likelihood(cells, concentration * np.array([0.6, 0.4])) for concentration in (1, 0.1, 0.01, 0.001)]
-    assert path == sorted(path)
-
-
 @pytest.mark.parametrize("method", ["mle", "moments"])
 def test_cells_with_equal_proportions_have_infinite_concentration(method: str) -> None:
     prior = fit(np.array([[4, 2], [2, 1], [8, 4], [4, 2]]), method)
@@ -280,11 +234,6 @@ def test_tables_that_vary_just_as_chance_has_it_have_infinite_concentration(cell
             assert log_likelihood(table, concentration * np.array([share, 1 - share])) < pooled + 1e-9
 
 
-def test_a_single_level_is_homogeneous() -> None:
-    assert fit(np.array([[3], [1]])).boundary == "zero"
-    assert fit(np.array([[3, 0], [1, 0]]), "moments").mean == (1.0, 0.0)
-
-
 # moments
 
 
@@ -303,28 +252,12 @@ def test_moments_agree_with_the_formula_cell_by_cell(cells: Cells) -> None:
     assert prior.mean == pytest.approx(tuple(shares), rel=1e-14, abs=0)
 
 
-def test_multiplicities_count() -> None:
-    cells = np.array([[4, 1], [0, 3], [2, 2]])
-    times = np.array([5, 2, 1])
-    weighted = fit_dirichlet(Profiles.from_cells(cells, 2, times), LevelCounts.from_cells(cells, ["a", "b"], times))
-    assert weighted.alpha == pytest.approx(fit(np.repeat(cells, times, axis=0)).alpha, rel=1e-12, abs=0)
-
-
 def test_refusals() -> None:
     with pytest.raises(InvalidInput, match="without records"):
         fit(np.zeros((2, 2), np.int64))
 
 
 # large and real tables
-
-
-@pytest.mark.slow
-def test_ten_thousand_levels() -> None:
-    generator = np.random.default_rng(12)
-    n_levels, n_cells = 10_000, 1000
-    shares = generator.dirichlet(np.full(n_levels, 0.01), n_cells)
-    cells = np.array([generator.multinomial(2000, p) for p in shares])
-    assert fit(cells).concentration == pytest.approx(100, rel=0.05, abs=0)
 
 
 def test_adult(adult: cr.FrequencyTable) -> None:

@@ -11,8 +11,6 @@ import pytest
 from cellrisk.counts.profiles import LevelCounts, Profiles
 from cellrisk.risk.measures import Dirichlet
 from cellrisk.risk.measures.dirichlet import all_same, fit_dirichlet, labels_drawn
-from cellrisk.risk.measures.pmf import poisson_log_pmf
-from cellrisk.risk.measures.sizes import negative_binomial_sizes
 from tests.near import near
 
 
@@ -42,30 +40,8 @@ def test_moments_are_exact_however_many_records(scale: int) -> None:
     assert prior.concentration == near(float(expected))
 
 
-def test_one_label_alone_is_no_division_by_zero() -> None:
-    sizes = np.array([1, 2, 900])
-    with np.errstate(all="raise"):
-        for mean in ((1.0,), (0.0, 1.0)):
-            for concentration in (0.0, 3.0, math.inf):
-                prior = Dirichlet(mean, concentration, "given")
-                assert labels_drawn(prior, sizes).tolist() == [1.0, 1.0, 1.0]
-                assert all_same(prior, sizes) == near(np.ones(3))
-
-
 def test_no_sizes_have_no_probabilities() -> None:
     for concentration in (0.0, 3.0, math.inf):
         prior = Dirichlet((0.5, 0.5), concentration, "given")
         assert all_same(prior, np.zeros((0, 2), np.int64)).shape == (0, 2)
         assert labels_drawn(prior, np.zeros(0, np.int64)).shape == (0,)
-
-
-@pytest.mark.parametrize("mean", [0.0, 1.0])
-def test_a_mean_of_nothing_is_a_limit_and_a_mean_of_one_is_none(mean: float) -> None:
-    law = negative_binomial_sizes(2.0, mean, truncated=True, source="given")
-    assert law.boundary == (None if mean else "rate zero")
-    for rates, weights in (law.mixture, law.size_biased_mixture):
-        assert (len(rates) > 1) == (len(weights) > 1) == (mean > 0)
-    rates, weights = law.size_biased_mixture
-    assert [float(weights @ np.exp(poisson_log_pmf(n, rates))) for n in range(6)] == near(
-        law.pmf(np.arange(1, 7)).tolist()
-    )

@@ -13,7 +13,7 @@ from scipy import stats
 from cellrisk.counts.profiles import Block, Profiles
 from cellrisk.noise.channel import AdditiveChannel, CountChannel
 from cellrisk.noise.distributions import DiscreteGaussianNoise, GaussianNoise, GeometricNoise, LaplaceNoise, Noise
-from cellrisk.risk.measures import Dirichlet, Expected, Local, Shrinkage
+from cellrisk.risk.measures import Dirichlet, Expected, Shrinkage
 from cellrisk.risk.measures import sizes as sizes_module
 from cellrisk.risk.measures.sizes import poisson_sizes
 from cellrisk.system.arrays import Floats, Integers
@@ -101,18 +101,6 @@ def test_two_labels_under_any_noise(kind: type[Noise], scale: float) -> None:
         assert risks[form][0, 0] == pytest.approx(theirs, rel=1e-10, abs=1e-14)
 
 
-def test_many_labels_agree_with_the_closed_form() -> None:
-    alpha = tuple(0.2 + 0.005 * label for label in range(200))
-    sizes = np.array([1, 30, 400])
-    channel = AdditiveChannel((GeometricNoise(300.0), GeometricNoise(2.0)))
-    risks = risk_by_size(Dirichlet.given(alpha, 200), sizes, channel)
-    for row, size in enumerate(sizes.tolist()):
-        for column, noise in enumerate(channel.noises):
-            theirs = geometric_oracle(alpha, size, noise.scale)
-            for form, value in zip(("exact", "tight"), theirs, strict=True):
-                assert risks[form][row, column] == pytest.approx(value, rel=1e-9, abs=1e-14)
-
-
 def thousand() -> tuple[int, ...]:
     """Counts of a thousand labels: many small, some large, a third of them absent."""
     return tuple(0 if k % 3 == 0 else 1 + k % 5 + (k % 97 == 1) * 400 for k in range(1000))
@@ -137,23 +125,6 @@ def test_a_thousand_labels_under_geometric_noise(scale: float) -> None:
         assert found[form, "uniform"][0] == pytest.approx(theirs, rel=1e-10, abs=1e-14)
 
 
-def test_one_huge_count_beside_small_ones() -> None:
-    noise = LaplaceNoise(2.0)
-    found = Local().average(Profiles.from_cells([[10**10, 3]], 2), AdditiveChannel((noise,)), ("exact", "tight"))
-    assert found["exact", "uniform"][0] == pytest.approx(float(noise.p_zero(3)), rel=1e-12, abs=0)
-    assert found["tight", "records"][0] == pytest.approx(float(noise.p_zero(3)), rel=1e-9, abs=0)
-
-
-def test_a_label_that_cannot_vanish_is_the_one_that_shows() -> None:
-    """Near-multinomial cells in which one label alone is large: every other may vanish, that one cannot."""
-    prior = Dirichlet((0.99, 0.005, 0.005), math.inf, "given")
-    channel = AdditiveChannel((GeometricNoise(40.0),))  # a reach of 1,600
-    exact = risk_by_size(prior, np.array([4000]), channel)["exact"][0, 0]
-    a = mp.exp(-mp.mpf(1) / 40)
-    theirs = sum(((p + a * (1 - p)) ** 4000 for p in map(mp.mpf, (0.99, 0.005, 0.005))), mp.mpf(0)) / (1 + a) ** 2
-    assert exact == pytest.approx(float(theirs), rel=1e-10, abs=0)
-
-
 @pytest.mark.parametrize("scale", [1.0, 80.0])
 def test_expected_risk_of_many_labels_agrees_with_its_closed_form(scale: float) -> None:
     cell = tuple(k % 7 + 1 for k in range(1, 61))
@@ -162,17 +133,6 @@ def test_expected_risk_of_many_labels_agrees_with_its_closed_form(scale: float) 
     risks = Expected().risk(block, 60, AdditiveChannel((GeometricNoise(scale),)), ("exact", "tight"))
     for form, theirs in (("exact", exact), ("tight", tight)):
         assert risks[form][0, 0] == pytest.approx(float(theirs), rel=1e-9, abs=1e-14)
-
-
-def test_many_labels_in_cells_of_very_different_sizes() -> None:
-    """The counts of the largest cell set how far noise is looked at."""
-    cells, scale = [(1,) * 40, (50,) * 20 + (3,) * 20], 300.0
-    found = Expected().average(
-        Profiles.from_cells(cells, 40), AdditiveChannel((GeometricNoise(scale),)), ("exact", "tight")
-    )
-    for place, form in enumerate(("exact", "tight")):
-        theirs = float(sum(expected_oracle(cell, scale)[place] for cell in cells)) / 2
-        assert found[form, "uniform"][0] == pytest.approx(theirs, rel=1e-10, abs=0)
 
 
 def huge_cell_oracle(alpha: tuple[float, ...], n: int, scale: float) -> tuple[float, float]:
@@ -216,13 +176,6 @@ def test_sizes_so_many_that_some_stand_for_others(monkeypatch: pytest.MonkeyPatc
         lambda n: 1 / (1 + np.exp((n - 4e7) / 6e3)),
     ):
         assert float(weights @ risk(some)) == pytest.approx(float(chance @ risk(every)), rel=1e-9, abs=1e-14)
-
-
-def test_where_labels_are_as_many_as_records_every_size_counts() -> None:
-    """Each label then has few records, and one record more changes much."""
-    sizes, chance = poisson_sizes(4e7, truncated=True, source="given").likely(labels=10**8)
-    assert (np.diff(sizes) == 1).all()
-    assert float(chance.sum()) == pytest.approx(1.0, abs=1e-12)
 
 
 def test_expected_risk_where_noise_is_as_wide_as_no_table() -> None:

@@ -24,7 +24,6 @@ from cellrisk.risk.measures import (
     MarginalShrinkage,
     Measure,
     Shrinkage,
-    average_risks,
 )
 from cellrisk.risk.measures.sizes import SizeDistribution, negative_binomial_sizes, poisson_sizes
 from tests.examples import examples
@@ -99,33 +98,6 @@ def test_duplicated_cells_change_nothing(cells: list[list[int]], noise: Noise, t
             assert math.isclose(once[key][0], often[key][0], rel_tol=1e-13)
 
 
-@settings(max_examples=examples(40))
-@given(st.lists(st.integers(1, 40), min_size=1, max_size=6), st.integers(2, 6), noises)
-def test_homogeneous_cells_have_one_risk(sizes: list[int], n_levels: int, noise: Noise) -> None:
-    """With one label in every cell all forms of local and expected agree."""
-    profiles = Profiles.from_cells([[n] + [0] * (n_levels - 1) for n in sizes], n_levels)
-    channel = AdditiveChannel((noise,))
-    reference = Local().average(profiles, channel)
-    for measure in (Local(), Expected()):
-        for (_, weights), risk in measure.average(profiles, channel).items():
-            assert math.isclose(risk[0], reference["exact", weights][0], rel_tol=1e-12)
-
-
-@settings(max_examples=examples(25))
-@given(tables, noises)
-def test_limits_of_alpha(cells: list[list[int]], noise: Noise) -> None:
-    """alpha to 0 makes every cell homogeneous; alpha to infinity draws every cell from one set of proportions."""
-    n_levels = len(cells[0])
-    profiles = Profiles.from_cells(cells, n_levels)
-    channel = AdditiveChannel((noise,))
-    mean = tuple((k + 1) / (n_levels * (n_levels + 1) / 2) for k in range(n_levels))
-    for limit, near in ((0.0, 1e-9), (math.inf, 1e9)):
-        at_limit = Shrinkage(Dirichlet(mean, limit, "mle")).average(profiles, channel)
-        close = Shrinkage(Dirichlet(mean, near, "mle")).average(profiles, channel)
-        for key in at_limit:
-            assert math.isclose(at_limit[key][0], close[key][0], rel_tol=1e-5, abs_tol=1e-9), (limit, key)
-
-
 def test_shrinkage_at_the_limits_is_local_and_pooled_multinomial() -> None:
     channel = AdditiveChannel((LaplaceNoise(1.0), GaussianNoise(4.0)))
     homogeneous = Profiles.from_cells([[3, 0, 0], [1, 0, 0], [0, 7, 0]], 3)
@@ -173,15 +145,6 @@ def test_large_cells_cost_a_window_not_a_square() -> None:
     assert (found["exact", "uniform"] > 0).all()
     assert (shrunk["tight", "records"] > 0).all()
     assert peak < 8 * 10_000_000  # a number for each record of one cell
-
-
-def test_rows_name_their_weights() -> None:
-    profiles = Profiles.from_cells([[2, 1]], 2)
-    law = poisson_sizes(2.0, True, "given")
-    measures = every_measure(2, 1.0, law)
-    rows = list(average_risks(profiles, measures, AdditiveChannel((LaplaceNoise(1.0),))))
-    assert len(rows) == 4 * 3 * 2 + 3
-    assert {weights for measure, _, weights, _ in rows if measure == "marginal_shrinkage"} == {None}
 
 
 def test_an_empty_table_is_refused() -> None:

@@ -249,38 +249,6 @@ def test_known_figures(adult: cr.FrequencyTable) -> None:
     assert "epsilon 1.7" in rounded.details
 
 
-def test_distances_against_draws(adult: cr.FrequencyTable) -> None:
-    profiles = cr.Profiles.from_cells(CELLS, n_levels=3)
-    truth = np.array(CELLS)
-    generator = np.random.default_rng(1)
-    rounded = CASES["rounding"]
-    wanted = sum(
-        chance * abs(value - count)
-        for cell in CELLS
-        for count in cell
-        for (value,), chance in published(rounded, [count])
-    )
-    assert find_distance(profiles, rounded.channel) == near(wanted / (2 * truth.sum()))
-    mechanism = cr.Geometric(0.7, threshold=2.5)
-    noisy = truth + mechanism.noise.sample(generator, (20_000, *truth.shape))
-    moved = np.abs(np.where(noisy < 2.5, 0, noisy) - truth).sum(axis=(1, 2)) / (2 * truth.sum())
-    assert abs(moved.mean() - find_distance(profiles, mechanism.channel)) < 5 * moved.std() / math.sqrt(len(moved))
-
-
-def test_figures_against_draws() -> None:
-    """Whole publications drawn, and read as an attacker reads them."""
-    made, table = CASES["odd"], make_table(CELLS)
-    found = assess_perturbation(table, made, measures="local", compare=None).figures[0]
-    generator, number = np.random.default_rng(3), 4000
-    exposed = np.zeros(number)
-    for cell in CELLS:
-        shown = np.stack([generator.choice(made.row(count)[0], number, p=made.row(count)[1]) for count in cell], axis=1)
-        lone = (shown > 0).sum(axis=1) == 1
-        exposed += np.where(lone, ((shown > 0) * np.array(cell)).sum(axis=1), 0)
-    assert abs(exposed.mean() - found.people.mean) < 5 * found.people.deviation / math.sqrt(number)
-    assert exposed.std() == pytest.approx(found.people.deviation, rel=0.06, abs=0)
-
-
 @pytest.mark.parametrize("name", CASES)
 def test_the_simulation_agrees(name: str) -> None:
     table = make_table(CELLS * 20)

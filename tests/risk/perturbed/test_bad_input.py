@@ -79,10 +79,6 @@ def test_every_command_refuses_before_it_shows_anything(capsys: Capture, command
         refuse(capsys, [*COMMANDS[command], "--perturbation", "keys.csv"], told)
 
 
-def test_a_table_of_many_rows_is_read(folder: Path) -> None:
-    check_many(folder, 150)
-
-
 @pytest.mark.slow
 def test_a_table_of_a_million_rows_is_read(folder: Path) -> None:
     check_many(folder, 1000)

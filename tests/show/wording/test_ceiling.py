@@ -457,41 +457,6 @@ def test_no_ceiling_is_stated_for_an_epsilon_that_was_chosen_from_the_data() -> 
     require_true(by_ceiling.details, [cr.Geometric(float(by_ceiling.epsilon or 0))])
 
 
-# The report for the board -------------------------------------------------------------------------------------------
-
-
-@pytest.mark.usefixtures("no_pictures")
-def test_alternatives_are_compared_by_the_figure_that_is_limited() -> None:
-    page = cr.report(table(), max_caused=0.05).to_html()
-    section = page[page.index("3. The epsilon and two alternatives") :]
-    section = section[: section.index("</table>")]
-    rows = [
-        [strip(cell) for cell in re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", row, re.DOTALL)]
-        for row in section.split("<tr")[1:]
-    ]
-    header, *body = [[" ".join(cell.split()) for cell in row] for row in rows if row]
-    assert not any("exposed" in cell.lower() for row in [header, *body] for cell in row)
-    shares = []
-    for row in body:
-        epsilon = float(row[header.index("Epsilon")])
-        (said,) = re.findall(r"([\d.]+)% of a category are revealed because of their own record", row[-1])
-        attacks = cr.assess(table(), cr.Geometric(epsilon)).to_dict()["attackers"]
-        assert float(said) >= 100 * max(row["own"] for row in attacks if row["attack"] != "any") / 10 - 1e-3
-        shares.append(float(said))
-    assert len(shares) == 3
-    assert shares == sorted(shares)
-    assert "rejected because it breaks the limit on own records" in body[-1][-1]
-
-
-@pytest.mark.usefixtures("no_pictures")
-def test_page_one_does_not_contradict_itself() -> None:
-    text = " ".join(strip(cr.report(table(), cr.Geometric(1.0)).to_html()).split())
-    front = text[: text.index("Sign-off")]
-    assert "Any attack, at most" in front
-    assert "46.3 percentage points" in front
-    assert "Nobody is right" not in front
-
-
 def test_the_ledger_states_what_one_record_in_all_releases_adds(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

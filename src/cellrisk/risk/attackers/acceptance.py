@@ -17,7 +17,7 @@ from cellrisk.counts.profiles import LabelledCounts
 from cellrisk.noise.channel import CountChannel
 from cellrisk.risk.attacks.guesses import Plurality
 from cellrisk.risk.measures.local import each_alone
-from cellrisk.system.arrays import Floats, Integers
+from cellrisk.system.arrays import NUMBERS_AT_ONCE, Floats, Integers
 
 SAME_SCORE = 1e-12
 """Scores that differ by no more than this part of them are ties: that is rounding."""
@@ -33,9 +33,6 @@ LEAST_ROOM = 1e-100
 """What is smaller is not divided by."""
 FOLDED = 1e-9
 """What a transform folds from the end of its grid onto the beginning, at most."""
-NUMBERS_AT_ONCE = 1 << 20
-"""Numbers in an array that is worked on at a time."""
-
 PAIRS_FOR_ONE = 16
 """A product of matrices has the results of all pairs of counts; it pays up to so many for each that is needed."""
 Complexes = NDArray[np.complex128]
@@ -129,7 +126,7 @@ class Attack(ABC):
                 if self.pointwise:
                     self._add(category, counts, rows, channel, values, into)
                     continue
-                step = max(1, NUMBERS_AT_ONCE // len(values))
+                step = max(1, 4 * NUMBERS_AT_ONCE // len(values))
                 for start in range(0, len(rows), step):
                     self._add(category, counts, rows[start : start + step], channel, values, into)
 
@@ -143,7 +140,7 @@ class Attack(ABC):
         distinct, group = np.unique(others, axis=0, return_inverse=True)
         group = group.reshape(-1)
         every_pair = len(own) * len(distinct) <= PAIRS_FOR_ONE * len(rows)
-        at_once = NUMBERS_AT_ONCE // (max(len(own), len(distinct)) if every_pair else len(rows))
+        at_once = 4 * NUMBERS_AT_ONCE // (max(len(own), len(distinct)) if every_pair else len(rows))
         step = max(1, at_once) if self.pointwise else len(values)
         for start in range(0, len(values), step):
             shown = values[start : start + step]
@@ -249,7 +246,8 @@ class LargestScore(Attack):
         number = 1
         while number < (len(laws) + 2) // 2 and 2 * number * math.log(ties) - math.lgamma(2 * number + 1) > LITTLE:
             number += 1
-        return _unit_gauss(number)
+        points, weights = np.polynomial.legendre.leggauss(number)
+        return 0.5 * (points + 1.0), 0.5 * weights
 
     def _laws(self, category: int, counts: Integers, least: Floats) -> tuple[Floats, Floats, Integers]:
         """Return P(s < t) and P(s <= t) for the distinct counts of a category, and the row of each group in these."""
@@ -325,7 +323,7 @@ class LargestShare(Attack):
         decay = np.exp(math.log(FOLDED) / (2 * self.steps) * np.arange(self.steps + 1))
         transforms = [self._transforms(j, terms[j], others[:, j], step, decay) for j in rest]
         together = np.prod([usual for usual, *_ in transforms], axis=0)
-        at_once = max(1, NUMBERS_AT_ONCE // (4 * self.steps))
+        at_once = max(1, NUMBERS_AT_ONCE // self.steps)
         for start in range(0, len(others), at_once):
             few = slice(start, start + at_once)
             product = np.tile(together, (len(others[few]), 1))
@@ -370,12 +368,6 @@ class LargestShare(Attack):
 def informed_attack(means: tuple[Scores, ...], factors: tuple[float, ...]) -> LargestScore | LargestShare:
     """Return the attack that names a category k if the means of the others sum to at most f_k times its own."""
     return LargestScore(means, factors) if len(means) == 2 else LargestShare(means, factors)
-
-
-def _unit_gauss(number: int) -> tuple[Floats, Floats]:
-    """Return Gauss-Legendre points and weights on 0 to 1."""
-    points, weights = np.polynomial.legendre.leggauss(number)
-    return 0.5 * (points + 1.0), 0.5 * weights
 
 
 def _alike(ascending: Integers, radius: int) -> Iterator[slice]:

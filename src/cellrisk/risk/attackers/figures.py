@@ -11,7 +11,7 @@ from typing import Any, ClassVar, TypeVar, cast
 import numpy as np
 
 from cellrisk.counts.profiles import LabelledCounts
-from cellrisk.noise.channel import AdditiveChannel, CountChannel
+from cellrisk.noise.channel import CountChannel
 from cellrisk.risk.attackers.acceptance import (
     SAME_SCORE,
     LargestScore,
@@ -67,8 +67,6 @@ class AttackFigures:
     """m: the largest probability that one person's own record adds."""
     most_people: int
     """People to whom it adds that much."""
-    most_counts: tuple[int, ...]
-    """The counts of a group in which they are; empty for people with several records."""
     hidden: float
     """The part of ``own`` of people whose records make them less likely to be revealed: 0 or negative."""
     no_noise: tuple[float, float]
@@ -136,11 +134,6 @@ class AttackTable:
     def under(self, channel: CountChannel | None) -> AttackTable:
         """Return these attacks under another channel; what they reveal without noise is computed once for all."""
         return replace(self, channel=channel, known={None: self.known.setdefault(None, {})})
-
-    @property
-    def without_noise(self) -> AttackTable:
-        """These attacks on the counts published as they are."""
-        return replace(self, channel=None)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -289,7 +282,7 @@ class AttackTable:
             return np.array([(weights * middle).sum()]) if union else self._by_category(middle)
 
         blind = np.broadcast_to(self._blind(name, union), weights.shape)
-        bare, nothing = self.without_noise.success(name, union), np.zeros((2, *weights.shape))
+        bare, nothing = replace(self, channel=None).success(name, union), np.zeros((2, *weights.shape))
         if self.drowned:
             success, learnt = Success(np.stack([blind, blind]), nothing), Success(nothing, nothing)
         else:
@@ -311,7 +304,6 @@ class AttackTable:
             own_error=own_error,
             most=most,
             most_people=int(weights[gain >= most - SAME_GAIN].sum()) if most else 0,
-            most_counts=self._counts_at(gain) if most else (),
             hidden=float((weights * np.minimum(success.gain[1], 0.0)).sum()),
             no_noise=(add_up(bare.revealed)[0], add_up(bare.gain)[0]),
             by_category={"people": np.array([people]) if union else self.people, **parts},
@@ -323,10 +315,6 @@ class AttackTable:
     def people_named(self, union: Union) -> int:
         """Return all people, or those of a union of categories."""
         return int(self.people[list(union)].sum()) if union else self.n_people
-
-    def _counts_at(self, gain: Floats) -> tuple[int, ...]:
-        """Return the counts of the group in which the own record adds most."""
-        return tuple(self.vectors.counts[int(np.argmax(gain) // gain.shape[1])].tolist())
 
     def to_rows(self, sensitive: str, categories: Sequence[str], advantage: float | None) -> list[dict[str, Any]]:
         """Return the entries of ``attackers`` in JSON; ``advantage`` is what one record adds to any attack at most."""
@@ -398,11 +386,11 @@ class AttackTable:
         Two counts that differ by d have likelihoods whose ratio is at most e^(d c), c the steepest slope of the
         logarithm of the noise; of the prior, e^-30 is left out.
         """
-        if self.prior is None or not isinstance(self.channel, AdditiveChannel):
+        if self.prior is None or self.channel is None:
             return False
         shapes = np.array(self.prior.shapes)
         farthest = max(prior.last_likely(30.0) for prior in self.prior.by_category)
-        moved = 0.0 if self.channel.infinite[0] else 2.0 * self.channel.noise.steepest * farthest
+        moved = 0.0 if self.channel.infinite[0] else 2.0 * self.channel.steepest * farthest
         for union in ((), *self.unions):
             for k in union or range(len(shapes)):
                 named = shapes[list(union or (k,))].sum()

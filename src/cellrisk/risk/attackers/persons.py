@@ -81,9 +81,6 @@ class PersonTable(AttackTable):
     def _by_category(self, values: Floats) -> Floats:
         return np.asarray(values @ self.contributions.with_category)
 
-    def _counts_at(self, gain: Floats) -> tuple[int, ...]:
-        return ()
-
     def _succeed(self, name: str, union: Union, learnt: bool) -> Success:
         """Return S and S - S' of each kind of person: (2 ends, kinds) each."""
         named = self.contributions.in_some_group(self._pairs(name, learnt))

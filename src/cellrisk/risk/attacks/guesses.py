@@ -18,8 +18,6 @@ from cellrisk.risk.measures.local import Local, each_alone
 from cellrisk.risk.measures.measure import RisksByForm
 from cellrisk.system.arrays import NUMBERS_AT_ONCE, Floats, Integers
 
-ROUNDING = 1e-9
-"""How far above 1 a probability may come out, as a sum of many rounded terms."""
 CELLS_AT_ONCE, COUNTS_AT_ONCE = 256, 128
 """Cells of the plurality attack, and counts of the proportional attack, that share a range of released values."""
 UNDERFLOW = 500.0
@@ -48,9 +46,7 @@ class Guess(Local):
         return named, named - without
 
     def risk(self, block: Block, n_levels: int, channel: CountChannel, forms: Sequence[str]) -> RisksByForm:
-        other = [form for form in forms if form not in ("tight", "own")]
-        if other:
-            raise InvalidInput(f"the {self.attack} attack has one form", got=", ".join(other), allowed="tight")
+        self._check(forms)
         shares = block.counts / block.sizes[:, None]
         risks = {form: np.empty((len(block), len(channel))) for form in forms}
         owns = [block.counts, np.maximum(block.counts - 1, 0)][: 2 if "own" in forms else 1]
@@ -59,14 +55,18 @@ class Guess(Local):
             for form in forms:
                 probability = named if form == "tight" else np.maximum(named - without[0], 0.0)
                 risks[form][:, place] = (shares * probability).sum(axis=1)
-        if max(risk.max(initial=0.0) for risk in risks.values()) > 1.0 + ROUNDING:
-            raise ArithmeticError("a probability came out above 1 by more than rounding explains")
         return {form: np.minimum(risk, 1.0) for form, risk in risks.items()}
 
     def limit(self, block: Block, n_levels: int, channel: CountChannel, forms: Sequence[str]) -> RisksByForm:
         """Return the risk under infinite noise: something is shown, and the guess is correct one time in K."""
+        self._check(forms)
         blind = np.full((len(block), len(channel)), (1.0 - 0.5**n_levels) / n_levels)
         return {form: blind if form == "tight" else 0.0 * blind for form in forms}
+
+    def _check(self, forms: Sequence[str]) -> None:
+        other = [form for form in forms if form not in ("tight", "own")]
+        if other:
+            raise InvalidInput(f"the {self.attack} attack has one form", got=", ".join(other), allowed="tight")
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from scipy import special
 from cellrisk.counts.counting import MOST_LABELS
 from cellrisk.counts.profiles import LabelledCounts
 from cellrisk.errors import InvalidInput
-from cellrisk.noise.channel import UNCHANGED, AdditiveChannel, CountChannel
+from cellrisk.noise.channel import UNCHANGED, CountChannel
 from cellrisk.risk.attackers.acceptance import Scores, informed_attack, possible_values
 from cellrisk.risk.certainty.count_priors import CountPrior, NegativeBinomial, check_belief, read_belief
 from cellrisk.risk.certainty.empirical import infer_from_table
@@ -167,8 +167,7 @@ def _infer_by_shares(
     shares, most = vectors.cells @ vectors.counts, float(vectors.counts.max())
     if isinstance(prior, NegativeBinomial):
         shares, most = np.asarray(prior.shapes), max(category.last_likely(30.0) for category in prior.by_category)
-    steepest = channel.noise.steepest if isinstance(channel, AdditiveChannel) else math.inf
-    moved = 0.0 if channel.infinite[0] else 2.0 * steepest * most
+    moved = 0.0 if channel.infinite[0] else 2.0 * channel.steepest * most
     commonest = int(np.argmax(shares))
     log_odds = float(special.logit(shares[commonest] / shares.sum()))
     have, everybody = float(vectors.cells @ vectors.counts[:, commonest]), float(vectors.n_records)

@@ -72,7 +72,11 @@ def _simulate(
     """Any number of categories: people and releases are drawn, and each group's share is computed from all vectors."""
     draws = min(DRAWS, MOST_WORK // (len(vectors) * vectors.n_levels))
     if draws < FEWEST_DRAWS:
-        raise _too_many(vectors)
+        raise InvalidInput(
+            "the table has too many different cells for the belief 'table'",
+            got=f"{len(vectors):,} vectors of {vectors.n_levels} labels",
+            fix="use the belief negbin",
+        )
     generator = np.random.default_rng(SEED)
     weight = vectors.cells * vectors.sizes
     target = generator.choice(len(vectors), size=draws, p=weight / weight.sum())
@@ -87,21 +91,8 @@ def _simulate(
     return tuple(found)
 
 
-def _too_many(vectors: LabelledCounts) -> InvalidInput:
-    return InvalidInput(
-        "the table has too many different cells for the belief 'table'",
-        got=f"{len(vectors):,} vectors of {vectors.n_levels} labels",
-        fix="use the belief negbin",
-    )
-
-
-def posterior_shares(vectors: LabelledCounts, channel: CountChannel, released: Integers, shift: int = 0) -> Floats:
-    """Return P(category | released group) of a person in each released group: (groups, categories).
-
-    ``shift`` is added to true and released counts: if it makes all of them positive, none stands for a hidden count.
-    """
-    if len(released) * len(vectors) * vectors.n_levels > MOST_WORK:
-        raise _too_many(vectors)
+def posterior_shares(vectors: LabelledCounts, channel: CountChannel, released: Integers) -> Floats:
+    """Return P(category | released group) of a person in each released group: (groups, categories)."""
     distinct = [np.unique(column, return_inverse=True) for column in vectors.counts.T]
     shares = np.empty((len(released), vectors.n_levels))
     step = max(1, 16 * NUMBERS_AT_ONCE // len(vectors))
@@ -110,11 +101,6 @@ def posterior_shares(vectors: LabelledCounts, channel: CountChannel, released: I
         logs = np.broadcast_to(np.log(vectors.cells), (len(released[few]), len(vectors))).copy()
         for (counts, place), shown in zip(distinct, released[few].T, strict=True):
             seen, back = np.unique(shown, return_inverse=True)
-            logs += channel.log_pmf(counts[:, None] + shift, seen + shift)[..., 0].T[np.ix_(back, place)]
-        if not np.isfinite(logs.max(axis=1)).all():
-            raise InvalidInput(
-                "the release is impossible under this belief: no cell of the table could have been released so",
-                fix="give the mechanism that made the release, or use the belief negbin",
-            )
+            logs += channel.log_pmf(counts[:, None], seen)[..., 0].T[np.ix_(back, place)]
         shares[few] = to_shares(np.exp(logs - logs.max(axis=1, keepdims=True)) @ vectors.counts)
     return shares

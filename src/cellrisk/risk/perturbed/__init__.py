@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
 from cellrisk.counts.table import require_table
+from cellrisk.noise.channel import CountChannel
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.noise.mechanisms import mechanism as read_mechanism
 from cellrisk.noise.perturbations import Perturbation, read_perturbation
@@ -18,10 +19,12 @@ from cellrisk.risk.assessment import AttributeFigures, TableRisks
 from cellrisk.risk.attackers.attacker import Attacker
 from cellrisk.risk.attacks import choose_risks
 from cellrisk.risk.ceilings import find_advantage, find_ceiling
-from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, CountPrior
-from cellrisk.risk.perturbed.equal_risk import CountPeople, EqualRisk, find_equal_risk, people_counters
+from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, CountPrior, certain_shares
+from cellrisk.risk.people import caused_shares
+from cellrisk.risk.perturbed.equal_risk import EqualRisk, find_equal_risk
 from cellrisk.risk.priors import USUAL_PRIORS, Priors
 from cellrisk.risk.sweep import LEAST_EPSILON
+from cellrisk.system.arrays import Floats
 from cellrisk.system.checks import require_kind
 from cellrisk.system.choices import MechanismName
 
@@ -39,14 +42,10 @@ class PerturbedFigures(AttributeFigures):
     """The mechanism whose epsilons of no more risk are searched."""
 
     @cached_property
-    def _counters(self) -> dict[str, CountPeople]:
-        return people_counters(self.attribute, self.attacker.certainties[-1], self.belief)
-
-    @cached_property
     def caused(self) -> float:
         """People revealed because of their own record. A perturbation can also hide a person because of their own
         record, so it may be negative."""
-        return float(self._counters["caused"](self.method.channel)[0])
+        return self.records * float(caused_shares(self.attribute.profiles, self.method.channel)[0])
 
     @cached_property
     def worst_case(self) -> tuple[float, tuple[int, int]]:
@@ -71,12 +70,21 @@ class PerturbedFigures(AttributeFigures):
         """The comparisons at equal risk, by caused and by certainty; empty if there is no mechanism to compare with."""
         if self.compare is None:
             return ()
-        profiles, channel = self.attribute.profiles, self.method.channel
-        values = {"caused": self.caused, "certainty": self.certainty[-1].right if self.certainty else 0.0}
-        return tuple(
-            find_equal_risk(profiles, channel, by, values[by], self.compare, count)
-            for by, count in self._counters.items()
-        )
+        attribute, sure, belief = self.attribute, self.attacker.certainties[-1], self.belief
+        profiles, channel = attribute.profiles, self.method.channel
+
+        def count_caused(other: CountChannel) -> Floats:
+            return self.records * caused_shares(profiles, other)
+
+        found = [find_equal_risk(profiles, channel, "caused", self.caused, self.compare, count_caused)]
+        if belief is not None:
+
+            def count_certain(other: CountChannel) -> Floats:
+                return self.records * certain_shares(attribute, other, sure, belief)
+
+            figure = self.certainty[-1].right
+            found.append(find_equal_risk(profiles, channel, "certainty", figure, self.compare, count_certain))
+        return tuple(found)
 
     def to_dict(self) -> dict[str, Any]:
         return {

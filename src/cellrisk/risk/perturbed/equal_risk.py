@@ -5,21 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from cellrisk.counts.profiles import Profiles
 from cellrisk.noise.channel import CountChannel
 from cellrisk.noise.mechanisms import Mechanism
-from cellrisk.risk.certainty import CountPrior, certain_shares
-from cellrisk.risk.people import caused_shares
 from cellrisk.system.arrays import Floats, Integers
 from cellrisk.system.formatting import round_down, round_up
 from cellrisk.system.results import find_words
-
-if TYPE_CHECKING:
-    from cellrisk.counts.table import Attribute
 
 EPSILONS = {"caused": np.geomspace(1e-3, 100.0, 401), "certainty": np.geomspace(0.01, 100.0, 33)}
 """The epsilons at which a mechanism is compared; what the informed attacker infers takes longer."""
@@ -59,17 +54,6 @@ class EqualRisk:
         named = {name: value for name, value in vars(self).items() if name != "scanned"}
         sentence = find_words("assessment").say_equal(self)
         return {**named, "epsilon": self.epsilon, "sentence": sentence}
-
-
-def people_counters(attribute: Attribute, certainty: float, prior: CountPrior | None) -> dict[str, CountPeople]:
-    """Return what counts the people revealed because of their own record, and those inferred if a prior is known."""
-    profiles = attribute.profiles
-    counters: dict[str, CountPeople] = {"caused": lambda channel: profiles.n_records * caused_shares(profiles, channel)}
-    if prior is not None:
-        counters["certainty"] = lambda channel: (
-            profiles.n_records * certain_shares(attribute, channel, certainty, prior)
-        )
-    return counters
 
 
 def tally_counts(profiles: Profiles) -> tuple[Integers, Integers]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from cellrisk.noise.mechanisms import Mechanism
-from cellrisk.risk.explanation.explaining import Explanation
+from cellrisk.risk.explanation import Explanation
 from cellrisk.risk.explanation.remedies import AS_GIVEN, NEIGHBOURS, RAREST, Change, Outcome
 from cellrisk.risk.explanation.risky_cells import LevelRisk, RiskyCell
 from cellrisk.show.wording.attackers import fill, own_people, own_share, share
