@@ -79,10 +79,8 @@ def release(
     ----------
     table
         Made by `tabulate`.
-    mechanism
-        An object, such as `Geometric`, or its name, with ``epsilon`` beside it.
-    epsilon, delta, neighbours, threshold
-        Those of a mechanism that is named.
+    mechanism, epsilon, delta, neighbours, threshold
+        A mechanism such as `Geometric`, or its name with its parameters.
     sensitive
         Which sensitive attribute; may be left out if the table has one.
     exclude

@@ -193,10 +193,8 @@ def simulate(
     ----------
     table
         Made by `tabulate`.
-    mechanism
-        An object, such as `Geometric`, or its name, with ``epsilon`` beside it.
-    epsilon, delta, neighbours, threshold
-        Those of a mechanism that is named.
+    mechanism, epsilon, delta, neighbours, threshold
+        A mechanism such as `Geometric`, or its name with its parameters.
     releases, seed
         How many, from 2 on, and where the draws begin. Results do not depend on memory or processors.
     sensitive

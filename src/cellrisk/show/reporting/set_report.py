@@ -98,7 +98,8 @@ def report_set(
     uncovered += ["whether the limits are kept, which was found from the data"] if limits or policies else []
     uncovered += [sentence.removesuffix(".") for sentence in (*disclosures, *policies.disclosures)]
     data["label"] = describe_label(data, mechanisms, cost, ceiling, "; ".join(uncovered) or "none")
-    if public or found is None:
+    if found is None or public:
+        name, more = "public.html.j2", ""
         notes = [*([CHECKED] if limits or policies else []), *disclosures, *policies.disclosures]
         covered = not (notes or data["observed"] is None or data["observed"])
         data |= {
@@ -107,19 +108,11 @@ def report_set(
             "notes": notes,
         }
     else:
+        name, more = "set.html.j2", found.headline
         data |= {**_collect_board(found, ceiling), "judged": judged}
-    return make_report(
-        "public.html.j2" if public or found is None else "set.html.j2",
-        data,
-        own_template,
-        progress,
-        "" if public or found is None else found.headline,
-        epsilon=cost.epsilon,
-        public=public,
-        policies=policies,
-        broken=tuple(each.breach for each in lost),
-        tables=tuple(tables),
-    )
+    known: dict[str, Any] = {"epsilon": cost.epsilon, "public": public, "policies": policies}
+    known |= {"broken": tuple(each.breach for each in lost), "tables": tuple(tables)}
+    return make_report(name, data, own_template, progress, more, **known)
 
 
 def _judge(found: TogetherAssessment, limits: Sequence[Limit], policies: Policies) -> list[Judged]:
@@ -164,9 +157,9 @@ def _collect(
 
 
 def _describe_table(table: SetTable) -> dict[str, Any]:
-    mechanism = table.mechanism
+    mechanism, described = table.mechanism, table.describe()
     return {
-        "name": name_set_table(table),
+        "name": f"{table.number}: {described}" if table.name is None else f"{table.number}: {table.name} ({described})",
         "number": table.number,
         "mechanism": mechanism.name,
         **pick(mechanism, "epsilon delta pure"),
@@ -231,9 +224,3 @@ def _describe_growth(found: TogetherAssessment, place: int) -> dict[str, Any]:
     if so_far is not None and (before is not None or not place):
         adds = {name: getattr(so_far, name) - getattr(before, name, 0.0) for name in ("caused", "right")}
     return {"so_far": so_far, "adds": adds}
-
-
-def name_set_table(table: SetTable) -> str:
-    """A table by its number, its name if it has one, its columns and its people."""
-    described = table.describe()
-    return f"{table.number}: {described}" if table.name is None else f"{table.number}: {table.name} ({described})"
