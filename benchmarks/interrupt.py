@@ -68,6 +68,10 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "inspect": ("inspect", *DETAILED),
     "utility": ("utility", *DETAILED, "--epsilon", "0.1,1"),
     "release": ("release", *DETAILED, *EVERY_VALUE, "--epsilon", "1", "--output", "detailed.csv", "--force"),
+    "release, ledger": (
+        *("release", *DETAILED, *EVERY_VALUE, "--epsilon", "1", "--output", "detailed.csv", "--force"),
+        *("--ledger", "ledger.db"),
+    ),
     "publish-risk": ("publish-risk", *LARGE, *LEVELS, "--epsilon", "1", "--risk-epsilon", "0.05"),
     "publish-risk, detailed": ("publish-risk", *DETAILED, *EVERY_VALUE, "--epsilon", "1", "--risk-epsilon", "0.05"),
 }

@@ -30,6 +30,13 @@ def test_one_command_does_not_load_the_others() -> None:
     assert {name for name in loaded if name.startswith(("cellrisk.risk", "cellrisk.web", "cellrisk.show"))} == set()
 
 
+def test_help_loads_no_numbers() -> None:
+    """Help takes a quarter of a second of processor time at most, and half of that is Python itself."""
+    code = "import sys\nfrom cellrisk.cli import main\nmain(['--help'])\nprint(*sys.modules, file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
+    assert {"numpy", "pandas", "pyarrow", "duckdb", "scipy", "fastapi", "rich"} & set(done.stderr.split()) == set()
+
+
 def test_a_command_of_its_own_asks_for_one_thread_before_numbers_are_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
     """More threads add up small matrices no faster, and wait at full speed; who asks for more has them."""
     code = (

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ import typer
 from cellrisk.cli import find_refusal, output
 from cellrisk.cli.options import PriorOptions
 from cellrisk.cli.program import app
+from tests.cli.test_program import COMMANDS
 from tests.commands import run
 
 SECRET = "Zanzibar-7"
@@ -239,7 +239,6 @@ def test_bad_config_is_refused(capsys: Capture, table: Path, tmp_path: Path, tex
     ("extra", "says"),
     [
         (["--epsilon", "0"], "epsilon must be"),
-        (["--epsilon", "inf"], "epsilon must be"),
         ([], "no epsilon"),
         (["--epsilon", "1", "--delta", "0.1"], "takes no delta"),
         (["--epsilon", "1", "--mechanism", "gaussian", "--delta", "0.1"], "gaussian-analytic"),
@@ -250,12 +249,10 @@ def test_bad_config_is_refused(capsys: Capture, table: Path, tmp_path: Path, tex
         (["--epsilon", "1", "--alpha", "1,x,1"], "--alpha must be a number; got 'x'; allowed: mle, moments or numbers"),
         (["--epsilon", "1", "--alpha", "mle", "--alpha", "illness=1,1"], "--alpha is given more than once"),
         (["--epsilon", "1", "--sizes", "normal"], "sizes"),
-        (["--epsilon", "1", "--max-risk", "2"], "--max-risk"),
         (["--epsilon", "1", "--qid", "sx"], "sx"),
         (["--epsilon", "1", "--qid", "illness"], "illness"),
         (["--epsilon", "1", "--count", "ward"], "ward"),
         (["--epsilon", "1", "--bin", "ward=5"], "ward"),
-        (["--epsilon", "1", "--bin", "age=x"], "--bin"),
         (["--epsilon", "1", "--levels", "illness=a|b"], "illness"),
         (["--epsilon", "1", "--levels", "illness"], "--levels"),
         (["--epsilon", "1", "--no-such-option"], "no-such-option"),
@@ -265,20 +262,13 @@ def test_bad_input_is_one_line_and_code_2(capsys: Capture, table: Path, extra: l
     assert says in refused(capsys, "assess", table, *BASIC, *extra)
 
 
-def walk(command: Any, *path: str) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Every command that can be run, with the words that lead to it."""
-    if not hasattr(command, "commands"):
-        yield path, command
-    for name, inner in getattr(command, "commands", {}).items():
-        yield from walk(inner, *path, name)
-
-
 def test_every_number_is_read_before_the_work_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The one line names the option and what was given, from the command line and from a settings file."""
     monkeypatch.chdir(tmp_path)
     root = typer.main.get_command(app)
     found = 0
-    for path, command in walk(root):
+    for words, command in COMMANDS.items():
+        path = words.split()
         context = typer.Context(root)
         for name in path[:-1]:
             context = typer.Context(root.commands[name], parent=context, info_name=name)  # type: ignore[attr-defined]
