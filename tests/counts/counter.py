@@ -18,7 +18,6 @@ from typing import Any
 import duckdb
 import numpy as np
 import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -251,11 +250,6 @@ def write_csv(table: pa.Table, path: Path) -> Path:
 
 def write_parquet(table: pa.Table, path: Path) -> Path:
     pq.write_table(table, path, row_group_size=50)
-    return path
-
-
-def write_polars(table: pa.Table, path: Path) -> Path:
-    pl.DataFrame(table).write_parquet(path)
     return path
 
 

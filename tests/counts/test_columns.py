@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cellrisk.counts.columns import EdgeBinning, WidthBinning, make_binning
+from cellrisk.counts.columns import WidthBinning, make_binning
 from cellrisk.counts.tabulation import tabulate
 from cellrisk.errors import InvalidInput
 from tests.examples import examples
@@ -127,8 +127,3 @@ def test_refused(given: Any, words: str) -> None:
     with pytest.raises(InvalidInput, match=words) as refusal:
         make_binning("age", given)
     assert "'age'" in str(refusal.value)
-
-
-def test_a_binning_is_a_binning() -> None:
-    assert make_binning("a", WidthBinning(2)) == WidthBinning(2)
-    assert make_binning("a", range(3)) == EdgeBinning((0, 1, 2))

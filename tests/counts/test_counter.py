@@ -43,7 +43,6 @@ def test_frames_and_files(seed: int, tmp_path: Path) -> None:
     check(case, counter.write_duckdb(table, tmp_path / "a.duckdb"), table="t")
     check(case, counter.write_sqlite(table, tmp_path / "a.db"), table="t")
     check(case, counter.write_parquet(table, tmp_path / "a.parquet"))
-    check(case, counter.write_polars(table, tmp_path / "b.parquet"))
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -53,16 +53,6 @@ def same(first: cr.FrequencyTable, second: cr.FrequencyTable) -> bool:
     return facts(first) == facts(second)
 
 
-@pytest.mark.parametrize("count", [None, "times"])
-@pytest.mark.parametrize("missing", ["category", "drop"])
-def test_parts_of_a_table_give_the_same_counts(
-    people: pd.DataFrame, monkeypatch: pytest.MonkeyPatch, count: str | None, missing: str
-) -> None:
-    plain = cr.tabulate(people, QIDS, "y", count=count, missing=missing)
-    monkeypatch.setattr(counting, "MOST_CELLS", 0)
-    assert same(plain, cr.tabulate(people, QIDS, "y", count=count, missing=missing))
-
-
 @pytest.fixture(scope="module")
 def many_cells(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Cells of long text, which spill under a small memory limit unless they are packed."""

@@ -12,7 +12,6 @@ import pytest
 import yaml
 
 import cellrisk as cr
-from cellrisk.cli import main
 from cellrisk.counts.metadata import LARGEST_FILE, Metadata, read_metadata
 from cellrisk.errors import CellriskError, InvalidInput
 
@@ -111,12 +110,6 @@ def test_bins_cover_the_bounds(low: float, high: float, width: float) -> None:
     edges = bins["x"]
     assert edges[0] < low <= edges[1]
     assert edges[-2] < high <= edges[-1]
-
-
-def test_the_command(people: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    options = ["--qid", "sex", "--sensitive", "ill", "--count", "none", "--metadata", str(write(tmp_path, CSVW))]
-    assert main(["inspect", str(people), *options, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["sensitive"]["ill"]["levels"] == 3
 
 
 REFUSED: dict[str, tuple[str, str, bytes]] = {

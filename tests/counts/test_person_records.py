@@ -207,12 +207,3 @@ def test_bad_input(options: dict[str, Any], code: str) -> None:
         cr.tabulate(frame_of(draw_records(8)), ["area"], "ill", **options)
     assert refusal.value.code == code
     assert "p1" not in str(refusal.value)
-
-
-def test_the_summary_names_the_unit() -> None:
-    rows = draw_records(9)
-    lines = str(tabulate(frame_of(rows), person="who", contributions=2).summary())
-    assert "At most 2 records of a person are kept." in lines
-    assert "drawn with seed 0" in lines
-    assert "Records that name no person count as a person of their own each: 2." in lines
-    assert "asserted, not checked" in str(tabulate(frame_of(rows), contributions=2).summary())

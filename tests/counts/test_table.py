@@ -16,7 +16,6 @@ import pytest
 from cellrisk.counts.table import FrequencyTable
 from cellrisk.counts.tabulation import tabulate
 from cellrisk.errors import InvalidInput, UnknownName
-from tests.near import near
 
 QUASI = ["age", "sex", "city"]
 
@@ -77,16 +76,6 @@ def test_summary_in_numbers(table: FrequencyTable) -> None:
     assert "levels of job are the 4 observed ones, not declared" in assumptions
     assert "levels of ill" not in assumptions
     assert "city (2 records)" in assumptions
-
-
-def test_summary_as_a_frame(table: FrequencyTable) -> None:
-    summary = table.summary()
-    frame = summary.to_frame()
-    assert list(frame.columns) == ["sensitive", "quantity", "value"]
-    assert frame["value"].dtype == np.float64
-    job = frame[frame["sensitive"] == "job"].set_index("quantity")["value"]
-    assert job["exposed_share"] == near(1 / 3)
-    assert not frame.duplicated(["sensitive", "quantity"]).any()
 
 
 def test_summary_as_text(table: FrequencyTable) -> None:

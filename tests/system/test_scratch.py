@@ -196,8 +196,3 @@ def test_a_folder_that_is_exchanged_for_a_link_meanwhile_leads_nowhere(
     scratch.remove_left_behind(temporary)
     assert left.is_symlink()
     assert (precious / "spilled").read_text() == "a record"
-
-
-def test_a_folder_that_is_not_there_is_no_failure(temporary: Path) -> None:
-    scratch.remove_left_behind(temporary / "nowhere")
-    assert not (temporary / "nowhere").exists()

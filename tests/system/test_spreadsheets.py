@@ -148,16 +148,6 @@ class TestReleases:
         assert len(said) == 1
         assert () not in said
 
-    def test_where_no_text_is_one_the_option_changes_nothing(self, tmp_path: Path) -> None:
-        pytest.importorskip("opendp", reason="the extra 'release' is not installed")
-        levels = {"sex": ["f", "m"], "job": ["cook", "<=50K"]}
-        table = cr.tabulate(pd.DataFrame({"sex": ["f", "m"], "job": ["cook"] * 2}), ["sex"], "job", levels=levels)
-        released = cr.release(table, cr.Geometric(epsilon=1.0), spreadsheet_safe=True)
-        assert say_formulas(released) == []
-        path = released.save(tmp_path / "a.csv")
-        assert path.read_bytes() == write_frame(released.to_frame()).encode()
-        assert cr.Release.load(path).frame.columns[-1] == "count"
-
 
 def test_ledgers(tmp_path: Path, capsys: Any) -> None:
     pytest.importorskip("sqlalchemy", reason="the extra 'ledger' is not installed")
