@@ -21,6 +21,7 @@ import numpy as np
 
 from cellrisk.counts.cells import Cells, Domain
 from cellrisk.counts.columns import (
+    INTEGER_BYTES,
     NO_BIN,
     NO_COUNT,
     Binning,
@@ -35,7 +36,7 @@ from cellrisk.counts.columns import (
 from cellrisk.counts.contributions import Draw, draw_securely
 from cellrisk.counts.engine import Relation, Resources, name_relation, new_name
 from cellrisk.counts.levels import Column, check_several, code_values
-from cellrisk.counts.person_records import WHOLE_NUMBERS, PersonRecords, read_person_records
+from cellrisk.counts.person_records import PersonRecords, read_person_records
 from cellrisk.counts.profiles import MOST_NUMBERS, LabelledCounts, LevelCounts, NoProfiles, Profiles, merge_lists
 from cellrisk.counts.schema import Schema
 from cellrisk.counts.table import Attribute, FrequencyTable, Homogeneity
@@ -101,7 +102,7 @@ def group_records(
         last = f"c{len(asked)}"
         check_type(schema.person, relation.types[last])
         kind = relation.types[last]
-        chosen["p"] = last if kind in WHOLE_NUMBERS else f"({plain_value(last, kind)})::VARCHAR"
+        chosen["p"] = last if kind in INTEGER_BYTES else f"({plain_value(last, kind)})::VARCHAR"
     values, rows = _weigh(relation, chosen, schema, len(asked))
     records = values.fetch("SELECT coalesce(sum(w), 0)::BIGINT FROM {rows}")[0][0]
     if not records and schema.outside != "drop":

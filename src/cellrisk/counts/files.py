@@ -13,6 +13,7 @@ import shutil
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from itertools import chain
 from pathlib import Path
 from typing import BinaryIO, cast
 from urllib.parse import unquote
@@ -203,18 +204,16 @@ def copy_plain(path: Path, encoding: str | None, folder: Path) -> Path:
 
     The encoding is the one that the user names, or the one that the file's own mark tells.
     """
-    with refusals_of_the_system(path):
-        with open_bytes(path) as source:
-            start = source.read(4)
+    with refusals_of_the_system(path), open_bytes(path) as source:
+        start = source.read(4)
         if start.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
             encoding = encoding or "utf-32"
         elif start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
             encoding = encoding or "utf-16"
         if encoding is None and path.suffix.lower() not in PACKINGS:
             return path
-        with open_bytes(path) as source:
-            parts = iter(lambda: source.read(CHUNK), b"")
-            return save_parts(path, parts if encoding is None else recode(path, parts, encoding), folder)
+        parts = chain([start], iter(lambda: source.read(CHUNK), b""))
+        return save_parts(path, parts if encoding is None else recode(path, parts, encoding), folder)
 
 
 def check_encoding(encoding: str) -> None:

@@ -25,8 +25,6 @@ MOST_COUNTS = 100_000_000
 """Counts of all groups, zeros too, that are held to find in which groups people are."""
 AT_ONCE = 2**18
 """Entries of which records are drawn at once: few enough for the memory of one block to serve the next."""
-WHOLE_NUMBERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
-"""Types of identifiers that need no dictionary."""
 
 
 @dataclass(frozen=True, eq=False)
