@@ -195,7 +195,7 @@ def test_a_refusal_that_depends_on_the_records_is_said() -> None:
     assert "with exceptions that its description names" in found["described"]["sentence"]
     assert look(case, case.usual()[1:], outside="error") == found
     assert "not among its declared levels" in look(case, [*case.usual(), ("5", "unseen")], outside="error")
-    assert "is not a number" in look(case, [*case.usual(), ("five", "a")], outside="error")
+    assert "is to be binned but holds text" in look(case, [*case.usual(), ("five", "a")], outside="error")
     assert "which are not among their labels; got 1 record" in look(case, [*case.usual(), ("5", None)], outside="error")
     assert "that do occur" in look(replace(case, exclude=(RULE,)), case.usual(), outside="error")
     missing = look(replace(case, missing="error"), case.usual())

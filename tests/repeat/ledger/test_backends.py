@@ -134,7 +134,7 @@ def test_tables_of_the_same_name_are_left_alone(in_database: Where) -> None:
 
 
 def test_a_password_that_is_wrong_is_told_without_it(server: Server) -> None:
-    with pytest.raises(InvalidInput, match="the server refused this user or password") as refusal:
+    with pytest.raises(InvalidInput, match="this user or password was refused") as refusal:
         Ledger(server.address(password="wr0ng"))
     assert "wr0ng" not in str(refusal.value)
 

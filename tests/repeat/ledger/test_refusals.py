@@ -197,7 +197,7 @@ def test_a_ledger_that_was_not_written_to_can_be_removed(where: Where) -> None:
         ("nonsense://me:s3cret@host", "addresses of that kind are not read"),
         ("postgresql://me:s3cret/@host/census", "the database's address cannot be read"),
         ("postgresql://me:s3cret@127.0.0.1:1/census", "no connection to database 'census' on 127.0.0.1"),
-        ("postgresql://me:s3cret@no-such-host.invalid/census", "there is no host of that name"),
+        ("postgresql://me:s3cret@no-such-host.invalid/census", "no host has that name"),
     ],
 )
 def test_places_that_are_none(place: Any, message: str) -> None:
