@@ -193,7 +193,7 @@ class Mechanism(ABC):
     @property
     def lower_end(self) -> str:
         """What the risk as epsilon falls to 0 is called."""
-        return "chance" if math.isinf(self.limit_noise.scale) else "its limit as epsilon falls to 0"
+        return "blind" if math.isinf(self.limit_noise.scale) else "its limit as epsilon falls to 0"
 
     @property
     def scale(self) -> float:

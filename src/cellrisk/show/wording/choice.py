@@ -235,7 +235,7 @@ def _explain_gaps(option: Choice) -> list[str]:
 
 def _say_chance(option: Choice) -> str:
     """What the risk of the worst attribute tends to."""
-    fixed = "" if option.mechanism.lower_end == "chance" else ", with delta fixed,"
+    fixed = "" if option.mechanism.lower_end == "blind" else ", with delta fixed,"
     chance = max(each.chance for each in option.measured.limits(option.mechanism))
     return f"as epsilon falls to 0{fixed} the risk tends to {percent(chance)}"
 
