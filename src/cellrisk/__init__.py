@@ -45,9 +45,8 @@ if TYPE_CHECKING:
     from cellrisk.repeat.accounting.loss import Loss
     from cellrisk.repeat.averaging import Averaging, average
     from cellrisk.repeat.ledger import Ledger
-    from cellrisk.repeat.sequences import RiskSequence, assess_sequence
+    from cellrisk.repeat.sequences import RiskSequence, Step, assess_sequence
     from cellrisk.repeat.sequences.next_epsilon import largest_epsilon
-    from cellrisk.repeat.sequences.steps import Step
     from cellrisk.repeat.together import TogetherAssessment, assess_together
     from cellrisk.repeat.together.releasing import TogetherRelease, release_together
     from cellrisk.repeat.together.splitting import Split, split_budget
@@ -84,9 +83,8 @@ _HOMES = {
     "repeat.accounting.loss": "Loss",
     "repeat.averaging": "Averaging average",
     "repeat.ledger": "Ledger",
-    "repeat.sequences": "RiskSequence assess_sequence",
+    "repeat.sequences": "RiskSequence Step assess_sequence",
     "repeat.sequences.next_epsilon": "largest_epsilon",
-    "repeat.sequences.steps": "Step",
     "repeat.together": "TogetherAssessment assess_together",
     "repeat.together.releasing": "TogetherRelease release_together",
     "repeat.together.splitting": "Split split_budget",

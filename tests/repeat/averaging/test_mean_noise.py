@@ -10,8 +10,8 @@ import pytest
 
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.distributions import DiscreteGaussianNoise, GaussianNoise, GeometricNoise, LaplaceNoise, Noise
-from cellrisk.repeat.averaging import mean_noise as sums
-from cellrisk.repeat.averaging.mean_noise import WHOLE, MeanNoise
+from cellrisk.repeat import averaging as sums
+from cellrisk.repeat.averaging import WHOLE, MeanNoise
 from tests.repeat.averaging import oracle
 
 KINDS = (LaplaceNoise, GaussianNoise, GeometricNoise, DiscreteGaussianNoise)

@@ -44,7 +44,7 @@ def test_a_save_reads_the_newest_alone(
     in_file: Where, released: Release, output: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However many descriptions a folder holds; verify reads all."""
-    monkeypatch.setattr("cellrisk.repeat.ledger.ledger.NEWEST", 3)
+    monkeypatch.setattr("cellrisk.repeat.ledger.NEWEST", 3)
     read: list[Path] = []
     monkeypatch.setattr(descriptions, "read_end", lambda path, *more: (read.append(path), read_end(path, *more))[1])
     with in_file.open() as ledger:

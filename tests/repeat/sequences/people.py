@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 import cellrisk as cr
-from cellrisk.repeat.sequences.steps import Step
+from cellrisk.repeat.sequences import Step
 from tests.repeat.sequences.oracle import Told
 
 QIDS = ("age", "town", "sex")

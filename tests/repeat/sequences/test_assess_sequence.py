@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 import cellrisk as cr
 from cellrisk.counts.cells import Cells, Domain
-from cellrisk.repeat.sequences import RiskSequence, assess_sequence
-from cellrisk.repeat.sequences.steps import Step
+from cellrisk.repeat.sequences import RiskSequence, Step, assess_sequence
 from cellrisk.risk.measures import MEASURES
 from tests.examples import examples
 from tests.repeat.sequences import oracle

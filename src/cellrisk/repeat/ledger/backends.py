@@ -17,7 +17,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from cellrisk.errors import CellriskError, InvalidInput
 from cellrisk.repeat.ledger.entry import LONGEST_BODY, Head, Row
@@ -130,13 +130,9 @@ class Session:
         """The entries in their order."""
         return map(_read_row, self.execute(f"{SELECT} ORDER BY number"))
 
-    def row(self, number: int) -> Row | None:
-        """One entry by its number."""
-        return next(map(_read_row, self.execute(f"{SELECT} WHERE number = ?", number)), None)
-
-    def find_digest(self, digest: str) -> Row | None:
-        """One entry by its digest."""
-        return next(map(_read_row, self.execute(f"{SELECT} WHERE digest = ?", digest)), None)
+    def find(self, column: Literal["number", "digest"], value: int | str) -> Row | None:
+        """One entry by its number or its digest."""
+        return next(map(_read_row, self.execute(f"{SELECT} WHERE {column} = ?", value)), None)
 
     def rescue_rows(self) -> tuple[list[Row], str]:
         """All entries that can be read; and what hides the others in a damaged file, empty if nothing does."""
@@ -154,6 +150,10 @@ class Session:
         self.execute("INSERT INTO entries (number, previous, digest, body) VALUES (?, ?, ?, ?)", *row)
         self.execute("UPDATE ledger SET number = ?, digest = ?", row.number, row.digest)
         self.head = self.head._replace(number=row.number, digest=row.digest)
+
+    def commit(self) -> None:
+        """Make permanent what was written."""
+        self._connection.commit()
 
     def find_faults(self) -> list[str]:
         """What the database itself finds wrong with its file."""
@@ -215,10 +215,6 @@ class Backend(ABC):
         """The rows of a statement, in which ? stands for each value."""
         return list(connection.execute(statement, tuple(values)))
 
-    def commit(self, connection: Any) -> None:
-        """Make permanent what was written."""
-        connection.commit()
-
     def find_faults(self, connection: Any) -> list[str]:
         """What the database itself finds wrong with its file."""
         return []
@@ -228,11 +224,11 @@ class Backend(ABC):
         return False
 
     @contextmanager
-    def opened(self, reading: bool) -> Iterator[tuple[Any, Session]]:
-        """A connection and its one transaction; what is not committed is undone."""
+    def opened(self, reading: bool) -> Iterator[Session]:
+        """A connection with one transaction; what is not committed is undone."""
         with self.plain_refusals(), closing(self.connect()) as connection:
             self.begin(connection, reading)
-            yield connection, Session(connection, self)
+            yield Session(connection, self)
 
     @contextmanager
     def plain_refusals(self) -> Iterator[None]:

@@ -87,7 +87,7 @@ class Checkpoint:
         if noted is None:
             return "the checkpoint file has nothing about this ledger: the ledger may have been exchanged"
         number, digest = noted
-        row = session.row(number) if number else None
+        row = session.find("number", number) if number else None
         if digest != (session.head.id if number == 0 else None if row is None else row.digest):
             return (
                 f"the ledger lacks entry {number:,} of the checkpoint: it was rewritten, or restored from an older copy"

@@ -206,7 +206,7 @@ class Entry:
     """What the digest covers, with number and previous."""
 
     @staticmethod
-    @lru_cache(maxsize=1 << 14)
+    @lru_cache(maxsize=4096)
     def read(row: Row) -> Entry:
         """The entry of a stored row; refuse a body that is not one."""
         try:

@@ -98,7 +98,7 @@ def recover(session: Session, folder: Path) -> Recovered:
         path, match = folder / name, STAGED.fullmatch(name)
         if match is None or not path.is_dir() or path.is_symlink():
             continue
-        row = session.find_digest(match["digest"]) if match["state"] == "new" else None
+        row = session.find("digest", match["digest"]) if match["state"] == "new" else None
         if row is not None and _fits(Entry.read(row), session.head.id, path):
             finished += publish(path, folder)
         elif row is None and (match["state"] == "new" or _remove_dead(path)):

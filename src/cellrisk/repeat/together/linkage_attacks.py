@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import reduce
@@ -183,7 +183,13 @@ def link_tables(
     linked = [tables for tables in dict.fromkeys([*chosen, every]) if len(tables) > 1]
     enough = NEGLECTED / len(joint.count)
 
-    def assess(people: Floats, level: Integers, views: list[View]) -> tuple[Floats, Any]:
+    step = max(1, NUMBERS_AT_ONCE // joint.n_levels)
+
+    def assess(start: int) -> tuple[Floats, Any]:
+        """The figures of some rows of people, and which of them matter."""
+        rows = slice(start, start + step)
+        people, level = joint.count[rows].astype(np.float64), joint.level[rows].astype(np.intp)
+        views = [law.see(cell[rows].astype(np.intp), level) for law, cell in zip(laws, joint.cell, strict=True)]
         figures = [_without_noise(views), _any(views, level)]
         states = dict(zip(single, views, strict=True))
         for tables in linked:
@@ -193,7 +199,12 @@ def link_tables(
             figures.append(states[tables].eliminate(level))
         return np.stack([add_up(people, each) for each in figures]), people * (figures[1][0] + figures[-1][0]) > enough
 
-    parts = list(_in_threads(joint, laws, assess))
+    with ThreadPoolExecutor(max_workers=THREADS) as pool:
+        try:
+            parts = list(pool.map(assess, range(0, len(joint.count), step)))
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
     total = sum((numbers for numbers, _ in parts), np.zeros((len(linked) + 2, 3)))
     alone = [law.alone() for law in laws]
     found = {tables: figures for tables, (figures, _) in zip(single, alone, strict=True)}
@@ -205,35 +216,6 @@ def link_tables(
         {"elimination": round(float(total[0, 0])), "any": round(float(total[0, 1]))},
         np.concatenate([matters for _, matters in parts]),
     )
-
-
-def eliminate(joint: JointCells, laws: Sequence[TableLaw]) -> Figures:
-    """Elimination by all tables together, and nothing else."""
-
-    def assess(people: Floats, level: Integers, views: list[View]) -> Floats:
-        return add_up(people, reduce(View.link, views).eliminate(level))
-
-    return Figures.of(sum(_in_threads(joint, laws, assess), np.zeros(3)))
-
-
-def _in_threads(
-    joint: JointCells, laws: Sequence[TableLaw], work: Callable[[Floats, Integers, list[View]], Found]
-) -> Iterator[Found]:
-    """The results of a function of people, their labels and what they see of each table, some rows at a time."""
-    step = max(1, NUMBERS_AT_ONCE // joint.n_levels)
-
-    def see(start: int) -> Found:
-        rows = slice(start, start + step)
-        level = joint.level[rows].astype(np.intp)
-        views = [law.see(cell[rows].astype(np.intp), level) for law, cell in zip(laws, joint.cell, strict=True)]
-        return work(joint.count[rows].astype(np.float64), level, views)
-
-    with ThreadPoolExecutor(max_workers=THREADS) as pool:
-        try:
-            yield from pool.map(see, range(0, len(joint.count), step))
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
 
 
 def choose_collections(tables: int) -> list[tuple[int, ...]]:

@@ -21,7 +21,7 @@ from cellrisk.errors import InvalidInput
 from cellrisk.noise.distributions import Noise
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.repeat.together.after_consistency import count_levels
-from cellrisk.repeat.together.linkage_attacks import TableLaw, eliminate, find_laws, link_tables
+from cellrisk.repeat.together.linkage_attacks import TableLaw, find_laws, link_tables
 from cellrisk.repeat.together.sets import OF_TABLES, OF_UNIT, SetTable, find_together, read_tables
 from cellrisk.system.arrays import Floats
 from cellrisk.system.checks import read_list, require_within
@@ -217,7 +217,7 @@ class SplitProblem:
         return find_laws(self.joint, self.noises(shares), [mechanism.threshold for mechanism in self.mechanisms])
 
     def caused(self, shares: Sequence[float]) -> float:
-        return eliminate(self.joint, self.laws(shares)).caused
+        return link_tables(self.joint, self.laws(shares), ()).rules["elimination"].caused
 
     def assess(self, name: str, shares: Numbers) -> Share:
         linked = link_tables(self.joint, self.laws(shares))

@@ -7,8 +7,7 @@ from collections import Counter
 from functools import singledispatch
 
 from cellrisk.repeat.accounting.composition import Composition
-from cellrisk.repeat.averaging import Averaged, Averaging
-from cellrisk.repeat.averaging.mean_noise import WHOLE, MeanNoise
+from cellrisk.repeat.averaging import WHOLE, Averaged, Averaging, MeanNoise
 from cellrisk.repeat.sequences import Released, RiskSequence
 from cellrisk.repeat.sequences.next_epsilon import NextEpsilon
 from cellrisk.risk.measures import MEASURES
