@@ -13,7 +13,7 @@ import pytest
 from cellrisk.cli import main
 from cellrisk.publish.releasing import files
 from cellrisk.repeat.ledger import Ledger
-from cellrisk.repeat.ledger.backends import SqliteFile
+from cellrisk.repeat.ledger.backends import Session
 from cellrisk.repeat.ledger.staging import Draft
 
 if os.name != "posix":
@@ -54,8 +54,8 @@ def stop(
 @pytest.mark.parametrize(
     ("owner", "name", "after", "stands"),
     [
-        (SqliteFile, "commit", False, False),
-        (SqliteFile, "commit", True, True),
+        (Session, "commit", False, False),
+        (Session, "commit", True, True),
         (Draft, "seal", True, False),
         (Draft, "stage", True, False),
         (Draft, "publish", False, True),
@@ -86,7 +86,7 @@ def test_a_recorded_release(
 def test_an_entry_that_is_added(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     for after, told in ((False, "interrupted\n"), (True, f"interrupted; {STANDS}\n")):
         with monkeypatch.context() as patch:
-            stop(patch, SqliteFile, "commit", after=after)
+            stop(patch, Session, "commit", after=after)
             assert main(ADD) == 130
         assert capsys.readouterr().err == f"cellrisk: {told}"
         with Ledger("l.db") as ledger:
