@@ -15,7 +15,6 @@ import pytest
 import cellrisk as cr
 from reproduction import bankruptcy
 from reproduction.bankruptcy import Rows, digest_of, fetch_bankruptcy, parse_bankruptcy, read_bankruptcy
-from reproduction.experiments import Results
 
 
 def zipped(text: str) -> bytes:
@@ -65,12 +64,6 @@ def test_form_is_read(form: str, rows: Rows, text: str, tmp_path: Path) -> None:
 
 def test_digest_is_the_plain_one() -> None:
     assert digest_of([("P", "B"), ("A", "NB")]) == hashlib.sha256(b"A,NB\nP,B").hexdigest()
-
-
-def test_the_records_make_both_experiments(real: Results) -> None:
-    whole, subset = real.bankruptcy.table.profiles(), real.subset.table.profiles()
-    assert (whole.n_cells, whole.n_homogeneous, whole.n_exposed) == (103, 103, 250)
-    assert (subset.n_cells, subset.n_homogeneous, subset.n_exposed) == (78, 54, 142)
 
 
 OTHERS = "P,P,P,P,P,P,B\n" * 250

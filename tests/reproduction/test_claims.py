@@ -75,21 +75,6 @@ def test_adult_at_one(results: Results) -> None:
     assert results.adult.weighted(form="tight")[1].limits.raw == pytest.approx(0.404, abs=0.0005)
 
 
-def test_plurality_on_rows_is_a_comparison_of_two_counts(results: Results, row_sizes: Any) -> None:
-    """With one label present, the guess is right if its count beats the other's; ties are split. Enumerated."""
-    epsilon, reach = 1.0, np.arange(0, 60)
-
-    def released(count: int) -> Any:
-        x = reach + 0.5 - count
-        tail = 0.5 * np.exp(-np.abs(x) * epsilon)
-        return np.diff(np.where(x >= 0, 1 - tail, tail), prepend=0.0)
-
-    below = np.cumsum(released(0)) - released(0) / 2
-    right = {n: float((released(n) * below)[1:].sum()) if n < 30 else 1.0 for n in set(row_sizes.tolist())}
-    line = results.rows.weighted(attack="plurality", form="tight")[0]
-    assert line.at(epsilon) == pytest.approx(np.mean([right[n] for n in row_sizes.tolist()]), abs=1e-9)
-
-
 def test_every_panel_of_the_paper_has_its_lines(results: Results) -> None:
     deltas = {"laplace": 1, "gaussian": 3, "gaussian-pdp": 3}
     for experiment in results.experiments:
