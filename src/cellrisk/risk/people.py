@@ -17,7 +17,6 @@ from cellrisk.risk.ceilings import total_variation
 from cellrisk.risk.measures.local import shown_alone
 from cellrisk.risk.totals import CellOutcomes, find_interval, find_moments
 from cellrisk.system.arrays import Floats
-from cellrisk.system.formatting import about_people
 
 TAIL = 0.025
 """The share of releases that is below the interval at most, and above it at most."""
@@ -35,19 +34,6 @@ class People:
     """The number lies from ``low`` to ``high`` in at least 95% of releases, and below or above in at most 2.5% each."""
     exact: bool = True
     """Whether no narrower interval holds it so often; otherwise it was computed on a coarser grid."""
-
-    def describe(self) -> str:
-        """Return the number as a headline has it, and how far it varies from release to release.
-
-        >>> People(8142.9, 255.3, 7638, 8638).describe()
-        'about 8,143 (standard deviation 255, 95% interval 7,638 to 8,638)'
-        >>> People(4.1, 3.346, 0, 12).describe()
-        'about 4 (standard deviation 3.3, 95% interval 0 to 12)'
-        """
-        digits = 0 if self.deviation >= 10 else 1 if self.deviation >= 1 else 2
-        deviation = f"{self.deviation:,.0f}" if digits == 0 else f"{round(self.deviation, digits):g}"
-        spread = f"standard deviation {deviation}, 95% interval {self.low:,} to {self.high:,}"
-        return f"{about_people(self.mean)} ({spread})"
 
 
 @dataclass(frozen=True)

@@ -329,7 +329,7 @@ def test_certainties_are_sorted_and_each_is_there_once() -> None:
 
 def test_words_and_json() -> None:
     one = ConfidentInferences(0.95, "negbin", 10.0, 14.0, 16.0, 18.0)
-    assert one.people == "10 to 14 people"
+    assert one.number == "10 to 14"
     assert one.precision == near(12 / 17)
     assert one.overconfident
     assert not ConfidentInferences(0.95, "table", 19.0, 19.0, 20.0, 20.0).overconfident

@@ -15,7 +15,6 @@ from scipy import fft
 
 from cellrisk.counts.profiles import LabelledCounts
 from cellrisk.noise.channel import CountChannel
-from cellrisk.risk.attacks.guesses import Plurality
 from cellrisk.risk.measures.local import each_alone
 from cellrisk.system.arrays import NUMBERS_AT_ONCE, Floats, Integers
 
@@ -197,12 +196,6 @@ def homogeneity_success(vectors: LabelledCounts, channel: CountChannel) -> Succe
     revealed = each_alone(hidden, channel.p_positive(counts)[..., 0], axis=1)
     gain = each_alone(hidden, channel.p_pivotal(np.maximum(counts, 1))[..., 0], axis=1)
     return Success.exact(counts, revealed, gain)
-
-
-def largest_count_success(vectors: LabelledCounts, channel: CountChannel) -> Success:
-    """Return the success of naming the largest released count, by `Plurality`."""
-    counts = vectors.counts
-    return Success.exact(counts, *Plurality().named_and_gain(counts, vectors.n_levels, channel))
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,9 +20,9 @@ from cellrisk.risk.attackers.acceptance import (
     Success,
     homogeneity_success,
     informed_attack,
-    largest_count_success,
     possible_values,
 )
+from cellrisk.risk.attacks.guesses import Plurality
 from cellrisk.risk.certainty.count_priors import NegativeBinomial
 from cellrisk.risk.certainty.inferences import TIE, odds_against
 from cellrisk.risk.certainty.posterior import posterior_means
@@ -228,7 +228,7 @@ class AttackTable:
         elif name == "homogeneity":
             success = homogeneity_success(self.vectors, self.channel)
         elif name == "plurality":
-            success = largest_count_success(self.vectors, self.channel)
+            success = Success.exact(counts, *Plurality().named_and_gain(counts, counts.shape[1], self.channel))
         else:
             success = self.attack(name, factors, union).succeed(self.vectors, self.channel)
         if learnt and self.harmful and not union:

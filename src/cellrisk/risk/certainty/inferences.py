@@ -62,21 +62,14 @@ class ConfidentInferences:
         return self.precision is not None and self.right_high < (self.certainty - 1e-6) * self.named_low
 
     @property
-    def people(self) -> str:
-        """The people inferred correctly, in words: both ends if they differ in the digits shown.
-
-        >>> ConfidentInferences(0.95, "negbin", 1.2, 1.4, 2, 2).people
-        '1 person'
-        >>> ConfidentInferences(0.95, "negbin", 12.2, 14.4, 15, 15).people
-        '12 to 15 people'
-        >>> ConfidentInferences(0.95, "negbin", 0.2, 0.3, 1, 1).people
-        'fewer than 1 person'
-        """
-        return f"{self.number} {'person' if self.number in ('1', 'fewer than 1') else 'people'}"
-
-    @property
     def number(self) -> str:
-        """The number of people inferred correctly, in words."""
+        """The number of people inferred correctly, in words: both ends if they differ in the digits shown.
+
+        >>> ConfidentInferences(0.95, "negbin", 12.2, 14.4, 15, 15).number
+        '12 to 15'
+        >>> ConfidentInferences(0.95, "negbin", 0.2, 0.3, 1, 1).number
+        'fewer than 1'
+        """
         if round(self.right_low) == round(self.right_high):
             return whole_people(self.right_high)
         return f"{math.floor(self.right_low):,} to {math.ceil(self.right_high):,}"
