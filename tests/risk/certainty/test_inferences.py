@@ -25,7 +25,7 @@ from cellrisk.noise.distributions import (
     Noise,
     NoNoise,
 )
-from cellrisk.risk.attackers import acceptance
+from cellrisk.risk.attacks import acceptance
 from cellrisk.risk.certainty import (
     ConfidentInferences,
     NegativeBinomial,

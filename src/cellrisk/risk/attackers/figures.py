@@ -12,7 +12,7 @@ import numpy as np
 
 from cellrisk.counts.profiles import LabelledCounts
 from cellrisk.noise.channel import CountChannel
-from cellrisk.risk.attackers.acceptance import (
+from cellrisk.risk.attacks.acceptance import (
     SAME_SCORE,
     LargestScore,
     LargestShare,

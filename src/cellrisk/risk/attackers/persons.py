@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from cellrisk.counts.contributions import Contributions
 from cellrisk.counts.profiles import LabelledCounts
 from cellrisk.errors import InvalidInput
-from cellrisk.risk.attackers.acceptance import Success
 from cellrisk.risk.attackers.figures import AttackTable, Union, named_without_noise
+from cellrisk.risk.attacks.acceptance import Success
 from cellrisk.risk.attacks.guesses import Plurality
 from cellrisk.system.arrays import Floats, Integers, find_distinct
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from cellrisk.errors import InvalidInput
-from cellrisk.risk.attackers.acceptance import SAME_SCORE
 from cellrisk.risk.attackers.figures import ATTACKS, Union, learning_factor
+from cellrisk.risk.attacks.acceptance import SAME_SCORE
 from cellrisk.risk.certainty.inferences import odds_against
 from cellrisk.system.arrays import Floats, Integers
 

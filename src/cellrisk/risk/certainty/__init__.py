@@ -13,7 +13,7 @@ from cellrisk.counts.counting import MOST_LABELS
 from cellrisk.counts.profiles import LabelledCounts
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.channel import UNCHANGED, CountChannel
-from cellrisk.risk.attackers.acceptance import Scores, informed_attack, possible_values
+from cellrisk.risk.attacks.acceptance import Scores, informed_attack, possible_values
 from cellrisk.risk.certainty.count_priors import CountPrior, NegativeBinomial, check_belief, read_belief
 from cellrisk.risk.certainty.empirical import infer_from_table
 from cellrisk.risk.certainty.inferences import (
