@@ -122,6 +122,7 @@ def test_what_is_not_known_for_people_is_refused_with_what_to_type(capsys: Captu
 
 BAD: dict[str, tuple[tuple[str, ...], str]] = {
     "no record": (("--person", "who", "--contributions", "0"), "--contributions"),
+    "too many": (("--contributions", "1" + "0" * 30), "from 1 to 9,007,199,254,740,992"),
     "not whole": (("--person", "who", "--contributions", "1.5"), "whole number"),
     "C above M": (("--person", "who", "--contributions", "2", "--per-group", "3"), "from 1 to 2"),
     "C alone": (("--per-group", "2"), "--contributions 3"),
