@@ -104,7 +104,7 @@ function showNumbers() {
     ["Inferred, 95% sure", ...tracedOf("sure", "correctly, by an informed attacker"), "sure"],
     ["Most for one person", ...tracedOf("most", "that their own record adds to an attack")],
     [`Revealed: ${titleOf("form", form).toLowerCase().replace(" revealed", "")}`, exposed, found && form === "tight" && page.shown.measure === "local" ? found.exposed : "with what noise alone gives", "exposed"],
-    [titleOf("form", other), row[other].texts[place], other === "exact" ? "one value shown alone, and somebody has it" : "the person’s own value is shown alone"],
+    [titleOf("form", other), row[other].texts[place], other === "exact" ? "one value shown alone, which is in the group" : "the person’s own value is shown alone"],
     ["Worst case for one record", figures.ceiling.texts[place], "right at most, by an attacker who knows every other record and finds two values equally likely; coin toss: 50%"],
     ["Revealed as epsilon falls to 0", row.chance.text, "what is left with the most noise"],
     ["Revealed with no noise", row.raw.text, "the table published as it is"],
