@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.noise.mechanisms import MECHANISMS
 from cellrisk.risk.explanation import explain
 from cellrisk.show.reporting import Report, metadata, report
-from cellrisk.show.wording.attackers import accuracy, attack_rows, say_icons, shown_attacks
+from cellrisk.show.wording.attackers import accuracy, attack_rows, learnt, say_icons, shown_attacks
 from cellrisk.show.wording.ceiling import CHOSEN
 from cellrisk.show.wording.choice import CHOICE_NOTE
 from cellrisk.show.wording.label import label
@@ -103,6 +104,20 @@ def test_the_label_answers_every_question(table: cr.FrequencyTable) -> None:
         assert answer.split(";")[0] in " ".join(read.split()) or name == "not_covered"
     assert "3 (1 to 20)" in read
     assert "to fill: the losses of all releases about the same people" in read
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_page_one_is_about_the_attacker_who_was_asked_for(table: cr.FrequencyTable) -> None:
+    asked: dict[str, Any] = {"certainty": 0.8, "harmful": "cooper", "unions": "cooper+chandler"}
+    asked["belief"] = "0.4,0.3,0.1/0.9"
+    front = Reader(report(table, epsilon=2.0, **asked).html).text.partition("Sign-off")[0]
+    attackers = cr.assess(table, epsilon=2.0, measures="local", **asked).attackers["trade"][-1]
+    assert "Informed attacker, 80% sure" in front
+    assert "95% sure" not in front
+    (row,) = attack_rows(attackers, ["informed"], None)
+    assert " ".join(row[1:4]) in front
+    assert learnt(attackers, "trade", table.attribute().levels.labels) in front
+    assert "Taken as one value, " in front
 
 
 CHECKLIST = (

@@ -46,7 +46,15 @@ from cellrisk.show.reporting.metadata import (
     read_domains,
 )
 from cellrisk.show.wording.assessment import of_several
-from cellrisk.show.wording.attackers import accuracy, attack_rows, learnt, people_above, say_icons, shown_attacks
+from cellrisk.show.wording.attackers import (
+    accuracy,
+    attack_rows,
+    learnt,
+    learnt_union,
+    people_above,
+    say_icons,
+    shown_attacks,
+)
 from cellrisk.show.wording.choice import CHOICE_NOTE, WITHOUT_DATA, name_largest, say_least, say_tvd_limit
 from cellrisk.show.wording.explanation import KEYS_NOTE
 from cellrisk.show.wording.label import Guarantee
@@ -254,7 +262,8 @@ def collect_board(
     table, risk, epsilon = decision.table, decision.risk, decision.at.epsilon
     mechanism = decision.setting.with_epsilon(epsilon)
     words: dict[str, Any] = {"measures": risk.measure, "weights": risk.weights, "priors": risk.priors}
-    assessment = assess(table, mechanism, forms=risk.form, **words)
+    attacker, named = decision.attacker, pick(decision.attacker, "belief harmful unions")
+    assessment = assess(table, mechanism, forms=risk.form, **words, certainty=attacker.certainties, **named)
     if decision.chosen_from_data:
         assessment = replace(assessment, chosen=True)
     forms = [form for form in FORMS if form in (risk.form, "exact", "tight")]
@@ -320,7 +329,10 @@ def describe_attackers(assessment: Assessment | PerturbedAssessment) -> dict[str
         if tables:
             bound, shown = figures.advantage, shown_attacks(tables[-1])
             rows = [[_in_brackets(cell) for cell in row] for row in attack_rows(tables[-1], shown, bound)]
-            known = [learnt(tables[-1], attribute.name, attribute.levels.labels)] if tables[-1].prior else []
+            labels, known = attribute.levels.labels, []
+            if tables[-1].prior:
+                known = [learnt(tables[-1], attribute.name, labels)]
+                known += [learnt_union(tables[-1], union, labels) for union in tables[-1].unions]
             described["rows"] = rows if noisy else [[*row[:1], *row[2:]] for row in rows]
             described["texts"] = [people_above(tables[-1]), *known]
         else:
