@@ -11,13 +11,12 @@ import pytest
 
 import cellrisk as cr
 from cellrisk.decide.choosing import weigh
-from cellrisk.decide.limits import RiskDefinition, read_limits, tightest
+from cellrisk.decide.limits import RiskDefinition, read_limits
 from cellrisk.errors import CellriskError
 from cellrisk.noise.mechanisms import mechanism as make_mechanism
 from cellrisk.noise.perturbations import read_perturbation
 from cellrisk.noise.precision import find_error
 from cellrisk.risk.people import count_people
-from cellrisk.show.wording.limits import describe_limits
 from cellrisk.system.formatting import round_down
 from tests.near import near, same
 
@@ -204,48 +203,12 @@ def test_frame_and_text(bent: cr.FrequencyTable) -> None:
     assert "largest epsilon" in choice.details
 
 
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    {
-        "no limit": ({}, "no limit was given"),
-        "risk above 1": ({"max_risk": 1.5}, "max_risk must be a share"),
-        "risk below 0": ({"max_risk": -0.1}, "max_risk must be a share"),
-        "risk is nan": ({"max_risk": float("nan")}, "max_risk must be a share"),
-        "margin": ({"margin": 2}, "margin must be a share"),
-        "people": ({"max_people": -1}, "number of people"),
-        "truth value": ({"max_risk": True}, "must be a share"),
-        "tvd": ({"max_risk": 0.3, "max_tvd": 7}, "max_tvd must be a number from 0 to 1"),
-        "measure": ({"max_risk": 0.3, "measure": "global"}, "unknown measure"),
-        "form": ({"max_risk": 0.3, "form": "loose"}, "unknown form"),
-        "weights": ({"max_risk": 0.3, "weights": "people"}, "unknown weights"),
-        "attack": ({"max_risk": 0.3, "attack": "guess"}, "unknown attack"),
-    }.values(),
-)
-def test_refusals(bent: cr.FrequencyTable, arguments: dict[str, object], says: str) -> None:
-    with pytest.raises(CellriskError, match=says):
-        cr.choose(bent, **arguments)  # type: ignore[arg-type]
-
-
 def find_breaches(
     table: cr.FrequencyTable, method: Any, risk: RiskDefinition | None = None, **given: float
 ) -> list[str]:
     """What a method breaks of the limits given."""
     found = [limit.breach(table.attributes, method) for limit in read_limits(**given, risk=risk)]  # type: ignore[arg-type]
     return [breach for breach in found if breach is not None]
-
-
-def test_the_ends_of_what_may_be_required() -> None:
-    for fine in ({"max_risk": 0.0}, {"max_risk": 1}, {"margin": 0.0}, {"margin": 1.0}, {"max_people": 0}):
-        assert [limit.name for limit in read_limits(**fine)] == [*fine]  # type: ignore[arg-type]
-    for wrong in ({"max_people": float("inf")}, {"max_people": True}, {"max_people": "5"}, {"margin": "0.1"}):
-        with pytest.raises(CellriskError) as refused:
-            read_limits(**wrong)  # type: ignore[arg-type]
-        assert refused.value.code == "limit-range"
-    for huge, shown in ((10**400, "a number of more than 18 digits"), (10**18, "a number of more than 18 digits")):
-        with pytest.raises(CellriskError, match=shown):
-            read_limits(max_risk=huge)
-    with pytest.raises(CellriskError, match=r"got 999,?999"):
-        read_limits(max_risk=10**18 - 1)
 
 
 def test_what_a_perturbation_breaks(bent: cr.FrequencyTable) -> None:
@@ -319,26 +282,6 @@ def test_the_risk_is_that_of_the_attribute_with_the_highest() -> None:
     assert line.endswith(f"it is {100 * tight.max():.4g}%")
 
 
-def test_the_ends_are_those_of_the_attribute_with_the_highest_raw_risk() -> None:
-    """In every cell all have the same z, and half of them either x."""
-    rows = [{"q": cell, "x": "ab"[place % 2], "z": "cd"[cell % 2]} for cell in range(4) for place in range(6)]
-    for sensitive in (["x", "z"], ["z", "x"]):
-        choice = cr.choose(cr.tabulate(pd.DataFrame(rows), "q", sensitive), max_epsilon=1.0)
-        assert choice.options[0].limits.raw == near(1.0)
-
-
-def test_limits_on_two_risks_are_both_said() -> None:
-    one, other = (read_limits(max_risk=0.3, risk=RiskDefinition(measure=name)) for name in ("local", "expected"))
-    told = describe_limits([*one, *other, *read_limits(max_epsilon=1)])
-    assert told == [
-        "a risk of at most 30%",
-        "a risk of at most 30% (expected risk, tight, by records)",
-        "an epsilon of at most 1",
-    ]
-    (marginal,) = read_limits(max_risk=0.3, risk=RiskDefinition(measure="marginal_shrinkage"))
-    assert describe_limits([*one, marginal])[1].endswith("(marginal shrinkage risk, tight)")
-
-
 def test_a_risk_is_named_as_it_is_measured(bent: cr.FrequencyTable) -> None:
     for words in (
         {"weights": "uniform"},
@@ -349,17 +292,6 @@ def test_a_risk_is_named_as_it_is_measured(bent: cr.FrequencyTable) -> None:
         risk = RiskDefinition(**words)  # type: ignore[arg-type]
         (limit,) = read_limits(max_risk=0.0, risk=risk)
         assert f"({risk.of(bent.attributes).name})" in str(limit.breach(bent.attributes, cr.Geometric(epsilon=1.0)))
-
-
-def test_the_tighter_of_two_limits() -> None:
-    one, other = read_limits(max_risk=0.3, max_people=50), read_limits(max_risk=0.2, margin=0.1)
-    assert {limit.name: limit.maximum for limit in tightest((*one, *other))} == {
-        "max_risk": 0.2,
-        "max_people": 50,
-        "margin": 0.1,
-    }
-    unused = RiskDefinition(priors=cr.Priors(alpha="moments"))  # local risk needs no priors
-    assert len(tightest((*one, *read_limits(max_risk=0.1, risk=unused)))) == len(one)
 
 
 def test_what_a_mechanism_breaks(bent: cr.FrequencyTable) -> None:
@@ -373,35 +305,3 @@ def test_what_a_mechanism_breaks(bent: cr.FrequencyTable) -> None:
     for name, edge in (("max_risk", risk), ("margin", risk - chance), ("max_people", tight * bent.n_records)):
         for beyond, broken in ((1e-9, 0), (-1e-9, 1)):
             assert len(find_breaches(bent, at, exact, **{name: edge * (1 + beyond)})) == broken
-
-
-SHARE = ("a share", "from 0 to 1", [0, 1, 0.5], [-1e-9, 1 + 1e-9])
-ABOVE_ZERO = ("a share of people", "above 0, up to 1", [1e-9, 1], [0, 1 + 1e-9])
-
-
-@pytest.mark.parametrize(
-    ("name", "what", "allowed", "fine", "wrong"),
-    [
-        ("max_risk", *SHARE),
-        ("margin", *SHARE),
-        ("max_caused", *ABOVE_ZERO),
-        ("max_certain", *ABOVE_ZERO),
-        ("max_people", "a number of people", "0 or more", [0, 1e6], [-1e-9]),
-        ("max_epsilon", "a number above 0", "for example 1", [1e-9, 1e6], [0, -1]),
-        (
-            "max_ceiling",
-            "above 0.5, as one of two equally likely values is guessed half the time",
-            "above 0.5, up to 1",
-            [0.5 + 1e-9, 1],
-            [0.5, 1 + 1e-9],
-        ),
-    ],
-)
-def test_which_limits_are_allowed(name: str, what: str, allowed: str, fine: list[float], wrong: list[float]) -> None:
-    read_limits(**{name: None})
-    for value in fine:
-        read_limits(**{name: value})
-    for value in wrong:
-        with pytest.raises(CellriskError) as refused:
-            read_limits(**{"max_risk": 0.5, name: value})
-        assert str(refused.value) == f"{name} must be {what}; got {value}; allowed: {allowed}"

@@ -26,7 +26,6 @@ from cellrisk.errors import CellriskError
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.noise.mechanisms import mechanism as make_mechanism
 from cellrisk.noise.perturbations import read_perturbation
-from cellrisk.show.wording.limits import say_breach
 from tests.commands import run
 from tests.near import near
 from tests.tables import from_counts
@@ -159,41 +158,50 @@ def test_json_has_the_figures_at_the_epsilon_chosen() -> None:
     )
 
 
-def test_one_limit_is_said_after_keeps() -> None:
-    limits = read_limits(max_caused=0.05, max_certain=0.1, max_ceiling=0.75, max_epsilon=2)
-    assert [limit.describe() for limit in limits] == [
-        "at most 5% of any category revealed because of their own record",
-        "at most 10% of any category learnt with 95% certainty",
-        "a worst case of at most 75%",
-        "an epsilon of at most 2",
-    ]
-    choice = cr.choose(count_adult("income"), max_risk=0.07)
-    assert choice.headline.endswith(" the largest allowed, rounded down. It keeps a risk of at most 7%.")
+GAUSSIAN = {"mechanism": "gaussian", "delta": 1e-5}
+BAD: dict[str, list[dict[str, Any]]] = {
+    "limit-range": [
+        *({name: bad} for name in ("max_caused", "max_certain", "max_person") for bad in (0, 1.01, math.nan, True)),
+        *({name: bad} for name in ("max_risk", "margin") for bad in (-0.1, 1.01, "0.1", 10**400)),
+        *({"max_people": bad} for bad in (-1, math.inf)),
+        *({"max_ceiling": bad} for bad in (0.5, 1.5)),
+        *({"max_epsilon": bad} for bad in (0, -1, math.inf, "1")),
+        *({"max_error": bad} for bad in (1.5, -1)),
+        *({"max_posterior": bad} for bad in ("20:5", "5", "0:20", "a:b", "5:nan")),
+    ],
+    "limit-with-delta": [{"max_posterior": "5:20", **GAUSSIAN}],
+    "table-belief": [{"max_person": 0.1, "belief": "table"}],
+    "error-below-threshold": [{"max_error": 3, "threshold": 4.5}],
+    "one-certainty": [{"max_certain": 0.1, "certainty": [0.8, 0.9]}],
+    "no-limit": [{}],
+}
 
 
-BAD = [
-    ({"max_caused": 0}, "max_caused must be a share of people"),
-    ({"max_caused": 1.01}, "max_caused must be a share of people"),
-    ({"max_caused": math.nan}, "max_caused must be a share of people"),
-    ({"max_certain": -0.1}, "max_certain must be a share of people"),
-    ({"max_certain": True}, "max_certain must be a share of people"),
-    ({"max_certain": 0.1, "certainty": 0.5}, "certainty must be above 0.5"),
-    ({"max_certain": 0.1, "certainty": [0.8, 0.9]}, "takes one certainty"),
-    ({"max_certain": 0.1, "belief": "guess"}, "unknown belief"),
-    ({"max_certain": 0.1, "belief": "1,1,1/0.5"}, "one shape for each label"),
-    ({"max_ceiling": 0.5}, "max_ceiling must be above 0.5"),
-    ({"max_ceiling": 1.5}, "max_ceiling must be above 0.5"),
-    ({"max_epsilon": 0}, "max_epsilon must be a number above 0"),
-    ({"max_epsilon": math.inf}, "max_epsilon must be a number above 0"),
-    ({"max_epsilon": "1"}, "max_epsilon must be a number above 0"),
-    ({}, "no limit was given to choose by; allowed: max_caused"),
-]
+@pytest.mark.parametrize(("code", "arguments"), [(code, each) for code, every in BAD.items() for each in every])
+def test_bad_limits_are_refused(code: str, arguments: dict[str, Any]) -> None:
+    with pytest.raises(CellriskError, check=lambda refusal: refusal.code == code):
+        cr.choose(from_counts(MIXED), **arguments)
 
 
-@pytest.mark.parametrize(("arguments", "says"), BAD)
-def test_bad_limits_are_refused(arguments: dict[str, Any], says: str) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ({"max_risk": 0.3, "max_tvd": 7}, "max_tvd must be a number from 0 to 1"),
+        ({"max_risk": 0.3, "measure": "global"}, "unknown measure"),
+        ({"max_risk": 0.3, "attack": "guess"}, "unknown attack"),
+        ({"max_certain": 0.1, "certainty": 0.5}, "certainty must be above 0.5"),
+        ({"max_certain": 0.1, "belief": "guess"}, "unknown belief"),
+        ({"max_certain": 0.1, "belief": "1,1,1/0.5"}, "one shape for each label"),
+    ],
+)
+def test_what_limits_depend_on_is_checked(arguments: dict[str, Any], says: str) -> None:
     with pytest.raises(CellriskError, match=says):
         cr.choose(from_counts(MIXED), **arguments)
+
+
+@pytest.mark.parametrize("name", ["max_risk", "margin", "max_people", "max_error"])
+def test_a_limit_of_nothing_is_one(name: str) -> None:
+    assert [limit.maximum for limit in read_limits(**{name: 0})] == [0.0]
 
 
 @pytest.mark.parametrize("limit", [{"max_caused": 0.1}, {"max_certain": 0.1}, {"max_ceiling": 0.7}])
@@ -236,17 +244,6 @@ def test_how_far_limits_reach_on_any_table(
     assert reach == (None if largest is None else pytest.approx(largest, rel=2e-7, abs=0), binds)
 
 
-def test_a_breach_is_said_with_what_the_policy_asks() -> None:
-    caused, certain = read_limits(max_caused=0.03, max_certain=0.2, certainty=0.8)
-    assert say_breach(caused, 0.25) == (
-        "at most 3% of any category revealed because of their own record; "
-        "25% of a category are revealed because of their own record"
-    )
-    assert say_breach(certain, 0.5) == (
-        "at most 20% of any category learnt with 80% certainty; 50% of a category are learnt with 80% certainty"
-    )
-
-
 def test_a_figure_at_its_limit_is_no_breach() -> None:
     attributes, mechanism = from_counts(MIXED).attributes, cr.Geometric(1.5)
     for limit in read_limits(max_caused=0.5, max_certain=0.5, max_ceiling=0.7, max_epsilon=1.0, certainty=0.8):
@@ -262,26 +259,6 @@ def test_a_figure_is_that_of_the_attribute_with_the_largest() -> None:
         alone = [limit.value(each, cr.Geometric(1.5)) for each in (one, other)]
         assert alone[0] != pytest.approx(alone[1], rel=0.01, abs=0)
         assert limit.value([*one, *other], cr.Geometric(1.5)) == near(max(alone))
-
-
-def test_limits_are_written_down_with_what_they_depend_on() -> None:
-    limits = read_limits(
-        max_caused=0.03, max_certain=0.2, certainty=0.8, belief="table", risk=RiskDefinition(attack="plurality")
-    )
-    assert [limit.to_dict() for limit in limits] == [
-        {"max_caused": 0.03, "certainty": 0.8, "belief": "table"},
-        {"max_certain": 0.2, "certainty": 0.8, "belief": "table"},
-    ]
-
-
-def test_which_limits_are_kept_without_a_look_at_the_data() -> None:
-    limits = read_limits(max_caused=0.1, max_certain=0.1, max_ceiling=0.8, max_epsilon=2)
-    assert {limit.name: limit.kind.uses_data for limit in limits} == {
-        "max_caused": True,
-        "max_certain": True,
-        "max_ceiling": False,
-        "max_epsilon": False,
-    }
 
 
 def test_limits_on_what_a_perturbation_reveals() -> None:

@@ -265,6 +265,7 @@ def test_two_policies_on_two_risks_are_both_judged(table: cr.FrequencyTable, fol
     ("content", "says"),
     [
         (None, "does not exist"),
+        (" ", "names no file"),
         ("", "has no table [policy]"),
         ("[policy]\nmax-risk = 7\n", "must be a share"),
         ("[policy\n", "not valid TOML"),
@@ -278,7 +279,7 @@ def test_a_policy_that_is_named_is_never_ignored(
 ) -> None:
     if content is not None:
         (folder / "office.toml").write_text(content, encoding="utf-8")
-    monkeypatch.setenv("CELLRISK_POLICY", "office.toml")
+    monkeypatch.setenv("CELLRISK_POLICY", " " if content == " " else "office.toml")
     for command in ("inspect", "assess", "choose"):
         assert run(command, *(["--epsilon", 1] if command == "assess" else [])) == 2
         assert says in capsys.readouterr().err
@@ -286,21 +287,10 @@ def test_a_policy_that_is_named_is_never_ignored(
         Policies.in_force()
 
 
-def test_a_variable_that_names_nothing_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CELLRISK_POLICY", " ")
-    assert run("assess", "--epsilon", 1) == 2
-
-
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root reads everything")
 def test_a_policy_that_may_not_be_read_is_refused(folder: Path) -> None:
     write(folder / "cellrisk.toml", {"max-risk": 0.3}).chmod(0)
     assert run("assess", "--epsilon", 1) == 2
-
-
-def test_a_broken_file_further_up_is_refused(folder: Path, capsys: Capture) -> None:
-    (folder.parent / "cellrisk.toml").write_text("[policy", encoding="utf-8")
-    assert run("assess", "--epsilon", 1) == 2
-    assert "not valid TOML" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("kind", ["link to nothing", "link to itself", "folder", "link to a folder", "pipe"])
@@ -369,11 +359,6 @@ def test_every_output_names_the_policy_and_no_folder(folder: Path, capsys: Captu
         content = Path(file).read_text(encoding="utf-8")
         assert named.partition("sha256 ")[2].rstrip(")") in content
         assert str(folder.parent) not in content
-
-
-def test_the_report_says_that_there_was_none(folder: Path, table: cr.FrequencyTable) -> None:
-    assert "none in force" in cr.report(table, epsilon=1.0, public=True).html
-    assert Policies.in_force().describe() == "No policy was in force."
 
 
 def test_a_server_is_never_behind(table: cr.FrequencyTable, folder: Path) -> None:

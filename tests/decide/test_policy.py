@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
 
 import cellrisk as cr
 from cellrisk.cli import main
 from cellrisk.decide.policies import Policies, Policy
-from cellrisk.errors import CellriskError, InvalidInput
+from cellrisk.errors import CellriskError
 from tests.near import near, near_epsilon
 
 Capture = pytest.CaptureFixture[str]
@@ -81,6 +79,8 @@ def test_delta_rules(table: cr.FrequencyTable) -> None:
         ({"max-risk": 0.3, "weights": "people"}, "unknown weights"),
         ({"max-risk": 0.3, "delta": "small"}, "delta cannot be read"),
         ({"max-risk": 0.3, "delta": 2}, "delta cannot be read"),
+        ({"max-risk": 0.3, "delta": "1/n^2000"}, "delta is out of range"),
+        ({"max-risk": 0.3, "delta": "1/n^0.5"}, "delta is out of range"),
         ({"max-people": 10**400}, "max_people must be a number of people"),
         ({"max-risk": True}, "max_risk must be a share"),
         (
@@ -97,18 +97,6 @@ def test_delta_rules(table: cr.FrequencyTable) -> None:
 def test_bad_policies_are_refused(values: object, says: str) -> None:
     with pytest.raises(CellriskError, match=says):
         Policy.of(values)
-
-
-@pytest.mark.parametrize(
-    "delta",
-    [
-        *["1/n^2000", "0/n", "1e-400/n", "1e400/n", "9/n", "1/n^0", "1/n^0.5", "1/n^11", 0, 1, -0.1, 10**400],
-        *[float("nan"), float("inf"), True, "", "n", "1/m", "-1/n", [0.1]],
-    ],
-)
-def test_a_delta_out_of_range_is_refused_when_the_policy_is_read(delta: object) -> None:
-    with pytest.raises(InvalidInput, match=r"the policy's delta (is out of range|cannot be read)"):
-        Policy.of({"delta": delta})
 
 
 @pytest.mark.parametrize("rule", ["1/n", "0.1/n", "1e-100/n^10", "1/n^1.5", "1/n^10"])
@@ -129,11 +117,6 @@ def test_a_rule_that_is_taken_gives_a_delta_for_every_table(rule: str, records: 
 def test_an_alpha_that_no_table_can_have_is_refused_when_the_policy_is_read(alpha: object) -> None:
     with pytest.raises(CellriskError, match="alpha"):
         Policy.of({"max-risk": 0.3, "alpha": alpha})
-
-
-@pytest.mark.parametrize("alpha", ["mle", "moments", [1, 0.5], (1, 2), np.ones(2), {"y": [1, 1], "z": "mle"}])
-def test_an_alpha_that_some_table_can_have_is_taken(alpha: Any) -> None:
-    assert Policy(max_risk=0.3, alpha=alpha).alpha is alpha
 
 
 @pytest.mark.slow
@@ -175,14 +158,6 @@ def test_assess_obeys(people: Path, capsys: Capture) -> None:
     assert main(["assess", str(people), *BASIC, "--epsilon", "1", "--max-risk", "0"]) == 3
 
 
-def test_assess_obeys_the_rule_for_delta(people: Path, capsys: Capture) -> None:
-    write(people.parent, '[policy]\nmax-risk = 1.0\ndelta = "0.1/n"\n')
-    gaussian = ["--mechanism", "gaussian-analytic", "--epsilon", "1"]
-    assert main(["assess", str(people), *BASIC, *gaussian, "--delta", "0.01"]) == 3
-    assert "delta up to 0.001667" in capsys.readouterr().err
-    assert main(["assess", str(people), *BASIC, *gaussian, "--delta", "0.001"]) == 0
-
-
 def test_choose_obeys(people: Path, capsys: Capture) -> None:
     write(people.parent, '[policy]\nmeasure = "expected"\nform = "exact"\nmax-risk = 0.3\ndelta = "0.1/n"\n')
     assert main(["choose", str(people), *BASIC, "--json"]) == 0
@@ -212,13 +187,6 @@ def test_report_obeys(people: Path, capsys: Capture) -> None:
     assert main(["report", str(people), *BASIC, "--epsilon", "1", "--max-risk", "0.4", "--output", str(output)]) == 2
     write(people.parent, "[policy]\nmax-risk = 1.0\n")
     assert main(["report", str(people), *BASIC, "--epsilon", "1", "--output", str(output)]) == 0
-
-
-def test_a_bad_policy_stops_every_command(people: Path, capsys: Capture) -> None:
-    write(people.parent, "[policy]\nmax-risk = 7\n")
-    for command in ("inspect", "assess", "choose"):
-        assert main([command, str(people), *BASIC, *(["--epsilon", "1"] if command == "assess" else [])]) == 2
-        assert "must be a share" in capsys.readouterr().err
 
 
 def test_a_policy_names_harmful_values() -> None:

@@ -178,19 +178,6 @@ def test_an_edge_is_moved_inwards_until_it_is_clear_of_rounding() -> None:
             assert abs(np.log((high if sign > 0 else low) / 0.9)) == pytest.approx(inward, rel=0.01, abs=0)
 
 
-@pytest.mark.parametrize("needed", [2.2e-7, 6e-6, 1e-3])
-def test_an_edge_that_is_all_rounding_is_left_in_few_steps(needed: float) -> None:
-    """Next to the edge the excess is below zero by less than rounding: no more than twice that stretch is given up."""
-
-    def cliff(epsilon: Floats) -> Floats:
-        inward = np.log(0.9 / epsilon)
-        return np.where(inward < 0, 1.0, np.where(inward < needed, -1e-15, -1.0))
-
-    ((low, high),) = find_admissible(cliff, LOW, HIGH).intervals
-    assert low == LOW
-    assert needed <= np.log(0.9 / high) <= 2 * needed + 3e-8
-
-
 @pytest.mark.parametrize("quarter", [1, 2, 3])
 def test_a_jump_between_two_points_near_the_limit_is_seen(quarter: int) -> None:
     """Neighbours of which one comes near to zero are divided in four."""

@@ -452,29 +452,14 @@ def choose(
     >>> unbound.epsilon is None, len(unbound.admissible)
     (True, 1)
     """
+    maxima = {name: maximum for name, maximum in locals().items() if name in METRICS}
     require_table(table)
     require_kind("priors", priors, Priors)
     policies = Policies.in_force(policy)
     risk = RiskDefinition(measure, form, weights, attack, priors)
-    attacker = Attacker.of(certainty, belief, harmful, unions)
-    given = read_limits(
-        max_caused=max_caused,
-        max_certain=max_certain,
-        max_person=max_person,
-        max_ceiling=max_ceiling,
-        max_posterior=max_posterior,
-        max_epsilon=max_epsilon,
-        max_error=max_error,
-        max_risk=max_risk,
-        margin=margin,
-        max_people=max_people,
-        certainty=certainty,
-        belief=belief,
-        harmful=harmful,
-        unions=unions,
-        risk=risk,
-    )
-    limits = policies.join(given, risk)
+    attack_words = certainty, belief, harmful, unions
+    attacker = Attacker.of(*attack_words)
+    limits = policies.join(read_limits(*attack_words, risk, **maxima), risk)
     if not limits:
         raise InvalidInput(
             "no limit was given to choose by",

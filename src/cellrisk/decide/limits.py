@@ -206,8 +206,6 @@ class MetricKind:
     """Whether it depends on the table. If not, that a limit on it is kept reveals nothing about the records."""
     every_smaller: bool = True
     """Whether it is limited through its maximum over smaller epsilons: more privacy is then never inadmissible."""
-    whole: bool = False
-    """Whether a limit is a whole number."""
     not_perturbed: str | None = None
     """Why it cannot be judged for a perturbation; None if it can."""
     no_noise: float | None = None
@@ -257,41 +255,24 @@ def _unpublished(attacker: Attacker, attribute: Attribute) -> list[AttackTable]:
     return [table] if table.people.all() else [table, table.without_unused()]
 
 
-def _posterior(limit: Limit, attributes: Sequence[Attribute], enough: float) -> Values:
+def _without_data(value: Callable[[Limit, Any], float]) -> Figure:
+    """Return a metric of a method alone, which is the same for every table."""
+    return lambda limit, _, __: lambda methods: np.array([value(limit, method) for method in methods])
+
+
+def _posterior(limit: Limit, method: Mechanism) -> float:
     """What an attacker who knows every other record comes to believe at most, of a value suspected with P.
 
     Posterior odds are at most e^(2 epsilon) times prior odds if a record is added or removed, and e^epsilon times if
     it is replaced: adding and removing are two steps from one value to another.
     """
-    suspected = limit.suspected or 0.5
-
-    def value(method: Method | None) -> float:
-        factor = odds_bound(method) if isinstance(method, Mechanism) else None
-        return 1.0 if factor is None else 1.0 / (1.0 + (1.0 - suspected) / (suspected * factor))
-
-    return lambda methods: np.array([value(method) for method in methods])
+    suspected, factor = limit.suspected or 0.5, odds_bound(method)
+    return 1.0 if factor is None else 1.0 / (1.0 + (1.0 - suspected) / (suspected * factor))
 
 
-def _error(limit: Limit, attributes: Sequence[Attribute], enough: float) -> Values:
-    """How far a published count is from the true one in 95% of cases, whatever the true count."""
-    return lambda methods: np.array([find_error(method) for method in methods if isinstance(method, Mechanism)])
-
-
-def _ceiling(limit: Limit, attributes: Sequence[Attribute], enough: float) -> Values:
+def _ceiling(limit: Limit, method: Method) -> float:
     """The worst case of two equally likely values, for an attacker who knows every other record. It rises."""
-
-    return lambda methods: np.array(
-        [
-            find_ceiling(method)[0] if isinstance(method, Perturbation) else even_success(method)
-            for method in methods
-            if method is not None
-        ]
-    )
-
-
-def _epsilon(limit: Limit, attributes: Sequence[Attribute], enough: float) -> Values:
-    """Epsilon itself."""
-    return lambda methods: np.array([method.epsilon for method in methods if isinstance(method, Mechanism)])
+    return find_ceiling(method)[0] if isinstance(method, Perturbation) else even_success(method)
 
 
 def _risk(limit: Limit, attributes: Sequence[Attribute], enough: float) -> Values:
@@ -330,35 +311,44 @@ def _channel(methods: Sequence[Method | None]) -> CountChannel:
     return first.beside(rest)
 
 
-HALF = "above 0.5, as one of two equally likely values is guessed half the time"
 ON_RISK: dict[str, Any] = {"or_zero": True, "depends": ("risk",), "every_smaller": False}
-NO_DATA: dict[str, Any] = {"uses_data": False, "no_noise": 1.0}
-POSTERIOR = "for example 5:20, from a suspicion of 5% to at most 20%"
 METRICS: dict[str, MetricKind] = {
     "max_caused": MetricKind(_of_attacks(lambda table, enough: table.largest_own(enough)), depends=("attacker",)),
     "max_certain": MetricKind(_of_attacks(lambda table, _: table.largest_learnt(), False), depends=("attacker",)),
     "max_person": MetricKind(
         _of_attacks(lambda table, enough: table.largest_gain(enough)), "a probability", depends=("attacker",)
     ),
-    "max_ceiling": MetricKind(_ceiling, HALF, "above 0.5, up to 1", 0.5, **NO_DATA),
+    "max_ceiling": MetricKind(
+        _without_data(_ceiling),
+        "above 0.5, as one of two equally likely values is guessed half the time",
+        "above 0.5, up to 1",
+        above=0.5,
+        uses_data=False,
+        no_noise=1.0,
+    ),
     "max_posterior": MetricKind(
-        _posterior,
+        _without_data(_posterior),
         "P:Q in percent",
-        POSTERIOR,
+        "for example 5:20, from a suspicion of 5% to at most 20%",
         depends=("suspected",),
         not_perturbed=NO_EPSILON,
-        **NO_DATA,
+        uses_data=False,
+        no_noise=1.0,
     ),
     "max_epsilon": MetricKind(
-        _epsilon, "a number above 0", "for example 1", most=math.inf, not_perturbed=NO_EPSILON, uses_data=False
+        _without_data(lambda _, method: float(method.epsilon)),
+        "a number above 0",
+        "for example 1",
+        most=math.inf,
+        not_perturbed=NO_EPSILON,
+        uses_data=False,
     ),
     "max_error": MetricKind(
-        _error,
+        _without_data(lambda _, method: find_error(method)),
         "a whole number",
         "0 or more",
         most=1e15,
         or_zero=True,
-        whole=True,
         every_smaller=False,
         not_perturbed=NO_ERROR,
         uses_data=False,
@@ -372,7 +362,6 @@ METRICS: dict[str, MetricKind] = {
 
 
 def read_limits(
-    *,
     certainty: float | Sequence[float] = USUAL_CERTAINTY,
     belief: Any = USUAL_BELIEF,
     harmful: str | Sequence[str] | None = None,
@@ -385,16 +374,16 @@ def read_limits(
     >>> [limit.name for limit in read_limits(max_epsilon=2, max_caused=0.03)]
     ['max_caused', 'max_epsilon']
     """
-    suspected, posterior = _read_posterior(maxima.get("max_posterior"))
-    maxima = {**maxima, **({"max_posterior": posterior} if "max_posterior" in maxima else {})}
-    for name, value in maxima.items():
-        kind = METRICS[name]
-        fits = is_number(value) and (kind.above < value <= kind.most or (kind.or_zero and value == 0))
-        fits = fits and not (kind.whole and value != int(value))
-        if value is not None and not fits:
+    given = {name: value for name, value in maxima.items() if value is not None}
+    suspected, posterior = _read_posterior(given.get("max_posterior"))
+    for name, value in given.items():
+        kind, number = METRICS[name], posterior if name == "max_posterior" else value
+        fits = is_number(number) and (kind.above < number <= kind.most or (kind.or_zero and number == 0))
+        if not fits or (name == "max_error" and number != int(number)):
             raise InvalidInput(f"must be {kind.what}", option=name, got=value, allowed=kind.allowed, code="limit-range")
+        maxima[name] = number
     attacker = Attacker.of(certainty, belief, harmful, unions)
-    if maxima.get("max_certain") is not None and len(attacker.certainties) > 1:
+    if "max_certain" in given and len(attacker.certainties) > 1:
         raise InvalidInput(
             "a limit on people inferred with certainty takes one certainty",
             got=f"{len(attacker.certainties)} of them",
@@ -405,26 +394,19 @@ def read_limits(
     known: dict[str, Any] = {"attacker": one, "suspected": suspected}
     known["risk"] = (risk or RiskDefinition()).without_unused_priors
     return tuple(
-        Limit(name, float(maximum), **{part: known[part] for part in kind.depends})
+        Limit(name, float(maxima[name]), **{part: known[part] for part in kind.depends})
         for name, kind in METRICS.items()
-        if (maximum := maxima.get(name)) is not None
+        if name in given
     )
 
 
-def _read_posterior(given: Any) -> tuple[float | None, float | None]:
-    """Return P and Q of a limit P:Q in percent."""
-    if given is None:
-        return None, None
+def _read_posterior(given: Any) -> tuple[float, float]:
+    """Return P and Q of a limit P:Q in percent; Q is NaN if it is none."""
     try:
         suspected, posterior = (float(part) / 100.0 for part in str(given).split(":"))
     except ValueError:
-        suspected, posterior = math.nan, math.nan
-    if not 0 < suspected < posterior < 1:
-        kind = METRICS["max_posterior"]
-        raise InvalidInput(
-            f"must be {kind.what}", option="max_posterior", got=given, allowed=kind.allowed, code="limit-range"
-        )
-    return suspected, posterior
+        return math.nan, math.nan
+    return suspected, posterior if 0 < suspected < posterior < 1 else math.nan
 
 
 def tightest(limits: Iterable[Limit]) -> tuple[Limit, ...]:

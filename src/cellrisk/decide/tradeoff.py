@@ -98,27 +98,19 @@ def find_trade_off(
         ]
         return max(float(each.mean_tvd(limit.way)[0]) for each in found)
 
-    epsilon = np.geomspace(*searched, POINTS)
-    epsilon[0], epsilon[-1] = searched
-    tvd = np.empty(POINTS)
-    for place in range(POINTS):
-        tvd[place] = simulate(float(epsilon[place]))
+    points = np.geomspace(*searched, POINTS)
+    points[0], points[-1] = searched
+    known: dict[float, float] = {}
+    for place, epsilon in enumerate(points.tolist()):
+        known[epsilon] = simulate(epsilon)
         if progress is not None:
             progress((place + 1) / (POINTS + 8))
-    above = np.flatnonzero(tvd > limit.max_tvd)
-    least: float | None
-    if not len(above):
-        least = float(epsilon[0])
-    elif above[-1] == POINTS - 1:
-        least = None
-    else:
-        low, least = float(epsilon[above[-1]]), float(epsilon[above[-1] + 1])
-        while least / low > NARROWED:
-            middle = math.sqrt(low * least)
-            value = simulate(middle)
-            epsilon, tvd = np.append(epsilon, middle), np.append(tvd, value)
-            low, least = (middle, least) if value > limit.max_tvd else (low, middle)
-        order = np.argsort(epsilon)
-        epsilon, tvd = epsilon[order], tvd[order]
-    risk = measured.at(mechanism, epsilon).max(axis=0)
-    return TradeOff(limit, epsilon, risk, tvd, least)
+    above = max((epsilon for epsilon, tvd in known.items() if tvd > limit.max_tvd), default=0.0)
+    least = min((epsilon for epsilon in known if epsilon > above), default=None)
+    while least is not None and above and least / above > NARROWED:
+        middle = math.sqrt(above * least)
+        known[middle] = simulate(middle)
+        above, least = (middle, least) if known[middle] > limit.max_tvd else (above, middle)
+    epsilons = np.array(sorted(known))
+    tvds = np.array([known[epsilon] for epsilon in epsilons.tolist()])
+    return TradeOff(limit, epsilons, measured.at(mechanism, epsilons).max(axis=0), tvds, least)

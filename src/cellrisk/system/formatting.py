@@ -26,14 +26,14 @@ def make_sentence(text: str, end: str = ".") -> str:
 def percent(share: float) -> str:
     """Return a share with one decimal, or with more if that would hide a small risk.
 
-    >>> percent(0.29606), percent(0.00002), percent(0.0)
-    ('29.6%', '0.002%', '0%')
+    >>> percent(0.29606), percent(0.00002), percent(0.0), percent(0.99999)
+    ('29.6%', '0.002%', '0%', 'over 99.9%')
     """
-    if share == 0:
-        return "0%"
+    if share in (0, 1):
+        return f"{100 * share:.0f}%"
     if 0 < share < 0.001:
         return f"{100 * share:.1g}%" if share >= 1e-6 else "under 0.0001%"
-    return f"{100 * share:.1f}%"
+    return "over 99.9%" if 0.9995 <= share < 1 else f"{100 * share:.1f}%"
 
 
 def as_given(number: float, places: int = 0) -> str:

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 import cellrisk as cr
 from cellrisk.errors import InvalidInput
 from cellrisk.risk.curves import FIGURES
-from cellrisk.show.pictures import draw_curve, draw_icons
+from cellrisk.show.pictures import draw_curve, draw_icons, to_svg
 from cellrisk.show.wording.attackers import say_icons
 from tests.near import near
 from tests.show.pictures.drawing import EPSILONS, drawn_lines, holds, words_of
@@ -61,6 +61,7 @@ def test_icons_count_people_with_and_without_their_record(
     if anyway:
         assert counts[0].count("#0072b2") == anyway
     assert f"{own or 'fewer than 1'} are revealed because of their own record" in words_of(figure)
+    assert to_svg(cr.assess(adult, epsilon=epsilon).plot()) == to_svg(figure)
     described = say_icons(table, "income", f"epsilon {epsilon:g}")
     assert f"correctly for {counts[0].count('#0072b2')}. " in described
     assert described.endswith(f"it does so for {own or 'fewer than 1'} more.")

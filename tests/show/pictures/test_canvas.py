@@ -38,7 +38,6 @@ def legend_of(axes: Axes) -> list[str]:
 
 ONE_PANEL: dict[str, Callable[[cr.FrequencyTable], Result]] = {
     "sizes": lambda table: table,
-    "assessment": lambda table: cr.assess(table, MECHANISM),
     "curve": lambda table: cr.curve(table, epsilon=EPSILONS, measures="local"),
     "choice": lambda table: cr.choose(table, max_risk=0.3),
     "utility": lambda table: cr.utility(table, [MECHANISM, cr.Laplace(epsilon=2.0)], releases=2, ways=2),
@@ -80,7 +79,7 @@ def test_several_panels_are_refused_with_their_number_and_a_way_out(several: cr.
         curve.plot(ax=ax)
     with pytest.raises(InvalidInput, match=r"got 2 panels; .*tabulate with one sensitive attribute"):
         several.plot(ax=ax)
-    with pytest.raises(InvalidInput, match=r"got 2 panels; .*tabulate with one sensitive attribute"):
+    with pytest.raises(InvalidInput, match=r"got 2 panels; .*into a figure of their own"):
         cr.assess(several, MECHANISM).plot(ax=ax)
     with pytest.raises(InvalidInput, match=r"got 2 panels; .*ways=2"):
         cr.utility(several, MECHANISM, sensitive="job", releases=2, ways=(1, 2)).plot(ax=ax)
@@ -103,7 +102,7 @@ def test_the_map_of_a_choice(three: cr.FrequencyTable, ax: Axes) -> None:
     cr.choose(three, max_risk=0.25, max_tvd=0.5, releases=2, largest_epsilon=3.0).plot(ax=ax)
     assert ax.get_xlabel() == "mean TVD of 2-way marginals (lower: more useful)"
     assert "TVD limit 0.5" in legend_of(ax)
-    assert "raw table" in shown(ax)
+    assert "no noise" in shown(ax)
 
 
 def test_the_epsilon_that_comes_nearest_is_named_in_narrow_axes(two: cr.FrequencyTable) -> None:
@@ -126,7 +125,7 @@ def test_lines_are_named_in_a_key(three: cr.FrequencyTable, ax: Axes) -> None:
     assert all(holds(other.figure, line) for line in forms.lines)
 
 
-@pytest.mark.parametrize("kind", ["sizes", "sequence", "curve", "assessment"])
+@pytest.mark.parametrize("kind", ["sizes", "sequence", "curve"])
 def test_a_key_hides_nothing(kind: str, two: cr.FrequencyTable, ax: Axes) -> None:
     ONE_PANEL[kind](two).plot(ax=ax)
     legend: Any = ax.get_legend()

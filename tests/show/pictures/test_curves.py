@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 import cellrisk as cr
 from cellrisk.risk.measures import MEASURES
 from cellrisk.show.pictures import draw_choice, draw_curve, draw_explanation, draw_sizes, to_png
+from cellrisk.system.formatting import CURATOR_NOTE
 from tests.show.pictures.drawing import EPSILONS, MAGIC, holds, levels_of, make_table, words_of
 
 
@@ -38,7 +39,7 @@ def test_curve_shows_its_two_ends(found: cr.RiskCurve, figure: Figure) -> None:
 def test_curve_says_in_words_what_it_shows(found: cr.RiskCurve, figure: Figure) -> None:
     words = words_of(figure)
     assert found.words.split("\n")[0].split(". ")[0] in words
-    assert "Computed from raw data: for the curator." in words
+    assert CURATOR_NOTE in words
     assert f"{100 * found.leading[0].at(1.0):.1f}%" in words
 
 

@@ -18,12 +18,10 @@ import cellrisk as cr
 from cellrisk.errors import InvalidInput
 from cellrisk.show.pictures import (
     ENDINGS,
-    canvas,
     check_picture_path,
     draw_curve,
     draw_sizes,
     save,
-    style,
     to_png,
     to_svg,
 )
@@ -167,14 +165,6 @@ def test_results_draw_themselves(result: Any, two: cr.FrequencyTable, tmp_path: 
     found = result(two)
     assert isinstance(found.plot(), Figure)
     assert found.plot(tmp_path / "picture.png").read_bytes().startswith(MAGIC[".png"])
-
-
-# Parts
-
-
-def test_words_are_wrapped(figure: Figure) -> None:
-    with style.house_style():
-        assert len(canvas.wrap(figure, "word " * 40, 8.0, 2.0).split("\n")) > 3
 
 
 def test_importing_cellrisk_and_its_pictures_does_not_load_matplotlib() -> None:

@@ -162,10 +162,9 @@ class Utility(Result):
         way
             How many attributes the marginals have.
         """
-        if not 0 <= mechanism_index < len(self.mechanisms):
-            raise InvalidInput(
-                "there is no such mechanism", got=mechanism_index, allowed=f"0 to {len(self.mechanisms) - 1}"
-            )
+        most = len(self.mechanisms) - 1
+        if not 0 <= mechanism_index <= most:
+            raise InvalidInput("there is no such mechanism", got=mechanism_index, allowed=f"0 to {most}")
         return np.asarray(self.tvd[mechanism_index, self._rows(way)].ravel())
 
     def _rows(self, way: int | None) -> Integers:
@@ -187,29 +186,18 @@ class Utility(Result):
         """One row a number: a ``tvd`` for each release, an ``absolute_error`` for all of them, whose release is NA."""
         import pandas as pd
 
-        kinds, marginals, columns = len(self.mechanisms), len(self.marginals), self.releases + 1
         values = np.concatenate([self.tvd, self.absolute_error[:, :, None]], axis=2)
-        release = pd.array([*range(self.releases), None], dtype="Int64")
-
-        def each_mechanism(name: str) -> Any:
-            return np.repeat([getattr(mechanism, name) for mechanism in self.mechanisms], marginals * columns)
-
-        def each_marginal(of: list[Any]) -> Any:
-            return np.tile(np.repeat(of, columns), kinds)
-
-        return pd.DataFrame(
-            {
-                "mechanism": each_mechanism("name"),
-                "epsilon": each_mechanism("epsilon").astype(float),
-                "delta": each_mechanism("delta").astype(float),
-                "cells": self.cells,
-                "way": each_marginal([len(names) for names in self.marginals]),
-                "marginal": each_marginal([" x ".join(names) for names in self.marginals]),
-                "release": release.take(np.tile(np.arange(columns), kinds * marginals)),
-                "statistic": np.tile(["tvd"] * self.releases + ["absolute_error"], kinds * marginals),
-                "value": values.ravel(),
-            }
-        )
+        mechanism, marginal, release = (axis.ravel() for axis in np.indices(values.shape))
+        names = ("name", "epsilon", "delta")
+        settings = pd.DataFrame([[getattr(each, name) for name in names] for each in self.mechanisms], columns=names)
+        frame = settings.rename(columns={"name": "mechanism"}).take(mechanism).reset_index(drop=True)
+        frame["cells"] = self.cells
+        frame["way"] = np.array([len(columns) for columns in self.marginals])[marginal]
+        frame["marginal"] = np.array([" x ".join(columns) for columns in self.marginals], object)[marginal]
+        frame["release"] = pd.array([*range(self.releases), None], dtype="Int64").take(release)
+        frame["statistic"] = np.where(release < self.releases, "tvd", "absolute_error").astype(object)
+        frame["value"] = values.ravel()
+        return frame
 
     def to_dict(self) -> dict[str, Any]:
         """What ``cellrisk utility --json`` prints."""
@@ -364,15 +352,14 @@ def _read_ways(given: int | Sequence[int] | None, n_attributes: int) -> tuple[in
 
 
 def _check_size(n_counts: int, cells: str) -> None:
-    if n_counts > MOST_COUNTS:
-        coarser = "use fewer or coarser quasi-identifiers"
-        raise InvalidInput(
-            "a release of the whole domain has too many counts to simulate"
-            if cells == "domain"
-            else "a release of the observed cells has too many counts to simulate",
-            got=f"{n_counts:,}" if n_counts < 10**15 else f"more than 10^{len(str(n_counts)) - 1}",
-            allowed=f"up to {MOST_COUNTS:,}",
-            fix=f"noise the observed cells alone with {argument('cells', 'observed')}, or {coarser}"
-            if cells == "domain"
-            else coarser,
-        )
+    if n_counts <= MOST_COUNTS:
+        return
+    counted, fix = "observed cells", "use fewer or coarser quasi-identifiers"
+    if cells == "domain":
+        counted, fix = "whole domain", f"noise the observed cells alone with {argument('cells', 'observed')}, or {fix}"
+    raise InvalidInput(
+        f"a release of the {counted} has too many counts to simulate",
+        got=f"{n_counts:,}" if n_counts < 10**15 else f"more than 10^{len(str(n_counts)) - 1}",
+        allowed=f"up to {MOST_COUNTS:,}",
+        fix=fix,
+    )

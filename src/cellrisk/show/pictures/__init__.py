@@ -5,8 +5,7 @@ Figures are plain matplotlib figures, made without global state; matplotlib is l
 
 from __future__ import annotations
 
-from cellrisk.show.pictures.assessments import draw_assessment
-from cellrisk.show.pictures.attackers import draw_icons
+from cellrisk.show.pictures.attackers import draw_assessment, draw_icons
 from cellrisk.show.pictures.bars import draw_explanation
 from cellrisk.show.pictures.boxes import draw_utility
 from cellrisk.show.pictures.choices import draw_choice

@@ -28,6 +28,7 @@ from cellrisk.system.formatting import claim
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from cellrisk.risk.assessment import Assessment
     from cellrisk.risk.attackers.attacker import SettingFigures
     from cellrisk.risk.attackers.figures import AttackTable
     from cellrisk.risk.curves import RiskCurve
@@ -101,6 +102,15 @@ def _draw_attacks(axes: Axes, figures: Sequence[SettingFigures], title: str) -> 
     axes.set_xlim(float(x[0]) / 1.05, float(end * (end / x[0]) ** (STUB / 2)))
     axes.annotate("no noise", (end, 0.0), (0, -5), ("data", "axes fraction"), "offset points", ha="center", va="top")
     axes.set_title(title)
+
+
+def draw_assessment(assessment: Assessment, ax: Axes | None = None) -> Any:
+    """Draw 100 people of the first sensitive attribute, with and without their own record."""
+    [sensitive, *_] = assessment.table.sensitive
+    tables = assessment.attackers[sensitive]
+    if not tables:
+        raise InvalidInput("there is no picture: what attacks reveal is not computed", code="no-picture")
+    return draw_icons(tables[-1], sensitive, assessment.mechanism.guarantee, ax=ax)
 
 
 @drawn

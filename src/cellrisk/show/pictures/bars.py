@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from cellrisk.show.pictures.canvas import Picture, drawn
-from cellrisk.show.pictures.style import ALARM, COLOURS, GREY, PALE, bar_axis, brief, write_on_bar
+from cellrisk.show.pictures.style import ALARM, COLOURS, GREY, PALE, bar_axis, brief
 from cellrisk.show.wording.explanation import headline, list_remedies
 from cellrisk.system.formatting import number_of, whole_people
 
@@ -38,12 +38,10 @@ def draw_explanation(explanation: Explanation, inside: bool) -> Picture:
 
 def _draw(axes: Axes, names: Sequence[str], people: Sequence[float]) -> None:
     colours = [ALARM, *(COLOURS[0] if own < people[0] else PALE for own in people[1:])]
-    axes.barh(range(len(names)), people, height=0.68, color=colours)
+    bars = axes.barh(range(len(names)), people, height=0.68, color=colours)
     bar_axis(axes, names)
     largest = max(people)
-    for place, own in enumerate(people):
-        inside = own > 0.25 * largest
-        write_on_bar(axes, whole_people(own), own, place, inside=inside, dark=colours[place] != PALE)
+    axes.bar_label(bars, [whole_people(own) for own in people], padding=3)
     axes.axvline(people[0], color=GREY, linewidth=0.7, zorder=1.5)
     axes.set_xlim(min(0.0, *people), 1.18 * largest if largest > 0 else 0.01)
     axes.set_xlabel("people revealed because of their own record, at least")

@@ -5,8 +5,6 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from cellrisk.show.pictures.canvas import Picture, drawn
 from cellrisk.show.pictures.style import COLOURS, INK, TINY, describe_setting, plain, write_beside
 from cellrisk.system.formatting import number_of
@@ -54,15 +52,13 @@ def _draw(axes: Axes, utility: Utility, way: int) -> None:
     groups = list(dict.fromkeys(mechanism.with_epsilon(0.5) for mechanism in utility.mechanisms))
     epsilons = sorted({mechanism.epsilon for mechanism in utility.mechanisms})
     width = min(0.8 / len(groups), 0.6 if len(groups) == 1 else 0.28)
-    line = {"color": INK, "linewidth": 0.7}
     for place, mechanism in enumerate(utility.mechanisms):
         number = groups.index(mechanism.with_epsilon(0.5))
         position = epsilons.index(mechanism.epsilon) + (number - (len(groups) - 1) / 2) * width
         spread = utility.spreads[place, way]
-        low, high = np.quantile(utility.values(place, way), (0.25, 0.75)).tolist()
-        box = {"whislo": spread.low, "q1": low, "med": spread.median, "q3": high, "whishi": spread.high}
-        drawn_box = axes.bxp(
-            [{**box, "mean": spread.mean, "fliers": []}],
+        drawn_box = axes.boxplot(
+            utility.values(place, way),
+            whis=(5, 95),
             positions=[position],
             widths=0.8 * width,
             showmeans=True,
@@ -70,9 +66,7 @@ def _draw(axes: Axes, utility: Utility, way: int) -> None:
             patch_artist=True,
             manage_ticks=False,
             boxprops={"facecolor": COLOURS[number % len(COLOURS)], "alpha": 0.5, "edgecolor": INK, "linewidth": 0.7},
-            medianprops={"color": INK, "linewidth": 1.1},
-            whiskerprops=line,
-            capprops=line,
+            medianprops={"color": INK},
             meanprops={"marker": "D", "markersize": 3.2, "markerfacecolor": "white", "markeredgecolor": INK},
         )
         if len(groups) > 1:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+import textwrap
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Literal
 
 from cellrisk.errors import InvalidInput, visible
-from cellrisk.show.pictures.style import GREY, INK, NOTE, SMALL, TEXT, TINY, TITLE, WIDTH, house_style
+from cellrisk.show.pictures.style import GREY, INK, SMALL, TEXT, TINY, TITLE, WIDTH, house_style
+from cellrisk.system.formatting import CURATOR_NOTE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 MARGIN = 0.1
 """Inches around the words."""
+CHARACTER, BOLD = 0.52, 1.15
+"""The width of a character in units of the font's size, on average, and how much wider bold ones are."""
 LEADING = 1.32
 """Line height, in units of the font's size."""
 HIGHEST_KEY = 0.5
@@ -36,7 +39,7 @@ class Picture:
     title: str
     subtitle: str = ""
     caption: str = ""
-    note: str = NOTE
+    note: str = CURATOR_NOTE
     columns: int = 1
     """Panels beside each other."""
     share: Literal["x", "y", "all", "none"] = "none"
@@ -74,18 +77,17 @@ class Picture:
         _show_as_written(figure, {})
         width, panels = figure.get_size_inches()
         room = width - 2 * MARGIN
-        above = [(wrap(figure, self.title, TITLE, room, "bold"), TITLE, INK, "bold")]
-        above += [(wrap(figure, self.subtitle, TEXT, room), TEXT, GREY, "normal")] if self.subtitle else []
-        below = [(wrap(figure, self.caption, SMALL, room), SMALL, INK, "normal")] if self.caption else []
-        below += [(wrap(figure, self.note, TINY, room), TINY, GREY, "normal")] if self.note else []
-        legend = _add_key(figure, _list_handles(figure.axes), room * figure.dpi, columnspacing=1.6)
+        above = [(wrap(self.title, BOLD * TITLE, room), TITLE, INK, "bold")]
+        above += [(wrap(self.subtitle, TEXT, room), TEXT, GREY, "normal")] if self.subtitle else []
+        below = [(wrap(self.caption, SMALL, room), SMALL, INK, "normal")] if self.caption else []
+        below += [(wrap(self.note, TINY, room), TINY, GREY, "normal")] if self.note else []
+        legend = _add_key(figure, figure.axes, room * figure.dpi, columnspacing=1.6)
         key = 0.0 if legend is None else legend.get_window_extent().height / figure.dpi + 0.04
         top, bottom = (sum(_height(text, size) + 0.05 for text, size, *_ in texts) for texts in (above, below))
         height = panels + 2 * MARGIN + top + key + MARGIN + bottom
         figure.set_size_inches(width, height)
         place = _write(figure, above, height - MARGIN)
         if legend is not None:
-            legend.set_in_layout(False)
             legend.set_bbox_to_anchor((MARGIN / width, place / height), transform=figure.transFigure)
         _write(figure, below, bottom)
         inside = (MARGIN / width, (bottom + MARGIN) / height, 1 - 2 * MARGIN / width, panels / height)
@@ -102,22 +104,26 @@ def drawn(build: Callable[..., Picture]) -> Callable[..., Any]:
 
     @wraps(build)
     def draw(result: Any, *more: Any, ax: Axes | None = None, **how: Any) -> Any:
+        from matplotlib.text import Text
+
         if ax is None:
             with house_style():
                 return build(result, *more, inside=False, **how).draw()
         _check_axes(ax)
-        with _words_as_they_are(ax), house_style():
+        before = {text: text.get_text() for text in ax.findobj(Text)}
+        with house_style():
             picture = build(result, *more, inside=True, **how)
             if picture.alone is not None and len(picture.panels) > 1:
                 what = "this picture does not fit into one ax"
                 raise InvalidInput(what, got=f"{len(picture.panels)} panels", allowed="1 panel", fix=picture.alone)
             picture.panels[0](ax)
             frame = ax.get_window_extent()
-            legend = _add_key(ax, _list_handles([ax]), 0.85 * frame.width, handlelength=1.9, fontsize=TINY)
+            legend = _add_key(ax, [ax], 0.85 * frame.width, handlelength=1.9, fontsize=TINY)
             if legend is not None:  # room for it above what is drawn
                 taken = min(HIGHEST_KEY, legend.get_window_extent().height / frame.height)
                 low, high = ax.get_ylim()
                 ax.set_ylim(low, low + (high - low) / (1.0 - taken))
+            _show_as_written(ax, before)
         return ax
 
     return draw
@@ -146,33 +152,17 @@ def _show_as_written(drawing: Any, before: dict[Any, str]) -> None:
             text.set_parse_math(False)
 
 
-@contextmanager
-def _words_as_they_are(axes: Axes) -> Iterator[None]:
-    """Leave the words alone that the reader's axes have already."""
-    from matplotlib.text import Text
-
-    before = {text: text.get_text() for text in axes.findobj(Text)}
-    yield
-    _show_as_written(axes, before)
-
-
-def _list_handles(every: Sequence[Axes]) -> dict[str, Any]:
-    """Return what is drawn with a label, by its label, each once."""
-    found: dict[str, Any] = {}
+def _add_key(place: Any, every: Sequence[Axes], room: float, **look: Any) -> Any:
+    """Add a key to what has a label, with as many columns as fit into so many pixels; None if nothing has one."""
+    handles: dict[str, Any] = {}
     for axes in every:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
-            found.setdefault(label, handle)
-    return found
-
-
-def _add_key(place: Any, handles: dict[str, Any], room: float, **look: Any) -> Any:
-    """Add a key with as many columns as fit into so many pixels; None if there is nothing to name."""
+            handles.setdefault(visible(label), handle)
     legend: Any = None
     for columns in range(len(handles), 0, -1):
         if legend is not None:
             legend.remove()
-        words = [visible(label) for label in handles]
-        legend = place.legend(list(handles.values()), words, loc="upper left", ncols=columns, **look)
+        legend = place.legend(list(handles.values()), list(handles), loc="upper left", ncols=columns, **look)
         legend.set_in_layout(False)
         if legend.get_window_extent().width <= room:
             break
@@ -193,22 +183,7 @@ def _height(text: str, size: float) -> float:
     return (text.count("\n") + 1) * size * LEADING / 72
 
 
-def wrap(figure: Figure, text: str, size: float, inches: float, weight: str = "normal") -> str:
+def wrap(text: str, size: float, inches: float) -> str:
     """Break a text into lines that fit a width. Line breaks that it has are kept."""
-    from matplotlib.font_manager import FontProperties
-
-    font = FontProperties(size=size, weight=weight)
-    renderer: Any = figure.canvas
-    lines = []
-    for paragraph in visible(text).split("\n"):
-        line = ""
-        for word in paragraph.split(" "):
-            longer = f"{line} {word}" if line else word
-            width = renderer.get_renderer().get_text_width_height_descent(longer, font, False)[0]
-            if line and width > inches * figure.dpi:
-                lines.append(line)
-                line = word
-            else:
-                line = longer
-        lines.append(line)
-    return "\n".join(lines)
+    width = int(inches * 72 / (CHARACTER * size))
+    return "\n".join(textwrap.fill(paragraph, width) for paragraph in visible(text).split("\n"))

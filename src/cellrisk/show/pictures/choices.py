@@ -13,7 +13,6 @@ from cellrisk.show.pictures.style import (
     COLOURS,
     DASHES,
     GREY,
-    NOTE,
     SAFE,
     epsilon_axis,
     plain,
@@ -22,7 +21,7 @@ from cellrisk.show.pictures.style import (
 )
 from cellrisk.show.wording.choice import list_limits
 from cellrisk.system.arrays import Floats
-from cellrisk.system.formatting import as_given, make_sentence, percent, show_down
+from cellrisk.system.formatting import CURATOR_NOTE, as_given, make_sentence, percent, show_down
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -54,7 +53,7 @@ def draw_choice(choice: Choice, inside: bool) -> Picture:
         title=_title(choice),
         subtitle=f"Required: {' and '.join(list_limits(choice))}. Shown: {choice.measured.name}{worst}",
         caption="" if inside else choice.headline,
-        note=f"{NOTE} {choice.choice_note}",
+        note=f"{CURATOR_NOTE} {choice.choice_note}",
     )
 
 
@@ -111,9 +110,9 @@ def _draw_map(axes: Axes, choice: Choice, trade_off: TradeOff, levels: Levels) -
 
 
 def _draw_levels(axes: Axes, choice: Choice, levels: Levels) -> None:
-    """The raw table's own risk, and the limits that are levels of the risk."""
+    """The risk without noise, and the limits that are levels of the risk."""
     axes.axhline(
-        choice.limits.raw, color=GREY, linewidth=0.9, zorder=1.5, label=f"raw table {percent(choice.limits.raw)}"
+        choice.limits.raw, color=GREY, linewidth=0.9, zorder=1.5, label=f"no noise {percent(choice.limits.raw)}"
     )
     for level, words in levels:
         axes.axhline(level, color=ALARM, linewidth=1.0, linestyle=DASHES[1], zorder=1.6, label=words)

@@ -16,11 +16,9 @@ from cellrisk.show.pictures.style import (
     WEIGHT_COLOURS,
     WEIGHT_WORDS,
     brief,
-    plain,
     risk_axis,
     write_beside,
 )
-from cellrisk.system.arrays import Floats
 from cellrisk.system.formatting import claim, number_of, percent
 
 if TYPE_CHECKING:
@@ -29,27 +27,22 @@ if TYPE_CHECKING:
     from cellrisk.repeat.sequences import RiskSequence
 
 LINES = (("records", DASHES[0]), ("uniform", DASHES[1]))
-TITLES = {"max": "Riskiest attribute of each cell", "sum": "Attributes added up (no probability)"}
 MOST_NAMED = 8
 CAPTION = "Each attribute is assessed at the cumulative loss of its release; what was revealed stays revealed."
 
 
 @drawn
-def draw_sequence(sequence: RiskSequence, *, inside: bool) -> Picture:
-    """The overall risk after each release, along the cumulative epsilon.
+def draw_sequence(sequence: RiskSequence, inside: bool) -> Picture:
+    """The overall risk after each release, along the cumulative epsilon: of the riskiest attribute of each cell.
 
-    On the left the bounded risk, with the attribute of each release on its own; on the right the unbounded one, if
-    there are several attributes.
+    Beside it the people revealed because of their own record, and the attribute of each release on its own.
     """
-    several = len(sequence.attributes) > 1
     last = sequence.rows[-1]
     delta = f", delta {claim(last.cumulative.delta)}" if last.cumulative.delta else ""
-    riskiest = "the riskiest attribute of each cell, " if several else ""
-    kinds = ("max", "sum") if several else ("max",)
+    riskiest = "the riskiest attribute of each cell, " if len(sequence.attributes) > 1 else ""
     return Picture(
-        [partial(_draw, sequence=sequence, kind=kind, inside=inside) for kind in kinds],
+        [partial(_draw, sequence=sequence)],
         [2.6],
-        columns=len(kinds),
         title=f"After {number_of(len(sequence.rows), 'release')}, at a cumulative epsilon of "
         f"{claim(last.cumulative.epsilon)}{delta}, the overall risk is {percent(last.overall.max_records)}",
         subtitle=f"{sequence.measure.replace('_', ' ')} risk, {sequence.form}; "
@@ -59,37 +52,32 @@ def draw_sequence(sequence: RiskSequence, *, inside: bool) -> Picture:
     )
 
 
-def _draw(axes: Axes, sequence: RiskSequence, kind: str, inside: bool) -> None:
-    from matplotlib.ticker import MaxNLocator
-
+def _draw(axes: Axes, sequence: RiskSequence) -> None:
     rows = sequence.rows
     x = np.array([row.cumulative.epsilon for row in rows])
-    risks: dict[str, Floats] = {name: np.array([row.overall.value(kind, name) for row in rows]) for name, _ in LINES}
+    largest = 0.0
     for weights, dashes in LINES:
-        look: dict[str, Any] = {"color": WEIGHT_COLOURS[weights]}
-        label = f"{WEIGHT_WORDS[weights]}, at last {percent(rows[-1].overall.value('max', weights))}"
-        axes.plot(x, risks[weights], linestyle=dashes, linewidth=1.6, marker="o", markersize=3.5, label=label, **look)
+        risk = np.array([row.overall.value("max", weights) for row in rows])
+        look: dict[str, Any] = {"color": WEIGHT_COLOURS[weights], "linestyle": dashes}
+        label = f"{WEIGHT_WORDS[weights]}, at last {percent(float(risk[-1]))}"
+        axes.plot(x, risk, linewidth=1.6, marker="o", markersize=3.5, label=label, **look)
+        largest = max(largest, float(risk.max()))
     if sequence.attributes:
-        caused = np.array([row.overall_caused.value(kind) for row in rows])
+        caused = np.array([row.overall_caused.value("max") for row in rows])
         axes.fill_between(x, 0.0, caused, color=ALARM, alpha=0.25, linewidth=0, zorder=2)
-        last = percent(rows[-1].overall_caused.value("max"))
-        axes.plot(x, caused, color=ALARM, linewidth=1.6, label=f"because of their own record, at last {last}")
-    own = [(at, row.records, row.name) for at, row in zip(x.tolist(), rows, strict=True) if row.records is not None]
-    largest = max(*(float(risk.max()) for risk in risks.values()), *(risk for _, risk, _ in own), 0.0)
-    risk_axis(axes, largest, "overall risk" if kind == "max" else "")
-    if kind == "sum":
-        axes.yaxis.set_major_formatter(lambda value, _: "0" if abs(value) < 1e-12 else plain(value))
-    else:
-        for at, risk, name in own:
-            look = {"color": GREY, "markerfacecolor": "white", "linestyle": "none"}
-            axes.plot(at, risk, marker="D", markersize=4.5, zorder=3.2, label="the attribute released", **look)
-            if len(own) <= MOST_NAMED:
-                write_beside(axes, brief(name, 16), (at, risk), (0, -5), ha="center", va="top", size=TINY)
+        label = f"because of their own record, at last {percent(float(caused[-1]))}"
+        axes.plot(x, caused, color=ALARM, linewidth=1.6, label=label)
+    alone = [(at, row.records, row.name) for at, row in zip(x.tolist(), rows, strict=True) if row.records is not None]
+    for at, risk, name in alone:
+        look = {"color": GREY, "markerfacecolor": "white", "linestyle": "none"}
+        axes.plot(at, risk, marker="D", markersize=4.5, zorder=3.2, label="the attribute released", **look)
+        if len(alone) <= MOST_NAMED:
+            write_beside(axes, brief(name, 16), (at, risk), (0, -5), ha="center", va="top", size=TINY)
     several = len(sequence.attributes) > 1
-    if several and inside:
-        axes.set_ylabel("overall risk (riskiest attribute)")
-    elif several:
-        axes.set_title(TITLES[kind])
+    risk_axis(
+        axes,
+        max([largest, *(risk for _, risk, _ in alone)]),
+        "overall risk (riskiest attribute)" if several else "overall risk",
+    )
     axes.set_xlim(0.0, 1.04 * float(x.max()))
     axes.set_xlabel("cumulative epsilon")
-    axes.xaxis.set_major_locator(MaxNLocator(nbins=6, steps=[1, 2, 2.5, 5, 10]))

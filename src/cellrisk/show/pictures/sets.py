@@ -6,8 +6,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from cellrisk.show.pictures.canvas import Picture, drawn
-from cellrisk.show.pictures.style import COLOURS, PALE, bar_axis, brief, write_on_bar
-from cellrisk.system.formatting import claim, number_of, percent
+from cellrisk.show.pictures.style import COLOURS, PALE, bar_axis, brief
+from cellrisk.system.formatting import claim, number_of, percent, say_people
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -47,10 +47,8 @@ def _draw(axes: Axes, found: TogetherAssessment, name: str, title: str) -> None:
     together = [found.collections.get(tuple(range(1, place + 2))) for place in places]
     so_far = {place: float(getattr(each, name)) for place, each in enumerate(together) if each is not None}
     largest = max([*alone, *so_far.values()], default=0.0)
-    for place, number in so_far.items():
-        axes.barh(place - 0.16, number, height=0.4, color=COLOURS[0])
-        words = f"{number:,.0f}" if number >= 100 else f"{number:.3g}"
-        write_on_bar(axes, words, number, place - 0.16, inside=number > 0.3 * largest)
+    bars = axes.barh([place - 0.16 for place in so_far], list(so_far.values()), height=0.4, color=COLOURS[0])
+    axes.bar_label(bars, [say_people(number) for number in so_far.values()], padding=3)
     axes.barh([place + 0.24 for place in places], alone, height=0.24, color=PALE)
     bar_axis(axes, names)
     axes.set_xlim(0.0, 1.2 * largest if largest > 0 else 1.0)

@@ -43,8 +43,6 @@ TITLE, TEXT, SMALL, TINY = 10.0, 8.0, 7.5, 7.0
 SHOWN = (0.1, 1.0, 10.0)
 """Epsilons at which a line shows its value."""
 
-NOTE = "Computed from raw data: for the curator."
-
 SETTINGS: dict[str, Any] = {
     "font.family": ["DejaVu Sans"],  # comes with matplotlib, so that pictures are the same everywhere
     "font.size": TEXT,
@@ -54,35 +52,22 @@ SETTINGS: dict[str, Any] = {
     "axes.edgecolor": GREY,
     "axes.labelcolor": INK,
     "axes.labelsize": TEXT,
-    "axes.linewidth": 0.7,
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.titlesize": TEXT,
     "axes.titleweight": "bold",
     "axes.titlelocation": "left",
     "axes.axisbelow": True,
-    "axes.unicode_minus": True,
     "grid.color": "#EBEBEB",
-    "grid.linewidth": 0.6,
     "xtick.color": GREY,
     "ytick.color": GREY,
     "xtick.labelcolor": INK,
     "ytick.labelcolor": INK,
     "xtick.labelsize": TEXT,
     "ytick.labelsize": TEXT,
-    "xtick.minor.size": 1.5,
-    "xtick.minor.width": 0.5,
-    "xtick.major.width": 0.7,
-    "ytick.major.width": 0.7,
-    "lines.solid_capstyle": "butt",
     "legend.frameon": False,
     "legend.fontsize": SMALL,
-    "legend.handlelength": 2.6,
     "legend.borderaxespad": 0.0,
-    "figure.facecolor": "white",
-    "figure.dpi": 100,
-    "savefig.facecolor": "white",
-    "savefig.bbox": "standard",
     "svg.fonttype": "path",
     "svg.hashsalt": "cellrisk",
     "pdf.fonttype": 42,
@@ -104,18 +89,10 @@ def house_style() -> Iterator[None]:
         yield
 
 
-def percent_axis(axis: Any) -> None:
-    """Shares as percentages."""
-    from matplotlib.ticker import MaxNLocator
-
-    axis.set_major_locator(MaxNLocator(nbins=6, steps=[1, 2, 2.5, 5, 10]))
-    axis.set_major_formatter(lambda share, _: f"{round(100 * share, 6):g}%")
-
-
 def risk_axis(axes: Axes, largest: float, label: str = "risk") -> None:
     """The vertical axis: percent, from 0 to a little above the largest risk."""
     axes.set_ylim(0.0, 1.12 * largest if largest > 0 else 0.01)
-    percent_axis(axes.yaxis)
+    axes.yaxis.set_major_formatter(lambda share, _: f"{round(100 * share, 6):g}%")
     axes.set_ylabel(label)
     axes.grid(axis="y")
 
@@ -182,15 +159,6 @@ def darker(colour: str) -> Any:
 def write_beside(axes: Axes, words: str, at: tuple[float, float], offset: tuple[float, float], **look: Any) -> None:
     """Writes words so many points right of a place and above it."""
     axes.annotate(words, at, offset, textcoords="offset points", **{"size": SMALL, "color": INK, **look})
-
-
-def write_on_bar(
-    axes: Axes, words: str, end: float, place: float, inside: bool, *, dark: bool = True, apart: int = 3
-) -> None:
-    """Write words at the end of a horizontal bar, or of a line with a dot: inside it or beyond it."""
-    side, offset = ("right", -apart) if inside else ("left", apart)
-    colour = "white" if inside and dark else INK
-    write_beside(axes, words, (end, place), (offset, 0), ha=side, va="center", color=colour)
 
 
 def describe_setting(mechanism: Mechanism, epsilon: bool = False) -> str:

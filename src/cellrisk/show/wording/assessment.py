@@ -16,9 +16,11 @@ from cellrisk.risk.perturbed import EqualRisk, PerturbedAssessment, PerturbedFig
 from cellrisk.show.wording import attackers
 from cellrisk.show.wording.attackers import fill, name_table
 from cellrisk.show.wording.ceiling import say_most, say_tables, say_worst_case
-from cellrisk.system.formatting import CURATOR_NOTE, aligned, claim, number_of, of_people, percent
+from cellrisk.system.formatting import aligned, claim, number_of, of_people, percent
 
 Figures = DecisionFigures | PerturbedFigures
+MOST_LINES = 16
+"""Lines of a first screen on one sensitive attribute."""
 NEXT = "Choose: cellrisk choose ... --max-caused 0.01   Who, and what helps: cellrisk explain ...   All measures: --all"
 """The next useful commands."""
 NEXT_PERTURBED = "Who, and what helps: cellrisk explain ...   At equal risk, and all measures: --all"
@@ -70,8 +72,10 @@ def screen(assessment: Assessment | PerturbedAssessment) -> list[str]:
             more = "" if attribute.several else f"\nOther attacks are not assessed: {found.unknown}."
             parts.append(f"{fill(_say_attribute(assessment, found))}{more}")
     several = of_several(assessment) if isinstance(assessment, Assessment) else []
-    note = f"{CURATOR_NOTE} {assessment.table.describe_unit()}"
-    return [*parts, *several, f"{NEXT if noisy else NEXT_PERTURBED}\n{note}"]
+    screen = [*parts, *several, f"{NEXT if noisy else NEXT_PERTURBED}\n{attackers.say_note(assessment.table)}"]
+    if len(figures) == 1 and len("\n\n".join(screen).splitlines()) > MOST_LINES:
+        screen[-2:] = ["\n".join(screen[-2:])]
+    return screen
 
 
 def list_attacks(attribute: Attribute, table: AttackTable, setting: str, advantage: float | None) -> list[str]:

@@ -17,7 +17,7 @@ from cellrisk.noise.precision import find_change, find_precision
 from cellrisk.risk.attackers.attacker import SettingFigures
 from cellrisk.risk.attackers.figures import AttackTable
 from cellrisk.risk.attackers.persons import PersonTable
-from cellrisk.system.formatting import aligned, claim, number_of, whole_people
+from cellrisk.system.formatting import CURATOR_NOTE, aligned, claim, number_of, whole_people
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
@@ -86,16 +86,31 @@ def share_at_most(number: float) -> str:
 def own_people(number: float, people: int) -> str:
     """Return people revealed because of their own record, without what is left of 0 by rounding.
 
-    >>> own_people(1904.4, 27504), own_people(0.2, 100), own_people(1e-13, 100)
+    >>> own_people(1904.4, 27504), own_people(0.7, 100), own_people(1e-13, 100)
     ('1,904', 'under 1', '0')
     """
     number = _without_rounding(number, people)
-    return "under 1" if 0 < number < 0.5 else whole_people(number)
+    return "under 1" if 0 < number < 1 - ROUNDING else whole_people(number)
 
 
 def own_share(number: float, people: int) -> str:
     """Return people revealed because of their own record as a share of all."""
     return share(_without_rounding(number, people) / people)
+
+
+def own_of(number: float, people: int) -> str:
+    """Return people revealed because of their own record, of all, with their share.
+
+    >>> own_of(1904.4, 27504), own_of(0.2, 10)
+    ('1,904 of 27,504 people (6.9%)', 'fewer than 1 of 10 people (2.0%)')
+    """
+    shown = own_people(number, people).replace("under", "fewer than")
+    return f"{shown} of {number_of(people, 'person')} ({own_share(number, people)})"
+
+
+def say_note(table: FrequencyTable) -> str:
+    """Return that the figures are internal, and the unit of privacy, in lines that fit a screen."""
+    return textwrap.fill(f"{CURATOR_NOTE} {table.describe_unit()}", WIDTH)
 
 
 def name_table(table: FrequencyTable, sensitive: str) -> str:
@@ -265,13 +280,10 @@ def revealed_by_own_record(
     if own < 0:  # a perturbation can hide people behind each other
         fewer = f"the attacks reveal the '{sensitive}' of {number_of(-own, 'person')} fewer"
         return f"{setting}, {fewer} than if each person's {own_record} were left out."
-    number = "fewer than 1" if own < 0.5 else f"at least {round(own):,}"
+    number = own_of(own, people) if own < 1 - ROUNDING else f"at least {own_of(own, people)}"
     if people == 1:
-        number = f"about {own:.1g}"
-    return (
-        f"{setting}, the '{sensitive}' of {number} of {number_of(people, 'person')} ({share(own / people)}) is "
-        f"revealed because of their {own_record}."
-    )
+        number = f"about {own:.1g} of 1 person ({share(own)})"
+    return f"{setting}, the '{sensitive}' of {number} is revealed because of their {own_record}."
 
 
 def inferred(sensitive: str, people: str, certainty: float) -> str:

@@ -12,11 +12,10 @@ from cellrisk.decide.search import Intervals
 from cellrisk.decide.tradeoff import TradeOff, TvdLimit
 from cellrisk.noise.distributions import USUAL_THRESHOLD
 from cellrisk.risk.attackers.attacker import SettingFigures
-from cellrisk.show.wording.attackers import WIDTH, accuracy, fill, name_setting, name_table, setting_table
+from cellrisk.show.wording.attackers import WIDTH, accuracy, fill, name_setting, name_table, say_note, setting_table
 from cellrisk.show.wording.ceiling import say_tables
 from cellrisk.show.wording.limits import ABOUT, describe, describe_limits, say, say_again, say_largest, show_value
 from cellrisk.system.formatting import (
-    CURATOR_NOTE,
     aligned,
     as_given,
     make_sentence,
@@ -69,19 +68,17 @@ def screen(choice: Choice) -> list[str]:
     """Return what is printed first: the epsilon, the error of a count, and stricter and looser ones beside it."""
     title = "\n".join(name_table(choice.table, attribute.name) for attribute in choice.measured.attributes)
     if choice.epsilon is None:
-        note = f"{CURATOR_NOTE} {choice.table.describe_unit()}"
-        return [
-            f"{title}\n{fill(' '.join(_answer(choice)))}",
-            "\n".join([*_obeyed(choice), choice.choice_note, WITHOUT_EPSILON, note]),
-        ]
+        last = [*_obeyed(choice), choice.choice_note, WITHOUT_EPSILON, say_note(choice.table)]
+        return [f"{title}\n{fill(' '.join(_answer(choice)))}", "\n".join(last)]
     mechanism = choice.mechanism.with_epsilon(choice.epsilon)
-    tables = [table for attribute in choice.measured.attributes if (table := _compare(choice, attribute.name))]
+    names = [attribute.name for attribute in choice.measured.attributes]
+    tables = [f"'{name}'\n" * (len(names) > 1) + table for name in names if (table := _compare(choice, name))]
     command = f"Next: cellrisk release ... --epsilon {as_given(choice.epsilon)}   Why, and other settings: --all"
     again = []
     if choice.again and not (mechanism.name == "geometric" and mechanism.threshold == USUAL_THRESHOLD):
         again = [f"Some larger epsilons also keep the limits: {show_spans(choice.again[:1])}."]
     sentences = fill(" ".join([*_answer(choice), accuracy(mechanism)]))
-    last = [*again, *_obeyed(choice), choice.choice_note, command, f"{CURATOR_NOTE} {choice.table.describe_unit()}"]
+    last = [*again, *_obeyed(choice), choice.choice_note, command, say_note(choice.table)]
     return [f"{title}\n{sentences}", *tables, "\n".join(last)]
 
 

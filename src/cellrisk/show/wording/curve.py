@@ -8,9 +8,9 @@ import numpy as np
 
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.risk.curves import USUAL_EPSILONS, Line, RiskCurve
-from cellrisk.show.wording.attackers import name_table, revealed_by_own_record, setting_table
+from cellrisk.show.wording.attackers import name_table, revealed_by_own_record, say_note, setting_table
 from cellrisk.show.wording.ceiling import say_most
-from cellrisk.system.formatting import CURATOR_NOTE, aligned, join_names, number_of, percent, whole_people
+from cellrisk.system.formatting import aligned, join_names, number_of, percent, whole_people
 
 NAMED = (0.1, 1.0, 10.0)
 """Epsilons that sentences give numbers for, or the nearest to them."""
@@ -29,11 +29,11 @@ def headline(curve: RiskCurve) -> str:
 def screen(curve: RiskCurve) -> list[str]:
     """Return what is printed first: what attacks reveal along epsilon; or everything, if measures were named."""
     if curve.named:
-        return [headline(curve), *_measures(curve), _note(curve)]
+        return [headline(curve), *_measures(curve), say_note(curve.table)]
     parts = [
         part for title, sentence, table in _attacks(curve, USUAL_EPSILONS) for part in (f"{title}\n{sentence}", table)
     ]
-    return [*parts, f"{NEXT}\n{_note(curve)}"]
+    return [*parts, f"{NEXT}\n{say_note(curve.table)}"]
 
 
 def _attacks(curve: RiskCurve, usual: Sequence[float]) -> Iterator[tuple[str, str, str]]:
@@ -54,10 +54,6 @@ def _attacks(curve: RiskCurve, usual: Sequence[float]) -> Iterator[tuple[str, st
             ]
             own = revealed_by_own_record(nearest.own, nearest.people, name, f"At {guarantee}", nearest.table.own_record)
             yield title, own, setting_table(rows)
-
-
-def _note(curve: RiskCurve) -> str:
-    return f"{CURATOR_NOTE} {curve.table.describe_unit()}"
 
 
 def _epsilon(mechanism: Mechanism | None) -> float:

@@ -61,7 +61,7 @@ def statements(found: PublishedRisk | PrivateChoice) -> list[str]:
         f"The figure is the expected number of {MEANING}, by the homogeneity attack.",
         "The noise of the release is what is random. The interval comes from the noise on this figure alone.",
         f"One record {found.mechanism.change} moves it by at most {claim(found.sensitivity.value)} people, whatever "
-        f"the table{attained}: {found.sensitivity.condition}.",
+        f"the table{attained}.",
         f"Discrete Laplace noise of scale {found.scale:.6g} people, sampled exactly from secure random bits, makes it "
         f"differentially private with epsilon {claim(found.epsilon)}. Publishing the table adds its own epsilon.",
         *found.notes,

@@ -8,10 +8,12 @@ from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.risk.explanation import Explanation
 from cellrisk.risk.explanation.remedies import AS_GIVEN, NEIGHBOURS, RAREST, Change, Outcome
 from cellrisk.risk.explanation.risky_cells import LevelRisk, RiskyCell
-from cellrisk.show.wording.attackers import fill, own_people, own_share, share
+from cellrisk.show.wording.attackers import fill, own_of, own_people, own_share, share
 from cellrisk.system.formatting import CURATOR_NOTE, aligned, number_of, percent
 
 LEVELS_PRINTED, REMEDIES_PRINTED, GROUPS_NAMED = 10, 5, 3
+LONGEST_CHANGE = 58
+"""Characters of a change on the first screen."""
 HARDLY = 0.05
 """Fewer people than this are hardly anybody."""
 FEWEST_NAMED = 5
@@ -35,7 +37,7 @@ def screen(explanation: Explanation) -> list[str]:
     now, *changes = list_remedies(explanation)
     by_category = explanation.now.largest_own is not None
     rows = [
-        [what, f"{cells:,}", own_people(own, explanation.records), own_share(own, explanation.records)]
+        [_cut(what), f"{cells:,}", own_people(own, explanation.records), own_share(own, explanation.records)]
         + ([share(largest)] if by_category else [])
         + [share(revealed)]
         for what, cells, own, revealed, largest in [
@@ -43,24 +45,29 @@ def screen(explanation: Explanation) -> list[str]:
             *sorted(changes, key=lambda remedy: remedy[4])[:REMEDIES_PRINTED],
         ]
     ]
-    top = ["", "", "", "because of their", *(["largest share"] if by_category else []), "revealed"]
+    top = ["", "", "", "because of", *(["largest share"] if by_category else []), "revealed by"]
     heads = [
         "what would help",
         "groups",
         "",
         "own record",
         *(["of a category"] if by_category else []),
-        "(homogeneity)",
+        "homogeneity",
     ]
     most = "; ".join(
         f"{name}: {share(own / people)} of {people:,}" for name, own, people in _most_at_risk(explanation.by_level)
     )
-    risk = f"{fill(f'Most at risk because of their own record: {most}.')}\n" if explanation.now.caused >= HARDLY else ""
+    hardly = now[2] < HARDLY
+    risk = "" if hardly else f"{fill(f'Most at risk because of their own record: {most}.')}\n"
     return [
         f"'{explanation.sensitive}': {size}; {_describe_method(explanation)}\n{_say_caused(explanation)}",
         aligned(top, [heads, *rows]),
         f"{risk}Groups and values most at risk: --all   Choose: cellrisk choose ... --max-caused 0.01\n{CURATOR_NOTE}",
     ]
+
+
+def _cut(change: str) -> str:
+    return change if len(change) <= LONGEST_CHANGE else f"{change[: LONGEST_CHANGE - 3]}..."
 
 
 def _most_at_risk(levels: Sequence[LevelRisk]) -> list[tuple[str, float, int]]:
@@ -121,8 +128,7 @@ def _say_caused(found: Explanation) -> str:
     """Return how many people are revealed because of their own record."""
     at = f"At {found.method.guarantee}" if isinstance(found.method, Mechanism) else f"With {found.method.name}"
     own = found.now.caused if found.now.own is None else found.now.own
-    number = own_people(abs(own), found.records)
-    people = f"{number} of {number_of(found.records, 'person')} ({own_share(abs(own), found.records)})"
+    people = own_of(abs(own), found.records)
     attack = "homogeneity" if found.now.own is None else "strongest"
     if own < 0:  # a perturbation can hide people behind each other
         return f"{at}, the {attack} attack reveals {people} fewer than without their own record."

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from cellrisk.decide.limits import Limit, RiskDefinition
 from cellrisk.decide.search import Intervals
 from cellrisk.risk.sweep import LEAST_EPSILON
+from cellrisk.show.wording.attackers import share
 from cellrisk.system.formatting import as_given, percent, show_spans
 
 if TYPE_CHECKING:
@@ -66,7 +67,9 @@ def describe(limit: Limit) -> str:
 
 def show_value(limit: Limit, value: float) -> str:
     """Return a value of the metric that is limited as a cell of a table."""
-    return percent(value) if "{}%" in ASKED[limit.name] else f"{value:,.4g}"
+    if "{}%" not in ASKED[limit.name]:
+        return f"{value:,.4g}"
+    return percent(value) if value < 0.001 else share(value)
 
 
 def say(limit: Limit, value: float) -> str:

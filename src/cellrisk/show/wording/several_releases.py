@@ -11,7 +11,7 @@ from cellrisk.repeat.averaging import WHOLE, Averaged, Averaging, MeanNoise
 from cellrisk.repeat.sequences import Released, RiskSequence
 from cellrisk.repeat.sequences.next_epsilon import NextEpsilon
 from cellrisk.risk.measures import MEASURES
-from cellrisk.show.wording.attackers import fill, name_table, own_people, own_share
+from cellrisk.show.wording.attackers import fill, name_table, own_of, own_people, own_share
 from cellrisk.show.wording.ceiling import say_most
 from cellrisk.system.formatting import (
     CURATOR_NOTE,
@@ -82,10 +82,7 @@ def _(found: RiskSequence) -> str:
     own = last.overall_caused.max_records * people
     names = found.attributes
     whose = f"'{names[0]}'" if len(names) == 1 else f"the riskiest of {len(names)} attributes"
-    revealed = (
-        f"The homogeneity attack reveals {whose} of {own_people(own, people)} of {number_of(people, 'person')} "
-        f"({own_share(own, people)}) because of their own record."
-    )
+    revealed = f"The homogeneity attack reveals {whose} of {own_of(own, people)} because of their own record."
     return " ".join([start, revealed, *bound])
 
 

@@ -8,7 +8,7 @@ from cellrisk.repeat.together import RuleFigures, TogetherAssessment
 from cellrisk.repeat.together.after_consistency import Refinement
 from cellrisk.repeat.together.linkage_attacks import MOST_SUBSETS, Figures
 from cellrisk.repeat.together.splitting import Split
-from cellrisk.show.wording.attackers import fill, own_people, own_share, share
+from cellrisk.show.wording.attackers import fill, own_of, own_people, own_share, share
 from cellrisk.system.formatting import (
     CURATOR_NOTE,
     aligned,
@@ -52,11 +52,8 @@ def headline(found: TogetherAssessment | Split) -> str:
 def _sentences(found: TogetherAssessment) -> Iterator[str]:
     lead, several = found.rule(), len(found.tables) > 1
     tables = f"the {len(found.tables)} tables together reveal" if several else "the table reveals"
-    own = f"{own_people(lead.caused, found.records)} of {number_of(found.records, 'person')}"
-    yield (
-        f"By elimination, {tables} the '{found.sensitive}' of {own} ({own_share(lead.caused, found.records)}) because "
-        "of their own record."
-    )
+    own = own_of(lead.caused, found.records)
+    yield f"By elimination, {tables} the '{found.sensitive}' of {own} because of their own record."
     yield (
         f"It names {share(lead.right / found.records)} of the people correctly; with nothing but noise, "
         f"{share(lead.chance / found.records)}."
