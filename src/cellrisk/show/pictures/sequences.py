@@ -57,11 +57,11 @@ def _draw(axes: Axes, sequence: RiskSequence) -> None:
     x = np.array([row.cumulative.epsilon for row in rows])
     largest = 0.0
     for weights, dashes in LINES:
-        risk = np.array([row.overall.value("max", weights) for row in rows])
+        risks = np.array([row.overall.value("max", weights) for row in rows])
         look: dict[str, Any] = {"color": WEIGHT_COLOURS[weights], "linestyle": dashes}
-        label = f"{WEIGHT_WORDS[weights]}, at last {percent(float(risk[-1]))}"
-        axes.plot(x, risk, linewidth=1.6, marker="o", markersize=3.5, label=label, **look)
-        largest = max(largest, float(risk.max()))
+        label = f"{WEIGHT_WORDS[weights]}, at last {percent(float(risks[-1]))}"
+        axes.plot(x, risks, linewidth=1.6, marker="o", markersize=3.5, label=label, **look)
+        largest = max(largest, float(risks.max()))
     if sequence.attributes:
         caused = np.array([row.overall_caused.value("max") for row in rows])
         axes.fill_between(x, 0.0, caused, color=ALARM, alpha=0.25, linewidth=0, zorder=2)

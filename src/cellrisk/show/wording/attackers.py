@@ -329,22 +329,16 @@ def learnt(table: AttackTable, sensitive: str, categories: Sequence[str]) -> str
     what = f"harmful '{sensitive}'" if table.harmful else f"'{sensitive}'"
     if total < 0.5:
         return f"The informed attacker learns nobody's {what} beyond the overall shares."
+    people, start = number_of(total, "person"), f"The informed attacker learns the {what} of"
     if isinstance(table, PersonTable):
-        return (
-            f"The informed attacker learns a value of {what} of {number_of(total, 'person')}, "
-            f"{whole_people(total - own)} from others' records alone{_less_sure(table, total)}."
-        )
-    numbers = figures.by_category["learnt"].tolist(), table.people.tolist()
-    parts = [
-        (number / people, name)
-        for number, people, name in zip(*numbers, categories, strict=True)
-        if number / max(people, 1) >= LEAST_SHARE
-    ]
-    largest = ", ".join(f"{visible(name, '')} {whole_share(part)}" for part, name in sorted(parts, reverse=True)[:2])
-    return (
-        f"The informed attacker learns the {what} of {number_of(total, 'person')} ({largest}), "
-        f"{whole_people(total - own)} from others' records alone{_less_sure(table, total)}."
-    )
+        start = f"The informed attacker learns a value of {what} of"
+    else:
+        numbers = figures.by_category["learnt"].tolist(), table.people.tolist()
+        shares = [(part / max(n, 1), name) for part, n, name in zip(*numbers, categories, strict=True)]
+        largest = sorted((each for each in shares if each[0] >= LEAST_SHARE), reverse=True)[:2]
+        named = ", ".join(f"{visible(name, '')} {whole_share(part)}" for part, name in largest)
+        people += f" ({named})"
+    return f"{start} {people}, {whole_people(total - own)} from others' records alone{_less_sure(table, total)}."
 
 
 def learnt_union(table: AttackTable, union: Sequence[int], categories: Sequence[str]) -> str:

@@ -14,7 +14,7 @@ from cellrisk.noise.distributions import USUAL_THRESHOLD
 from cellrisk.risk.attackers.attacker import SettingFigures
 from cellrisk.show.wording.attackers import WIDTH, accuracy, fill, name_setting, name_table, say_note, setting_table
 from cellrisk.show.wording.ceiling import say_tables
-from cellrisk.show.wording.limits import ABOUT, describe, describe_limits, say, say_again, say_largest, show_value
+from cellrisk.show.wording.limits import ABOUT, describe, describe_limits, say, say_again, show_value
 from cellrisk.system.formatting import (
     aligned,
     as_given,
@@ -58,10 +58,10 @@ def _answer(choice: Choice) -> list[str]:
     answer = f"Recommended: epsilon {as_given(choice.epsilon)} with {noise}, the largest allowed{rounded}."
     limits = [limit for limit in choice.kept_limits if not choice.given or limit.name != "max_epsilon"]
     keeps = f"keeps {list_limits(choice, limits)[0] if len(limits) == 1 and not choice.trade_off else 'every limit'}"
-    smaller = all(limit.kind.every_smaller for limit in limits) and choice.trade_off is None
     if not limits:
         return [answer]
-    return [answer, f"{f'Every epsilon from {choice.searched[0]:g} up to it' if smaller else 'It'} {keeps}."]
+    smaller = f"Every epsilon from {choice.searched[0]:g} up to it"
+    return [answer, f"{smaller if _keeps_every_smaller(choice, limits) else 'It'} {keeps}."]
 
 
 def screen(choice: Choice) -> list[str]:
@@ -92,26 +92,22 @@ def _compare(choice: Choice, sensitive: str) -> str | None:
     attribute, template = choice.table.attribute(sensitive), choice.mechanism
     mechanisms = [template.with_epsilon(each.epsilon) for each in choice.alternatives]
     settings = choice.compare(sensitive)
+    if not settings:
+        return None
     limits = [limit for limit in choice.kept_limits if limit.name not in ("max_epsilon", "max_error")]
     values = [limit.metric((attribute,))(mechanisms) for limit in limits]
     tvd = [] if choice.trade_off is None else ["TVD"]
     rows: list[tuple[Sequence[str], SettingFigures]] = []
-    for number, figures in enumerate(settings):
-        if figures.mechanism is None:
-            bare = [limit.without_noise((attribute,)) for limit in limits]
-            limited = [
-                "" if value is None else show_value(limit, value) for limit, value in zip(limits, bare, strict=True)
-            ]
-            cells = ["no noise", "-", *limited, *(["0"] if tvd else [])]
-        else:
-            each = choice.alternatives[number]
-            limited = [show_value(limit, float(value[number])) for limit, value in zip(limits, values, strict=True)]
-            shown = choice.epsilon if each.role == "recommended" else each.epsilon
-            cells = [each.role, show_down(shown or 0.0), *limited, *([f"{each.tvd:.2g}"] if tvd else [])]
-        rows.append((cells, figures))
+    for number, (each, figures) in enumerate(zip(choice.alternatives, settings, strict=False)):
+        limited = [show_value(limit, float(value[number])) for limit, value in zip(limits, values, strict=True)]
+        shown = choice.epsilon if each.role == "recommended" else each.epsilon
+        rows.append(([each.role, show_down(shown or 0.0), *limited, *(f"{each.tvd:.2g}" for _ in tvd)], figures))
+    bare = [(limit, limit.without_noise((attribute,))) for limit in limits]
+    limited = ["" if value is None else show_value(limit, value) for limit, value in bare]
+    rows.append((["no noise", "-", *limited, *("0" for _ in tvd)], settings[-1]))
     names = [f"{ABOUT[limit.name].removeprefix('the ')}\n(limit {_show_maximum(limit)})" for limit in limits]
     header, columns = ["", "epsilon", *names, *tvd], 4 - choice.from_data
-    tables = (setting_table(rows, header, columns - fewer) for fewer in range(columns + 1)) if rows else ()
+    tables = (setting_table(rows, header, columns - fewer) for fewer in range(columns + 1))
     return next((text for text in tables if max(map(len, text.splitlines())) <= WIDTH), None)
 
 
@@ -167,9 +163,13 @@ def say_least(trade_off: TradeOff) -> str:
 
 def name_largest(choice: Choice, keeps: str) -> str:
     """Return what the epsilon is; ``keeps`` is the limits with a verb."""
-    wavy = [ABOUT[limit.name] for limit in choice.kept_limits if limit.kind.uses_data and limit.kind.every_smaller]
-    others = bool(choice.on_first_risk) or choice.trade_off is not None
-    return say_largest(wavy, keeps, others, choice.searched[0])
+    if _keeps_every_smaller(choice, choice.kept_limits):
+        return f"the largest epsilon up to which every smaller one, from {choice.searched[0]:g} on, {keeps}"
+    return f"the largest epsilon that {keeps}"
+
+
+def _keeps_every_smaller(choice: Choice, limits: Sequence[Limit]) -> bool:
+    return choice.trade_off is None and all(limit.kind.every_smaller for limit in limits)
 
 
 def _show_numbers(option: Choice) -> list[str]:

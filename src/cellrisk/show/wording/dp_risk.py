@@ -91,6 +91,4 @@ def paragraphs(found: PublishedRisk | PrivateChoice) -> list[str]:
 
 def describe_policies(policies: Policies) -> list[str]:
     """Return which policies were obeyed, and what of them was not judged; nothing if there is none."""
-    if not policies:
-        return []
-    return ["\n".join([policies.describe(), *([policies.not_judged] if policies.not_judged else [])])]
+    return ["\n".join(filter(None, (policies.describe(), policies.not_judged)))] if policies else []

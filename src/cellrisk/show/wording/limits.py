@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from cellrisk.decide.limits import Limit, RiskDefinition
 from cellrisk.decide.search import Intervals
-from cellrisk.risk.sweep import LEAST_EPSILON
 from cellrisk.show.wording.attackers import share
 from cellrisk.system.formatting import as_given, percent, show_spans
 
@@ -117,15 +116,6 @@ def name_risk(risk: RiskDefinition) -> str:
     attack = "" if risk.attack == "homogeneity" else f"{risk.attack} attack, "
     weighting = "" if risk.measure == "marginal_shrinkage" else weights
     return f"{attack}{risk.measure.replace('_', ' ')} risk, {risk.form}{weighting}"
-
-
-def say_largest(wavy: Sequence[str], keeps: str, others: bool, least: float = LEAST_EPSILON) -> str:
-    """What the epsilon is that was found: of limits on these metrics, every smaller one keeps those also."""
-    every = f"up to which every smaller one, from {min(least, LEAST_EPSILON):g} on,"
-    if wavy and not others:
-        return f"the largest epsilon {every} {keeps}"
-    also = f", and {every} keeps the limit on {' and '.join(wavy)}" if wavy else ""
-    return f"the largest epsilon that {keeps}{also}"
 
 
 def say_again(again: Intervals, end: float | None) -> str:
