@@ -274,6 +274,33 @@ def bench_certainty() -> None:
         show(what, f"{took:.1f} s", f"goal {goal}; {ends}")
 
 
+def bench_attackers() -> None:
+    """The table of attackers and choices by it, processor time."""
+    adult = cr.tabulate(cr.datasets.adult_as_published(), QIDS, "income", bins=BINS)
+    generator = np.random.default_rng(6)
+    sizes = generator.negative_binomial(0.5, 0.05, 22_000) + 1
+    cells = np.stack([generator.multinomial(n, generator.dirichlet(np.geomspace(0.05, 1.0, 7))) for n in sizes])
+    groups, values = np.nonzero(cells)
+    frame = pd.DataFrame({"group": groups, "value": values, "n": cells[groups, values]})
+    large = cr.tabulate(frame, ["group"], "value", count="n")
+    what = f"{large.n_records:,} people, {large.n_cells:,} groups, K = 7"
+    epsilons = np.geomspace(0.01, 10.0, 61)
+
+    def attack(table: cr.FrequencyTable, epsilon: float) -> object:
+        return cr.assess(table, epsilon=epsilon).to_dict()["attackers"]
+
+    works: list[tuple[str, str, Callable[[], object]]] = [
+        ("Adult, attackers: 1 epsilon", "0.5 s", lambda: attack(adult, 1.0)),
+        ("Adult, attackers: 61 epsilons", "4 s", lambda: str(cr.curve(adult, epsilon=epsilons))),
+        ("Adult, choose by --max-caused", "3 s", lambda: cr.choose(adult, max_caused=0.01).to_dict()),
+        (f"attackers: {what}, 1 epsilon", "4 s", lambda: attack(large, 1.0)),
+        (f"choose --max-caused: {what}", "60 s", lambda: cr.choose(large, max_caused=0.01).exact_epsilon),
+        (f"choose --max-certain: {what}", "60 s", lambda: cr.choose(large, max_certain=0.05).exact_epsilon),
+    ]
+    for name, goal, work in works:
+        show(name, f"{processor_seconds(work):.1f} s", f"goal {goal}")
+
+
 def bench_start() -> None:
     def starts(code: str) -> float:
         return seconds(lambda: subprocess.run([sys.executable, "-c", code], check=True, capture_output=True), 7)
@@ -295,6 +322,7 @@ BENCHES = {
     "command": bench_command,
     "command_growth": bench_command_growth,
     "certainty": bench_certainty,
+    "attackers": bench_attackers,
     "many_profiles": bench_many_profiles,
 }
 

@@ -251,11 +251,6 @@ def test_an_answer_says_which_limits_bind(bent: cr.FrequencyTable) -> None:
     assert "binds" not in cr.choose(bent, max_epsilon=0.5).why
 
 
-def test_a_range_may_begin_below_the_usual_one(bent: cr.FrequencyTable) -> None:
-    choice = cr.choose(bent, max_ceiling=0.5001, least_epsilon=1e-4)
-    assert choice.exact_epsilon == pytest.approx(np.log(0.5001 / 0.4999), rel=1e-6, abs=0)
-
-
 def test_a_limit_that_the_smallest_epsilon_breaks(bent: cr.FrequencyTable) -> None:
     """Two values are told apart 1/(1 + e^-0.001) of the time at epsilon 0.001: 0.50001 is searched below that."""
     choice = cr.choose(bent, max_ceiling=0.50001)
@@ -280,18 +275,6 @@ def test_the_risk_is_that_of_the_attribute_with_the_highest() -> None:
     assert "it is 55.56%" in line  # of y; three and three are never shown alone
     (line,) = find_breaches(both, cr.Geometric(epsilon=1.0), max_risk=0.01)
     assert line.endswith(f"it is {100 * tight.max():.4g}%")
-
-
-def test_a_risk_is_named_as_it_is_measured(bent: cr.FrequencyTable) -> None:
-    for words in (
-        {"weights": "uniform"},
-        {"form": "exact"},
-        {"attack": "plurality"},
-        {"measure": "marginal_shrinkage"},
-    ):
-        risk = RiskDefinition(**words)  # type: ignore[arg-type]
-        (limit,) = read_limits(max_risk=0.0, risk=risk)
-        assert f"({risk.of(bent.attributes).name})" in str(limit.breach(bent.attributes, cr.Geometric(epsilon=1.0)))
 
 
 def test_what_a_mechanism_breaks(bent: cr.FrequencyTable) -> None:

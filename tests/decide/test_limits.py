@@ -377,22 +377,3 @@ def test_assess_is_a_gate(people: list[str], capsys: Capture) -> None:
         assert code == 3
         assert "the homogeneity attack reveals" in out
         assert "asked for was" in err
-
-
-def test_commands_obey_a_policy(people: list[str], capsys: Capture) -> None:
-    Path("cellrisk.toml").write_text("[policy]\nmax-ceiling = 0.7\nmax-epsilon = 2\n")
-    code, out, _ = run(capsys, "choose", *people, "--json")
-    assert (code, json.loads(out)["epsilon"]) == (0, 0.84)
-    assert json.loads(run(capsys, "choose", *people, "--max-epsilon", "0.5", "--json")[1])["epsilon"] == 0.5
-    code, _, err = run(capsys, "choose", *people, "--max-epsilon", "3")
-    assert code == 2
-    assert "--max-epsilon is looser than the policy; got 3.0; allowed: up to 2" in err
-    assert run(capsys, "assess", *people, "--epsilon", "0.8")[0] == 0
-    code, _, err = run(capsys, "assess", *people, "--epsilon", "0.9")
-    assert code == 3
-    assert "the policy asks for a worst case of at most 70%; " in err
-    code, _, err = run(
-        capsys, "release", *people, "--epsilon", "0.9", "--observed-levels", "q,y", "--output", "released.csv"
-    )
-    assert code == 3
-    assert not Path("released.csv").exists()

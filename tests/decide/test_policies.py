@@ -388,17 +388,13 @@ ASSESS, REPORT = "assess people.csv --epsilon 1", "report people.csv --epsilon 1
             'ledger = "releases.db"',
             "'ledger' in cellrisk.toml is named like a command; allowed: a table [ledger]",
         ),
-        (ASSESS, "report = true", "'report' in cellrisk.toml is named like a command"),
-        (ASSESS, "curve = 3", "'curve' in cellrisk.toml is named like a command"),
         (REPORT, '[report]\ntitel = "x"', "unknown setting under [report] in cellrisk.toml; got titel"),
-        ("ledger show l.db", "[ledger]\nverify = 1", "'verify' in cellrisk.toml is named like a command"),
         (
             "ledger verify l.db",
             "[ledger.verify]\nepsilon = 1",
             "unknown setting under [ledger.verify] in cellrisk.toml; got epsilon",
         ),
         (ASSESS, "nonsense = 1", "unknown setting in cellrisk.toml; got nonsense"),
-        (ASSESS, "config = 'x'", "unknown setting in cellrisk.toml; got config"),
     ],
 )
 def test_settings_that_no_command_takes_are_refused_by_name(

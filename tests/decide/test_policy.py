@@ -177,18 +177,6 @@ def test_choose_obeys(people: Path, capsys: Capture) -> None:
         assert says in capsys.readouterr().err
 
 
-@pytest.mark.slow
-def test_report_obeys(people: Path, capsys: Capture) -> None:
-    write(people.parent, "[policy]\nmax-risk = 0.05\n")
-    output = people.parent / "report.html"
-    assert main(["report", str(people), *BASIC, "--epsilon", "1", "--output", str(output)]) == 3
-    assert "the policy asks for" in capsys.readouterr().err
-    assert output.exists()
-    assert main(["report", str(people), *BASIC, "--epsilon", "1", "--max-risk", "0.4", "--output", str(output)]) == 2
-    write(people.parent, "[policy]\nmax-risk = 1.0\n")
-    assert main(["report", str(people), *BASIC, "--epsilon", "1", "--output", str(output)]) == 0
-
-
 def test_a_policy_names_harmful_values() -> None:
     """Tables without those values are judged by all of theirs."""
     file = {"max-certain": 0.01, "harmful": ["ill"], "also-as": ["ill+dead"]}

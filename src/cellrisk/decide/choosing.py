@@ -35,8 +35,6 @@ from cellrisk.system.results import Result, find_words
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
 
-FACTOR = 2.0
-"""The alternatives are this much stricter and looser."""
 ROLES = ("stricter", "recommended", "looser")
 SHOWN = 121
 """Epsilons along which a picture shows the risk."""

@@ -83,13 +83,6 @@ def test_several_mechanisms_and_deltas(
     assert all(holds(figure, line) for line in curve.lines)
 
 
-def test_every_setting_has_its_panels_where_lines_are_many(two: cr.FrequencyTable) -> None:
-    curve = cr.curve(two, ["laplace", "geometric"], epsilon=[0.1, 1.0], measures=["local", "marginal"])
-    figure = draw_curve(curve)
-    titles = [axes.get_title(loc="left") for axes in figure.axes if axes.axison]
-    assert titles == [f"job, {name}, {noise}" for noise in ("laplace", "geometric") for name in ("local", "marginal")]
-
-
 def test_one_epsilon_is_a_point(two: cr.FrequencyTable) -> None:
     curve = cr.curve(two, epsilon=0.7, measures="local", forms="tight", weights="records")
     figure = draw_curve(curve)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,7 +9,6 @@ import pytest
 import cellrisk as cr
 from cellrisk.counts.profiles import SIZE_CLASSES, name_sizes
 from cellrisk.show.pictures import draw_choice, draw_explanation, draw_sizes, draw_utility, to_svg
-from cellrisk.system.formatting import show_down
 from tests.near import near
 from tests.show.pictures.drawing import drawn_lines, levels_of, words_of
 
@@ -43,11 +40,6 @@ def test_the_picture_of_sizes_has_the_classes_of_the_text(adult: cr.FrequencyTab
         assert one + other == cells[(sizes >= low) & (sizes <= (high or np.inf))].sum()
     names = [label.get_text().replace("\u2013\n", "-").replace("\nor more", "+") for label in axes.get_xticklabels()]
     assert names == [name_sizes(*each).replace("1000", "1,000") for each in SIZE_CLASSES[: len(names)]]
-
-
-def test_sizes_are_put_together_without_gaps() -> None:
-    assert SIZE_CLASSES[0][0] == 1
-    assert all(following[0] == before[1] + 1 for before, following in itertools.pairwise(SIZE_CLASSES))  # type: ignore[operator]
 
 
 # Usefulness
@@ -150,12 +142,6 @@ def test_map_of_risk_and_usefulness(three: cr.FrequencyTable, max_tvd: float, fo
     (box,) = (collection.get_paths()[0].get_extents() for collection in draw_choice(without).axes[0].collections)
     assert (box.x0, box.y0) == (0, 0)
     assert (box.x1, box.y1) == near((max_tvd, 0.25))
-
-
-def test_recommended_epsilon_is_never_rounded_up() -> None:
-    for epsilon in np.geomspace(1e-3, 1e2, 500):
-        assert float(show_down(float(epsilon))) <= epsilon * 1.0
-        assert float(show_down(float(epsilon))) == pytest.approx(epsilon, rel=1e-4, abs=0)
 
 
 # Explanations

@@ -151,22 +151,6 @@ def test_failed_writing_leaves_what_was_there(figure: Figure, tmp_path: Path, mo
     assert path.read_text() == "before"
 
 
-@pytest.mark.parametrize(
-    "result",
-    [
-        lambda table: cr.curve(table, epsilon=[0.1, 1.0], measures="local"),
-        lambda table: cr.choose(table, max_risk=0.3),
-        lambda table: cr.explain(table, cr.Laplace(epsilon=1.0)),
-        lambda table: cr.utility(table, cr.Laplace(epsilon=1.0), releases=2, ways=1),
-    ],
-    ids=["curve", "choice", "explanation", "utility"],
-)
-def test_results_draw_themselves(result: Any, two: cr.FrequencyTable, tmp_path: Path) -> None:
-    found = result(two)
-    assert isinstance(found.plot(), Figure)
-    assert found.plot(tmp_path / "picture.png").read_bytes().startswith(MAGIC[".png"])
-
-
 def test_importing_cellrisk_and_its_pictures_does_not_load_matplotlib() -> None:
     script = "import sys, cellrisk, cellrisk.show.pictures, cellrisk.cli; print('matplotlib' in sys.modules)"
     environment = {**os.environ, "PYTHONPATH": str(SOURCE)}

@@ -16,7 +16,6 @@ from cellrisk.show.pictures.style import (
     PALE,
     brief,
     darker,
-    describe_setting,
     epsilon_axis,
     risk_axis,
     show_values,
@@ -72,7 +71,7 @@ def draw_attacks(curve: RiskCurve, at: float, inside: bool) -> Picture:
         [2.9] * -(-len(found) // columns),
         columns=columns,
         title=f"What attacks reveal at {at_epsilon} and along epsilon" if several else title,
-        subtitle=size if several else f"'{brief(name)}' of {size}; {describe_setting(setting)} noise",
+        subtitle=size if several else f"'{brief(name)}' of {size}; {setting.describe()} noise",
         alone="ask for the curve of one sensitive attribute and one mechanism",
     )
 

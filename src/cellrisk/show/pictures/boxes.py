@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from cellrisk.show.pictures.canvas import Picture, drawn
-from cellrisk.show.pictures.style import COLOURS, INK, TINY, describe_setting, plain, write_beside
+from cellrisk.show.pictures.style import COLOURS, INK, TINY, plain, write_beside
 from cellrisk.system.formatting import number_of
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def draw_utility(utility: Utility, inside: bool) -> Picture:
     shown = [
         f"{100 * means[place]:.2g}% at epsilon {plain(mechanisms[place].epsilon)}" for place in dict.fromkeys(ends)
     ]
-    noise = ", ".join(dict.fromkeys(describe_setting(mechanism) for mechanism in mechanisms))
+    noise = ", ".join(dict.fromkeys(mechanism.describe() for mechanism in mechanisms))
     return Picture(
         [partial(_draw, utility=utility, way=each) for each in utility.ways],
         [2.4],
@@ -70,7 +70,7 @@ def _draw(axes: Axes, utility: Utility, way: int) -> None:
             meanprops={"marker": "D", "markersize": 3.2, "markerfacecolor": "white", "markeredgecolor": INK},
         )
         if len(groups) > 1:
-            drawn_box["boxes"][0].set_label(describe_setting(mechanism))
+            drawn_box["boxes"][0].set_label(mechanism.describe())
         if len(utility.mechanisms) <= MOST_NUMBERED and len(groups) == 1:
             words = f"{spread.mean:.2f}" if spread.mean >= 0.0995 else f"{spread.mean:#.2g}"
             write_beside(axes, words, (position, spread.high), (0, 2), ha="center", size=TINY)

@@ -12,12 +12,11 @@ import numpy as np
 
 from cellrisk.errors import visible
 from cellrisk.system.arrays import Floats
-from cellrisk.system.formatting import claim, percent
+from cellrisk.system.formatting import percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from cellrisk.noise.mechanisms import Mechanism
 
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#000000")
 """Okabe and Ito's palette, which colour-blind people can tell apart; neighbours here differ in lightness too."""
@@ -159,12 +158,6 @@ def darker(colour: str) -> Any:
 def write_beside(axes: Axes, words: str, at: tuple[float, float], offset: tuple[float, float], **look: Any) -> None:
     """Writes words so many points right of a place and above it."""
     axes.annotate(words, at, offset, textcoords="offset points", **{"size": SMALL, "color": INK, **look})
-
-
-def describe_setting(mechanism: Mechanism, epsilon: bool = False) -> str:
-    """A mechanism with its delta, and its epsilon if wanted."""
-    delta = "" if mechanism.pure else f", delta {claim(mechanism.delta)}"
-    return f"{mechanism.name}{f', epsilon {claim(mechanism.epsilon)}' if epsilon else ''}{delta}"
 
 
 def show_values(axes: Axes, x: Floats, y: Floats, colour: Any) -> None:
