@@ -101,10 +101,12 @@ def own_share(number: float, people: int) -> str:
 def own_of(number: float, people: int) -> str:
     """Return people revealed because of their own record, of all, with their share.
 
-    >>> own_of(1904.4, 27504), own_of(0.2, 10)
-    ('1,904 of 27,504 people (6.9%)', 'fewer than 1 of 10 people (2.0%)')
+    >>> own_of(1904.4, 27504), own_of(0.2, 10), own_of(0.4, 1)
+    ('1,904 of 27,504 people (6.9%)', 'fewer than 1 of 10 people (2.0%)', 'about 0.4 of 1 person (40.0%)')
     """
     shown = own_people(number, people).replace("under", "fewer than")
+    if people == 1 and shown.startswith("fewer"):
+        shown = f"about {number:.1g}"
     return f"{shown} of {number_of(people, 'person')} ({own_share(number, people)})"
 
 
@@ -281,8 +283,6 @@ def revealed_by_own_record(
         fewer = f"the attacks reveal the '{sensitive}' of {number_of(-own, 'person')} fewer"
         return f"{setting}, {fewer} than if each person's {own_record} were left out."
     number = own_of(own, people) if own < 1 - ROUNDING else f"at least {own_of(own, people)}"
-    if people == 1:
-        number = f"about {own:.1g} of 1 person ({share(own)})"
     return f"{setting}, the '{sensitive}' of {number} is revealed because of their {own_record}."
 
 
