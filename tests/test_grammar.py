@@ -55,7 +55,7 @@ COMMANDS = (
     "ledger show book.db",
     "ledger verify book.db",
     f"ledger risk book.db {TABLE}",
-    f"ledger risk book.db {TABLE} --epsilon 0.5",
+    f"ledger risk book.db {TABLE} --epsilon 0.5 --mechanism geometric",
     "together assess set.toml",
     "together split set.toml --total-epsilon 2",
     f"report {TABLE} --epsilon 1 --output report.html",
