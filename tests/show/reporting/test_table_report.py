@@ -85,6 +85,7 @@ def test_page_one_has_the_attacks_and_the_error_of_a_count(
     assert say_icons(attackers, "trade", f"epsilon {chosen.epsilon:g}") in page.labels
 
 
+@pytest.mark.slow
 def test_sign_off_stays_on_page_one(chosen: Report, table: cr.FrequencyTable) -> None:
     weasyprint = pytest.importorskip("weasyprint", exc_type=ImportError)
     if not pdfs():
