@@ -94,7 +94,9 @@ def test_every_public_function_is_here() -> None:
     assert functions == CALLS.keys()
 
 
-@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] if name == "release_together" else []) for name in CALLS]
+)
 def test_what_cannot_be_taken_is_refused_in_one_line(name: str) -> None:
     function, right = getattr(cr, name), CALLS[name]()
     if name != "from_opendp":
