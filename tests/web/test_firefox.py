@@ -96,7 +96,7 @@ BINS = "tr[data-column=age] .bins"
 
 def test_a_reload_keeps_the_columns_and_the_count(firefox: Any) -> None:
     """Before counting, at once after a box was filled in; and at once after the table was asked for."""
-    wait(firefox, "document.querySelector('#folder-file').value !== ''")
+    wait(firefox, "(document.querySelector('#folder-file')?.value ?? '') !== ''")
     choose(firefox, "#folder-file", "people.csv")  # other tests may have put files there
     click(firefox, "#open-file")
     wait(firefox, READ)
