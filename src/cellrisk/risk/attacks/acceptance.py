@@ -316,7 +316,7 @@ class LargestShare(Attack):
         decay = np.exp(math.log(FOLDED) / (2 * self.steps) * np.arange(self.steps + 1))
         transforms = [self._transforms(j, terms[j], others[:, j], step, decay) for j in rest]
         together = np.prod([usual for usual, *_ in transforms], axis=0)
-        at_once = max(1, NUMBERS_AT_ONCE // self.steps)
+        at_once = max(1, NUMBERS_AT_ONCE // (4 * self.steps))
         for start in range(0, len(others), at_once):
             few = slice(start, start + at_once)
             product = np.tile(together, (len(others[few]), 1))
