@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import sqlite3
 from collections import Counter, defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ import pytest
 import cellrisk as cr
 from cellrisk.counts.unit import Unit
 from cellrisk.errors import CellriskError
+from tests.counts.postgres_server import Server, running_server
+from tests.counts.spark_cluster import need_spark
 
 LEVELS = {"area": ["n", "s", "e"], "ill": ["no", "yes", "?"]}
 Record = tuple[str | None, str, int, str]
@@ -119,9 +122,61 @@ def test_in_which_groups_people_are() -> None:
     assert found == expected
 
 
-def test_one_record_of_different_people_is_the_table_without_people() -> None:
-    source = frame_of([(f"p{number}", *row[1:]) for number, row in enumerate(draw_records(3))])
-    plain, people = tabulate(source), tabulate(source, person="who", contributions=1)
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[Server]:
+    with running_server() as found:
+        yield found
+
+
+def copy_into(server: Server, rows: list[Record]) -> tuple[Any, dict[str, Any]]:
+    """Return the records as a table of a PostgreSQL server."""
+    with server.connect() as connection:
+        connection.execute("DROP TABLE IF EXISTS visits")
+        connection.execute("CREATE TABLE visits (who text, area text, age integer, ill text)")
+        connection.execute("GRANT SELECT ON visits TO PUBLIC")
+        with connection.cursor().copy("COPY visits FROM STDIN") as copy:
+            for row in rows:
+                copy.write_row(row)
+    return server.address(), {"table": "visits"}
+
+
+def test_a_server_gives_the_table_of_a_frame(postgres: Server) -> None:
+    rows = draw_records(1)
+    source, more = copy_into(postgres, rows)
+    for unit in ({"contributions": 2}, {"contributions": 3, "per_group": 1}):
+        served = tabulate(source, person="who", **unit, **more)
+        assert cells_of(served) == cells_of(tabulate(frame_of(rows), person="who", **unit))
+
+
+@pytest.mark.slow
+def test_spark_gives_the_table_of_a_frame(tmp_path: Path) -> None:
+    need_spark()
+    rows = draw_records(1)
+    sources = write_sources(tmp_path, rows)
+    for unit in ({"contributions": 2}, {"contributions": 3, "per_group": 1}):
+        counted = tabulate(sources["parquet"][0], person="who", engine="spark", **unit)
+        assert cells_of(counted) == cells_of(tabulate(frame_of(rows), person="who", **unit))
+
+
+def test_one_record_of_different_people_is_the_table_without_people_on_a_server(postgres: Server) -> None:
+    rows = [(f"p{number}", *row[1:]) for number, row in enumerate(draw_records(3))]
+    check_single(*copy_into(postgres, rows))
+
+
+@pytest.mark.parametrize(
+    "engine",
+    ["pandas", "polars", "arrow", "csv", "parquet", "sqlite", "duckdb", pytest.param("spark", marks=pytest.mark.slow)],
+)
+def test_one_record_of_different_people_is_the_table_without_people(tmp_path: Path, engine: str) -> None:
+    rows = [(f"p{number}", *row[1:]) for number, row in enumerate(draw_records(3))]
+    sources = write_sources(tmp_path, rows)
+    if engine == "spark":
+        need_spark()
+    check_single(*(sources["parquet"][0], {"engine": "spark"}) if engine == "spark" else sources[engine])
+
+
+def check_single(source: Any, more: dict[str, Any]) -> None:
+    plain, people = tabulate(source, **more), tabulate(source, person="who", contributions=1, **more)
     one, other = (cr.assess(table, "geometric", epsilon=1.0).to_dict() for table in (plain, people))
     assert one["unit"] == {"kind": "record", "contributions": 1, "per_group": 1, "enforced": False}
     assert other["unit"] == {"kind": "person", "contributions": 1, "per_group": 1, "enforced": True}
