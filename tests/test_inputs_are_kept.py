@@ -75,7 +75,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "utility": ("utility", "people.csv", *COLUMNS, "--epsilon", "1", "--csv", "sub/hard-people.csv"),
     "a report": ("report", "people.html", *COLUMNS, *AT, "--output", "people.html"),
     "an export": ("ledger", "export", "l.csv", "--output", "sub/hard-l.csv"),
-    "the settings": ("ledger", "export", "l.csv", "--form", "csv", "--output", "cellrisk.toml"),
+    "the settings": ("curve", "people.csv", *COLUMNS, "--epsilon", "0.1,1", "--csv", "cellrisk.toml"),
 }  # fmt: skip
 
 
