@@ -58,7 +58,8 @@ def draw_attacks(curve: RiskCurve, at: float, inside: bool) -> Picture:
     epsilon = nearest.mechanism.epsilon if nearest.mechanism else 1.0
     own = f"{own_share(nearest.own, nearest.people)} are revealed because of their {nearest.table.own_record}"
     infer = f"{share(nearest.inferred / nearest.people)} are inferred, and " if nearest.inferred is not None else ""
-    at_epsilon = f"epsilon {claim(float(f'{epsilon:.2g}'))}"
+    short = float(f"{epsilon:.2g}")
+    at_epsilon = f"epsilon {claim(short if short >= epsilon else epsilon)}"
     title = f"At {at_epsilon}, {infer}{own}"
     titles = [f"{brief(name, 18)}, {setting.describe()}" if several else "" for name, setting, _ in found]
     size = say_size(curve.table, name)
