@@ -30,7 +30,7 @@ def test_names(table: FrequencyTable) -> None:
     assert table.sensitive == ("job", "ill")
     assert table.quasi_identifiers == ("age", "sex", "city")
     assert table.profiles("job") is table.attribute("job").profiles
-    assert "12 records in 5 cells of age, sex, city" in str(table)
+    assert "12 records in 5 groups of age, sex, city" in str(table)
     with pytest.raises(UnknownName, match="allowed: job, ill"):
         table.profiles("sex")
     with pytest.raises(InvalidInput, match="name one of them"):
@@ -81,8 +81,8 @@ def test_summary_in_numbers(table: FrequencyTable) -> None:
 def test_summary_as_text(table: FrequencyTable) -> None:
     lines = str(table.summary()).splitlines()
     assert lines[0] == (
-        "12 records in 5 cells of 3 quasi-identifiers; the raw table already exposes job for 4 of them (33.3%), "
-        "ill for 6 of them (50.0%)."
+        "12 records in 5 groups of 3 quasi-identifiers; without noise, the groups reveal 'job' of 4 of them (33.3%), "
+        "'ill' of 6 of them (50.0%)."
     )
     text = "\n".join(lines)
     assert "Levels of job (observed, not declared): clerk, cook, smith, (missing)" in text

@@ -55,7 +55,7 @@ def test_the_command(wide: pd.DataFrame, tmp_path: Path, capsys: pytest.CaptureF
     wide.to_csv(path, index=False)
     wanted = ["--qid", "sex", "--sensitive", "illness", "--wide", "flu,diabetes", "--wide", "depression"]
     assert main(["inspect", str(path), *wanted]) == 0
-    assert f"{wide[LEVELS].to_numpy().sum()} records in 2 cells" in capsys.readouterr().out
+    assert f"{wide[LEVELS].to_numpy().sum()} records in 2 groups" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

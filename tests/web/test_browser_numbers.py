@@ -53,7 +53,7 @@ def page(shown: Any, server: Running, monkeypatch: pytest.MonkeyPatch) -> Any:
     shown.locator("#epsilon").fill("72")
     open_step(shown, "decide")
     shown.get_by_label("Revealed, at most").fill("10")
-    unfold(shown, "The riskiest groups")
+    unfold(shown, "Groups with the highest risk")
     open_step(shown, "see")
     wait_until_shown(shown)
     return shown

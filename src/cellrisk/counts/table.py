@@ -208,7 +208,7 @@ class FrequencyTable(Result):
         """Records, cells and attributes, on one line."""
         attributes = [f"{attribute.name} ({number_of(attribute.n_levels, 'level')})" for attribute in self.attributes]
         return (
-            f"{number_of(self.n_records, 'record')} in {number_of(self.n_cells, 'cell')} of "
+            f"{number_of(self.n_records, 'record')} in {number_of(self.n_cells, 'group')} of "
             f"{', '.join(self.quasi_identifiers)}; sensitive: {', '.join(attributes)}"
         )
 
@@ -336,15 +336,15 @@ class Summary(Result):
 
     @property
     def headline(self) -> str:
-        """What the table holds, and what it exposes before any noise."""
-        exposed = ", ".join(
-            f"{attribute.name} for {attribute.profiles.n_exposed:,} of them ({percent(attribute.exposed_share)})"
+        """What the table holds, and what it reveals without noise."""
+        revealed = ", ".join(
+            f"'{attribute.name}' of {attribute.profiles.n_exposed:,} of them ({percent(attribute.exposed_share)})"
             for attribute in self.table.attributes
         )
         columns = number_of(len(self.table.quasi_identifiers), "quasi-identifier")
         return (
-            f"{number_of(self.table.n_records, 'record')} in {number_of(self.table.n_cells, 'cell')} of {columns}; "
-            f"the raw table already exposes {exposed}."
+            f"{number_of(self.table.n_records, 'record')} in {number_of(self.table.n_cells, 'group')} of {columns}; "
+            f"without noise, the groups reveal {revealed}."
         )
 
     def _paragraphs(self) -> Iterator[str]:
@@ -352,7 +352,7 @@ class Summary(Result):
         sizes = document["cell_sizes"]
         quantities = ("levels", "homogeneous", "heterogeneous", "unique", "profiles", "exposed_records")
         yield aligned(
-            ("sensitive", *(name.replace("_", " ") for name in quantities), "share"),
+            ("sensitive", *quantities[:-1], "records revealed", "share"),
             [
                 (name, *(f"{numbers[what]:,}" for what in quantities), percent(numbers["exposed_share"]))
                 for name, numbers in document["sensitive"].items()
@@ -361,10 +361,10 @@ class Summary(Result):
         if len(self.table.attributes) > 1:
             kinds = document["over_all_attributes"].items()
             rows = [(name.replace("_", " "), f"{number:,}") for name, number in kinds]
-            yield aligned(("cells, over all attributes", ""), rows)
+            yield aligned(("groups, over all attributes", ""), rows)
         yield (
             aligned(
-                ("records in a cell", "cells"),
+                ("records in a group", "groups"),
                 [(bucket, f"{cells:,}") for bucket, cells in sizes["distribution"].items() if cells],
             )
             + f"\nsmallest {sizes['min']:,}, median {sizes['median']:,.6g}, mean {sizes['mean']:,.2f}, "

@@ -104,7 +104,7 @@ def tabulate(
     >>> people = pandas.DataFrame({"sex": ["f", "f", "m", "m"], "job": ["a", "a", "a", "b"]})
     >>> table = tabulate(people, "sex", "job")
     >>> print(table)
-    4 records in 2 cells of sex; sensitive: job (2 levels)
+    4 records in 2 groups of sex; sensitive: job (2 levels)
     >>> list(table.profiles().rows())
     [((2,), 1), ((1, 1), 1)]
     """

@@ -150,7 +150,7 @@ class MeasuredRisk:
 
     @property
     def name(self) -> str:
-        weights = {"uniform": "each cell alike", "records": "by records"}[self.weights]
+        weights = {"uniform": "each group alike", "records": "by records"}[self.weights]
         weighting = "" if self.measures[0].one_number else f", {weights}"
         attack = "" if self.attack == "homogeneity" else f"{self.attack} attack, "
         return f"{attack}{self.measures[0].name.replace('_', ' ')} risk, {self.form}{weighting}"

@@ -54,7 +54,7 @@ def test_a_step_keeps_its_loss() -> None:
     step = Step(LAPLACE, "job", "sex")
     assert (step.loss, step.attribute, step.quasi_identifiers) == (Loss.of(LAPLACE), "job", ("sex",))
     assert Step(Loss.of(LAPLACE), "job", ["sex"]) == step
-    assert Step(LAPLACE).describe() == "counts of the cells at 0.5-DP"
+    assert Step(LAPLACE).describe() == "counts of the groups at 0.5-DP"
 
 
 REFUSED: dict[str, tuple[list[Step], dict[str, Any], str]] = {
@@ -166,7 +166,7 @@ def test_a_sequence_prints_and_converts(found: RiskSequence) -> None:
     text = found.details
     assert text.startswith(
         "After 4 releases the cumulative loss is epsilon 1.\n"
-        "The homogeneity attack reveals the riskiest of 2 attributes of fewer than 1 of 60 people (1.2%) because of "
+        "The homogeneity attack reveals the attribute most at risk (one of 2) of fewer than 1 of 60 people "
     )
     assert "neither exact nor a bound" in text
     assert "not a probability" in text

@@ -94,7 +94,7 @@ def test_figures_of_adult() -> None:
         (101.084, 10.4028, 106.815, 17.5964), rel=1e-5, abs=0
     )
     sentence = (
-        '"without" leaves out 271 people of cells that it shares with table 1: to publish both takes those exposed '
+        '"without" leaves out 271 people of groups that it shares with table 1: to publish both takes those exposed '
         "among them from 18 to 107;"
     )
     assert sentence in " ".join(found.details.split())
@@ -138,7 +138,7 @@ def test_a_difference_is_of_people_whose_cells_both_tables_have() -> None:
         assert sum(each.people for each in found) == people, where
         assert len(found) == bool(people)
         for each in found:
-            assert f"leaves out {people} people of cells that it shares with table 1" in each.headline
+            assert f"leaves out {people} people of groups that it shares with table 1" in each.headline
             assert each.either > each.in_outer
         assessed += bool(people)
     assert 0 < assessed < 2 * len(CONDITIONS)

@@ -114,13 +114,13 @@ def test_the_epsilon_that_comes_nearest_is_named_in_narrow_axes(two: cr.Frequenc
 def test_lines_are_named_in_a_key(three: cr.FrequencyTable, ax: Axes) -> None:
     one_form = cr.curve(three, epsilon=EPSILONS, measures="local", forms="tight")
     one_form.plot(ax=ax)
-    assert {"tight, by records", "tight, each cell alike"} <= set(legend_of(ax))
+    assert {"tight, by records", "tight, each group alike"} <= set(legend_of(ax))
     assert "no noise" in shown(ax)
     assert "blind" in shown(ax)
     other = ax.figure.axes[1]
     forms = cr.curve(three, epsilon=EPSILONS, measures="local")
     forms.plot(ax=other)
-    assert {"tight, by records", "exact, each cell alike", "published, by records"} <= set(legend_of(other))
+    assert {"tight, by records", "exact, each group alike", "published, by records"} <= set(legend_of(other))
     assert forms.lines
     assert all(holds(other.figure, line) for line in forms.lines)
 
@@ -139,7 +139,7 @@ def test_a_sequence_of_several_attributes_shows_the_bounded_risk(several: cr.Fre
     steps = [cr.Step(MECHANISM, "job"), cr.Step(MECHANISM, "pay")]
     found = cr.assess_sequence(several, steps)
     assert found.plot(ax=ax) is ax
-    assert ax.get_ylabel() == "overall risk (riskiest attribute)"
+    assert ax.get_ylabel() == "overall risk (attribute most at risk)"
     assert ax.get_xlabel() == "cumulative epsilon"
     (line,) = (line for line in ax.lines if line.get_label().startswith("by records"))
     assert line.get_ydata().tolist() == [row.overall.max_records for row in found.rows]

@@ -24,7 +24,7 @@ def test_sizes_count_every_cell_once(name: str, request: pytest.FixtureRequest) 
         assert sum(alike) == attribute.profiles.n_homogeneous
         assert sum(mixed) == attribute.profiles.n_heterogeneous
         assert alike[0] + mixed[0] == attribute.profiles.n_unique
-    assert f"{table.attributes[0].profiles.n_unique:,} of {table.n_cells:,} cells hold one person" in words_of(figure)
+    assert f"{table.attributes[0].profiles.n_unique:,} of {table.n_cells:,} groups hold one person" in words_of(figure)
 
 
 def test_sizes_of_adult(adult: cr.FrequencyTable) -> None:

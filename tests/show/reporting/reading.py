@@ -25,7 +25,7 @@ SECTIONS = (
     "3. The epsilon and two alternatives",
     "4. Risk along epsilon",
     "5. Usefulness of what is published",
-    "6. Sizes of the cells",
+    "6. Sizes of the groups",
     "7. Who is at risk, and what would help",
     "8. Assumptions",
     "9. Label of the release",

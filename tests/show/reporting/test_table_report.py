@@ -297,7 +297,7 @@ def test_several_attributes_another_measure_and_a_delta() -> None:
         "2 times the epsilon",
         "All figures of this section are of the local risk",
         "Dirichlet",
-        "which cells hold records",
+        "which groups hold records",
         "observed in the data",
     ):
         assert words.lower() in read.text.lower()
@@ -341,7 +341,7 @@ def test_many_quasi_identifiers_share_a_column() -> None:
     frame = people(3).assign(**{f"part {number}": "same" for number in range(6)})
     many = cr.tabulate(frame, [name for name in frame if name != "trade"], "trade")
     read = Reader(report(many, epsilon=1.0).html)
-    assert ["Cell", "Records", "Risk", "People revealed"] in read.rows
+    assert ["Group", "Records", "Risk", "People revealed"] in read.rows
     assert any(row[0].endswith("part 4: same; part 5: same") for row in read.rows)
 
 

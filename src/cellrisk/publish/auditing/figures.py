@@ -172,12 +172,12 @@ class Figure:
 
 LIU, SYNTHPOP, SDMETRICS, ARX = "Liu and Zhao", "synthpop", "SDMetrics", "ARX"
 FIGURES: dict[str, Figure] = {
-    "homogeneity_tight_records": Figure("people whose own value their cell shows alone", LIU),
-    "homogeneity_tight_uniform": Figure("the same, each cell alike", LIU),
-    "homogeneity_exact_records": Figure("people in cells that show one of their values alone", LIU),
-    "homogeneity_exact_uniform": Figure("cells that show one of their values alone", LIU),
-    "homogeneity_precision": Figure("of the cells that look homogeneous, those where a person has that value", LIU),
-    "plurality": Figure("people whose value has the largest count in their cell", LIU),
+    "homogeneity_tight_records": Figure("people whose own value their group shows alone", LIU),
+    "homogeneity_tight_uniform": Figure("the same, each group alike", LIU),
+    "homogeneity_exact_records": Figure("people in groups that show one of their values alone", LIU),
+    "homogeneity_exact_uniform": Figure("groups that show one of their values alone", LIU),
+    "homogeneity_precision": Figure("of the groups that look homogeneous, those where a person has that value", LIU),
+    "plurality": Figure("people whose value has the largest count in their group", LIU),
     "proportional": Figure("people named by a guess in proportion to the counts", LIU),
     "disco": Figure("DiSCO: disclosive in the release, and correct", SYNTHPOP),
     "dis": Figure("DiS: disclosive in the release, correct or not", SYNTHPOP),
@@ -185,16 +185,16 @@ FIGURES: dict[str, Figure] = {
     "tcap": Figure("TCAP: correct among the disclosive", SYNTHPOP),
     "cap": Figure("CategoricalCAP score; 1 is safest", SDMETRICS),
     "zero_cap": Figure("CategoricalZeroCAP score; 1 is safest", SDMETRICS),
-    "k": Figure("k: the smallest cell", "Sweeney"),
+    "k": Figure("k: the smallest group", "Sweeney"),
     "distinct_l": Figure("distinct l-diversity", "Machanavajjhala et al."),
     "entropy_l": Figure("entropy l-diversity", "Machanavajjhala et al."),
     "prosecutor": Figure("prosecutor risk: highest", ARX),
     "marketer": Figure("marketer risk: average", ARX),
-    "released_cells": Figure("cells that show anything", LIU, is_count=True),
-    "looks_homogeneous": Figure("cells that look homogeneous", LIU, is_count=True),
-    "tells_truth": Figure("of these, cells where a person has that value", LIU, is_count=True),
+    "released_cells": Figure("groups that show anything", LIU, is_count=True),
+    "looks_homogeneous": Figure("groups that look homogeneous", LIU, is_count=True),
+    "tells_truth": Figure("of these, groups where a person has that value", LIU, is_count=True),
     **{
-        f"scenario_{number}": Figure(f"cells that hold {held} and show {shown}", LIU, is_count=True)
+        f"scenario_{number}": Figure(f"groups that hold {held} and show {shown}", LIU, is_count=True)
         for number, (held, shown) in SCENARIOS.items()
     },
 }

@@ -92,7 +92,7 @@ class Step:
 
     def describe(self) -> str:
         """The release in a few words."""
-        return f"{self.attribute or 'counts of the cells'} at {self.loss.describe()}"
+        return f"{self.attribute or 'counts of the groups'} at {self.loss.describe()}"
 
 
 @dataclass(frozen=True, eq=False)

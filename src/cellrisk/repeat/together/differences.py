@@ -49,7 +49,9 @@ class Difference:
     @property
     def headline(self) -> str:
         """Return what a board can repeat."""
-        left_out = f"{make_sentence(self.inner.title, '')} leaves out {number_of(self.people, 'person')} of cells that "
+        left_out = (
+            f"{make_sentence(self.inner.title, '')} leaves out {number_of(self.people, 'person')} of groups that "
+        )
         before, after = whole_people(self.in_outer), whole_people(self.either)
         both = f"it shares with {self.outer.title}: to publish both takes those exposed among them"
         return f"{left_out}{both} {change(before, after)}; the difference is a table of them alone."

@@ -72,7 +72,7 @@ def why_not(joint: JointCells, asked: Sequence[SetTable]) -> str | None:
     for inner, outer in permutations(range(len(asked)), 2):
         if set(joint.tables[inner].columns) < set(joint.tables[outer].columns):
             return (
-                f"the columns of {asked[inner].title} are among those of {asked[outer].title}, so their cells are "
+                f"the columns of {asked[inner].title} are among those of {asked[outer].title}, so their groups are "
                 "never independent"
             )
     if any(table.mechanism.channel.radius > FARTHEST for table in asked):

@@ -39,14 +39,14 @@ def draw_sequence(sequence: RiskSequence, inside: bool) -> Picture:
     """
     last = sequence.rows[-1]
     delta = f", delta {claim(last.cumulative.delta)}" if last.cumulative.delta else ""
-    riskiest = "the riskiest attribute of each cell, " if len(sequence.attributes) > 1 else ""
+    riskiest = "the attribute most at risk in each group, " if len(sequence.attributes) > 1 else ""
     return Picture(
         [partial(_draw, sequence=sequence)],
         [2.6],
         title=f"After {number_of(len(sequence.rows), 'release')}, at a cumulative epsilon of "
         f"{claim(last.cumulative.epsilon)}{delta}, the overall risk is {percent(last.overall.max_records)}",
         subtitle=f"{sequence.measure.replace('_', ' ')} risk, {sequence.form}; "
-        f"{number_of(sequence.n_records, 'record')} in {number_of(last.cells, 'cell')}; in the title: {riskiest}by "
+        f"{number_of(sequence.n_records, 'record')} in {number_of(last.cells, 'group')}; in the title: {riskiest}by "
         "records",
         caption=CAPTION,
     )
@@ -77,7 +77,7 @@ def _draw(axes: Axes, sequence: RiskSequence) -> None:
     risk_axis(
         axes,
         max([largest, *(risk for _, risk, _ in alone)]),
-        "overall risk (riskiest attribute)" if several else "overall risk",
+        "overall risk (attribute most at risk)" if several else "overall risk",
     )
     axes.set_xlim(0.0, 1.04 * float(x.max()))
     axes.set_xlabel("cumulative epsilon")

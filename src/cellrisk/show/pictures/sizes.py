@@ -36,10 +36,10 @@ def draw_sizes(table: FrequencyTable, inside: bool) -> Picture:
     return Picture(
         [partial(_draw, attribute=each, bins=bins, title=bool(more)) for each in table.attributes],
         [1.9 if more else 2.6] * (1 + len(more)),
-        title=f"{unique:,} of {number_of(table.n_cells, 'cell')} {'hold' if unique != 1 else 'holds'} one {one}",
-        subtitle=f"{people} in {number_of(table.n_cells, 'cell')}"
+        title=f"{unique:,} of {number_of(table.n_cells, 'group')} {'hold' if unique != 1 else 'holds'} one {one}",
+        subtitle=f"{people} in {number_of(table.n_cells, 'group')}"
         if more
-        else f"In {number_of(first.profiles.n_homogeneous, 'cell')} all {table.revealed_name} share one value of "
+        else f"In {number_of(first.profiles.n_homogeneous, 'group')} all {table.revealed_name} share one value of "
         f"{first.name}: they hold {first.profiles.n_exposed:,} of {people} ({percent(first.exposed_share)})",
         alone="tabulate with one sensitive attribute",
     )
@@ -56,14 +56,14 @@ def _draw(axes: Axes, attribute: Attribute, bins: Bins, title: bool) -> None:
             write_beside(axes, f"{total:,}", (place, total), (0, 2), ha="center", size=TINY)
     axes.set_xticks(places, [_name(low, high) for low, high in bins], size=TINY)
     axes.tick_params(axis="x", length=0)
-    axes.set_ylabel("cells")
-    axes.set_xlabel("people in the cell")
+    axes.set_ylabel("groups")
+    axes.set_xlabel("people in the group")
     axes.set_ylim(0, 1.13 * max(1, int((alike + mixed).max())))
     axes.yaxis.set_major_formatter("{x:,.0f}")
     axes.locator_params(axis="y", integer=True, nbins=5)
     axes.grid(axis="y")
     if title:
-        axes.set_title(f"{brief(attribute.name)}: {percent(attribute.exposed_share)} of people in homogeneous cells")
+        axes.set_title(f"{brief(attribute.name)}: {percent(attribute.exposed_share)} of people in homogeneous groups")
 
 
 def _count(profiles: Profiles, bins: Bins, homogeneous: bool) -> Integers:

@@ -33,7 +33,7 @@ DASHES: tuple[Any, ...] = (
 )
 
 WEIGHT_COLOURS = {"records": COLOURS[0], "uniform": COLOURS[1], None: COLOURS[2]}
-WEIGHT_WORDS = {"records": "by records", "uniform": "each cell alike", None: "whole table"}
+WEIGHT_WORDS = {"records": "by records", "uniform": "each group alike", None: "whole table"}
 
 WIDTH = 7.0
 """Inches: two columns of a journal."""

@@ -153,7 +153,7 @@ def _list_simulated(simulation: Simulation) -> list[str]:
     mechanism = simulation.mechanism
     noise = "" if mechanism is None else f"; {mechanism.name}, noise scale {mechanism.scale:.4g}"
     drawn = (
-        f"Estimates from {simulation.releases:,} simulated releases of {number_of(simulation.table.n_cells, 'cell')}, "
+        f"Estimates from {simulation.releases:,} simulated releases of {number_of(simulation.table.n_cells, 'group')}, "
         f"seed {simulation.seed}{noise}"
     )
     risks = [[*row.name.values(), f"{row.mean:.4f}", say_error(row.standard_error)] for row in simulation.estimates]
@@ -161,7 +161,7 @@ def _list_simulated(simulation: Simulation) -> list[str]:
         [*map(str, list(row.name.values())[:3]), f"{row.mean:.4f}", say_error(row.standard_error)]
         for row in simulation.scenarios
     ]
-    heads = ["scenario", "the cell holds", "its release shows", "share of cells", "standard error"]
+    heads = ["scenario", "the group holds", "its release shows", "share of groups", "standard error"]
     return [
         f"{drawn}\n{aligned(['measure', 'attack', 'form', 'weights', 'risk', 'standard error'], risks, left=4)}",
         aligned(heads, scenarios, left=3),

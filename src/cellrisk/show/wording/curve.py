@@ -90,7 +90,7 @@ def name_line(line: Line) -> str:
         return f"inferred, {100 * line.points[0].certainty:g}% sure"
     if line.measure == "ceiling":
         return "worst case"
-    weights = {"uniform": "each cell alike", "records": "by records", None: "whole table"}[line.weights]
+    weights = {"uniform": "each group alike", "records": "by records", None: "whole table"}[line.weights]
     attack = "" if line.attack == "homogeneity" else f"{line.attack} attack, "
     return f"{attack}{line.measure.replace('_', ' ')}, {line.form}, {weights}"
 

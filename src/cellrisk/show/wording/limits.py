@@ -112,7 +112,7 @@ def describe_limits(limits: Sequence[Limit]) -> list[str]:
 
 
 def name_risk(risk: RiskDefinition) -> str:
-    weights = {"uniform": ", each cell alike", "records": ", by records"}[risk.weights]
+    weights = {"uniform": ", each group alike", "records": ", by records"}[risk.weights]
     attack = "" if risk.attack == "homogeneity" else f"{risk.attack} attack, "
     weighting = "" if risk.measure == "marginal_shrinkage" else weights
     return f"{attack}{risk.measure.replace('_', ' ')} risk, {risk.form}{weighting}"

@@ -81,7 +81,7 @@ def _(found: RiskSequence) -> str:
     people = found.n_records
     own = last.overall_caused.max_records * people
     names = found.attributes
-    whose = f"'{names[0]}'" if len(names) == 1 else f"the riskiest of {len(names)} attributes"
+    whose = f"'{names[0]}'" if len(names) == 1 else f"the attribute most at risk (one of {len(names)})"
     revealed = f"The homogeneity attack reveals {whose} of {own_of(own, people)} because of their own record."
     return " ".join([start, revealed, *bound])
 
@@ -233,7 +233,7 @@ def _(found: RiskSequence) -> list[str]:
     about = (
         f"{found.measure.replace('_', ' ').capitalize()} risk, {found.form}, of "
         f"{number_of(found.n_records, 'record')}, each attribute at the cumulative loss.\n"
-        "risk: of the attribute released, by records. max: of each group's riskiest attribute.\n"
+        "risk: of the attribute released, by records. max: of each group's attribute most at risk.\n"
         "sum: of all attributes added up, which is not a probability."
     )
     return [f"{about}\n{aligned(header, body, left=3)}", "\n".join(found.statements)]

@@ -29,7 +29,7 @@ MEANT_SPLIT = (
     "are of elimination by all tables. By some tables: the most that some of them do."
 )
 SAYS = {
-    "elimination": "the one value that is zero in none of the person's cells",
+    "elimination": "the one value that is zero in none of the person's groups",
     "any": "a value that some table shows alone; there may be several",
 }
 INFORMED = (
@@ -146,7 +146,7 @@ def _tables_table(found: TogetherAssessment) -> str:
         rows.append(
             [name, claim(each.table.mechanism.epsilon), f"{each.cells:,}", *numbers, f"{alone.raw:,}", *without]
         )
-    head = ["each table alone", "epsilon", "cells", "right", "named", "sd", "caused", "raw"]
+    head = ["each table alone", "epsilon", "groups", "right", "named", "sd", "caused", "raw"]
     return aligned([*head, "set without it: right", "caused"], rows)
 
 
@@ -215,7 +215,7 @@ def _say_certain(found: TogetherAssessment) -> str:
 def statements(found: TogetherAssessment) -> Iterator[str]:
     """What the figures assume, and what they leave out."""
     yield (
-        "Noise is independent in every count of every table. The attacker knows the cells of a person in all tables, "
+        "Noise is independent in every count of every table. The attacker knows the groups of a person in all tables, "
         "and uses nothing else."
     )
     yield "Means are exact. The deviations of the rules (with their standard errors) and the intervals are simulated."
@@ -272,7 +272,7 @@ def _shares_table(split: Split) -> str:
 
 
 def _errors_table(split: Split) -> str:
-    head = ["mean error of a count", "use", "cells", *(way.name for way in split.ways)]
+    head = ["mean error of a count", "use", "groups", *(way.name for way in split.ways)]
     rows = [
         [f"{table.number}: {table.name or table.describe()}", f"{use:.3g}", f"{cells:,}"]
         + [f"{way.mean_errors[place]:.3g}" for way in split.ways]

@@ -87,7 +87,7 @@ export async function showRiskiest() {
   const answer = await work(at("riskiest-status"), null, () => askTable("riskiest", { ...presentSetting(), top: Number(at("top").value) }));
   if (!answer) return;
   write("riskiest-about", answer.about);
-  at("riskiest").replaceChildren(makeTable("The riskiest groups", answer.words, answer.numbers, answer.rows));
+  at("riskiest").replaceChildren(makeTable("Groups with the highest risk", answer.words, answer.numbers, answer.rows));
 }
 
 export async function loadMap() {
