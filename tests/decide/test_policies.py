@@ -211,7 +211,7 @@ def test_a_plan_ends_where_a_policy_on_the_ceiling_or_on_epsilon_does(folder: Pa
     assert found.epsilon == pytest.approx(math.log(3), rel=1e-6, abs=0)
     assert main(["ledger", "create", "l.db"]) == 0
     assert main(["ledger", "limit", "l.db", "--epsilon", "5"]) == 0
-    plan = ["ledger", "plan", "l.db", "people.csv", "--qid", "q,r", "--attribute", "y", "--mechanism", "geometric"]
+    plan = ["ledger", "plan", "l.db", "--mechanism", "geometric"]
     assert main([*plan, "--epsilon", "1"]) == 0
     assert main([*plan, "--epsilon", "1.2"]) == 3
     assert "a worst case of at most 75%" in capsys.readouterr().err
@@ -220,7 +220,7 @@ def test_a_plan_ends_where_a_policy_on_the_ceiling_or_on_epsilon_does(folder: Pa
 def test_commands_of_a_ledger_obey_and_name_a_policy(folder: Path, capsys: Capture) -> None:
     write(folder / "strict.toml", {"max-ceiling": 0.7})
     assert main(["ledger", "create", "l.db"]) == 0
-    plan = ["ledger", "plan", "l.db", "people.csv", "--qid", "q,r", "--attribute", "y", "--config", "strict.toml"]
+    plan = ["ledger", "plan", "l.db", "--config", "strict.toml"]
     capsys.readouterr()
     assert main([*plan, "--max-ceiling", "0.9", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
