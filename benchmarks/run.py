@@ -6,6 +6,7 @@ work in the same run. Machines differ and are noisy; read the ratios.
 
 from __future__ import annotations
 
+import os
 import resource
 import statistics
 import subprocess
@@ -14,6 +15,8 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as the command line does
 
 import numpy as np
 import pandas as pd

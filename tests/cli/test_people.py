@@ -86,6 +86,7 @@ def test_an_asserted_bound_is_said_to_be_asserted(capsys: Capture, command: str)
     )
     assert code == 0
     assert "asserted, not checked" in " ".join(out.split())
+    assert "--max-caused" not in out  # it would be refused
 
 
 @pytest.mark.parametrize("public", [(), ("--public",)])

@@ -23,6 +23,9 @@ MOST_LINES = 16
 """Lines of a first screen on one sensitive attribute."""
 NEXT = "Choose: cellrisk choose ... --max-caused 0.01   Who, and what helps: cellrisk explain ...   All measures: --all"
 """The next useful commands."""
+NEXT_PEOPLE = "Choose: cellrisk choose ... --max-caused 0.01   All measures: --all"
+NEXT_BOUND = "Choose: cellrisk choose ... --max-ceiling 0.75   All measures: --all"
+"""If people may have several records; and if it is not known which, so that only the guarantee can be limited."""
 NEXT_PERTURBED = "Who, and what helps: cellrisk explain ...   At equal risk, and all measures: --all"
 SEVERAL = "Several categories together may be certain where none of them is alone."
 NOT_TOLD = (
@@ -72,7 +75,11 @@ def screen(assessment: Assessment | PerturbedAssessment) -> list[str]:
             more = "" if attribute.several else f"\nOther attacks are not assessed: {found.unknown}."
             parts.append(f"{fill(_say_attribute(assessment, found))}{more}")
     several = of_several(assessment) if isinstance(assessment, Assessment) else []
-    screen = [*parts, *several, f"{NEXT if noisy else NEXT_PERTURBED}\n{attackers.say_note(assessment.table)}"]
+    known = all(assessment.attackers[found.attribute.name] for found in figures)
+    following = NEXT if noisy else NEXT_PERTURBED
+    if noisy and assessment.table.unit.contributions > 1:
+        following = NEXT_PEOPLE if known else NEXT_BOUND
+    screen = [*parts, *several, f"{following}\n{attackers.say_note(assessment.table)}"]
     if len(figures) == 1 and len("\n\n".join(screen).splitlines()) > MOST_LINES:
         screen[-2:] = ["\n".join(screen[-2:])]
     return screen

@@ -17,6 +17,8 @@ NAMED = (0.1, 1.0, 10.0)
 MOST_COLUMNS = 11
 """Epsilons of a printed table of measures."""
 NEXT = "Choose: cellrisk choose ... --max-caused 0.01   Picture: --plot curve.svg   The paper's measures: --all"
+NEXT_BOUND = NEXT.replace("--max-caused 0.01", "--max-ceiling 0.75")
+"""If attacks are not assessed, so that only the guarantee can be limited."""
 
 
 def headline(curve: RiskCurve) -> str:
@@ -31,9 +33,13 @@ def screen(curve: RiskCurve) -> list[str]:
     if curve.named:
         return [headline(curve), *_measures(curve), say_note(curve.table)]
     parts = [
-        part for title, sentence, table in _attacks(curve, USUAL_EPSILONS) for part in (f"{title}\n{sentence}", table)
+        part
+        for title, sentence, table in _attacks(curve, USUAL_EPSILONS)
+        for part in (f"{title}\n{sentence}", table)
+        if part
     ]
-    return [*parts, f"{NEXT}\n{say_note(curve.table)}"]
+    known = not any(curve.why_unknown(name) for name in curve.table.sensitive)
+    return [*parts, f"{NEXT if known else NEXT_BOUND}\n{say_note(curve.table)}"]
 
 
 def _attacks(curve: RiskCurve, usual: Sequence[float]) -> Iterator[tuple[str, str, str]]:
