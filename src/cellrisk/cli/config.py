@@ -27,7 +27,7 @@ TYPED = "cellrisk.typed"
 """Where a command finds its policies and its typed words, in the context."""
 TABLES = ("bin", "levels", "merge", "alpha")
 """Options that take a table of columns and values."""
-OUTPUTS = ("output", "plot", "csv", "save", "acro", "write")
+OUTPUTS = ("output", "plot", "csv", "save", "registry", "acro", "write")
 """Options that name files to be written."""
 A_FILE_READ = "a file that this command reads"
 

@@ -315,6 +315,26 @@ class DocumentOptions(ShownLedgerOptions):
         say(f"{report.headline}\n\n{obeyed}Written to {written}.")
 
 
+@dataclass(frozen=True, kw_only=True)
+class TableDocumentOptions(DocumentOptions):
+    """What a report on one table takes beside what every report takes."""
+
+    registry: Annotated[Text, option("Write a record for the registry of deployments.", "FILE.yaml")] = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.registry is not None:
+            from cellrisk.show.reporting.document import check_record_path
+
+            check_record_path(self.registry)
+
+    def write(self, report: cr.Report, settings: OutputOptions, raw: bool = True) -> None:
+        record = None if self.registry is None else report.save_record(self.registry)
+        super().write(report, settings, raw)
+        if record is not None and not settings.as_json:
+            say(f"The record for the registry is written to {record}.")
+
+
 def report_command(
     table: options.TableOptions,
     noise: options.NoiseOptions,
@@ -322,7 +342,7 @@ def report_command(
     limits: options.LimitOptions,
     attacker: options.AttackerOptions,
     error: options.ErrorOptions,
-    document: DocumentOptions,
+    document: TableDocumentOptions,
     settings: OutputOptions,
 ) -> None:
     """A report for a disclosure review board, or with --public a statement for everybody.
@@ -339,6 +359,8 @@ def report_command(
     if made is not None:
         beside = ["attack"] if risk.attack != "homogeneity" else []
         refuse_beside("a perturbation is assessed by the homogeneity attack alone", beside)
+        if document.registry is not None:
+            refuse_beside("the registry is one of differentially private deployments", ["registry"])
     asked: Any = document.arguments(settings, table.source, list_files_of(table.source))
     asked |= {} if made is not None else {"neighbours": noise.neighbours, "threshold": noise.threshold}
     frequencies = table.tabulate(outside="drop" if document.public else "error")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
@@ -11,6 +12,20 @@ from cellrisk.errors import visible
 CURATOR_NOTE = "Internal: computed from the raw data, not protected. Do not publish."
 DIGITS = 5
 """Digits that are shown of an epsilon that was searched for."""
+
+
+def write_yaml(value: str | float | None) -> str:
+    """Return a value of YAML; None and an empty text are written as "to fill".
+
+    A text is quoted as in JSON, which is YAML; a number has a full stop before an exponent, as YAML 1.1 requires.
+
+    >>> write_yaml(1e-7), write_yaml('a "b"'), write_yaml(None)
+    ('1.0e-07', '"a \\\\"b\\\\""', '"to fill"')
+    """
+    if isinstance(value, float | int):
+        mantissa, exponent, power = repr(value).partition("e")
+        return f"{mantissa if '.' in mantissa or not exponent else mantissa + '.0'}{exponent}{power}"
+    return json.dumps(value or "to fill")
 
 
 def paragraphs(parts: Iterable[str]) -> str:

@@ -28,6 +28,7 @@ FILTERS = {
     "of_people": formatting.of_people,
     "sentence": formatting.make_sentence,
     "names": formatting.join_names,
+    "yaml": formatting.write_yaml,
 }
 """How templates write numbers and names; each is a function of `cellrisk.system.formatting`, but for ``number``."""
 

@@ -11,7 +11,7 @@ from cellrisk.errors import InvalidInput, argument
 from cellrisk.noise.mechanisms import MECHANISMS, USUAL_MECHANISM, Mechanism, describe_mechanism
 from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY
 from cellrisk.risk.priors import USUAL_PRIORS, Priors
-from cellrisk.show.reporting.document import Report, check_report_path, make_report, read_template
+from cellrisk.show.reporting.document import Report, check_report_path, make_report, read_template, render
 from cellrisk.system.checks import read_texts, require_kind
 from cellrisk.system.choices import (
     Form,
@@ -24,6 +24,7 @@ from cellrisk.system.choices import (
     require_word,
 )
 from cellrisk.system.progress import Progress, share_of
+from cellrisk.system.templates import to_plain
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
@@ -225,6 +226,7 @@ def report(
     else:
         name, data = "board.html.j2", collect_board(decision, metadata, top, share_of(progress, 0.8, 0.95))
     known: dict[str, Any] = {"setting": setting, "epsilon": decision.epsilon, "public": public, "policies": policies}
+    known["record"] = render("record.yaml.j2", to_plain(data))
     return make_report(name, data, own_template, progress, **known)
 
 

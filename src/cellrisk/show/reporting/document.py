@@ -64,6 +64,8 @@ class Report(Result):
     """In the place of a mechanism."""
     broken: tuple[str, ...] = ()
     """The limits that a perturbation or a set breaks, or that cannot be judged for it."""
+    record: str = ""
+    """A record for the registry of deployments, as YAML; empty for a perturbation and for a set."""
     tables: tuple[SetTable, ...] = ()
     """Those of a set; empty where the report is on one table."""
 
@@ -120,6 +122,10 @@ class Report(Result):
         target = check_report_path(path)
         content = self.to_pdf() if target.suffix.lower() == ".pdf" else self.to_html()
         return write_whole(target, content, public=self.public)
+
+    def save_record(self, path: str | os.PathLike[str]) -> Path:
+        """Write the record for the registry of deployments, whole or not at all."""
+        return write_whole(check_record_path(path), self.record, public=self.public)
 
     def _numbers(self) -> list[dict[str, Any]]:
         """Return what is decided, one thing a row."""
@@ -186,6 +192,11 @@ def check_report_path(path: str | os.PathLike[str]) -> Path:
     if target.suffix.lower() == ".pdf":
         _load_weasyprint()
     return target
+
+
+def check_record_path(path: str | os.PathLike[str]) -> Path:
+    """Refuse a path that a record for the registry cannot be written to."""
+    return check_ending(path, (".yaml", ".yml"), "format of a record for the registry", "record.yaml")
 
 
 def render(name: str, data: Mapping[str, Any], template: str | None = None) -> str:

@@ -235,7 +235,10 @@ def describe_scale(mechanism: Mechanism) -> str:
 
 def describe_unit(mechanism: Mechanism) -> dict[str, str]:
     """Return whose presence is hidden, and how neighbouring tables differ."""
-    return {"privacy_unit": make_sentence(say_unit(mechanism.unit)), "neighbours": make_sentence(say_step(mechanism))}
+    return {
+        "privacy_unit": make_sentence(say_unit(mechanism.unit).removesuffix(".")),
+        "neighbours": make_sentence(say_step(mechanism)),
+    }
 
 
 def name_library(mechanisms: Iterable[str]) -> str:
