@@ -97,7 +97,7 @@ def label(
     unknown = "not known: the counts show parent counts, whose guarantee is not known"
     error = accuracy(mechanism) + (" Then counts are made to add up to published totals." if adjusted else "")
     pure = guarantee is not None and not guarantee.delta
-    meaning = "no bound on what one record adds is stated: see what is not covered"
+    meaning = "no bound on what one person's data add is stated: see what is not covered"
     if ceiling is not None:
         meaning = ceiling.headline.partition(". ")[0].removesuffix(".") + "."
     return {

@@ -33,7 +33,7 @@ ASKED = {
     "max_certain": "at most {}% of any {harmful}category learnt with {sure} certainty",
     "max_person": "at most {}% for any person because of their own record",
     "max_ceiling": "a worst case of at most {}%",
-    "max_posterior": "a suspicion of {suspected} raised to at most {}% by what one record adds",
+    "max_posterior": "a suspicion of {suspected} raised to at most {}% by what one person's data add",
     "max_epsilon": "an epsilon of at most {}",
     "max_error": "a published count within {} of the true one in 95% of cases",
     "max_risk": "a risk of at most {}%",
