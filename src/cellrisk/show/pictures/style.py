@@ -169,6 +169,7 @@ def show_values(axes: Axes, x: Floats, y: Floats, colour: Any) -> None:
         axes.plot(*at, "o", color=colour, markersize=4.2, zorder=4, markeredgecolor="white")
         falls = 0 < place < len(x) - 1 and y[place + 1] < y[place - 1]
         look: dict[str, Any] = {"va": "bottom", "weight": "bold", "color": darker(colour)}
+        look["bbox"] = {"boxstyle": "square,pad=0.1", "facecolor": "white", "edgecolor": "none", "alpha": 0.85}
         write_beside(
             axes, percent(float(y[place])), at, (2 if falls else -2, 2.5), ha="left" if falls else "right", **look
         )
