@@ -51,7 +51,7 @@ def main(folder: Path) -> None:
     table = cr.tabulate(str(source), ["ward", "age", "sex"], "diagnosis", levels=LEVELS, count="patients")
     profiles = table.profiles()
     print(f"The table: {table}.")
-    print(f"{profiles.n_homogeneous} cells hold one diagnosis alone, {profiles.n_unique} a single patient.")
+    print(f"{profiles.n_homogeneous} groups hold one diagnosis alone, {profiles.n_unique} a single patient.")
 
     # A strict limit. With eight levels chance is low, 2^-8, so nearly all of the risk is knowledge.
     choice = cr.choose(table, "geometric", max_risk=LIMIT)
@@ -71,7 +71,7 @@ def main(folder: Path) -> None:
     explained = cr.explain(table, mechanism, top=5, merge=broad)
     merged = next(each for each in explained.coarser if each.how == "as given")
     print(f"\n{explained.headline}")
-    print(f"Ages in {merged.labels} groups would leave {merged.cells} cells and a risk of {merged.risk:.4f}.")
+    print(f"Ages in {merged.labels} groups would leave {merged.cells} groups and a risk of {merged.risk:.4f}.")
 
     # It helps, so that is what the board takes: the coarser table allows a larger epsilon at the same limit.
     coarse = make_counts()

@@ -145,7 +145,7 @@ def census(census_people: pd.DataFrame) -> dict[str, Any]:
 @pytest.mark.slow
 def test_the_table_and_what_it_exposes(office: Run, census: dict[str, Any]) -> None:
     cells = len(census["income"])
-    assert office.number(r"200,000 records in ([\d,]+) cells") == cells
+    assert office.number(r"200,000 records in ([\d,]+) groups") == cells
     for name, table in census.items():
         alone = (table > 0).sum(axis=1) == 1
         printed = office.number(rf"([\d.]+)% of people have their {name} exposed")
@@ -176,7 +176,7 @@ def coarse(hospital: Run) -> Any:
 @pytest.mark.slow
 def test_the_cells_that_hold_one_diagnosis(hospital: Run, patients: Any) -> None:
     present, sizes = (patients > 0).sum(axis=1), patients.sum(axis=1)
-    assert hospital.number(r"([\d,]+) cells hold one diagnosis alone") == (present == 1).sum()
+    assert hospital.number(r"([\d,]+) groups hold one diagnosis alone") == (present == 1).sum()
     assert hospital.number(r"alone, ([\d,]+) a single patient") == (sizes == 1).sum()
     assert hospital.number(r"([\d,]+) records in") == patients.sum()
 
@@ -196,7 +196,7 @@ def test_the_chosen_epsilons_are_the_largest_within_the_limit(hospital: Run, pat
 def test_the_merge_lowers_the_risk(hospital: Run, patients: Any, coarse: Any) -> None:
     epsilon = hospital.number(r"At epsilon ([\d.]+): local risk")
     assert hospital.number(r"local risk ([\d.]+)") == pytest.approx(share(patients, epsilon), abs=5.01e-5)
-    found = hospital.find(r"would leave (\d+) cells and a risk of ([\d.]+)\.\n")
+    found = hospital.find(r"would leave (\d+) groups and a risk of ([\d.]+)\.\n")
     assert int(found[1]) == len(coarse)
     assert float(found[2]) == pytest.approx(share(coarse, epsilon), abs=5.01e-5)
     assert share(coarse, epsilon) < share(patients, epsilon)
