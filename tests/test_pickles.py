@@ -154,6 +154,7 @@ def test_nothing_of_any_kind_of_frame_is_pickled(make: Callable[[], Any]) -> Non
 
 
 def test_the_walk_sees_what_a_function_encloses(table: cr.FrequencyTable) -> None:
+    table.cells("job")  # so that the keys have been at hand
     frame = in_pandas()
     leaking = replace(table, read_cells=lambda place: frame)  # type: ignore[arg-type, return-value]
     assert any(UNUSED in text for text in texts(leaking))

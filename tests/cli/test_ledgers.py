@@ -265,7 +265,7 @@ def test_settings_from_a_file(answered: Callable[..., Any]) -> None:
         ("must be a number above 0.5 and below 1", ("plan", LEDGER, "--max-ceiling", "0.5")),
         ("must be a number above 0.5 and below 1", ("plan", LEDGER, "--max-ceiling", "1")),
         ("Missing argument", ("risk", LEDGER)),
-        ("told by its ending", ("export", LEDGER, "--output", "x.txt")),
+        ("decides the form of an export", ("export", LEDGER, "--output", "x.txt")),
         ("Missing option '--output'", ("export", LEDGER)),
         ("no such entry", ("show", LEDGER, "99")),
         ("whole number", ("show", LEDGER, "four")),

@@ -44,7 +44,7 @@ class Caused:
     """The expected number. Exact."""
     records: int
     exposed: float
-    """People whose value is read off correctly, whatever the reason: caused are among them."""
+    """People whose value is revealed, because of their own record or not."""
     bound: float
     """What the guarantee alone promises: caused is at most (1 - e^-epsilon) times the exposed, and with a delta
     e^-epsilon delta times the people more."""

@@ -92,7 +92,7 @@ def test_exports_are_written_whole(
 
 
 def test_exports_of_another_form_are_refused(entries: tuple[Entry, ...], tmp_path: Path) -> None:
-    with pytest.raises(CellriskError, match=r"told by its ending; got a.xlsx; allowed: .jsonl, .csv"):
+    with pytest.raises(CellriskError, match=r"decides the form of an export; got a.xlsx; allowed: .jsonl, .csv"):
         export_entries(entries, tmp_path / "a.xlsx")
     assert os.listdir(tmp_path) == []
 

@@ -48,7 +48,7 @@ def cell_risk(counts: Mapping[Any, int], levels: Sequence[Any], epsilon: float, 
 
 
 def cell_caused(counts: Mapping[Any, int], levels: Sequence[Any], epsilon: float, form: str) -> float:
-    """The share of the people in a cell who are read off correctly, less what it were, had each been left out alone."""
+    """The share of the people in a cell whose value is revealed, less what it were, had each been left out alone."""
     size, caused = sum(counts.values()), 0.0
     for level, count in counts.items():
         others = math.prod(vanish(counts.get(other, 0), epsilon) for other in levels if other != level)

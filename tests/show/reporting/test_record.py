@@ -53,6 +53,20 @@ def test_a_title_stays_a_text() -> None:
     assert name.endswith("&amp; é")
 
 
+def test_a_public_record_is_that_of_neighbouring_tables() -> None:
+    tables = [cr.tabulate(rows, "town", "trade", levels=LEVELS) for rows in (ROWS, ROWS[1:])]
+    one, other = (cr.report(table, epsilon=1.0, public=True).record for table in tables)
+    assert one == other
+
+
+def test_a_perturbation_has_no_record(tmp_path: Path) -> None:
+    made = cr.report(cr.tabulate(ROWS, "town", "trade", levels=LEVELS), perturbation="random-rounding:3")
+    with pytest.raises(cr.InvalidInput) as refused:
+        made.save_record(tmp_path / "record.yaml")
+    assert refused.value.code == "no-record"
+    assert not list(tmp_path.iterdir())
+
+
 def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(tmp_path)
     ROWS.to_csv("rows.csv", index=False)

@@ -66,4 +66,4 @@ def export_entries(entries: Sequence[Entry], path: str | os.PathLike[str], *, sp
         return write_whole(target, write_csv(entries, spreadsheet_safe))
     if target.suffix.lower() == ".jsonl":
         return write_whole(target, write_json_lines(entries))
-    raise InvalidInput("an export's form is told by its ending", got=target.name, allowed=".jsonl, .csv")
+    raise InvalidInput("the ending of the file decides the form of an export", got=target.name, allowed=".jsonl, .csv")

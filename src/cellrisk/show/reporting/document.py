@@ -125,6 +125,12 @@ class Report(Result):
 
     def save_record(self, path: str | os.PathLike[str]) -> Path:
         """Write the record for the registry of deployments, whole or not at all."""
+        if not self.record:
+            raise InvalidInput(
+                "there is no record for the registry: it is of one table with a guarantee",
+                fix="report one table, with a mechanism",
+                code="no-record",
+            )
         return write_whole(check_record_path(path), self.record, public=self.public)
 
     def _numbers(self) -> list[dict[str, Any]]:
