@@ -176,13 +176,18 @@ class TestQuestions:
             for cell in expected
         ]
 
-    def test_the_map_is_that_of_choose(self, client: Any, table: str, direct: cr.FrequencyTable) -> None:
-        found = question(client, table, "map", max_risk=0.2, max_tvd=0.5)
-        choice = cr.choose(direct, max_risk=0.2, max_tvd=0.5)
+    @pytest.mark.parametrize("limit", [{"max_risk": 0.2}, {"max_person": 0.2}], ids=lambda limit: next(iter(limit)))
+    def test_the_map_is_that_of_choose(
+        self, client: Any, table: str, direct: cr.FrequencyTable, limit: dict[str, float]
+    ) -> None:
+        answer = question(client, table, "map", **limit, max_tvd=0.5)
+        choice = cr.choose(direct, **limit, max_tvd=0.5)
         assert choice.trade_off is not None
-        points = [{name: point[name] for name in point if name != "texts"} for point in found["points"]]
+        points = [{name: point[name] for name in ("epsilon", "risk", "tvd")} for point in answer["points"]]
         assert same(points, choice.trade_off.to_dict()["points"])
-        assert found["sentence"] == choice.headline
+        assert [point["value"] for point in answer["points"]] == near(choice.shown_at(choice.trade_off.epsilon))
+        assert answer["limit"] == 0.2
+        assert answer["sentence"] == choice.headline
 
     @pytest.mark.parametrize(
         ("asked", "words"),

@@ -11,7 +11,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cellrisk.counts.table import require_table
-from cellrisk.decide.limits import METRICS, SMALLEST_EPSILON, Limit, LimitBound, RiskDefinition, find_kept, read_limits
+from cellrisk.decide.limits import (
+    MANY_COUNTS,
+    METRICS,
+    SMALLEST_EPSILON,
+    Limit,
+    LimitBound,
+    RiskDefinition,
+    count_numbers,
+    find_kept,
+    read_limits,
+)
 from cellrisk.decide.policies import Policies, Policy
 from cellrisk.decide.search import Intervals, intersect
 from cellrisk.decide.tradeoff import TradeOff, TvdLimit, find_trade_off
@@ -36,8 +46,8 @@ if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
 
 ROLES = ("stricter", "recommended", "looser")
-SHOWN = 121
-"""Epsilons along which a picture shows the risk."""
+SHOWN, SHOWN_OF_ATTACKS = 121, (61, 16)
+"""Epsilons along which a picture shows a figure: of attacks fewer, and fewest of large tables."""
 DIGITS = 2
 """Digits of an epsilon that is recommended."""
 DEPENDS = ("certainty", "belief", "harmful", "unions")
@@ -275,10 +285,39 @@ class Choice(Result):
         return find_setting_figures(self.table.attribute(sensitive), self.attacker, mechanisms)
 
     @cached_property
+    def shown_limit(self) -> Limit | None:
+        """The limit whose metric a picture shows: the one that binds, or else the first; None if the risk is shown."""
+        metrics = [bound for bound in self.kept if bound.limit.risk is None and bound.limit.kind.most == 1.0]
+        binding = [bound for bound in metrics if bound.largest == self.exact_epsilon]
+        return next((bound.limit for bound in (*binding, *metrics)), None)
+
+    def shown_at(self, epsilons: Floats) -> Floats:
+        """Return what a picture shows, of the worst attribute at each epsilon: the metric that is limited, or the risk.
+
+        Parameters
+        ----------
+        epsilons
+            Some epsilons.
+        """
+        if self.shown_limit is None:
+            return np.asarray(self.measured.at(self.mechanism, epsilons).max(axis=0))
+        methods = [self.mechanism.with_epsilon(epsilon) for epsilon in epsilons.tolist()]
+        return self.shown_limit.metric(self.measured.attributes)(methods)
+
+    @property
+    def shown_without_noise(self) -> float | None:
+        """What a picture shows of the table published as it is; None if that is not known."""
+        return self.limits.raw if self.shown_limit is None else self.shown_limit.without_noise(self.measured.attributes)
+
+    @cached_property
     def scan(self) -> tuple[Floats, Floats]:
-        """Epsilons along the range searched, and the worst attribute's risk at each: what a picture shows."""
-        epsilons = np.geomspace(*self.searched, SHOWN)
-        return epsilons, self.measured.at(self.mechanism, epsilons).max(axis=0)
+        """Epsilons along the range searched, and what a picture shows at each."""
+        points = SHOWN
+        if self.shown_limit is not None and self.shown_limit.attacker is not None:
+            points = SHOWN_OF_ATTACKS[count_numbers(self.measured.attributes) > MANY_COUNTS]
+        marked = [alternative.epsilon for alternative in self.alternatives]
+        epsilons = np.unique([*np.geomspace(*self.searched, points), *marked])
+        return epsilons, self.shown_at(epsilons)
 
     @property
     def on_first_risk(self) -> tuple[Limit, ...]:

@@ -476,8 +476,7 @@ def find_kept(
         if limit.name == "max_epsilon":  # exactly, as the limit was given
             return (((start, min(end, limit.maximum)),) if start <= limit.maximum else ()), start
         if limit.attacker is not None:
-            counts = max(len(each.vectors or ()) * each.n_levels for each in attributes)
-            return _search_attacks(limit, excess, mechanism, start, end, counts, progress)
+            return _search_attacks(limit, excess, mechanism, start, end, count_numbers(attributes), progress)
         found = find_admissible(excess, start, end, STEP if limit.kind.uses_data else math.inf)
         return found.intervals, found.where
 
@@ -490,6 +489,11 @@ def find_kept(
     if not begins and low > SMALLEST_EPSILON and excess(np.array([SMALLEST_EPSILON]))[0] <= 0:
         intervals, begins = (*search(SMALLEST_EPSILON, low)[0], *intervals), True
     return LimitBound(limit, intervals, intervals[:1] if begins else (), nearest)
+
+
+def count_numbers(attributes: Sequence[Attribute]) -> int:
+    """Return how many counts the largest of these tables has."""
+    return max(len(attribute.vectors or ()) * attribute.n_levels for attribute in attributes)
 
 
 def _search_attacks(

@@ -27,6 +27,7 @@ from cellrisk.show.wording.attackers import (
     shown_attacks,
     strongest,
 )
+from cellrisk.show.wording.limits import name_metric
 from cellrisk.system.formatting import claim, make_sentence, percent, show_spans
 from cellrisk.web.fields import Setting
 from cellrisk.web.jobs import Report
@@ -239,14 +240,14 @@ def _choosing(given: Given, asked: Setting) -> dict[str, Any]:
 
 
 def draw_map(report: Report, given: Given, asked: Setting) -> dict[str, Any]:
-    """Risk and usefulness along epsilon, and the choice between them."""
+    """What is limited and usefulness along epsilon, and the choice between them."""
     limits = dict(asked.limits)
     limited = bool(limits) or bool(given.policies)
     report("simulating releases", 0.0)
 
     def write_point(point: dict[str, Any]) -> list[str]:
         tvd = DASH if point["tvd"] is None else f"{point['tvd']:.3f}"
-        return [f"{point['epsilon']:.3g}", percent(point["risk"]), tvd]
+        return [f"{point['epsilon']:.3g}", percent(point["value"]), tvd]
 
     choice = cr.choose(
         given.keyed,
@@ -256,19 +257,25 @@ def draw_map(report: Report, given: Given, asked: Setting) -> dict[str, Any]:
         max_tvd=1.0 if asked.max_tvd is None else asked.max_tvd,  # a limit of 1 has releases simulated
         progress=partial(report, "simulating releases"),
     )
-    result = choice.to_dict()
-    marks = [mark for mark in result["alternatives"] if mark["role"] in ("stricter", "recommended", "looser")]
-    points = (result["trade_off"] or {}).get("points", [])
-    epsilon = result["epsilon"]
+    result, shown = choice.to_dict(), choice.shown_limit
+    marks = [
+        {**mark, "value": mark["limited"][shown.name] if shown else mark["risk"]} for mark in result["alternatives"]
+    ]
+    points: list[dict[str, Any]] = []
+    if choice.trade_off is not None:
+        values = choice.shown_at(choice.trade_off.epsilon).tolist()
+        points = [{**p, "value": value} for p, value in zip(result["trade_off"]["points"], values, strict=True)]
+    epsilon, name = result["epsilon"], name_metric(shown) if shown else "revealed"
     recommended = "No epsilon is recommended." if epsilon is None else f"Epsilon {epsilon:.3g} keeps the limits."
     return {
         "points": [
-            {**point, "texts": [f"epsilon {epsilon}", f"revealed {risk}", f"distortion {tvd}"]}
-            for point, (epsilon, risk, tvd) in ((point, write_point(point)) for point in points)
+            {**point, "texts": [f"epsilon {epsilon}", f"{name} {value}", f"distortion {tvd}"]}
+            for point, (epsilon, value, tvd) in ((point, write_point(point)) for point in points)
         ],
         "marks": [mark for mark in marks if mark["tvd"] is not None],
         "rows": [[mark["role"], *write_point(mark)] for mark in marks],
-        "limit": asked.max_risk,
+        "name": name,
+        "limit": shown.maximum if shown else asked.max_risk,
         "sentence": NO_LIMIT if not limited else choice.headline if asked.max_tvd is not None else recommended,
     }
 

@@ -100,6 +100,27 @@ def test_choice_marks_what_it_recommends(two: cr.FrequencyTable, limit: dict[str
     assert "An epsilon chosen from these data reveals a little about them" in words_of(figure)
 
 
+@pytest.mark.parametrize("name", ["max_caused", "max_certain", "max_person", "max_ceiling", "max_posterior"])
+def test_choice_draws_what_is_limited(two: cr.FrequencyTable, name: str) -> None:
+    most = {"max_ceiling": 0.7, "max_posterior": "20:60", "max_certain": 0.004}.get(name, 0.1)
+    choice = cr.choose(two, largest_epsilon=8.0, **{name: most})
+    [bound] = choice.kept
+    figure = draw_choice(choice)
+    (axes,) = figure.axes
+    marks = {line.get_label().split()[0]: (line.get_xdata()[0], line.get_ydata()[0]) for line in axes.lines}
+    assert [marks[each.role] for each in choice.alternatives] == [
+        (each.epsilon, each.limited[name]) for each in choice.alternatives
+    ]
+    epsilons, values = choice.scan
+    some = np.linspace(0, len(epsilons) - 1, 7).astype(int)
+    direct = [bound.limit.value(two.attributes, choice.mechanism.with_epsilon(float(epsilons[at]))) for at in some]
+    assert values[some] == near(direct)
+    assert any(np.array_equal(y, values) for _, y in drawn_lines(figure))
+    assert bound.limit.maximum in levels_of(figure)
+    assert choice.limits.chance not in levels_of(figure)
+    assert "Choose epsilon" not in words_of(figure)
+
+
 def test_choice_shades_each_admissible_interval(two: cr.FrequencyTable) -> None:
     choice = cr.choose(two, max_risk=0.3)
     (axes,) = draw_choice(choice).axes
@@ -131,8 +152,8 @@ def test_map_of_risk_and_usefulness(three: cr.FrequencyTable, max_tvd: float, fo
     trade_off = choice.trade_off
     assert trade_off is not None
     assert (choice.epsilon is not None) == found
-    lines = drawn_lines(figure)
-    assert any(set(trade_off.tvd) <= set(x) and set(trade_off.risk) <= set(y) for x, y in lines)
+    [longest] = [(x, y) for x, y in drawn_lines(figure) if set(trade_off.tvd) <= set(x)]
+    assert longest[1][np.isin(longest[0], trade_off.tvd)] == near(trade_off.risk)
     assert 0.25 in levels_of(figure)
     marks = {line.get_label().split()[0]: (line.get_xdata()[0], line.get_ydata()[0]) for line in axes.lines}
     for each in choice.alternatives:

@@ -54,6 +54,14 @@ STATED = {
     "max_people": "it is {}",
 }
 """What a metric is somewhere, as a clause."""
+MEASURED = {
+    "max_caused": "largest share of a category revealed because of their own record",
+    "max_certain": "largest share of a {harmful}category learnt",
+    "max_person": "the most that one person's own record adds",
+    "max_ceiling": "worst case for one record",
+    "max_posterior": "suspicion of {suspected} raised to at most",
+}
+"""What a picture shows of a limit, as the name of an axis."""
 WITHIN = "within every limit"
 NO_POLICY = "No policy was in force."
 CHECKED = "Whether the limits are kept was found from the data, which the guarantee does not cover."
@@ -76,6 +84,11 @@ def say(limit: Limit, value: float) -> str:
     rounded = (float(f"{value:.{digits}g}") for digits in range(4, 18))
     shown = next((each for each in rounded if (each > limit.maximum) == (value > limit.maximum)), value)
     return _fill(STATED, limit, shown)
+
+
+def name_metric(limit: Limit) -> str:
+    """Return what a picture shows of a limit, as the name of an axis."""
+    return _fill(MEASURED, limit, limit.maximum)
 
 
 def say_unit(required: str, unit: Unit) -> str:

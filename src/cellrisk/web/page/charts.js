@@ -74,20 +74,20 @@ export function drawHistogram() {
 export function drawMap() {
   if (!page.map) return;
   drawn.set("map", drawMap);
-  const { points, marks, limit } = page.map;
-  const [tvd, risk] = ["tvd", "risk"].map((name) => points.map((point) => point[name]));
+  const { points, marks, limit, name } = page.map;
+  const [tvd, values] = ["tvd", "value"].map((name) => points.map((point) => point[name]));
   const widest = Math.max(...tvd) || 0.01;
   const labels = limit === null ? [] : [{ kind: "limit", value: limit, words: `limit ${shareText(limit)}` }];
   const ticks = niceTicks(1.05 * widest, isWide("map") ? 6 : 3);
   const made = frame(at("map"), { x: { range: [0, 1.05 * widest], title: "distortion (total variation distance)", ticks: ticks.map((tick) => [tick, String(tick)]) },
-    y: { ...shareAxis(risk), title: "revealed" }, right: widthOf(labels.map(({ words }) => words)) + 12 });
+    y: { ...shareAxis(values), title: name }, right: widthOf(labels.map(({ words }) => words)) + 12 });
   if (!made) return;
-  line(made, tvd, risk, "exposed");
-  points.forEach((point) => made.svg.append(shape("circle", { class: "point", cx: made.x.to(point.tvd), cy: made.y.to(point.risk), r: 3.5 })));
+  line(made, tvd, values, "exposed");
+  points.forEach((point) => made.svg.append(shape("circle", { class: "point", cx: made.x.to(point.tvd), cy: made.y.to(point.value), r: 3.5 })));
   offerValues(made, points.map((point) => [made.x.to(point.tvd), point.texts]));
   for (const { value, kind } of labels) if (made.y.to(value) >= made.top) level(made, value, kind);
   labelRight(made, labels);
-  const places = marks.map((mark) => ({ name: mark.role, x: made.x.to(mark.tvd), y: made.y.to(mark.risk) })).sort((one, other) => one.y - other.y);
+  const places = marks.map((mark) => ({ name: mark.role, x: made.x.to(mark.tvd), y: made.y.to(mark.value) })).sort((one, other) => one.y - other.y);
   let free = -Infinity;
   for (const { name, x, y } of places) {
     free = Math.max(y - 10, free + 16, made.top + 8);

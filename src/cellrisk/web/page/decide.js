@@ -98,7 +98,7 @@ export async function loadMap() {
   if (!page.map) return;
   write("map-sentence", page.map.sentence);
   at("map-table").hidden = !page.map.rows.length;
-  at("map-table").replaceChildren(makeTable("Points of the map", ["setting"], ["epsilon", "risk", "distortion"], page.map.rows));
+  at("map-table").replaceChildren(makeTable("Points of the map", ["setting"], ["epsilon", page.map.name, "distortion"], page.map.rows));
   drawMap();
   announce(page.map.sentence);
 }
