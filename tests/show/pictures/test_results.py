@@ -152,8 +152,8 @@ def test_map_of_risk_and_usefulness(three: cr.FrequencyTable, max_tvd: float, fo
     trade_off = choice.trade_off
     assert trade_off is not None
     assert (choice.epsilon is not None) == found
-    [longest] = [(x, y) for x, y in drawn_lines(figure) if set(trade_off.tvd) <= set(x)]
-    assert longest[1][np.isin(longest[0], trade_off.tvd)] == near(trade_off.risk)
+    tvd, risk = next((x, y) for x, y in drawn_lines(figure) if set(trade_off.tvd) <= set(x))
+    assert risk[np.isin(tvd, trade_off.tvd)] == near(trade_off.risk)
     assert 0.25 in levels_of(figure)
     marks = {line.get_label().split()[0]: (line.get_xdata()[0], line.get_ydata()[0]) for line in axes.lines}
     for each in choice.alternatives:
