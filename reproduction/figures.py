@@ -38,8 +38,8 @@ def draw_all(results: Results, folder: Path) -> Iterator[tuple[str, str]]:
         for experiment in results.experiments[place : place + 1]:
             title = f"Figure 3 ({letters[0]})-({letters[-1]}): {experiment.label}, {measure} risk"
             yield draw_panels(folder, f"figure-3-{name}", title, list(paper_panels(experiment, letters, measure)))
-    for distances in results.distances:
-        yield draw_boxes(folder, distances)
+    for cells, distances in zip(("observed", "domain"), results.distances, strict=False):
+        yield draw_boxes(folder, cells, distances)
     panels = [panel for experiment in results.experiments[:2] for panel in guess_panels(experiment)]
     yield draw_panels(folder, "supplement-thresholding", "Supplement: attackers who guess, on Adult", panels)
 
@@ -106,7 +106,7 @@ def draw_sizes(folder: Path, experiments: Sequence[Experiment]) -> tuple[str, st
     return save(folder, "figure-2-cell-sizes", "Figure 2: cell sizes", figure, "people in the cell", labels, rows)
 
 
-def draw_boxes(folder: Path, distances: cr.Utility) -> tuple[str, str]:
+def draw_boxes(folder: Path, cells: str, distances: cr.Utility) -> tuple[str, str]:
     """Draw the total variation distance (TVD): a box over the marginals, each with its mean over the releases."""
     means, ways = distances.tvd.mean(axis=2), np.array([len(columns) for columns in distances.marginals])
     figure, rows = Figure(figsize=(9, 7), layout="constrained"), []
@@ -120,13 +120,13 @@ def draw_boxes(folder: Path, distances: cr.Utility) -> tuple[str, str]:
                 positions = np.arange(len(epsilons)) + 0.25 * (place - (len(deltas) - 1) / 2)
                 style = {"boxprops": {"facecolor": f"C{place}" if delta else "0.7"}, **BOXES}
                 axes.boxplot(list(boxes.values()), positions=positions, label=f"delta {delta:g}", **style)
-                about = {"cells": distances.cells, "way": way, "mechanism": name, "delta": delta}
+                about = {"cells": cells, "way": way, "mechanism": name, "delta": delta}
                 for epsilon, box in boxes.items():
                     rows += [{**about, "epsilon": epsilon, "marginal": n, "tvd": tvd} for n, tvd in enumerate(box)]
             axes.set_xticks(range(len(epsilons)), ["<1" if 0.9 < each < 1 else f"{each:g}" for each in epsilons])
         column[0].set_title(NAMES[name], fontsize="medium")
     figure.legend(*grid[0, -1].get_legend_handles_labels(), loc="outside lower center", ncols=3)
-    end = "as published" if distances.cells == "observed" else "whole domain"
+    end = "as published" if cells == "observed" else "whole domain"
     title = f"Figure 4: distance of released from true marginals, Bankruptcy subset, {end}"
     labels = [f"TVD, {way}-way marginals" for way in WAYS]
     return save(folder, f"figure-4-distances-{end.replace(' ', '-')}", title, figure, "epsilon", labels, rows)

@@ -26,9 +26,7 @@ PRIVATE: dict[tuple[str, str], tuple[str, ...]] = {
     ("curve", "--plot"): (*TABLE, "--epsilon", "0.5,1", "--measure", "local", "--plot", "made.png"),
     ("curve", "--csv"): (*TABLE, "--epsilon", "0.5,1", "--measure", "local", "--csv", "made.csv"),
     ("choose", "--plot"): (*TABLE, "--max-risk", "0.9", "--releases", "3", "--plot", "made.svg"),
-    ("utility", "--plot"): (*TABLE, "--epsilon", "1", "--ways", "1", "--releases", "3", "--plot", "made.svg"),
     ("utility", "--csv"): (*TABLE, "--epsilon", "1", "--ways", "1", "--releases", "3", "--csv", "made.csv"),
-    ("explain", "--plot"): (*TABLE, "--epsilon", "1", "--plot", "made.pdf"),
     ("report", "--output"): (*TABLE, "--epsilon", "1", "--output", "made.html"),
 }
 PUBLIC: dict[tuple[str, str], tuple[str, ...]] = {

@@ -26,13 +26,11 @@ qid = "sex"
 LEDGER = ("--ledger", "l.db")
 COMMANDS: dict[str, tuple[str, ...]] = {
     "assess": ("assess", *COLUMNS, *AT, "--plot", "out.svg"),
-    "explain": ("explain", *COLUMNS, *AT, "--plot", "out.svg"),
     "inspect": ("inspect", *COLUMNS, "--plot", "out.svg"),
     "curve to a picture": ("curve", *COLUMNS, "--epsilon", "0.1,1", "--plot", "out.svg"),
     "curve to numbers": ("curve", *COLUMNS, "--epsilon", "0.1,1", "--csv", "out.csv"),
     "choose": ("choose", *COLUMNS, "--max-risk", "0.5", "--plot", "out.svg"),
     "utility": ("utility", *COLUMNS, "--epsilon", "1", "--csv", "out.csv"),
-    "utility to a picture": ("utility", *COLUMNS, "--epsilon", "1", "--plot", "out.svg"),
     "report": ("report", *COLUMNS, *AT, "--output", "out.html"),
     "public": ("report", *COLUMNS, *LEVELS, *AT, "--public", "--output", "out.html"),
     "release": ("release", *COLUMNS, *LEVELS, *AT, "--output", "out.csv"),

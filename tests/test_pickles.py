@@ -58,9 +58,6 @@ RESULTS: dict[str, Callable[[cr.FrequencyTable], Any]] = {
     "curve": lambda table: cr.curve(table, "geometric", epsilon=[0.5, 1.0], measures="local"),
     "choice": lambda table: cr.choose(table, "geometric", max_risk=0.5),
     "utility": lambda table: cr.utility(table, MECHANISM, sensitive="job", releases=3),
-    "utility of observed cells": lambda table: cr.utility(
-        table, MECHANISM, sensitive="job", releases=3, cells="observed"
-    ),
     "audit": lambda table: cr.audit(table, in_pandas(), sensitive="job", bins={"age": 10}),
     "exposed cells": lambda table: cr.audit(table, in_pandas(), sensitive="job", bins={"age": 10}).exposed(),
     "simulation": lambda table: cr.simulate(table, MECHANISM, sensitive="job", releases=5, seed=1),

@@ -96,7 +96,7 @@ MADE: dict[str, Callable[[cr.FrequencyTable, Path], Result]] = {
     ),
 }
 
-SEVERAL_PANELS = {"assessment": 2, "utility": 3}
+SEVERAL_PANELS = {"assessment": 2}
 """Kinds of answers whose picture, as they are made here, has panels that say as much as each other."""
 
 

@@ -91,7 +91,7 @@ def test_reports_show_what_is_hidden(table: cr.FrequencyTable) -> None:
     assert all(words in page for words in (r"to\u202ewn", r"jo\u2066b", r"Bo\u001b[2Jnn", r"Review\u202e"))
 
 
-@pytest.mark.parametrize("draw", [lambda t: t.plot(), lambda t: cr.explain(t, cr.Geometric(epsilon=1.0)).plot()])
+@pytest.mark.parametrize("draw", [lambda t: t.plot(), lambda t: cr.curve(t, epsilon=[0.1, 1.0]).plot()])
 def test_pictures_show_what_is_hidden(table: cr.FrequencyTable, draw: Any, tmp_path: Path) -> None:
     from matplotlib import rc_context
 

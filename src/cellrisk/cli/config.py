@@ -232,14 +232,14 @@ class DrawnOptions(PictureOptions, ScreenOptions):
 
 
 @dataclass(frozen=True)
-class NumbersOptions(DrawnOptions):
-    """How the answer is printed, drawn and written as numbers."""
+class NumbersOptions(ScreenOptions):
+    """How the answer is printed, in part or all of it, and written as numbers."""
 
     csv: Annotated[Text, option("Write the numbers as a CSV file.", "FILE")] = None
     spreadsheet_safe: SpreadsheetSafe = False
 
     def __post_init__(self) -> None:
-        super().__post_init__()
+        """Refuse a path that cannot be written before the work begins."""
         if self.csv is not None:
             check_writable(self.csv)
 
@@ -247,3 +247,12 @@ class NumbersOptions(DrawnOptions):
         if self.csv is not None:
             warn_of_formulas(result.to_csv(self.csv, spreadsheet_safe=self.spreadsheet_safe))
         super().draw(result, **how)
+
+
+@dataclass(frozen=True)
+class CurveOptions(NumbersOptions, DrawnOptions):
+    """How the answer is printed, drawn and written as numbers."""
+
+    def __post_init__(self) -> None:
+        NumbersOptions.__post_init__(self)
+        DrawnOptions.__post_init__(self)

@@ -90,7 +90,6 @@ Measures = Annotated[Texts, several_words("Measures of risk", choices.MeasureNam
 Forms = Annotated[Texts, several_words("Forms of the measures", choices.Form, default="all")]
 SeveralWeights = Annotated[Texts, several_words("Average over groups or over people", choices.Weights, default="both")]
 Seed = Annotated[int, whole("Seed of the simulation.")]
-Cells = Annotated[choices.NoisyCells, word("Noise on all groups or on observed ones", choices.NoisyCells)]
 AttackName = Annotated[choices.Attack, word("Attack", choices.Attack)]
 IMPOSSIBLE = "Combination that cannot occur: 'sex=m;pregnant=yes|maybe'."
 Exclude = Annotated[Parsed, option(IMPOSSIBLE, "RULE", parsing.parse_rule)]
@@ -360,7 +359,6 @@ class ErrorOptions:
     max_tvd: Annotated[Number, share("Largest error of marginals: a total variation distance.")] = None
     releases: Annotated[int, whole("Releases that are simulated.")] = 20
     seed: Seed = 0
-    cells: Cells = "domain"
 
 
 @contextmanager

@@ -32,7 +32,7 @@ PANELS = {
     "Options": "",
     "Measures of risk": "measure form weights attack alpha sizes sizes_fit zero_truncation overall",
     "The attacker": "certainty belief harmful unions",
-    "Error of marginals": "max_tvd releases seed cells way ways",
+    "Error of marginals": "max_tvd releases seed way ways",
     "The ledger": "ledger wait head cohort new_cohort part_of purpose new_ledger method total_delta assess_as",
     "Output and settings": "output plot csv by spreadsheet_safe save force registry write acro as_json config",
 }

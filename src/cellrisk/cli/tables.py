@@ -16,6 +16,7 @@ from cellrisk.cli import options, parsing
 from cellrisk.cli.config import (
     A_FILE_READ,
     Config,
+    CurveOptions,
     DrawnOptions,
     NumbersOptions,
     OutputOptions,
@@ -160,7 +161,7 @@ def explain_command(
     table: options.TableOptions,
     noise: options.NoiseOptions,
     attacker: options.AttackerOptions,
-    output: DrawnOptions,
+    output: ScreenOptions,
     form: options.OneForm = None,
     weights: options.OneWeights = None,
     top: Annotated[int, whole("Groups to list.")] = 20,
@@ -191,7 +192,7 @@ def curve_command(
     mechanism: options.SeveralMechanismOptions,
     risk: CurveRiskOptions,
     attacker: options.AttackerOptions,
-    output: NumbersOptions,
+    output: CurveOptions,
 ) -> None:
     """The risk along epsilon, as numbers and as a picture.
 
@@ -236,7 +237,6 @@ def utility_command(
     ways: Ways = None,
     releases: Annotated[int, whole("Releases that are simulated.")] = 100,
     seed: options.Seed = 0,
-    cells: options.Cells = "domain",
 ) -> None:
     """How accurate the table stays with noise.
 
@@ -249,7 +249,7 @@ def utility_command(
     settings = product(given["mechanism"], given["delta"] or [None], mechanism.epsilon)
     end: Any = {"neighbours": mechanism.neighbours, "threshold": mechanism.threshold}
     noises = [cr.mechanism(name, epsilon=epsilon, delta=delta, **end) for name, delta, epsilon in settings]
-    how: Any = {"ways": ways, "releases": releases, "seed": seed, "cells": cells}
+    how: Any = {"ways": ways, "releases": releases, "seed": seed}
     output.answer(cr.utility(table.tabulate(seed=seed), noises, **how, progress=progress_bar("simulating")))
 
 

@@ -37,7 +37,7 @@ from cellrisk.risk.priors import USUAL_PRIORS, Priors
 from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON, Limits, MeasuredRisk, read_settings
 from cellrisk.system.arrays import Floats
 from cellrisk.system.checks import require_kind
-from cellrisk.system.choices import Attack, Form, MeasureName, MechanismName, Neighbours, NoisyCells, Weights
+from cellrisk.system.choices import Attack, Form, MeasureName, MechanismName, Neighbours, Weights
 from cellrisk.system.formatting import round_down
 from cellrisk.system.progress import Progress, share_of
 from cellrisk.system.results import Result, find_words
@@ -410,7 +410,6 @@ def choose(
     way: int = 2,
     releases: int = 20,
     seed: int = 0,
-    cells: NoisyCells = "domain",
     policy: Policy | Policies | None = None,
     progress: Progress | None = None,
 ) -> Choice:
@@ -459,7 +458,7 @@ def choose(
         count. Uses no data.
     max_risk, max_people, margin
         The largest risk, the most people revealed on average, and the largest risk above chance.
-    max_tvd, way, releases, seed, cells
+    max_tvd, way, releases, seed
         The largest mean total variation distance of the ``way``-way marginals, which sets a smallest epsilon, and the
         simulated releases that it is estimated from, as in `utility`.
     measure, form, weights
@@ -506,7 +505,7 @@ def choose(
         )
     delta = policies.choose_delta(mechanism, delta, table.n_records)
     settings = read_settings(mechanism, delta, neighbours, threshold, table)
-    tvd_limit = None if max_tvd is None else TvdLimit(max_tvd, way, releases, seed, cells)
+    tvd_limit = None if max_tvd is None else TvdLimit(max_tvd, way, releases, seed)
     searched = least_epsilon, largest_epsilon
     return choose_within(table, limits, settings, tvd_limit, policies, searched, risk, attacker, progress)
 

@@ -31,7 +31,6 @@ class TvdLimit:
     """How many attributes each marginal has."""
     releases: int = 20
     seed: int = 0
-    cells: str = "domain"
 
     def __post_init__(self) -> None:
         require_whole_number("way", self.way, 1)
@@ -68,7 +67,6 @@ class TradeOff:
         points = zip(self.epsilon.tolist(), self.risk.tolist(), self.tvd.tolist(), strict=True)
         return {
             "way": self.limit.way,
-            "cells": self.limit.cells,
             "releases": self.limit.releases,
             "seed": self.limit.seed,
             "max_tvd": self.limit.max_tvd,
@@ -88,7 +86,7 @@ def find_trade_off(
     """Simulates releases along epsilon, with the same draws at each, so that the TVD falls as epsilon grows."""
     from cellrisk.decide.usefulness import utility
 
-    how: dict[str, Any] = {"releases": limit.releases, "seed": limit.seed, "cells": limit.cells}
+    how: dict[str, Any] = {"releases": limit.releases, "seed": limit.seed}
 
     def simulate(epsilon: float) -> float:
         """The mean TVD at an epsilon, of the sensitive attribute that fares worst."""

@@ -26,7 +26,6 @@ BeliefName = Literal["negbin", "table"]
 MissingRule = Literal["category", "drop", "error"]
 OutsideRule = Literal["error", "drop"]
 EngineName = Literal["duckdb", "spark"]
-NoisyCells = Literal["domain", "observed"]
 """Where noise is added: to the whole domain, or to the cells that occur."""
 
 PrivacyUnit = Literal["person", "enforced"]

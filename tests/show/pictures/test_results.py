@@ -1,14 +1,13 @@
-"""Pictures of sizes, usefulness, choices and explanations: they hold the numbers of the result."""
+"""Pictures of sizes and choices: they hold the numbers of the result."""
 
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import cellrisk as cr
 from cellrisk.counts.profiles import SIZE_CLASSES, name_sizes
-from cellrisk.show.pictures import draw_choice, draw_explanation, draw_sizes, draw_utility, to_svg
+from cellrisk.show.pictures import draw_choice, draw_sizes
 from tests.near import near
 from tests.show.pictures.drawing import drawn_lines, levels_of, words_of
 
@@ -40,42 +39,6 @@ def test_the_picture_of_sizes_has_the_classes_of_the_text(adult: cr.FrequencyTab
         assert one + other == cells[(sizes >= low) & (sizes <= (high or np.inf))].sum()
     names = [label.get_text().replace("\u2013\n", "-").replace("\nor more", "+") for label in axes.get_xticklabels()]
     assert names == [name_sizes(*each).replace("1000", "1,000") for each in SIZE_CLASSES[: len(names)]]
-
-
-# Usefulness
-
-
-@pytest.mark.parametrize("cells", ["domain", "observed"])
-def test_utility_has_a_panel_for_each_way(three: cr.FrequencyTable, cells: str) -> None:
-    mechanisms = [cr.Laplace(epsilon=epsilon) for epsilon in (5.0, 0.5, 1.0)]
-    utility = cr.utility(three, mechanisms, releases=5, cells=cells)
-    figure = draw_utility(utility)
-    assert [axes.get_ylabel() for axes in figure.axes] == [f"TVD of {way}-way marginals" for way in (1, 2, 3)]
-    assert [tick.get_text() for tick in figure.axes[0].get_xticklabels()] == ["0.5", "1", "5"]
-    assert figure.axes[0].get_ylim()[0] == 0
-    words = words_of(figure)
-    assert "5 simulated releases" in words
-    assert ("every cell of the domain" if cells == "domain" else "observed cells alone") in words
-    for axes, way in zip(figure.axes, utility.ways, strict=True):
-        means = [line.get_ydata()[0] for line in axes.lines if line.get_marker() == "D"]
-        assert sorted(means) == near(sorted(utility.mean_tvd(way)))
-        for place in range(3):
-            values = utility.values(place, way)
-            low, high = np.quantile(values, 0.05, method="higher"), np.quantile(values, 0.95, method="lower")
-            caps = [line.get_ydata()[0] for line in axes.lines if len(set(line.get_ydata())) == 1]
-            assert any(cap == near(low) for cap in caps)
-            assert any(cap == near(high) for cap in caps)
-
-
-@pytest.mark.parametrize("many", [1, 4])
-def test_utility_of_several_mechanisms(two: cr.FrequencyTable, many: int) -> None:
-    mechanisms: list[cr.Mechanism] = [cr.Laplace(epsilon=float(epsilon)) for epsilon in range(1, many + 1)]
-    mechanisms += [cr.AnalyticGaussian(epsilon=float(epsilon), delta=1e-4) for epsilon in range(1, many + 1)]
-    figure = draw_utility(cr.utility(two, mechanisms, releases=2, ways=(1, 2)))
-    (legend,) = figure.legends
-    assert [text.get_text() for text in legend.get_texts()] == ["laplace", "gaussian-analytic, delta 0.0001"]
-    apart = draw_utility(cr.utility(two, [cr.Laplace(epsilon=1.0), cr.Geometric(epsilon=2.0)], releases=2, ways=2))
-    assert "Records misplaced" in words_of(apart)
 
 
 # Choices
@@ -163,27 +126,3 @@ def test_map_of_risk_and_usefulness(three: cr.FrequencyTable, max_tvd: float, fo
     (box,) = (collection.get_paths()[0].get_extents() for collection in draw_choice(without).axes[0].collections)
     assert (box.x0, box.y0) == (0, 0)
     assert (box.x1, box.y1) == near((max_tvd, 0.25))
-
-
-# Explanations
-
-
-def test_explanation_sorts_what_would_help(three: cr.FrequencyTable) -> None:
-    explanation = cr.explain(three, cr.Laplace(epsilon=1.0))
-    figure = draw_explanation(explanation)
-    (bars,) = figure.axes
-    widths = [bar.get_width() for bar in bars.containers[0]]
-    assert widths == [explanation.now.own, *(change.own for change in explanation.what_would_help)]
-    assert bars.get_xlim()[0] == 0
-
-
-def test_explanation_shows_no_value_of_a_cell() -> None:
-    frame = pd.DataFrame(
-        {"town": ["Qxville", "Qxham", "Qxby", "Qxby"], "job": ["Zzcook", "Zzsmith", "Zzcook", "Zzsmith"]}
-    )
-    explanation = cr.explain(cr.tabulate(frame, ["town"], "job"), cr.Laplace(epsilon=1.0))
-    figure = draw_explanation(explanation)
-    ticks = [label.get_text() for axes in figure.axes for label in axes.get_yticklabels()]
-    shown = words_of(figure) + " ".join(ticks) + to_svg(figure)
-    assert "Qx" not in shown
-    assert "Zz" not in shown

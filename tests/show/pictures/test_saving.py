@@ -22,7 +22,6 @@ from cellrisk.show.pictures import (
     draw_curve,
     draw_sizes,
     save,
-    to_png,
     to_svg,
 )
 from tests.show.pictures.drawing import MAGIC
@@ -105,15 +104,6 @@ def test_svg_for_a_page_is_one_element_with_its_own_names(figure: Figure, two: c
         assert used <= names[-1]
         assert "<text" not in text
     assert names[0].isdisjoint(names[1])
-
-
-def test_png_has_the_dots_asked_for(figure: Figure) -> None:
-    content = to_png(figure, dpi=100)
-    width = int.from_bytes(content[16:20], "big")
-    assert width == 700
-    for dpi in (0, -5, float("nan"), True, "large"):
-        with pytest.raises(InvalidInput, match="dots per inch"):
-            to_png(figure, dpi)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", ["risk.jpg", "risk", "risk.svgz", ".png", "risk.svg.exe"])

@@ -28,7 +28,6 @@ class Explanation(Result):
     """The answer of `explain`. Prints as a headline and tables."""
 
     wording = "explanation"
-    picture = "draw_explanation"
 
     sensitive: str
     method: Mechanism | Perturbation

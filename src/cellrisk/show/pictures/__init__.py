@@ -6,12 +6,10 @@ Figures are plain matplotlib figures, made without global state; matplotlib is l
 from __future__ import annotations
 
 from cellrisk.show.pictures.attackers import draw_assessment, draw_icons
-from cellrisk.show.pictures.bars import draw_explanation
-from cellrisk.show.pictures.boxes import draw_utility
 from cellrisk.show.pictures.choices import draw_choice
 from cellrisk.show.pictures.curves import draw_curve, mark_asked
 from cellrisk.show.pictures.equal_risk import draw_equal_risk
-from cellrisk.show.pictures.saving import ENDINGS, check_picture_path, save, to_png, to_svg
+from cellrisk.show.pictures.saving import ENDINGS, check_picture_path, save, to_svg
 from cellrisk.show.pictures.sequences import draw_sequence
 from cellrisk.show.pictures.sets import draw_together
 from cellrisk.show.pictures.sizes import draw_sizes
@@ -23,14 +21,11 @@ __all__ = [
     "draw_choice",
     "draw_curve",
     "draw_equal_risk",
-    "draw_explanation",
     "draw_icons",
     "draw_sequence",
     "draw_sizes",
     "draw_together",
-    "draw_utility",
     "mark_asked",
     "save",
-    "to_png",
     "to_svg",
 ]

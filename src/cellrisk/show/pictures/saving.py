@@ -9,7 +9,6 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cellrisk.errors import InvalidInput
 from cellrisk.show.pictures.style import house_style
 from cellrisk.system.atomic import check_ending, write_whole
 
@@ -34,26 +33,19 @@ def check_picture_path(path: str | os.PathLike[str]) -> Path:
 def save(figure: Figure, path: str | os.PathLike[str]) -> Path:
     """Writes a figure in the format of the path's ending: .svg, .png or .pdf, whole or not at all."""
     target = check_picture_path(path)
-    return write_whole(target, _render(figure, target.suffix.lower()[1:], DOTS))
-
-
-def to_png(figure: Figure, dpi: float = DOTS) -> bytes:
-    """The figure as a PNG, with so many dots per inch."""
-    if isinstance(dpi, bool) or not isinstance(dpi, (int, float)) or not 1 <= dpi <= 2400:
-        raise InvalidInput("dpi must be a number of dots per inch", got=dpi, allowed="from 1 to 2400")
-    return _render(figure, "png", dpi)
+    return write_whole(target, _render(figure, target.suffix.lower()[1:]))
 
 
 def to_svg(figure: Figure) -> str:
     """The figure as one SVG element, to be put into a page: no prolog, and names that no other figure uses."""
-    text = _render(figure, "svg", DOTS).decode("utf-8")
+    text = _render(figure, "svg").decode("utf-8")
     element = text[text.index("<svg") :]
     mark = hashlib.sha256(element.encode("utf-8")).hexdigest()[:8]
     return re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>f{mark}-", element)
 
 
-def _render(figure: Figure, kind: str, dpi: float) -> bytes:
+def _render(figure: Figure, kind: str) -> bytes:
     buffer = io.BytesIO()
     with house_style():
-        figure.savefig(buffer, format=kind, dpi=dpi, metadata=WITHOUT_DATES[kind])
+        figure.savefig(buffer, format=kind, dpi=DOTS, metadata=WITHOUT_DATES[kind])
     return buffer.getvalue()

@@ -18,10 +18,7 @@ from cellrisk.system.choices import (
     MeasureName,
     MechanismName,
     Neighbours,
-    NoisyCells,
     Weights,
-    list_words,
-    require_word,
 )
 from cellrisk.system.progress import Progress, share_of
 from cellrisk.system.templates import to_plain
@@ -72,7 +69,6 @@ def report(
     preparation: Sequence[str] = (),
     disclosures: Sequence[str] = (),
     top: int = 15,
-    cells: NoisyCells = "domain",
     releases: int = 20,
     seed: int = 0,
     audience: str | None = None,
@@ -112,7 +108,7 @@ def report(
     perturbation
         Instead of a mechanism and its epsilon, as in `assess_perturbation`; ``mechanism`` is then the name of the
         noise that it is compared with. There is no curve, no ledger and no statement for the public.
-    top, cells, releases, seed
+    top, releases, seed
         How many of the riskiest cells are shown, as in `explain`; the others as in `utility`.
     ledger, cohort
         Where releases about the same people are recorded: what was published and spent before, and after this one.
@@ -147,7 +143,6 @@ def report(
     printed |= {"preparation": preparation, "date": date, "command": command}
     require_kind("priors", priors, Priors)
     disclosures = read_texts("disclosures", disclosures, "sentences")
-    require_word("cells", cells, list_words(NoisyCells))
     if not isinstance(table, FrequencyTable):
         from cellrisk.repeat.together import TogetherAssessment
         from cellrisk.show.reporting.set_report import report_set
@@ -201,7 +196,7 @@ def report(
     if noise.epsilon is not None:
         setting.with_epsilon(noise.epsilon)  # refuses what the mechanism does not take, before any work
     metadata = collect_metadata(printed, policies, inputs, ledger, public)
-    simulated: dict[str, Any] = {"cells": cells, "releases": releases, "seed": seed}
+    simulated: dict[str, Any] = {"releases": releases, "seed": seed}
     asked = Decision(
         table=table,
         setting=setting,

@@ -101,7 +101,7 @@ class Decision:
     delta_from_data: bool
     """Whether delta was left to be set from the number of records."""
     simulated: Mapping[str, Any]
-    """How usefulness is simulated: the number of releases, the seed, and which counts get noise, "cells"."""
+    """How usefulness is simulated: the number of releases, and the seed."""
     disclosures: tuple[str, ...]
     """What else was taken from the raw data, a sentence each, for the public."""
     kind: str = "open"
@@ -168,7 +168,6 @@ class Decision:
         checked = self.limits_use_data and not self.chosen_from_data
         shown = {
             f"the values that occur of {observed}": bool(observed),
-            "which cells hold records": self.simulated["cells"] == "observed",
             "epsilon, which was chosen from the data": self.chosen_from_data,
             "whether the limits are kept, which was found from the data": checked,
             "delta, which was set from the number of records": self.delta_from_data,
@@ -499,7 +498,6 @@ def _collect_decision(decision: Decision, metadata: Mapping[str, Any], title: st
         "label": described,
         "releasable": setting.name in RELEASABLE,
         "delta_from_data": decision.delta_from_data,
-        "noisy_cells": decision.simulated["cells"],
         "limits": decision.wanted,
         "measured": measured.name,
         "several_records": table.unit.contributions > 1,

@@ -17,9 +17,9 @@ NEXT = "Every setting, and what got noise: --all   Within an error: cellrisk cho
 def headline(utility: Utility) -> str:
     """Return what a curator can repeat of the first setting: 2-way marginals if there are any, else the first way."""
     way = 2 if 2 in utility.ways else utility.ways[0]
-    mechanism, spread = utility.mechanisms[0], utility.spreads[0, way]
+    mechanism, spread = utility.mechanisms[0], next(row for row in utility.spreads[0] if row["way"] == way)
     return (
-        f"At {mechanism.guarantee}, a {way}-way marginal differs from the true one by a TVD of {spread.mean:.2g} on "
+        f"At {mechanism.guarantee}, a {way}-way marginal differs from the true one by a TVD of {spread['mean']:.2g} on "
         f"average: the share of records to move."
     )
 
@@ -30,7 +30,7 @@ def screen(utility: Utility) -> list[str]:
     errors = [utility.errors_of_counts(place) for place in shown]
     positive = sum(row.number for row in errors[0] if row.low)
     zeros = [cell for place in shown for cell in ("-", _bias(find_precision(utility.mechanisms[place]).at_zero))]
-    rows = [["0", f"{utility.n_counts - positive:,}", *zeros]]
+    rows = [["0", f"{utility.domain_size - positive:,}", *zeros]]
     for number, row in enumerate(errors[0]):
         size = f"{row.low:,} to {row.high:,}" if row.high else f"{row.low:,} and more"
         size = size if row.low else f"in groups of up to {SMALLEST_GROUPS}"
@@ -81,23 +81,18 @@ def _spread_table(utility: Utility) -> str:
         if name not in usual or any(getattr(each, name) != usual[name] for each in utility.mechanisms)
     ]
     rows = []
-    for (place, way), spread in utility.spreads.items():
-        given = [getattr(utility.mechanisms[place], name) for name in shown]
+    for mechanism, spreads in zip(utility.mechanisms, utility.spreads, strict=True):
+        given = [getattr(mechanism, name) for name in shown]
         words = [value if isinstance(value, str) else claim(value) for value in given]
-        numbers = [f"{number:.4f}" for number in (spread.mean, spread.median, spread.low, spread.high)]
-        rows.append([*words, f"{way}", f"{utility.count_marginals(way):,}", *numbers])
+        for spread in spreads:
+            numbers = [f"{spread[name]:.4f}" for name in ("mean", "median", "low", "high")]
+            rows.append([*words, f"{spread['way']}", f"{spread['marginals']:,}", *numbers])
     header = ["mechanism", *shown[1:], "way", "marginals", "mean", "median", "5%", "95%"]
     return aligned(header, rows, left=2 if "neighbours" in shown else 1)
 
 
 def _cells_note(utility: Utility) -> str:
     table, levels = utility.table, utility.table.attribute(utility.sensitive).n_levels
-    if utility.cells == "observed":
-        return (
-            f"Noise on the {table.n_cells:,} groups that hold people times {levels:,} categories alone: "
-            f"{utility.n_counts:,} counts of the {utility.domain_size:,} in the domain. Which groups these are is "
-            "published as it is: the guarantee of differential privacy does not cover it."
-        )
     note = (
         f"Noise on every count of the domain, as a differentially private release requires: {utility.domain_size:,} "
         f"counts of {utility.domain_size // levels:,} combinations of the quasi-identifiers, also the empty ones."
