@@ -121,7 +121,7 @@ class Utility(Result):
         With no way given each marginal counts once, so the ways with the most marginals weigh most.
         """
         if way is not None and way not in self.ways:
-            raise InvalidInput("no marginals of that way were simulated", got=way, allowed=f"{self.ways}")
+            raise InvalidInput("no marginals of that way were simulated", got=way, allowed=f"{self.ways}", code="ways")
         rows = [way is None or len(columns) == way for columns in self.marginals]
         return np.asarray(self.tvd[:, rows].mean(axis=(1, 2)))
 
@@ -236,7 +236,9 @@ def utility(
         for one in epsilons
     )
     if not mechanisms:
-        raise InvalidInput("no mechanism was given", fix="give one, for example Geometric(epsilon=1.0)")
+        raise InvalidInput(
+            "no mechanism was given", fix="give one, for example Geometric(epsilon=1.0)", code="no-mechanism"
+        )
     require_whole_number("releases", releases, 1, MOST_DISTANCES)
     require_whole_number("seed", seed, 0)
     name = table.attribute(sensitive).name
@@ -244,7 +246,8 @@ def utility(
     chosen = _read_ways(ways, len(attributes))
     n_marginals = sum(math.comb(len(attributes), way) for way in chosen)
     if n_marginals > MOST_MARGINALS:
-        raise InvalidInput("too many marginals", got=n_marginals, allowed=f"up to {MOST_MARGINALS:,}", fix="fewer ways")
+        allowed = f"up to {MOST_MARGINALS:,}"
+        raise InvalidInput("too many marginals", got=n_marginals, allowed=allowed, fix="fewer ways", code="too-large")
     if n_marginals * len(mechanisms) * releases > MOST_DISTANCES:
         asked = (n_marginals, "marginal"), (releases, "release"), (len(mechanisms), "mechanism")
         raise InvalidInput(
@@ -252,6 +255,7 @@ def utility(
             got=", ".join(number_of(count, noun) for count, noun in asked),
             allowed=f"a product up to {MOST_DISTANCES:,}",
             fix="simulate fewer releases, or choose fewer ways",
+            code="too-large",
         )
     cells = table.cells(name)
     n_counts = cells.domain_size
@@ -261,7 +265,7 @@ def utility(
             got=f"{n_counts:,}" if n_counts < 10**15 else f"more than 10^{len(str(n_counts)) - 1}",
             allowed=f"up to {MOST_COUNTS:,}",
             fix="use fewer or coarser quasi-identifiers",
-            code="large-domain",
+            code="too-large",
         )
     marginals = tuple(marginal for way in chosen for marginal in combinations(range(len(attributes)), way))
     return Utility(
@@ -282,7 +286,7 @@ def _read_ways(given: int | Sequence[int] | None, n_attributes: int) -> tuple[in
         return USUAL_WAYS[:n_attributes]
     ways = list(given) if isinstance(given, Sequence) else [given]
     if not ways:
-        raise InvalidInput("no ways were chosen", allowed=f"whole numbers from 1 to {n_attributes}")
+        raise InvalidInput("no ways were chosen", allowed=f"whole numbers from 1 to {n_attributes}", code="ways")
     for way in ways:
         require_whole_number("ways", way, 1)
         if way > n_attributes:
@@ -290,6 +294,7 @@ def _read_ways(given: int | Sequence[int] | None, n_attributes: int) -> tuple[in
                 "a marginal cannot have more attributes than the table",
                 got=f"way {way:,}" if way < 10**18 else way,
                 allowed=f"1 to {n_attributes}: the quasi-identifiers and the sensitive attribute",
+                code="ways",
             )
     return tuple(sorted({int(way) for way in ways}))
 
