@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 
 import cellrisk as cr
 from cellrisk.cli import main
-from cellrisk.cli.program import app
+from cellrisk.cli.program import PROGRAM
 from cellrisk.system.atomic import write_whole
 
 if os.name != "posix":
@@ -73,7 +72,7 @@ def test_every_option_that_writes_is_looked_at() -> None:
         for option in command.params:
             yield from ((" ".join(path), each) for each in option.opts if each in WRITING)
 
-    found = set(find(typer.main.get_command(app), ()))
+    found = set(find(PROGRAM, ()))
     assert found == {*PRIVATE, *PUBLIC, *ELSEWHERE} - {("report --public", "--output")}
 
 

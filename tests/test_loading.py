@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import cellrisk as cr
-from cellrisk.cli import build_command
 from cellrisk.cli.config import walk
+from cellrisk.cli.program import PROGRAM
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 
@@ -23,7 +23,7 @@ def list_loaded(statement: str) -> set[str]:
 
 
 def test_one_command_does_not_load_the_others() -> None:
-    loaded = list_loaded("from cellrisk.cli import build_command\nbuild_command().commands['inspect']")
+    loaded = list_loaded("from cellrisk.cli.program import PROGRAM\nPROGRAM.commands['inspect']")
     assert "cellrisk.cli.tables" in loaded
     others = ("releases", "sets", "ledgers", "serving")
     assert loaded & {f"cellrisk.cli.{name}" for name in others} == set()
@@ -63,7 +63,7 @@ def test_every_command_speaks_of_the_same_noise() -> None:
     """None is where a mechanism may be left out: the release in hand says it, or a loss of another tool has none."""
     found = {
         command.name: parameter.default
-        for command in walk(build_command())
+        for command in walk(PROGRAM)
         for parameter in command.params
         if parameter.name == "mechanism"
     }

@@ -265,11 +265,10 @@ def _run(arguments: list[str]) -> tuple[int, str, str]:
 
 def _parse(arguments: list[str], place: str) -> None:
     """Refuses arguments that the command would not take."""
-    import typer
 
-    from cellrisk.cli.program import app
+    from cellrisk.cli.program import PROGRAM
 
-    group: Any = typer.main.get_command(app)
+    group: Any = PROGRAM
     try:
         context = group.make_context("cellrisk", list(arguments))
         name, command, rest = group.resolve_command(context, list(arguments))

@@ -92,11 +92,10 @@ def _escape(line: str) -> str:
 
 def describe_commands() -> str:
     """Every command as Markdown: its help, its arguments, its options and their defaults."""
-    import typer
 
-    from cellrisk.cli.program import app
+    from cellrisk.cli.program import PROGRAM
 
-    return "\n".join(_describe_group(typer.main.get_command(app), ("cellrisk",)))
+    return "\n".join(_describe_group(PROGRAM, ("cellrisk",)))
 
 
 def _describe_group(group: Any, path: tuple[str, ...]) -> Iterator[str]:

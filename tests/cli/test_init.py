@@ -12,9 +12,9 @@ import duckdb
 import pytest
 import typer
 
-from cellrisk.cli import find_refusal, output
+from cellrisk.cli import find_refusal, options
 from cellrisk.cli.options import PriorOptions
-from cellrisk.cli.program import app
+from cellrisk.cli.program import PROGRAM
 from tests.cli.test_program import COMMANDS
 from tests.commands import run
 
@@ -160,7 +160,7 @@ def options_of(command: str, text: str, folder: Path, monkeypatch: pytest.Monkey
     """What the options of a command become with these settings."""
     monkeypatch.chdir(folder)
     Path("cellrisk.toml").write_text(text, encoding="utf-8")
-    outer = typer.main.get_command(app)
+    outer = PROGRAM
     words = ["x.csv", "--output", "o.csv"] if command == "release" else ["x.csv"]
     inner = outer.commands[command]  # type: ignore[attr-defined]
     return dict(inner.make_context(command, words, parent=typer.Context(outer)).params)
@@ -265,7 +265,7 @@ def test_bad_input_is_one_line_and_code_2(capsys: Capture, table: Path, extra: l
 def test_every_number_is_read_before_the_work_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The one line names the option and what was given, from the command line and from a settings file."""
     monkeypatch.chdir(tmp_path)
-    root = typer.main.get_command(app)
+    root = PROGRAM
     found = 0
     for words, command in COMMANDS.items():
         path = words.split()
@@ -356,9 +356,9 @@ def test_limits_and_tables_reach_the_engine(capsys: Capture, table: Path, tmp_pa
 
 
 def test_progress_shows_on_a_terminal_only(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert output.progress_bar("counting") is None
+    assert options.progress_bar("counting") is None
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    show = output.progress_bar("counting")
+    show = options.progress_bar("counting")
     assert show is not None
     show(0.25)
     show(1.0)

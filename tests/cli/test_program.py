@@ -13,11 +13,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-import typer
 
 import cellrisk as cr
 from cellrisk.cli import COMPLETION, main
-from cellrisk.cli.program import EXAMPLES, PANELS, app, find_examples
+from cellrisk.cli.program import EXAMPLES, PANELS, PROGRAM, find_examples
 from cellrisk.publish.dp_risk.private_choice import USUAL_GRID
 from cellrisk.repeat.averaging import average
 from cellrisk.repeat.sequences import assess_sequence
@@ -34,7 +33,7 @@ def walk(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
         yield from walk(each, (*path, name)) if hasattr(each, "commands") else [(" ".join((*path, name)), each)]
 
 
-COMMANDS = dict(walk(typer.main.get_command(app)))
+COMMANDS = dict(walk(PROGRAM))
 
 
 def ask(*arguments: str) -> tuple[int, str]:

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 import cellrisk as cr
-from cellrisk.cli import build_command, main
+from cellrisk.cli import main
 from cellrisk.cli.config import walk
+from cellrisk.cli.program import PROGRAM
 from cellrisk.counts.unit import Unit
 from cellrisk.system.checks import require_whole_number
 from tests.cli.test_program import COMMANDS
@@ -112,7 +113,7 @@ def test_a_number_out_of_range_is_told_by_its_option(
 
 
 def assert_of_the_command_line(said: str) -> None:
-    root = build_command()
+    root = PROGRAM
     arguments = {option.name for command in walk(root) for option in command.params} | {"bins", "quasi_identifiers"}
     unquoted = re.sub(r"'[^']*'", "", said)
     assert not [word for word in re.findall(r"([a-z_]+)=", unquoted) if word in arguments], said

@@ -11,12 +11,11 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pytest
-import typer
 from mkdocs.exceptions import PluginError
 from tools.site_hooks import describe_commands, on_page_content, to_markdown
 
 import cellrisk as cr
-from cellrisk.cli.program import app
+from cellrisk.cli.program import PROGRAM
 from tests.docs.conftest import REPOSITORY
 
 DOCS = REPOSITORY / "docs"
@@ -143,7 +142,7 @@ def commands(command: Any, path: tuple[str, ...] = ("cellrisk",)) -> Iterator[tu
 
 @pytest.mark.slow
 def test_every_command_is_in_the_reference(site: Site) -> None:
-    found = dict(commands(typer.main.get_command(app)))
+    found = dict(commands(PROGRAM))
     assert {"cellrisk assess", "cellrisk ledger plan"} <= set(found)
     assert {name.replace(" ", "-") for name in found} <= site["reference/commands.html"].names
     sections = {section.partition("\n")[0]: section for section in describe_commands().split("## ")[1:]}

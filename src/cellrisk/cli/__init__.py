@@ -9,7 +9,6 @@ import shlex
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import cache
 from typing import Any
 
 from cellrisk.errors import CellriskError, Naming, explain_missing, name_in_python, visible
@@ -69,57 +68,26 @@ def _main(arguments: list[str], alone: bool) -> int:
             return code
 
 
-@cache
-def build_command() -> Any:
-    """Return the command with all below it."""
-    import typer
-
-    from cellrisk.cli.program import app
-
-    return typer.main.get_command(app)
-
-
-def find_command(arguments: Sequence[str]) -> Any:
-    """Return the command that these words ask for, as far as they do."""
-    command = build_command()
-    for word in arguments:
-        command = getattr(command, "commands", {}).get(word, command)
-    return command
-
-
 def _run(arguments: list[str]) -> int:
     """Run a command and return its code; Typer's own function would swallow an interruption."""
     import typer
 
-    from cellrisk.cli.config import TYPED
+    from cellrisk.cli.program import HELP_ALL, PROGRAM
 
-    command = build_command()
     completing = os.environ.get(COMPLETION)
     if completing:
         from typer.completion import shell_complete
 
-        return shell_complete(command, {}, "cellrisk", COMPLETION, completing)
+        return shell_complete(PROGRAM, {}, "cellrisk", COMPLETION, completing)
     code = 0
     try:
-        with command.make_context("cellrisk", list(arguments)) as context:
-            context.meta[TYPED] = shlex.join(["cellrisk", *map(_without_folder, arguments)])
-            command.invoke(context)
+        words = ["--help" if word == HELP_ALL else word for word in arguments]
+        with PROGRAM.make_context("cellrisk", words, obj=arguments) as context:
+            PROGRAM.invoke(context)
     except (typer.Exit, SystemExit) as end:  # SystemExit: --show-completion and --install-completion
         code = int(getattr(end, "exit_code", None) or getattr(end, "code", None) or 0)
     sys.stdout.flush()
     return code
-
-
-def _without_folder(word: str) -> str:
-    """Return a word of a command as a document may show it: without folders of this machine, and without passwords.
-
-    >>> [_without_folder(word) for word in ("/home/me/people.csv", "postgresql://me:secret@host/people", "--qid")]
-    ['people.csv', 'postgresql://...', '--qid']
-    """
-    scheme, is_address, _ = word.partition("://")
-    if is_address:
-        return f"{scheme}://..."
-    return os.path.basename(word) if os.path.isabs(word) else word
 
 
 def _refuse(error: BaseException, arguments: Sequence[str]) -> int:
@@ -137,8 +105,6 @@ def _refuse(error: BaseException, arguments: Sequence[str]) -> int:
             text += f"; add {missing.opts[0]} {missing.metavar}"
         path = " ".join(str(getattr(getattr(error, "ctx", None), "command_path", "cellrisk")).split())
         return _fail(f"{text}; see {path} --help", BAD_INPUT)
-    if isinstance(error, typer.Abort):
-        return _fail("interrupted", INTERRUPTED)
     if isinstance(error, BrokenPipeError):  # the reader of a pipe has gone
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
@@ -152,7 +118,12 @@ def find_refusal(error: BaseException, arguments: Sequence[str] = ()) -> str | N
     """Return the message of a refusal. One of `parsing` is inside the errors of Typer, and lacks its option."""
     error = explain_missing(error) or error
     if isinstance(error, CellriskError):
-        return error.render(name_options(find_command(arguments)))
+        from cellrisk.cli.program import PROGRAM
+
+        command = PROGRAM
+        for word in arguments:
+            command = getattr(command, "commands", {}).get(word, command)
+        return error.render(name_options(command))
     inner: list[Any] = getattr(error.__cause__, "errors", list)()
     cause = inner[0].get("ctx", {}).get("error") if inner else None
     return f"{error.param.opts[0]} {cause}" if isinstance(cause, CellriskError) else None  # type: ignore[attr-defined]

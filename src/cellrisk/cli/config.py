@@ -1,30 +1,24 @@
-"""Settings from a file: defaults for any option, and the policy. Also the options of output, and files to protect."""
+"""Settings from a file: defaults for any option, and the policy. Also the files to protect."""
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cellrisk.cli.options import SpreadsheetSafe, Text, option, switch
-from cellrisk.cli.output import say, warn_of_formulas
 from cellrisk.decide.policy_files import SETTINGS_FILE, find_policy_files, read_settings_file
 from cellrisk.errors import InvalidInput, UnknownName
-from cellrisk.system.atomic import check_writable, keep_inputs
-from cellrisk.system.formatting import CURATOR_NOTE
+from cellrisk.system.atomic import keep_inputs
 
 if TYPE_CHECKING:
-    from cellrisk.decide.policies import Policies
+    pass
 
 POLICIES = "cellrisk.policies"
-TYPED = "cellrisk.typed"
-"""Where a command finds its policies and its typed words, in the context."""
+"""Where a command finds its policies, in the context."""
 TABLES = ("bin", "levels", "merge", "alpha")
 """Options that take a table of columns and values."""
 OUTPUTS = ("output", "plot", "csv", "save", "registry", "acro", "write")
@@ -48,11 +42,15 @@ def read_config(context: typer.Context, path: Path | None) -> Path | None:
         context.meta[POLICIES] = Policies.in_force(settings if has_policy else None)
     if settings is None:
         return None
-    group: Any = context.find_root().command
     known, table = _long_options(context.command), ""
     values = {key: value for key, value in settings.values.items() if key != "policy"}
-    defaults = {}
-    for name in [*_list_names(context), ""]:
+    defaults: dict[str, Any] = {}
+    level: Any = context
+    names = [""]
+    while level.parent is not None:
+        names, level = [str(level.command.name), *names], level.parent
+    group = level.command
+    for name in names:
         commands = getattr(group, "commands", {})
         for key, value in values.items():
             if key in commands and not isinstance(value, dict):
@@ -67,11 +65,6 @@ def read_config(context: typer.Context, path: Path | None) -> Path | None:
         values, group, table = values.get(name, {}), commands.get(name), f"{table}{name}."
     context.default_map = {**(context.default_map or {}), **defaults}
     return file
-
-
-def _list_names(context: Any) -> list[str]:
-    """Return the words that lead to a command, without the program's."""
-    return [] if context.parent is None else [*_list_names(context.parent), context.command.name]
 
 
 def walk(command: Any) -> Iterator[Any]:
@@ -120,14 +113,6 @@ def _as_text(value: Any, name: str, depth: int = 0) -> Any:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def policies_of(context: typer.Context) -> Policies:
-    """Return the policies that hold for this command; none is false."""
-    from cellrisk.decide.policies import Policies
-
-    policies: Policies = context.meta.get(POLICIES) or Policies()
-    return policies
-
-
 def keep_given_files(given: dict[str, Any]) -> None:
     """Protect every file that a command was given from being written over, except for those that it is to write."""
     variables = {name: os.environ.get(name) for name in ("CELLRISK_POLICY", "CELLRISK_LEDGER_HEAD")}
@@ -140,119 +125,3 @@ def keep_given_files(given: dict[str, Any]) -> None:
 FROM_FILE = f"Settings file; without it, {SETTINGS_FILE} in this folder."
 CONFIG: Any = typer.Option(metavar="FILE", help=FROM_FILE, callback=read_config, is_eager=True)
 Config = Annotated[Path | None, CONFIG]
-
-
-@dataclass(frozen=True)
-class OutputOptions:
-    """How the answer is printed, and where further settings come from."""
-
-    context: typer.Context
-    as_json: Annotated[bool, switch("--json", "Print one JSON document and nothing else.")] = False
-    config: Config = None
-
-    @property
-    def policies(self) -> Policies:
-        """The policies that hold for this command; none is false."""
-        return policies_of(self.context)
-
-    @property
-    def command(self) -> str:
-        """The command as it was typed."""
-        return str(self.context.meta.get(TYPED, self.context.command_path))
-
-    def list_typed(self, *names: str) -> list[str]:
-        """Return those of these options that were typed; those of a settings file may be meant for other commands."""
-        sources = {name: self.context.get_parameter_source(name) for name in names}
-        return [name for name, source in sources.items() if getattr(source, "name", "") == "COMMANDLINE"]
-
-    def say(self, document: dict[str, Any], text: str) -> None:
-        """Print one JSON document, or its text."""
-        say(json.dumps(document, allow_nan=False, ensure_ascii=False) if self.as_json else text)
-
-    def answer(
-        self,
-        result: Any,
-        raw: bool = True,
-        policies: Policies | None = None,
-        everything: bool = False,
-        after: str = "",
-        drawn: Any = None,
-        **picture: Any,
-    ) -> None:
-        """Draw a result, and print it: sentences and tables, or one JSON document.
-
-        ``everything``: not its first screen alone, as with --all. ``after``: what follows the sentences; not in JSON.
-        ``drawn``: what a picture shows, if not the result.
-
-        What was computed from ``raw`` data carries the curator's note. ``policies``: those that were obeyed, if the
-        result does not report them itself; JSON also reports that there was none.
-        """
-        self.draw(result if drawn is None else drawn, **picture)
-        if self.as_json:
-            policy = {} if policies is None else {"policy": policies.to_dict()}
-            self.say({**result.to_dict(), **policy, **({"note": CURATOR_NOTE} if raw else {})}, "")
-            return
-        text = str(result.details if everything or getattr(self, "everything", False) else result)
-        text += f"\n\n{policies.describe()}" if policies else ""
-        text += f"\n\n{CURATOR_NOTE}" if raw and CURATOR_NOTE not in text else ""
-        say(f"{text}\n\n{after}" if after else text)
-
-    def draw(self, result: Any, **how: Any) -> None:
-        """Draw nothing; there is no option for it."""
-
-
-@dataclass(frozen=True)
-class PictureOptions(OutputOptions):
-    """How the answer is printed and drawn."""
-
-    plot: Annotated[Text, option("Write a picture: .svg, .png or .pdf.", "FILE")] = None
-
-    def __post_init__(self) -> None:
-        """Refuse a path that cannot be written before the work begins."""
-        if self.plot is not None:
-            from cellrisk.show.pictures import check_picture_path
-
-            check_picture_path(self.plot)
-
-    def draw(self, result: Any, **how: Any) -> None:
-        if self.plot is not None:
-            result.plot(self.plot, **how)
-
-
-@dataclass(frozen=True)
-class ScreenOptions(OutputOptions):
-    """How an answer is printed that has a first screen and more."""
-
-    everything: Annotated[bool, switch("--all", "Print everything, not the first screen alone.")] = False
-
-
-@dataclass(frozen=True)
-class DrawnOptions(PictureOptions, ScreenOptions):
-    """How an answer is printed, in part or all of it, and drawn."""
-
-
-@dataclass(frozen=True)
-class NumbersOptions(ScreenOptions):
-    """How the answer is printed, in part or all of it, and written as numbers."""
-
-    csv: Annotated[Text, option("Write the numbers as a CSV file.", "FILE")] = None
-    spreadsheet_safe: SpreadsheetSafe = False
-
-    def __post_init__(self) -> None:
-        """Refuse a path that cannot be written before the work begins."""
-        if self.csv is not None:
-            check_writable(self.csv)
-
-    def draw(self, result: Any, **how: Any) -> None:
-        if self.csv is not None:
-            warn_of_formulas(result.to_csv(self.csv, spreadsheet_safe=self.spreadsheet_safe))
-        super().draw(result, **how)
-
-
-@dataclass(frozen=True)
-class CurveOptions(NumbersOptions, DrawnOptions):
-    """How the answer is printed, drawn and written as numbers."""
-
-    def __post_init__(self) -> None:
-        NumbersOptions.__post_init__(self)
-        DrawnOptions.__post_init__(self)

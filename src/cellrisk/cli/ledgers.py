@@ -5,19 +5,19 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
 import cellrisk as cr
 from cellrisk.cli import options, parsing, recording
-from cellrisk.cli.config import DrawnOptions, OutputOptions, ScreenOptions
 from cellrisk.cli.options import Number, Text, Texts, Whole, number, option, share, whole, word
-from cellrisk.cli.output import stop_if_broken, warn_of_formulas
+from cellrisk.cli.output import DrawnOptions, OutputOptions, ScreenOptions, stop_if_broken, warn_of_formulas
+from cellrisk.cli.program import Group
 from cellrisk.counts.unit import Unit
 from cellrisk.errors import CellriskError, InvalidInput, argument
 from cellrisk.system.checks import require_within
-from cellrisk.system.choices import CompositionMethod, MechanismName
+from cellrisk.system.choices import MechanismName
 from cellrisk.system.formatting import number_of
 
 if TYPE_CHECKING:
@@ -28,6 +28,16 @@ ENTRY = "Number of an entry; without it, what each cohort has spent."
 DIGEST = "[0-9a-fA-F]{32}|[0-9a-fA-F]{64}"
 NEXT = "The sensitive attribute to release next; leave it out for counts of groups alone."
 STANDS_FOR = "Mechanism that stands for the total loss, if the release's own cannot."
+
+
+class LedgerGroup(Group):
+    """The record of what was released, about which people, and what it cost."""
+
+    names: ClassVar = "create add limit list show verify checkpoint recover export risk plan"
+    panels: ClassVar = {"Commands": {name: f"ledgers.{name}_command" for name in names.split()}}
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(no_args_is_help=True, **given)
 
 
 @dataclass(frozen=True)
@@ -47,13 +57,15 @@ class LossOptions(options.MechanismOptions):
         if self.threshold != options.MechanismOptions.threshold:
             raise InvalidInput("--threshold requires --mechanism", fix="name the mechanism, or leave it out")
         if self.rho is not None:
-            return replace(cr.Loss.zcdp(self.rho, self.neighbours), unit=unit)
-        if self.epsilon is None:
+            stated = cr.Loss.zcdp(self.rho, self.neighbours)
+        elif self.epsilon is None:
             fix = f"give {argument('epsilon', 1)}, or {argument('rho', 0.1)}"
             raise InvalidInput("is missing", option="epsilon", fix=fix)
-        if self.delta:
-            return replace(cr.Loss.approximate(self.epsilon, self.delta, self.neighbours), unit=unit)
-        return replace(cr.Loss.pure(self.epsilon, self.neighbours), unit=unit)
+        elif self.delta:
+            stated = cr.Loss.approximate(self.epsilon, self.delta, self.neighbours)
+        else:
+            stated = cr.Loss.pure(self.epsilon, self.neighbours)
+        return replace(stated, unit=unit)
 
 
 def create_command(ledger: recording.WrittenLedgerOptions, output: OutputOptions) -> None:
@@ -75,8 +87,8 @@ def add_command(
     attribute: Annotated[Text, option("The sensitive attribute, if there is one.", "COLUMN")] = None,
     qid: options.Qid = None,
     file: Annotated[Text, option("The released file; its SHA-256 is recorded.", "FILE")] = None,
-    contributions: Annotated[Whole, whole("Most records of one person that the release counts.", "1")] = None,
-    per_group: Annotated[Whole, whole("Most of these in one count.", "as --contributions")] = None,
+    contributions: Annotated[Whole, whole("Most records of one person that the release counts.", default="1")] = None,
+    per_group: Annotated[Whole, whole("Most of these in one count.", default="as --contributions")] = None,
 ) -> None:
     """Record a release that was made.
 
@@ -95,7 +107,7 @@ def limit_command(
     delta: Annotated[float, number("Delta of the limit; 0 is pure DP.")] = 0,
     cohort: recording.CohortOption = None,
     method: recording.Method = "tightest",
-    new_ledger: recording.NewLedger = False,
+    new_ledger: options.NewLedger = False,
 ) -> None:
     """Limit the total loss of the people in a cohort.
 
@@ -246,48 +258,19 @@ def export_command(
     settings.say({"file": str(written), "entries": len(entries)}, text)
 
 
-@dataclass(frozen=True)
-class CohortTableOptions(options.TableOptions):
-    """Where the records of the cohort are; the columns of earlier releases are taken from the ledger."""
-
-    def cover(self, steps: list[cr.Step]) -> cr.FrequencyTable:
-        """The table with the columns of all releases, and those that are named here."""
-        quasi = [name for step in steps for name in step.quasi_identifiers or ()] + parsing.split_names(self.qid)
-        released = [step.attribute for step in steps if step.attribute is not None]
-        sensitive = [*released, *parsing.split_names(self.sensitive)]
-        return self.tabulate(qid=list(dict.fromkeys(quasi)), sensitive=list(dict.fromkeys(sensitive)))
-
-
-def check_total_delta(given: float | None) -> None:
-    if given is not None:
-        require_within("total_delta", given, least=0, below=1)
-
-
-@dataclass(frozen=True)
-class SequenceOptions(options.PriorOptions):
-    """How losses are added up, and which risk is assessed at their sum."""
-
-    measure: options.OneMeasure = None
-    form: options.OneForm = None
-    method: recording.Method = "tightest"
-    total_delta: recording.TotalDelta = None
-    assess_as: Annotated[Text, option(STANDS_FOR, "NAME")] = None
-
-    def arguments(self) -> dict[str, Any]:
-        check_total_delta(self.total_delta)
-        names = ("measure", "form", "method", "total_delta", "assess_as", "priors")
-        given = {name: getattr(self, name) for name in names}
-        return {name: value for name, value in given.items() if value is not None}
-
-
 def risk_command(
     ledger: recording.LedgerOptions,
-    table: CohortTableOptions,
+    table: options.TableOptions,
     loss: LossOptions,
-    sequence: SequenceOptions,
+    priors: options.PriorOptions,
     output: DrawnOptions,
     attribute: Annotated[Text, option(NEXT, "COLUMN")] = None,
     cohort: recording.CohortOption = None,
+    measure: options.OneMeasure = None,
+    form: options.OneForm = None,
+    method: recording.Method = "tightest",
+    total_delta: recording.TotalDelta = None,
+    assess_as: Annotated[Text, option(STANDS_FOR, "NAME")] = None,
 ) -> None:
     """The risk after each release so far, and with --epsilon or --rho after one more.
 
@@ -295,14 +278,18 @@ def risk_command(
     because of their own record, and the worst case for one record after all these releases. Ends with exit code 3 if
     the ledger would refuse one more release.
     """
-    asked, refusals = sequence.arguments(), []
+    if total_delta is not None:
+        require_within("total_delta", total_delta, least=0, below=1)
+    given = {"measure": measure, "form": form, "total_delta": total_delta, "assess_as": assess_as}
+    asked: Any = {name: value for name, value in given.items() if value is not None}
+    refusals: list[str] = []
     with ledger.open() as opened:
         steps = _list_steps(opened.state(), cohort)
         if loss.epsilon is not None or loss.rho is not None:
-            if not (loss.mechanism or sequence.assess_as):
+            if not (loss.mechanism or assess_as):
                 what = "the planned release has no mechanism, so its risk cannot be assessed"
                 raise InvalidInput(what, fix="name it: --mechanism geometric", code="no-mechanism")
-            planned = loss.loss(_unit_of(steps))
+            planned = loss.loss(steps[-1].loss.unit if steps else Unit())
             refusals = _list_refusals(opened, cohort, planned, loss, output)
             steps.append(cr.Step(planned, attribute, parsing.split_names(table.qid) or None))
         elif attribute is not None:
@@ -310,7 +297,12 @@ def risk_command(
     if not steps:
         fix = "look ahead with --attribute and --epsilon"
         raise InvalidInput("the ledger has no releases about this cohort yet", fix=fix)
-    output.answer(cr.assess_sequence(table.cover(steps), steps, **asked), policies=output.policies)
+    quasi = [name for step in steps for name in step.quasi_identifiers or ()] + parsing.split_names(table.qid)
+    released = [step.attribute for step in steps if step.attribute is not None]
+    sensitive = [*released, *parsing.split_names(table.sensitive)]
+    counted = table.tabulate(qid=list(dict.fromkeys(quasi)), sensitive=list(dict.fromkeys(sensitive)))
+    found = cr.assess_sequence(counted, steps, method=method, priors=priors.priors, **asked)
+    output.answer(found, policies=output.policies)
     stop_if_broken(refusals)
 
 
@@ -328,35 +320,40 @@ def plan_command(
     With --max-ceiling it finds the largest epsilon within that limit. Ends with exit code 3 if the ledger would refuse
     the release, or no epsilon keeps the limit. `cellrisk ledger risk` shows what the release would reveal.
     """
-    check_total_delta(total_delta)
+    from cellrisk.show.wording.attackers import fill
+
+    if total_delta is not None:
+        require_within("total_delta", total_delta, least=0, below=1)
     if (max_ceiling is not None) == (loss.epsilon is not None or loss.rho is not None):
         raise InvalidInput("nothing to plan was given", allowed="either --epsilon 0.5, or --max-ceiling 0.75")
     with ledger.open() as opened:
-        state, refusals = opened.state(), []
+        state = opened.state()
         name = state.choose_cohort(cohort)
         if max_ceiling is None:
-            planned = loss.loss(_unit_of(_list_steps(state, cohort)))
+            steps = _list_steps(state, cohort)
+            planned = loss.loss(steps[-1].loss.unit if steps else Unit())
             refusals = _list_refusals(opened, cohort, planned, loss, output)
-    if max_ceiling is None:
-        _answer_losses(state, name, planned, method, total_delta, refusals, output)
-    else:
-        answers = [
-            cr.largest_epsilon(
-                losses,
-                loss.mechanism or "geometric",
-                max_ceiling=max_ceiling,
-                delta=loss.delta,
-                neighbours=loss.neighbours,
-                threshold=loss.threshold,
-                policy=output.policies,
-                method=method,
-                total_delta=total_delta,
-            )
-            for losses in state.cases(name)
-        ]
+    if max_ceiling is not None:
+        how: Any = {"delta": loss.delta, "neighbours": loss.neighbours, "threshold": loss.threshold, "method": method}
+        how |= {"max_ceiling": max_ceiling, "total_delta": total_delta, "policy": output.policies}
+        answers = [cr.largest_epsilon(losses, loss.mechanism or "geometric", **how) for losses in state.cases(name)]
         largest = min(answers, key=lambda answer: float(answer.epsilon or 0.0))  # of the people who have lost most
         output.answer(largest, raw=False, policies=output.policies)
-        refusals = [] if largest.epsilon is not None else ["no epsilon keeps the limit"]
+        stop_if_broken([] if largest.epsilon is not None else ["no epsilon keeps the limit"])
+        return
+    limit = state.limits.get(name)
+    if total_delta is None and limit is not None:
+        total_delta = limit.delta or None
+    before, after = state.spend(name, method, total_delta), state.spend(name, method, total_delta, planned)
+    worst, why_not = state.ceiling(name, planned)
+    document = {
+        "before": {**before.to_dict(), "ceiling": _describe_ceiling(state.ceiling(name)[0])},
+        "after": {**after.to_dict(), "ceiling": _describe_ceiling(worst)},
+        "refused": "; ".join(refusals) or None,
+    }
+    sentence = f"The worst case is not known: {why_not}." if worst is None else worst.headline
+    parts = [f"Before: {before.headline}\nAfter: {after.headline}", fill(sentence), after.details.partition("\n\n")[2]]
+    output.say(document, "\n\n".join(parts))
     stop_if_broken(refusals)
 
 
@@ -365,11 +362,6 @@ def _list_steps(state: LedgerState, cohort: str | None) -> list[cr.Step]:
     name = state.choose_cohort(cohort)
     entries = state.covering(name) if state.declared else ()
     return [cr.Step(entry.loss, entry.attribute, entry.quasi_identifiers or None) for entry in entries if entry.loss]
-
-
-def _unit_of(steps: list[cr.Step]) -> Unit:
-    """Return the unit of privacy of the last release."""
-    return steps[-1].loss.unit if steps else Unit()
 
 
 def _list_refusals(
@@ -382,34 +374,6 @@ def _list_refusals(
     except CellriskError as refusal:
         return [str(refusal), *refusals]
     return refusals
-
-
-def _answer_losses(
-    state: LedgerState,
-    cohort: str,
-    planned: cr.Loss,
-    method: CompositionMethod,
-    delta: float | None,
-    refusals: list[str],
-    output: OutputOptions,
-) -> None:
-    """Print what releases cost those who have lost most, before and after the planned one."""
-    from cellrisk.show.wording.attackers import fill
-
-    found, document, worst = [], {}, ""
-    limit = state.limits.get(cohort)
-    if delta is None and limit is not None:
-        delta = limit.delta or None
-    planned_ones: tuple[tuple[str, tuple[cr.Loss, ...]], ...] = (("before", ()), ("after", (planned,)))
-    for name, more in planned_ones:
-        spent = state.spend(cohort, method, delta, *more)
-        most, why_not = state.ceiling(cohort, *more)
-        document[name] = {**spent.to_dict(), "ceiling": _describe_ceiling(most)}
-        worst = f"The worst case is not known: {why_not}." if most is None else most.headline
-        found.append(spent)
-    before, after = found
-    parts = [f"Before: {before.headline}\nAfter: {after.headline}", fill(worst), after.details.partition("\n\n")[2]]
-    output.say({**document, "refused": "; ".join(refusals) or None}, "\n\n".join(parts))
 
 
 def average_command(

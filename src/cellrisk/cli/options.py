@@ -7,13 +7,13 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import cellrisk as cr
 from cellrisk.cli import parsing
-from cellrisk.cli.output import progress_bar
 from cellrisk.errors import InvalidInput
 from cellrisk.system import choices
 from cellrisk.system.checks import read_number
@@ -60,27 +60,13 @@ def several_words(help: str, *kinds: Any, default: bool | str = True) -> Any:
     return option(f"{help}: {', '.join(offered)}.", "NAMES", default=default, offered=offered)
 
 
-def number(help: str, metavar: str = "NUMBER", default: bool | str = True) -> Any:
-    """An option that takes a number."""
-    return option(help, metavar, read_number, default)
-
-
-def share(help: str) -> Any:
-    """An option that takes a share, such as 0.005 or 0.5%."""
-    return option(help, "SHARE", parsing.parse_share)
-
-
-def whole(help: str, default: bool | str = True) -> Any:
-    """An option that takes a whole number."""
-    return option(help, "NUMBER", parsing.parse_whole, default)
-
-
-def switch(name: str, help: str) -> Any:
-    """An option that takes no value."""
-    return typer.Option(name, help=help)
-
-
-SpreadsheetSafe = Annotated[bool, switch("--spreadsheet-safe", "In CSV, mark texts that look like formulas by a '.")]
+number = partial(option, metavar="NUMBER", parse=read_number)
+whole = partial(option, metavar="NUMBER", parse=parsing.parse_whole)
+share = partial(option, metavar="SHARE", parse=parsing.parse_share)
+"""An option that takes a share, such as 0.005 or 0.5%."""
+FORMULAS = "In CSV, mark texts that look like formulas by a '."
+SpreadsheetSafe = Annotated[bool, typer.Option("--spreadsheet-safe", help=FORMULAS)]
+NewLedger = Annotated[bool, typer.Option("--new-ledger", help="Make this ledger; refused if it exists.")]
 RULES = "cell-key, random-rounding:3, suppress-below:10,round:5, or a CSV file of P(m -> r)"
 PerturbationText = Annotated[Text, option(f"A perturbation instead of noise: {RULES}.", "RULE")]
 OneMeasure = Annotated[choices.MeasureName | None, word("Measure of risk", choices.MeasureName, "local")]
@@ -98,6 +84,7 @@ SOURCES = (
     "as sqlite://people.db, or - for CSV or Parquet on standard input."
 )
 OUTSIDE_DEFAULT = "error; drop in release, publish-risk, choose-private and report --public"
+CONTRIBUTIONS = "Most records of one person: kept with --person, else asserted."
 DECLARES = "File that declares levels and bounds: CSVW or Table Schema (.json), SmartNoise (.yaml)."
 Qid = Annotated[Texts, option("Quasi-identifiers: columns that others may know; comma-separated.", "COLUMNS")]
 
@@ -121,8 +108,8 @@ class TableOptions:
     metadata: Annotated[Text, option(DECLARES, "FILE")] = None
     memory_limit: Annotated[Text, option("Memory for counting, for example 4GB; the rest goes to disk.", "SIZE")] = None
     person: Annotated[Text, option("Column that identifies people, who may have several records.", "COLUMN")] = None
-    contributions: Annotated[Whole, whole("Most records of one person: kept with --person, else asserted.", "1")] = None
-    per_group: Annotated[Whole, whole("Most of these in one count.", "as --contributions")] = None
+    contributions: Annotated[Whole, whole(CONTRIBUTIONS, default="1")] = None
+    per_group: Annotated[Whole, whole("Most of these in one count.", default="as --contributions")] = None
 
     def tabulate(
         self,
@@ -139,8 +126,8 @@ class TableOptions:
         attributes = sensitive or parsing.split_names(self.sensitive)
         names = "count missing table engine memory_limit encoding metadata person contributions per_group"
         given: Any = {name: getattr(self, name) for name in names.split()}
-        given |= {"bins": self.bins, "levels": dict(self.levels or ()), "wide": parsing.split_names(self.wide)}
-        given |= {"outside": self.outside or outside, "seed": seed}
+        given |= {"bins": dict(self.bin or ()), "levels": dict(self.levels or ()), "outside": self.outside or outside}
+        given |= {"wide": parsing.split_names(self.wide), "seed": seed}
         return cr.tabulate(self.source, quasi, attributes, **given, progress=progress_bar("counting"))
 
     @property
@@ -149,30 +136,6 @@ class TableOptions:
         from cellrisk.counts.files import find_stored, is_address
 
         return not is_address(self.source) and find_stored(self.source) is None
-
-    @property
-    def bins(self) -> dict[str, float | list[float]]:
-        """The width or the edges of each column's bins."""
-        return dict(self.bin or ())
-
-
-@dataclass(frozen=True)
-class TotalsOptions:
-    """A published coarser table, to which the counts must add up."""
-
-    parents: Annotated[Text, option("A published coarser table that these counts must add up to.", "FILE")] = None
-    parent_count: Annotated[Text, option("Column of counts in --parents, if not described.", "COLUMN")] = None
-
-
-@dataclass(frozen=True)
-class DeclaredOptions:
-    """What is declared about columns, so the data need not tell it."""
-
-    may_be_missing: Annotated[Texts, option("Columns that can hold missing values.", "COLUMNS")] = None
-    observed_levels: Annotated[Texts, option("Columns with levels from the data, not covered.", "COLUMNS")] = None
-
-    def arguments(self) -> dict[str, Any]:
-        return {name: parsing.split_names(getattr(self, name)) for name in ("may_be_missing", "observed_levels")}
 
 
 @dataclass(frozen=True)
@@ -222,34 +185,6 @@ def refuse_beside(why: str, names: Sequence[str]) -> None:
         raise InvalidInput(why, got=options, fix=f"leave {options} out")
 
 
-POINTS = "Privacy losses: 0.1,1,10, or low:high:points."
-SEARCHED = "Privacy losses to search in."
-
-
-@dataclass(frozen=True)
-class SeveralMechanismOptions(NamedMechanismOptions):
-    """Several mechanisms, at several epsilons and deltas."""
-
-    mechanism: Annotated[Any, several_words("Mechanisms", choices.MechanismName)] = "geometric"
-    delta: Annotated[Numbers, option("Deltas of the Gaussian mechanisms.", "NUMBERS", parsing.parse_numbers)] = None
-    epsilon: Annotated[Numbers, option(POINTS, "NUMBERS", parsing.parse_points, "0.001:100 in curve")] = None
-
-    def arguments(self) -> dict[str, Any]:
-        """Arguments for what takes several mechanisms by their names."""
-        return {**asdict(self), "mechanism": parsing.split_names([self.mechanism])}
-
-
-@dataclass(frozen=True)
-class SearchedMechanismOptions(SeveralMechanismOptions):
-    """Several mechanisms, at epsilons of a range."""
-
-    epsilon: Annotated[Numbers, option(SEARCHED, "LOW:HIGH", parsing.parse_range, "0.001:100")] = None
-
-    def arguments(self) -> dict[str, Any]:
-        ends = {} if self.epsilon is None else {"least_epsilon": self.epsilon[0], "largest_epsilon": self.epsilon[1]}
-        return {name: value for name, value in super().arguments().items() if name != "epsilon"} | ends
-
-
 @dataclass(frozen=True)
 class PriorOptions:
     """The priors of the measures that need them."""
@@ -267,22 +202,6 @@ class PriorOptions:
         if len(given) > 1 and "" in named:
             raise InvalidInput("--alpha is given more than once", fix="name the attributes: --alpha income=1,1")
         return cr.Priors(named.get("", named), self.sizes, self.sizes_fit, self.zero_truncation)
-
-
-@dataclass(frozen=True)
-class OneRiskOptions(PriorOptions):
-    """Which risk, and the priors of its measure."""
-
-    measure: OneMeasure = None
-    form: OneForm = None
-    weights: OneWeights = None
-    attack: AttackName = "homogeneity"
-
-    def within(self, policies: Policies) -> dict[str, Any]:
-        """The words of the risk that are named; a policy sets them, and others are refused."""
-        named = {name: getattr(self, name) for name in ("measure", "form", "weights")}
-        given = {name: value for name, value in named.items() if value is not None}
-        return policies.fix_words(given) if policies else given
 
 
 @dataclass(frozen=True)
@@ -352,15 +271,6 @@ class LimitOptions:
         return limits
 
 
-@dataclass(frozen=True)
-class ErrorOptions:
-    """The largest error of marginals, and how releases are simulated to find it."""
-
-    max_tvd: Annotated[Number, share("Largest error of marginals: a total variation distance.")] = None
-    releases: Annotated[int, whole("Releases that are simulated.")] = 20
-    seed: Seed = 0
-
-
 @contextmanager
 def standard_input_as_file(given: dict[str, Any]) -> Iterator[None]:
     """If the source is "-", copy standard input to a private file, which the command then reads."""
@@ -379,3 +289,15 @@ def standard_input_as_file(given: dict[str, Any]) -> Iterator[None]:
             parquet = stream.read(4) == b"PAR1"
         given["source"] = str(path.rename(path.with_suffix(".parquet")) if parquet else path)
         yield
+
+
+def progress_bar(doing: str) -> Callable[[float], None] | None:
+    """Return a function to call with the share done; None if standard error is not a terminal."""
+    if not sys.stderr.isatty():
+        return None
+
+    def show(share: float) -> None:
+        sys.stderr.write(f"\r{doing}: {share:4.0%}" if share < 1 else f"\r{' ' * (len(doing) + 6)}\r")
+        sys.stderr.flush()
+
+    return show

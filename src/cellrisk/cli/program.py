@@ -43,6 +43,7 @@ EVERYDAY = (
 )
 """Options that `--help` prints, the most common first; ten of each command."""
 MOST_SHOWN = 10
+HELP_ALL = "--help-all"
 
 EXAMPLES = Path(__file__).with_name("examples.sh")
 """Examples of each command as they are printed, with where their files come from; tests run them all."""
@@ -85,16 +86,7 @@ def name_argument(argument: Any) -> str:
     return name if argument.required else f"[{name}]"
 
 
-class HelpAll:
-    """Makes --help-all ask for help with every option."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        if args[:1] == ["--help-all"] or ("--help-all" in args and isinstance(self, TyperCommand)):
-            ctx.meta["help-all"], args = True, ["--help"]
-        return super().parse_args(ctx, args)  # type: ignore[misc,no-any-return]
-
-
-class Command(HelpAll, TyperCommand):
+class Command(TyperCommand):
     """A command whose help has everyday options, panels and examples."""
 
     @property
@@ -107,8 +99,9 @@ class Command(HelpAll, TyperCommand):
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Print arguments, options and examples."""
         panels, everyday = find_panels(self.params), choose_everyday(self.params)
-        hidden = sum(map(len, panels.values())) - len(everyday)
-        if not ctx.meta.get("help-all"):
+        number = sum(map(len, panels.values()))
+        everything = HELP_ALL in (ctx.obj or ())  # the words as they were typed
+        if not everything:
             panels = {"Options": everyday}
         if self.arguments:
             with formatter.section("Arguments"):
@@ -119,8 +112,8 @@ class Command(HelpAll, TyperCommand):
                 formatter.write_dl(
                     [(names, re.sub(r"\[default: \((.*)\)\]$", r"[default: \1]", text)) for names, text in records]
                 )
-        if hidden and not ctx.meta.get("help-all"):
-            formatter.write(f"\n  --help-all prints all {hidden + len(everyday)} options.\n")
+        if number > len(everyday) and not everything:
+            formatter.write(f"\n  --help-all prints all {number} options.\n")
         with formatter.section("Examples"):
             formatter.write(indent(find_examples(ctx.command_path.partition(" ")[2]), "  ") + "\n")
 
@@ -129,14 +122,17 @@ def flatten(command: Callable[..., None]) -> Callable[..., None]:
     """Return a function with one parameter for each option of the command's groups, as Typer reads it."""
     parameters: list[inspect.Parameter] = []
     groups: dict[str, Any] = {}
-    for name, hint in inspect.get_annotations(command, eval_str=True).items():
-        if is_dataclass(hint):
-            groups[name] = hint
-            hints = get_type_hints(hint, include_extras=True)
-            parameters += [_parameter(field.name, hints[field.name], field.default) for field in fields(hint)]
-        elif name != "return":
-            parameters.append(_parameter(name, hint, inspect.signature(command).parameters[name].default))
-    parameters.sort(key=lambda parameter: parameter.default is not inspect.Parameter.empty)
+    empty, hints = inspect.Parameter.empty, inspect.get_annotations(command, eval_str=True)
+    for name, given in inspect.signature(command).parameters.items():
+        options = [(name, hints[name], given.default)]
+        if is_dataclass(hints[name]):
+            groups[name] = hints[name]
+            inner = get_type_hints(hints[name], include_extras=True)
+            options = [(field.name, inner[field.name], field.default) for field in fields(hints[name])]
+        for option, hint, default in options:
+            usual = empty if default is MISSING else default
+            parameters.append(inspect.Parameter(option, given.KEYWORD_ONLY, default=usual, annotation=hint))
+    parameters.sort(key=lambda parameter: parameter.default is not empty)
 
     def run(**given: Any) -> None:
         with inputs_of_one_command(), standard_input_as_file(given):
@@ -149,11 +145,6 @@ def flatten(command: Callable[..., None]) -> Callable[..., None]:
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return run
-
-
-def _parameter(name: str, hint: Any, default: Any) -> inspect.Parameter:
-    given = inspect.Parameter.empty if default is MISSING else default
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=given, annotation=hint)
 
 
 class LazyCommands(UserDict[str, Any]):
@@ -177,7 +168,7 @@ def find(place: str) -> Any:
     return getattr(import_module(f"cellrisk.cli.{module}"), attribute)
 
 
-class Group(HelpAll, TyperGroup):
+class Group(TyperGroup):
     """A command with commands below it, printed in panels with the first sentence of their help."""
 
     panels: ClassVar[dict[str, dict[str, str]]]
@@ -198,27 +189,6 @@ class Group(HelpAll, TyperGroup):
                 formatter.write_dl([(name, " ".join(text.partition("\n\n")[0].split())) for name, text in summaries])
 
 
-class LedgerGroup(Group):
-    """The record of what was released, about which people, and what it cost."""
-
-    names: ClassVar = "create add limit list show verify checkpoint recover export risk plan"
-    panels: ClassVar = {"Commands": {name: f"ledgers.{name}_command" for name in names.split()}}
-
-    def __init__(self, **given: Any) -> None:
-        super().__init__(no_args_is_help=True, **given)
-
-
-class SetGroup(Group):
-    """Several tables about the same people: cellrisk together SET, or a command below."""
-
-    panels: ClassVar = {"Commands": {name: f"sets.{name}_command" for name in ("assess", "split", "release", "report")}}
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        if args and args[0] not in self.commands and args[0] not in ("--help", "--help-all"):
-            args = ["assess", *args]
-        return super().parse_args(ctx, args)
-
-
 class Program(Group):
     """The disclosure risk of frequency tables published with noise."""
 
@@ -226,12 +196,12 @@ class Program(Group):
         "Start": {"demo": "tables.demo_command", "serve": "tables.serve_command"},
         "Look at a table": {name: f"tables.{name}_command" for name in ("inspect", "assess", "explain")},
         "Decide": {
-            "curve": "tables.curve_command",
-            "choose": "tables.choose_command",
+            "curve": "deciding.curve_command",
+            "choose": "deciding.choose_command",
             "choose-private": "releases.choose_private_command",
-            "utility": "tables.utility_command",
-            "report": "tables.report_command",
-            "simulate": "tables.simulate_command",
+            "utility": "deciding.utility_command",
+            "report": "deciding.report_command",
+            "simulate": "releases.simulate_command",
         },
         "Publish": {
             "release": "releases.release_command",
@@ -240,8 +210,8 @@ class Program(Group):
         },
         "Several releases": {
             "average": "ledgers.average_command",
-            "together": "program.SetGroup",
-            "ledger": "program.LedgerGroup",
+            "together": "sets.SetGroup",
+            "ledger": "ledgers.LedgerGroup",
         },
     }
 
@@ -262,3 +232,7 @@ def _about(
         raise typer.Exit
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
+
+
+PROGRAM: Any = typer.main.get_command(app)
+"""The command `cellrisk`, with all below it."""

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import cellrisk as cr
-from cellrisk.cli.options import Number, Text, number, option, switch, word
+from cellrisk.cli.options import NewLedger, Number, Text, number, option, word
 from cellrisk.errors import InvalidInput
 from cellrisk.system import choices
+from cellrisk.system.checks import read_number
 
 if TYPE_CHECKING:
     from cellrisk.publish.releasing.published_totals import PublishedTotals
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 CohortOption = Annotated[Text, option("The people whom the data are about.", "NAME", default="the only cohort")]
 CohortFilter = Annotated[Text, option("Only this cohort.", "NAME", default="all cohorts")]
-NewLedger = Annotated[bool, switch("--new-ledger", "Make this ledger; refused if it exists.")]
 Method = Annotated[choices.CompositionMethod, word("How losses add up", choices.CompositionMethod)]
 TotalDelta = Annotated[Number, number("Delta of all releases together.", default="the limit's, or the sum of theirs")]
 
@@ -30,7 +30,7 @@ class LedgerOptions:
     """Which ledger it is."""
 
     ledger: Annotated[str, typer.Argument(metavar="LEDGER", help="An SQLite file, or a PostgreSQL address.")]
-    wait: Annotated[float, number("Seconds to wait for a ledger that is in use.", "SECONDS")] = 30
+    wait: Annotated[float, option("Seconds to wait for a ledger that is in use.", "SECONDS", read_number)] = 30
 
     @contextmanager
     def open(self, *, create: bool = False, head: str | None = None) -> Iterator[cr.Ledger]:
@@ -62,7 +62,7 @@ class EntryOptions(WrittenLedgerOptions):
     """What the ledger notes of a release beside its loss."""
 
     cohort: CohortOption = None
-    new_cohort: Annotated[bool, switch("--new-cohort", "The cohort is new: its people are in no other.")] = False
+    new_cohort: Annotated[bool, typer.Option("--new-cohort", help="A new cohort: its people are in no other.")] = False
     part_of: Annotated[Text, option("The cohort that the new one is part of.", "NAME")] = None
     purpose: Annotated[str, option("What the release is for.", "TEXT")] = ""
     new_ledger: NewLedger = False

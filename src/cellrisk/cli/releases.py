@@ -10,9 +10,8 @@ import typer
 
 import cellrisk as cr
 from cellrisk.cli import options, parsing
-from cellrisk.cli.config import OutputOptions, ScreenOptions
-from cellrisk.cli.options import Number, Numbers, Text, number, option, refuse_beside, share, switch, whole, word
-from cellrisk.cli.output import progress_bar, say, stop_if_broken
+from cellrisk.cli.options import Number, Numbers, Text, Texts, number, option, share, whole, word
+from cellrisk.cli.output import OutputOptions, ScreenOptions, say, stop_if_broken
 from cellrisk.cli.recording import RecordOptions
 from cellrisk.errors import InvalidInput
 from cellrisk.system.choices import MechanismName, Neighbours
@@ -24,7 +23,26 @@ CLAMPED = "Set negative counts to zero; --no-clamp keeps sums unbiased."
 
 
 @dataclass(frozen=True)
-class ReleaseOptions(options.DeclaredOptions):
+class TotalsOptions:
+    """A published coarser table, to which the counts must add up."""
+
+    parents: Annotated[Text, option("A published coarser table that these counts must add up to.", "FILE")] = None
+    parent_count: Annotated[Text, option("Column of counts in --parents, if not described.", "COLUMN")] = None
+
+
+@dataclass(frozen=True)
+class DeclaredOptions:
+    """What is declared about columns, so the data need not tell it."""
+
+    may_be_missing: Annotated[Texts, option("Columns that can hold missing values.", "COLUMNS")] = None
+    observed_levels: Annotated[Texts, option("Columns with levels from the data, not covered.", "COLUMNS")] = None
+
+    def arguments(self) -> dict[str, Any]:
+        return {name: parsing.split_names(getattr(self, name)) for name in ("may_be_missing", "observed_levels")}
+
+
+@dataclass(frozen=True)
+class ReleaseOptions(DeclaredOptions):
     """What a release of one table or several holds."""
 
     exclude: options.Exclude = None
@@ -43,8 +61,8 @@ def release_command(
     record: RecordOptions,
     settings: ScreenOptions,
     how: ReleaseOptions,
-    totals: options.TotalsOptions,
-    force: Annotated[bool, switch("--force", "Replace files that exist.")] = False,
+    totals: TotalsOptions,
+    force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
 ) -> None:
     """Release the table with differential privacy.
 
@@ -61,7 +79,7 @@ def release_command(
     stop_if_broken(policies.breaches(frequencies, noise))
     record.check(ledger, noise)
     asked: Any = {**how.arguments(), **asdict(totals)}
-    released = cr.release(frequencies, noise, **asked, policy=policies, progress=progress_bar("releasing"))
+    released = cr.release(frequencies, noise, **asked, policy=policies, progress=options.progress_bar("releasing"))
     recorded = record.save(ledger, released, output, force=force)
     written = f"Written to {Path(output)}, described in {Path(output)}.json.{recorded}"
     settings.answer(released, raw=False, after=written)
@@ -76,7 +94,7 @@ def publish_risk_command(
     mechanism: options.MechanismOptions,
     record: RecordOptions,
     settings: OutputOptions,
-    declared: options.DeclaredOptions,
+    declared: DeclaredOptions,
 ) -> None:
     """How risky a release would be, as a figure that may be published.
 
@@ -97,7 +115,7 @@ def choose_private_command(
     mechanism: options.NamedMechanismOptions,
     record: RecordOptions,
     settings: OutputOptions,
-    declared: options.DeclaredOptions,
+    declared: DeclaredOptions,
     grid: Annotated[Numbers, option("Epsilons to choose from.", "NUMBERS", parsing.parse_points, "0.01:10:50")] = None,
 ) -> None:
     """The largest epsilon within a limit, as a choice that may be published.
@@ -110,6 +128,25 @@ def choose_private_command(
     asked |= {**asdict(mechanism), **declared.arguments(), "policy": settings.policies}
     found, recorded = record.figure(opened, cr.choose_privately, table.tabulate(outside="drop"), **asked)
     settings.answer(found, raw=False, after=recorded)
+
+
+def simulate_command(
+    table: options.TableOptions,
+    noise: options.NoiseOptions,
+    attacker: options.AttackerOptions,
+    totals: TotalsOptions,
+    output: ScreenOptions,
+    releases: Annotated[int, whole("Releases that are simulated.")] = 1000,
+    seed: options.Seed = 0,
+    exclude: options.Exclude = None,
+    may_be_missing: Annotated[Texts, option("With --parents: columns that can hold missing values.", "COLUMNS")] = None,
+) -> None:
+    """What attackers find in simulated releases."""
+    how: Any = {**asdict(totals), "exclude": exclude or (), "may_be_missing": parsing.split_names(may_be_missing)}
+    how |= {"releases": releases, "seed": seed, "progress": options.progress_bar("simulating"), **attacker.arguments()}
+    made = noise.read_perturbation()
+    how |= {"mechanism": noise.one()} if made is None else {"perturbation": made}
+    output.answer(cr.simulate(table.tabulate(seed=seed), **how))
 
 
 @dataclass(frozen=True)
@@ -144,7 +181,7 @@ def audit_command(
     made = noise.read_perturbation()
     if noise.epsilon is None:
         unused = output.list_typed("mechanism", "delta", "neighbours", "threshold")
-        refuse_beside("a mechanism requires --epsilon", unused)
+        options.refuse_beside("a mechanism requires --epsilon", unused)
     if max_risk is not None and not 0 <= max_risk <= 1:
         raise InvalidInput("must be a share of people", option="max_risk", got=max_risk, allowed="from 0 to 1")
     if acro is not None:
@@ -153,7 +190,7 @@ def audit_command(
         raise InvalidInput("--exception requires --acro", fix="name the record: --acro outputs/results.json")
     asked: Any = {} if noise.epsilon is None else asdict(noise)
     asked |= {**attacker.single(), "belief": attacker.belief, "perturbation": made}
-    asked |= {"count": released_count, "bins": table.bins, "table": released_table}
+    asked |= {"count": released_count, "bins": dict(table.bin or ()), "table": released_table}
     found = cr.audit(table.tabulate(), released, **asked)
     if acro is not None:
         found.save_acro(acro, max_risk=max_risk, exception=exception or "", command=output.command)

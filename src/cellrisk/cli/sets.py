@@ -4,24 +4,35 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import typer
 
 import cellrisk as cr
 from cellrisk.cli import options, parsing
-from cellrisk.cli.config import DrawnOptions, OutputOptions, ScreenOptions
+from cellrisk.cli.deciding import DocumentOptions
 from cellrisk.cli.options import Number, Numbers, number, option
-from cellrisk.cli.output import progress_bar, stop_if_broken
+from cellrisk.cli.output import DrawnOptions, OutputOptions, ScreenOptions, stop_if_broken
+from cellrisk.cli.program import Group
 from cellrisk.cli.recording import RecordOptions
 from cellrisk.cli.releases import ReleaseOptions
-from cellrisk.cli.tables import DocumentOptions
 from cellrisk.system.atomic import keep_inputs
 
 DESCRIBED = "TOML file that names the source, what all tables share, and each [[table]]."
 SetFile = Annotated[Path, typer.Argument(metavar="SET", help=DESCRIBED)]
 Certainty = Annotated[Numbers, option(options.CERTAINTY, "SHARES", parsing.parse_shares, "none")]
 Use = Annotated[Numbers, option("How much each table is used.", "NUMBERS", parsing.parse_numbers, "all alike")]
+
+
+class SetGroup(Group):
+    """Several tables about the same people: cellrisk together SET, or a command below."""
+
+    panels: ClassVar = {"Commands": {name: f"sets.{name}_command" for name in ("assess", "split", "release", "report")}}
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if args and args[0] not in self.commands and args[0] != "--help":
+            args = ["assess", *args]
+        return super().parse_args(ctx, args)
 
 
 def assess_command(
@@ -45,7 +56,7 @@ def assess_command(
     limits = read_limits(**asdict(maxima), **({} if certainty is None else {"certainty": certainty}))
     asked = read_set_file(set_file)
     certainties = sorted({*(certainty or ()), *list_certainties(policies, limits)})
-    counting = progress_bar("counting")
+    counting = options.progress_bar("counting")
     found = cr.assess_together(**asked, seed=seed, certainty=certainties or None, progress=counting)
     broken = [judged for judged in judge(found, limits, policies) if judged.state != KEPT]
     obeyed = policies if policies and not any(judged.policy for judged in broken) else None
@@ -68,7 +79,7 @@ def split_command(
     from cellrisk.repeat.together.sets import read_set_file
 
     shared = {"total_epsilon": total_epsilon, "use": use, "slack": slack}
-    output.answer(cr.split_budget(**read_set_file(set_file), **shared, progress=progress_bar("counting")))
+    output.answer(cr.split_budget(**read_set_file(set_file), **shared, progress=options.progress_bar("counting")))
 
 
 def release_command(
@@ -92,7 +103,7 @@ def release_command(
     ledger = settings.context.with_resource(record.opened())
     record.check(ledger, plan_loss(**asked))
     given = {**asked, **how.arguments(), "format": format}
-    released = cr.release_together(**given, policy=settings.policies, progress=progress_bar("releasing"))
+    released = cr.release_together(**given, policy=settings.policies, progress=options.progress_bar("releasing"))
     recorded = record.save(ledger, released, output)
     written = f"Written to {output}, each table with its description, and the list of all in set.json.{recorded}"
     settings.answer(released, raw=False, after=written)
@@ -127,17 +138,11 @@ def report_command(
     if not public or judged or policies:
         certainties = sorted({*(certainty or ()), *list_certainties(policies, judged)})
         rule = {"outside": "drop"} if public else {}
-        counting = progress_bar("counting")
+        counting = options.progress_bar("counting")
         found = cr.assess_together(**{**rule, **words}, certainty=certainties or None, seed=seed, progress=counting)
     edges = {name for each in tables for name, value in each.bins.items() if isinstance(value, list | tuple)}
-    report: Any = report_set(
-        tables,
-        words["sensitive"],
-        found,
-        limits=judged,
-        declared={*words["levels"], *edges},
-        **asked,
-    )
+    asked |= {"limits": judged, "declared": {*words["levels"], *edges}}
+    report: Any = report_set(tables, words["sensitive"], found, **asked)
     document.write(report, settings, raw=not public)
     if found is not None:
         stop_if_broken([each.breach for each in judge(found, judged, policies) if each.state != KEPT])

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,36 +12,13 @@ import typer
 
 import cellrisk as cr
 from cellrisk.cli import options, parsing
-from cellrisk.cli.config import (
-    A_FILE_READ,
-    Config,
-    CurveOptions,
-    DrawnOptions,
-    NumbersOptions,
-    OutputOptions,
-    PictureOptions,
-    ScreenOptions,
-    policies_of,
-)
-from cellrisk.cli.options import (
-    Numbers,
-    Parsed,
-    Text,
-    Texts,
-    number,
-    option,
-    refuse_beside,
-    several_words,
-    switch,
-    whole,
-)
-from cellrisk.cli.output import progress_bar, say, stop_if_broken
-from cellrisk.cli.recording import NewLedger, ShownLedgerOptions
+from cellrisk.cli.config import A_FILE_READ, POLICIES, Config
+from cellrisk.cli.options import Numbers, Parsed, Text, number, option, whole
+from cellrisk.cli.output import DrawnOptions, OutputOptions, PictureOptions, ScreenOptions, say, stop_if_broken
 from cellrisk.counts.unit import MOST_RECORDS, Unit
 from cellrisk.errors import InvalidInput
 from cellrisk.system.atomic import check_ending, give_up_input, write_whole
 from cellrisk.system.checks import require_whole_number
-from cellrisk.system.choices import FigureName, MeasureName
 
 if TYPE_CHECKING:
     from cellrisk.decide.limits import Limit
@@ -57,7 +33,7 @@ def inspect_command(
     table: options.TableOptions,
     output: PictureOptions,
     write: Annotated[Text, option("Draft a settings file: roles, levels, bins to fill in.", "FILE")] = None,
-    force: Annotated[bool, switch("--force", "Replace the file that --write names.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace the file that --write names.")] = False,
 ) -> None:
     """What the table reveals without noise.
 
@@ -66,7 +42,7 @@ def inspect_command(
     """
     if write is not None or (not (table.qid or table.sensitive) and table.is_file):
         of_a_table = {*asdict(table), "plot"} - {"source", "table", "encoding", "qid", "sensitive"}
-        refuse_beside("these options require --qid and --sensitive", output.list_typed(*sorted(of_a_table)))
+        options.refuse_beside("these options require --qid and --sensitive", output.list_typed(*sorted(of_a_table)))
         _list_columns(table, output, write, force)
         return
     if table.person is None or table.contributions is not None:
@@ -89,7 +65,7 @@ def _list_columns(table: options.TableOptions, output: OutputOptions, write: str
             raise InvalidInput("the file exists", got=write, fix="replace it with --force", code="file-exists")
         check_ending(write, (".toml",), "settings file", "cellrisk.toml")
     name = "-" if Path(table.source).stem == options.STANDARD_INPUT else table.source
-    preview = preview_file(table.source, progress_bar("reading"), table.table, table.encoding, name)
+    preview = preview_file(table.source, options.progress_bar("reading"), table.table, table.encoding, name)
     if write is None:
         output.answer(preview)
         return
@@ -106,7 +82,7 @@ def assess_command(
     attacker: options.AttackerOptions,
     output: DrawnOptions,
     gates: options.LimitOptions,
-    domain: Annotated[bool, switch("--domain", "Include the empty groups of the domain.")] = False,
+    domain: Annotated[bool, typer.Option("--domain", help="Include the empty groups of the domain.")] = False,
     releases: Annotated[int, whole("How often the table is published, each time with new noise.")] = 1,
     seed: Annotated[int, whole("Seed by which records of people who have too many are drawn.")] = 0,
 ) -> None:
@@ -117,13 +93,13 @@ def assess_command(
     """
     policies, asked, limits = output.policies, risk.many(), _read_gates(gates, risk, attacker)
     if releases != 1:
-        refuse_beside("limits are kept or broken by one release", [limit.name for limit in limits])
+        options.refuse_beside("limits are kept or broken by one release", [limit.name for limit in limits])
         asked["releases"] = releases
     if noise.perturbation is not None:
         beside = {"attack": risk.attack != "homogeneity", "domain": domain, "releases": releases != 1}
         beside |= {"harmful": bool(attacker.harmful), "also_as": bool(attacker.unions)}
         unused = [name for name, is_given in beside.items() if is_given]
-        refuse_beside("a perturbation is assessed by the homogeneity attack alone", unused)
+        options.refuse_beside("a perturbation is assessed by the homogeneity attack alone", unused)
     used: Any = noise.read_perturbation("mechanism", "delta") or noise.one()
     frequencies = table.tabulate(seed=seed)
     if noise.perturbation is None:
@@ -180,222 +156,6 @@ def explain_command(
     output.answer(cr.explain(table.tabulate(), top=top, merge=merges, **attacker.single(), **how))
 
 
-@dataclass(frozen=True)
-class CurveRiskOptions(options.SeveralRiskOptions):
-    """Which risks, or figures to decide by."""
-
-    measure: Annotated[Texts, several_words("Figures or measures", FigureName, MeasureName, default="all five")] = None
-
-
-def curve_command(
-    table: options.TableOptions,
-    mechanism: options.SeveralMechanismOptions,
-    risk: CurveRiskOptions,
-    attacker: options.AttackerOptions,
-    output: CurveOptions,
-) -> None:
-    """The risk along epsilon, as numbers and as a picture.
-
-    --measure caused,certainty,ceiling shows the figures to decide by.
-    """
-    asked = {**mechanism.arguments(), **risk.many(), **attacker.arguments()}
-    found = cr.curve(table.tabulate(), **asked, progress=progress_bar("computing"))
-    output.answer(found, policies=output.policies)
-
-
-def choose_command(
-    table: options.TableOptions,
-    mechanism: options.SearchedMechanismOptions,
-    risk: options.OneRiskOptions,
-    limits: options.LimitOptions,
-    attacker: options.AttackerOptions,
-    error: options.ErrorOptions,
-    output: DrawnOptions,
-    way: Annotated[int, whole("Columns of the marginals of --max-tvd: 1, 2 or 3.")] = 2,
-) -> None:
-    """The largest epsilon within limits.
-
-    All limits must hold. Within --max-caused, --max-certain, --max-person, --max-ceiling, --max-posterior and
-    --max-epsilon a smaller epsilon is always allowed; --max-error asks for a larger one; within the others, which limit
-    the paper's measure, a smaller one may not be allowed. If no limit binds, no epsilon is recommended. Ends with exit
-    code 3 if no epsilon keeps the limits.
-    """
-    policies = output.policies
-    question = risk.within(policies)
-    limits.within(policies, question, **attacker.single(), attack=risk.attack)
-    asked = {**mechanism.arguments(), **asdict(limits), **attacker.single(), **question, **asdict(error)}
-    asked |= {"attack": risk.attack, "priors": risk.priors, "way": way, "policy": policies}
-    choice = cr.choose(table.tabulate(), progress=progress_bar("searching"), **asked)
-    output.answer(choice)
-    stop_if_broken([] if choice.admissible else ["no epsilon keeps every limit"])
-
-
-def utility_command(
-    table: options.TableOptions,
-    mechanism: options.SeveralMechanismOptions,
-    output: NumbersOptions,
-    ways: Ways = None,
-    releases: Annotated[int, whole("Releases that are simulated.")] = 100,
-    seed: options.Seed = 0,
-) -> None:
-    """How accurate the table stays with noise.
-
-    Prints the error of counts by their size, which is exact, and how far marginals of simulated releases are from the
-    true ones.
-    """
-    given = mechanism.arguments()
-    if mechanism.epsilon is None:
-        raise InvalidInput("no epsilon was given", fix="choose some: --epsilon 0.1,1,10")
-    settings = product(given["mechanism"], given["delta"] or [None], mechanism.epsilon)
-    end: Any = {"neighbours": mechanism.neighbours, "threshold": mechanism.threshold}
-    noises = [cr.mechanism(name, epsilon=epsilon, delta=delta, **end) for name, delta, epsilon in settings]
-    how: Any = {"ways": ways, "releases": releases, "seed": seed}
-    output.answer(cr.utility(table.tabulate(seed=seed), noises, **how, progress=progress_bar("simulating")))
-
-
-def simulate_command(
-    table: options.TableOptions,
-    noise: options.NoiseOptions,
-    attacker: options.AttackerOptions,
-    totals: options.TotalsOptions,
-    output: ScreenOptions,
-    releases: Annotated[int, whole("Releases that are simulated.")] = 1000,
-    seed: options.Seed = 0,
-    exclude: options.Exclude = None,
-    may_be_missing: Annotated[Texts, option("With --parents: columns that can hold missing values.", "COLUMNS")] = None,
-) -> None:
-    """What attackers find in simulated releases."""
-    how: Any = {**asdict(totals), "exclude": exclude or (), "may_be_missing": parsing.split_names(may_be_missing)}
-    how |= {"releases": releases, "seed": seed, "progress": progress_bar("simulating"), **attacker.arguments()}
-    made = noise.read_perturbation()
-    how |= {"mechanism": noise.one()} if made is None else {"perturbation": made}
-    output.answer(cr.simulate(table.tabulate(seed=seed), **how))
-
-
-@dataclass(frozen=True, kw_only=True)
-class DocumentOptions(ShownLedgerOptions):
-    """What a report shows of a ledger, what it prints as it is given, and where it is written."""
-
-    output: Annotated[str, option("The report: .html or .pdf.", "FILE")]
-    title: Annotated[Text, option("Title of the report.", "TEXT")] = None
-    organisation: Annotated[Text, option("Who publishes the table.", "TEXT")] = None
-    audience: Annotated[Text, option("Who gets the table, for the threat model.", "TEXT")] = None
-    date: Annotated[Text, option("Date to print.", "DATE", default="none")] = None
-    template: Annotated[Text, option("Your own Jinja template.", "FILE")] = None
-    public: Annotated[bool, typer.Option(help=PUBLIC)] = False
-
-    def __post_init__(self) -> None:
-        """Refuse paths that cannot be written."""
-        from cellrisk.show.reporting import check_report_path
-
-        check_report_path(self.output)
-        if self.public and self.ledger is not None:
-            raise InvalidInput("--ledger is not for a statement for the public", fix="leave it out")
-
-    def arguments(self, settings: OutputOptions, source: str, files: Sequence[Path]) -> dict[str, Any]:
-        """Return what a report prints beside results; of a statement for the public, nothing about the files."""
-        ledger, printed = settings.context.with_resource(self.opened()), asdict(self)
-        return {
-            **{name: printed[name] for name in ("title", "organisation", "audience", "date", "template", "public")},
-            "source": None if "://" in source else Path(source).name,
-            "ledger": ledger,
-            "cohort": "everyone" if ledger is None else ledger.state().choose_cohort(self.cohort),
-            "command": None if self.public else settings.command,
-            "inputs": {} if self.public else {file.name: file for file in files[:MOST_DIGESTS]},
-            "policy": settings.policies,
-        }
-
-    def write(self, report: cr.Report, settings: OutputOptions, raw: bool = True) -> None:
-        """Write the report, and print where."""
-        written = report.save(self.output)
-        if settings.as_json:
-            settings.answer(report, raw=raw)
-            return
-        obeyed = f"{settings.policies.describe()}\n\n" if settings.policies else ""
-        say(f"{report.headline}\n\n{obeyed}Written to {written}.")
-
-
-@dataclass(frozen=True, kw_only=True)
-class TableDocumentOptions(DocumentOptions):
-    """What a report on one table takes beside what every report takes."""
-
-    registry: Annotated[Text, option("Write a record for the registry of deployments.", "FILE.yaml")] = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.registry is not None:
-            from cellrisk.show.reporting.document import check_record_path
-
-            check_record_path(self.registry)
-
-    def write(self, report: cr.Report, settings: OutputOptions, raw: bool = True) -> None:
-        record = None if self.registry is None else report.save_record(self.registry)
-        super().write(report, settings, raw)
-        if record is not None and not settings.as_json:
-            say(f"The record for the registry is written to {record}.")
-
-
-def report_command(
-    table: options.TableOptions,
-    noise: options.NoiseOptions,
-    risk: options.OneRiskOptions,
-    limits: options.LimitOptions,
-    attacker: options.AttackerOptions,
-    error: options.ErrorOptions,
-    document: TableDocumentOptions,
-    settings: OutputOptions,
-) -> None:
-    """A report for a disclosure review board, or with --public a statement for everybody.
-
-    With --ledger it shows what the ledger has spent. Ends with exit code 3 if a limit or a policy is broken, or no
-    epsilon keeps the limits.
-    """
-    from cellrisk.counts.sources import list_files_of
-
-    policies = settings.policies
-    question = risk.within(policies)
-    limits.within(policies, question, **attacker.single(), attack=risk.attack)
-    made = noise.read_perturbation("mechanism", "delta")
-    if made is not None:
-        beside = ["attack"] if risk.attack != "homogeneity" else []
-        refuse_beside("a perturbation is assessed by the homogeneity attack alone", beside)
-        if document.registry is not None:
-            refuse_beside("the registry is one of differentially private deployments", ["registry"])
-    asked: Any = document.arguments(settings, table.source, list_files_of(table.source))
-    asked |= {} if made is not None else {"neighbours": noise.neighbours, "threshold": noise.threshold}
-    frequencies = table.tabulate(outside="drop" if document.public else "error")
-    bins = {name: given if isinstance(given, list) else [given] for name, given in table.bins.items()}
-    prepared = [f"{name} in bins: {'/'.join(f'{edge:.15g}' for edge in edges)}" for name, edges in bins.items()]
-    rules = [str(policy.delta) for policy in policies.obeyed if policy.delta is not None]
-    if rules and noise.delta is None:
-        prepared.append(f"delta, if the mechanism takes one, by the policy's rule {' and '.join(rules)}")
-    found = cr.report(
-        frequencies,
-        noise.mechanism,
-        epsilon=noise.epsilon,
-        delta=noise.delta,
-        **asked,
-        preparation=prepared,
-        perturbation=made,
-        progress=progress_bar("reporting"),
-        **asdict(limits),
-        **attacker.single(),
-        **question,
-        priors=risk.priors,
-        **asdict(error),
-    )
-    document.write(found, settings)
-    if found.verdict == "unbound":
-        return
-    used = made or found.mechanism
-    broken = [] if used is None else policies.breaches(frequencies, used)
-    if used is None:
-        broken = ["no epsilon is within the limits; the report says why"]
-    elif found.verdict == "broken" and not broken:
-        broken = ["a limit is broken; the report says which"]
-    stop_if_broken(broken)
-
-
 def demo_command(
     output: OutputOptions,
     epsilon: Annotated[float, number("Privacy loss: smaller is more private.")] = 1,
@@ -423,7 +183,7 @@ def serve_command(
     context: typer.Context,
     folder: Annotated[Text, option("Let the web app load files in this folder.", "FOLDER")] = None,
     ledger: Annotated[Text, option("Ledger in which releases are recorded.", "LEDGER")] = None,
-    new_ledger: NewLedger = False,
+    new_ledger: options.NewLedger = False,
     port: Annotated[int, whole("The port; 0 takes a free one.")] = 0,
     upload_limit: Annotated[str, option("The largest upload, for example 500MB.", "SIZE")] = "2GB",
     browser: Annotated[bool, typer.Option(help="Open the web app in a browser.")] = True,
@@ -444,7 +204,7 @@ def serve_command(
         ledger=ledger,
         new_ledger=new_ledger,
         upload_limit=read_bytes(upload_limit),
-        policy=policies_of(context),
+        policy=context.meta.get(POLICIES),
         open_browser=browser,
         announce=lambda link: typer.echo(f"cellrisk is at {link}\nCtrl-C ends it."),
     )
