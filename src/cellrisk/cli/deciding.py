@@ -157,7 +157,6 @@ def utility_command(
     ways: Ways = None,
     releases: Annotated[int, whole("Releases that are simulated.")] = 100,
     seed: options.Seed = 0,
-    cells: options.Cells = "domain",
 ) -> None:
     """How accurate the table stays with noise.
 

@@ -114,7 +114,7 @@ class OutputOptions:
         say(f"{text}\n\n{after}" if after else text)
 
     def draw(self, result: Any) -> None:
-        """Draw nothing; there is no option for it."""
+        """Draw nothing, as there is no option for it."""
 
 
 @dataclass(frozen=True)
