@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import cellrisk as cr
+from cellrisk.counts.profiles import Profiles
 from reproduction.experiments import MECHANISMS, WAYS, WEIGHTINGS, Experiment, Line, Results, make_grid
 
 AGREES, ON_CONDITION, DIFFERS = "agrees", "agrees on a condition", "does not agree"
@@ -20,7 +21,7 @@ REACHED = 0.01  # a risk within this of its end has reached it
 ROUNDING = 1e-9  # the rounding of a sum of thousands of terms stays far below this
 CELL_SIZES = (2, 3, 5, 10, 50, 240)
 GUESSES = ("plurality", "proportional")  # hard and soft thresholding
-EXAMPLE = cr.Profiles.from_cells([[2, 2, 0], [1, 2, 1], [0, 0, 4]], n_levels=3)
+EXAMPLE = Profiles.from_cells([[2, 2, 0], [1, 2, 1], [0, 0, 4]], n_levels=3)
 """Table 1: people with cancer, heart disease and diabetes in its three groups of race and age."""
 ATTACK, FORMULAS, RANGES = "2.2 Homogeneity attack", "4.1, Corollary 2", "4, Corollaries 2 and 4"
 EXPERIMENTS, LIST, RESULTS = "5 Experiments", "5 Experiments, list", "5.2 Results"

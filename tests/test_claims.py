@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import cellrisk as cr
+from cellrisk.repeat.sequences import RiskSequence
 from tests.show.pictures.drawing import words_of
 
 EPSILON, DELTA = 1.2000004, 1.0000004e-6
@@ -21,7 +22,7 @@ def table() -> cr.FrequencyTable:
     return cr.tabulate(PEOPLE, "sex", "job", levels={"sex": ["f", "m", "x"], "job": ["a", "b"]})
 
 
-def sequence() -> cr.RiskSequence:
+def sequence() -> RiskSequence:
     return cr.assess_sequence(table(), [cr.Step(GAUSSIAN, "job")])
 
 

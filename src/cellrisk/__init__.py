@@ -16,8 +16,6 @@ from cellrisk.system.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from cellrisk.counts import datasets
-    from cellrisk.counts.cells import Cells
-    from cellrisk.counts.profiles import Profiles
     from cellrisk.counts.table import FrequencyTable
     from cellrisk.counts.tabulation import tabulate
     from cellrisk.decide.choosing import Choice, choose
@@ -37,32 +35,30 @@ if TYPE_CHECKING:
     )
     from cellrisk.noise.perturbations import Perturbation, read_perturbation
     from cellrisk.publish.auditing import Audit, audit
-    from cellrisk.publish.dp_risk import PublishedRisk, publish_risk
-    from cellrisk.publish.dp_risk.private_choice import PrivateChoice, choose_privately
+    from cellrisk.publish.dp_risk import publish_risk
+    from cellrisk.publish.dp_risk.private_choice import choose_privately
     from cellrisk.publish.releasing import Release, release
     from cellrisk.publish.simulation import Simulation, simulate
-    from cellrisk.repeat.accounting.composition import Composition, compose
+    from cellrisk.repeat.accounting.composition import compose
     from cellrisk.repeat.accounting.loss import Loss
-    from cellrisk.repeat.averaging import Averaging, average
+    from cellrisk.repeat.averaging import average
     from cellrisk.repeat.ledger import Ledger
-    from cellrisk.repeat.sequences import RiskSequence, Step, assess_sequence
+    from cellrisk.repeat.sequences import Step, assess_sequence
     from cellrisk.repeat.sequences.next_epsilon import largest_epsilon
     from cellrisk.repeat.together import TogetherAssessment, assess_together
-    from cellrisk.repeat.together.releasing import TogetherRelease, release_together
-    from cellrisk.repeat.together.splitting import Split, split_budget
+    from cellrisk.repeat.together.releasing import release_together
+    from cellrisk.repeat.together.splitting import split_budget
     from cellrisk.risk.assessment import Assessment, assess
-    from cellrisk.risk.ceilings import Ceiling, ceiling
+    from cellrisk.risk.ceilings import ceiling
     from cellrisk.risk.curves import RiskCurve, curve
-    from cellrisk.risk.explanation import Explanation, explain
-    from cellrisk.risk.perturbed import PerturbedAssessment, assess_perturbation
+    from cellrisk.risk.explanation import explain
+    from cellrisk.risk.perturbed import assess_perturbation
     from cellrisk.risk.priors import Priors
-    from cellrisk.show.reporting import Report, report
+    from cellrisk.show.reporting import report
 
 
 # Where each public name lives; the list for type checkers, above, says the same.
 _HOMES = {
-    "counts.cells": "Cells",
-    "counts.profiles": "Profiles",
     "counts.table": "FrequencyTable",
     "counts.tabulation": "tabulate",
     "decide.choosing": "Choice choose",
@@ -75,26 +71,26 @@ _HOMES = {
     ),
     "noise.perturbations": "Perturbation read_perturbation",
     "publish.auditing": "Audit audit",
-    "publish.dp_risk": "PublishedRisk publish_risk",
-    "publish.dp_risk.private_choice": "PrivateChoice choose_privately",
+    "publish.dp_risk": "publish_risk",
+    "publish.dp_risk.private_choice": "choose_privately",
     "publish.releasing": "Release release",
     "publish.simulation": "Simulation simulate",
-    "repeat.accounting.composition": "Composition compose",
+    "repeat.accounting.composition": "compose",
     "repeat.accounting.loss": "Loss",
-    "repeat.averaging": "Averaging average",
+    "repeat.averaging": "average",
     "repeat.ledger": "Ledger",
-    "repeat.sequences": "RiskSequence Step assess_sequence",
+    "repeat.sequences": "Step assess_sequence",
     "repeat.sequences.next_epsilon": "largest_epsilon",
     "repeat.together": "TogetherAssessment assess_together",
-    "repeat.together.releasing": "TogetherRelease release_together",
-    "repeat.together.splitting": "Split split_budget",
+    "repeat.together.releasing": "release_together",
+    "repeat.together.splitting": "split_budget",
     "risk.assessment": "Assessment assess",
-    "risk.ceilings": "Ceiling ceiling",
+    "risk.ceilings": "ceiling",
     "risk.curves": "RiskCurve curve",
-    "risk.explanation": "Explanation explain",
-    "risk.perturbed": "PerturbedAssessment assess_perturbation",
+    "risk.explanation": "explain",
+    "risk.perturbed": "assess_perturbation",
     "risk.priors": "Priors",
-    "show.reporting": "Report report",
+    "show.reporting": "report",
 }
 _HOME = {name: f"cellrisk.{module}" for module, names in _HOMES.items() for name in names.split()}
 
@@ -102,14 +98,9 @@ __all__ = [
     "AnalyticGaussian",
     "Assessment",
     "Audit",
-    "Averaging",
-    "Ceiling",
     "CellriskError",
-    "Cells",
     "Choice",
-    "Composition",
     "DiscreteGaussian",
-    "Explanation",
     "FrequencyTable",
     "Gaussian",
     "Geometric",
@@ -119,22 +110,14 @@ __all__ = [
     "Loss",
     "Mechanism",
     "Perturbation",
-    "PerturbedAssessment",
     "Policy",
     "Priors",
-    "PrivateChoice",
     "ProbabilisticGaussian",
-    "Profiles",
-    "PublishedRisk",
     "Release",
-    "Report",
     "RiskCurve",
-    "RiskSequence",
     "Simulation",
-    "Split",
     "Step",
     "TogetherAssessment",
-    "TogetherRelease",
     "UnknownName",
     "Utility",
     "assess",

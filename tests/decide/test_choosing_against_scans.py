@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cellrisk as cr
+from cellrisk.counts.profiles import Profiles
 from cellrisk.decide.search import find_admissible
 from cellrisk.noise.mechanisms import MECHANISMS, Mechanism
 from cellrisk.noise.mechanisms import mechanism as make_mechanism
@@ -79,7 +80,7 @@ def test_random_tables(
 ) -> None:
     """Limits just above and below the bends of the curve, in ranges that begin or end beside one."""
     delta = None if MECHANISMS[mechanism].pure else 0.01
-    attribute: Any = SimpleNamespace(profiles=cr.Profiles.from_cells(cells, 3))
+    attribute: Any = SimpleNamespace(profiles=Profiles.from_cells(cells, 3))
     measured = MeasuredRisk((attribute,), (Local(),), form, "uniform")
     setting = make_mechanism(mechanism, epsilon=1e-3, delta=delta or 0.0)
     grid = np.geomspace(LOW, HIGH, 200 if delta is None else 60)

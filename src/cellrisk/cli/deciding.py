@@ -21,6 +21,7 @@ from cellrisk.system.atomic import check_writable
 
 if TYPE_CHECKING:
     from cellrisk.decide.policies import Policies
+    from cellrisk.show.reporting import Report
 
 MEASURED = (choices.FigureName, choices.MeasureName)
 MOST_DIGESTS = 20
@@ -208,7 +209,7 @@ class DocumentOptions(ShownLedgerOptions):
             "policy": settings.policies,
         }
 
-    def write(self, report: cr.Report, settings: OutputOptions, raw: bool = True) -> None:
+    def write(self, report: Report, settings: OutputOptions, raw: bool = True) -> None:
         """Write the report, and print where."""
         written = report.save(self.output)
         if settings.as_json:

@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 
 import cellrisk as cr
+from cellrisk.counts.profiles import Profiles
 from cellrisk.errors import CellriskError, InvalidInput
 from cellrisk.noise.opendp_noise import load_opendp
 from cellrisk.publish.dp_risk import publish_risk
@@ -84,7 +85,7 @@ def test_neighbouring_tables_differ_by_no_more_than_epsilon(mechanism: cr.Mechan
     first = int(mechanism.threshold + 0.5)
     usual = [[first - 1, 0], [4, 4]] if first > 1 else [[4, 4]]
     one, other = (
-        sum_cells(cr.Profiles.from_cells(cells, n_levels=2), mechanism) for cells in (usual, [[first, 0], [4, 4]])
+        sum_cells(Profiles.from_cells(cells, n_levels=2), mechanism) for cells in (usual, [[first, 0], [4, 4]])
     )
     units = count_units(find_sensitivity(mechanism, 2))
     assert lost(calibrate_sum(units, 1.0), one, other) <= 1.0

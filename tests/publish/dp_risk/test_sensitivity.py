@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import cellrisk as cr
+from cellrisk.counts.profiles import Profiles
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.distributions import Noise
 from cellrisk.publish.dp_risk.sensitivity import (
@@ -134,7 +135,7 @@ def test_refusals() -> None:
 @pytest.mark.parametrize("mechanism", [cr.Laplace(1.0), cr.Geometric(0.3, threshold=3.5), cr.Gaussian(0.5, delta=0.01)])
 def test_the_sum_is_the_figure_that_is_assessed(mechanism: cr.Mechanism) -> None:
     cells = np.random.default_rng(1).integers(0, 9, (500, 4))
-    profiles = cr.Profiles.from_cells(cells, n_levels=4)
+    profiles = Profiles.from_cells(cells, n_levels=4)
     caused = count_caused(profiles, mechanism, exposed=1.0).people
     assert sum_cells(profiles, mechanism) * UNIT == pytest.approx(caused, abs=500 * UNIT)
 
@@ -143,8 +144,8 @@ def test_a_cell_counts_the_same_whatever_stands_beside_it() -> None:
     """Whole numbers: the sum of two tables is exactly that of their cells together."""
     generator, mechanism = np.random.default_rng(2), cr.AnalyticGaussian(1.0, delta=1e-3)
     cells = generator.integers(0, 200, (300, 3))
-    whole = sum_cells(cr.Profiles.from_cells(cells, n_levels=3), mechanism)
-    parts = [cr.Profiles.from_cells(cells[place : place + 1], n_levels=3) for place in range(len(cells))]
+    whole = sum_cells(Profiles.from_cells(cells, n_levels=3), mechanism)
+    parts = [Profiles.from_cells(cells[place : place + 1], n_levels=3) for place in range(len(cells))]
     assert sum(sum_cells(part, mechanism) for part in parts) == whole
 
 
@@ -153,7 +154,7 @@ def test_units_cover_the_rounding_of_cells() -> None:
     for mechanism in (cr.Laplace(1.0), cr.Geometric(2.0, threshold=1.5)):
         most = count_units(find_sensitivity(mechanism, 2))
         grid = {
-            (a, b): sum_cells(cr.Profiles.from_cells([[a, b]], n_levels=2), mechanism) if a or b else 0
+            (a, b): sum_cells(Profiles.from_cells([[a, b]], n_levels=2), mechanism) if a or b else 0
             for a in range(9)
             for b in range(9)
         }

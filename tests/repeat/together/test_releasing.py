@@ -19,6 +19,7 @@ from cellrisk.errors import CellriskError, InvalidInput
 from cellrisk.repeat.ledger import Ledger
 from cellrisk.repeat.ledger.staging import Draft
 from cellrisk.repeat.together import releasing
+from cellrisk.repeat.together.releasing import TogetherRelease
 from tests.near import near
 
 ROWS = [("fm"[i % 2], "abc"[i % 3], 20 + 7 * i % 50, "xy"[i * i % 5 % 2]) for i in range(40)]
@@ -47,7 +48,7 @@ epsilon = 0.5
 """
 
 
-def make(rows: Any = ROWS, tables: Any = TABLES, **asked: Any) -> cr.TogetherRelease:
+def make(rows: Any = ROWS, tables: Any = TABLES, **asked: Any) -> TogetherRelease:
     texts = [[None if value is None else str(value) for value in row] for row in rows]  # as a CSV file has them
     frame = pd.DataFrame(texts, columns=COLUMNS, dtype=object)
     used = {

@@ -19,6 +19,7 @@ from cellrisk.noise.mechanisms import mechanism
 from cellrisk.repeat.accounting.ceilings import compose_ceiling
 from cellrisk.repeat.accounting.loss import Loss
 from cellrisk.repeat.together.sets import find_cost, find_together, read_tables, try_ceiling
+from cellrisk.risk.ceilings import Ceiling
 from tests.near import near, same
 
 HEAD = """
@@ -38,7 +39,7 @@ where = {age = {from = 30}, sex = ["f", "m"]}
 """
 
 
-def the_ceiling(*asked: Any) -> cr.Ceiling:
+def the_ceiling(*asked: Any) -> Ceiling:
     found, _ = try_ceiling(*asked)
     assert found is not None
     return found

@@ -14,6 +14,7 @@ import pytest
 import cellrisk as cr
 from cellrisk.cli import main
 from cellrisk.errors import CellriskError
+from cellrisk.repeat.together.splitting import Split
 from tests.near import near, same
 from tests.repeat.together.oracle import enumerate_caused, geometric
 
@@ -29,7 +30,7 @@ PEOPLE = [
 TABLES = [{"qid": "a"}, {"qid": ["b", "c"]}]
 
 
-def small(**asked: Any) -> cr.Split:
+def small(**asked: Any) -> Split:
     return cr.split_budget(pd.DataFrame(PEOPLE), TABLES, "y", levels={"y": ["x", "y"]}, **asked)
 
 

@@ -16,6 +16,7 @@ from scipy import stats
 
 import cellrisk as cr
 from cellrisk.cli import main
+from cellrisk.counts.profiles import Profiles
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.noise.perturbations import Perturbation, read_perturbation
 from cellrisk.risk.certainty import NegativeBinomial, find_certainty, read_belief
@@ -71,12 +72,12 @@ def test_caused_is_what_one_record_changes(name: str) -> None:
         for label, count in enumerate(cell)
         if count
     )
-    assert sum_caused(cr.Profiles.from_cells(CELLS, n_levels=3), made) == near(wanted)
+    assert sum_caused(Profiles.from_cells(CELLS, n_levels=3), made) == near(wanted)
 
 
 def test_the_sign_of_caused_is_kept() -> None:
     """A count of 2 vanishes more often than a 1: the second person hides the first."""
-    assert sum_caused(cr.Profiles.from_cells([[2, 0]], n_levels=2), ODD) == near(2 * (0.2 - 0.6))
+    assert sum_caused(Profiles.from_cells([[2, 0]], n_levels=2), ODD) == near(2 * (0.2 - 0.6))
 
 
 def local(made: Perturbation, cell: Any) -> tuple[float, float]:
@@ -96,7 +97,7 @@ def test_measures_are_sums_over_all_that_may_be_published(name: str) -> None:
     alpha = (0.7, 1.1, 0.4)
     prior = Dirichlet.given(alpha, n_levels=3)
     for cell in ([2, 1, 0], [3, 0, 0], [1, 2, 2]):
-        profiles = cr.Profiles.from_cells([cell], n_levels=3)
+        profiles = Profiles.from_cells([cell], n_levels=3)
         n = sum(cell)
         found = {
             measure.__class__.__name__: measure.average(profiles, channel, ("exact", "tight"))
@@ -119,7 +120,7 @@ def test_marginal_measures_sum_over_sizes(name: str, alpha: tuple[float, float] 
     made, rate, forms = CASES[name], 1.3, ("exact", "tight")
     sizes = poisson_sizes(rate, truncated=True, source="given")
     measure = Marginal(sizes) if alpha is None else MarginalShrinkage(Dirichlet.given(alpha, n_levels=2), sizes)
-    profiles = cr.Profiles.from_cells([[2, 1]], n_levels=2)
+    profiles = Profiles.from_cells([[2, 1]], n_levels=2)
     found = measure.average(profiles, made.channel, forms)
     wanted = np.zeros(2)
     for n in range(1, 22):
@@ -145,7 +146,7 @@ def test_the_ceiling_is_the_worst_over_known_counts(name: str) -> None:
     assert sum(max(one.get(key, 0.0), other.get(key, 0.0)) for key in {*one, *other}) / 2 == near(found)
 
 
-def sum_caused(profiles: cr.Profiles, made: Perturbation) -> float:
+def sum_caused(profiles: Profiles, made: Perturbation) -> float:
     """The expected number of people revealed because of their own record."""
     return profiles.n_records * float(caused_shares(profiles, made.channel)[0])
 
@@ -257,7 +258,7 @@ def test_the_simulation_agrees(name: str) -> None:
     homogeneity = found.attackers[0]
     expected = {
         "revealed": figures.people.mean,
-        "own": sum_caused(cr.Profiles.from_cells(CELLS * 20, n_levels=3), CASES[name]),
+        "own": sum_caused(Profiles.from_cells(CELLS * 20, n_levels=3), CASES[name]),
     }
     for figure, people in expected.items():
         assert abs(homogeneity[figure] - people) <= 4.5 * homogeneity[f"{figure}_error"] + 1e-9

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import cellrisk as cr
+from cellrisk.counts.profiles import Profiles
 from cellrisk.noise.channel import CountChannel
 from cellrisk.risk.people import caused_shares
 from cellrisk.risk.perturbed import assess_perturbation
@@ -72,7 +73,7 @@ def test_the_sentence_holds_at_every_epsilon(rule: str) -> None:
         profiles, mechanism = make_table(cells.tolist()).profiles(), cr.Geometric(1.0)
         channel = cr.read_perturbation(rule).channel
 
-        def count(channel: CountChannel, profiles: cr.Profiles = profiles) -> Floats:
+        def count(channel: CountChannel, profiles: Profiles = profiles) -> Floats:
             return profiles.n_records * caused_shares(profiles, channel)
 
         figure = float(count(channel)[0])

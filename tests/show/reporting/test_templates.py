@@ -14,6 +14,7 @@ from markupsafe import Markup
 import cellrisk as cr
 from cellrisk.cli import main
 from cellrisk.errors import InvalidInput
+from cellrisk.show.reporting import Report
 from cellrisk.show.reporting.document import render
 from cellrisk.system import isolated, templates
 
@@ -133,7 +134,7 @@ def test_the_other_process_starts_with_nothing_of_ours(monkeypatch: pytest.Monke
 class TestDocuments:
     """A house's own template gets the data of the document, and may extend the package's template."""
 
-    def make(self, tmp_path: Path, name: str, template: str, table: cr.FrequencyTable) -> cr.Report:
+    def make(self, tmp_path: Path, name: str, template: str, table: cr.FrequencyTable) -> Report:
         path = tmp_path / "house.j2"
         path.write_text(template, encoding="utf-8")
         asked: dict[str, Any] = {"title": "A <b> title", "template": path}

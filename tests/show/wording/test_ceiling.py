@@ -24,6 +24,7 @@ from cellrisk.cli import main
 from cellrisk.repeat.accounting.ceilings import compose_ceiling
 from cellrisk.repeat.accounting.loss import Loss
 from cellrisk.repeat.together.sets import try_ceiling
+from cellrisk.risk.ceilings import Ceiling
 
 FALSE = (
     r"nobody,? whatever",
@@ -60,7 +61,7 @@ PEOPLE = pd.DataFrame(
 LEVELS = {"sex": [*"fmx"], "age": [*"yo"], "job": [*"ab"]}
 
 
-def the_ceiling(*asked: Any) -> cr.Ceiling:
+def the_ceiling(*asked: Any) -> Ceiling:
     found, _ = try_ceiling(*asked)
     assert found is not None
     return found

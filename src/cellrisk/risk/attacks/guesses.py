@@ -86,7 +86,8 @@ class Plurality(Guess):
 
     As noise grows every category wins alike, and the blind share is left: (1 - 2^-K)/K.
 
-    >>> from cellrisk import Laplace, Profiles
+    >>> from cellrisk import Laplace
+    >>> from cellrisk.counts.profiles import Profiles
     >>> from cellrisk.noise.channel import AdditiveChannel
     >>> cell = Profiles.from_cells([[4, 2, 1]], n_levels=3)
     >>> noises = AdditiveChannel((Laplace(epsilon=1.0).noise, Laplace(epsilon=0.0001).noise))
@@ -152,7 +153,8 @@ class Proportional(Guess):
 
     As noise grows every category is drawn alike, and the blind share is left: (1 - 2^-K)/K.
 
-    >>> from cellrisk import Laplace, Profiles
+    >>> from cellrisk import Laplace
+    >>> from cellrisk.counts.profiles import Profiles
     >>> from cellrisk.noise.channel import AdditiveChannel
     >>> cell = Profiles.from_cells([[4, 2, 1]], n_levels=3)
     >>> noises = AdditiveChannel((Laplace(epsilon=1.0).noise, Laplace(epsilon=0.0001).noise))

@@ -63,7 +63,8 @@ class Local(Measure):
     Averaged over records, tight is the expected share of people whose value an attacker reads off correctly.
     own: tight with p_pivotal in place of s: the share of people revealed because of their own record.
 
-    >>> from cellrisk import Laplace, Profiles
+    >>> from cellrisk import Laplace
+    >>> from cellrisk.counts.profiles import Profiles
     >>> cell = Profiles.from_cells([[4, 2, 1]], n_levels=3)
     >>> averages = Local().average(cell, Laplace(epsilon=0.001).channel)
     >>> [round(float(averages[form, "uniform"][0]), 4) for form in ("published", "exact")]
