@@ -247,7 +247,7 @@ def test_a_case_of_every_claim() -> None:
 
 @pytest.mark.parametrize("limits", [{"max_risk": 0.3}, {"max_ceiling": 0.7}, {"max_risk": 0.4, "max_ceiling": 0.8}])
 def test_what_is_shaded_keeps_every_limit(limits: dict[str, float]) -> None:
-    """On the map of risk and TVD, points of the curve inside the shading; along epsilon, what is admissible."""
+    """On the map of what is limited and TVD, points of the curve inside the shading; along epsilon, what is admissible."""
     counts = np.array([[40, 3], [3, 40], [1, 0], [0, 1], [2, 1]])
     oracle = Oracle(counts, "geometric", 0.5, 0.0)
     keeps = judge(oracle, limits)
@@ -257,12 +257,12 @@ def test_what_is_shaded_keeps_every_limit(limits: dict[str, float]) -> None:
     (axes,) = figure.axes
     shaded = [path for area in axes.collections for path in area.get_paths()]
     for epsilon, tvd in zip(found.trade_off.epsilon, found.trade_off.tvd, strict=True):
-        point = (tvd, oracle.figure("max_risk", float(epsilon)))
+        point = (tvd, oracle.figure(found.shown.name, float(epsilon)))
         if any(path.contains_point(point) for path in shaded):
             assert tvd <= 0.2
             assert keeps(float(epsilon), None)
     texts = " ".join(text.get_text() for text in [*axes.texts, *figure.legends[0].get_texts()]).replace("\n", " ")
-    assert ("within both" in texts) == bool(shaded) == ("max_ceiling" not in limits)
+    assert ("within both" in texts) == bool(shaded) == (len(limits) == 1)
     along = cr.choose(from_counts(counts), **limits)  # type: ignore[arg-type]
     assert all(keeps(float(e), None) for low, high in along.admissible for e in GRID[(low < GRID) & (high > GRID)])
 

@@ -183,7 +183,7 @@ class TestQuestions:
         answer = question(client, table, "map", **limit, max_tvd=0.5)
         choice = cr.choose(direct, **limit, max_tvd=0.5)
         assert choice.trade_off is not None
-        points = [{name: point[name] for name in ("epsilon", "risk", "tvd")} for point in answer["points"]]
+        points = [{name: point[name] for name in ("epsilon", "tvd")} for point in answer["points"]]
         assert same(points, choice.trade_off.to_dict()["points"])
         assert [point["value"] for point in answer["points"]] == near(choice.shown_at(choice.trade_off.epsilon))
         assert answer["limit"] == 0.2

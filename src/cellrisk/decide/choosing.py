@@ -12,19 +12,17 @@ import numpy as np
 
 from cellrisk.counts.table import require_table
 from cellrisk.decide.limits import (
-    MANY_COUNTS,
     METRICS,
     SMALLEST_EPSILON,
     Limit,
     LimitBound,
     RiskDefinition,
-    count_numbers,
     find_kept,
     read_limits,
 )
 from cellrisk.decide.policies import Policies, Policy
 from cellrisk.decide.search import Intervals, intersect
-from cellrisk.decide.tradeoff import TradeOff, TvdLimit, find_trade_off
+from cellrisk.decide.usefulness import TradeOff, TvdLimit, find_trade_off
 from cellrisk.errors import InvalidInput, argument
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.noise.precision import find_error
@@ -46,8 +44,6 @@ if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
 
 ROLES = ("stricter", "recommended", "looser")
-SHOWN, SHOWN_OF_ATTACKS = 121, (61, 16)
-"""Epsilons along which a picture shows a figure: of attacks fewer, and fewest of large tables."""
 DIGITS = 2
 """Digits of an epsilon that is recommended."""
 DEPENDS = ("certainty", "belief", "harmful", "unions")
@@ -86,19 +82,6 @@ class Alternative:
         return {**fields, "people": [vars(people) for people in self.people], "verdict": self.verdict}
 
 
-@dataclass(frozen=True)
-class Conflict:
-    """Two limits that exclude each other."""
-
-    asks: str
-    """The name of the one that asks for a larger epsilon than the other allows."""
-    at_least: float
-    """The smallest epsilon that it allows."""
-    allows: str
-    at_most: float
-    """The largest epsilon that the other allows."""
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class Choice(Result):
     """The answer of `choose` for one mechanism and delta, with those for ``others`` beside it.
@@ -114,7 +97,7 @@ class Choice(Result):
     """At any epsilon."""
     kept_limits: tuple[Limit, ...]
     """The limits asked for, made stricter by policies, then those of policies alone."""
-    measured: MeasuredRisk
+    definition: RiskDefinition
     """The risk that is shown: the one that is limited first, or the one asked for."""
     kept: tuple[LimitBound, ...]
     """Which epsilons keep each limit."""
@@ -131,6 +114,11 @@ class Choice(Result):
     def options(self) -> tuple[Choice, ...]:
         """This answer and those for other mechanisms and deltas."""
         return (self, *self.others)
+
+    @cached_property
+    def measured(self) -> MeasuredRisk:
+        """The risk that is shown, of these sensitive attributes."""
+        return self.definition.of(self.table.attributes)
 
     @cached_property
     def within_limits(self) -> Intervals:
@@ -187,15 +175,16 @@ class Choice(Result):
         return (*allowed, *((limit, limit.maximum) for limit in self.kept_limits if limit.name == "max_epsilon"))
 
     @property
-    def conflict(self) -> Conflict | None:
-        """Two limits that exclude each other: the one that asks most, and the one that allows least."""
+    def conflict(self) -> dict[str, Any] | None:
+        """Two limits that exclude each other: which asks for at least an epsilon, and which allows at most another."""
         bounds = [(bound.limit.name, bound.allowed[0][0], bound.allowed[-1][1]) for bound in self.kept if bound.allowed]
         if self.admissible or len(bounds) < len(self.kept) or not bounds:
             return None
         if self.trade_off is not None and self.trade_off.least_epsilon is not None:
             bounds.append(("max_tvd", self.trade_off.least_epsilon, math.inf))
         asks, allows = max(bounds, key=lambda bound: bound[1]), min(bounds, key=lambda bound: bound[2])
-        return Conflict(*asks[:2], allows[0], allows[2]) if asks[1] > allows[2] else None
+        found = {"asks": asks[0], "at_least": asks[1], "allows": allows[0], "at_most": allows[2]}
+        return found if asks[1] > allows[2] else None
 
     @cached_property
     def risk(self) -> float | None:
@@ -240,7 +229,7 @@ class Choice(Result):
             "risk": self.risk,
             "admissible": [list(interval) for interval in self.admissible],
             "larger_that_keep": [list(interval) for interval in self.again],
-            "conflict": None if self.conflict is None else vars(self.conflict),
+            "conflict": self.conflict,
             "information": [{**limit.to_dict(), "epsilon": epsilon} for limit, epsilon in self.information],
             "why": self.why,
             "mechanism": self.mechanism.name,
@@ -285,45 +274,23 @@ class Choice(Result):
         return find_setting_figures(self.table.attribute(sensitive), self.attacker, mechanisms)
 
     @cached_property
-    def shown_limit(self) -> Limit | None:
-        """The limit whose metric a picture shows: the one that binds, or else the first; None if the risk is shown."""
-        metrics = [bound for bound in self.kept if bound.limit.risk is None and bound.limit.kind.most == 1.0]
-        binding = [bound for bound in metrics if bound.largest == self.exact_epsilon]
-        return next((bound.limit for bound in (*binding, *metrics)), None)
+    def shown(self) -> Limit:
+        """The limit whose metric a picture shows: the one that binds, or the first on a share; else one on the risk."""
+        shares = [bound for bound in self.kept if bound.limit.kind.most == 1.0]
+        binding = [bound for bound in shares if bound.largest == self.exact_epsilon]
+        risk = Limit("max_risk", 1.0, risk=self.definition)
+        return next((bound.limit for bound in (*binding, *shares)), risk)
 
     def shown_at(self, epsilons: Floats) -> Floats:
-        """Return what a picture shows, of the worst attribute at each epsilon: the metric that is limited, or the risk.
+        """Return what a picture shows, of the worst attribute at each epsilon.
 
         Parameters
         ----------
         epsilons
             Some epsilons.
         """
-        if self.shown_limit is None:
-            return np.asarray(self.measured.at(self.mechanism, epsilons).max(axis=0))
         methods = [self.mechanism.with_epsilon(epsilon) for epsilon in epsilons.tolist()]
-        return self.shown_limit.metric(self.measured.attributes)(methods)
-
-    @property
-    def shown_without_noise(self) -> float | None:
-        """What a picture shows of the table published as it is; None if that is not known."""
-        return self.limits.raw if self.shown_limit is None else self.shown_limit.without_noise(self.measured.attributes)
-
-    @cached_property
-    def scan(self) -> tuple[Floats, Floats]:
-        """Epsilons along the range searched, and what a picture shows at each."""
-        points = SHOWN
-        if self.shown_limit is not None and self.shown_limit.attacker is not None:
-            points = SHOWN_OF_ATTACKS[count_numbers(self.measured.attributes) > MANY_COUNTS]
-        marked = [alternative.epsilon for alternative in self.alternatives]
-        epsilons = np.unique([*np.geomspace(*self.searched, points), *marked])
-        return epsilons, self.shown_at(epsilons)
-
-    @property
-    def on_first_risk(self) -> tuple[Limit, ...]:
-        """The limits on the risk that is shown."""
-        risks = [limit.risk for limit in self.kept_limits if limit.risk is not None]
-        return tuple(limit for limit in self.kept_limits if limit.risk is not None and limit.risk == risks[0])
+        return self.shown.metric(self.measured.attributes)(methods) if methods else epsilons
 
     @property
     def from_data(self) -> bool:
@@ -345,15 +312,12 @@ class Choice(Result):
             for low, high in option.admissible or ((None, None),)
         ]
 
-    def _name_records(self, alternative: dict[str, Any]) -> dict[str, Any]:
-        """Name what is counted if people may have several records."""
-        if self.table.unit.contributions > 1:
-            alternative[self.table.revealed_name] = alternative.pop("people")
-        return alternative
-
     def to_dict(self) -> dict[str, Any]:
         """What ``cellrisk choose --json`` prints."""
         limits: dict[str, Any] = {}
+        alternatives = [alternative.to_dict() for alternative in self.alternatives]
+        for alternative in alternatives:
+            alternative[self.table.revealed_name] = alternative.pop("people")  # or records
         for limit in reversed(self.kept_limits):  # the first of a name is the one asked for
             limits |= limit.to_dict()
         return {
@@ -361,11 +325,11 @@ class Choice(Result):
             "unit": self.table.unit.to_dict(),
             "limits": {name: limits[name] for name in (*METRICS, *DEPENDS) if name in limits},
             "policy": self.policies.to_dict(),
-            "question": self.measured.name,
+            "question": find_words("limits").name_risk(self.definition),
             "chance": self.limits.chance,
             "raw": self.limits.raw,
             "decision": [each.to_dict() for each in self.figures],
-            "alternatives": [self._name_records(each.to_dict()) for each in self.alternatives],
+            "alternatives": alternatives,
             "no_noise": self.no_noise,
             "options": [option._row() for option in self.options],
             "trade_off": None if self.trade_off is None else self.trade_off.to_dict(),
@@ -526,17 +490,35 @@ def choose_within(
     ``risk`` is the one to be shown if no limit is on a risk.
     """
     attacker.check(table.attributes)
-    measured = next((limit.risk for limit in limits if limit.risk is not None), risk).of(table.attributes)
+    definition = next((limit.risk for limit in limits if limit.risk is not None), risk)
     choices: list[Choice] = []
     for number, mechanism in enumerate(mechanisms):
-        low, high = _range(mechanism, *searched)
+        low, high = searched
+        high = min(LARGEST_EPSILON, mechanism.largest_epsilon) if high is None else high
+        mechanism.check_epsilon(low)
+        mechanism.check_epsilon(high)
+        if not low < high:
+            got = f"{low:g} to {high:g}"
+            raise InvalidInput("the range of epsilons is empty", got=got, fix="widen it", code="empty-range")
         trade_off = None
         if number == 0 and tvd_limit is not None:
-            trade_off = find_trade_off(table, measured, mechanism, (low, high), tvd_limit, progress)
+            trade_off = find_trade_off(table, mechanism, (low, high), tvd_limit, progress)
         for least in (low, SMALLEST_EPSILON):
             shown = share_of(progress, number / len(mechanisms), (number + 1) / len(mechanisms))
-            kept = tuple(find_kept(limit, table.attributes, mechanism, (least, high), shown) for limit in limits)
-            asked = table, mechanism, limits, measured, kept, trade_off, (least, high), policies, attacker
+            kept = tuple(
+                find_kept(limit, table.attributes, mechanism, (float(least), float(high)), shown) for limit in limits
+            )
+            asked = (
+                table,
+                mechanism,
+                limits,
+                definition,
+                kept,
+                trade_off,
+                (float(least), float(high)),
+                policies,
+                attacker,
+            )
             choice = Choice(*asked)
             hopeless = any(each.limit.kind.every_smaller and not each.allowed for each in kept)
             if low != LEAST_EPSILON or choice.within_limits or hopeless:
@@ -545,18 +527,6 @@ def choose_within(
         if progress is not None:
             progress((number + 1) / len(mechanisms))
     return replace(choices[0], others=tuple(choices[1:]))
-
-
-def _range(mechanism: Mechanism, least: float, largest: float | None) -> tuple[float, float]:
-    mechanism.check_epsilon(least)
-    if largest is None:
-        largest = min(LARGEST_EPSILON, mechanism.largest_epsilon)
-    mechanism.check_epsilon(largest)
-    if not least < largest:
-        raise InvalidInput(
-            "the range of epsilons is empty", got=f"{least:g} to {largest:g}", fix="widen it", code="empty-range"
-        )
-    return float(least), float(largest)
 
 
 def weigh(
@@ -574,7 +544,7 @@ def weigh(
     for place, (role, method) in enumerate(zip(ROLES, methods, strict=True)):
         limited = {limit.name: float(value[place]) for limit, value in zip(limits, values, strict=True)}
         broken = [limit.name for limit, value in zip(limits, values, strict=True) if value[place] > limit.maximum]
-        if trade_off is not None and trade_off.breaks(method.epsilon):
+        if trade_off is not None and not trade_off.restrict(((method.epsilon, method.epsilon),)):
             broken.append("the TVD")
         channel = method.channel
         alternatives.append(

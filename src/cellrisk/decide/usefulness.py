@@ -1,4 +1,4 @@
-"""`utility`: how much of a table's usefulness is left in what is published."""
+"""`utility`: how much of a table's usefulness noise leaves, and the smallest epsilon that leaves enough."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cellrisk.noise.mechanisms import mechanism as read_mechanism
 from cellrisk.noise.precision import find_count_errors
 from cellrisk.risk.sweep import list_mechanisms, read_epsilons
 from cellrisk.system.arrays import Floats, Integers, number_keys
-from cellrisk.system.checks import require_whole_number
+from cellrisk.system.checks import require_whole_number, require_within
 from cellrisk.system.choices import MechanismName, Neighbours
 from cellrisk.system.formatting import number_of
 from cellrisk.system.progress import Progress, StepCounter
@@ -44,6 +44,10 @@ COUNTS_AT_ONCE = 1 << 22
 """Counts of several releases that are in memory together, 32 MB; one release at least, however large."""
 DRAWN_AT_ONCE = 1 << 20
 """Draws are made in pieces of this many counts: part of the order that a seed stands for, so never to be changed."""
+TVD_POINTS = 15
+"""Epsilons at which the TVD is simulated before the smallest epsilon is narrowed."""
+NARROWED = 1.005
+"""The smallest epsilon is narrowed to this factor: the TVD itself is an estimate from simulated releases."""
 
 Attributes = tuple[int, ...]
 """Places of a marginal's attributes, ascending: the quasi-identifiers in order, then the sensitive attribute."""
@@ -404,3 +408,84 @@ def find_distances(true: Floats, released: Floats) -> Floats:
     shares = released / np.where(totals == 0, 1.0, totals)[:, None]
     found = np.maximum(true / true.sum() - shares, 0.0).sum(axis=1)
     return np.where(totals == 0, 1.0, np.minimum(found, 1.0))  # rounding alone could exceed 1
+
+
+@dataclass(frozen=True)
+class TvdLimit:
+    """A limit on the mean total variation distance of marginals, and how that distance is simulated."""
+
+    max_tvd: float
+    way: int = 2
+    """How many attributes each marginal has."""
+    releases: int = 20
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        require_whole_number("way", self.way, 1)
+        require_within("max_tvd", self.max_tvd, least=0, most=1)
+
+
+@dataclass(frozen=True, eq=False)
+class TradeOff:
+    """The mean TVD along epsilon, and the smallest epsilon with a TVD within the limit."""
+
+    limit: TvdLimit
+    epsilon: Floats
+    tvd: Floats
+    least_epsilon: float | None
+    """The smallest epsilon, on its safe side; None where the TVD is above the limit at every epsilon of the range."""
+
+    def restrict(self, intervals: tuple[tuple[float, float], ...]) -> tuple[tuple[float, float], ...]:
+        """The part of each interval in which the TVD is within its limit too."""
+        if self.least_epsilon is None:
+            return ()
+        least = self.least_epsilon
+        return tuple((max(low, least), high) for low, high in intervals if high >= least)
+
+    def at(self, epsilon: float | Floats) -> Any:
+        """The TVD at an epsilon, or at several, between the points that were simulated."""
+        return np.interp(np.log(epsilon), np.log(self.epsilon), self.tvd)
+
+    def to_dict(self) -> dict[str, Any]:
+        points = zip(self.epsilon.tolist(), self.tvd.tolist(), strict=True)
+        return {
+            "way": self.limit.way,
+            "releases": self.limit.releases,
+            "seed": self.limit.seed,
+            "max_tvd": self.limit.max_tvd,
+            "least_epsilon": self.least_epsilon,
+            "points": [{"epsilon": epsilon, "tvd": tvd} for epsilon, tvd in points],
+        }
+
+
+def find_trade_off(
+    table: FrequencyTable,
+    mechanism: Mechanism,
+    searched: tuple[float, float],
+    limit: TvdLimit,
+    progress: Progress | None = None,
+) -> TradeOff:
+    """Simulate releases along epsilon, with the same draws at each, so the TVD falls as epsilon grows."""
+
+    def simulate(epsilon: float) -> float:
+        """The mean TVD at an epsilon, of the sensitive attribute that fares worst."""
+        how: dict[str, Any] = {"ways": limit.way, "releases": limit.releases, "seed": limit.seed}
+        noise = mechanism.with_epsilon(epsilon)
+        return max(float(utility(table, noise, sensitive=name, **how).mean_tvd()[0]) for name in table.sensitive)
+
+    points = np.geomspace(*searched, TVD_POINTS)
+    points[0], points[-1] = searched
+    known: dict[float, float] = {}
+    for place, epsilon in enumerate(points.tolist()):
+        known[epsilon] = simulate(epsilon)
+        if progress is not None:
+            progress((place + 1) / (TVD_POINTS + 8))
+    above = max((epsilon for epsilon, tvd in known.items() if tvd > limit.max_tvd), default=0.0)
+    least = min((epsilon for epsilon in known if epsilon > above), default=None)
+    while least is not None and above and least / above > NARROWED:
+        middle = math.sqrt(above * least)
+        known[middle] = simulate(middle)
+        above, least = (middle, least) if known[middle] > limit.max_tvd else (above, middle)
+    epsilons = np.array(sorted(known))
+    tvds = np.array([known[epsilon] for epsilon in epsilons.tolist()])
+    return TradeOff(limit, epsilons, tvds, least)

@@ -148,13 +148,6 @@ class MeasuredRisk:
         measures = (people_risk(self.attack),) * len(self.attributes)
         return MeasuredRisk(self.attributes, measures, "tight", "records", self.attack)
 
-    @property
-    def name(self) -> str:
-        weights = {"uniform": "each group alike", "records": "by records"}[self.weights]
-        weighting = "" if self.measures[0].one_number else f", {weights}"
-        attack = "" if self.attack == "homogeneity" else f"{self.attack} attack, "
-        return f"{attack}{self.measures[0].name.replace('_', ' ')} risk, {self.form}{weighting}"
-
     def at(self, setting: Mechanism, epsilons: Floats) -> Floats:
         """(attributes, epsilons): the risk of each attribute at each epsilon."""
         return self.under(setting.channel_at(epsilons))

@@ -257,15 +257,14 @@ def draw_map(report: Report, given: Given, asked: Setting) -> dict[str, Any]:
         max_tvd=1.0 if asked.max_tvd is None else asked.max_tvd,  # a limit of 1 has releases simulated
         progress=partial(report, "simulating releases"),
     )
-    result, shown = choice.to_dict(), choice.shown_limit
-    marks = [
-        {**mark, "value": mark["limited"][shown.name] if shown else mark["risk"]} for mark in result["alternatives"]
-    ]
+    result, name = choice.to_dict(), name_metric(choice.shown)
+    values = choice.shown_at(np.array([mark["epsilon"] for mark in result["alternatives"]])).tolist()
+    marks = [{**mark, "value": value} for mark, value in zip(result["alternatives"], values, strict=True)]
     points: list[dict[str, Any]] = []
     if choice.trade_off is not None:
         values = choice.shown_at(choice.trade_off.epsilon).tolist()
         points = [{**p, "value": value} for p, value in zip(result["trade_off"]["points"], values, strict=True)]
-    epsilon, name = result["epsilon"], name_metric(shown) if shown else "revealed"
+    epsilon = result["epsilon"]
     recommended = "No epsilon is recommended." if epsilon is None else f"Epsilon {epsilon:.3g} keeps the limits."
     return {
         "points": [
@@ -275,7 +274,7 @@ def draw_map(report: Report, given: Given, asked: Setting) -> dict[str, Any]:
         "marks": [mark for mark in marks if mark["tvd"] is not None],
         "rows": [[mark["role"], *write_point(mark)] for mark in marks],
         "name": name,
-        "limit": shown.maximum if shown else asked.max_risk,
+        "limit": choice.shown.maximum if limited and choice.shown in choice.kept_limits else None,
         "sentence": NO_LIMIT if not limited else choice.headline if asked.max_tvd is not None else recommended,
     }
 

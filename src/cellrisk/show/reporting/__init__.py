@@ -129,7 +129,7 @@ def report(
     from cellrisk.counts.table import FrequencyTable, require_table
     from cellrisk.decide.limits import METRICS, RiskDefinition, read_limits
     from cellrisk.decide.policies import Policies
-    from cellrisk.decide.tradeoff import TvdLimit
+    from cellrisk.decide.usefulness import TvdLimit
     from cellrisk.risk.attackers.attacker import Attacker
     from cellrisk.risk.sweep import read_settings
     from cellrisk.show.reporting.metadata import collect_metadata, describe_budget

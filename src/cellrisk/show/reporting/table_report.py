@@ -15,8 +15,7 @@ import numpy as np
 from cellrisk.decide.choosing import DIGITS, Alternative, Choice, choose_within, limits_use_data, weigh
 from cellrisk.decide.limits import SMALLEST_EPSILON, Limit, RiskDefinition, find_largest_without_data
 from cellrisk.decide.policies import Policies
-from cellrisk.decide.tradeoff import TradeOff, TvdLimit, find_trade_off
-from cellrisk.decide.usefulness import utility
+from cellrisk.decide.usefulness import TradeOff, TvdLimit, find_trade_off, utility
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.noise.precision import find_precision
@@ -58,7 +57,7 @@ from cellrisk.show.wording.attackers import (
 from cellrisk.show.wording.choice import CHOICE_NOTE, WITHOUT_DATA, name_largest, say_least, say_tvd_limit
 from cellrisk.show.wording.explanation import KEYS_NOTE
 from cellrisk.show.wording.label import Guarantee
-from cellrisk.show.wording.limits import CHECKED, describe_limits, verdict
+from cellrisk.show.wording.limits import CHECKED, describe_limits, name_risk, verdict
 from cellrisk.system.formatting import claim, make_sentence, percent, round_down, whole_people
 from cellrisk.system.progress import Progress
 
@@ -206,7 +205,7 @@ def decide(asked: Decision, progress: Progress | None = None) -> Decision:
         trade_off = choice.trade_off
     elif tvd_limit is not None and epsilon is not None:
         ends = min(LEAST_EPSILON, epsilon / 2), max(min(LARGEST_EPSILON, setting.largest_epsilon), epsilon)
-        trade_off = find_trade_off(asked.table, asked.measured, setting, ends, tvd_limit, progress)
+        trade_off = find_trade_off(asked.table, setting, ends, tvd_limit, progress)
     found = replace(asked, choice=choice, trade_off=trade_off)
     if epsilon is not None:
         stricter, this, looser = weigh(found.measured, setting, epsilon, limits, trade_off)
@@ -246,7 +245,7 @@ def _list_nearest(choice: Choice) -> list[tuple[str, float]]:
         low, high = choice.within_limits[-1]
         shown = [(KEEPS_RISK, round_down(high, low, DIGITS))]
     else:
-        shown = [(NEAREST if choice.on_first_risk else SMALLEST, choice.lowest_epsilon)]
+        shown = [(NEAREST if any(limit.risk for limit in choice.kept_limits) else SMALLEST, choice.lowest_epsilon)]
     if choice.trade_off is not None and choice.trade_off.least_epsilon is not None:
         shown.append((KEEPS_TVD, choice.trade_off.least_epsilon))
     return shown
@@ -499,7 +498,7 @@ def _collect_decision(decision: Decision, metadata: Mapping[str, Any], title: st
         "releasable": setting.name in RELEASABLE,
         "delta_from_data": decision.delta_from_data,
         "limits": decision.wanted,
-        "measured": measured.name,
+        "measured": name_risk(decision.risk if choice is None else choice.definition),
         "several_records": table.unit.contributions > 1,
         "risk": {**pick(decision.risk, "measure form weights"), "one_number": measured.measures[0].one_number},
         "tvd_limit": decision.trade_off and decision.trade_off.limit,

@@ -9,7 +9,7 @@ from itertools import pairwise
 from cellrisk.decide.choosing import Choice
 from cellrisk.decide.limits import SMALLEST_EPSILON, Limit
 from cellrisk.decide.search import Intervals
-from cellrisk.decide.tradeoff import TradeOff, TvdLimit
+from cellrisk.decide.usefulness import TradeOff, TvdLimit
 from cellrisk.noise.distributions import USUAL_THRESHOLD
 from cellrisk.risk.attackers.attacker import SettingFigures
 from cellrisk.show.wording.attackers import WIDTH, accuracy, fill, name_setting, name_table, say_note, setting_table
@@ -242,10 +242,10 @@ def _explain_none(option: Choice) -> str:
     low, conflict = option.searched[0], option.conflict
     instead = f"; {INSTEAD}" if _on_risks(option) else ""
     if conflict is not None:
-        asks, allows = (ABOUT.get(name, "the TVD") for name in (conflict.asks, conflict.allows))
+        asks, allows = (ABOUT.get(name, "the TVD") for name in (conflict["asks"], conflict["allows"]))
         return (
-            f"the limit on {asks} asks for epsilon {show_up(conflict.at_least)} or more, the limit on {allows} allows "
-            f"up to {show_down(conflict.at_most)}{instead}"
+            f"the limit on {asks} asks for epsilon {show_up(conflict['at_least'])} or more, the limit on {allows} "
+            f"allows up to {show_down(conflict['at_most'])}{instead}"
         )
     if option.within_limits and option.trade_off is not None:
         return (

@@ -60,6 +60,7 @@ MEASURED = {
     "max_person": "the most that one person's own record adds",
     "max_ceiling": "worst case for one record",
     "max_posterior": "suspicion of {suspected} raised to at most",
+    "margin": "risk above blind noise",
 }
 """What a picture shows of a limit, as the name of an axis."""
 WITHIN = "within every limit"
@@ -88,6 +89,8 @@ def say(limit: Limit, value: float) -> str:
 
 def name_metric(limit: Limit) -> str:
     """Return what a picture shows of a limit, as the name of an axis."""
+    if limit.name == "max_risk" and limit.risk is not None:
+        return name_risk(limit.risk)
     return _fill(MEASURED, limit, limit.maximum)
 
 
