@@ -247,7 +247,7 @@ def test_a_case_of_every_claim() -> None:
 
 @pytest.mark.parametrize("limits", [{"max_risk": 0.3}, {"max_ceiling": 0.7}, {"max_risk": 0.4, "max_ceiling": 0.8}])
 def test_what_is_shaded_keeps_every_limit(limits: dict[str, float]) -> None:
-    """On the map of what is limited and TVD, points of the curve inside the shading; along epsilon, what is admissible."""
+    """On the map, points of the curve inside the shading; along epsilon, what is admissible."""
     counts = np.array([[40, 3], [3, 40], [1, 0], [0, 1], [2, 1]])
     oracle = Oracle(counts, "geometric", 0.5, 0.0)
     keeps = judge(oracle, limits)
