@@ -162,6 +162,30 @@ class TestDeciding:
         )
         expect(page.locator("#max-caused-lock")).to_be_empty()
 
+    def test_harmful_values_narrow_what_is_learnt(self, visit: Visit, tmp_path: Path, pictures: Path) -> None:
+        """Its limit and sentence count the values that are named; the address and the commands keep them."""
+        rows = ["a,hiv"] * 40 + ["b,flu"] * 40 + ["c,hiv"] * 40 + ["c,flu"] * 400
+        (tmp_path / "ill.csv").write_text("\n".join(["region,illness", *rows]), encoding="utf-8")
+        page = visit(expected="422")
+        page.get_by_label("Choose a file").set_input_files(tmp_path / "ill.csv")
+        count_table(page)
+        open_step(page, "decide")
+        page.get_by_label("Learnt by an informed attacker, at most").fill("20")
+        expect(page.locator("#verdict .answer")).to_contain_text("Admissible: epsilon from 0.001 to")
+        page.get_by_label("Harmful values").fill("flu")
+        page.keyboard.press("Tab")
+        expect(page.locator("#verdict")).to_contain_text("at most 20% of any harmful category learnt")
+        wait_until_shown(page)
+        expect(page.locator("#shell")).to_contain_text("--max-certain 0.2 --harmful flu")
+        expect(page.locator("#attacks")).to_contain_text("harmful 'illness'")
+        page.locator("#decide").screenshot(path=pictures / "harmful.png")
+        page.reload()
+        expect(page.get_by_label("Harmful values")).to_have_value("flu")
+        expect(page.locator("#verdict")).to_contain_text("at most 20% of any harmful category learnt")
+        page.get_by_label("Harmful values").fill("measles")
+        page.keyboard.press("Tab")
+        expect(page.locator("#limit-status").get_by_role("alert")).to_contain_text("“Harmful values” must be values of")
+
     def test_what_a_policy_fixes_is_locked(self, browser: Any, tmp_path: Path) -> None:
         policy = '[policy]\nmax-risk = 0.2\nmax-people = 90\nmargin = 0.3\nmax-ceiling = 0.75\nform = "exact"\n'
         (tmp_path / "cellrisk.toml").write_text(policy, encoding="utf-8")

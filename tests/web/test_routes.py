@@ -145,8 +145,8 @@ class TestQuestions:
     def test_the_figures_at_one_epsilon_are_those_of_assess(
         self, client: Any, table: str, direct: cr.FrequencyTable
     ) -> None:
-        found = question(client, table, "figures")
-        assessed = cr.assess(direct, cr.Geometric(epsilon=1.0), measures="local")
+        found = question(client, table, "figures", harmful="cook, clerk")
+        assessed = cr.assess(direct, cr.Geometric(epsilon=1.0), measures="local", harmful=["cook", "clerk"])
         assert found["sentence"] == assessed.headline.partition(" Having")[0]
         assert same(found["result"], assessed.to_dict())
         printed = str(assessed)
@@ -211,12 +211,15 @@ class TestQuestions:
         assert "again" in answer.json()["error"]
 
 
-@pytest.mark.parametrize("limit", [{"max_posterior": "5:20"}, {"max_person": 0.1}, {"max_error": 2}])
+@pytest.mark.parametrize(
+    "limit",
+    [{"max_posterior": "5:20"}, {"max_person": 0.1}, {"max_error": 2}, {"max_certain": 0.02, "harmful": "cook"}],
+)
 def test_limits_are_those_of_choose(client: Any, table: str, direct: cr.FrequencyTable, limit: dict[str, Any]) -> None:
     found, choice = question(client, table, "admissible", **limit), cr.choose(direct, **limit).to_dict()
     assert (found["epsilon"], found["intervals"]) == (choice["epsilon"], choice["admissible"])
-    [name] = limit
-    assert f"--{name.replace('_', '-')} {limit[name]}" in question(client, table, "commands", **limit)["shell"]
+    shell = question(client, table, "commands", **limit)["shell"]
+    assert all(f"--{name.replace('_', '-')} {value}" in shell for name, value in limit.items())
     wrong = hear(client, client.post(f"{table}/admissible", json={**SETTING, "max_posterior": "5 to 20"}), failed=True)
     assert wrong.startswith("“A suspicion of P% may become” must be")
 

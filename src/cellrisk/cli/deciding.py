@@ -18,6 +18,7 @@ from cellrisk.cli.recording import ShownLedgerOptions
 from cellrisk.errors import InvalidInput
 from cellrisk.system import choices
 from cellrisk.system.atomic import check_writable
+from cellrisk.system.checks import split_names
 
 if TYPE_CHECKING:
     from cellrisk.decide.policies import Policies
@@ -42,7 +43,7 @@ class SeveralMechanismOptions(options.NamedMechanismOptions):
 
     def arguments(self) -> dict[str, Any]:
         """Arguments for what takes several mechanisms by their names."""
-        return {**asdict(self), "mechanism": parsing.split_names([self.mechanism])}
+        return {**asdict(self), "mechanism": split_names([self.mechanism])}
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from cellrisk.cli.output import DrawnOptions, OutputOptions, ScreenOptions, stop
 from cellrisk.cli.program import Group
 from cellrisk.counts.unit import Unit
 from cellrisk.errors import CellriskError, InvalidInput, argument
-from cellrisk.system.checks import require_within
+from cellrisk.system.checks import require_within, split_names
 from cellrisk.system.choices import MechanismName
 from cellrisk.system.formatting import number_of
 
@@ -94,7 +94,7 @@ def add_command(
 
     Give its mechanism, or the loss that another tool states: --epsilon 1, --epsilon 1 --delta 1e-6, or --rho 0.1.
     """
-    given, names = loss.loss(Unit.read(None, contributions, per_group)), parsing.split_names(qid)
+    given, names = loss.loss(Unit.read(None, contributions, per_group)), split_names(qid)
     with ledger.open(create=ledger.new_ledger) as opened:
         entry = opened.add(attribute=attribute, quasi_identifiers=names, loss=given, file=file, **ledger.arguments())
     _print_entry(opened, entry, output)
@@ -291,15 +291,15 @@ def risk_command(
                 raise InvalidInput(what, fix="name it: --mechanism geometric", code="no-mechanism")
             planned = loss.loss(steps[-1].loss.unit if steps else Unit())
             refusals = _list_refusals(opened, cohort, planned, loss, output)
-            steps.append(cr.Step(planned, attribute, parsing.split_names(table.qid) or None))
+            steps.append(cr.Step(planned, attribute, split_names(table.qid) or None))
         elif attribute is not None:
             raise InvalidInput("--attribute is that of one more release", fix="also give its loss: --epsilon 0.5")
     if not steps:
         fix = "look ahead with --attribute and --epsilon"
         raise InvalidInput("the ledger has no releases about this cohort yet", fix=fix)
-    quasi = [name for step in steps for name in step.quasi_identifiers or ()] + parsing.split_names(table.qid)
+    quasi = [name for step in steps for name in step.quasi_identifiers or ()] + split_names(table.qid)
     released = [step.attribute for step in steps if step.attribute is not None]
-    sensitive = [*released, *parsing.split_names(table.sensitive)]
+    sensitive = [*released, *split_names(table.sensitive)]
     counted = table.tabulate(qid=list(dict.fromkeys(quasi)), sensitive=list(dict.fromkeys(sensitive)))
     found = cr.assess_sequence(counted, steps, method=method, priors=priors.priors, **asked)
     output.answer(found, policies=output.policies)

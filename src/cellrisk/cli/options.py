@@ -16,7 +16,7 @@ import cellrisk as cr
 from cellrisk.cli import parsing
 from cellrisk.errors import InvalidInput
 from cellrisk.system import choices
-from cellrisk.system.checks import read_number
+from cellrisk.system.checks import read_number, split_names
 from cellrisk.system.choices import EngineName, Neighbours, OutsideRule, list_words, say_words
 
 if TYPE_CHECKING:
@@ -122,12 +122,12 @@ class TableOptions:
 
         ``outside`` is the rule if no other is given, ``seed`` that by which records of a person are drawn.
         """
-        quasi = qid or parsing.split_names(self.qid)
-        attributes = sensitive or parsing.split_names(self.sensitive)
+        quasi = qid or split_names(self.qid)
+        attributes = sensitive or split_names(self.sensitive)
         names = "count missing table engine memory_limit encoding metadata person contributions per_group"
         given: Any = {name: getattr(self, name) for name in names.split()}
         given |= {"bins": dict(self.bin or ()), "levels": dict(self.levels or ()), "outside": self.outside or outside}
-        given |= {"wide": parsing.split_names(self.wide), "seed": seed}
+        given |= {"wide": split_names(self.wide), "seed": seed}
         return cr.tabulate(self.source, quasi, attributes, **given, progress=progress_bar("counting"))
 
     @property
@@ -216,7 +216,7 @@ class SeveralRiskOptions(PriorOptions):
     def many(self) -> dict[str, Any]:
         """Arguments for what takes several measures; all if none is named."""
         named = {"measures": self.measure, "forms": self.form, "weights": self.weights}
-        chosen = {name: parsing.split_names(given) or None for name, given in named.items()}
+        chosen = {name: split_names(given) or None for name, given in named.items()}
         return {**chosen, "attack": self.attack, "priors": self.priors}
 
 
@@ -235,7 +235,7 @@ class AttackerOptions:
 
     def arguments(self) -> dict[str, Any]:
         """Arguments for what takes certainties, a belief, harmful values and unions."""
-        named = {"certainty": self.certainty, "harmful": parsing.split_names(self.harmful), "unions": self.unions}
+        named = {"certainty": self.certainty, "harmful": split_names(self.harmful), "unions": self.unions}
         return {"belief": self.belief or "negbin", **{name: values for name, values in named.items() if values}}
 
     def single(self) -> dict[str, Any]:

@@ -6,8 +6,7 @@ of a column and its values already.
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -16,16 +15,6 @@ from cellrisk.system.checks import read_bins, read_number, read_numbers
 from cellrisk.system.choices import AlphaEstimate, list_words
 
 MOST_POINTS = 100_000
-
-
-def split_names(values: Sequence[str] | None) -> list[str]:
-    """Return names from a repeatable, comma-separated option; a name with a comma needs double quotes.
-
-    >>> split_names(["age, sex", '"salary, yearly"'])
-    ['age', 'sex', 'salary, yearly']
-    """
-    names = [name for row in csv.reader(values or [], skipinitialspace=True) for name in row]
-    return [name for name in names if name]
 
 
 def parse_share(given: Any) -> float:

@@ -14,6 +14,7 @@ from cellrisk.cli.options import Number, Numbers, Text, Texts, number, option, s
 from cellrisk.cli.output import OutputOptions, ScreenOptions, say, stop_if_broken
 from cellrisk.cli.recording import RecordOptions
 from cellrisk.errors import InvalidInput
+from cellrisk.system.checks import split_names
 from cellrisk.system.choices import MechanismName, Neighbours
 from cellrisk.system.formatting import aligned, as_given, percent
 
@@ -38,7 +39,7 @@ class DeclaredOptions:
     observed_levels: Annotated[Texts, option("Columns with levels from the data, not covered.", "COLUMNS")] = None
 
     def arguments(self) -> dict[str, Any]:
-        return {name: parsing.split_names(getattr(self, name)) for name in ("may_be_missing", "observed_levels")}
+        return {name: split_names(getattr(self, name)) for name in ("may_be_missing", "observed_levels")}
 
 
 @dataclass(frozen=True)
@@ -142,7 +143,7 @@ def simulate_command(
     may_be_missing: Annotated[Texts, option("With --parents: columns that can hold missing values.", "COLUMNS")] = None,
 ) -> None:
     """What attackers find in simulated releases."""
-    how: Any = {**asdict(totals), "exclude": exclude or (), "may_be_missing": parsing.split_names(may_be_missing)}
+    how: Any = {**asdict(totals), "exclude": exclude or (), "may_be_missing": split_names(may_be_missing)}
     how |= {"releases": releases, "seed": seed, "progress": options.progress_bar("simulating"), **attacker.arguments()}
     made = noise.read_perturbation()
     how |= {"mechanism": noise.one()} if made is None else {"perturbation": made}

@@ -18,7 +18,7 @@ from cellrisk.cli.output import DrawnOptions, OutputOptions, PictureOptions, Scr
 from cellrisk.counts.unit import MOST_RECORDS, Unit
 from cellrisk.errors import InvalidInput
 from cellrisk.system.atomic import check_ending, give_up_input, write_whole
-from cellrisk.system.checks import require_whole_number
+from cellrisk.system.checks import require_whole_number, split_names
 
 if TYPE_CHECKING:
     from cellrisk.decide.limits import Limit
@@ -69,7 +69,7 @@ def _list_columns(table: options.TableOptions, output: OutputOptions, write: str
     if write is None:
         output.answer(preview)
         return
-    roles = parsing.split_names(table.qid), parsing.split_names(table.sensitive)
+    roles = split_names(table.qid), split_names(table.sensitive)
     text, draft = draft_settings(preview, write, table.source, *roles, table.table, table.encoding)
     write_whole(write, text)
     output.answer(draft)

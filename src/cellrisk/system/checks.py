@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import math
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, TypeGuard
 
@@ -82,6 +83,16 @@ def read_number(given: Any, allowed: str | None = None, name: str = "") -> float
         raise InvalidInput(
             f"{mark(name)} must be a number".strip(), got=repr(str(given))[:60], allowed=allowed, code="type"
         ) from None
+
+
+def split_names(values: Sequence[str] | None) -> list[str]:
+    """Return names from comma-separated texts; a name with a comma needs double quotes.
+
+    >>> split_names(["age, sex", '"salary, yearly"'])
+    ['age', 'sex', 'salary, yearly']
+    """
+    names = [name for row in csv.reader(values or [], skipinitialspace=True) for name in row]
+    return [name for name in names if name]
 
 
 def read_numbers(

@@ -30,12 +30,13 @@ def write_commands(report: Report, given: Given, asked: Setting) -> dict[str, st
     method = _options({"mechanism": asked.mechanism, **({"delta": delta} if delta else {})})
     method += [] if asked.neighbours == "add-remove" else ["--neighbours", asked.neighbours]
     epsilon = _options({"epsilon": asked.epsilon})
+    harmful = _options({name: ",".join(map(as_field, values)) for name, values in asked.attacker.items()})
     choosing = _options({**limits, **(asked.risk if {"max_risk", "margin"} & set(limits) else {})})
     lines = [
-        ["assess", *method, *epsilon],
+        ["assess", *method, *epsilon, *harmful],
         ["curve", *method, "--measure", asked.measure, "--csv", "curve.csv", "--plot", "curve.svg"],
-        *([["choose", *method, *choosing]] if limits else []),
-        ["report", *method, *epsilon, *_options({**asked.risk, **limits}), "--output", "report.html"],
+        *([["choose", *method, *choosing, *harmful]] if limits else []),
+        ["report", *method, *epsilon, *_options({**asked.risk, **limits}), *harmful, "--output", "report.html"],
     ]
     path = f"./{recipe.command}" if recipe.command.startswith("-") else recipe.command
     table = [path, *_table_options(recipe, sensitive)]
@@ -86,6 +87,7 @@ def write_report(report: Report, given: Given, asked: Setting, folder: str) -> d
         **asked.model_dump(include={"epsilon", "neighbours", "title", "organisation"}),
         **asked.limits,
         **asked.risk,
+        **asked.attacker,
         policy=given.policies,
         source=given.recipe.name,
         preparation=[f"{name} in bins: {text}" for name, text in given.recipe.bins(given.sensitive).items()],
@@ -152,7 +154,7 @@ def find_breaches(given: Given, asked: Setting) -> Iterator[str]:
     method = given.mechanism(asked)
     lines = given.policies.breaches(given.table, method)
     if asked.limits:
-        own = cr.Policy(**asked.limits, **asked.risk).breaches(given.table, method)
+        own = cr.Policy(**asked.limits, **asked.risk, **asked.attacker).breaches(given.table, method)
         lines = [*(line.replace("the policy asks for", "the limit is", 1) for line in own), *lines]
     yield from (make_sentence(line.rstrip(".")) for line in dict.fromkeys(lines))
 

@@ -180,7 +180,7 @@ def find_figures(report: Report, given: Given, asked: Setting) -> dict[str, Any]
     from cellrisk.show.pictures import draw_icons, to_svg
 
     report("counting the people", None)
-    assessment = cr.assess(given.table, given.mechanism(asked), measures="local")
+    assessment = cr.assess(given.table, given.mechanism(asked), measures="local", **asked.attacker)
     result = assessment.to_dict()
     name = given.table.revealed_name
     low, high = (result[name][given.sensitive][end] for end in ("low", "high"))
@@ -233,6 +233,7 @@ def _choosing(given: Given, asked: Setting) -> dict[str, Any]:
     """The arguments of `choose` that are not limits."""
     return {
         **asked.risk,
+        **asked.attacker,
         "delta": given.delta(asked.mechanism, asked.delta),
         "neighbours": asked.neighbours,
         "policy": given.policies,

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from cellrisk.counts.schema import MISSING_RULES
 from cellrisk.noise.mechanisms import MECHANISMS, NEIGHBOURS
 from cellrisk.risk.measures import FORMS, MEASURES, WEIGHTS
+from cellrisk.system.checks import split_names
 from cellrisk.system.choices import Form, MeasureName, MechanismName, MissingRule, Neighbours, Weights
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ LABELS = {
     "max_people": "“People revealed on average”",
     "max_tvd": "“Largest distortion”",
     "margin": "“Revealed above blind”",
+    "harmful": "“Harmful values”",
     "measure": "“Measure of risk”",
     "form": "“What counts as revealed”",
     "weights": "“Averaged”",
@@ -146,6 +148,8 @@ class Setting(Model):
     max_risk: Share | None = None
     max_people: float | None = Field(default=None, ge=0, le=1e12)
     margin: Share | None = None
+    harmful: Words | None = None
+    """Values that must not be learnt, comma-separated; null: all."""
     max_tvd: Share | None = None
     """Of the map."""
     top: int = Field(default=50, ge=1, le=200)
@@ -163,6 +167,12 @@ class Setting(Model):
     def limits(self) -> dict[str, Any]:
         """The limits that are set."""
         return {name: getattr(self, name) for name in LIMITS if getattr(self, name) is not None}
+
+    @property
+    def attacker(self) -> dict[str, Any]:
+        """The values that must not be learnt, if some are named."""
+        names = split_names([self.harmful or ""])
+        return {"harmful": names} if names else {}
 
     @property
     def risk(self) -> dict[str, Any]:

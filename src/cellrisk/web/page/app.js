@@ -5,7 +5,7 @@ import { redrawCharts } from "./charts.js";
 import { changeLimits, loadMap, showLocks, showRiskiest } from "./decide.js";
 import { at, later, setOptions } from "./elements.js";
 import { countTable, loadSource, restore, showPeople, takeFile } from "./load.js";
-import { loadPositions, showPosition, showRow, useAdmissible } from "./see.js";
+import { changeHarmful, loadPositions, showPosition, showRow, useAdmissible, useSensitive } from "./see.js";
 import { ask, work } from "./server.js";
 import { LIMITS, page, writeAddress } from "./state.js";
 import { openStep, watchSteps } from "./steps.js";
@@ -14,7 +14,7 @@ const each = (ids, action) => Object.fromEntries(ids.map((id) => [id, action]));
 
 function watchControls() {
   watchElements({
-    change: { ...each(["sensitive", "mechanism", "measure", "neighbours"], loadPositions),
+    change: { ...each(["mechanism", "measure", "neighbours"], loadPositions), sensitive: useSensitive, harmful: changeHarmful,
       ...each(["weights", "delta", "form"], showRow), top: showRiskiest, several: showPeople,
       file: (event) => takeFile(event.target.files[0]) },
     click: { ...openers(loadSource), "count-table": () => countTable(), "use-epsilon": useAdmissible,

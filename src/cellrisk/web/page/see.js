@@ -1,7 +1,7 @@
 // Step 2: the figures along epsilon, and the slider.
 import { showCommands, showRelease, showSetting } from "./act.js";
 import { drawCurve, drawHistogram, drawLimits, placeOverlays } from "./charts.js";
-import { admissiblePlace, checkBoxes, findAdmissible, showRiskiest } from "./decide.js";
+import { admissiblePlace, changeLimits, checkBoxes, findAdmissible, showRiskiest } from "./decide.js";
 import { announce, at, later, make, makeTable, setFigures, setOptions, showNote, write } from "./elements.js";
 import { askTable, work } from "./server.js";
 import { epsilonText, fulfil, page, presentFigures, presentIndex, presentRow, presentSetting, titleOf, writeAddress } from "./state.js";
@@ -31,6 +31,17 @@ async function loadAttacks() {
   page.traced = traced;
   if (traced.unknown) showNote(at("attacks-status"), traced.unknown);
   showLines();
+}
+
+// Harmful values are those of one column.
+export function useSensitive() {
+  at("harmful").value = "";
+  loadPositions();
+}
+
+export function changeHarmful() {
+  changeLimits();
+  showPosition();
 }
 
 function useMechanism(name) {

@@ -54,7 +54,7 @@ export const hasLimit = () => Object.values(presentLimits()).some((limit) => lim
 
 // What the server is asked about: noise at the slider's epsilon, the risk, and the limits.
 export const presentSetting = () => ({ ...page.shown, epsilon: page.epsilon, delta: page.positions.deltas[Number(at("delta").value)],
-  form: at("form").value, weights: at("weights").value, ...presentLimits() });
+  form: at("form").value, weights: at("weights").value, harmful: at("harmful").value.trim() || null, ...presentLimits() });
 
 export function settingWords() {
   const { mechanism, delta } = presentSetting();
@@ -64,7 +64,7 @@ export function settingWords() {
 // The address holds every choice, so that a reload, the way back, a second tab and a restarted server lose nothing. All of
 // it stands after the #, which browsers send to nobody.
 const CONTROLS = ["sensitive", "mechanism", "delta", "neighbours",
-  "measure", "form", "weights", "max-caused", "max-certain",
+  "measure", "form", "weights", "max-caused", "max-certain", "harmful",
   "max-person", "max-ceiling", "max-posterior", "max-epsilon", "max-error", "max-risk", "max-people", "margin", "max-tvd", "top", "report-title", "organisation",
   "spreadsheet-safe", "purpose", "cohort", "new-cohort", "observed-levels"];
 const PEOPLE = ["person", "contributions", "per_group"];
