@@ -70,9 +70,9 @@ def release_command(
     Writes the counts with noise from OpenDP, and a description beside them. With --ledger, files and entry are written
     together or not at all. `cellrisk together release` releases several tables.
     """
-    from cellrisk.publish.releasing import check_output
+    from cellrisk.publish.releasing.files import check_free
 
-    check_output(output, force)
+    check_free(output, force)
     ledger = settings.context.with_resource(record.opened())
     frequencies = table.tabulate(outside="drop")
     noise = mechanism.one().with_unit(frequencies.unit)

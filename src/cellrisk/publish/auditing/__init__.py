@@ -12,27 +12,30 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from cellrisk.counts.table import require_table
-from cellrisk.errors import InvalidInput, UnknownName, argument
+from cellrisk.errors import InvalidInput, argument
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.noise.perturbations import Perturbation
 from cellrisk.publish.auditing.figures import FIGURES, TableComparison, compare_tables, find_figures
 from cellrisk.publish.auditing.reading import ReleasedCounts, leave_out_missing, read_release
 from cellrisk.publish.auditing.realised_disclosure import NAME_IT, MadeBy, find_attacks, read_method
+from cellrisk.publish.releasing.files import find_count_column
+from cellrisk.publish.releasing.release_result import Release
 from cellrisk.risk.attackers.attacker import Attacker
 from cellrisk.risk.ceilings import Ceiling, ceiling
 from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, CountPrior
 from cellrisk.system.checks import require_whole_number
-from cellrisk.system.choices import MechanismName, Neighbours
+from cellrisk.system.choices import MechanismName, Neighbours, require_word
 from cellrisk.system.formatting import number_of
 from cellrisk.system.results import NOT_KEPT, LeavesKeys, Result, find_words
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
-    from cellrisk.publish.releasing.release_result import Release
 
 __all__ = ["FIGURES", "Audit", "ExposedCell", "audit"]
 
 OF = ("released", "original")
+NO_RELEASE = ("ending", "no-description", "changed", "description")
+"""Refusals of `Release.load` after which a file is read as that of any other tool."""
 
 
 @dataclass(frozen=True)
@@ -90,12 +93,8 @@ class Audit(Result):
         of
             "released", or "original" for the original as it is.
         """
-        if name not in FIGURES:
-            raise UnknownName("an audit has no such figure", got=repr(name), allowed=", ".join(FIGURES))
-        if of not in OF:
-            raise UnknownName(
-                "figures are of the released or of the original table", got=repr(of), allowed=", ".join(OF)
-            )
+        require_word("figure of an audit", name, tuple(FIGURES))
+        require_word("table of a figure", of, OF)
         return (self.released if of == "released" else self.raw)[name]
 
     @property
@@ -112,17 +111,14 @@ class Audit(Result):
         """The cells that reveal most people, with their keys: for the curator alone."""
         top = require_whole_number("top", top, 1)
         both = self.comparison
-        found = np.flatnonzero(both.named > 0)
-        chosen = found[np.argsort(-both.named[found], kind="stable")][:top]
-        shown = both.shown > 0
-
-        def describe(cell: int) -> ExposedCell:
-            start, stop = np.searchsorted(both.cell, [cell, cell + 1])
-            pair = start + int(np.argmax(shown[start:stop]))
-            label, released = both.levels[both.level[pair]], float(both.released[pair])
-            return ExposedCell(both.key(cell), label, int(both.sizes[cell]), int(both.named[cell]), released)
-
-        return tuple(describe(cell) for cell in chosen.tolist())
+        pairs = np.flatnonzero((both.shown > 0) & (both.named > 0)[both.cell])  # one for each cell
+        chosen = pairs[np.argsort(-both.named[both.cell[pairs]], kind="stable")][:top]
+        return tuple(
+            ExposedCell(both.key(cell), both.levels[level], int(both.sizes[cell]), int(both.named[cell]), released)
+            for cell, level, released in zip(
+                *(column[chosen].tolist() for column in (both.cell, both.level, both.released)), strict=True
+            )
+        )
 
     def save_acro(
         self,
@@ -191,18 +187,16 @@ class Audit(Result):
                 "ceiling": self.ceiling and self.ceiling.to_dict(),
                 "certainty_unknown": self.unknown,
             },
-            "figures": {of: {name: _plain(name, self.value(name, of)) for name in FIGURES} for of in OF},
+            "figures": {of: {name: self._plain(name, of) for name in FIGURES} for of in OF},
             "people": {"exposed": self.n_exposed, "alone": self.facts["alone"], "records": self.original.n_records},
             "baselines": {"raw": self.value(of="original"), "proportional_guess": self.guess_share},
             "notes": list(self.notes),
             "headline": self.headline,
         }
 
-
-def _plain(name: str, value: float) -> float | int | None:
-    if math.isnan(value):
-        return None
-    return int(value) if FIGURES[name].is_count else value
+    def _plain(self, name: str, of: str) -> float | None:
+        value = self.value(name, of)
+        return None if math.isnan(value) else int(value) if FIGURES[name].is_count else value
 
 
 def audit(
@@ -280,39 +274,38 @@ def audit(
     """
     require_table(original, "original")
     if original.beyond_records:
-        raise InvalidInput(
-            "which records of a person a release has kept is not known, so those of an audit may be others",
-            got=f"{number_of(original.beyond_records, 'record')} beyond the bound",
-            fix=f"leave {argument('person')} out, and state the bound with {argument('contributions')}: an audit then "
-            "counts records",
-            code="several-records",
-        )
+        what = "which records of a person a release has kept is not known, so those of an audit may be others"
+        got = f"{number_of(original.beyond_records, 'record')} beyond the bound"
+        state = f"leave {argument('person')} out, and state the bound with {argument('contributions')}"
+        raise InvalidInput(what, got=got, fix=f"{state}: an audit then counts records", code="several-records")
     attribute = original.attribute(sensitive)
     beside = {"epsilon": epsilon, "delta": delta, "neighbours": neighbours, "threshold": threshold}
-    loaded, changed = _load(released)
+    loaded, changed = released if isinstance(released, Release) else None, False
+    if isinstance(released, str | os.PathLike):
+        try:
+            loaded = Release.load(released)
+        except InvalidInput as refusal:
+            if refusal.code not in NO_RELEASE:
+                raise
+            changed = refusal.code == "changed"
     made = read_method(loaded, mechanism, beside, perturbation)
     if not made.known and (certainty is not None or belief is not None):
-        raise InvalidInput(
-            "what an attacker can be sure of depends on the mechanism, which is not known",
-            fix=NAME_IT,
-        )
+        what = "what an attacker can be sure of depends on the mechanism, which is not known"
+        raise InvalidInput(what, fix=NAME_IT, code="unknown-mechanism")
     attacker = Attacker.of(USUAL_CERTAINTY if certainty is None else certainty, belief or USUAL_BELIEF, harmful, unions)
     attacker.check([attribute])
     if loaded is not None and count is None and not bins:
         released, bins = loaded, None
     elif count is None and isinstance(released, str | os.PathLike):
-        from cellrisk.publish.releasing.files import find_count_column
-
         count = find_count_column(released)
     read = read_release(
         released, original.quasi_identifiers, attribute.name, count=count, bins=bins, table=table, engine=engine
     )
     if read.is_microdata:
         if made.perturbation is not None:
-            raise InvalidInput(
-                "a perturbation makes counts, and the published table holds records",
-                fix="name the column of counts (--released-count), or leave the perturbation out",
-            )
+            what = "a perturbation makes counts, and the published table holds records"
+            fix = f"name the column of {argument('count')}s, or leave {argument('perturbation')} out"
+            raise InvalidInput(what, fix=fix, code="records")
         made = MadeBy(records=True)
     kept, left_out = leave_out_missing(read, original.missing)
     both = compare_tables(original.cells(attribute.name), kept, attribute.missing_level)
@@ -331,25 +324,6 @@ def audit(
         ceiling=None if stated is None else ceiling(stated, labels=max(attribute.n_levels, 2)),
         facts={"changed": changed, "left_out": left_out, **_find_facts(kept, both, made)},
     )
-
-
-def _load(released: Any) -> tuple[Release | None, bool]:
-    """The answer of `release`, or its file as it was written; else None, and whether the file was changed since."""
-    from cellrisk.publish.releasing.files import FORMATS, read_description
-    from cellrisk.publish.releasing.release_result import Release
-
-    if isinstance(released, Release):
-        return released, False
-    if not isinstance(released, str | os.PathLike) or os.path.splitext(os.fspath(released))[1].lower() not in FORMATS:
-        return None, False
-    if read_description(released) is None:
-        return None, False
-    try:
-        return Release.load(released), False
-    except InvalidInput as refusal:
-        if refusal.code not in ("changed", "description"):
-            raise
-        return None, refusal.code == "changed"
 
 
 def _find_facts(released: ReleasedCounts, both: TableComparison, made: MadeBy) -> dict[str, int]:

@@ -53,12 +53,8 @@ def show_table(both: TableComparison) -> tuple[pd.DataFrame, dict[str, list[list
     shows = both.shown > 0
     cells, levels = np.unique(both.cell[shows]), np.unique(both.level[shows])
     if len(cells) > MOST_ROWS:
-        raise InvalidInput(
-            "the release has too many cells for an output checker",
-            got=f"{len(cells):,}",
-            allowed=f"up to {MOST_ROWS:,}",
-            fix="audit a coarser table, or a part of it",
-        )
+        what, fix = "the release has too many groups for an output checker", "audit a coarser table, or a part of it"
+        raise InvalidInput(what, got=f"{len(cells):,}", allowed=f"up to {MOST_ROWS:,}", fix=fix, code="too-many-rows")
     names = [", ".join(f"{name} {label}" for name, label in both.key(cell).items()) for cell in cells.tolist()]
     order = np.array(sorted(range(len(names)), key=names.__getitem__), np.int64)
     inside = np.isin(both.cell, cells) & np.isin(both.level, levels)
@@ -111,9 +107,8 @@ def check_record_place(path: str | os.PathLike[str], max_risk: float | None = No
     """Refuse a place that ACRO would not look at, or that cannot be written to, before any long work begins."""
     target = Path(path)
     if target.name != RESULTS:
-        raise InvalidInput(
-            "ACRO reads records from one file name only", got=target.name, allowed=f"a folder, and {RESULTS} in it"
-        )
+        what, allowed = "ACRO reads records from one file name only", f"a folder, and {RESULTS} in it"
+        raise InvalidInput(what, got=target.name, allowed=allowed, code="file-name")
     if max_risk is not None:
         require_within("max_risk", max_risk, least=0, most=1)
     existing = next(folder for folder in target.absolute().parents if folder.exists())
@@ -134,16 +129,6 @@ def _read_results(target: Path) -> dict[str, Any]:
     raise InvalidInput(f"the {RESULTS} in that folder was not written by ACRO", fix="choose another folder")
 
 
-def _outcome(frame: pd.DataFrame, flags: dict[str, list[list[int]]]) -> dict[str, dict[str, str]]:
-    """The verdict on each count, by column and row."""
-    rows, columns = frame.iloc[:, 0].tolist(), [str(label) for label in frame.columns[1:]]
-    outcome = {label: dict.fromkeys(rows, "ok") for label in columns}
-    for check, verdict in ((ALONE, f"{ALONE}; "), (ONE, f"{ALONE}; {ONE}; ")):
-        for row, column in flags[check]:
-            outcome[columns[column]][rows[row]] = verdict
-    return outcome
-
-
 def _describe(
     name: str,
     comparison: TableComparison,
@@ -157,6 +142,11 @@ def _describe(
     exception: str,
     command: str,
 ) -> dict[str, Any]:
+    rows, columns = frame.iloc[:, 0].tolist(), [str(label) for label in frame.columns[1:]]
+    outcome = {label: dict.fromkeys(rows, "ok") for label in columns}  # the verdict on each count
+    for check, verdict in ((ALONE, f"{ALONE}; "), (ONE, f"{ALONE}; {ONE}; ")):
+        for row, column in flags[check]:
+            outcome[columns[column]][rows[row]] = verdict
     exposed, records = comparison.n_exposed, int(comparison.n_records)
     share = exposed / records
     status = "pass" if share <= (max_risk or 0) else "review" if max_risk is None else "fail"
@@ -177,7 +167,7 @@ def _describe(
             "limit": max_risk,
         },
         "files": [{"name": f"{name}_0.csv", "sdc": {"summary": counted, "cells": flags}}],
-        "outcome": _outcome(frame, flags),
+        "outcome": outcome,
         "command": command,
         "summary": (
             f"{status}; {exposed:,} of {number_of(records, 'person')} ({percent(share)}) have their {sensitive} "

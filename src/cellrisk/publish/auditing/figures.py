@@ -54,7 +54,7 @@ class TableComparison(LeavesKeys):
 
     def __post_init__(self) -> None:
         if not self.original.sum() > 0:
-            raise InvalidInput("the original table has no records")
+            raise InvalidInput("the original table has no records", code="no-records")
 
     @property
     def n_records(self) -> float:
@@ -127,22 +127,22 @@ def compare_tables(cells: Cells, released: ReleasedCounts, missing_level: bool) 
     for column, domain in zip(released.columns[:-1], cells.domains, strict=True):
         values, codes = match_column(column, domain.labels, domain.missing)
         if len(codes) and (codes >= len(domain)).all():  # else it would look as if nothing were revealed
-            raise InvalidInput(
-                f"no value of '{column.name}' in the released table is one of the original",
-                got=f"{len(values) - len(domain):,} other values",
-                fix=f"write them alike; if the original was binned, name the bins alike or give {argument('bins')}",
-            )
+            what = f"no value of '{column.name}' in the released table is one of the original"
+            fix = f"write them alike; if the original was binned, name the bins alike or give {argument('bins')}"
+            got = f"{len(values) - len(domain):,} other values"
+            raise InvalidInput(what, got=got, fix=fix, code="other-values")
         labels.append(values)
         places.append(codes)
     levels, shown = match_column(released.columns[-1], cells.levels, missing_level)
     unknown = int((shown >= n_levels).sum())
     if unknown:
-        raise InvalidInput(
-            f"the released table has levels of '{cells.sensitive}' that the original has not",
-            got=f"{len(levels) - n_levels:,} of them, in {unknown:,} combinations",
-            allowed=f"the {n_levels:,} levels of the original",
-            fix="declare every level when the original is tabulated, or write them alike",
+        what = f"the released table has levels of '{cells.sensitive}' that the original has not"
+        got, allowed = (
+            f"{len(levels) - n_levels:,} of them, in {unknown:,} combinations",
+            f"the {n_levels:,} levels of it",
         )
+        fix = "declare every level when the original is tabulated, or write them alike"
+        raise InvalidInput(what, got=got, allowed=allowed, fix=fix, code="other-levels")
     ours = cells.codes[cells.cell]
     theirs = np.stack(places, axis=1)
     codes = np.concatenate([ours, theirs])
@@ -203,12 +203,7 @@ FIGURES: dict[str, Figure] = {
 
 def find_figures(both: TableComparison) -> dict[str, float]:
     """All figures of one release, by name, in the order of `FIGURES`."""
-    found = {
-        **attack_release(both),
-        **follow_synthpop(both),
-        **follow_sdmetrics(both),
-        **anonymity_of(both),
-    }
+    found = {**attack_release(both), **follow_synthpop(both), **follow_sdmetrics(both), **anonymity_of(both)}
     return {name: float(found[name]) for name in FIGURES}
 
 

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import bisect
-import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, time, timezone
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,11 +15,10 @@ from cellrisk.system.formatting import number_of
 
 if TYPE_CHECKING:
     from cellrisk.counts.columns import Binning
+    from cellrisk.counts.engine import Relation
 
 MOST_ROWS = 20_000_000
 """Rows of a release that are brought into memory."""
-TRAILING_ZEROS = re.compile(r"(\.\d*[1-9])0+(?!\d)")
-"""Of a fraction of a second: Python writes six digits, engines as many as it takes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,33 +51,37 @@ def read_release(
     >>> read_release(frame, ("sex",), "job", count="count").count.tolist()
     [2.0, -1.5]
     """
-    from cellrisk.counts.columns import check_type, kind_of
+    from cellrisk.counts.columns import check_type, plain_value
     from cellrisk.counts.engine import Resources
     from cellrisk.counts.schema import Schema
     from cellrisk.counts.sources import open_records
     from cellrisk.publish.releasing.release_result import Release
 
-    if isinstance(released, Release) and (count or bins):
-        raise InvalidInput(
-            "the released table has its counts and bins already",
-            fix=f"leave {argument('count')} and {argument('bins')} out",
-        )
     if isinstance(released, Release):
+        if count or bins:
+            fix = f"leave {argument('count')} and {argument('bins')} out"
+            raise InvalidInput("the released table has its counts and bins already", fix=fix)
         released, count = released.frame, str(released.frame.columns[-1])
     schema = Schema(quasi_identifiers, (sensitive,), bins, count=count)
     names = schema.quasi_identifiers + schema.sensitive
     opened = {"table": table, "engine": engine, "count_option": "--released-count"}
     with open_records(released, schema, Resources.of(None), **opened) as records:
+        chosen = {}
         for place, name in enumerate(names):
             check_type(name, records.types[f"c{place}"])
-        kinds = [kind_of(records, f"c{place}") for place in range(len(names))]
-        found = records.read(MOST_ROWS + 1)
-    if len(found) > MOST_ROWS:
-        raise InvalidInput("the released table has too many rows to bring into memory", allowed=f"up to {MOST_ROWS:,}")
-    columns = [
-        _read_column(name, found[f"c{place}"], kind)
-        for place, (name, kind) in enumerate(zip(names, kinds, strict=True))
-    ]
+            chosen[f"c{place}"] = plain_value(f"c{place}", records.types[f"c{place}"])
+        if isinstance(schema.count, str):
+            chosen[f"c{len(names)}"] = f"c{len(names)}"
+        found = records.select(chosen).read(MOST_ROWS + 1)
+        if len(found) > MOST_ROWS:
+            what = "the released table has too many rows to bring into memory"
+            raise InvalidInput(what, allowed=f"up to {MOST_ROWS:,}")
+        columns = [_read_column(records, place, name, found[f"c{place}"]) for place, name in enumerate(names)]
+        binned = {
+            name: _label_bins(records, place, name, schema.bins[name])
+            for place, name in enumerate(names)
+            if name in schema.bins
+        }
     counts = None
     if isinstance(schema.count, str):
         counts = read_counts(schema.count, found[f"c{len(names)}"].to_numpy(), lambda _: ())
@@ -92,22 +91,16 @@ def read_release(
     listed = np.bincount(number, times, minlength=len(first)).astype(np.int64)
     twice = int(np.count_nonzero(listed > 1))
     if counts is not None and twice:
-        raise InvalidInput(
-            "the released table counts some combinations more than once",
-            got=f"{twice:,} of {len(listed):,} combinations",
-            allowed="one row a combination",
-            fix=f"add their counts up, or leave {argument('count')} out if each row is a record",
-        )
-    if counts is not None:
-        counts = counts[first]
-    binned = []
+        what, got = "the released table counts some combinations more than once", f"{twice:,} of {len(listed):,}"
+        fix = f"add their counts up, or leave {argument('count')} out if each row is a record"
+        raise InvalidInput(what, got=f"{got} combinations", allowed="one row a combination", fix=fix)
+    shown = []
     for column in columns:
-        binning, labels = schema.bins.get(column.name), column.labels
-        if binning is not None:
-            labels = tuple(None if label is None else _label_bin(label, binning) for label in labels)
-        binned.append(_unify(column.name, labels, column.codes[first]))
-    counted = listed.astype(np.float64) if counts is None else counts
-    return ReleasedCounts(tuple(binned), counted, listed, is_microdata=counts is None)
+        bin_of = binned.get(column.name)
+        labels = column.labels if bin_of is None else [bin_of[label] for label in column.labels]
+        shown.append(_unify(column.name, labels, column.codes[first]))
+    counted = listed.astype(np.float64) if counts is None else counts[first]
+    return ReleasedCounts(tuple(shown), counted, listed, is_microdata=counts is None)
 
 
 def leave_out_missing(released: ReleasedCounts, rule: str) -> tuple[ReleasedCounts, int]:
@@ -117,42 +110,24 @@ def leave_out_missing(released: ReleasedCounts, rule: str) -> tuple[ReleasedCoun
     if rule == "category" or not rows:
         return released, 0
     if rule == "error":
-        raise InvalidInput(
-            "the released table has missing values, which the original was said not to have",
-            got=number_of(rows, "row"),
-            fix=f"tabulate the original with {argument('missing', 'category')} or {argument('missing', 'drop')}",
-        )
+        what = "the released table has missing values, which the original was said not to have"
+        fix = f"tabulate the original with {argument('missing', 'category')} or {argument('missing', 'drop')}"
+        raise InvalidInput(what, got=number_of(rows, "row"), fix=fix)
     columns = tuple(replace(column, codes=column.codes[~absent]) for column in released.columns)
     return replace(released, columns=columns, count=released.count[~absent], listed=released.listed[~absent]), rows
 
 
-def _read_column(name: str, column: Any, kind: str) -> LabelledColumn:
+def _read_column(records: Relation, place: int, name: str, column: Any) -> LabelledColumn:
     """An Arrow column as labels, which are those that `tabulate` gives its values."""
-    encoded = column.combine_chunks().dictionary_encode()
-    labels = [_label(value, kind) for value in encoded.dictionary.to_pylist()]
+    from cellrisk.counts.columns import kind_of
+    from cellrisk.counts.levels import label_key
+
+    encoded, kind = column.combine_chunks().dictionary_encode(), kind_of(records, f"c{place}")
+    labels: list[str | None] = [label_key(value, kind, None) for value in encoded.dictionary.to_pylist()]
     if encoded.indices.null_count:
         labels.append(None)
     codes = encoded.indices.fill_null(max(len(labels) - 1, 0))
     return _unify(name, labels, np.array(codes.to_numpy(zero_copy_only=False), np.int64))
-
-
-def _label(value: Any, kind: str) -> str | None:
-    """One value as `tabulate` labels it; None for a missing one.
-
-    >>> _label(2.0, "double"), _label(True, "boolean"), _label("2.0", "text"), _label(float("nan"), "double")
-    ('2', 'True', '2.0', None)
-    """
-    from cellrisk.counts.levels import label_key
-
-    if value is None or value != value:
-        return None
-    if isinstance(value, datetime) and value.tzinfo is not None:  # labelled in UTC, as `tabulate` does
-        value = f"{value.astimezone(timezone.utc).replace(tzinfo=None)}+00"
-        return label_key(TRAILING_ZEROS.sub(r"\1", value), kind, None)
-    text = str(value)
-    if isinstance(value, datetime | time):
-        text = TRAILING_ZEROS.sub(r"\1", text)
-    return label_key(text, kind, None)
 
 
 def _unify(name: str, labels: Sequence[str | None], codes: Integers) -> LabelledColumn:
@@ -162,29 +137,17 @@ def _unify(name: str, labels: Sequence[str | None], codes: Integers) -> Labelled
     return LabelledColumn(name, tuple(different), places[codes] if len(places) else codes)
 
 
-def _label_bin(label: str, binning: Binning) -> str | None:
-    """The label of the bin that holds a number. A label that is no number is taken for the label of a bin.
+def _label_bins(records: Relation, place: int, name: str, binning: Binning) -> dict[str | None, str | None]:
+    """The label of the bin of each value, by that of the value; a text that is not a number is taken for a bin's."""
+    from cellrisk.counts.columns import NO_BIN, bin_value, is_text, kind_of, plain_value
+    from cellrisk.counts.levels import NUMBER, label_key
 
-    >>> from cellrisk.counts.columns import EdgeBinning, WidthBinning
-    >>> width, edges = WidthBinning(5), EdgeBinning((0, 65))
-    >>> _label_bin("37", width), _label_bin("(35, 40]", width), _label_bin("70", edges)
-    ('(35, 40]', '(35, 40]', 'above 65')
-    """
-    from cellrisk.counts.columns import EdgeBinning, WidthBinning
-
-    try:
-        number = float(label)
-    except ValueError:
-        return label
-    if math.isnan(number):
-        return None
-    if abs(number) > binning.reach or math.isinf(number):
-        raise InvalidInput("a released number is too large for its bins", fix="use larger bins")
-    if isinstance(binning, EdgeBinning):
-        return binning.label(bisect.bisect_left([float(edge) for edge in binning.edges], number) - 1)
-    if isinstance(binning, WidthBinning):
-        p, q = binning.fraction.numerator, binning.fraction.denominator
-        place = math.ceil(number * q / p) - 1
-        place += (number > (place + 1) * p / q) - (number <= place * p / q)
-        return binning.label(place)
-    raise InvalidInput("released numbers cannot be cut into bins of this kind", fix="release the labels of the bins")
+    column, kind = f"c{place}", records.types[f"c{place}"]
+    both = f"{plain_value(column, kind)}, {bin_value(name, column, kind, binning)}"
+    labels: dict[str | None, str | None] = {None: None}
+    for value, number in records.fetch(f"SELECT DISTINCT {both} FROM {{rows}}"):
+        label = None if value is None else label_key(value, kind_of(records, column), None)
+        if number == NO_BIN and not (is_text(kind) and NUMBER.fullmatch(value) is None):
+            raise InvalidInput("a released number is too large for its bins", fix="use larger bins")
+        labels[label] = label if number == NO_BIN else None if number is None else binning.label(number)
+    return labels

@@ -67,10 +67,8 @@ def read_method(
     if perturbation is not None:
         check_alone(mechanism, beside)
         if found.known:
-            raise InvalidInput(
-                "the release says itself that it was made by a mechanism, and not by a perturbation",
-                fix=f"leave {argument('perturbation')} out",
-            )
+            what = "the release says itself that it was made by a mechanism, and not by a perturbation"
+            raise InvalidInput(what, fix=f"leave {argument('perturbation')} out", code="described")
         return MadeBy(perturbation=read_perturbation(perturbation))
     if mechanism is None and all(value is None for value in beside.values()):
         return found
@@ -93,29 +91,21 @@ def find_attacks(
     clamped = unknown is not None or made.mechanism is None or _is_clamped(both, made)
     if made.perturbation is not None:
         made.perturbation.check_reach(int(both.original.max()))
-        _check_possible(both, made.perturbation)
+        pairs, number = np.unique(np.stack([both.original, both.released]), axis=1, return_counts=True)
+        wrong = 0
+        for (count, value), times in zip(pairs.T.tolist(), number.tolist(), strict=True):
+            values, probabilities = made.perturbation.row(int(count))
+            wrong += 0 if (probabilities[values == value] > 0).any() else times
+        if wrong:
+            what = "the published table has counts that this perturbation never makes of the true ones"
+            got, fix = f"{wrong:,} of {len(both.released):,} counts", "name the perturbation that made it"
+            raise InvalidInput(what, got=got, fix=f"{fix}, or leave it out", code="impossible-counts")
     attacks = begin_attacks(attribute, attacker, 1, method.channel if method and unknown is None else None, clamped)
     original, published = both.spread()
     lessened = np.where(published - 1 >= made.smallest, published - 1, 0) if clamped else published - 1
     own_known = made.perturbation is None and not made.adjusted
     attacks.read(slice(0, 1), original, published, lessened if own_known else None)
     return attacks.to_rows(attribute.levels.labels), None if attacks.means is not None else unknown or TOO_WIDE
-
-
-def _check_possible(both: TableComparison, perturbation: Perturbation) -> None:
-    """Refuse a table with counts that the perturbation never publishes for what they were."""
-    pairs, number = np.unique(np.stack([both.original, both.released]), axis=1, return_counts=True)
-    wrong = 0
-    for (count, value), times in zip(pairs.T.tolist(), number.tolist(), strict=True):
-        values, probabilities = perturbation.row(int(count))
-        if not (probabilities[values == value] > 0).any():
-            wrong += times
-    if wrong:
-        raise InvalidInput(
-            "the published table has counts that this perturbation never makes of the true ones",
-            got=f"{wrong:,} of {len(both.released):,} counts",
-            fix="name the perturbation that made it, or leave it out",
-        )
 
 
 def _why_unknown(attribute: Attribute, both: TableComparison, made: MadeBy) -> str | None:
@@ -135,9 +125,7 @@ def _is_clamped(both: TableComparison, made: MadeBy) -> bool:
     below = both.released[(both.released != 0) & (both.released < smallest)]
     negative = bool((below < 0).any())
     if (below > 0).any() or (negative and smallest > USUAL_FIRST):
-        raise InvalidInput(
-            "the release has counts below the smallest that this mechanism releases",
-            got=f"{len(below):,} of {len(both.released):,} below {smallest}",
-            fix="give the threshold that the release was made with",
-        )
+        what = "the release has counts below the smallest that this mechanism releases"
+        got, fix = f"{len(below):,} of {len(both.released):,} below {smallest}", "give the threshold of the release"
+        raise InvalidInput(what, got=got, fix=fix, code="below-threshold")
     return not negative if made.clamped is None else made.clamped

@@ -14,13 +14,7 @@ from cellrisk.decide.policies import Policies
 from cellrisk.errors import InvalidInput, argument
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.noise.mechanisms import mechanism as read_mechanism
-from cellrisk.publish.dp_risk.sensitivity import (
-    UNIT,
-    Sensitivity,
-    count_units,
-    find_sensitivity,
-    sum_cells,
-)
+from cellrisk.publish.dp_risk.sensitivity import UNIT, Sensitivity, count_units, find_sensitivity, sum_cells
 from cellrisk.publish.releasing.domain import ReleasedDomain, read_domain
 from cellrisk.publish.releasing.measurement import Measurement, calibrate_sum
 from cellrisk.system.checks import require_within
@@ -36,16 +30,9 @@ __all__ = ["PublishedRisk", "publish_risk"]
 
 FIGURE, MEANING = "caused", "people whose value a release reveals because of their own record"
 CONFIDENCE = 0.95
-LEAST_EPSILON, LARGEST_EPSILON = 1e-9, 100.0
+SMALLEST_EPSILON, LARGEST_EPSILON = 1e-9, 100.0
+"""Of a figure: with less, it would say nothing."""
 NOTHING_NOTED = {"cohort": None, "purpose": "", "new_cohort": False, "part_of": None}
-
-
-def check_epsilon(name: str, epsilon: object) -> float:
-    """Refuse a number that cannot be the epsilon of a figure."""
-    value = require_within(name, epsilon, above=0, most=LARGEST_EPSILON)
-    if value < LEAST_EPSILON:
-        raise InvalidInput(f"{name} is too small for a figure that says anything", got=value, allowed="1e-9 or more")
-    return value
 
 
 def forbid_figure(policies: Policies, mechanism: Mechanism, epsilon: float) -> None:
@@ -61,9 +48,8 @@ def read_ledger(ledger: Any, **noted: Any) -> Callable[[ReleasedDomain, float, N
     Its last argument is the purpose that is noted if none was given.
     """
     if ledger is not None and not hasattr(ledger, "add_figure"):
-        raise InvalidInput(
-            "must be a Ledger", option="ledger", got=type(ledger).__name__, fix="open one with Ledger.open"
-        )
+        fix = "open one: Ledger('ledger.db')"
+        raise InvalidInput("must be a Ledger", option="ledger", got=type(ledger).__name__, fix=fix)
     if ledger is None and noted != NOTHING_NOTED:
         raise InvalidInput("a cohort and a purpose are recorded in a ledger", fix=f"name one with {argument('ledger')}")
 
@@ -84,17 +70,15 @@ def read_declared(
 ) -> tuple[ReleasedDomain, tuple[str, ...]]:
     """The domain of a figure, and what a reader has to know of it: undeclared labels, records left out, refusals.
 
-    How one column is read must not hang on one record, or that record could move every cell: so the labels of all
+    How a column is read must not depend on one record, or that record could move every cell. So the labels of all
     columns are declared, as for a release, or those of quasi-identifiers accepted as they occur. The labels of the
-    sensitive attribute are always declared, because their number stands in the figure.
+    sensitive attribute are always declared, because the figure depends on their number.
     """
     attribute = table.attribute(sensitive)
     if not attribute.declared:
-        raise InvalidInput(
-            "a figure that may be published needs the declared labels of the sensitive attribute",
-            got=f"the labels of '{attribute.name}' are those that occur",
-            fix=f"declare them with {argument('levels')}",
-        )
+        what = "a figure that may be published needs the declared labels of the sensitive attribute"
+        got, fix = f"the labels of '{attribute.name}' are those that occur", f"declare them with {argument('levels')}"
+        raise InvalidInput(what, got=got, fix=fix, code="observed-labels")
     table = table.draw_again() if table.draw_again else table
     domain = read_domain(table, sensitive, may_be_missing=may_be_missing, observed_levels=observed_levels)
     words = find_words("release")
@@ -154,10 +138,6 @@ class PublishedRisk(PublishedFigure):
     """The declared number of labels."""
     sensitivity: Sensitivity
     noise: Measurement
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.low <= self.high:
-            raise InvalidInput("a published figure needs an interval in order, from 0 on")
 
     @property
     def scale(self) -> float:
@@ -242,7 +222,7 @@ def publish_risk(
     require_table(table, single="figures of the risk that may be published")
     made = read_mechanism(mechanism, epsilon=epsilon, delta=delta, neighbours=neighbours, threshold=threshold)
     made = made.with_unit(table.unit)
-    loss = check_epsilon("risk_epsilon", risk_epsilon)
+    loss = require_within("risk_epsilon", risk_epsilon, least=SMALLEST_EPSILON, most=LARGEST_EPSILON)
     record = read_ledger(ledger, cohort=cohort, purpose=purpose, new_cohort=new_cohort, part_of=part_of)
     policies = Policies.in_force(policy)
     forbid_figure(policies, made, loss)

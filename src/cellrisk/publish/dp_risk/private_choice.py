@@ -27,7 +27,14 @@ from cellrisk.counts.table import require_table
 from cellrisk.decide.policies import Policies
 from cellrisk.errors import InvalidInput, argument
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism, describe_mechanism
-from cellrisk.publish.dp_risk import PublishedFigure, check_epsilon, forbid_figure, read_declared, read_ledger
+from cellrisk.publish.dp_risk import (
+    LARGEST_EPSILON,
+    SMALLEST_EPSILON,
+    PublishedFigure,
+    forbid_figure,
+    read_declared,
+    read_ledger,
+)
 from cellrisk.publish.dp_risk.sensitivity import MOST_UNITS, UNIT, count_units, find_sensitivity, sum_cells
 from cellrisk.publish.releasing.exact_sampling import draw_survivals
 from cellrisk.risk.sweep import LEAST_EPSILON
@@ -64,11 +71,11 @@ def permute_and_flip(exponents: Sequence[Fraction]) -> int:
     """Permute-and-flip (McKenna and Sheldon 2020): in random order, each j is taken with probability exp(-x_j)."""
     order = list(range(len(exponents)))
     SystemRandom().shuffle(order)
-    return next(place for place in order if _survives(exponents[place]))
 
+    def survives(place: int) -> bool:
+        return bool(draw_survivals(np.array([float(exponents[place])]), lambda _: exponents[place])[0])
 
-def _survives(exponent: Fraction) -> bool:
-    return bool(draw_survivals(np.array([float(exponent)]), lambda _: exponent)[0])
+    return next(filter(survives, order))
 
 
 def find_error(units: int, epsilon: float, points: int, doubt: float) -> int:
@@ -90,10 +97,6 @@ class PrivateChoice(PublishedFigure):
     """By how many people the limit was lowered, so that the choice keeps it in 95 of 100 choices."""
     private: float
     """What the choice costs."""
-
-    def __post_init__(self) -> None:
-        if self.epsilon is not None and self.epsilon not in self.grid:
-            raise InvalidInput("a chosen epsilon is one of the grid")
 
     @property
     def total(self) -> float:
@@ -182,9 +185,16 @@ def choose_privately(
     points = read_grid(grid)
     setting = given.with_epsilon(LEAST_EPSILON).with_unit(table.unit)
     if policies:
-        points = within_policies(policies, setting, points, usual=grid is None)
+        given_points, largest = points, policies.largest_epsilon(setting)
+        points = tuple(point for point in points if point <= largest)
+        if not points or (grid is not None and len(points) < len(given_points)):
+            what, fix = (
+                "the grid goes beyond what the policy allows",
+                f"end it there: {argument('grid', '[0.01, 0.1]')}",
+            )
+            raise InvalidInput(what, got=f"epsilon {given_points[-1]:g}", allowed=f"up to {largest:.6g}", fix=fix)
     made = [setting.with_epsilon(point) for point in points]
-    loss = check_epsilon("private", private)
+    loss = require_within("private", private, least=SMALLEST_EPSILON, most=LARGEST_EPSILON)
     forbid_figure(policies, made[-1], loss)
     require_within("max_caused_people", max_caused_people, above=0)
     record = read_ledger(ledger, cohort=cohort, purpose=purpose, new_cohort=new_cohort, part_of=part_of)
@@ -193,11 +203,9 @@ def choose_privately(
     error = find_error(units, loss, len(points), DOUBT)
     lowered = math.floor(min(max_caused_people / UNIT, MOST_UNITS)) - error
     if lowered <= 0:
-        raise InvalidInput(
-            "the limit is not above what the choice may be off by",
-            got=f"{as_given(max_caused_people)} people, and an error of {error * UNIT:.4g}",
-            fix="allow more people, a larger private epsilon, or fewer points of the grid",
-        )
+        got = f"{as_given(max_caused_people)} people, and an error of {error * UNIT:.4g}"
+        fix = "allow more people, a larger private epsilon, or fewer points of the grid"
+        raise InvalidInput("the limit is not above what the choice may be off by", got=got, fix=fix)
     profiles = domain.cells.profiles()
     sums = [sum_cells(profiles, each) for each in made]
     exponents = find_exponents(list(accumulate(sums, max)), lowered, units, loss)
@@ -217,38 +225,17 @@ def choose_privately(
     )
 
 
-def within_policies(
-    policies: Policies, setting: Mechanism, points: tuple[float, ...], usual: bool
-) -> tuple[float, ...]:
-    """The grid as far as limits on epsilon and on the ceiling allow; refuses one that was given and goes beyond."""
-    largest = policies.largest_epsilon(setting)
-    kept = tuple(point for point in points if point <= largest)
-    if not kept or (not usual and len(kept) < len(points)):
-        raise InvalidInput(
-            "the grid goes beyond what the policy allows",
-            got=f"epsilon {points[-1]:g}",
-            allowed=f"up to {largest:.6g}",
-            fix=f"give a grid that ends there: {argument('grid', '[0.01, 0.1]')}",
-        )
-    return kept
-
-
 def read_grid(given: Sequence[float] | None) -> tuple[float, ...]:
-    """The epsilons of a grid; refuses what is no list of ascending numbers, known beforehand."""
+    """The epsilons of a grid; refuses what is not a list of ascending numbers, known beforehand."""
     if given is None:
         return USUAL_GRID
     if isinstance(given, (str, bytes)) or callable(given) or not hasattr(given, "__iter__"):
-        raise InvalidInput(
-            "a grid is a list of numbers that do not depend on the data",
-            got=type(given).__name__,
-            allowed="for example [0.1, 0.2, 0.5, 1, 2, 5]",
-        )
+        what, allowed = "a grid is a list of numbers that do not depend on the data", "for example [0.1, 0.5, 1, 2]"
+        raise InvalidInput(what, got=type(given).__name__, allowed=allowed)
     points = tuple(float(each) if is_number(each) else math.nan for each in given)
     if not 0 < len(points) <= MOST_POINTS:
-        raise InvalidInput(
-            "a grid needs at least one epsilon, and not too many", got=len(points), allowed=f"from 1 to {MOST_POINTS:,}"
-        )
-    rising = all(before < after for before, after in pairwise(points))
-    if not (rising and points[0] > 0):
+        what, allowed = "a grid needs at least one epsilon, and not too many", f"from 1 to {MOST_POINTS:,}"
+        raise InvalidInput(what, got=len(points), allowed=allowed)
+    if not all(before < after for before, after in pairwise((0.0, *points))):
         raise InvalidInput("must be ascending numbers above 0", option="grid", allowed="for example 0.1, 0.5, 1")
     return points

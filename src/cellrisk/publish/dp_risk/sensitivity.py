@@ -17,24 +17,19 @@ with other numbers beside it; products and sums are rounded alike everywhere.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from cellrisk.counts.profiles import Profiles
 from cellrisk.errors import InvalidInput
-from cellrisk.noise.distributions import (
-    Noise,
-    first_value,
-)
+from cellrisk.noise.distributions import Noise, first_value
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.risk.measures.local import each_alone
 from cellrisk.system.arrays import NUMBERS_AT_ONCE, Floats, Integers
 
 WIDEST = 1e5
 """The largest scale of noise whose masses are gone through one by one."""
-SAME = 1.0 + 1e-9
 UNIT = 2.0**-30
 """The part of a person in which sums are counted."""
 MARGIN = 2
@@ -49,12 +44,6 @@ class Sensitivity:
     value: float
     exact: bool
     """Whether some table attains it; otherwise it is a bound that was proved."""
-    condition: str
-    """What was checked for this noise, in words."""
-
-    def __post_init__(self) -> None:
-        if not (math.isfinite(self.value) and self.value > 0):
-            raise InvalidInput("a sensitivity must be a positive number", got=self.value)
 
 
 def find_sensitivity(mechanism: Mechanism, n_levels: int) -> Sensitivity:
@@ -70,28 +59,17 @@ def find_sensitivity(mechanism: Mechanism, n_levels: int) -> Sensitivity:
     noise, first = mechanism.noise, first_value(mechanism.threshold)
     others = float(noise.p_zero(0, mechanism.threshold)) ** (n_levels - 1)
     found = bound_caused(find_masses(noise, first), first, others)
-    if mechanism.neighbours == "replace":
-        return Sensitivity(
-            2.0 * found.value, False, f"{found.condition}; a replaced record is one removed and one added"
-        )
-    return found
+    return Sensitivity(2.0 * found.value, exact=False) if mechanism.neighbours == "replace" else found
 
 
 def find_masses(noise: Noise, first: int) -> Floats:
     """f(m - T) for m = 0, 1, ..., to where nothing is left of it that matters."""
     if not noise.log_concave:  # then h falls for good once it falls
-        raise InvalidInput(
-            "how far one record moves a risk is not proved for this noise",
-            got=type(noise).__name__,
-            allowed="laplace, geometric, gaussian and discrete Gaussian noise",
-        )
+        what = "how far one record moves a risk is not proved for this noise"
+        raise InvalidInput(what, got=type(noise).__name__, allowed="noise of the six mechanisms")
     if noise.scale > WIDEST:
-        raise InvalidInput(
-            "the noise is too wide to check how far one record moves a risk",
-            got=f"scale {noise.scale:.3g}",
-            allowed=f"up to {WIDEST:g}",
-            fix="choose a larger epsilon",
-        )
+        what, got = "the noise is too wide to check how far one record moves a risk", f"scale {noise.scale:.3g}"
+        raise InvalidInput(what, got=got, allowed=f"up to {WIDEST:g}", fix="choose a larger epsilon")
     return noise.mass(np.arange(first + noise.tail_radius + 2, dtype=np.float64) - first)
 
 
@@ -104,17 +82,10 @@ def bound_caused(masses: Floats, first: int, others: float) -> Sensitivity:
     steepest = float(np.abs(np.diff(h)).max())
     if not (h[-1] <= h[-2] and h[-1] <= steepest):
         raise InvalidInput("the masses of the noise end too early to say how far one record moves a risk")
-    middle = float(masses[first])
     if first == 1:
-        condition = (
-            "m f(m - 1) - (m + 1) f(m) is at most f(0) at every m, so that H = f(0)"
-            if steepest <= middle * SAME
-            else "H, the largest step of m f(m - 1), is above f(0), and was searched for over every m"
-        )
-        return Sensitivity(others * steepest, True, condition)
+        return Sensitivity(others * steepest, exact=True)
     kappa = float(np.max(h[1:] / np.cumsum(masses[1:])))  # q(0) - q(m) is f(1 - T) + ... + f(m - T)
-    value = others * max(steepest, kappa * middle)
-    return Sensitivity(value, False, f"a bound, because the smallest released value is {first:,}; kappa is {kappa:.6g}")
+    return Sensitivity(others * max(steepest, kappa * float(masses[first])), exact=False)
 
 
 def count_units(sensitivity: Sensitivity) -> int:

@@ -19,7 +19,7 @@ from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.noise.mechanisms import mechanism as read_mechanism
 from cellrisk.publish.releasing.consistency import project_whole, secure_keys
 from cellrisk.publish.releasing.domain import LARGEST_COUNT, CountGrid, Rule, make_grid, read_domain
-from cellrisk.publish.releasing.files import check_format, check_free, decode, find_count_column, read_content
+from cellrisk.publish.releasing.files import check_format, decode, find_count_column, read_content
 from cellrisk.publish.releasing.measurement import Measurement, calibrate
 from cellrisk.publish.releasing.published_totals import PublishedTotals, check_constrained, find_groups, read_frame
 from cellrisk.publish.releasing.release_result import Release, build_frame
@@ -33,13 +33,11 @@ if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
     from cellrisk.decide.policies import Policy
 
-__all__ = ["Release", "check_output", "release"]
+__all__ = ["Release", "release"]
 
 DENSE_BY_ITSELF = 1_000_000
 """Domains up to this size are listed whole by default."""
 MOST_ROWS = 50_000_000
-UNKNOWN = ("no-description", "description")
-"""Refusals of a release after which its counts are taken as totals, and nothing is known of their guarantee."""
 MOST_EXCLUDED = 20
 """Excluded places cost a twentieth of what a row does."""
 
@@ -128,9 +126,8 @@ def release(
     if not clamp and dense is False:
         raise InvalidInput("counts that keep their sign are all listed", fix="leave dense out, or clamp")
     if not clamp and mechanism.threshold != USUAL_THRESHOLD:
-        raise InvalidInput(
-            "a threshold sets counts to zero and needs clamp", got=mechanism.threshold, allowed=f"{USUAL_THRESHOLD}"
-        )
+        what, allowed = "a threshold sets counts to zero and needs clamp", f"{USUAL_THRESHOLD}"
+        raise InvalidInput(what, got=mechanism.threshold, allowed=allowed)
     sentences = read_texts("disclosures", disclosures, "sentences")
     measurement = calibrate(mechanism)
     policies = Policies.in_force(policy)
@@ -144,19 +141,16 @@ def release(
         policies.forbid_joint("with the parent counts", math.inf if both is None else both.epsilon, limit)
     elif parent_count is not None:
         raise InvalidInput("names a column of parents, and there are none", option="parent_count", fix="leave it out")
-    domain = read_domain(
-        table if table.draw_again is None else table.draw_again(),
-        sensitive,
-        may_be_missing=may_be_missing,
-        observed_levels=observed_levels,
-        exclude=exclude,
-    )
+    declared: Any = {"may_be_missing": may_be_missing, "observed_levels": observed_levels, "exclude": exclude}
+    domain = read_domain(table if table.draw_again is None else table.draw_again(), sensitive, **declared)
     grid = make_grid(domain)
     listed = _choose_dense(grid, clamp, dense)
     if published is not None:
         groups = find_groups(published, grid)
     if listed:
-        places, counts = _add_noise_everywhere(grid, measurement, progress)
+        report = StepCounter(progress, grid.n_counts)
+        pieces = [(places, measurement.add_noise(counts, report)) for places, counts in grid.pieces()]
+        places, counts = (np.concatenate(columns) for columns in zip(*pieces, strict=True))
     else:
         _check_rows(grid, mechanism)
         places, counts = _draw_survivors(grid, measurement, mechanism.threshold, progress)
@@ -191,11 +185,6 @@ def read_totals(given: Any, count: str | None = None) -> PublishedTotals:
     """Published totals: the path of a release (.csv or .parquet), a data frame, or the answer of `release`.
 
     The column of counts is the one that the file's description names, or ``count``, or one that is called "count".
-
-    >>> import pandas
-    >>> totals = read_totals(pandas.DataFrame({"sex": ["f", "m"], "count": [3, 5]}))
-    >>> totals.counts.tolist(), [column.name for column in totals.columns]
-    ([3, 5], ['sex'])
     """
     import pandas as pd
 
@@ -211,25 +200,10 @@ def read_totals(given: Any, count: str | None = None) -> PublishedTotals:
     try:
         totals = replace(read_totals(Release.load(path)), name=path.name)
     except InvalidInput as refusal:
-        if refusal.code not in UNKNOWN:
-            raise
+        if refusal.code not in ("no-description", "description"):
+            raise  # else its counts are totals of which no guarantee is known
         totals = read_frame(decode(path, read_content(path)), count or find_count_column(path), path.name)
     return replace(totals, path=path.absolute(), sha256=hashlib.sha256(read_content(path)).hexdigest())
-
-
-def check_output(path: str | os.PathLike[str], force: bool = False) -> None:
-    """Refuse a place that a release cannot be saved to, before any noise is drawn."""
-    check_free(check_format(path), force)
-
-
-def _add_noise_everywhere(
-    grid: CountGrid, measurement: Measurement, progress: Progress | None
-) -> tuple[Integers, Integers]:
-    """Every count of the domain with its noise."""
-    report = StepCounter(progress, grid.n_counts)
-    pieces = [(places, measurement.add_noise(counts, report)) for places, counts in grid.pieces()]
-    places, counts = (np.concatenate(columns) for columns in zip(*pieces, strict=True))
-    return places, counts
 
 
 def _draw_survivors(
@@ -269,10 +243,8 @@ def _choose_dense(grid: CountGrid, clamp: bool, dense: bool | None) -> bool:
 
 
 def _check_rows(grid: CountGrid, mechanism: Mechanism) -> None:
-    """Refuse a sparse release that would not be small, and names the smallest threshold at which it is.
-
-    Looks at the size of the domain alone: how many counts are positive must not show in a refusal.
-    """
+    """Refuse a sparse release that would not be small, from the size of the domain alone: how many counts are positive
+    must not show in a refusal."""
 
     def expect(threshold: float) -> float:
         return max(grid.n_counts, grid.size / MOST_EXCLUDED) * float(mechanism.noise.p_positive(0, threshold))

@@ -29,7 +29,7 @@ from cellrisk.system.checks import read_texts
 from cellrisk.system.formatting import number_of
 
 if TYPE_CHECKING:
-    from cellrisk.counts.table import Attribute, FrequencyTable
+    from cellrisk.counts.table import FrequencyTable
 
 Rule = Mapping[str, str | Sequence[str]]
 """Labels by column. It excludes every combination that has one of them in each of its columns."""
@@ -42,7 +42,6 @@ MOST_PLACES = 2**60
 LARGEST_COUNT = 2**60
 """Noisy counts above this one are released as this one."""
 PLACES_AT_ONCE = 1_000_000
-LEAVE_OUT = f"leave such records out with {argument('outside', 'drop')}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,11 +56,6 @@ class Exclusions:
 
     widths: tuple[int, ...]
     boxes: tuple[Box, ...] = ()
-
-    def __post_init__(self) -> None:
-        for box in self.boxes:
-            if not box or any(len(mask) != self.widths[axis] or not mask.any() for axis, mask in box.items()):
-                raise InvalidInput("each exclusion must take some labels of some columns")
 
     @property
     def size(self) -> int:
@@ -84,28 +78,20 @@ class Exclusions:
         for place, box in enumerate(boxes):
             steps[0] += 1
             if steps[0] > MOST_OVERLAPS:
-                raise InvalidInput(
-                    "the exclusions overlap in too many ways to count what they exclude",
-                    got=f"{len(self.boxes):,} rules",
-                    fix="write them so that they do not overlap, or as fewer rules with more labels each",
-                )
+                what = "the exclusions overlap in too many ways to count what they exclude"
+                fix = "write them without overlaps, or as fewer rules with more labels each"
+                raise InvalidInput(what, got=f"{len(self.boxes):,} rules", fix=fix)
             overlaps = [both for later in boxes[place + 1 :] if (both := _intersect(box, later)) is not None]
-            total += self._volume(box) - self._count_union(overlaps, steps)
+            sizes = (int(box[axis].sum()) if axis in box else width for axis, width in enumerate(self.widths))
+            total += math.prod(sizes) - self._count_union(overlaps, steps)
         return total
-
-    def _volume(self, box: Box) -> int:
-        return math.prod(int(box[axis].sum()) if axis in box else width for axis, width in enumerate(self.widths))
 
 
 def read_rules(rules: Sequence[Rule], axes: Sequence[Domain]) -> Exclusions:
     """Rules as given by a user; unknown columns and labels are refused."""
     if isinstance(rules, Mapping) or not isinstance(rules, Sequence) or isinstance(rules, str):
-        raise InvalidInput(
-            "must be a list of rules",
-            option="exclude",
-            got=type(rules).__name__,
-            allowed="[{'column': ['label', ...]}, ...]",
-        )
+        allowed = "[{'column': ['label', ...]}, ...]"
+        raise InvalidInput("must be a list of rules", option="exclude", got=type(rules).__name__, allowed=allowed)
     return Exclusions(tuple(len(axis) for axis in axes), tuple(_read_rule(rule, axes) for rule in rules))
 
 
@@ -121,11 +107,8 @@ def _read_rule(rule: Rule, axes: Sequence[Domain]) -> Box:
         labels = [given] if isinstance(given, str) else list(given)
         unknown = len(set(labels) - set(axes[place].labels))
         if unknown or not labels:
-            raise UnknownName(
-                f"exclude names labels that '{name}' does not have",
-                got=f"{unknown:,} unknown of {len(labels):,}",
-                allowed=f"some of its {len(axes[place]):,} labels",
-            )
+            what, got = f"exclude names labels that '{name}' does not have", f"{unknown:,} unknown of {len(labels):,}"
+            raise UnknownName(what, got=got, allowed=f"some of its {len(axes[place]):,} labels")
         box[place] = np.isin(np.array(axes[place].labels, dtype=object), labels)
     return box
 
@@ -175,61 +158,39 @@ def read_domain(
     columns = (*table.quasi_identifiers, attribute.name)
     missing = _read_columns(may_be_missing, "may_be_missing", columns)
     if missing and table.missing != "category":
-        raise InvalidInput(
-            "needs a table that keeps missing values",
-            option="may_be_missing",
-            got=f"missing='{table.missing}'",
-            fix="leave it out",
-        )
+        what, got = "needs a table that keeps missing values", f"missing='{table.missing}'"
+        raise InvalidInput(what, option="may_be_missing", got=got, fix="leave it out")
     if isinstance(observed_levels, bool):
         observed_levels = columns if observed_levels else ()
     accepted = _read_columns(observed_levels, "observed_levels", columns)
-    cells = table.cells(attribute.name)
-    axes = _read_axes(cells.domains, attribute, missing)
+    cells, levels = table.cells(attribute.name), attribute.levels.labels
+    last = Domain(attribute.name, levels, declared=attribute.declared, missing=attribute.missing_level)
+    axes = tuple(_read_axis(axis, axis.name in missing) for axis in (*cells.domains, last))
     undeclared = tuple(axis.name for axis in axes if not axis.declared)
     refused = [name for name in undeclared if name not in accepted]
     if refused:
-        raise refuse_observed(refused)
+        what = "the labels of some columns are only those that occur, which would itself reveal something"
+        accept = f"accept with {argument('observed_levels')}, naming the columns, that the guarantee does not cover"
+        fix = f"declare the labels with {argument('levels')}, or bins by their edges; or {accept} which values exist"
+        raise InvalidInput(what, got=", ".join(refused), fix=fix, code="observed-labels")
     exclusions = read_rules(exclude, axes)
     inside = _take_inside(cells, axes, exclusions, table.outside)
     return ReleasedDomain(attribute.name, axes, exclusions, inside, missing, undeclared, table.unit)
 
 
-def _read_columns(given: str | Sequence[str], argument: str, columns: Sequence[str]) -> tuple[str, ...]:
+def _read_columns(given: str | Sequence[str], option: str, columns: Sequence[str]) -> tuple[str, ...]:
     """Columns that an argument names; others than those of the release are refused."""
-    names = (given,) if isinstance(given, str) else read_texts(argument, given, "columns")
+    names = (given,) if isinstance(given, str) else read_texts(option, given, "columns")
     for name in names:
         if name not in columns:
-            raise UnknownName(
-                f"{argument} names a column that is not released", got=repr(name), allowed=", ".join(columns)
-            )
+            what = f"{option} names a column that is not released"
+            raise UnknownName(what, got=repr(name), allowed=", ".join(columns))
     return names
 
 
-def refuse_observed(undeclared: Sequence[str]) -> InvalidInput:
-    ways = (
-        f"declare the labels with {argument('levels')}, or bins by their edges",
-        f"accept with {argument('observed_levels')}, naming the columns, that the guarantee does not cover which "
-        "of their values exist",
-    )
-    return InvalidInput(
-        "the labels of some columns are only those that occur, which would itself reveal something",
-        got=", ".join(undeclared),
-        fix="; or ".join(ways),
-    )
-
-
-def _read_axes(domains: Sequence[Domain], sensitive: Attribute, may_be_missing: Sequence[str]) -> tuple[Domain, ...]:
-    """The quasi-identifiers and the sensitive attribute as axes.
-
-    A declared column has a label for missing values where it was said that some may be missing, and only there: never
-    because some are. A column whose labels are the observed ones has it where some are missing, too.
-    """
-    last = Domain(sensitive.name, sensitive.levels.labels, declared=sensitive.declared, missing=sensitive.missing_level)
-    return tuple(_read_axis(axis, axis.name in may_be_missing) for axis in (*domains, last))
-
-
 def _read_axis(axis: Domain, may_be_missing: bool) -> Domain:
+    """A column as an axis. If its labels are declared, it has one for missing values if some may be missing, and never
+    because some are; if they are the observed ones, also if some are missing."""
     if axis.missing and axis.declared and not may_be_missing:
         return replace(axis, labels=axis.labels[:-1], missing=False)
     if may_be_missing and not axis.missing:
@@ -247,8 +208,7 @@ def _take_inside(cells: Cells, axes: Sequence[Domain], exclusions: Exclusions, r
     if exclusions.boxes:
         excluded[~absent] = exclusions.cover([code[~absent] for code in codes])
     if rule != "drop":
-        _refuse_absent(cells, codes, axes)
-        _refuse_excluded(int(cells.count[excluded].sum()), axes, exclusions)
+        _refuse_outside(cells, codes, excluded, axes, exclusions)
     kept = ~(absent | excluded)
     domains, levels = tuple(axes[:-1]), axes[-1].labels
     if kept.all():
@@ -257,25 +217,23 @@ def _take_inside(cells: Cells, axes: Sequence[Domain], exclusions: Exclusions, r
     return group_cells(cells.sensitive, levels, domains, chosen, cells.level[kept], cells.count[kept])
 
 
-def _refuse_absent(cells: Cells, codes: Sequence[npt.NDArray[np.int64]], axes: Sequence[Domain]) -> None:
+def _refuse_outside(
+    cells: Cells, codes: Sequence[Integers], excluded: Mask, axes: Sequence[Domain], exclusions: Exclusions
+) -> None:
+    """Refuse records with a missing value that is not among the labels, or in a combination that is excluded."""
     found = {axis.name: int(cells.count[code >= len(axis)].sum()) for code, axis in zip(codes, axes, strict=True)}
-    named = [name for name, records in found.items() if records]
-    if named:
-        raise InvalidInput(
-            "some declared columns hold missing values, which are not among their labels",
-            got=", ".join(f"{number_of(found[name], 'record')} in '{name}'" for name in named),
-            fix=f"name them in {argument('may_be_missing')}, or {LEAVE_OUT}",
-        )
-
-
-def _refuse_excluded(records: int, axes: Sequence[Domain], exclusions: Exclusions) -> None:
+    counted = [f"{number_of(records, 'record')} in '{name}'" for name, records in found.items() if records]
+    leave_out = f"leave such records out with {argument('outside', 'drop')}"
+    if counted:
+        what = "some declared columns hold missing values, which are not among their labels"
+        fix = f"name them in {argument('may_be_missing')}, or {leave_out}"
+        raise InvalidInput(what, got=", ".join(counted), fix=fix, code="missing-values")
+    records = int(cells.count[excluded].sum())
     if records:
         named = dict.fromkeys(axes[axis].name for box in exclusions.boxes for axis in box)
-        raise InvalidInput(
-            f"exclude names combinations of {', '.join(named)} that do occur",
-            got=f"{number_of(records, 'record')} in them",
-            fix=f"exclude only what cannot occur, correct the records, or {LEAVE_OUT}",
-        )
+        what = f"exclude names combinations of {', '.join(named)} that do occur"
+        fix = f"exclude only what cannot occur, correct the records, or {leave_out}"
+        raise InvalidInput(what, got=f"{number_of(records, 'record')} in them", fix=fix, code="excluded-records")
 
 
 @dataclass(frozen=True, eq=False)
@@ -298,12 +256,8 @@ class CountGrid:
 
     def __post_init__(self) -> None:
         if self.size > MOST_PLACES:
-            raise InvalidInput(
-                "the domain is too large to release",
-                got=f"about 10^{len(str(self.size)) - 1} counts",
-                allowed="up to 2^60",
-                fix="use fewer or coarser quasi-identifiers",
-            )
+            got, fix = f"about 10^{len(str(self.size)) - 1} counts", "use fewer or coarser quasi-identifiers"
+            raise InvalidInput("the domain is too large to release", got=got, allowed="up to 2^60", fix=fix)
         if self.n_counts == 0:
             raise InvalidInput("everything is excluded: there is nothing to release")
 

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import os
 import secrets
 import shutil
 import stat
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO
 
-from cellrisk.counts.unit import Unit
-from cellrisk.errors import CellriskError, InvalidInput, argument
-from cellrisk.noise.mechanisms import DiscreteGaussian, Mechanism, mechanism
-from cellrisk.publish.releasing.measurement import Measurement
+from cellrisk.errors import InvalidInput, argument
 from cellrisk.system.atomic import check_writable, make_last, public_mode, refuse_inputs, write_through, write_whole
 from cellrisk.system.progress import note_outcome
 
@@ -28,13 +24,7 @@ if TYPE_CHECKING:
 FORMATS = (".parquet", ".csv")
 MANIFEST = "set.json"
 """The file in a folder of several releases that says which they are."""
-PUBLISHED = "the release is in its place, with its description"
-Made = TypeVar("Made")
 LARGEST_DESCRIPTION, LARGEST_FILE = 1 << 28, 1 << 33
-LONGEST = 10_000
-"""Characters of a text of a description."""
-LONGEST_EXCEPTION = 1_000
-MISSING_RULES, OUTSIDE_RULES = ("category", "drop", "error"), ("drop", "error")
 
 
 def sidecar_of(path: str | os.PathLike[str]) -> Path:
@@ -50,22 +40,20 @@ def check_format(path: str | os.PathLike[str]) -> Path:
     """Refuse a file name whose ending names no format of releases."""
     target = Path(path)
     if target.suffix.lower() not in FORMATS:
-        raise InvalidInput("a release is saved by its ending", got=target.name, allowed=", ".join(FORMATS))
+        what, allowed = "a release is saved by its ending", ", ".join(FORMATS)
+        raise InvalidInput(what, got=target.name, allowed=allowed, code="ending")
     return target
 
 
 def check_free(path: str | os.PathLike[str], force: bool, inputs: Mapping[Path, str] = MappingProxyType({})) -> Path:
-    """Refuse a place that cannot be written to, that is taken if ``force`` does not allow to replace it, or whose
-    file or description is one of the ``inputs``."""
-    target = check_writable(path)
+    """Refuse a place for a release that cannot be written to, that is taken if ``force`` does not allow to replace it,
+    or whose file or description is one of the ``inputs``."""
+    target = check_writable(check_format(path))
     for file in (target, check_writable(sidecar_of(target))):
         refuse_inputs(file, inputs)
         if file.exists() and not force:
-            raise InvalidInput(
-                "the output path exists",
-                got=file,
-                fix=f"choose another name, or replace it with {argument('force', True)}",
-            )
+            fix = f"choose another name, or replace it with {argument('force', True)}"
+            raise InvalidInput("the output path exists", got=file, fix=fix)
     return target
 
 
@@ -97,7 +85,8 @@ def write_files(
     """
     of_set = target.name == MANIFEST
     end = target.parent if of_set else target
-    outcome = "the releases are in their place, with their descriptions" if of_set else PUBLISHED
+    what = "the releases are in their place, with their descriptions"
+    outcome = f"{what if of_set else 'the release is in its place, with its description'}: {end}"
     staged, described = end.with_name(f".{end.name}.{secrets.token_hex(8)}.new"), sidecar_of(target)
     last, before, moving = staged / end.name, None, False
     try:
@@ -114,14 +103,14 @@ def write_files(
             before = described.read_bytes() if described.exists() else None
         moving = True
         publish(staged, end.parent)
-        note_outcome(f"{outcome}: {end}")
+        note_outcome(outcome)
     except OSError as error:
         raise InvalidInput("the output path cannot be written to", got=f"{end} ({error.strerror})") from None
     except KeyboardInterrupt:
         if not moving or last.exists():
             raise
         make_last(end.parent)
-        raise KeyboardInterrupt(f"{outcome}: {end}") from None
+        raise KeyboardInterrupt(outcome) from None
     finally:
         if moving and last.exists() and not (of_set or (staged / described.name).exists()):
             described.unlink() if before is None else write_whole(described, before, public=True)
@@ -205,46 +194,6 @@ def read_content(path: Path) -> bytes:
         raise InvalidInput("the released table cannot be read", got=f"{path} ({error.strerror})") from None
 
 
-def load(path: str | os.PathLike[str], make: Callable[..., Made]) -> Made:
-    """A release as `Release.save` wrote it, made of its fields.
-
-    Refused: a file without its description (code "no-description"), one that is not, byte for byte, the one described
-    ("changed"), and a description that `release` would not write ("description").
-    """
-    file = check_format(path)
-    content = read_content(file)
-    described = read_description(file)
-    if described is None:
-        raise InvalidInput(
-            "there is no description beside the released table",
-            got=file.name,
-            fix=f"keep {sidecar_of(file).name} beside it",
-            code="no-description",
-        )
-    if hashlib.sha256(content).hexdigest() != described.get("sha256"):
-        raise InvalidInput(
-            "the released table is not the one that its description names",
-            got=f"{file.name} with another sha256",
-            fix="restore the file as it was published",
-            code="changed",
-        )
-    if described.get("spreadsheet_safe") and file.suffix.lower() == ".csv":
-        raise InvalidInput(
-            "the release was written for spreadsheets: its texts are not those of the table",
-            got=file.name,
-            fix="use one that was written without --spreadsheet-safe, or as .parquet",
-            code="spreadsheet",
-        )
-    frame = decode(file, content)
-    try:
-        return make(**_read_fields(frame, described))
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
-        why = f": {error}" if isinstance(error, CellriskError) else ""
-        raise InvalidInput(
-            f"the description beside {file.name} is not as cellrisk writes it{why}", code="description"
-        ) from None
-
-
 def decode(file: Path, content: bytes) -> pd.DataFrame:
     """The frame of a released file; texts of a CSV file stay texts."""
     import pandas as pd
@@ -255,73 +204,3 @@ def decode(file: Path, content: bytes) -> pd.DataFrame:
         return pd.read_parquet(io.BytesIO(content))
     except (ValueError, OSError, MemoryError):  # pandas' and Arrow's own errors are of these kinds
         raise InvalidInput(f"the released table is no {file.suffix.lower()} file", got=file.name) from None
-
-
-def read_guarantee(described: Mapping[str, Any]) -> Mechanism | None:
-    """A mechanism with the guarantee that a description states; None if it states none."""
-    loss = described["guarantee"]
-    if loss is None:
-        return None
-    made = mechanism("discrete-gaussian" if loss["delta"] else "geometric", **loss)
-    made = made.with_unit(Unit.from_dict(described["unit"]))
-    if made.neighbours != loss["neighbours"] or made.epsilon < described["mechanism"]["epsilon"]:
-        raise ValueError("the guarantee is not that of the mechanism")
-    return made
-
-
-def _read_fields(frame: pd.DataFrame, described: dict[str, Any]) -> dict[str, Any]:
-    words = ("epsilon", "delta", "neighbours", "threshold")
-    made = described["mechanism"]
-    named = mechanism(made["name"], **{word: made[word] for word in words if word in made})
-    named = named.with_unit(Unit.from_dict(described["unit"]))
-    noise = described["noise"]
-    gaussian = isinstance(named, DiscreteGaussian)
-    columns = [*_texts(described["quasi_identifiers"]), _text(described["sensitive"]), _text(described["count"])]
-    if [str(column) for column in frame.columns] != columns or len(frame) != described["released"]:
-        raise ValueError("the columns or the rows are not those of the file")
-    if frame[columns[-1]].dtype == object or frame[columns[-1]].dtype.kind not in "iu":
-        frame = frame.assign(**{columns[-1]: [int(text) for text in frame[columns[-1]]]})
-    if not all(text.isprintable() and len(text) <= LONGEST_EXCEPTION for text in _texts(described["not_covered"])):
-        raise ValueError("a sentence is too long, or has hidden characters")
-    _texts(described["statements"])
-    _text(described["sentence"])
-    read_guarantee(described)
-    flags = {name: described[name] for name in ("clamp", "dense")}
-    if not all(isinstance(flag, bool) for flag in flags.values()):
-        raise ValueError("flags must be true or false")
-    if described["missing"] not in MISSING_RULES or described["outside"] not in OUTSIDE_RULES:
-        raise ValueError("unknown rules for records")
-    return {
-        "mechanism": named,
-        "measurement": Measurement(gaussian, float(noise["scale"]), float(*noise["privacy_loss"].values())),
-        "quasi_identifiers": tuple(columns[:-2]),
-        "sensitive": columns[-2],
-        "frame": frame,
-        "labels": {_text(name): _texts(labels) for name, labels in described["labels"].items()},
-        "domain_size": _whole(described["domain_size"]),
-        "excluded": _whole(described["excluded"]),
-        "observed_levels": _texts(described["observed_levels"]),
-        "may_be_missing": _texts(described["may_be_missing"]),
-        "missing": described["missing"],
-        "outside": described["outside"],
-        "description": described,
-        **flags,
-    }
-
-
-def _text(given: Any) -> str:
-    if not isinstance(given, str) or len(given) > LONGEST:
-        raise ValueError("not a text")
-    return given
-
-
-def _texts(given: Any) -> tuple[str, ...]:
-    if not isinstance(given, list):
-        raise ValueError("not a list")
-    return tuple(_text(text) for text in given)
-
-
-def _whole(given: Any) -> int:
-    if isinstance(given, bool) or not isinstance(given, int) or given < 0:
-        raise ValueError("not a whole number")
-    return given

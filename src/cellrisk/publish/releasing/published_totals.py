@@ -99,7 +99,7 @@ def _spell(labels: Iterable[str]) -> dict[str, str]:
 
 @dataclass(frozen=True, eq=False)
 class PublishedTotals:
-    """A published table of counts: some of the columns of a release, and one row a combination."""
+    """A published table of counts: some of the columns of a release, and one row for each combination."""
 
     columns: tuple[LabelledColumn, ...]
     counts: Integers
@@ -126,19 +126,14 @@ class PublishedTotals:
         if self.guarantee is None:
             return None
         if self.guarantee.neighbours != mechanism.neighbours:
-            raise InvalidInput(
-                "the parents and this release have guarantees for different neighbours, which do not add up",
-                got=f"{self.guarantee.neighbours} and {mechanism.neighbours}",
-                fix=f"release with {argument('neighbours', self.guarantee.neighbours)}",
-            )
+            what = "the parents and this release have guarantees for different neighbours, which do not add up"
+            fix = f"release with {argument('neighbours', self.guarantee.neighbours)}"
+            raise InvalidInput(what, got=f"{self.guarantee.neighbours} and {mechanism.neighbours}", fix=fix)
         units = self.guarantee.unit, mechanism.unit
         if units[0].kind != units[1].kind:
-            raise InvalidInput(
-                "the parents and this release have guarantees for a record and for a person, which do not add up",
-                got=f"{units[0].kind} and {units[1].kind}",
-                fix="release both for the same unit of privacy",
-                code="mixed-units",
-            )
+            what = "the parents and this release have guarantees for a record and for a person, which do not add up"
+            got, fix = f"{units[0].kind} and {units[1].kind}", "release both for the same unit of privacy"
+            raise InvalidInput(what, got=got, fix=fix, code="mixed-units")
         weaker = mechanism if self.guarantee.pure else self.guarantee
         loss = {name: getattr(self.guarantee, name) + getattr(mechanism, name) for name in ("epsilon", "delta")}
         return replace(weaker, **loss, unit=max(units, key=lambda unit: unit.contributions))
@@ -155,12 +150,8 @@ def read_frame(frame: pd.DataFrame, count: str | None, name: str, complete: bool
     count = COUNT if count is None else count
     names = [str(column) for column in frame.columns]
     if count not in names:
-        raise UnknownName(
-            "the parent table has no such column of counts",
-            got=repr(count),
-            allowed=", ".join(names),
-            fix=f"name it with {argument('parent_count')}",
-        )
+        what, fix = "the parent table has no such column of counts", f"name it with {argument('parent_count')}"
+        raise UnknownName(what, got=repr(count), allowed=", ".join(names), fix=fix)
     if len(set(names)) != len(names):
         raise InvalidInput("the columns of the parent table must differ", got=", ".join(names))
     columns = []
@@ -182,7 +173,7 @@ def read_counts(name: str, given: Any, flaws: Callable[[Floats], Sequence[tuple[
         raise InvalidInput(f"the count column '{name}' holds no numbers", got=f"type {column.dtype}")
     number: Floats = pd.to_numeric(column, errors="coerce").to_numpy(np.float64, na_value=np.nan)
     absent = (column.isna().to_numpy(), "has missing counts", "leave suppressed counts out, or publish them as 0")
-    infinite = (~np.isfinite(number), "holds counts that are no finite numbers", None)
+    infinite = (~np.isfinite(number), "holds counts that are not finite numbers", None)
     for wrong, what, fix in (absent, infinite, *flaws(number)):
         rows = int(np.count_nonzero(wrong))
         if rows:
@@ -194,7 +185,7 @@ def _find_flaws(number: Floats) -> list[tuple[Any, str, str | None]]:
     """What totals must not be."""
     return [
         (number < 0, "holds negative parent counts", "use a parent release with clamp, which has none"),
-        (number != np.rint(number), "holds parent counts that are no whole numbers", "round them first"),
+        (number != np.rint(number), "holds parent counts that are not whole numbers", "round them first"),
         (number > MOST_TOTAL, "holds parent counts that are too large", None),
     ]
 
@@ -202,20 +193,14 @@ def _find_flaws(number: Floats) -> list[tuple[Any, str, str | None]]:
 def check_constrained(mechanism: Mechanism, clamp: bool, dense: bool | None) -> None:
     """Refuse settings of a release that cannot be combined with published totals."""
     if not clamp:
-        raise InvalidInput(
-            "counts that are consistent with parents are not negative", fix=f"leave {argument('clamp', False)} out"
-        )
+        what, fix = "counts that are consistent with parents are not negative", f"leave {argument('clamp', False)} out"
+        raise InvalidInput(what, fix=fix)
     if dense is False:
-        raise InvalidInput(
-            "parents are shared among every count of the domain, the empty ones too",
-            fix=f"leave {argument('dense', False)} out",
-        )
+        what = "parents are shared among every count of the domain, the empty ones too"
+        raise InvalidInput(what, fix=f"leave {argument('dense', False)} out")
     if mechanism.threshold != USUAL_THRESHOLD:
-        raise InvalidInput(
-            "a threshold would take counts away from their parents",
-            got=mechanism.threshold,
-            allowed=f"{USUAL_THRESHOLD}",
-        )
+        what = "a threshold would take counts away from their parents"
+        raise InvalidInput(what, got=mechanism.threshold, allowed=f"{USUAL_THRESHOLD}")
 
 
 def find_groups(totals: PublishedTotals, grid: CountGrid) -> tuple[Integers, Integers]:
@@ -226,65 +211,43 @@ def find_groups(totals: PublishedTotals, grid: CountGrid) -> tuple[Integers, Int
     axes = {axis.name: place for place, axis in enumerate(grid.axes)}
     unknown = [column.name for column in totals.columns if column.name not in axes]
     if unknown:
-        raise UnknownName(
-            "the parent table has columns that the release has not", got=", ".join(unknown), allowed=", ".join(axes)
-        )
+        what = "the parent table has columns that the release has not"
+        raise UnknownName(what, got=", ".join(unknown), allowed=", ".join(axes))
     if len(totals.columns) == len(axes):
-        raise InvalidInput(
-            "the parent table has all columns of the release, so that nothing is left to release",
-            fix="give a table with fewer of them",
-        )
+        what = "the parent table has all columns of the release, so nothing is left to release"
+        raise InvalidInput(what, fix="give a table with fewer of them")
     chosen = [axes[column.name] for column in totals.columns]
     widths = [1, *(len(grid.axes[place]) for place in chosen)]  # without a column, all counts are one group
     if math.prod(widths) > MOST_GROUPS:
-        raise InvalidInput(
-            "the parent table's domain is too large", got=f"{math.prod(widths):,}", allowed=f"up to {MOST_GROUPS:,}"
-        )
+        what, allowed = "the parent table's domain is too large", f"up to {MOST_GROUPS:,}"
+        raise InvalidInput(what, got=f"{math.prod(widths):,}", allowed=allowed)
+    matched = []
+    for column, axis in zip(totals.columns, (grid.axes[place] for place in chosen), strict=True):
+        labels, codes_of_rows = match_column(column, axis.labels, axis.missing)
+        if len(labels) > len(axis):
+            what = f"the parent table has labels of '{column.name}' that the release has not"
+            got, allowed = f"{len(labels) - len(axis):,} of them", f"the {len(axis):,} labels of the release"
+            raise InvalidInput(what, got=got, allowed=allowed, fix="declare the same levels or bins for both")
+        matched.append(codes_of_rows)
     places = grid.every_place()
-    matched = [_match(column, grid, place) for column, place in zip(totals.columns, chosen, strict=True)]
     codes = grid.codes(places)
     listed = number_keys([np.zeros_like(totals.counts), *matched], widths)
     groups = number_keys([np.zeros_like(places), *(codes[place] for place in chosen)], widths)
     amounts = np.zeros(math.prod(widths), np.int64)
     np.add.at(amounts, listed, totals.counts)
-    _check_listed(
-        totals, amounts, np.bincount(listed, minlength=len(amounts)), np.bincount(groups, minlength=len(amounts))
-    )
-    return groups, amounts
-
-
-def _match(column: LabelledColumn, grid: CountGrid, place: int) -> Integers:
-    """The place of each label of a column of totals on the axis with the same name."""
-    axis = grid.axes[place]
-    labels, codes = match_column(column, axis.labels, axis.missing)
-    if len(labels) > len(axis):
-        raise InvalidInput(
-            f"the parent table has labels of '{column.name}' that the release has not",
-            got=f"{len(labels) - len(axis):,} of them",
-            allowed=f"the {len(axis):,} labels of the release",
-            fix="declare the same levels or bins for both",
-        )
-    return codes
-
-
-def _check_listed(totals: PublishedTotals, amounts: Integers, times: Integers, children: Integers) -> None:
-    """Refuse totals that are listed twice, or not listed though counts belong to them, or positive without counts."""
+    times, children = np.bincount(listed, minlength=len(amounts)), np.bincount(groups, minlength=len(amounts))
     twice = int(np.count_nonzero(times > 1))
     absent = int(np.count_nonzero((children > 0) & (times == 0))) if totals.complete else 0
     childless = int(np.count_nonzero((amounts > 0) & (children == 0)))
     if twice:
-        raise InvalidInput(
-            "the parent table lists combinations more than once", got=f"{twice:,} of them", allowed="one row each"
-        )
+        what = "the parent table lists combinations more than once"
+        raise InvalidInput(what, got=f"{twice:,} of them", allowed="one row each")
     if absent:
-        raise InvalidInput(
-            "the parent table does not list every combination that the release has counts for",
-            got=f"{absent:,} missing of {int(np.count_nonzero(children)):,}",
-            fix="list them with their counts, 0 where there is none, or exclude them from the release too",
-        )
+        what = "the parent table does not list every combination that the release has counts for"
+        fix = "list them with their counts, 0 if there is none, or exclude them from the release too"
+        raise InvalidInput(what, got=f"{absent:,} missing of {int(np.count_nonzero(children)):,}", fix=fix)
     if childless:
-        raise InvalidInput(
-            "parent counts are positive where the release excludes every count",
-            got=f"{childless:,} of {len(amounts):,}",
-            fix="exclude only what the parent table shows as zero",
-        )
+        what = "parent counts are positive where the release excludes every count"
+        fix = "exclude only what the parent table shows as zero"
+        raise InvalidInput(what, got=f"{childless:,} of {len(amounts):,}", fix=fix)
+    return groups, amounts

@@ -14,13 +14,25 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from cellrisk.counts.unit import Unit
 from cellrisk.decide.policies import Policies
-from cellrisk.errors import InvalidInput
-from cellrisk.noise.mechanisms import Mechanism
+from cellrisk.errors import CellriskError, InvalidInput
+from cellrisk.noise.mechanisms import DiscreteGaussian, Mechanism, mechanism
 from cellrisk.noise.precision import SHARE, find_precision
-from cellrisk.publish.releasing.files import check_format, check_free, load, read_guarantee, sidecar_of, write_files
+from cellrisk.publish.releasing.files import (
+    check_format,
+    check_free,
+    decode,
+    read_content,
+    read_description,
+    sidecar_of,
+    write_files,
+)
+from cellrisk.publish.releasing.measurement import Measurement
 from cellrisk.publish.releasing.published_totals import COUNT, PublishedTotals
 from cellrisk.risk.ceilings import Ceiling, ceiling
+from cellrisk.system.checks import read_texts, require_kind, require_whole_number
+from cellrisk.system.choices import MissingRule, OutsideRule, list_words, require_word
 from cellrisk.system.results import Result, find_words
 from cellrisk.system.spreadsheets import starts_formula, write_frame
 from cellrisk.system.version import __version__
@@ -29,7 +41,11 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from cellrisk.publish.releasing.domain import CountGrid
-    from cellrisk.publish.releasing.measurement import Measurement
+
+LONGEST_EXCEPTION = 1_000
+"""Characters of a sentence on what the guarantee of a loaded release does not cover."""
+OF_FILE = ("file", "sha256", "ledger", "set")
+"""What a description says of its file and not of the release."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -74,24 +90,12 @@ class Release(Result):
     description: Mapping[str, Any] | None = field(default=None, repr=False)
     """What the file says of itself, if the release was loaded: it is repeated as it is."""
 
-    def __post_init__(self) -> None:
-        if list(self.frame.columns[:-1]) != [*self.quasi_identifiers, self.sensitive]:
-            raise InvalidInput("a release has a column for each attribute, and the counts")
-        if not self.clamp and not self.dense:
-            raise InvalidInput("a release that keeps negative counts lists every count")
-        if self.parents is not None and not (self.clamp and self.dense):
-            raise InvalidInput("a release that is consistent with parents lists every count, none of them negative")
-        if self.dense and len(self.frame) != self.domain_size:
-            raise InvalidInput("a dense release lists every count", got=f"{len(self.frame):,} of {self.domain_size:,}")
-
     @property
     def composed(self) -> Mechanism | None:
-        """A mechanism with the guarantee of the counts, that of the parents that they show included; None where that is
+        """A mechanism with the guarantee of the counts, that of the parents that they show included; None if that is
         not known."""
         if self.description is not None:
-            stated = read_guarantee(self.description)
-            same = stated and (stated.epsilon, stated.delta) == (self.mechanism.epsilon, self.mechanism.delta)
-            return self.mechanism if same else stated
+            return _read_guarantee(self.description, self.mechanism)
         return self.mechanism if self.parents is None else self.parents.compose(self.mechanism)
 
     @property
@@ -131,13 +135,13 @@ class Release(Result):
     def to_dict(self) -> dict[str, Any]:
         """What is saved beside the counts: how they were made, and nothing of the records that is not in the counts."""
         if self.description is not None:
-            of_file = ("file", "sha256", "ledger", "set")
-            return copy.deepcopy({name: value for name, value in self.description.items() if name not in of_file})
-        declared, made = self.sensitive not in self.observed_levels, self.composed
-        precision = find_precision(self.mechanism)
+            return copy.deepcopy({name: value for name, value in self.description.items() if name not in OF_FILE})
+        declared, made, opendp = self.sensitive not in self.observed_levels, self.composed, version("opendp")
+        precision, library = find_precision(self.mechanism), f"cellrisk {__version__}, OpenDP {opendp}"
+        how: dict[str, Any] = {"clamp": self.clamp, "adjusted": self.adjusted}
         described: dict[str, Any] = {
             "cellrisk": __version__,
-            "opendp": version("opendp"),
+            "opendp": opendp,
             "sentence": self.headline,
             "statements": list(self.statements),
             "mechanism": {**self.mechanism.to_dict(), "threshold": self.mechanism.threshold},
@@ -155,15 +159,7 @@ class Release(Result):
                 "sd": precision.sd,
                 "zero_becomes": 0.0 if not self.clamp else None if self.adjusted else precision.at_zero,
             },
-            "label": find_words("label").label(
-                self.mechanism,
-                made,
-                self.ceiling,
-                self.exceptions,
-                f"cellrisk {__version__}, OpenDP {version('opendp')}",
-                clamp=self.clamp,
-                adjusted=self.adjusted,
-            ),
+            "label": find_words("label").label(self.mechanism, made, self.ceiling, self.exceptions, library, **how),
             "ceiling": self.ceiling
             and {
                 "even_two": self.ceiling.even_two,
@@ -191,7 +187,7 @@ class Release(Result):
             described["parents"] = self.parents.to_dict()
         if self.spreadsheet_safe:
             described["spreadsheet_safe"] = list(self.formula_columns)
-        return copy.deepcopy(described)
+        return described
 
     @property
     def adjusted(self) -> bool:
@@ -202,15 +198,34 @@ class Release(Result):
     def load(path: str | os.PathLike[str]) -> Release:
         """Read a release as `save` wrote it, with the description beside it.
 
-        A file that is not, byte for byte, the one that the description names is refused, and so is a description that
-        was not written by cellrisk.
+        Refused, each with a code: a file without a description ("no-description"), a file that is not, byte for byte,
+        the one described ("changed"), and a description that `save` would not write ("description").
 
         Parameters
         ----------
         path
             The file of the counts, .parquet or .csv.
         """
-        return load(path, Release)
+        file = check_format(path)
+        described = read_description(file)
+        if described is None:
+            what, fix = "there is no description beside the released table", f"keep {sidecar_of(file).name} beside it"
+            raise InvalidInput(what, got=file.name, fix=fix, code="no-description")
+        content = read_content(file)
+        if hashlib.sha256(content).hexdigest() != described.get("sha256"):
+            what, got = "the released table is not the one that its description names", f"{file.name}, another sha256"
+            raise InvalidInput(what, got=got, fix="restore the file as it was published", code="changed")
+        if described.get("spreadsheet_safe") and file.suffix.lower() == ".csv":
+            what = "the release was written for spreadsheets: its texts are not those of the table"
+            fix = "use one that was written without --spreadsheet-safe, or as .parquet"
+            raise InvalidInput(what, got=file.name, fix=fix, code="spreadsheet")
+        frame = decode(file, content)
+        try:
+            return _read_release(frame, described)
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
+            why = f": {error}" if isinstance(error, CellriskError) else ""
+            what = f"the description beside {file.name} is not as cellrisk writes it{why}"
+            raise InvalidInput(what, code="description") from None
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> Path:
         """Write the counts as ``.parquet`` or ``.csv``, and their description as JSON beside them: both or neither.
@@ -240,9 +255,8 @@ class Release(Result):
         path, force
             As in `save`.
         """
-        path_of_parents = None if self.parents is None else self.parents.path
-        inputs = {} if path_of_parents is None else {path_of_parents: "the parents"}
-        return check_free(check_format(path), force, inputs)
+        given = self.parents is not None and self.parents.path
+        return check_free(path, force, {given: "the parents"} if given else {})
 
     def describe_file(self, name: str, content: bytes, **more: Any) -> str:
         """The description that stands beside a file of that name and content, as JSON.
@@ -278,3 +292,59 @@ def build_frame(grid: CountGrid, places: Any, counts: Any) -> pd.DataFrame:
     while name in columns:
         name = f"{name}_"
     return pd.DataFrame({**columns, name: counts})
+
+
+def _read_release(frame: pd.DataFrame, described: Mapping[str, Any]) -> Release:
+    """A release, from its counts and its description; any error means that the description is not ours."""
+    made, given = described["mechanism"], ("epsilon", "delta", "neighbours", "threshold")
+    named = mechanism(made["name"], **{name: made[name] for name in given if name in made})
+    named = named.with_unit(Unit.from_dict(described["unit"]))
+    noise, sentences = described["noise"], read_texts("not_covered", described["not_covered"], "sentences")
+    columns = [*read_texts("quasi_identifiers", described["quasi_identifiers"], "columns"), described["sensitive"]]
+    columns.append(described["count"])
+    if [str(column) for column in frame.columns] != columns or len(frame) != described["released"]:
+        raise ValueError("the columns or the rows are not those of the file")
+    if frame[columns[-1]].dtype == object or frame[columns[-1]].dtype.kind not in "iu":
+        frame = frame.assign(**{columns[-1]: [int(text) for text in frame[columns[-1]]]})
+    if not all(sentence.isprintable() and len(sentence) <= LONGEST_EXCEPTION for sentence in sentences):
+        raise ValueError("a sentence is too long, or has hidden characters")
+    read_texts("statements", described["statements"], "sentences")
+    require_kind("sentence", described["sentence"], str)
+    _read_guarantee(described, named)
+    for rule, words in (("missing", MissingRule), ("outside", OutsideRule)):
+        require_word(rule, described[rule], list_words(words))
+    for flag in ("clamp", "dense"):
+        require_kind(flag, described[flag], bool)
+    if len(frame) != described["domain_size"] if described["dense"] else not described["clamp"]:
+        raise ValueError("a dense release lists every count, and one with negative counts is dense")
+    return Release(
+        mechanism=named,
+        measurement=Measurement(
+            isinstance(named, DiscreteGaussian), float(noise["scale"]), float(*noise["privacy_loss"].values())
+        ),
+        quasi_identifiers=tuple(columns[:-2]),
+        sensitive=columns[-2],
+        frame=frame,
+        labels={name: read_texts("labels", labels, "labels") for name, labels in described["labels"].items()},
+        domain_size=require_whole_number("domain_size", described["domain_size"], 0),
+        excluded=require_whole_number("excluded", described["excluded"], 0),
+        clamp=described["clamp"],
+        dense=described["dense"],
+        observed_levels=read_texts("observed_levels", described["observed_levels"], "columns"),
+        may_be_missing=read_texts("may_be_missing", described["may_be_missing"], "columns"),
+        missing=described["missing"],
+        outside=described["outside"],
+        description=described,
+    )
+
+
+def _read_guarantee(described: Mapping[str, Any], of: Mechanism) -> Mechanism | None:
+    """A mechanism with the guarantee that a description states, which is that ``of`` the noise or weaker; None if none
+    is stated."""
+    loss = described["guarantee"]
+    if loss is None:
+        return None
+    made = mechanism("discrete-gaussian" if loss["delta"] else "geometric", **loss).with_unit(of.unit)
+    if not loss["neighbours"] == made.neighbours == of.neighbours or made.epsilon < of.epsilon:
+        raise ValueError("the guarantee is not that of the mechanism")
+    return of if (made.epsilon, made.delta) == (of.epsilon, of.delta) else made

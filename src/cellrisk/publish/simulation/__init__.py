@@ -73,18 +73,6 @@ class Exposed:
     high: int
     """The 97.5% quantile over the releases."""
 
-    @staticmethod
-    def of(numbers: Floats) -> Exposed:
-        """Return the people exposed, from their number in each release.
-
-        >>> Exposed.of(np.arange(1, 101)).low, Exposed.of(np.arange(1, 101)).high
-        (3, 98)
-        """
-        found = Estimate.of({}, numbers)
-        low, high = np.quantile(numbers, (0.025, 0.975), method="inverted_cdf")
-        deviation = found.standard_error * math.sqrt(len(numbers))
-        return Exposed(found.mean, found.standard_error, deviation, int(low), int(high))
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Simulation(Result):
@@ -129,11 +117,8 @@ class Simulation(Result):
         for estimate in self.estimates:
             if estimate.name == words:
                 return estimate
-        raise UnknownName(
-            "that risk was not simulated",
-            got=f"form {form}, attack {attack}",
-            fix="ask for the tight form, which plurality and proportional have",
-        )
+        fix = "ask for the tight form, which plurality and proportional have"
+        raise UnknownName("that risk was not simulated", got=f"form {form}, attack {attack}", fix=fix, code="form")
 
     def _numbers(self) -> list[dict[str, Any]]:
         return [{"sensitive": self.sensitive, **row.to_dict()} for row in self.estimates]
@@ -239,17 +224,15 @@ def simulate(
     size, generator = None, np.random.default_rng(np.random.SeedSequence(first, spawn_key=(0,)))
     if parents is not None:
         if isinstance(method, Perturbation):
-            raise InvalidInput(
-                "perturbed counts are not made to add up", fix="leave the parents or the perturbation out"
-            )
+            what, fix = "perturbed counts are not made to add up", "leave the parents or the perturbation out"
+            raise InvalidInput(what, fix=fix, code="perturbation")
         declared = {"exclude": exclude, "may_be_missing": may_be_missing}
         cells, law, size = constrained_release(table, method, attribute.name, parents, parent_count, **declared)
         generator = np.random.default_rng(first)
     else:
         if parent_count is not None or exclude or may_be_missing:
-            raise InvalidInput(
-                "parent_count, exclude and may_be_missing are those of a release with parents", fix="name the parents"
-            )
+            what = "parent_count, exclude and may_be_missing are those of a release with parents"
+            raise InvalidInput(what, fix="name the parents", code="no-parents")
         cells = table.cells(attribute.name)
         if isinstance(method, Perturbation):
             method.check_reach(int(cells.count.max()))
@@ -258,13 +241,16 @@ def simulate(
     if parents is None:
         unknown = why_unknown(attribute)
         realised = begin_attacks(attribute, attacker, number, None if unknown else method.channel)
+        if realised.means is None:
+            unknown = unknown or TOO_WIDE
     for chunk in draw_releases(cells, law, number, generator, progress, size):
         attacks.read(chunk)
         if realised is not None:
             realised.read(chunk.releases, chunk.counts, chunk.released, chunk.lessened)
-    if realised is not None and realised.means is None:
-        unknown = unknown or TOO_WIDE
     total = {"uniform": cells.n_cells, "records": int(cells.sizes.sum())}
+    revealed = np.rint(attacks.sums["homogeneity", "tight", "records"])
+    people = Estimate.of({}, revealed)
+    low, high = np.quantile(revealed, (0.025, 0.975), method="inverted_cdf")
     return Simulation(
         table=table,
         mechanism=method if isinstance(method, Mechanism) else None,
@@ -277,7 +263,9 @@ def simulate(
             Estimate.of({"measure": "local", "attack": attack, "form": form, "weights": weights}, sums / total[weights])
             for (attack, form, weights), sums in attacks.sums.items()
         ),
-        people=Exposed.of(np.rint(attacks.sums["homogeneity", "tight", "records"])),
+        people=Exposed(
+            people.mean, people.standard_error, people.standard_error * math.sqrt(number), int(low), int(high)
+        ),
         scenarios=tuple(
             Estimate.of(
                 {"number": place, "original": held, "released": shown, "exposes": place in EXPOSING},

@@ -47,10 +47,6 @@ def count_scenarios(n_shown: Integers, right: Flags, homogeneous: Flags) -> Inte
 
     ``n_shown`` is the number of labels that each released cell shows, ``right`` whether it shows one alone that is
     there: both (releases, cells); ``homogeneous``: which cells hold one label.
-
-    >>> shown, right = np.array([[1, 1, 2, 0]]), np.array([[True, False, False, False]])
-    >>> count_scenarios(shown, right, np.array([True, False, False, True])).ravel().tolist()
-    [1, 0, 0, 1, 1, 0, 1, 0]
     """
     several, nothing, alone = n_shown > 1, n_shown == 0, n_shown == 1
     kinds = np.stack([right, alone & ~right, several, nothing])

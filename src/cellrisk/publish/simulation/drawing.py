@@ -91,12 +91,8 @@ def constrained_release(
     domain = read_domain(table, sensitive, observed_levels=True, **declared)
     grid, cells = make_grid(domain), domain.cells
     if max(grid.size, grid.n_counts) > MOST_COUNTS:
-        raise InvalidInput(
-            "the domain is too large to simulate whole releases",
-            got=f"{grid.size:,} counts",
-            allowed=f"up to {MOST_COUNTS:,}",
-            fix="use fewer or coarser quasi-identifiers",
-        )
+        what, fix = "the domain is too large to simulate whole releases", "use fewer or coarser quasi-identifiers"
+        raise InvalidInput(what, got=f"{grid.size:,} counts", allowed=f"up to {MOST_COUNTS:,}", fix=fix)
     groups, totals = find_groups(read_totals(parents, parent_count), grid)
     true = np.concatenate([counts for _, counts in grid.pieces()]).astype(np.float64)
     *widths, n_levels = (len(axis) for axis in grid.axes)
@@ -134,11 +130,11 @@ def draw_releases(
     pieces = _slices(n_cells, COUNTS_AT_ONCE // n_levels if size is None else n_cells)
     chunks = _slices(releases, COUNTS_AT_ONCE // (size or n_cells * n_levels))
     report = StepCounter(progress, len(chunks) * len(pieces))
-    counts = _true_counts(cells, pieces[0])
     for chunk in chunks:
         for piece in pieces:
-            if len(pieces) > 1:
-                counts = _true_counts(cells, piece)
+            counts = np.zeros((n_levels, 1, piece.stop - piece.start))
+            rows = slice(cells.offsets[piece.start], cells.offsets[piece.stop])
+            counts[cells.level[rows], 0, cells.cell[rows] - piece.start] = cells.count[rows]
             yield Chunk(chunk, counts, *law(counts, chunk.stop - chunk.start, generator))
             report.add(1)
 
@@ -146,14 +142,6 @@ def draw_releases(
 def _slices(number: int, step: int) -> list[slice]:
     step = max(1, step)
     return [slice(start, min(start + step, number)) for start in range(0, number, step)]
-
-
-def _true_counts(cells: Cells, piece: slice) -> Floats:
-    """The table's counts in some cells: (levels, 1, cells)."""
-    counts = np.zeros((len(cells.levels), 1, piece.stop - piece.start))
-    rows = slice(cells.offsets[piece.start], cells.offsets[piece.stop])
-    counts[cells.level[rows], 0, cells.cell[rows] - piece.start] = cells.count[rows]
-    return counts
 
 
 def round_counts(noisy: Floats, threshold: float) -> Floats:
