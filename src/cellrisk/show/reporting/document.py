@@ -90,9 +90,8 @@ class Report(Result):
         """Return what ``cellrisk report --json`` prints."""
         how: dict[str, Any] = {"mechanism": None}
         if self.setting is not None:
-            names = ("delta", "neighbours", "threshold")
-            how = {"mechanism": self.setting.name, **{name: getattr(self.setting, name) for name in names}}
-            how["unit"] = self.setting.unit.to_dict()
+            how = {"mechanism": self.setting.name, "delta": self.setting.delta, "neighbours": self.setting.neighbours}
+            how |= {"threshold": self.setting.threshold, "unit": self.setting.unit.to_dict()}
         if self.perturbation is not None:
             how["perturbation"] = self.perturbation.to_dict()
         if self.tables:
@@ -126,11 +125,8 @@ class Report(Result):
     def save_record(self, path: str | os.PathLike[str]) -> Path:
         """Write the record for the registry of deployments, whole or not at all."""
         if not self.record:
-            raise InvalidInput(
-                "there is no record for the registry: it is of one table with a guarantee",
-                fix="report one table, with a mechanism",
-                code="no-record",
-            )
+            what = "there is no record for the registry: it is of one table with a guarantee"
+            raise InvalidInput(what, fix="report one table, with a mechanism", code="no-record")
         return write_whole(check_record_path(path), self.record, public=self.public)
 
     def _numbers(self) -> list[dict[str, Any]]:
@@ -165,11 +161,11 @@ def read_template(path: str | os.PathLike[str] | None) -> str | None:
         with open(path, "rb") as stream:
             content = stream.read(LARGEST_TEMPLATE + 1)
     except OSError as error:
-        raise InvalidInput(f"the template cannot be read: {error.strerror}", got=os.fspath(path)) from None
+        what = f"the template cannot be read: {error.strerror}"
+        raise InvalidInput(what, got=os.fspath(path), code="unreadable") from None
     if len(content) > LARGEST_TEMPLATE:
-        raise InvalidInput(
-            "the template is too large", got=os.fspath(path), allowed=f"up to {LARGEST_TEMPLATE:,} bytes"
-        )
+        allowed = f"up to {LARGEST_TEMPLATE:,} bytes"
+        raise InvalidInput("the template is too large", got=os.fspath(path), allowed=allowed, code="too-large")
     return content.decode("utf-8", "replace")
 
 

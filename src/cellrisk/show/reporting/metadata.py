@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from decimal import ROUND_CEILING, Context, Decimal
 from importlib import metadata
@@ -36,15 +36,11 @@ FORMULAS = {
     "laplace": "Laplace noise of scale b = L1 / epsilon",
     "geometric": "two-sided geometric noise on whole numbers, P(j) proportional to exp(-|j| epsilon / L1)",
     "gaussian": "Gaussian noise, sigma = L2 sqrt(2 ln(1.25 / delta)) / epsilon, for epsilon below 1",
-    "gaussian-pdp": (
-        "Gaussian noise, sigma = L2 (sqrt(z^2 + 2 epsilon) - z) / (2 epsilon), z the delta/2 quantile of the standard "
-        "normal distribution (probabilistic differential privacy)"
-    ),
+    "gaussian-pdp": "Gaussian noise, sigma = L2 (sqrt(z^2 + 2 epsilon) - z) / (2 epsilon), z the delta/2 quantile of "
+    "the standard normal distribution (probabilistic differential privacy)",
     "gaussian-analytic": "Gaussian noise of the smallest sigma that gives the guarantee (Balle and Wang 2018)",
-    "discrete-gaussian": (
-        "discrete Gaussian noise on whole numbers, sigma = L2 / sqrt(2 rho), with the largest rho that gives the "
-        "guarantee (Canonne, Kamath and Steinke 2020)"
-    ),
+    "discrete-gaussian": "discrete Gaussian noise on whole numbers, sigma = L2 / sqrt(2 rho), with the largest rho "
+    "that gives the guarantee (Canonne, Kamath and Steinke 2020)",
 }
 RELEASABLE = ("geometric", "discrete-gaussian")
 
@@ -53,7 +49,7 @@ def collect_metadata(
     given: Mapping[str, Any], policies: Policies, inputs: Mapping[str, Any] | None, ledger: Ledger | None, public: bool
 ) -> dict[str, Any]:
     """Return what is printed as it was given, the policies, and the versions of what computed the figures."""
-    python = f"{sys.version_info.major}.{sys.version_info.minor}"
+    versions = [["cellrisk", __version__], *([name, metadata.version(name)] for name in LIBRARIES)]
     return {
         **given,
         "preparation": list(given["preparation"]),
@@ -62,20 +58,15 @@ def collect_metadata(
         "policies": [{"name": each.describe(), "origin": each.origin} for each in policies.obeyed],
         "earlier": None,
         "budget": [],
-        "digests": [] if public else [*list_digests(inputs or {}, policies, ledger)],
-        "versions": [
-            ["cellrisk", __version__],
-            *([name, metadata.version(name)] for name in LIBRARIES),
-            ["Python", python],
-        ],
+        "digests": [] if public else _list_digests(inputs or {}, policies, ledger),
+        "versions": [*versions, ["Python", f"{sys.version_info.major}.{sys.version_info.minor}"]],
         "curator_note": CURATOR_NOTE,
     }
 
 
-def list_digests(
-    inputs: Mapping[str, str | os.PathLike[str]], policies: Policies, ledger: Ledger | None = None
-) -> Iterator[tuple[str, str]]:
+def _list_digests(inputs: Mapping[str, Any], policies: Policies, ledger: Ledger | None) -> list[tuple[str, str]]:
     """The SHA-256 of each file, by what it is, and of the policies' files; of a ledger, that of its last entry."""
+    digests = []
     for name, path in inputs.items():
         digest = hashlib.sha256()
         try:
@@ -84,12 +75,10 @@ def list_digests(
                     digest.update(part)
         except OSError as error:
             raise InvalidInput(f"{name} cannot be read: {error.strerror}", got=os.fspath(path)) from None
-        yield name, digest.hexdigest()
-    for each in policies.obeyed:
-        if each.file is not None:
-            yield f"the policy in {each.file.name}", each.file.digest
-    if ledger is not None:
-        yield "the ledger's last entry", ledger.head.digest
+        digests.append((name, digest.hexdigest()))
+    files = [each.file for each in policies.obeyed if each.file is not None]
+    digests += [(f"the policy in {file.name}", file.digest) for file in files]
+    return digests if ledger is None else [*digests, ("the ledger's last entry", ledger.head.digest)]
 
 
 def describe_budget(ledger: Ledger, cohort: str, loss: Loss | str) -> dict[str, Any]:
@@ -105,30 +94,21 @@ def describe_budget(ledger: Ledger, cohort: str, loss: Loss | str) -> dict[str, 
     limit = state.limits.get(cohort)
     many = number_of(len(losses), "release") if losses else "Nothing"
     before = _describe_spent(ledger.spent(cohort)) if losses else "nothing"
-    after = f"cannot be told ({loss})" if isinstance(loss, str) else _describe_spent(compose([*losses, loss]))
+    after, fits = f"not known ({loss})", "No: a ledger takes what can be released."
+    if not isinstance(loss, str):
+        after, fits = _describe_spent(compose([*losses, loss])), "Yes, within every limit of the ledger."
+        try:
+            ledger.check(loss, cohort, new_cohort=not known)
+        except CellriskError as refusal:
+            fits = f"No: {refusal}."
     allowed = "no limit is set" if limit is None else limit.describe()
-    return {
-        "earlier": f"{many} about the same people, by the ledger (cohort {cohort}).",
-        "budget": [
-            ("Budget", f"Spent before: {before}. Spent after this release: {after}. Limit: {allowed}."),
-            ("Does it fit?", _describe_fit(ledger, cohort, loss, new=not known)),
-        ],
-    }
-
-
-def _describe_fit(ledger: Ledger, cohort: str, loss: Loss | str, new: bool) -> str:
-    if isinstance(loss, str):
-        return "No: a ledger takes what can be released."
-    try:
-        ledger.check(loss, cohort, new_cohort=new)
-    except CellriskError as refusal:
-        return f"No: {refusal}."
-    return "Yes, within every limit of the ledger."
+    spent = f"Spent before: {before}. Spent after this release: {after}. Limit: {allowed}."
+    earlier = f"{many} about the same people, by the ledger (cohort {cohort})."
+    return {"earlier": earlier, "budget": [("Budget", spent), ("Does it fit?", fits)]}
 
 
 def _describe_spent(spent: Composition) -> str:
-    delta = f", delta {claim(spent.delta)}" if spent.delta else ""
-    return f"epsilon {claim(spent.epsilon)}{delta}"
+    return f"epsilon {claim(spent.epsilon)}{f', delta {claim(spent.delta)}' if spent.delta else ''}"
 
 
 def name_table(table: FrequencyTable) -> str:
@@ -161,13 +141,10 @@ def describe_table_for_public(table: FrequencyTable) -> dict[str, Any]:
 
 def describe_table(table: FrequencyTable) -> dict[str, Any]:
     """Return what the board sees of a table: also its numbers of records and cells, and its domain."""
-    domains = {domain.name: domain for domain in read_domains(table)}
     origin = {True: "declared", False: "observed in the data"}
-    columns: list[tuple[str, str, int | None, str]] = []
-    for name in table.quasi_identifiers:
-        domain = domains.get(name)
-        known = (None, "not known") if domain is None else (len(domain), origin[domain.declared])
-        columns.append((name, "quasi-identifier", *known))
+    columns: list[tuple[str, str, int | None, str]] = [
+        (each.name, "quasi-identifier", len(each), origin[each.declared]) for each in read_domains(table)
+    ] or [(name, "quasi-identifier", None, "not known") for name in table.quasi_identifiers]
     columns += [(each.name, "sensitive", each.n_levels, origin[each.declared]) for each in table.attributes]
     return {
         **describe_table_for_public(table),
@@ -176,7 +153,7 @@ def describe_table(table: FrequencyTable) -> dict[str, Any]:
         "unit": table.describe_unit(),
         "cells": table.n_cells,
         "domain": columns,
-        "observed_identifiers": [name for name, domain in domains.items() if not domain.declared],
+        "observed_identifiers": [each.name for each in read_domains(table) if not each.declared],
         "assumptions": list(list_assumptions(table)),
         "unique_cells": table.attributes[0].profiles.n_unique,
         "sizes": table.summary().cell_sizes,
@@ -229,21 +206,18 @@ def describe_threshold(threshold: float) -> str:
 
 def describe_scale(mechanism: Mechanism) -> str:
     """Return how large the noise is, in counts."""
-    kind = "b" if mechanism.name in ("laplace", "geometric") else "sigma"
-    return f"{kind} = {mechanism.scale:.6g}"
+    return f"{'b' if mechanism.name in ('laplace', 'geometric') else 'sigma'} = {mechanism.scale:.6g}"
 
 
 def describe_unit(mechanism: Mechanism) -> dict[str, str]:
     """Return whose presence is hidden, and how neighbouring tables differ."""
-    return {
-        "privacy_unit": make_sentence(say_unit(mechanism.unit).removesuffix(".")),
-        "neighbours": make_sentence(say_step(mechanism)),
-    }
+    unit = make_sentence(say_unit(mechanism.unit).removesuffix("."))
+    return {"privacy_unit": unit, "neighbours": make_sentence(say_step(mechanism))}
 
 
-def name_library(mechanisms: Iterable[str]) -> str:
+def _name_library(mechanisms: Iterable[Mechanism]) -> str:
     """Return which program adds the noise of these mechanisms."""
-    if not all(name in RELEASABLE for name in mechanisms):
+    if not all(mechanism.name in RELEASABLE for mechanism in mechanisms):
         return "added by another program than cellrisk release"
     with suppress(metadata.PackageNotFoundError):
         return f"cellrisk {__version__}, OpenDP {metadata.version('opendp')}"
@@ -260,7 +234,7 @@ def describe_label(
     """The label of a release of one table or several: its guarantee is that of all; the noise is that of each table."""
     total = " ".join(text for name, text in metadata["budget"] if name == "Budget") or TOTAL
     total = "not stated: this statement is on one release" if metadata["public"] else total
-    library = name_library(mechanism.name for mechanism in mechanisms)
+    library = _name_library(mechanisms)
     found = label(mechanisms[0], guarantee, ceiling, [not_covered], library, total=total)
     if len(set(mechanisms)) > 1:
         each = "of its own for each table: see the mechanisms, and the usefulness of what is published"
@@ -286,10 +260,11 @@ def describe_guarantee(
     not everything that is published is ``covered``.
     """
     factor = Context(prec=3, rounding=ROUND_CEILING).create_decimal(Decimal(loss.epsilon).exp())
+    step = "were left out" if mechanism.neighbours == "add-remove" else "held other values"
     return {
         **pick(loss, "epsilon delta"),
         "tables": tables,
-        "step": _name_step(mechanism),
+        "step": f"{'all records of one person' if mechanism.unit.kind == 'person' else 'one record'} {step}",
         "chosen": chosen,
         "covered": covered,
         "factor": f"{factor:,f}" if factor < 10**9 else f"{factor:e}",
@@ -297,18 +272,9 @@ def describe_guarantee(
     }
 
 
-def _name_step(mechanism: Mechanism) -> str:
-    """Return what makes a neighbouring table: one record were left out."""
-    whole = "all records of one person" if mechanism.unit.kind == "person" else "one record"
-    return f"{whole} {'were left out' if mechanism.neighbours == 'add-remove' else 'held other values'}"
-
-
 def describe_use(mechanism: Mechanism) -> dict[str, Any]:
     """Return how far counts, and sums of 25 counts, are from the true ones; the noise alone decides that."""
-    precision = find_precision(mechanism)
-    means = {name: _round_mean(getattr(precision, name)) for name in ("at_zero", "at_hidden")}
-    return {**pick(precision, "sd within hidden"), **means, "off_by": 2.0 * precision.of_sum(25)}
-
-
-def _round_mean(count: float) -> str:
-    return "under 0.001" if count < 0.001 else f"{count:.2g}" if count < 9.95 else f"{count:,.0f}"
+    precision, described = find_precision(mechanism), {}
+    for name, mean in pick(precision, "at_zero at_hidden").items():
+        described[name] = "under 0.001" if mean < 0.001 else f"{mean:.2g}" if mean < 9.95 else f"{mean:,.0f}"
+    return {**pick(precision, "sd within hidden"), **described, "off_by": 2.0 * precision.of_sum(25)}

@@ -5,6 +5,7 @@ The public sees no figure that was computed from the raw data, but for an epsilo
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -65,20 +66,13 @@ if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
     from cellrisk.risk.perturbed import PerturbedAssessment
 
-KEEPS_RISK, KEEPS_TVD, NEAREST = "keeps the limit on the risk", "keeps the limit on the TVD", "comes nearest"
-SMALLEST, UNBOUND = "is the smallest of the range", "the end of the range, not recommended"
-ASKED = "asked for"
-"""Roles of the epsilons that are shown: if none will do, if no limit binds, and if one was given."""
 CHOSEN = (
     "Epsilon was chosen from the data, so the choice itself discloses something about them; the guarantee does "
     "not cover it. A choice that is covered is made by: cellrisk choose-private."
 )
-FRONT_POINTS, FRONT = 24, (0.05, 10.0)
 FRONT_WORDS = "Shares of people along epsilon: revealed because of their own record, and inferred."
 SIZES = (1, 5, 10, 50, 100, 1_000, 10_000, 100_000)
 """Counts whose relative error is shown."""
-CURVE_POINTS, CURVE = 201, (LEAST_EPSILON, LARGEST_EPSILON)
-"""Epsilons of the picture on the first page, and of the curve: how many, and between which."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,7 +203,10 @@ def decide(asked: Decision, progress: Progress | None = None) -> Decision:
     found = replace(asked, choice=choice, trade_off=trade_off)
     if epsilon is not None:
         stricter, this, looser = weigh(found.measured, setting, epsilon, limits, trade_off)
-        kind, this = "open" if this.broken is None else "broken" if this.broken else "kept", replace(this, role=ASKED)
+        kind, this = (
+            "open" if this.broken is None else "broken" if this.broken else "kept",
+            replace(this, role="asked for"),
+        )
         return replace(found, kind=kind, epsilon=epsilon, candidates=(stricter, this, looser))
     if choice is None:
         raise InvalidInput("a report without an epsilon needs a limit")
@@ -240,14 +237,16 @@ def _list_nearest(choice: Choice) -> list[tuple[str, float]]:
     If no limit binds, the end of the range is shown, and not recommended.
     """
     if choice.open_ended:
-        return [(UNBOUND, choice.admissible[-1][1])]
+        return [("the end of the range, not recommended", choice.admissible[-1][1])]
     if choice.within_limits:
         low, high = choice.within_limits[-1]
-        shown = [(KEEPS_RISK, round_down(high, low, DIGITS))]
+        shown = [("keeps the limit on the risk", round_down(high, low, DIGITS))]
     else:
-        shown = [(NEAREST if any(limit.risk for limit in choice.kept_limits) else SMALLEST, choice.lowest_epsilon)]
+        on_risk = any(limit.risk for limit in choice.kept_limits)
+        nearest = "comes nearest" if on_risk else "is the smallest of the range"
+        shown = [(nearest, choice.lowest_epsilon)]
     if choice.trade_off is not None and choice.trade_off.least_epsilon is not None:
-        shown.append((KEEPS_TVD, choice.trade_off.least_epsilon))
+        shown.append(("keeps the limit on the TVD", choice.trade_off.least_epsilon))
     return shown
 
 
@@ -262,20 +261,20 @@ def collect_board(
     words: dict[str, Any] = {"measures": risk.measure, "weights": risk.weights, "priors": risk.priors}
     attacker, named = decision.attacker, pick(decision.attacker, "belief harmful unions")
     assessment = assess(table, mechanism, forms=risk.form, **words, certainty=attacker.certainties, **named)
-    if decision.chosen_from_data:
-        assessment = replace(assessment, chosen=True)
+    assessment = replace(assessment, chosen=decision.chosen_from_data)
     forms = [form for form in FORMS if form in (risk.form, "exact", "tight")]
-    risks = curve(
-        table, mechanism, epsilon=_list_epsilons(decision, CURVE_POINTS, CURVE), forms=forms, progress=progress, **words
-    )
+    epsilons = _list_epsilons(decision, 201, LEAST_EPSILON, LARGEST_EPSILON)
+    risks = curve(table, mechanism, epsilon=epsilons, forms=forms, progress=progress, **words)
+
+    def draw(line: RiskCurve, label: str) -> dict[str, str]:
+        drawn = draw_curve(line, epsilon)
+        mark_asked(drawn, epsilon)
+        return make_picture(drawn, label)
+
     front = None
     if any(assessment.attackers.values()):
-        points = np.array(_list_epsilons(decision, FRONT_POINTS, FRONT))
-        drawn_attacks = draw_curve(RiskCurve(table, (), (decision.setting,), decision.attacker, points), epsilon)
-        mark_asked(drawn_attacks, epsilon)
-        front = make_picture(drawn_attacks, FRONT_WORDS)
-    drawn = draw_curve(risks, epsilon)
-    mark_asked(drawn, epsilon)
+        points = np.array(_list_epsilons(decision, 24, 0.05, 10.0))
+        front = draw(RiskCurve(table, (), (decision.setting,), attacker, points), FRONT_WORDS)
     fitted = {each.name: risk.priors.fit(each, [risk.measure]) for each in table.attributes}
     lines = {line.sensitive: line for line in risks.lines if line.form == risk.form}
     return {
@@ -299,7 +298,7 @@ def collect_board(
         "pictures": {
             "front": front,
             "icons": draw_icons_of(assessment),
-            "curve": {**make_picture(drawn, f"Risk along epsilon. {risks.words}"), "words": risks.words.split("\n")},
+            "curve": {**draw(risks, f"Risk along epsilon. {risks.words}"), "words": risks.words.split("\n")},
             "sizes": draw_table_sizes(table),
         },
         "keys_note": KEYS_NOTE,
@@ -307,9 +306,9 @@ def collect_board(
     }
 
 
-def _list_epsilons(decision: Decision, number: int, ends: tuple[float, float]) -> list[float]:
+def _list_epsilons(decision: Decision, number: int, low: float, high: float) -> list[float]:
     """Epsilons of a picture; the one that is asked for is among them."""
-    low, high = ends[0], min(ends[1], decision.setting.largest_epsilon)
+    high = min(high, decision.setting.largest_epsilon)
     steps = [low * (high / low) ** (step / (number - 1)) for step in range(number - 1)]
     return sorted({*steps, high, decision.at.epsilon})
 
@@ -322,28 +321,19 @@ def describe_attackers(assessment: Assessment | PerturbedAssessment) -> dict[str
     headings = ["Blind", setting, "No noise", *own]
     for figures in assessment.figures:
         attribute, tables = figures.attribute, assessment.attackers[figures.sensitive]
-        described: dict[str, Any] = {"sensitive": figures.sensitive}
-        described["headings"] = headings if noisy else headings[1:]
+        rows, texts = [], [f"Attacks are not assessed: {figures.unknown}."]
         if tables:
-            bound, shown = figures.advantage, shown_attacks(tables[-1])
-            rows = [[_in_brackets(cell) for cell in row] for row in attack_rows(tables[-1], shown, bound)]
-            labels, known = attribute.levels.labels, []
+            labels, texts = attribute.levels.labels, [people_above(tables[-1])]
+            for row in attack_rows(tables[-1], shown_attacks(tables[-1]), figures.advantage):
+                cells = [re.sub(r"  +(.+)", r" (\1)", cell) for cell in row]  # shares in brackets
+                rows.append(cells if noisy else [*cells[:1], *cells[2:]])
             if tables[-1].prior:
-                known = [learnt(tables[-1], attribute.name, labels)]
-                known += [learnt_union(tables[-1], union, labels) for union in tables[-1].unions]
-            described["rows"] = rows if noisy else [[*row[:1], *row[2:]] for row in rows]
-            described["texts"] = [people_above(tables[-1]), *known]
-        else:
-            described |= {"rows": [], "texts": [f"Attacks are not assessed: {figures.unknown}."]}
-        attackers.append(described)
-    texts = {"headline": assessment.headline.split("\n"), "accuracy": accuracy(method)}
-    return {**texts, "attackers": attackers, "blind": noisy}
-
-
-def _in_brackets(cell: str) -> str:
-    """Return people with their share in brackets."""
-    people, share = cell.partition("  ")[::2]
-    return f"{people} ({share.strip()})" if share else cell
+                texts.append(learnt(tables[-1], attribute.name, labels))
+                texts += [learnt_union(tables[-1], union, labels) for union in tables[-1].unions]
+        shown = {"sensitive": figures.sensitive, "headings": headings if noisy else headings[1:]}
+        attackers.append({**shown, "rows": rows, "texts": texts})
+    texts = assessment.headline.split("\n")
+    return {"headline": texts, "accuracy": accuracy(method), "attackers": attackers, "blind": noisy}
 
 
 def draw_icons_of(assessment: TableRisks) -> dict[str, str] | None:
@@ -352,9 +342,9 @@ def draw_icons_of(assessment: TableRisks) -> dict[str, str] | None:
 
     sensitive, method = assessment.table.sensitive[0], assessment.method
     tables = assessment.attackers[sensitive]
-    setting = f"epsilon {claim(method.epsilon)}" if isinstance(method, Mechanism) else method.name
     if not tables:
         return None
+    setting = f"epsilon {claim(method.epsilon)}" if isinstance(method, Mechanism) else method.name
     return make_picture(draw_icons(tables[-1], sensitive, setting), say_icons(tables[-1], sensitive, setting))
 
 
@@ -409,11 +399,10 @@ def _describe_usefulness(decision: Decision, mechanism: Mechanism) -> dict[str, 
         return {"headline": f"Releases could not be simulated: {refusal}.", "marginals": []}
     headline = found.headline
     if trade_off is not None:
-        headline = (
-            f"At epsilon {claim(at.epsilon)}, a {trade_off.limit.way}-way marginal of a release differs from the true "
-            f"one by a total variation distance (TVD) of {at.tvd:.3g} on average. Required is "
-            f"{say_tvd_limit(trade_off.limit)}, which takes epsilon {say_least(trade_off)}."
-        )
+        differs = f"a {trade_off.limit.way}-way marginal of a release differs from the true one by"
+        required = f"Required is {say_tvd_limit(trade_off.limit)}, which takes epsilon {say_least(trade_off)}."
+        mean = f"a total variation distance (TVD) of {at.tvd:.3g} on average"
+        headline = f"At epsilon {claim(at.epsilon)}, {differs} {mean}. {required}"
     marginals = [
         {"columns": way, "number": sum(len(names) == way for names in found.marginals), "tvd": found.mean_tvd(way)[0]}
         for way in found.ways
@@ -439,20 +428,21 @@ def _describe_errors(table: FrequencyTable, mechanism: Mechanism) -> list[dict[s
 
 def collect_public(decision: Decision, metadata: Mapping[str, Any]) -> dict[str, Any]:
     """Everything that the public may see."""
-    mechanism = None if decision.epsilon is None else decision.setting.with_epsilon(decision.epsilon)
+    guarantee, use = None, None
     notes = [CHOSEN] if decision.chosen_from_data else [CHECKED] if decision.limits_use_data else []
-    guarantee = None
-    if mechanism is not None:
+    if decision.epsilon is not None:
+        mechanism = decision.setting.with_epsilon(decision.epsilon)
         qualified = {"covered": decision.unprotected == "none", "chosen": decision.chosen_from_data}
         stated, highest = _find_guarantee(decision, mechanism)
         guarantee = describe_guarantee(stated, len(decision.table.sensitive), mechanism, highest, **qualified)
+        use = describe_use(mechanism)
     return {
         **_collect_decision(decision, metadata, "Privacy statement for"),
         "epsilon_given": decision.asked is not None,
         "table": describe_table_for_public(decision.table),
         "priors": [],
         "guarantee": guarantee,
-        "use": mechanism and describe_use(mechanism),
+        "use": use,
         "notes": [*notes, *decision.disclosures],
         "without_data": WITHOUT_DATA,
         "not_protected": decision.unprotected,
