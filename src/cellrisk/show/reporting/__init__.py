@@ -31,8 +31,12 @@ if TYPE_CHECKING:
     from cellrisk.repeat.together import TogetherAssessment
     from cellrisk.risk.certainty import CountPrior
 
-PASSED_TO_SETS = ["public", "ledger", "cohort", "inputs", "template", "policy", "progress"]
-__all__ = ["Report", "check_public_delta", "check_report_path", "report"]
+PASSED_TO_SETS = ("public", "ledger", "cohort", "inputs", "template", "policy", "progress")
+REFUSED_FOR_SETS = (
+    *("mechanism", "epsilon", "delta", "neighbours", "threshold", "max_tvd", "perturbation", "belief"),
+    *("harmful", "unions", "measure", "form", "weights", "priors"),
+)
+__all__ = ["Report", "check_report_path", "report"]
 
 
 def report(
@@ -138,8 +142,7 @@ def report(
     limits = {name: given[name] for name in METRICS}
     printed = {name: given[name] for name in ("title", "organisation", "source", "audience")}
     for name, text in printed.items():
-        if text is not None:
-            require_kind(name, text, str)
+        require_kind(name, "" if text is None else text, str)
     printed |= {"preparation": preparation, "date": date, "command": command}
     require_kind("priors", priors, Priors)
     disclosures = read_texts("disclosures", disclosures, "sentences")
@@ -149,18 +152,14 @@ def report(
 
         if not isinstance(table, TogetherAssessment):
             require_table(table, single="reports")
-        _refuse_given(
-            given,
-            "mechanism epsilon delta neighbours threshold max_tvd perturbation belief harmful unions measure form "
-            "weights priors",
-            "a report on a set of tables takes no {}: its tables bring their own noise, and the set is judged by "
-            "elimination",
-        )
+        why = "its tables bring their own noise, and the set is judged by elimination"
+        for name in REFUSED_FOR_SETS:
+            if given[name] != inspect.signature(report).parameters[name].default:
+                what = f"a report on a set of tables takes no {name}: {why}"
+                raise InvalidInput(what, fix="leave it out", code="not-taken")
         passed = {name: given[name] for name in PASSED_TO_SETS}
-        set_limits = read_limits(**limits, certainty=certainty)
-        tables = [assessed.table for assessed in table.tables]
-        passed |= {"disclosures": disclosures, "limits": set_limits, **printed}
-        return report_set(tables, table.sensitive, table, **passed)
+        passed |= {"disclosures": disclosures, "limits": read_limits(**limits, certainty=certainty), **printed}
+        return report_set([assessed.table for assessed in table.tables], table.sensitive, table, **passed)
     read_texts("preparation", preparation, "lines")
     policies, own_template = Policies.in_force(policy), read_template(template)
     risk = RiskDefinition(measure, form, weights, priors=priors)
@@ -168,29 +167,28 @@ def report(
     if perturbation is not None:
         from cellrisk.noise.mechanisms import check_alone
         from cellrisk.noise.perturbations import read_perturbation
-        from cellrisk.show.reporting.perturbed import check_perturbed, report_perturbation
+        from cellrisk.show.reporting.perturbed import REFUSED, report_perturbation
 
         beside = {"epsilon": epsilon, "neighbours": neighbours, "threshold": threshold}
         check_alone(None if isinstance(mechanism, str) else mechanism, beside)
-        refused: dict[str, Any] = {"public": public or None, "ledger": ledger}
-        refused |= {"max_epsilon": max_epsilon, "margin": margin, "max_tvd": max_tvd}
-        refused |= {"harmful": harmful, "unions": unions}
-        check_perturbed({name: value is not None for name, value in refused.items()})
+        for name, why in REFUSED.items():
+            if given[name] is not None and given[name] is not False:
+                what = f"a report on a perturbation takes no {name}: {why}"
+                raise InvalidInput(what, fix="leave it out", code="not-taken")
         metadata = collect_metadata(printed, policies, inputs, None, False)
         made, joined = read_perturbation(perturbation), policies.join(read_limits(**wanted), risk)
         how: dict[str, Any] = {"compare": describe_mechanism(mechanism).name, "delta": delta}
         how |= {"certainty": certainty, "belief": belief}
         return report_perturbation(table, made, own_template, metadata, risk, joined, policies, top, progress, **how)
     noise = describe_mechanism(mechanism, epsilon=epsilon, delta=delta, neighbours=neighbours, threshold=threshold)
-    if public:
-        check_public_delta(noise.name, noise.delta)
+    if public and noise.delta is None and noise.name in MECHANISMS and not MECHANISMS[noise.name].pure:
+        what = "a report for the public needs a delta: one that is set from the number of records would tell of it"
+        raise InvalidInput(what, fix=f"give {argument('delta')}", code="public-delta")
     joined = policies.join(read_limits(**wanted, harmful=harmful, unions=unions), risk)
     if noise.epsilon is None and not joined:
-        raise InvalidInput(
-            "a report needs a decision to ask for",
-            allowed="an epsilon, or a limit to choose one by, as in choose",
-            fix="give --epsilon 1 or --max-caused 0.01",
-        )
+        what, allowed = "a report needs a decision to ask for", "an epsilon, or a limit to choose one by, as in choose"
+        fix = f"give {argument('epsilon', '1')} or {argument('max_caused', '0.01')}"
+        raise InvalidInput(what, allowed=allowed, fix=fix, code="no-decision")
     chosen_delta = policies.choose_delta(noise.name, noise.delta, table.n_records)
     (setting,) = read_settings(noise.name, chosen_delta, noise.neighbours, noise.threshold, table)
     if noise.epsilon is not None:
@@ -223,20 +221,3 @@ def report(
     known: dict[str, Any] = {"setting": setting, "epsilon": decision.epsilon, "public": public, "policies": policies}
     known["record"] = render("record.yaml.j2", to_plain(data))
     return make_report(name, data, own_template, progress, **known)
-
-
-def _refuse_given(given: Mapping[str, Any], names: str, what: str) -> None:
-    """Refuse arguments of `report` that are not what they are by default."""
-    usual = inspect.signature(report).parameters
-    for name in names.split():
-        if given[name] != usual[name].default:
-            raise InvalidInput(what.format(name), fix="leave it out")
-
-
-def check_public_delta(mechanism: str, delta: object) -> None:
-    """Refuse a report for the public whose delta would be set from the number of records."""
-    if delta is None and mechanism in MECHANISMS and not MECHANISMS[mechanism].pure:
-        raise InvalidInput(
-            "a report for the public needs a delta: one that is set from the number of records would tell of it",
-            fix=f"give {argument('delta')}",
-        )

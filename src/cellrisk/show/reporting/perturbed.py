@@ -8,7 +8,6 @@ from typing import Any
 from cellrisk.counts.table import FrequencyTable
 from cellrisk.decide.limits import NO_CHANCE, NO_EPSILON, Limit, RiskDefinition
 from cellrisk.decide.policies import Policies
-from cellrisk.errors import InvalidInput
 from cellrisk.noise.perturbations import Perturbation
 from cellrisk.risk.perturbed import assess_perturbation
 from cellrisk.show.reporting.document import Report, make_report, read_decision
@@ -34,20 +33,11 @@ REFUSED = {
     "margin": NO_CHANCE,
     "harmful": "its informed attacker counts every value",
     "unions": "its informed attacker names single values",
-    "max_tvd": (
-        "marginals are simulated with noise at an epsilon; how far a perturbation moves the table is told at equal risk"
-    ),
+    "max_tvd": "marginals are simulated with noise at an epsilon; section 3 compares distances at equal risk",
 }
 """What a report on a perturbation does not take, and why."""
 ROWS_SHOWN = 13
 """Counts whose probabilities are printed, and values of each."""
-
-
-def check_perturbed(given: Mapping[str, bool]) -> None:
-    """Refuse what a report on a perturbation cannot have; names are those of arguments or of options."""
-    for name, is_given in given.items():
-        if is_given:
-            raise InvalidInput(f"a report on a perturbation takes no {name}: {REFUSED[name]}", fix="leave it out")
 
 
 def report_perturbation(
@@ -71,6 +61,12 @@ def report_perturbation(
     first = [say_equal(each) for each in assessed.figures[0].equal]
     required, name = " and ".join(describe_limits(limits)), name_table(table)
     decided = {"name": name, "perturbation": made.name, "limits": required, "broken": broken, "delta": None}
+    probabilities = []  # what the smallest counts are published as, and how often
+    for count in range(min(made.last + made.period + 1, ROWS_SHOWN)):
+        outcomes = zip(*(part.tolist() for part in made.row(count)), strict=True)
+        texts = [f"{value:,} ({percent(probability)})" for value, probability in outcomes]
+        more = ", ..." if len(texts) > ROWS_SHOWN else ""
+        probabilities.append({"count": count, "outcomes": ", ".join(texts[:ROWS_SHOWN]) + more})
     document = {
         **metadata,
         "title": metadata["title"] or f"Disclosure review of {name}",
@@ -87,7 +83,7 @@ def report_perturbation(
             for figures in assessed.figures
             for each in figures.equal
         ],
-        "perturbation": {"description": made.describe(), "probabilities": _list_probabilities(made)},
+        "perturbation": {"description": made.describe(), "probabilities": probabilities},
         "pictures": {
             "equal": make_picture(draw_equal_risk(assessed), " ".join(first)),
             "icons": draw_icons_of(assessed),
@@ -100,14 +96,3 @@ def report_perturbation(
     }
     known: dict[str, Any] = {"perturbation": made, "broken": broken, "policies": policies}
     return make_report("perturbation.html.j2", document, template, progress, assessed.headline, **known)
-
-
-def _list_probabilities(made: Perturbation) -> list[dict[str, Any]]:
-    """Return what the smallest counts are published as, and how often."""
-    rows = []
-    for count in range(min(made.last + made.period + 1, ROWS_SHOWN)):
-        outcomes = zip(*(part.tolist() for part in made.row(count)), strict=True)
-        texts = [f"{value:,} ({percent(probability)})" for value, probability in outcomes]
-        more = ", ..." if len(texts) > ROWS_SHOWN else ""
-        rows.append({"count": count, "outcomes": ", ".join(texts[:ROWS_SHOWN]) + more})
-    return rows

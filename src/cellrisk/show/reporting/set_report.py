@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from cellrisk.repeat.ledger import Ledger
 
 MOST_ON_FRONT = 7
-"""Tables that the first page shows one by one, and draws; of more, those that reveal most by themselves."""
+"""The first page shows up to so many tables one by one, and draws them; of more, the whole set alone."""
 
 
 def report_set(
@@ -67,16 +67,18 @@ def report_set(
     """
     policies = Policies.in_force(policy)
     if found is None and (not public or limits or policies):
-        raise InvalidInput(
-            "limits, and what a board decides by, are figures of a set", fix="hand in the answer of assess_together"
-        )
+        what = "limits, and what a board decides by, are figures of a set"
+        raise InvalidInput(what, fix="hand in the answer of assess_together")
     own_template = read_template(template)
     mechanisms, together = [each.mechanism for each in tables], find_together(tables)
     (ceiling, _), cost = try_ceiling(mechanisms, together, 2), find_cost(mechanisms, together)
     judged = [] if found is None else _judge(found, limits, policies)
     lost = [each for each in judged if each.state != KEPT]
     printed = dict.fromkeys(("title", "organisation", "source", "audience", "date", "command"))
-    printed |= {**given, "preparation": [*_list_bins(tables), *given.get("preparation", ())]}
+    edges = [(column, bins) for table in tables for column, bins in table.bins.items()]
+    numbers = [(column, bins if isinstance(bins, list | tuple) else (bins,)) for column, bins in edges]
+    bins = [f"{column} in bins: {'/'.join(f'{edge:.15g}' for edge in edges)}" for column, edges in numbers]
+    printed |= {**given, "preparation": [*dict.fromkeys(bins), *given.get("preparation", ())]}
     data = collect_metadata(printed, policies, inputs, ledger, public)
     if ledger is not None and not public:
         try:
@@ -120,19 +122,9 @@ def _judge(found: TogetherAssessment, limits: Sequence[Limit], policies: Policie
     known = {row.certainty for row in found.certain}
     lacking = [share for share in list_certainties(policies, limits) if share not in known]
     if lacking and found.certain_unknown is None:
-        raise InvalidInput(
-            f"a limit is on a certainty of {lacking[0]:g}, for which the set was not assessed",
-            fix=f"give assess_together certainty={lacking[0]:g}",
-        )
+        what = f"a limit is on a certainty of {lacking[0]:g}, for which the set was not assessed"
+        raise InvalidInput(what, fix=f"give assess_together certainty={lacking[0]:g}", code="certainty")
     return judge(found, limits, policies)
-
-
-def _list_bins(tables: Sequence[SetTable]) -> list[str]:
-    """The bins of the tables, as preparation of the data."""
-    edges = [(column, bins) for table in tables for column, bins in table.bins.items()]
-    numbers = [(column, bins if isinstance(bins, list | tuple) else (bins,)) for column, bins in edges]
-    lines = (f"{column} in bins: {'/'.join(f'{edge:.15g}' for edge in bins)}" for column, bins in numbers)
-    return list(dict.fromkeys(lines))
 
 
 def _collect(
@@ -173,8 +165,6 @@ def _collect_board(found: TogetherAssessment, ceiling: Ceiling | None) -> dict[s
     from cellrisk.show.pictures import draw_together
 
     count, most, largest = len(found.tables), found.adds_most, found.largest
-    by_caused = sorted(found.tables, key=lambda each: -each.alone.caused)
-    on_front = by_caused[: MOST_ON_FRONT if count <= MOST_ON_FRONT else MOST_ON_FRONT - 1] if count > 1 else []
     growth = f"How what is revealed grows as tables are added. {found.headline}"
     tables = [
         {
@@ -182,10 +172,9 @@ def _collect_board(found: TogetherAssessment, ceiling: Ceiling | None) -> dict[s
             **pick(each, "records cells alone without"),
             "worst_case": advantage(each.ceiling) if each.ceiling else "not known",
             "front": _describe_front(each.alone, each.records),
-            "shown": each in on_front,
-            **_describe_growth(found, place),
+            "so_far": found.collections.get(tuple(range(1, place + 1))),
         }
-        for place, each in enumerate(found.tables)
+        for place, each in enumerate(found.tables, 1)
     ]
     return {
         **pick(found, "records headline rules certain certain_unknown statements"),
@@ -193,7 +182,7 @@ def _collect_board(found: TogetherAssessment, ceiling: Ceiling | None) -> dict[s
         "worst_case": advantage(ceiling) if ceiling else "not known",
         "front": _describe_front(found.rule(), found.records),
         "tables": tables,
-        "n_not_shown": count - len(on_front) if count > 1 else 0,
+        "on_front": 1 < count <= MOST_ON_FRONT,
         "growth": make_picture(draw_together(found), growth) if count > 1 else None,
         "adds_most": most and {**pick(most.table, "number title"), "without": most.without},
         "largest": [f"{number}" for number in largest] if len(largest) < count else [],
@@ -214,13 +203,3 @@ def _describe_front(rule: RuleFigures, records: int) -> dict[str, str]:
         name: f"{own_people(number, records)} ({own_share(number, records)})"
         for name, number in (("caused", rule.caused), ("right", rule.right))
     }
-
-
-def _describe_growth(found: TogetherAssessment, place: int) -> dict[str, Any]:
-    """The set up to a table, and what this table adds to those above it; None if that was not computed."""
-    so_far = found.collections.get(tuple(range(1, place + 2)))
-    before = found.collections.get(tuple(range(1, place + 1)))
-    adds = None
-    if so_far is not None and (before is not None or not place):
-        adds = {name: getattr(so_far, name) - getattr(before, name, 0.0) for name in ("caused", "right")}
-    return {"so_far": so_far, "adds": adds}
