@@ -17,6 +17,7 @@ import cellrisk as cr
 from cellrisk.cli import main
 from tests.near import near
 from tests.publish.auditing.test_peers import COLUMNS, KEYS, ORIGINAL
+from tests.refusals import refused
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 SCRIPT = Path(__file__).with_name("acro_script.py")
@@ -114,7 +115,7 @@ def test_a_record_is_added_to_those_that_are_there(tmp_path: Path) -> None:
 def test_another_results_file_is_left_alone(content: str, tmp_path: Path) -> None:
     path = tmp_path / "results.json"
     path.write_text(content, encoding="utf-8")
-    with pytest.raises(cr.InvalidInput, match="was not written by ACRO"):
+    with refused("not-acro"):
         audit().save_acro(path)
     assert path.read_text(encoding="utf-8") == content
     assert list(tmp_path.iterdir()) == [path]
@@ -124,15 +125,15 @@ def test_another_results_file_is_left_alone(content: str, tmp_path: Path) -> Non
 def test_a_pipe_in_the_place_of_the_results_is_not_waited_for(tmp_path: Path) -> None:
     path = tmp_path / "results.json"
     os.mkfifo(path)
-    with pytest.raises(cr.InvalidInput, match="was not written by ACRO"):
+    with refused("not-acro"):
         audit().save_acro(path)
     assert list(tmp_path.iterdir()) == [path]
 
 
 def test_other_names_and_limits_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(cr.InvalidInput, match="ACRO reads records from one file name only"):
+    with refused("file-name"):
         audit().save_acro(tmp_path / "record.json")
-    with pytest.raises(cr.InvalidInput, match="max_risk must be a number from 0 to 1"):
+    with refused("range"):
         audit().save_acro(tmp_path / "results.json", max_risk=2)
     assert not list(tmp_path.iterdir())
 

@@ -9,11 +9,11 @@ import pandas as pd
 import pytest
 
 import cellrisk as cr
-from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.publish.auditing import FIGURES, Audit, audit
 from cellrisk.system.formatting import CURATOR_NOTE
 from tests.near import near, same
 from tests.publish.auditing import oracle
+from tests.refusals import refused
 
 KEYS = ["sex", "town"]
 
@@ -160,7 +160,7 @@ def test_one_of_several_sensitive_attributes() -> None:
     people = draw_people(np.random.default_rng(6), 30).assign(home=lambda frame: frame.town.str[-1])
     table = cr.tabulate(people, "sex", ["job", "home"])
     assert audit(table, people, sensitive="home").sensitive == "home"
-    with pytest.raises(InvalidInput, match="several sensitive"):
+    with refused("no-attribute"):
         audit(table, people)
 
 
@@ -183,9 +183,9 @@ def test_our_own_release_needs_no_count() -> None:
 def test_wrong_names_are_refused() -> None:
     people = draw_people(np.random.default_rng(8), 20)
     found = audit(tabulated(people), people)
-    with pytest.raises(UnknownName, match="no such figure"):
+    with refused("word"):
         found.value("risk")
-    with pytest.raises(UnknownName, match="released or of the original"):
+    with refused("word"):
         found.value("disco", of="synthetic")
-    with pytest.raises(InvalidInput, match="top"):
+    with refused("range"):
         found.exposed(top=0)

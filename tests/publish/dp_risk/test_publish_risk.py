@@ -15,7 +15,7 @@ import pytest
 
 import cellrisk as cr
 from cellrisk.counts.profiles import Profiles
-from cellrisk.errors import CellriskError, InvalidInput
+from cellrisk.errors import CellriskError
 from cellrisk.noise.opendp_noise import load_opendp
 from cellrisk.publish.dp_risk import publish_risk
 from cellrisk.publish.dp_risk.sensitivity import count_units, find_sensitivity, sum_cells
@@ -24,6 +24,7 @@ from cellrisk.publish.releasing.measurement import Measurement, calibrate_sum
 from tests.commands import run
 from tests.near import near, same
 from tests.publish.releasing.neighbours import Case, Record, arguments
+from tests.refusals import refused
 
 pytest.importorskip("opendp", reason="OpenDP is not installed; run: pip install 'cellrisk[release]'")
 
@@ -136,26 +137,27 @@ def test_a_draw_below_zero_is_told_as_what_it_is() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "code"),
     [
-        ({"risk_epsilon": 0}, "risk_epsilon must be a number above 0 and up to 100; got 0"),
-        ({"risk_epsilon": "much"}, "risk_epsilon must be a number above 0 and up to 100; got str"),
-        ({"risk_epsilon": 1e9}, "up to 100"),
-        ({"risk_epsilon": 5e-324}, "risk_epsilon is too small"),
-        ({"risk_epsilon": 0.1, "purpose": "why"}, "recorded in a ledger"),
-        ({"risk_epsilon": 0.1, "may_be_missing": "age"}, "not released"),
+        ({"risk_epsilon": 0}, "range"),
+        ({"risk_epsilon": "much"}, "range"),
+        ({"risk_epsilon": 1e9}, "range"),
+        ({"risk_epsilon": 5e-324}, "range"),
+        ({"risk_epsilon": 0.1, "ledger": "ledger.db"}, "type"),
+        ({"risk_epsilon": 0.1, "purpose": "why"}, "no-ledger"),
+        ({"risk_epsilon": 0.1, "may_be_missing": "age"}, "no-column"),
     ],
 )
-def test_bad_requests_are_refused(given: dict[str, Any], told: str) -> None:
-    with pytest.raises(CellriskError, match=told):
+def test_bad_requests_are_refused(given: dict[str, Any], code: str) -> None:
+    with refused(code):
         publish_risk(make_table(), epsilon=1.0, **given)
 
 
 def test_labels_must_be_declared() -> None:
-    with pytest.raises(InvalidInput, match="needs the declared labels of the sensitive attribute"):
+    with refused("observed-labels"):
         publish_risk(make_table(levels={"sex": ["f", "m"]}), epsilon=1.0, risk_epsilon=0.1, observed_levels=True)
     undeclared = make_table(levels={"job": LEVELS["job"]})
-    with pytest.raises(InvalidInput, match="only those that occur"):
+    with refused("observed-labels"):
         publish_risk(undeclared, epsilon=1.0, risk_epsilon=0.1)
     found = publish_risk(undeclared, epsilon=1.0, risk_epsilon=0.1, observed_levels="sex")
     assert "The labels of sex are those that occur" in found.notes[0]
@@ -213,14 +215,8 @@ def test_neighbours_look_alike(name: str) -> None:
 
 def test_a_level_that_occurs_is_seen_when_it_is_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
     case = CASES["counts"]
-    monkeypatch.setattr(domain, "_read_axes", lambda domains, last, missing: _observed_axes(domains, last))
+    monkeypatch.setattr(domain, "_read_axis", lambda axis, _: axis)
     assert look(case, case.usual()) != look(case, [*case.usual(), ("1", None)])
-
-
-def _observed_axes(domains: Any, last: Any) -> Any:
-    from cellrisk.counts.cells import Domain
-
-    return (*domains, Domain(last.name, last.levels.labels, declared=True))
 
 
 # The ledger
@@ -246,7 +242,7 @@ def test_the_loss_is_recorded_before_noise_is_drawn(tmp_path: Path, monkeypatch:
         assert ledger.spent("everyone").epsilon == near(0.2)
         drawn: list[Any] = []
         monkeypatch.setattr(Measurement, "add_noise", lambda _, units: drawn.append(units) or units)
-        with pytest.raises(InvalidInput, match="exceed the limit"):
+        with refused("limit"):
             publish_risk(make_table(), epsilon=1.0, risk_epsilon=0.2, ledger=ledger)
         assert not drawn
         assert ledger.spent("everyone").epsilon == near(0.2)

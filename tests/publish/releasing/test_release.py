@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import json
 import os
-from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -16,11 +15,12 @@ import pytest
 
 import cellrisk as cr
 from cellrisk.counts.cells import Domain
-from cellrisk.errors import CellriskError, InvalidInput, UnknownName
+from cellrisk.errors import CellriskError, InvalidInput
 from cellrisk.publish.releasing import Release, domain, release
-from cellrisk.publish.releasing.domain import Exclusions, read_rules
+from cellrisk.publish.releasing.domain import read_rules
 from cellrisk.publish.releasing.measurement import Measurement
 from tests.near import near
+from tests.refusals import refused
 
 pytest.importorskip("opendp")
 
@@ -96,7 +96,7 @@ def test_excluded_combinations_are_counted_as_they_are() -> None:
 
 def test_observed_levels_are_released_when_asked_for(frame: pd.DataFrame) -> None:
     table = cr.tabulate(frame, ["sex", "age"], "job", levels={"sex": LEVELS["sex"]})
-    with pytest.raises(InvalidInput, match=r"got age, job; declare the labels with levels,"):
+    with refused("observed-labels"):
         release(table, GEOMETRIC)
     released = release(table, GEOMETRIC, observed_levels=True)
     assert released.observed_levels == ("age", "job")
@@ -108,7 +108,7 @@ def test_observed_levels_are_released_when_asked_for(frame: pd.DataFrame) -> Non
 def test_missing_values_are_part_of_the_domain_only_when_declared(frame: pd.DataFrame) -> None:
     gaps = frame.assign(age=frame.age.where(frame.age != "secret-3"))
     table = cr.tabulate(gaps, ["sex", "age"], "job", levels=LEVELS)
-    with pytest.raises(InvalidInput, match=r"missing values.*got 4 records in 'age'; .*may_be_missing,"):
+    with refused("missing-values", "got 4 records"):
         release(table, GEOMETRIC)
     released = release(table, SURE, may_be_missing=["age", "job"])
     assert released.domain_size == 2 * 4 * 3
@@ -212,41 +212,41 @@ def test_the_label_answers_every_question(table: cr.FrequencyTable, name: str) -
 
 
 @pytest.mark.parametrize(
-    ("mechanism", "options", "message"),
+    ("options", "code"),
     [
-        (cr.Laplace(epsilon=1.0), {}, "laplace noise is continuous .* use geometric"),
-        (cr.Gaussian(epsilon=0.5, delta=0.01), {}, "gaussian noise is continuous .* use discrete-gaussian"),
-        (cr.AnalyticGaussian(epsilon=0.5, delta=0.01), {}, "use discrete-gaussian"),
-        ("geometric", {}, "no epsilon was given for geometric"),
-        (1.0, {}, "a mechanism is an object or a name; got float"),
-        (GEOMETRIC, {"sensitive": "age"}, "no sensitive attribute 'age'"),
-        (cr.Geometric(epsilon=1.0, threshold=1.5), {"clamp": False}, "threshold sets counts to zero and needs clamp"),
-        (GEOMETRIC, {"clamp": False, "dense": False}, "counts that keep their sign are all listed"),
-        (GEOMETRIC, {"may_be_missing": ["town"]}, "may_be_missing names a column that is not released; got 'town'"),
-        (GEOMETRIC, {"exclude": {"sex": "secret-f"}}, "exclude must be a list of rules"),
-        (GEOMETRIC, {"exclude": [{}]}, "each rule of exclude names labels by column"),
-        (GEOMETRIC, {"exclude": [{"town": "x"}]}, "exclude names a column that is not released"),
-        (GEOMETRIC, {"exclude": [{"age": ["secret-1", "secret-9"]}]}, "'age' does not have; got 1 unknown of 2"),
-        (GEOMETRIC, {"exclude": [{"age": []}]}, "'age' does not have; got 0 unknown of 0"),
-        (GEOMETRIC, {"exclude": [{"age": "secret-1", "sex": "secret-f"}]}, "of age, sex that do occur; got 8 records"),
+        ({"sensitive": "age"}, "no-attribute"),
+        ({"threshold": 1.5, "clamp": False}, "clamp"),
+        ({"clamp": False, "dense": False}, "clamp"),
+        ({"may_be_missing": ["town"]}, "no-column"),
+        ({"parent_count": "n"}, "no-parents"),
+        ({"exclude": {"sex": "secret-f"}}, "type"),
+        ({"exclude": [{}]}, "type"),
+        ({"exclude": [{"town": "x"}]}, "no-column"),
+        ({"exclude": [{"age": ["secret-1", "secret-9"]}]}, "no-label"),
+        ({"exclude": [{"age": []}]}, "no-label"),
+        ({"exclude": [{"age": "secret-1", "sex": "secret-f"}]}, "excluded-records"),
     ],
 )
-def test_what_would_mislead_is_refused(
-    table: cr.FrequencyTable, mechanism: Any, options: dict[str, Any], message: str
-) -> None:
-    with pytest.raises((InvalidInput, UnknownName), match=message) as caught:
-        release(table, mechanism, **options)
+def test_what_would_mislead_is_refused(table: cr.FrequencyTable, options: dict[str, Any], code: str) -> None:
+    with refused(code) as caught:
+        release(table, epsilon=1.0, **options)
     assert "secret" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    "mechanism", [cr.Laplace(1.0), cr.Gaussian(0.5, delta=0.01), cr.AnalyticGaussian(0.5, delta=0.01)]
+)
+def test_continuous_noise_is_refused(table: cr.FrequencyTable, mechanism: cr.Mechanism) -> None:
+    with pytest.raises(InvalidInput, match="cannot be released safely"):
+        release(table, mechanism)
+
+
 def test_nothing_left_to_release_is_refused(table: cr.FrequencyTable, frame: pd.DataFrame) -> None:
-    with pytest.raises(InvalidInput, match="needs a table that keeps missing values; got missing='drop'"):
+    with refused("missing-rule"):
         release(cr.tabulate(frame, ["sex"], "job", missing="drop"), GEOMETRIC, may_be_missing="sex")
     axes = (Domain("a", ("x",)),)
-    with pytest.raises(InvalidInput, match="everything is excluded"):
+    with refused("all-excluded"):
         domain.CountGrid(axes, np.zeros(0, int), np.zeros(0, int), read_rules([{"a": "x"}], axes))
-    with pytest.raises(InvalidInput, match="some labels of some columns"):
-        Exclusions((2,), ({0: np.zeros(2, bool)},))
 
 
 def test_opendp_is_asked_for_where_it_is_missing(table: cr.FrequencyTable, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -279,15 +279,13 @@ def test_a_domain_of_a_billion() -> None:
 
 def test_a_release_that_would_be_too_large_is_refused() -> None:
     table = wide_table(1_000)
-    with pytest.raises(
-        InvalidInput, match=r"got about 2\.7e\+08 rows of 1,000,000,000; .* threshold 2\.5 or above"
-    ) as caught:
+    with refused("too-large", "got about 2.7e+08 rows of 1,000,000,000", "threshold 2.5 or above") as caught:
         release(table, GEOMETRIC)
-    with pytest.raises(InvalidInput, match=r"too large to list every count; got 1,000,000,000 counts.*dense=False"):
+    with refused("too-large", "got 1,000,000,000 counts"):
         release(table, GEOMETRIC, dense=True)
-    with pytest.raises(InvalidInput, match="clamp, and list positive counts alone"):
+    with refused("too-large"):
         release(table, GEOMETRIC, clamp=False)
-    with pytest.raises(InvalidInput, match=r"too large to release; got about 10\^19 counts"):
+    with refused("too-large"):
         release(wide_table(1_000, n_columns=9), GEOMETRIC)
     assert isinstance(caught.value, CellriskError)
 
@@ -296,14 +294,14 @@ def test_a_path_that_is_taken_is_refused(table: cr.FrequencyTable, tmp_path: Pat
     released, path = release(table, GEOMETRIC), tmp_path / "released.csv"
     released.save(path)
     path.unlink()
-    with pytest.raises(InvalidInput, match=r"the output path exists; got .*released.csv.json"):
+    with refused("taken", "released.csv.json"):
         released.save(path)
     released.save(path, force=True)
-    with pytest.raises(InvalidInput, match="force=True"):
+    with refused("taken"):
         released.save(path)
-    with pytest.raises(InvalidInput, match=r"saved by its ending; got released.xlsx; allowed: .parquet, .csv"):
+    with refused("ending"):
         released.save(tmp_path / "released.xlsx")
-    with pytest.raises(InvalidInput, match="does not exist"):
+    with refused("output"):
         released.save(tmp_path / "nowhere" / "released.csv")
 
 
@@ -332,7 +330,7 @@ def test_a_failure_leaves_what_was_there(
     released = release(table, GEOMETRIC)
     monkeypatch.setattr(os, "replace", fail)
     if failing < 2:
-        with pytest.raises(InvalidInput, match="No space left"):
+        with refused("not-writable"):
             released.save(tmp_path / "released.csv", force=True)
         assert contents(tmp_path) == was
     else:
@@ -354,16 +352,6 @@ def test_an_interruption_between_the_moves_leaves_nothing(
     with pytest.raises(KeyboardInterrupt):
         release(table, GEOMETRIC).save(tmp_path / "released.csv")
     assert contents(tmp_path) == {}
-
-
-def test_a_release_that_contradicts_itself_is_refused(table: cr.FrequencyTable) -> None:
-    whole = release(table, GEOMETRIC)
-    with pytest.raises(InvalidInput, match="lists every count; got 11 of 12"):
-        replace(whole, frame=whole.frame[:11])
-    with pytest.raises(InvalidInput, match="keeps negative counts lists every count"):
-        replace(whole, clamp=False, dense=False)
-    with pytest.raises(InvalidInput, match="a column for each attribute"):
-        replace(whole, frame=whole.frame[["sex", "count"]])
 
 
 def test_the_ceiling_is_that_of_the_mechanism_and_the_declared_labels(frame: pd.DataFrame) -> None:
@@ -392,5 +380,5 @@ def test_nothing_is_drawn_where_the_disclosures_are_no_list(monkeypatch: pytest.
     table = cr.tabulate(pd.DataFrame({"q": ["a"], "y": ["b"]}), "q", "y", levels={"q": ["a"], "y": ["b", "c"]})
     monkeypatch.setattr(Measurement, "add_noise", lambda *_: pytest.fail("noise was drawn"))
     for given in ("a sentence", [1]):
-        with pytest.raises(InvalidInput, match="disclosures must be a list of sentences"):
+        with refused("type"):
             release(table, cr.Geometric(epsilon=1.0), disclosures=given)

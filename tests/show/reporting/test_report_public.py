@@ -11,9 +11,9 @@ import pytest
 
 import cellrisk as cr
 from cellrisk.cli import main
-from cellrisk.errors import InvalidInput
 from cellrisk.show.reporting import document, report
 from cellrisk.system.formatting import percent
+from tests.refusals import refused
 from tests.show.reporting.reading import AGES, SOURCE, TOWNS, TRADES, Reader, people, tabulated
 
 NUMBER = r"(?<![\w.])[\d,]*\d(?:\.\d+)?(?![\w.]*\w)"
@@ -81,7 +81,7 @@ def test_two_tables_give_the_public_the_same_page(asked: dict[str, Any], monkeyp
 
 
 def test_the_public_gets_no_delta_that_was_set_from_the_records(table: cr.FrequencyTable) -> None:
-    with pytest.raises(InvalidInput, match=r"a report for the public needs a delta: .* give delta"):
+    with refused("public-delta"):
         report(table, "gaussian-analytic", epsilon=1.0, public=True)
     assert report(table, "gaussian-analytic", epsilon=1.0, delta=0.01, public=True).verdict == "open"
     told = "Delta was set from the number of records, and tells its order of magnitude."

@@ -126,7 +126,8 @@ def _read_results(target: Path) -> dict[str, Any]:
             return dict(results)
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         pass
-    raise InvalidInput(f"the {RESULTS} in that folder was not written by ACRO", fix="choose another folder")
+    fix = "choose another folder"
+    raise InvalidInput(f"the {RESULTS} in that folder was not written by ACRO", fix=fix, code="not-acro")
 
 
 def _describe(

@@ -109,7 +109,8 @@ class TableComparison(LeavesKeys):
     def key(self, cell: int) -> dict[str, str]:
         """The values of the quasi-identifiers in one cell."""
         if not self.labels:
-            raise InvalidInput("the keys of this audit were left behind when it was pickled", fix="audit again")
+            fix = "audit again"
+            raise InvalidInput("the keys of this audit were left behind when it was pickled", fix=fix, code="no-keys")
         values = zip(self.names, self.labels, self.codes[cell], strict=True)
         return {name: labels[code] for name, labels, code in values}
 

@@ -60,7 +60,7 @@ def read_release(
     if isinstance(released, Release):
         if count or bins:
             fix = f"leave {argument('count')} and {argument('bins')} out"
-            raise InvalidInput("the released table has its counts and bins already", fix=fix)
+            raise InvalidInput("the released table has its counts and bins already", fix=fix, code="count")
         released, count = released.frame, str(released.frame.columns[-1])
     schema = Schema(quasi_identifiers, (sensitive,), bins, count=count)
     names = schema.quasi_identifiers + schema.sensitive
@@ -75,7 +75,7 @@ def read_release(
         found = records.select(chosen).read(MOST_ROWS + 1)
         if len(found) > MOST_ROWS:
             what = "the released table has too many rows to bring into memory"
-            raise InvalidInput(what, allowed=f"up to {MOST_ROWS:,}")
+            raise InvalidInput(what, allowed=f"up to {MOST_ROWS:,}", code="too-many-rows")
         columns = [_read_column(records, place, name, found[f"c{place}"]) for place, name in enumerate(names)]
         binned = {
             name: _label_bins(records, place, name, schema.bins[name])
@@ -93,7 +93,7 @@ def read_release(
     if counts is not None and twice:
         what, got = "the released table counts some combinations more than once", f"{twice:,} of {len(listed):,}"
         fix = f"add their counts up, or leave {argument('count')} out if each row is a record"
-        raise InvalidInput(what, got=f"{got} combinations", allowed="one row a combination", fix=fix)
+        raise InvalidInput(what, got=got, allowed="one row a combination", fix=fix, code="counted-twice")
     shown = []
     for column in columns:
         bin_of = binned.get(column.name)
@@ -112,7 +112,7 @@ def leave_out_missing(released: ReleasedCounts, rule: str) -> tuple[ReleasedCoun
     if rule == "error":
         what = "the released table has missing values, which the original was said not to have"
         fix = f"tabulate the original with {argument('missing', 'category')} or {argument('missing', 'drop')}"
-        raise InvalidInput(what, got=number_of(rows, "row"), fix=fix)
+        raise InvalidInput(what, got=number_of(rows, "row"), fix=fix, code="missing-values")
     columns = tuple(replace(column, codes=column.codes[~absent]) for column in released.columns)
     return replace(released, columns=columns, count=released.count[~absent], listed=released.listed[~absent]), rows
 
@@ -148,6 +148,7 @@ def _label_bins(records: Relation, place: int, name: str, binning: Binning) -> d
     for value, number in records.fetch(f"SELECT DISTINCT {both} FROM {{rows}}"):
         label = None if value is None else label_key(value, kind_of(records, column), None)
         if number == NO_BIN and not (is_text(kind) and NUMBER.fullmatch(value) is None):
-            raise InvalidInput("a released number is too large for its bins", fix="use larger bins")
+            fix = "use larger bins"
+            raise InvalidInput("a released number is too large for its bins", fix=fix, code="unusable-values")
         labels[label] = label if number == NO_BIN else None if number is None else binning.label(number)
     return labels

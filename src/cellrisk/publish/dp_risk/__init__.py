@@ -39,7 +39,7 @@ def forbid_figure(policies: Policies, mechanism: Mechanism, epsilon: float) -> N
     """Refuse a figure about a release by this mechanism, at an epsilon of its own, if a policy forbids it."""
     breaches = [*policies.breaches_of_figure(mechanism, epsilon), *policies.breaches_of_unit(mechanism.unit)]
     if breaches:
-        raise InvalidInput(f"the policy forbids this figure: {'; '.join(breaches)}")
+        raise InvalidInput(f"the policy forbids this figure: {'; '.join(breaches)}", code="policy")
 
 
 def read_ledger(ledger: Any, **noted: Any) -> Callable[[ReleasedDomain, float, Neighbours, str], None]:
@@ -49,9 +49,10 @@ def read_ledger(ledger: Any, **noted: Any) -> Callable[[ReleasedDomain, float, N
     """
     if ledger is not None and not hasattr(ledger, "add_figure"):
         fix = "open one: Ledger('ledger.db')"
-        raise InvalidInput("must be a Ledger", option="ledger", got=type(ledger).__name__, fix=fix)
+        raise InvalidInput("must be a Ledger", option="ledger", got=type(ledger).__name__, fix=fix, code="type")
     if ledger is None and noted != NOTHING_NOTED:
-        raise InvalidInput("a cohort and a purpose are recorded in a ledger", fix=f"name one with {argument('ledger')}")
+        fix = f"name one with {argument('ledger')}"
+        raise InvalidInput("a cohort and a purpose are recorded in a ledger", fix=fix, code="no-ledger")
 
     def record(domain: ReleasedDomain, epsilon: float, neighbours: Neighbours, purpose: str) -> None:
         if ledger is not None:

@@ -192,7 +192,8 @@ def choose_privately(
                 "the grid goes beyond what the policy allows",
                 f"end it there: {argument('grid', '[0.01, 0.1]')}",
             )
-            raise InvalidInput(what, got=f"epsilon {given_points[-1]:g}", allowed=f"up to {largest:.6g}", fix=fix)
+            got = f"epsilon {given_points[-1]:g}"
+            raise InvalidInput(what, got=got, allowed=f"up to {largest:.6g}", fix=fix, code="policy")
     made = [setting.with_epsilon(point) for point in points]
     loss = require_within("private", private, least=SMALLEST_EPSILON, most=LARGEST_EPSILON)
     forbid_figure(policies, made[-1], loss)
@@ -205,7 +206,7 @@ def choose_privately(
     if lowered <= 0:
         got = f"{as_given(max_caused_people)} people, and an error of {error * UNIT:.4g}"
         fix = "allow more people, a larger private epsilon, or fewer points of the grid"
-        raise InvalidInput("the limit is not above what the choice may be off by", got=got, fix=fix)
+        raise InvalidInput("the limit is not above what the choice may be off by", got=got, fix=fix, code="limit-range")
     profiles = domain.cells.profiles()
     sums = [sum_cells(profiles, each) for each in made]
     exponents = find_exponents(list(accumulate(sums, max)), lowered, units, loss)
@@ -231,11 +232,12 @@ def read_grid(given: Sequence[float] | None) -> tuple[float, ...]:
         return USUAL_GRID
     if isinstance(given, (str, bytes)) or callable(given) or not hasattr(given, "__iter__"):
         what, allowed = "a grid is a list of numbers that do not depend on the data", "for example [0.1, 0.5, 1, 2]"
-        raise InvalidInput(what, got=type(given).__name__, allowed=allowed)
+        raise InvalidInput(what, got=type(given).__name__, allowed=allowed, code="type")
     points = tuple(float(each) if is_number(each) else math.nan for each in given)
     if not 0 < len(points) <= MOST_POINTS:
         what, allowed = "a grid needs at least one epsilon, and not too many", f"from 1 to {MOST_POINTS:,}"
-        raise InvalidInput(what, got=len(points), allowed=allowed)
+        raise InvalidInput(what, got=len(points), allowed=allowed, code="grid")
     if not all(before < after for before, after in pairwise((0.0, *points))):
-        raise InvalidInput("must be ascending numbers above 0", option="grid", allowed="for example 0.1, 0.5, 1")
+        what = "must be ascending numbers above 0"
+        raise InvalidInput(what, option="grid", allowed="for example 0.1, 0.5, 1", code="grid")
     return points

@@ -66,10 +66,10 @@ def find_masses(noise: Noise, first: int) -> Floats:
     """f(m - T) for m = 0, 1, ..., to where nothing is left of it that matters."""
     if not noise.log_concave:  # then h falls for good once it falls
         what = "how far one record moves a risk is not proved for this noise"
-        raise InvalidInput(what, got=type(noise).__name__, allowed="noise of the six mechanisms")
+        raise InvalidInput(what, got=type(noise).__name__, allowed="noise of the six mechanisms", code="not-proved")
     if noise.scale > WIDEST:
         what, got = "the noise is too wide to check how far one record moves a risk", f"scale {noise.scale:.3g}"
-        raise InvalidInput(what, got=got, allowed=f"up to {WIDEST:g}", fix="choose a larger epsilon")
+        raise InvalidInput(what, got=got, allowed=f"up to {WIDEST:g}", fix="choose a larger epsilon", code="too-wide")
     return noise.mass(np.arange(first + noise.tail_radius + 2, dtype=np.float64) - first)
 
 
@@ -81,7 +81,8 @@ def bound_caused(masses: Floats, first: int, others: float) -> Sensitivity:
     h = np.arange(len(masses)) * masses
     steepest = float(np.abs(np.diff(h)).max())
     if not (h[-1] <= h[-2] and h[-1] <= steepest):
-        raise InvalidInput("the masses of the noise end too early to say how far one record moves a risk")
+        what = "the masses of the noise end too early to say how far one record moves a risk"
+        raise InvalidInput(what, code="not-proved")
     if first == 1:
         return Sensitivity(others * steepest, exact=True)
     kappa = float(np.max(h[1:] / np.cumsum(masses[1:])))  # q(0) - q(m) is f(1 - T) + ... + f(m - T)

@@ -124,10 +124,10 @@ def release(
     mechanism = read_mechanism(mechanism, epsilon=epsilon, delta=delta, neighbours=neighbours, threshold=threshold)
     mechanism = mechanism.with_unit(table.unit)
     if not clamp and dense is False:
-        raise InvalidInput("counts that keep their sign are all listed", fix="leave dense out, or clamp")
+        raise InvalidInput("counts that keep their sign are all listed", fix="leave dense out, or clamp", code="clamp")
     if not clamp and mechanism.threshold != USUAL_THRESHOLD:
         what, allowed = "a threshold sets counts to zero and needs clamp", f"{USUAL_THRESHOLD}"
-        raise InvalidInput(what, got=mechanism.threshold, allowed=allowed)
+        raise InvalidInput(what, got=mechanism.threshold, allowed=allowed, code="clamp")
     sentences = read_texts("disclosures", disclosures, "sentences")
     measurement = calibrate(mechanism)
     policies = Policies.in_force(policy)
@@ -140,7 +140,8 @@ def release(
         limit = ceiling(both).even_two if both is not None and both.pure else 1.0
         policies.forbid_joint("with the parent counts", math.inf if both is None else both.epsilon, limit)
     elif parent_count is not None:
-        raise InvalidInput("names a column of parents, and there are none", option="parent_count", fix="leave it out")
+        what = "names a column of parents, and there are none"
+        raise InvalidInput(what, option="parent_count", fix="leave it out", code="no-parents")
     declared: Any = {"may_be_missing": may_be_missing, "observed_levels": observed_levels, "exclude": exclude}
     domain = read_domain(table if table.draw_again is None else table.draw_again(), sensitive, **declared)
     grid = make_grid(domain)
@@ -195,7 +196,8 @@ def read_totals(given: Any, count: str | None = None) -> PublishedTotals:
         return read_frame(given, count, "the data frame that was given")
     if not isinstance(given, (str, os.PathLike)):
         allowed = "a path, a data frame or a Release"
-        raise InvalidInput("must be a published table", option="parents", got=type(given).__name__, allowed=allowed)
+        got = type(given).__name__
+        raise InvalidInput("must be a published table", option="parents", got=got, allowed=allowed, code="type")
     path = check_format(given)
     try:
         totals = replace(read_totals(Release.load(path)), name=path.name)
@@ -233,12 +235,10 @@ def _choose_dense(grid: CountGrid, clamp: bool, dense: bool | None) -> bool:
     chosen = (not clamp or small) if dense is None else dense
     if chosen and max(grid.n_counts, grid.size / MOST_EXCLUDED) > MOST_ROWS:
         listed = f"list positive counts alone with {argument('dense', False)}"
-        raise InvalidInput(
-            "the domain is too large to list every count",
-            got=f"{grid.n_counts:,} counts, and {grid.size - grid.n_counts:,} excluded",
-            allowed=f"up to {MOST_ROWS:,}",
-            fix=f"{listed}, and choose a threshold" if clamp else f"clamp, and {listed}",
-        )
+        what = "the domain is too large to list every count"
+        got = f"{grid.n_counts:,} counts, and {grid.size - grid.n_counts:,} excluded"
+        fix = f"{listed}, and choose a threshold" if clamp else f"clamp, and {listed}"
+        raise InvalidInput(what, got=got, allowed=f"up to {MOST_ROWS:,}", fix=fix, code="too-large")
     return chosen
 
 
@@ -252,9 +252,6 @@ def _check_rows(grid: CountGrid, mechanism: Mechanism) -> None:
     rows = expect(mechanism.threshold)
     if rows > MOST_ROWS:
         least = find_first(lambda first: expect(first - 0.5) <= MOST_ROWS) - 0.5
-        raise InvalidInput(
-            "the release would have too many rows: noise makes that many empty counts positive",
-            got=f"about {rows:.2g} rows of {grid.n_counts:,}",
-            allowed=f"up to {MOST_ROWS:,}",
-            fix=f"threshold {least:g} or above makes it fit",
-        )
+        what = "the release would have too many rows: noise makes that many empty counts positive"
+        got, fix = f"about {rows:.2g} rows of {grid.n_counts:,}", f"threshold {least:g} or above makes it fit"
+        raise InvalidInput(what, got=got, allowed=f"up to {MOST_ROWS:,}", fix=fix, code="too-large")

@@ -80,7 +80,7 @@ class Exclusions:
             if steps[0] > MOST_OVERLAPS:
                 what = "the exclusions overlap in too many ways to count what they exclude"
                 fix = "write them without overlaps, or as fewer rules with more labels each"
-                raise InvalidInput(what, got=f"{len(self.boxes):,} rules", fix=fix)
+                raise InvalidInput(what, got=f"{len(self.boxes):,} rules", fix=fix, code="too-many-overlaps")
             overlaps = [both for later in boxes[place + 1 :] if (both := _intersect(box, later)) is not None]
             sizes = (int(box[axis].sum()) if axis in box else width for axis, width in enumerate(self.widths))
             total += math.prod(sizes) - self._count_union(overlaps, steps)
@@ -91,24 +91,27 @@ def read_rules(rules: Sequence[Rule], axes: Sequence[Domain]) -> Exclusions:
     """Rules as given by a user; unknown columns and labels are refused."""
     if isinstance(rules, Mapping) or not isinstance(rules, Sequence) or isinstance(rules, str):
         allowed = "[{'column': ['label', ...]}, ...]"
-        raise InvalidInput("must be a list of rules", option="exclude", got=type(rules).__name__, allowed=allowed)
+        got = type(rules).__name__
+        raise InvalidInput("must be a list of rules", option="exclude", got=got, allowed=allowed, code="type")
     return Exclusions(tuple(len(axis) for axis in axes), tuple(_read_rule(rule, axes) for rule in rules))
 
 
 def _read_rule(rule: Rule, axes: Sequence[Domain]) -> Box:
     if not isinstance(rule, Mapping) or not rule:
-        raise InvalidInput("each rule of exclude names labels by column", allowed="{'column': ['label', ...], ...}")
+        what = "each rule of exclude names labels by column"
+        raise InvalidInput(what, allowed="{'column': ['label', ...], ...}", code="type")
     names = [axis.name for axis in axes]
     box = {}
     for name, given in rule.items():
         if name not in names:
-            raise UnknownName("exclude names a column that is not released", got=repr(name), allowed=", ".join(names))
+            what = "exclude names a column that is not released"
+            raise UnknownName(what, got=repr(name), allowed=", ".join(names), code="no-column")
         place = names.index(name)
         labels = [given] if isinstance(given, str) else list(given)
         unknown = len(set(labels) - set(axes[place].labels))
         if unknown or not labels:
             what, got = f"exclude names labels that '{name}' does not have", f"{unknown:,} unknown of {len(labels):,}"
-            raise UnknownName(what, got=got, allowed=f"some of its {len(axes[place]):,} labels")
+            raise UnknownName(what, got=got, allowed=f"some of its {len(axes[place]):,} labels", code="no-label")
         box[place] = np.isin(np.array(axes[place].labels, dtype=object), labels)
     return box
 
@@ -159,7 +162,7 @@ def read_domain(
     missing = _read_columns(may_be_missing, "may_be_missing", columns)
     if missing and table.missing != "category":
         what, got = "needs a table that keeps missing values", f"missing='{table.missing}'"
-        raise InvalidInput(what, option="may_be_missing", got=got, fix="leave it out")
+        raise InvalidInput(what, option="may_be_missing", got=got, fix="leave it out", code="missing-rule")
     if isinstance(observed_levels, bool):
         observed_levels = columns if observed_levels else ()
     accepted = _read_columns(observed_levels, "observed_levels", columns)
@@ -184,7 +187,7 @@ def _read_columns(given: str | Sequence[str], option: str, columns: Sequence[str
     for name in names:
         if name not in columns:
             what = f"{option} names a column that is not released"
-            raise UnknownName(what, got=repr(name), allowed=", ".join(columns))
+            raise UnknownName(what, got=repr(name), allowed=", ".join(columns), code="no-column")
     return names
 
 
@@ -257,9 +260,10 @@ class CountGrid:
     def __post_init__(self) -> None:
         if self.size > MOST_PLACES:
             got, fix = f"about 10^{len(str(self.size)) - 1} counts", "use fewer or coarser quasi-identifiers"
-            raise InvalidInput("the domain is too large to release", got=got, allowed="up to 2^60", fix=fix)
+            what = "the domain is too large to release"
+            raise InvalidInput(what, got=got, allowed="up to 2^60", fix=fix, code="too-large")
         if self.n_counts == 0:
-            raise InvalidInput("everything is excluded: there is nothing to release")
+            raise InvalidInput("everything is excluded: there is nothing to release", code="all-excluded")
 
     @property
     def size(self) -> int:

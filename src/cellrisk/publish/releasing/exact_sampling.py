@@ -59,7 +59,7 @@ class Rate:
     def of(value: Fraction) -> Rate:
         """A rate that is a fraction."""
         if value < 0:
-            raise InvalidInput("a rate cannot be negative")
+            raise InvalidInput("a rate cannot be negative", code="range")
         return Rate(lru_cache(lambda digits: enclose_fraction(value, digits)))
 
     @property

@@ -53,7 +53,7 @@ def check_free(path: str | os.PathLike[str], force: bool, inputs: Mapping[Path, 
         refuse_inputs(file, inputs)
         if file.exists() and not force:
             fix = f"choose another name, or replace it with {argument('force', True)}"
-            raise InvalidInput("the output path exists", got=file, fix=fix)
+            raise InvalidInput("the output path exists", got=file, fix=fix, code="taken")
     return target
 
 
@@ -61,12 +61,14 @@ def check_folder(path: str | os.PathLike[str], inputs: Mapping[Path, str] = Mapp
     """Refuse a folder that cannot be made, or that is there; return where its list of files will stand."""
     folder = Path(path)
     if os.path.lexists(folder):
-        raise InvalidInput("the output folder exists", got=folder, fix="name one that is not there yet")
+        raise InvalidInput("the output folder exists", got=folder, fix="name one that is not there yet", code="taken")
     if not folder.name or not folder.parent.is_dir():
-        raise InvalidInput("the place of the output folder does not exist", got=folder.parent, fix="make it first")
+        what = "the place of the output folder does not exist"
+        raise InvalidInput(what, got=folder.parent, fix="make it first", code="no-folder")
     refuse_inputs(folder, inputs)
     if not os.access(folder.parent, os.W_OK):
-        raise InvalidInput("the output path cannot be written to", got=folder, fix="choose another place")
+        fix = "choose another place"
+        raise InvalidInput("the output path cannot be written to", got=folder, fix=fix, code="not-writable")
     return folder / MANIFEST
 
 
@@ -105,7 +107,8 @@ def write_files(
         publish(staged, end.parent)
         note_outcome(outcome)
     except OSError as error:
-        raise InvalidInput("the output path cannot be written to", got=f"{end} ({error.strerror})") from None
+        got = f"{end} ({error.strerror})"
+        raise InvalidInput("the output path cannot be written to", got=got, code="not-writable") from None
     except KeyboardInterrupt:
         if not moving or last.exists():
             raise
@@ -191,7 +194,8 @@ def read_content(path: Path) -> bytes:
     try:
         return read_regular(path, LARGEST_FILE)
     except OSError as error:
-        raise InvalidInput("the released table cannot be read", got=f"{path} ({error.strerror})") from None
+        got = f"{path} ({error.strerror})"
+        raise InvalidInput("the released table cannot be read", got=got, code="unreadable") from None
 
 
 def decode(file: Path, content: bytes) -> pd.DataFrame:
@@ -203,4 +207,5 @@ def decode(file: Path, content: bytes) -> pd.DataFrame:
             return pd.read_csv(io.BytesIO(content), dtype=str, keep_default_na=False, encoding="utf-8")
         return pd.read_parquet(io.BytesIO(content))
     except (ValueError, OSError, MemoryError):  # pandas' and Arrow's own errors are of these kinds
-        raise InvalidInput(f"the released table is no {file.suffix.lower()} file", got=file.name) from None
+        got = file.name
+        raise InvalidInput(f"the released table is no {file.suffix.lower()} file", got=got, code="format") from None

@@ -41,7 +41,7 @@ class LabelledColumn:
 
     def __post_init__(self) -> None:
         if len(set(self.labels)) != len(self.labels):
-            raise InvalidInput(f"the labels of released column '{self.name}' must differ")
+            raise InvalidInput(f"the labels of released column '{self.name}' must differ", code="labels-twice")
 
     @property
     def missing(self) -> Any:
@@ -128,7 +128,8 @@ class PublishedTotals:
         if self.guarantee.neighbours != mechanism.neighbours:
             what = "the parents and this release have guarantees for different neighbours, which do not add up"
             fix = f"release with {argument('neighbours', self.guarantee.neighbours)}"
-            raise InvalidInput(what, got=f"{self.guarantee.neighbours} and {mechanism.neighbours}", fix=fix)
+            got = f"{self.guarantee.neighbours} and {mechanism.neighbours}"
+            raise InvalidInput(what, got=got, fix=fix, code="mixed-neighbours")
         units = self.guarantee.unit, mechanism.unit
         if units[0].kind != units[1].kind:
             what = "the parents and this release have guarantees for a record and for a person, which do not add up"
@@ -151,9 +152,9 @@ def read_frame(frame: pd.DataFrame, count: str | None, name: str, complete: bool
     names = [str(column) for column in frame.columns]
     if count not in names:
         what, fix = "the parent table has no such column of counts", f"name it with {argument('parent_count')}"
-        raise UnknownName(what, got=repr(count), allowed=", ".join(names), fix=fix)
+        raise UnknownName(what, got=repr(count), allowed=", ".join(names), fix=fix, code="no-column")
     if len(set(names)) != len(names):
-        raise InvalidInput("the columns of the parent table must differ", got=", ".join(names))
+        raise InvalidInput("the columns of the parent table must differ", got=", ".join(names), code="labels-twice")
     columns = []
     for place, column in enumerate(names):
         if column != count:
@@ -170,14 +171,16 @@ def read_counts(name: str, given: Any, flaws: Callable[[Floats], Sequence[tuple[
 
     column = pd.Series(given)
     if pd.api.types.is_bool_dtype(column.infer_objects()) or pd.api.types.is_datetime64_any_dtype(column):
-        raise InvalidInput(f"the count column '{name}' holds no numbers", got=f"type {column.dtype}")
+        got = f"type {column.dtype}"
+        raise InvalidInput(f"the count column '{name}' holds no numbers", got=got, code="count-values")
     number: Floats = pd.to_numeric(column, errors="coerce").to_numpy(np.float64, na_value=np.nan)
     absent = (column.isna().to_numpy(), "has missing counts", "leave suppressed counts out, or publish them as 0")
     infinite = (~np.isfinite(number), "holds counts that are not finite numbers", None)
     for wrong, what, fix in (absent, infinite, *flaws(number)):
         rows = int(np.count_nonzero(wrong))
         if rows:
-            raise InvalidInput(f"the count column '{name}' {what}", got=f"{rows:,} of {len(number):,} rows", fix=fix)
+            got = f"{rows:,} of {len(number):,} rows"
+            raise InvalidInput(f"the count column '{name}' {what}", got=got, fix=fix, code="count-values")
     return number
 
 
@@ -194,13 +197,13 @@ def check_constrained(mechanism: Mechanism, clamp: bool, dense: bool | None) -> 
     """Refuse settings of a release that cannot be combined with published totals."""
     if not clamp:
         what, fix = "counts that are consistent with parents are not negative", f"leave {argument('clamp', False)} out"
-        raise InvalidInput(what, fix=fix)
+        raise InvalidInput(what, fix=fix, code="parents")
     if dense is False:
         what = "parents are shared among every count of the domain, the empty ones too"
-        raise InvalidInput(what, fix=f"leave {argument('dense', False)} out")
+        raise InvalidInput(what, fix=f"leave {argument('dense', False)} out", code="parents")
     if mechanism.threshold != USUAL_THRESHOLD:
         what = "a threshold would take counts away from their parents"
-        raise InvalidInput(what, got=mechanism.threshold, allowed=f"{USUAL_THRESHOLD}")
+        raise InvalidInput(what, got=mechanism.threshold, allowed=f"{USUAL_THRESHOLD}", code="parents")
 
 
 def find_groups(totals: PublishedTotals, grid: CountGrid) -> tuple[Integers, Integers]:
@@ -212,22 +215,23 @@ def find_groups(totals: PublishedTotals, grid: CountGrid) -> tuple[Integers, Int
     unknown = [column.name for column in totals.columns if column.name not in axes]
     if unknown:
         what = "the parent table has columns that the release has not"
-        raise UnknownName(what, got=", ".join(unknown), allowed=", ".join(axes))
+        raise UnknownName(what, got=", ".join(unknown), allowed=", ".join(axes), code="no-column")
     if len(totals.columns) == len(axes):
         what = "the parent table has all columns of the release, so nothing is left to release"
-        raise InvalidInput(what, fix="give a table with fewer of them")
+        raise InvalidInput(what, fix="give a table with fewer of them", code="no-column-left")
     chosen = [axes[column.name] for column in totals.columns]
     widths = [1, *(len(grid.axes[place]) for place in chosen)]  # without a column, all counts are one group
     if math.prod(widths) > MOST_GROUPS:
         what, allowed = "the parent table's domain is too large", f"up to {MOST_GROUPS:,}"
-        raise InvalidInput(what, got=f"{math.prod(widths):,}", allowed=allowed)
+        raise InvalidInput(what, got=f"{math.prod(widths):,}", allowed=allowed, code="too-large")
     matched = []
     for column, axis in zip(totals.columns, (grid.axes[place] for place in chosen), strict=True):
         labels, codes_of_rows = match_column(column, axis.labels, axis.missing)
         if len(labels) > len(axis):
             what = f"the parent table has labels of '{column.name}' that the release has not"
             got, allowed = f"{len(labels) - len(axis):,} of them", f"the {len(axis):,} labels of the release"
-            raise InvalidInput(what, got=got, allowed=allowed, fix="declare the same levels or bins for both")
+            fix = "declare the same levels or bins for both"
+            raise InvalidInput(what, got=got, allowed=allowed, fix=fix, code="other-labels")
         matched.append(codes_of_rows)
     places = grid.every_place()
     codes = grid.codes(places)
@@ -241,13 +245,14 @@ def find_groups(totals: PublishedTotals, grid: CountGrid) -> tuple[Integers, Int
     childless = int(np.count_nonzero((amounts > 0) & (children == 0)))
     if twice:
         what = "the parent table lists combinations more than once"
-        raise InvalidInput(what, got=f"{twice:,} of them", allowed="one row each")
+        raise InvalidInput(what, got=f"{twice:,} of them", allowed="one row each", code="counted-twice")
     if absent:
         what = "the parent table does not list every combination that the release has counts for"
         fix = "list them with their counts, 0 if there is none, or exclude them from the release too"
-        raise InvalidInput(what, got=f"{absent:,} missing of {int(np.count_nonzero(children)):,}", fix=fix)
+        got = f"{absent:,} missing of {int(np.count_nonzero(children)):,}"
+        raise InvalidInput(what, got=got, fix=fix, code="not-listed")
     if childless:
         what = "parent counts are positive where the release excludes every count"
         fix = "exclude only what the parent table shows as zero"
-        raise InvalidInput(what, got=f"{childless:,} of {len(amounts):,}", fix=fix)
+        raise InvalidInput(what, got=f"{childless:,} of {len(amounts):,}", fix=fix, code="excluded-records")
     return groups, amounts

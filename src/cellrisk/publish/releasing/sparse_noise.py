@@ -30,9 +30,9 @@ class Tail(ABC):
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.scale) and self.scale > 0):
-            raise InvalidInput("the scale of noise must be a positive number", got=self.scale)
+            raise InvalidInput("the scale of noise must be a positive number", got=self.scale, code="range")
         if self.least < 1:
-            raise InvalidInput("a tail begins at a whole number from 1 on", got=self.least)
+            raise InvalidInput("a tail begins at a whole number from 1 on", got=self.least, code="range")
 
     @abstractmethod
     def probability(self, digits: int) -> Decimal:
@@ -89,12 +89,9 @@ class GaussianTail(Tail):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.scale > WIDEST_GAUSSIAN:
-            raise InvalidInput(
-                "the Gaussian noise is too wide for a sparse release",
-                got=f"scale {self.scale:.3g}",
-                allowed=f"up to {WIDEST_GAUSSIAN:g}",
-                fix="use a larger epsilon or delta",
-            )
+            what, got = "the Gaussian noise is too wide for a sparse release", f"scale {self.scale:.3g}"
+            fix = "use a larger epsilon or delta"
+            raise InvalidInput(what, got=got, allowed=f"up to {WIDEST_GAUSSIAN:g}", fix=fix, code="too-wide")
 
     def probability(self, digits: int) -> Decimal:
         with localcontext(with_digits(digits + 5)):
@@ -151,7 +148,8 @@ def draw_places(tail: Tail, size: int) -> Iterator[Integers]:
     binomial, and the places are uniform.
     """
     if size > MOST:
-        raise InvalidInput("too many counts to draw from", got=f"about 10^{len(str(size)) - 1}", allowed="up to 2^60")
+        got = f"about 10^{len(str(size)) - 1}"
+        raise InvalidInput("too many counts to draw from", got=got, allowed="up to 2^60", code="too-large")
     rate, last = tail.rate, -1
     chance = rate.nearest
     while last < size:

@@ -92,7 +92,8 @@ def constrained_release(
     grid, cells = make_grid(domain), domain.cells
     if max(grid.size, grid.n_counts) > MOST_COUNTS:
         what, fix = "the domain is too large to simulate whole releases", "use fewer or coarser quasi-identifiers"
-        raise InvalidInput(what, got=f"{grid.size:,} counts", allowed=f"up to {MOST_COUNTS:,}", fix=fix)
+        got = f"{grid.size:,} counts"
+        raise InvalidInput(what, got=got, allowed=f"up to {MOST_COUNTS:,}", fix=fix, code="too-large")
     groups, totals = find_groups(read_totals(parents, parent_count), grid)
     true = np.concatenate([counts for _, counts in grid.pieces()]).astype(np.float64)
     *widths, n_levels = (len(axis) for axis in grid.axes)

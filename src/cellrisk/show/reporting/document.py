@@ -83,7 +83,8 @@ class Report(Result):
 
     def to_html(self) -> str:
         if not self.html:
-            raise InvalidInput("the document was left behind when this report was pickled", fix="make the report again")
+            fix = "make the report again"
+            raise InvalidInput("the document was left behind when this report was pickled", fix=fix, code="no-document")
         return self.html
 
     def to_dict(self) -> dict[str, Any]:
@@ -234,6 +235,8 @@ def _load_weasyprint() -> Any:
         with contextlib.redirect_stdout(io.StringIO()):
             return import_module("weasyprint")
     except ImportError:
-        raise InvalidInput("a PDF needs WeasyPrint, which is not installed", fix=PDF_FIX) from None
+        what = "a PDF needs WeasyPrint, which is not installed"
+        raise InvalidInput(what, fix=PDF_FIX, code="no-weasyprint") from None
     except OSError:
-        raise InvalidInput("a PDF needs Pango, a library that WeasyPrint did not find", fix=PDF_FIX) from None
+        what = "a PDF needs Pango, a library that WeasyPrint did not find"
+        raise InvalidInput(what, fix=PDF_FIX, code="no-weasyprint") from None

@@ -74,7 +74,8 @@ def _list_digests(inputs: Mapping[str, Any], policies: Policies, ledger: Ledger 
                 while part := stream.read(CHUNK):
                     digest.update(part)
         except OSError as error:
-            raise InvalidInput(f"{name} cannot be read: {error.strerror}", got=os.fspath(path)) from None
+            got = os.fspath(path)
+            raise InvalidInput(f"{name} cannot be read: {error.strerror}", got=got, code="unreadable") from None
         digests.append((name, digest.hexdigest()))
     files = [each.file for each in policies.obeyed if each.file is not None]
     digests += [(f"the policy in {file.name}", file.digest) for file in files]

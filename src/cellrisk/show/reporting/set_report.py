@@ -68,7 +68,7 @@ def report_set(
     policies = Policies.in_force(policy)
     if found is None and (not public or limits or policies):
         what = "limits, and what a board decides by, are figures of a set"
-        raise InvalidInput(what, fix="hand in the answer of assess_together")
+        raise InvalidInput(what, fix="hand in the answer of assess_together", code="no-figures")
     own_template = read_template(template)
     mechanisms, together = [each.mechanism for each in tables], find_together(tables)
     (ceiling, _), cost = try_ceiling(mechanisms, together, 2), find_cost(mechanisms, together)

@@ -209,7 +209,7 @@ def decide(asked: Decision, progress: Progress | None = None) -> Decision:
         )
         return replace(found, kind=kind, epsilon=epsilon, candidates=(stricter, this, looser))
     if choice is None:
-        raise InvalidInput("a report without an epsilon needs a limit")
+        raise InvalidInput("a report without an epsilon needs a limit", code="no-decision")
     if choice.epsilon is not None:
         kind, candidates, place = "recommended", choice.alternatives, 1
     else:
