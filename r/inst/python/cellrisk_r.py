@@ -158,12 +158,12 @@ def _ask_choose(asked: Request, sent: dict[str, bytes]) -> dict[str, Any]:
 
 
 def _ask_release(asked: Request, sent: dict[str, bytes]) -> dict[str, Any]:
-    from cellrisk.publish.releasing import check_output
+    from cellrisk.publish.releasing.files import check_free
 
     output, force, book = asked.get("output"), bool(asked.get("force")), asked.get("record")
     arguments = _arguments(cr.release, asked)
     if output is not None:
-        check_output(output, force)
+        check_free(output, force)
     elif book is not None:
         raise cr.InvalidInput("a ledger records the file that was released", fix='name it: output = "released.csv"')
     table = _tabulate(asked, sent)
