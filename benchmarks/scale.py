@@ -112,7 +112,7 @@ def tabulated(path: str, memory_limit: str | None) -> Measured:
 def on_spark(path: str) -> Measured:
     """The same on a local Spark with two cores: the second of two tabulations in one session."""
     import cellrisk as cr
-    from cellrisk.counts.spark_session import own_session
+    from cellrisk.counts.spark import own_session
 
     with own_session("local[2]"):
         cr.tabulate(path, QIDS, "income", engine="spark")

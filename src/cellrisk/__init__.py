@@ -16,8 +16,8 @@ from cellrisk.system.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from cellrisk.counts import datasets
+    from cellrisk.counts.counting import tabulate
     from cellrisk.counts.table import FrequencyTable
-    from cellrisk.counts.tabulation import tabulate
     from cellrisk.decide.choosing import Choice, choose
     from cellrisk.decide.policies import Policy
     from cellrisk.decide.usefulness import Utility, utility
@@ -59,8 +59,8 @@ if TYPE_CHECKING:
 
 # Where each public name lives; the list for type checkers, above, says the same.
 _HOMES = {
+    "counts.counting": "tabulate",
     "counts.table": "FrequencyTable",
-    "counts.tabulation": "tabulate",
     "decide.choosing": "Choice choose",
     "decide.policies": "Policy",
     "decide.usefulness": "Utility utility",

@@ -137,7 +137,7 @@ class UnknownName(CellriskError, KeyError):
 
 
 EXTRAS = {
-    "files": ("pyreadstat", "python_calamine", "yaml"),
+    "files": ("pyreadstat", "python_calamine"),
     "ledger": ("dp_accounting",),
     "pdf": ("weasyprint",),
     "postgres": ("psycopg", "sqlalchemy"),

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from cellrisk.counts.spark_session import own_session
+from cellrisk.counts.spark import own_session
 from tests.counts.spark_cluster import CHEAP, CHEAP_JAVA, FAST, need_spark
 
 

@@ -8,7 +8,8 @@ import math
 import random
 import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import combinations
@@ -20,8 +21,10 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from cellrisk.counts.table import FrequencyTable
+from cellrisk.errors import CellriskError
 
 MOMENT = dt.datetime(2020, 3, 29, 1, 30)
 STEPS = [dt.timedelta(0), dt.timedelta(microseconds=1), dt.timedelta(hours=1), dt.timedelta(days=-20_000)]
@@ -61,7 +64,6 @@ KINDS: dict[str, tuple[pa.DataType, Callable[[random.Random], Any], str]] = {
         "timestamptz",
     ),
     "hour": (pa.time64("us"), lambda chance: (MOMENT + chance.choice(STEPS)).time(), "time"),
-    "span": (pa.duration("us"), lambda chance: chance.choice([*STEPS, dt.timedelta(days=1)]), "interval"),
     "price": (
         pa.decimal128(38, 3),
         lambda chance: Decimal(chance.choice([0, 1, -1, 10**34, 10**34 + 1, 1500])).scaleb(-3),
@@ -307,3 +309,11 @@ def to_pandas(table: pa.Table, arrow: bool) -> pd.DataFrame:
     if arrow:
         return table.to_pandas(types_mapper=pd.ArrowDtype)
     return table.to_pandas(integer_object_nulls=True, types_mapper={pa.uint64(): pd.UInt64Dtype()}.get)
+
+
+@contextmanager
+def refused(code: str) -> Iterator[pytest.ExceptionInfo[CellriskError]]:
+    """What the block does is refused with this code."""
+    with pytest.raises(CellriskError) as refusal:
+        yield refusal
+    assert refusal.value.code == code

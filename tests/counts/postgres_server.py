@@ -177,7 +177,7 @@ def fill(connection: Any) -> None:
     connection.execute(
         "CREATE TABLE kinds AS SELECT i % 3 AS q, (CASE WHEN i % 2 = 0 THEN 'sad' ELSE 'merry' END)::mood AS mood, "
         "(i % 4)::whole AS whole, md5((i % 2)::text)::uuid AS uuid, ('10.0.0.' || i % 2)::inet AS net, "
-        "(i % 2 || ' days')::interval AS span, (i % 2)::text::money AS money, '12:30'::time AS time, "
+        "(i % 2 || ' days')::interval AS span, '12:30'::time AS time, "
         "(CASE i % 4 WHEN 0 THEN '1.0' WHEN 1 THEN '1.00' WHEN 2 THEN '1e-3' ELSE 'NaN' END)::numeric AS free, "
         "'{1}'::int[] AS list, '{}'::jsonb AS document, 'x'::bytea AS bytes FROM generate_series(1, 40) AS i"
     )

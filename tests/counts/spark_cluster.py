@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from cellrisk.counts.spark_session import JAVA_PACKAGE
+from cellrisk.counts.spark import JAVA_PACKAGE
 
 MASTER, WORKER = "org.apache.spark.deploy.master.Master", "org.apache.spark.deploy.worker.Worker"
 SECONDS_TO_START = 120

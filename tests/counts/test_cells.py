@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import cellrisk as cr
-from cellrisk.counts import counting
+from cellrisk.counts import engine
 from cellrisk.counts.cells import Cells, Domain, group_cells
 from cellrisk.counts.profiles import LabelledCounts
 from cellrisk.errors import InvalidInput, UnknownName
@@ -107,7 +107,7 @@ def test_a_source_is_read_once(people: list[dict[str, Any]], tmp_path: Path) -> 
 def test_too_many_cells_are_refused(people: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch) -> None:
     """They are counted, without their keys, and what needs keys is refused."""
     expected = cr.tabulate(pd.DataFrame(people), ["sex", "city", "age"], "job")
-    monkeypatch.setattr(counting, "MOST_CELLS", 5)
+    monkeypatch.setattr(engine, "MOST_CELLS", 5)
     table = cr.tabulate(pd.DataFrame(people), ["sex", "city", "age"], "job")
     assert table.profiles().equals(expected.profiles())
     with pytest.raises(InvalidInput, match="allowed: up to 5") as refusal:

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cellrisk.counts.columns import WidthBinning, make_binning
-from cellrisk.counts.tabulation import tabulate
+from cellrisk.counts.counting import tabulate
 from cellrisk.errors import InvalidInput
 from tests.examples import examples
 

@@ -11,8 +11,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-from cellrisk.counts import counting
-from cellrisk.counts.tabulation import tabulate
+from cellrisk.counts import counting, engine
+from cellrisk.counts.counting import tabulate
 from cellrisk.errors import InvalidInput
 from tests.counts import counter
 from tests.counts.postgres_server import Server, running_server
@@ -24,8 +24,9 @@ SEEDS = range(int(os.environ.get("CELLRISK_COUNTER_SEEDS", "4")))
 def check(case: counter.Case, source: Any, view: Any = counter.plain, vectors: bool = True, **where: Any) -> None:
     expected = counter.count(case, view)
     if expected is None:
-        with pytest.raises(InvalidInput, match=r"one level only|no record is left|every count"):
+        with pytest.raises(InvalidInput) as refusal:
             tabulate(source, **case.asked, **where)
+        assert refusal.value.code in ("one-level", "no-records")
         return
     found = tabulate(source, **case.asked, **where)
     assert counter.tally(found, vectors) == (expected if vectors else replace(expected, pairs={}))
@@ -49,7 +50,7 @@ def test_frames_and_files(seed: int, tmp_path: Path) -> None:
 def test_without_keys(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tables with more cells than memory holds: distinct vectors, and lists of counts if levels are many."""
     case = counter.draw_case(seed)
-    monkeypatch.setattr(counting, "MOST_CELLS", 0)
+    monkeypatch.setattr(engine, "MOST_CELLS", 0)
     monkeypatch.setattr(counting, "MOST_IN_PART", 40)
     check(case, case.table)
     monkeypatch.setattr(counting, "MOST_LABELS", 0)

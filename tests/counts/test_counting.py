@@ -15,8 +15,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cellrisk.counts import counting
-from cellrisk.counts.tabulation import tabulate
+from cellrisk.counts import counting, engine
+from cellrisk.counts.counting import tabulate
 from tests.examples import examples
 
 QUASI = ["a", "b"]
@@ -26,7 +26,7 @@ QUASI = ["a", "b"]
 def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """With keys, or without: by vectors of counts, or by lists of them."""
     if request.param != "with keys":
-        monkeypatch.setattr(counting, "MOST_CELLS", 0)
+        monkeypatch.setattr(engine, "MOST_CELLS", 0)
         monkeypatch.setattr(counting, "MOST_IN_PART", 3)
     if request.param == "lists":
         monkeypatch.setattr(counting, "MOST_LABELS", 0)

@@ -19,8 +19,8 @@ from urllib.parse import quote
 import pytest
 
 from cellrisk.counts import database
+from cellrisk.counts.counting import tabulate
 from cellrisk.counts.database import read_address
-from cellrisk.counts.tabulation import tabulate
 from cellrisk.errors import CellriskError, InvalidInput, UnknownName
 from tests.counts.counter import facts
 from tests.counts.postgres_server import ENCODED, PASSWORD, RECORDS, SOURCE, Server, running_server
@@ -81,8 +81,6 @@ LABELS = {
     "mood": ("merry", "sad"),
     "whole": ("0", "1", "2", "3"),
     "net": ("10.0.0.0/32", "10.0.0.1/32"),
-    "span": ("00:00:00", "1 day"),
-    "money": ("0", "1"),
     "free": ("0.001", "1", "(missing)"),
 }
 

@@ -21,7 +21,7 @@ import pytest
 
 import cellrisk as cr
 from cellrisk.cli import main
-from cellrisk.counts import counting, refusals, sources
+from cellrisk.counts import counting, engine, refusals, sources
 from cellrisk.counts.engine import Resources, free_memory
 from cellrisk.errors import InvalidInput, UnknownName
 from tests import near
@@ -147,7 +147,7 @@ def test_progress_is_reported(tmp_path: Path) -> None:
 
 
 IN_A_QUERY = """
-import cellrisk.counts.tabulation as room
+import cellrisk.counts.counting as room
 def wait(relation, *_):
     relation.connection.execute("CREATE TABLE endless AS SELECT hash(range) FROM range(1000000000000)")
 room.select_records = wait
@@ -274,7 +274,7 @@ def test_a_file_that_changes_between_the_passes_is_refused(
     write(people)
     expected = cr.tabulate(path, QIDS, "y")
     monkeypatch.setattr(counting, "code_values", code_then_change)
-    monkeypatch.setattr(counting, "MOST_CELLS", most)
+    monkeypatch.setattr(engine, "MOST_CELLS", most)
     if suffix == "csv":
         assert same(cr.tabulate(path, QIDS, "y"), expected)
         return

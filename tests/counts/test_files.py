@@ -20,10 +20,10 @@ import pytest
 import cellrisk as cr
 from cellrisk.cli import main
 from cellrisk.counts import files
+from cellrisk.counts.counting import tabulate
 from cellrisk.counts.preview import preview_file
 from cellrisk.counts.refusals import redact
 from cellrisk.counts.spark import spark_refusals
-from cellrisk.counts.tabulation import tabulate
 from cellrisk.errors import CellriskError, InvalidInput, UnknownName
 
 ASKED = ("age", "job")
@@ -207,27 +207,6 @@ def test_columns_of_a_file_and_of_its_folders_may_have_any_names(name: str, tmp_
     assert profiles(pattern, [name, "Q"], count=False) == {(1, 1): 2}
 
 
-@pytest.mark.parametrize(
-    ("kind", "log"),
-    [
-        ("Delta", "_delta_log/00000000000000000000.json"),
-        ("Iceberg", "metadata/v1.metadata.json"),
-        ("Hudi", ".hoodie/hoodie.properties"),
-    ],
-)
-def test_tables_with_a_log_are_refused_by_name(kind: str, log: str, tmp_path: Path) -> None:
-    table = tmp_path / "people"
-    (table / "data").mkdir(parents=True)
-    pq.write_table(pa.table({"q": [1, 2], "y": ["a", "b"]}), table / "data" / "removed.parquet")
-    assert profiles(table / "data" / "*.parquet") == {(1,): 2}
-    (table / log).parent.mkdir()
-    (table / log).write_text("{}")
-    for source in (table, table / "data" / "*.parquet", table / "data" / "removed.parquet"):
-        with pytest.raises(InvalidInput, match=f"table of {kind}") as refusal:
-            cr.tabulate(source, "q", "y")
-        assert "for instance" not in str(refusal.value)
-
-
 @pytest.mark.slow
 @NEEDS_DUCKDB_2
 @pytest.mark.parametrize("quoted", [False, True])
@@ -242,14 +221,3 @@ def test_long_fields_of_text(quoted: bool, tmp_path: Path) -> None:
     path.write_text(f"{'x' * 200_000},q,y\n1,c,b\n", encoding="utf-8")
     with pytest.raises(InvalidInput, match="a field of the header of the file is too long"):
         cr.tabulate(path, "q", "y")
-
-
-def test_text_packed_by_zstd(tmp_path: Path) -> None:
-    path = tmp_path / "a.csv.zst"
-    content = pa.compress(b"q,y\n1,a\n1,b\n2,a\n" + b"3,a\n" * 10_000, "zstd", asbytes=True)
-    path.write_bytes(content)
-    assert profiles(path) == {(1, 1): 1, (1,): 1, (10_000,): 1}
-    for damaged in (content[:-5], b"q,y\n1,a\n"):
-        path.write_bytes(damaged)
-        with pytest.raises(InvalidInput, match="not whole zstd"):
-            cr.tabulate(path, "q", "y")

@@ -17,23 +17,19 @@ import pytest
 
 import cellrisk as cr
 from cellrisk.errors import InvalidInput, UnknownName
-from tests.counts.counter import facts
+from tests.counts.counter import facts, refused
 
 
 def profiles(source: Any, quasi: Any = "q", sensitive: str = "y", **options: Any) -> dict[tuple[int, ...], int]:
     return dict(cr.tabulate(source, quasi, sensitive, **options).profiles().rows())
 
 
-def test_durations_alike_from_frames_and_files(tmp_path: Path) -> None:
-    table = pa.table({"q": pa.array([dt.timedelta(1), dt.timedelta(2), dt.timedelta(1), None]), "y": list("abab")})
+def test_time_spans_are_refused(tmp_path: Path) -> None:
+    table = pa.table({"q": pa.array([dt.timedelta(1), dt.timedelta(2), None]), "y": list("aba")})
     pq.write_table(table, tmp_path / "a.parquet")
     for source in (table, table.to_pandas(), pl.DataFrame(table), tmp_path / "a.parquet", table.to_reader()):
-        assert cr.tabulate(source, "y", "q").attribute().levels.labels == ("24:00:00", "48:00:00", "(missing)")
-    fine = pa.table({"q": pa.array([1, 2, 1001], pa.duration("ns")), "y": list("aab")})
-    pq.write_table(fine, tmp_path / "b.parquet")
-    for source in (fine, tmp_path / "b.parquet"):
-        with pytest.raises(InvalidInput, match="column 'q' "):
-            cr.tabulate(source, "q", "y")
+        with refused("column-type"):
+            cr.tabulate(source, "y", "q")
 
 
 @pytest.mark.parametrize("kind", [pa.timestamp("ns"), pa.timestamp("ns", "UTC"), pa.time64("ns")], ids=str)

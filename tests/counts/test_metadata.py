@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 import cellrisk as cr
 from cellrisk.counts.metadata import LARGEST_FILE, Metadata, read_metadata
-from cellrisk.errors import CellriskError, InvalidInput
+from cellrisk.errors import InvalidInput
+from tests.counts.counter import refused
 
 COLUMNS = {"age": [20, 25, 31, 44], "sex": ["f", "m", "f", "f"], "ill": ["flu", "none", "flu", "flu"]}
 CSVW: dict[str, Any] = {
@@ -35,10 +35,7 @@ SCHEMA: dict[str, Any] = {
         {"name": "ill", "type": "string", "categories": [{"value": "flu"}, "gout", "none"]},
     ]
 }
-PACKAGE = {
-    "resources": [{"path": "data/people.csv", "schema": SCHEMA}, {"path": "other.csv", "schema": {"fields": []}}]
-}
-SMARTNOISE = {"": {"clinic": {"people": {"row_privacy": True, "age": {"type": "int", "lower": 18, "upper": 44}}}}}
+PACKAGE = {"resources": [{"path": "data/people.csv", "schema": SCHEMA}]}
 
 
 @pytest.fixture
@@ -49,9 +46,9 @@ def people(tmp_path: Path) -> Path:
     return path
 
 
-def write(folder: Path, found: Any, name: str = "people.json") -> Path:
-    path = folder / name
-    path.write_text(yaml.safe_dump(found) if path.suffix == ".yaml" else json.dumps(found))
+def write(folder: Path, found: Any) -> Path:
+    path = folder / "people.json"
+    path.write_text(json.dumps(found))
     return path
 
 
@@ -79,14 +76,6 @@ def test_levels_and_bounds(people: Path, tmp_path: Path, found: Any) -> None:
     assert list(table.profiles().rows()) == list(said.profiles().rows())
 
 
-def test_smartnoise(people: Path, tmp_path: Path) -> None:
-    path = write(tmp_path, SMARTNOISE, "people.yaml")
-    assert read_metadata(path) == Metadata({"age": tuple(range(18, 45))}, {"age": (18.0, 44.0)})
-    table = cr.tabulate(people, "age", "ill", bins={"age": 20}, count=False, metadata=path)
-    assert table.n_cells == 3  # (0, 20], (20, 40], (40, 60]
-    assert table.cells().domain_size == 5 * 2
-
-
 def test_what_is_said_goes_first(people: Path, tmp_path: Path) -> None:
     table = cr.tabulate(
         people, "sex", "ill", levels={"ill": ["none", "flu"]}, count=False, metadata=write(tmp_path, CSVW)
@@ -112,56 +101,35 @@ def test_bins_cover_the_bounds(low: float, high: float, width: float) -> None:
     assert edges[-2] < high <= edges[-1]
 
 
-REFUSED: dict[str, tuple[str, str, bytes]] = {
-    "no JSON": ("people.json", "not JSON", b"{"),
-    "deep JSON": ("people.json", "not JSON", b"[" * 200_000),
-    "no YAML": ("people.yaml", "not YAML", b"a: [1"),
-    "an object of YAML": ("people.yaml", "not YAML", b"!!python/object/apply:os.system ['true']"),
-    "a list": ("people.json", "describes no table", b"[]"),
-    "nothing": ("people.json", "lists no columns", b"{}"),
-    "no levels": ("people.json", "no levels and no bounds", b'{"fields": [{"name": "a"}]}'),
-    "another kind": ("people.xml", "kind that is not known", b"<a/>"),
-    "too large": ("people.json", "too large", b" " * (LARGEST_FILE + 1)),
-    "bounds the wrong way round": (
-        "people.json",
-        "wrong way round",
-        b'{"fields": [{"name": "a", "constraints": {"minimum": 2, "maximum": 1}}]}',
-    ),
-    "twice": (
-        "people.json",
-        "twice",
-        b'{"fields": [{"name": "a", "constraints": {"enum": ["x"]}}, {"name": "a", "constraints": {"enum": ["y"]}}]}',
-    ),
-    "levels of another kind": (
-        "people.json",
-        "not texts or numbers",
-        b'{"fields": [{"name": "a", "constraints": {"enum": [["x"]]}}]}',
-    ),
-    "several tables": ("people.json", "several tables", b'{"tables": [{"url": "a"}, {"url": "b"}]}'),
-    "two tables of SmartNoise": (
-        "people.yaml",
-        "exactly one table",
-        b"{'': {s: {a: {x: {type: int}}, b: {x: {type: int}}}}}",
-    ),
+REFUSED: dict[str, bytes] = {
+    "no JSON": b"{",
+    "deep JSON": b"[" * 200_000,
+    "a list": b"[]",
+    "nothing": b"{}",
+    "no levels": b'{"fields": [{"name": "a"}]}',
+    "too large": b" " * (LARGEST_FILE + 1),
+    "bounds the wrong way round": b'{"fields": [{"name": "a", "constraints": {"minimum": 2, "maximum": 1}}]}',
+    "twice": b'{"fields": [{"name": "a", "categories": ["x"]}, {"name": "a", "categories": ["y"]}]}',
+    "levels of another kind": b'{"fields": [{"name": "a", "constraints": {"enum": [["x"]]}}]}',
+    "several tables": b'{"tables": [{"url": "a"}, {"url": "b"}]}',
 }
 
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_refused(case: str, tmp_path: Path) -> None:
-    name, words, content = REFUSED[case]
-    path = tmp_path / name
-    path.write_bytes(content)
-    with pytest.raises(InvalidInput, match=words):
-        read_metadata(path, "people.csv")
+    path = tmp_path / "people.json"
+    path.write_bytes(REFUSED[case])
+    with refused("metadata"):
+        read_metadata(path)
 
 
 def test_too_many_bins(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="too many bins"):
+    with refused("metadata"):
         Metadata(bounds={"x": (0, 1e9)}).declare(["x"], {"x": 1}, None)
 
 
 def test_a_missing_file(tmp_path: Path) -> None:
-    with pytest.raises(CellriskError, match="No such file"):
+    with refused("unreadable"):
         read_metadata(tmp_path / "none.json")
 
 
@@ -171,7 +139,7 @@ def test_hostile_files_are_read_or_refused(tmp_path: Path) -> None:
     odd = [None, True, -1, 10**400, 1.5, "", "x", [], {}, ["a"], {"base": []}, [[]], {"minimum": "1e999"}]
     for seed in range(400):
         draw = random.Random(seed)
-        found: Any = json.loads(json.dumps(draw.choice([CSVW, SCHEMA, PACKAGE, SMARTNOISE])))
+        found: Any = json.loads(json.dumps(draw.choice([CSVW, SCHEMA, PACKAGE])))
         place = found
         while isinstance(place, dict | list) and place:
             key = draw.choice(list(place)) if isinstance(place, dict) else draw.randrange(len(place))
@@ -179,8 +147,8 @@ def test_hostile_files_are_read_or_refused(tmp_path: Path) -> None:
                 place[key] = draw.choice(odd)
                 break
             place = place[key]
-        path = write(tmp_path, found, draw.choice(["people.json", "people.yaml"]))
+        path = write(tmp_path, found)
         with contextlib.suppress(InvalidInput):
-            read_metadata(path, "people.csv").declare(["age", "sex"], {"age": 5}, None)
+            read_metadata(path).declare(["age", "sex"], {"age": 5}, None)
             answered += 1
     assert 40 < answered < 360  # many of both

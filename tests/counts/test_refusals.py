@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from cellrisk.counts import counting
-from cellrisk.counts.tabulation import tabulate
+from cellrisk.counts.counting import tabulate
 from cellrisk.errors import CellriskError, InvalidInput, UnknownName
 
 SECRET = "Xyzzy7391"

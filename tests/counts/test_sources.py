@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import cellrisk
-from cellrisk.counts.tabulation import tabulate
+from cellrisk.counts.counting import tabulate
 from cellrisk.errors import CellriskError, InvalidInput
 
 QUASI = ["age", "sex", "city"]

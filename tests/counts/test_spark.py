@@ -19,8 +19,8 @@ import pytest
 
 import cellrisk
 from cellrisk.cli import main
-from cellrisk.counts import spark, spark_session
-from cellrisk.counts.tabulation import tabulate
+from cellrisk.counts import engine, spark
+from cellrisk.counts.counting import tabulate
 from cellrisk.errors import CellriskError, InvalidInput, UnknownName
 from tests.counts import counter
 from tests.counts.counter import facts, write_csv, write_parquet
@@ -78,7 +78,7 @@ def test_frames_and_tables_however_they_are_cut(session: Any, people: Path) -> N
     request: dict[str, Any] = {"quasi_identifiers": ["text", "real"], "sensitive": ["job"]}
     expected = facts(tabulate(people, **request))
     frame = session.read.parquet(str(people))
-    frame.repartition(7).createTempView("people")
+    frame = frame.repartition(7)
     session.conf.set("spark.sql.ansi.enabled", "false")
     session.sparkContext.setLogLevel("FATAL")
     root = session.sparkContext._jvm.org.apache.logging.log4j.LogManager.getRootLogger()
@@ -87,18 +87,15 @@ def test_frames_and_tables_however_they_are_cut(session: Any, people: Path) -> N
     try:
         assert facts(tabulate(frame, **request)) == expected
         assert facts(tabulate(frame.orderBy("text").coalesce(1), **request)) == expected
-        assert facts(tabulate("people", engine="spark", **request)) == expected
         assert session.conf.get("spark.sql.ansi.enabled") == "false"
         assert root.getLevel().toString() == "FATAL"
         assert session.conf.get("spark.sql.session.timeZone") == "Asia/Kolkata"
-        assert [row.tableName for row in session.sql("SHOW TABLES").collect()] == ["people"]
         assert not session.sparkContext._jsc.getPersistentRDDs()
     finally:
         session.sparkContext.setLogLevel("OFF")
         session.conf.unset("spark.sql.ansi.enabled")
         for name, value in FAST.items():
             session.conf.set(name, value)
-        session.catalog.dropTempView("people")
 
 
 def test_several_files_and_shapes(session: Any, tmp_path: Path) -> None:
@@ -193,10 +190,37 @@ def test_damaged_and_vanished_files(session: Any, tmp_path: Path, monkeypatch: p
 
 
 def test_more_combinations_than_come_here(session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spark, "MOST_ROWS", 2)
+    """They are counted in Spark, and only profiles come here; what needs keys is refused."""
+    monkeypatch.setattr(engine, "MOST_CELLS", 2)
     frame = session.createDataFrame([(1, "u"), (2, "v"), (3, "u")], "a int, y string")
-    refused("too many combinations of values to bring here; got 3 in the columns a, y; allowed: up to 2", frame)
+    table = tabulate(frame, "a", "y")
+    assert dict(table.profiles().rows()) == {(1,): 3}
+    with counter.refused("too-many-cells"):
+        table.cells()
+    for options in ({"where": {"a": 1}}, {"person": "a", "contributions": 2}):
+        with counter.refused("too-many-cells"):
+            tabulate(frame.withColumn("q", frame["a"]), "q", "y", **options)
     assert not session.sparkContext._jsc.getPersistentRDDs()
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("most", [0, 4])
+def test_counting_on_spark(seed: int, most: int, session: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Beyond the number of combinations that come here; with 4, they may be few enough once they are in bins."""
+    case = counter.draw_case(seed, NOT_ON_SPARK)
+    path = counter.write_parquet(case.table, tmp_path / "a.parquet")
+    monkeypatch.setattr(engine, "MOST_CELLS", most)
+    check(case, path, engine="spark")
+
+
+def test_a_table_of_counts_on_spark(session: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    table = pa.table({"a": [1, 2, 3, 12, 12], "y": ["u", "v", "u", "v", "x"], "n": [2, 3, 0, 2**40, 1]})
+    path = write_parquet(table, tmp_path / "a.parquet")
+    rules: dict[str, Any] = {"bins": {"a": [0, 5, 20]}, "levels": {"y": ["u", "v"]}, "outside": "drop", "count": "n"}
+    here = tabulate(path, "a", "y", **rules)
+    monkeypatch.setattr(engine, "MOST_CELLS", 0)
+    there = tabulate(path, "a", "y", engine="spark", **rules)
+    assert (facts(there), there.outside_records) == (facts(here), 1)
 
 
 def test_rows_come_in_parts(session: Any, monkeypatch: pytest.MonkeyPatch, people: Path) -> None:
@@ -211,7 +235,6 @@ def test_requests(session: Any, tmp_path: Path) -> None:
     refused("every value is missing", frame, "a", "v")
     refused("more than one column named 'a'", frame.select("a", "a", "y"))
     refused("is a stream", session.readStream.format("rate").load())
-    refused("no such Spark table", "nowhere.people")
     refused("not of a kind that Spark reads", pa.table({"a": [1], "y": ["u"]}))
     refused("vanished", f"file://{tmp_path}/none.parquet")
     put(tmp_path / "a.csv", "a,y\n1,u\n")
@@ -286,7 +309,7 @@ def is_readable(path: Path) -> bool:
 
 @pytest.fixture
 def nothing_running(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    monkeypatch.setattr(spark_session, "find_session", lambda: None)
+    monkeypatch.setattr("pyspark.sql.SparkSession.getActiveSession", lambda: None)
     for name in ("SPARK_REMOTE", "SPARK_MASTER", "JAVA_HOME"):
         monkeypatch.delenv(name, raising=False)
     return put(tmp_path / "a.csv", f"a,y\n1,u\n{SECRET},v\n")

@@ -26,8 +26,8 @@ PATIENCE = 400.0
 CHILD = """
 import pickle, sys, threading
 from tests.counts import counter
-from cellrisk.counts.tabulation import tabulate
-from cellrisk.counts.spark_session import own_session
+from cellrisk.counts.counting import tabulate
+from cellrisk.counts.spark import own_session
 
 master, folder = sys.argv[1:]
 with open(folder + "/asked", "rb") as stream:

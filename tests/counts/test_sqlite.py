@@ -138,19 +138,6 @@ def test_every_type_of_duckdb_is_counted_by_its_text_or_refused(tmp_path: Path) 
             cr.tabulate(path, name, "q", table="t")
 
 
-def test_spans_of_one_length_are_different_values(tmp_path: Path) -> None:
-    path = tmp_path / "a.duckdb"
-    with duckdb.connect(str(path)) as connection:
-        connection.execute("CREATE TABLE t (q INTERVAL, y TEXT)")
-        connection.execute(
-            "INSERT INTO t VALUES ('1 month', 'a'), ('30 days', 'a'), ('720 hours', 'b'), ('1 day', 'b')"
-        )
-        assert profiles(connection.table("t")) == {(1,): 4}
-    assert profiles(path, table="t") == {(1,): 4}
-    labels = cr.tabulate(path, "y", "q", table="t").attribute().levels.labels
-    assert labels == ("1 day", "1 month", "30 days", "720:00:00")
-
-
 def test_a_duckdb_address_is_the_same_as_its_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One engine with its limit and its private folder, no extension from elsewhere, nothing beside the user's data."""
     path = tmp_path / "my data.db"

@@ -13,8 +13,8 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+from cellrisk.counts.counting import tabulate
 from cellrisk.counts.table import FrequencyTable
-from cellrisk.counts.tabulation import tabulate
 from cellrisk.errors import InvalidInput, UnknownName
 
 QUASI = ["age", "sex", "city"]

@@ -37,17 +37,17 @@ from cellrisk.cli import main
 sys.exit(main())
 """
 IN_PYTHON = """
-import cellrisk.counts.tabulation as module
+import cellrisk.counts.counting as module
 def compute(*_):
     working()
     while True:
         pass
 module.select_records = compute
 """
-IN_A_SET = IN_PYTHON.replace("tabulation", "joint").replace("select_records", "group_records")
+IN_A_SET = IN_PYTHON.replace("counts.counting", "counts.joint").replace("select_records", "group_records")
 IN_A_QUERY = """
 import threading
-import cellrisk.counts.tabulation as module
+import cellrisk.counts.counting as module
 def query(relation, *_):
     threading.Timer(0.5, working).start()
     relation.connection.execute(
@@ -61,7 +61,7 @@ real = module.round_counts
 module.round_counts = lambda *given, **named: (working(), real(*given, **named))[1]
 """
 IN_CLEANING_UP = """
-import cellrisk.counts.tabulation as module
+import cellrisk.counts.counting as module
 import sqlite3
 def fail(*_):
     try:
@@ -74,7 +74,7 @@ def fail(*_):
 module.select_records = fail
 """
 AFTER_WRITING = """
-import cellrisk.counts.tabulation as module
+import cellrisk.counts.counting as module
 def write(*_):
     try:
         sleep()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import socket
@@ -156,14 +157,9 @@ class TestUploads:
         assert client.get("/api/state").status_code == 200
         assert kept(server) == before
 
-    @pytest.mark.parametrize("packing", ["gz", "zst"])
-    def test_a_bomb_is_not_unpacked(self, server: Running, client: Any, packing: str) -> None:
+    def test_a_bomb_is_not_unpacked(self, server: Running, client: Any) -> None:
         content = b"x,y\n" + b"1,2\n" * (3 * LIMIT)
-        pa = pytest.importorskip("pyarrow")
-        sink = pa.BufferOutputStream()
-        with pa.CompressedOutputStream(sink, {"gz": "gzip", "zst": "zstd"}[packing]) as stream:
-            stream.write(content)
-        source = send(client, sink.getvalue().to_pybytes(), f"bomb.csv.{packing}").json()["source"]
+        source = send(client, gzip.compress(content), "bomb.csv.gz").json()["source"]
         assert "once it is unpacked" in hear(client, client.get(f"/api/sources/{source}"), failed=True)
 
     def test_another_kind_of_file_is_refused(self, client: Any) -> None:

@@ -85,7 +85,7 @@ SOURCES = (
 )
 OUTSIDE_DEFAULT = "error; drop in release, publish-risk, choose-private and report --public"
 CONTRIBUTIONS = "Most records of one person: kept with --person, else asserted."
-DECLARES = "File that declares levels and bounds: CSVW or Table Schema (.json), SmartNoise (.yaml)."
+DECLARES = "File that declares levels and bounds: CSVW or Table Schema (.json)."
 Qid = Annotated[Texts, option("Quasi-identifiers: columns that others may know; comma-separated.", "COLUMNS")]
 
 

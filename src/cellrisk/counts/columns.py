@@ -171,7 +171,7 @@ def show(value: object) -> str:
 INTEGER_BYTES = {"TINYINT": 1, "SMALLINT": 2, "INTEGER": 4, "BIGINT": 8, "UTINYINT": 1, "USMALLINT": 2, "UINTEGER": 4}
 """Types of whole numbers that a BIGINT holds."""
 WIDE = ("UBIGINT", "HUGEINT", "UHUGEINT", "BIGNUM", "DECIMAL")
-TEMPORAL = ("DATE", "TIME", "TIMESTAMP", "INTERVAL")
+TEMPORAL = ("DATE", "TIME", "TIMESTAMP")
 TEXTS = ("VARCHAR", "UUID", "ENUM", "BIT", '"NULL"', "NULL")
 ALLOWED = "text, numbers, truth values, dates and times"
 NO_BIN, NO_COUNT = -(2**61), -1
@@ -231,7 +231,7 @@ def kind_of_type(kind: str) -> str:
 def plain_value(column: str, kind: str) -> str:
     """SQL for a value as a whole number or as text, under which equal values are the same value.
 
-    NaN is missing, -0 is 0, and a time span is its text, as 30 days are no month.
+    NaN is missing, and -0 is 0.
     """
     bare = bare_type(kind)
     if bare in INTEGER_BYTES:

@@ -35,7 +35,7 @@ DRIVERS = {"postgres": "postgresql+psycopg", "postgresql": "postgresql+psycopg"}
 CONNECT_SECONDS = 30
 ROWS = 50_000
 """Rows that are fetched at a time."""
-SETTINGS = ("DateStyle = 'ISO'", "IntervalStyle = 'postgres'", "TimeZone = 'UTC'", "extra_float_digits = 3")
+SETTINGS = ("DateStyle = 'ISO'", "TimeZone = 'UTC'", "extra_float_digits = 3")
 """Texts of dates and numbers must not depend on how a PostgreSQL server is set up."""
 EXACT = 2**53
 """Up to here a whole number is exact as a floating-point number too."""
@@ -224,8 +224,7 @@ def read_form(connection: Any, column: Any) -> Form:
     """Choose the form in which a column comes over, by its declared type; refuse types that have no plain values.
 
     PostgreSQL compares text by its bytes here, whatever the collation, and a char(n) loses the blanks that pad it. It
-    writes times, network addresses and enumerations as text itself, because Python has no date before the year 1 and
-    a month is as long as 30 days to the database.
+    writes times, network addresses and enumerations as text itself, because Python has no date before the year 1.
     """
     import pyarrow as pa
     import sqlalchemy as sa
@@ -240,14 +239,9 @@ def read_form(connection: Any, column: Any) -> Form:
         return Form(column, pa.int64())
     if isinstance(kind, sa.Float):
         return Form(column, pa.float32() if postgres and isinstance(kind, sa.REAL) else pa.float64())
-    if isinstance(kind, postgresql.OID):
-        return Form(sa.cast(column, sa.BigInteger), pa.int64())
-    if isinstance(kind, postgresql.MONEY):
-        return Form(sa.cast(column, sa.Numeric), pa.string(), "number")
     if isinstance(kind, sa.Numeric | sa.Integer):
         return Form(sa.type_coerce(column, kind), pa.string(), "number")
-    times = (sa.Date, sa.Time, sa.DateTime, sa.Interval, postgresql.INTERVAL)
-    others = (sa.Uuid, postgresql.INET, postgresql.CIDR, postgresql.MACADDR, postgresql.MACADDR8, postgresql.BIT)
+    times, others = (sa.Date, sa.Time, sa.DateTime), (sa.Uuid, postgresql.INET, postgresql.CIDR, postgresql.BIT)
     if isinstance(kind, (sa.String, *times, *others)):
         text = sa.cast(column, sa.Text).collate("C") if postgres else sa.type_coerce(column, kind)
         return Form(text, pa.string())

@@ -7,10 +7,10 @@ import re
 import threading
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from cellrisk.errors import InvalidInput
 from cellrisk.system.progress import Progress, cancelled_by_signal, interrupts_delayed
@@ -19,34 +19,38 @@ from cellrisk.system.scratch import private_folder
 UNITS = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
 LEAST_MEMORY = 200 * 10**6
 SHARE_OF_MACHINE = 0.7
+MOST_CELLS = 20_000_000
+"""Combinations of the values of all columns in use that are brought into memory with their keys."""
+BYTES_FOR_ROW = 64
+"""What such a combination takes while it is counted."""
 SECONDS_BETWEEN_REPORTS = 0.25
 
 
-@dataclass(frozen=True)
-class Resources:
+class Resources(NamedTuple):
     """Limits for one tabulation."""
 
     memory: int
     """Bytes that DuckDB may hold; past that it spills to a private folder."""
     progress: Progress | None = None
 
-    def __post_init__(self) -> None:
-        if self.memory < LEAST_MEMORY:
-            raise InvalidInput(
-                "the memory limit is too small to count in",
-                got=f"{self.memory / 10**6:.0f} MB",
-                allowed=f"{LEAST_MEMORY // 10**6} MB or more",
-                code="memory-limit",
-            )
+    @property
+    def most_cells(self) -> int:
+        """Combinations of values that are brought into memory with their keys."""
+        return min(MOST_CELLS, self.memory // BYTES_FOR_ROW)
 
     @staticmethod
     def of(memory_limit: str | int | None, progress: Progress | None = None) -> Resources:
-        """Limits as a user gives them; by default a share of the memory that is free.
+        """Return limits as a user gives them; by default a share of the memory that is free.
 
         >>> Resources.of("4GB").memory
         4000000000
         """
-        return Resources(free_memory() if memory_limit is None else read_bytes(memory_limit), progress)
+        memory = free_memory() if memory_limit is None else read_bytes(memory_limit)
+        if memory < LEAST_MEMORY:
+            got, allowed = f"{memory / 10**6:.0f} MB", f"{LEAST_MEMORY // 10**6} MB or more"
+            what = "the memory limit is too small to count in"
+            raise InvalidInput(what, got=got, allowed=allowed, code="memory-limit")
+        return Resources(memory, progress)
 
 
 def read_bytes(given: str | int) -> int:
@@ -55,28 +59,19 @@ def read_bytes(given: str | int) -> int:
         return given
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*", str(given))
     if not match or match[2].upper() not in UNITS:
-        raise InvalidInput(
-            "the memory limit cannot be read",
-            got=repr(given),
-            allowed="for example 4GB, 500MB or 2GiB",
-            code="memory-limit",
-        )
+        what, allowed = "the memory limit cannot be read", "for example 4GB, 500MB or 2GiB"
+        raise InvalidInput(what, got=repr(given), allowed=allowed, code="memory-limit")
     return int(float(match[1]) * UNITS[match[2].upper()])
 
 
 def free_memory() -> int:
     """Return a share of the memory that is available: what the container allows, or what the machine has."""
     available = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
-    for file, pattern, unit in (
-        ("/proc/meminfo", r"MemAvailable:\s+(\d+) kB", 1024),
-        ("/sys/fs/cgroup/memory.max", r"(\d+)", 1),
-    ):
-        try:
-            match = re.search(pattern, Path(file).read_text(encoding="ascii"))
-        except (OSError, ValueError):
-            continue
-        if match:
-            available.append(int(match[1]) * unit)
+    files = (("/proc/meminfo", r"MemAvailable:\s+(\d+) kB", 1024), ("/sys/fs/cgroup/memory.max", r"(\d+)", 1))
+    for file, pattern, unit in files:
+        with suppress(OSError, ValueError):
+            if match := re.search(pattern, Path(file).read_text(encoding="ascii")):
+                available.append(int(match[1]) * unit)
     return max(LEAST_MEMORY, int(SHARE_OF_MACHINE * min(available)))
 
 
@@ -124,29 +119,19 @@ class Relation:
     """DuckDB's types of c0, c1, ..."""
     kinds: Mapping[str, str] = field(default_factory=dict)
     """How values of a column become labels, if its type does not tell: a number too long for any type comes as text."""
-    grouped: bool = False
-    """Whether it has the column n, the number of rows of the source that a row stands for."""
-
-    @property
-    def rows(self) -> str:
-        """SQL for the number of the source's rows that a row stands for."""
-        return "n" if self.grouped else "1"
+    rows: str = "1"
+    """SQL for the number of the source's rows that a row stands for: n, if it has that column."""
 
     def select(self, columns: Mapping[str, str], where: str | None = None) -> Relation:
         """Return other columns, given in SQL, of the rows that satisfy a condition."""
-        chosen = [f"{sql} AS {name}" for name, sql in columns.items()] + (["n"] if self.grouped else [])
-        condition = f" WHERE {where}" if where else ""
-        made = make_view(self.connection, f"SELECT {', '.join(chosen)} FROM {self.name}{condition}")
+        chosen = [f"{sql} AS {name}" for name, sql in columns.items()] + ["n"] * (self.rows == "n")
         kept = {name: self.kinds[sql] for name, sql in columns.items() if sql in self.kinds}
-        return replace(made, kinds=kept, grouped=self.grouped)
+        query = f"SELECT {', '.join(chosen)} FROM {self.name} WHERE {where or 'true'}"
+        return define(self.connection, "VIEW", query, kept)
 
     def fetch(self, query: str) -> list[tuple[Any, ...]]:
         """Return the rows of a query, in which {rows} stands for the relation."""
         return list(self.connection.execute(query.replace("{rows}", self.name)).fetchall())
-
-    def read(self, most: int) -> Any:
-        """Return up to so many rows as an Arrow table."""
-        return self.connection.sql(f"SELECT * FROM {self.name} LIMIT {most}").to_arrow_table()
 
 
 @contextmanager
@@ -177,17 +162,10 @@ def new_name(start: str) -> str:
     return f"{start}_{uuid.uuid4().hex}"
 
 
-def make_view(connection: Any, query: str) -> Relation:
-    """Return a query as a relation, which is computed each time it is used."""
-    name = new_name("view")
-    connection.execute(f"CREATE TEMP VIEW {name} AS {query}")
-    return name_relation(connection, name)
-
-
-def make_table(connection: Any, query: str, kinds: Mapping[str, str] | None = None) -> Relation:
-    """Return a query as a relation, which is computed once."""
-    name = new_name("table")
-    connection.execute(f"CREATE TEMP TABLE {name} AS {query}")
+def define(connection: Any, kind: str, query: str, kinds: Mapping[str, str] | None = None) -> Relation:
+    """Return a query as a relation: a VIEW is computed each time it is used, a TABLE once."""
+    name = new_name(kind)
+    connection.execute(f"CREATE TEMP {kind} {name} AS {query}")
     return name_relation(connection, name, kinds)
 
 
@@ -195,8 +173,8 @@ def name_relation(connection: Any, name: str, kinds: Mapping[str, str] | None = 
     """Return a view or table by its name, with the types that DuckDB plans for it."""
     planned = connection.sql(f"FROM {name}")
     types = {column: str(kind) for column, kind in zip(planned.columns, planned.types, strict=True)}
-    grouped = types.pop("n", None) is not None
-    return Relation(connection, name, types, kinds or {}, grouped)
+    rows = "1" if types.pop("n", None) is None else "n"
+    return Relation(connection, name, types, kinds or {}, rows)
 
 
 def load_stream(connection: Any, stream: Any, kinds: Mapping[str, str] | None = None) -> Relation:
@@ -222,7 +200,7 @@ def load_stream(connection: Any, stream: Any, kinds: Mapping[str, str] | None = 
 
     connection.register(name, pa.RecordBatchReader.from_batches(stream.schema, batches()))
     try:
-        return make_table(connection, f"FROM {name}", kinds)
+        return define(connection, "TABLE", f"FROM {name}", kinds)
     except Exception:
         if failures:
             raise failures[0] from None
@@ -238,17 +216,19 @@ def read_parquet(
 
     ``chosen``: the columns in SQL. ``names``: names for the first columns of the files, whatever they are called there.
     """
-    options = "".join(f", {name} = {value}" for name, value in {"can_have_nan": True, **settings}.items())
+    options = "".join(f", {name} = {value}" for name, value in settings.items())
     renamed = f" AS files({', '.join(map(quote_name, names))})" if names else ""
     listed = ", ".join(map(quote_path, paths))
-    return make_view(connection, f"SELECT {chosen} FROM read_parquet([{listed}]{options}){renamed}")
+    query = f"SELECT {chosen} FROM read_parquet([{listed}], can_have_nan = true{options}){renamed}"
+    return define(connection, "VIEW", query)
 
 
 def stack(relations: Sequence[Relation]) -> Relation:
     """Return the rows of several relations with the same columns."""
     if len(relations) == 1:
         return relations[0]
-    return make_view(relations[0].connection, " UNION ALL ".join(f"FROM {relation.name}" for relation in relations))
+    query = " UNION ALL ".join(f"FROM {relation.name}" for relation in relations)
+    return define(relations[0].connection, "VIEW", query, relations[0].kinds)
 
 
 def quote_path(path: Path) -> str:

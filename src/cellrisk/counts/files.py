@@ -15,7 +15,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import chain
 from pathlib import Path
-from typing import BinaryIO, cast
 from urllib.parse import unquote
 
 from cellrisk.counts.refusals import CHECK_QUOTES, LONGEST_LINE
@@ -23,7 +22,7 @@ from cellrisk.errors import InvalidInput, argument
 
 TEXT_SUFFIXES = (".csv", ".tsv", ".txt")
 PARQUET_SUFFIXES = (".parquet", ".pq")
-PACKINGS = {".gz": "gzip", ".zst": "zstd"}
+PACKED = ".gz"
 STATISTICAL = {
     ".sav": "read_sav",
     ".zsav": "read_sav",
@@ -38,7 +37,7 @@ FEATHER = (".feather", ".arrow")
 LINES = (".jsonl", ".ndjson")
 OTHER_FORMATS = (*STATISTICAL, *SPREADSHEETS, *FEATHER, *LINES, ".zip")
 DATABASES = (".duckdb", ".ddb")
-KINDS = ".csv, .tsv, .txt (also with .gz or .zst), .parquet"
+KINDS = ".csv, .tsv, .txt (also with .gz), .parquet"
 ALL_KINDS = f"{KINDS}, .xlsx, .ods, .sav, .sas7bdat, .xpt, .dta, .feather, .jsonl, .zip"
 NOT_UTF8 = f"save it as UTF-8, or name its encoding: {argument('encoding', 'latin-1')}"
 ENCODINGS = "for example latin-1, cp1252, utf-16, shift_jis"
@@ -46,8 +45,6 @@ DELIMITERS = (",", ";", "\t", "|")
 HEAD = 64 * 1024
 CHUNK = 1024 * 1024
 ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
-LAKES = {"_delta_log": "Delta", ".hoodie": "Hudi", "metadata": "Iceberg"}
-"""The folder that holds the log of a table, and the kind of that table."""
 
 
 def find_files(source: str | os.PathLike[str]) -> tuple[Path, ...]:
@@ -61,7 +58,7 @@ def find_files(source: str | os.PathLike[str]) -> tuple[Path, ...]:
             "addresses are not read", got=f"an address that starts with {scheme[1]}://", allowed=KINDS, code="path"
         )
     path = Path(given).expanduser()
-    if exists(path):
+    if os.path.exists(path):
         return (path,)
     if not glob.has_magic(str(path)):
         raise InvalidInput("there is no such file", got=given, allowed=ALL_KINDS, code="no-file")
@@ -91,13 +88,6 @@ def find_stored(source: object) -> tuple[str, Path] | None:
     return ("duckdb", Path(source)) if Path(source).suffix.lower() in DATABASES else None
 
 
-def exists(path: Path) -> bool:
-    try:
-        return path.exists()
-    except OSError:  # a name too long, or a folder on the way that may not be entered
-        return False
-
-
 def are_parquet(files: Iterable[Path]) -> bool:
     """Return whether the files are Parquet, and not delimited text, by their names; refuse others and a mixture."""
     kinds = set()
@@ -116,25 +106,12 @@ def are_parquet(files: Iterable[Path]) -> bool:
 
 def is_text(path: Path) -> bool:
     """Return whether the file is delimited text, packed or not, by its name."""
-    plain = path.with_suffix("") if path.suffix.lower() in PACKINGS else path
+    plain = path.with_suffix("") if path.suffix.lower() == PACKED else path
     return plain.suffix.lower() in TEXT_SUFFIXES
 
 
 def check_file(path: Path, may_be_empty: bool = False) -> None:
-    """Refuse folders, what is not a regular file, what may not be read, empty files, and parts of a table with a log.
-
-    The log of such a table says which of the records in its files are deleted.
-    """
-    for folder in (path, *path.absolute().parents):
-        for name, kind in LAKES.items():
-            log = folder / name
-            if log.is_dir() and (kind != "Iceberg" or any(log.glob("*.metadata.json"))):
-                raise InvalidInput(
-                    f"the source belongs to a table of {kind}, from which its records may have been deleted",
-                    got=path,
-                    fix=f"read it with a library for {kind} tables, and give its Arrow table or dataset",
-                    code="table-format",
-                )
+    """Refuse folders, what is not a regular file, what may not be read, and empty files."""
     if path.is_dir():
         fix = f"name its files, for instance '{path}/*.parquet'"
         raise InvalidInput("the source is a folder", got=path, fix=fix, code="folder")
@@ -189,51 +166,37 @@ def check_text(path: Path, head: bytes) -> None:
     codecs.getincrementaldecoder("utf-8")().decode(head, final=len(head) < HEAD)
 
 
-def open_bytes(path: Path) -> BinaryIO:
-    """Open the bytes of a file, unpacked."""
-    packing = PACKINGS.get(path.suffix.lower())
-    if packing == "zstd":
-        import pyarrow as pa
-
-        return cast(BinaryIO, pa.input_stream(str(path), compression="zstd"))
-    return cast(BinaryIO, gzip.open(path, "rb")) if packing == "gzip" else path.open("rb")
-
-
 def copy_plain(path: Path, encoding: str | None, folder: Path) -> Path:
     """Return a text file, or its copy in a folder if it is packed or not UTF-8.
 
     The encoding is the one that the user names, or the one that the file's own mark tells.
     """
-    with refusals_of_the_system(path), open_bytes(path) as source:
+    packed = path.suffix.lower() == PACKED
+    with refusals_of_the_system(path), gzip.open(path) if packed else path.open("rb") as source:
         start = source.read(4)
         if start.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
             encoding = encoding or "utf-32"
         elif start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
             encoding = encoding or "utf-16"
-        if encoding is None and path.suffix.lower() not in PACKINGS:
+        if encoding is None and not packed:
             return path
         parts = chain([start], iter(lambda: source.read(CHUNK), b""))
         return save_parts(path, parts if encoding is None else recode(path, parts, encoding), folder)
 
 
-def check_encoding(encoding: str) -> None:
-    try:
-        "".encode(encoding)
-    except (LookupError, TypeError, ValueError):
-        raise InvalidInput(
-            "is not known", option="encoding", got=repr(encoding), allowed=ENCODINGS, code="encoding"
-        ) from None
-
-
 def recode(path: Path, parts: Iterable[bytes], encoding: str) -> Iterator[bytes]:
     """Return text in UTF-8."""
-    decoder = codecs.getincrementaldecoder(encoding)()
     try:
+        "".encode(encoding)  # refuses what is no encoding of text
+        decoder = codecs.getincrementaldecoder(encoding)()
         for part in parts:
             yield decoder.decode(part).encode("utf-8")
         yield decoder.decode(b"", final=True).encode("utf-8")
     except UnicodeError:  # it would quote the bytes
         raise InvalidInput(f"the file is not {encoding} text", got=path, allowed=ENCODINGS, code="encoding") from None
+    except (LookupError, TypeError, ValueError):
+        got = repr(encoding)
+        raise InvalidInput("is not known", option="encoding", got=got, allowed=ENCODINGS, code="encoding") from None
 
 
 def save_parts(path: Path, parts: Iterable[bytes], folder: Path, suffix: str = "") -> Path:
@@ -262,6 +225,4 @@ def refusals_of_the_system(path: Path) -> Iterator[None]:
         raise InvalidInput("the file is not UTF-8 text", got=path, fix=NOT_UTF8, code="encoding") from None
     except OSError as error:
         what = f"the file cannot be read: {error.strerror or type(error).__name__}"
-        if path.suffix.lower() == ".zst" and error.errno is None:
-            what = "the file is not whole zstd, whatever its name says"
         raise InvalidInput(what, got=path, code="unreadable") from None

@@ -153,26 +153,18 @@ def simplify(array: Any) -> Any:
     Dictionaries become their values, extension types their storage, and a column of nothing becomes text.
     """
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     kind = array.type
     if isinstance(kind, pa.BaseExtensionType):
         if kind.extension_name == "arrow.uuid":  # DuckDB knows it
             return array
-        array = array.cast(kind.storage_type)
-        return array.cast(pa.bool_()) if kind.extension_name == "arrow.bool8" else simplify(array)
+        return simplify(array.cast(kind.storage_type))
     if pa.types.is_dictionary(kind):
         return simplify(array.cast(kind.value_type))
-    if pa.types.is_run_end_encoded(kind):
-        return simplify(pc.run_end_decode(array))
     check_exact(kind)
     if pa.types.is_null(kind):
         return array.cast(pa.string())
-    if pa.types.is_decimal(kind):
-        return array.cast(pa.decimal128(kind.precision, kind.scale))
-    if pa.types.is_float16(kind):
-        return array.cast(pa.float32())
-    return array.cast(pa.duration("us")) if pa.types.is_duration(kind) else array
+    return array.cast(pa.decimal128(kind.precision, kind.scale)) if pa.types.is_decimal(kind) else array
 
 
 def check_exact(kind: pa.DataType) -> None:
@@ -183,8 +175,8 @@ def check_exact(kind: pa.DataType) -> None:
     reason, fix = "", TO_TEXT
     if pa.types.is_decimal(kind) and kind.precision > MOST_DIGITS:
         reason = f"holds decimals of {kind.precision} digits, and {MOST_DIGITS} are counted exactly"
-    if pa.types.is_interval(kind):
-        reason = "holds calendar intervals"
+    if pa.types.is_interval(kind) or pa.types.is_duration(kind):
+        reason = "holds time spans"
     fine = pa.types.is_time64(kind) or (pa.types.is_timestamp(kind) and kind.tz is not None)
     if fine and kind.unit == "ns" and duckdb.__version__.startswith("1."):
         reason, fix = "holds nanoseconds, which DuckDB rounds before version 2", "convert it to microseconds"

@@ -18,7 +18,7 @@ from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from cellrisk.counts.engine import Relation, free_memory, load_stream, make_table, quote_path, quote_sql, read_parquet
+from cellrisk.counts.engine import Relation, define, free_memory, load_stream, quote_path, quote_sql, read_parquet
 from cellrisk.counts.files import (
     CHUNK,
     FEATHER,
@@ -119,7 +119,7 @@ def read_lines(connection: Any, path: Path, columns: Sequence[str], by_declarati
             names = dict.fromkeys(name for (name,) in connection.execute(query).fetchall())
             locate(columns, list(names), f"'{path.name}'")
         chosen = (f"{json_value(name, by_declaration)} AS c{place}" for place, name in enumerate(columns))
-        return make_table(connection, f"SELECT {', '.join(chosen)} FROM {lines}")
+        return define(connection, "TABLE", f"SELECT {', '.join(chosen)} FROM {lines}")
     except duckdb.Error as error:  # which quotes the record
         raise find_cause(str(error), LINE_FAILURES) or InvalidInput(
             "the file does not hold lines of JSON", got=path, fix=FLAT, code="damaged"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +17,9 @@ from cellrisk.counts.columns import bare_type, check_type, is_numeric, is_text
 from cellrisk.counts.engine import (
     Relation,
     Resources,
+    define,
     embedded_engine,
     load_stream,
-    make_table,
-    make_view,
     quote_name,
     quote_path,
     quote_sql,
@@ -32,7 +31,6 @@ from cellrisk.counts.files import (
     OTHER_FORMATS,
     SPREADSHEETS,
     are_parquet,
-    check_encoding,
     check_file,
     copy_plain,
     describe_text,
@@ -55,8 +53,8 @@ KINDS_OF_SOURCES = (
 )
 FIRST_ROWS = 20_000
 """Rows of a text that show whether there are few kinds of them."""
-SPANS = {"s": "to_seconds", "ms": "to_milliseconds", "us": "to_microseconds"}
-"""Functions of DuckDB for time spans, which are whole numbers in a Parquet file, by their unit."""
+COMPARED_AS_TEXT = ("UUID", "ENUM", "BIT", "TIME WITH TIME ZONE", "HUGEINT", "UHUGEINT", "BIGNUM", '"NULL"', "VARCHAR")
+"""Types whose values are compared by their text: files round some of them, and a collation makes texts equal."""
 
 
 @contextmanager
@@ -69,16 +67,16 @@ def open_source(
     engine: str | None = None,
     encoding: str | None = None,
     by_declaration: bool = False,
-) -> Iterator[Relation]:
+    may_stay: bool = False,
+) -> Iterator[Any]:
     """Open the columns in use as a relation for the length of the block.
 
+    may_stay: whether the caller counts on the cluster what has too many combinations of values in Spark.
     encoding: that of text files that are not UTF-8. by_declaration: if each value has a type of its own, as in SQLite,
     a column has the type that was declared for it, whatever it holds: no record may decide how the others are read.
     """
     if engine is not None:
         require_word("engine", engine, list_words(EngineName))
-    if encoding is not None:
-        check_encoding(encoding)
     if type(source).__module__.startswith("narwhals"):
         source = source.to_native()
     keep_inputs("the records", *list_files_of(source))
@@ -87,8 +85,11 @@ def open_source(
         if engine == "spark" or has_type(source, "pyspark", "DataFrame"):
             from cellrisk.counts.spark import open_spark
 
-            with open_spark(source, columns) as groups:
-                relation = load_stream(connection, groups)
+            with open_spark(connection, source, columns, resources.most_cells, may_stay) as rows:
+                if rows.size > resources.most_cells:
+                    yield rows
+                    return
+                relation = load_stream(connection, rows.stream())
             yield relation
         elif find_stored(source) is not None or is_address(source):
             yield reader.read_database(source)
@@ -108,13 +109,15 @@ def open_records(
     engine: str | None = None,
     encoding: str | None = None,
     count_option: str | None = None,
-) -> Iterator[Relation]:
+    may_stay: bool = False,
+) -> Iterator[Any]:
     """Open the columns of a schema; refuse a source with a column named like counts of which the schema says nothing.
 
     count_option: what names that column on the command line, if it is not the option of ``count``.
     """
-    asked, options = AskedColumns(schema.stored), {"table": table, "engine": engine, "encoding": encoding}
-    with open_source(source, asked, resources, by_declaration=schema.outside == "drop", **options) as records:
+    asked, strict = AskedColumns(schema.stored), schema.outside != "drop"
+    options: Any = {"table": table, "engine": engine, "encoding": encoding, "may_stay": may_stay}
+    with open_source(source, asked, resources, by_declaration=not strict, **options) as records:
         if schema.count is None:
             refuse_counts(asked.others, count_option)
         yield lengthen(records, schema) if schema.wide else records
@@ -133,7 +136,7 @@ def lengthen(records: Relation, schema: Schema) -> Relation:
         records.select({**names, f"c{n_quasi}": quote_sql(level), f"c{n_quasi + 1}": count})
         for level, count in zip(schema.wide, counts, strict=True)
     ]
-    return replace(stack(parts), kinds=records.kinds, grouped=records.grouped)
+    return stack(parts)
 
 
 def list_files_of(source: object) -> list[Path]:
@@ -146,9 +149,8 @@ def list_files_of(source: object) -> list[Path]:
         return []
     given = os.fspath(source)
     if is_address(given):
-        stored = find_stored(given)
-        files = set() if stored is None else {str(stored[1]), str(stored[1]).lstrip("/")}
-        return [Path(file) for file in sorted(files) if file]
+        path = str((find_stored(given) or ("", ""))[1])
+        return [Path(file) for file in sorted({path, path.lstrip("/")}) if file]
     try:
         return list(find_files(given))
     except InvalidInput:
@@ -176,8 +178,8 @@ class Reader:
             return read_server(self.connection, source, self.table, self.columns)
         engine, (path,) = stored[0], find_files(stored[1])
         if self.table is None:
-            named, fix = {"duckdb": "DuckDB", "sqlite": "SQLite"}[engine], f"name it with {argument('table')}"
-            raise InvalidInput(f"a {named} file holds tables: which one?", got=path, fix=fix, code="no-table")
+            what, fix = "a file of a database holds tables: which one?", f"name it with {argument('table')}"
+            raise InvalidInput(what, got=path, fix=fix, code="no-table")
         if engine == "duckdb":
             return read_duckdb(self.connection, path, self.columns, self.table)
         from cellrisk.counts.database import read_sqlite
@@ -196,20 +198,15 @@ class Reader:
             return read_parquet(self.connection, [path])
         if is_frame(source):
             return load_stream(self.connection, read_frame(source, self.columns, self.by_declaration))
-        raise InvalidInput(
-            "the source is not of a kind that can be read", got=named, allowed=KINDS_OF_SOURCES, code="source"
-        )
+        what = "the source is not of a kind that can be read"
+        raise InvalidInput(what, got=named, allowed=KINDS_OF_SOURCES, code="source")
 
     def refuse_table(self, got: str) -> None:
         """Refuse the name of a table that the source does not have."""
         if self.table is not None:
-            raise InvalidInput(
-                "names a table of a database, or a sheet of a workbook, and this source is neither",
-                option="table",
-                got=got,
-                fix=f"give a database by its address, such as sqlite://people.db, or leave {argument('table')} out",
-                code="no-tables",
-            )
+            what = "names a table of a database, or a sheet of a workbook, and this source is neither"
+            fix = f"give a database by its address, such as sqlite://people.db, or leave {argument('table')} out"
+            raise InvalidInput(what, option="table", got=got, fix=fix, code="no-tables")
 
     def read_files(self, files: Sequence[Path]) -> Relation:
         """Read files of one kind, checked one by one, as one table."""
@@ -253,9 +250,8 @@ class Reader:
         count = f"SELECT count(*) FROM (SELECT DISTINCT * FROM (FROM {rows} LIMIT {FIRST_ROWS}))"
         (kinds,), *_ = self.connection.execute(count).fetchall()
         few = kinds <= FIRST_ROWS // 4
-        return make_table(
-            self.connection, f"SELECT *, count(*) AS n FROM {rows} GROUP BY ALL" if few else f"FROM {rows}"
-        )
+        query = f"SELECT *, count(*) AS n FROM {rows} GROUP BY ALL" if few else f"FROM {rows}"
+        return define(self.connection, "TABLE", query)
 
     def read_parquet(self, files: Sequence[Path]) -> Relation:
         """Read Parquet files; if they give a column different types of numbers or times, DuckDB uses the wider one."""
@@ -291,19 +287,9 @@ def plan_parquet(path: Path, columns: Sequence[str]) -> tuple[str, tuple[str, ..
     for new, (name, old) in enumerate(zip(columns, places, strict=True)):
         value = quote_name([*stored, *folders][old])
         if old < len(stored):
-            kind = schema.types[old]
-            convert(name, kind, check_exact)
-            if pa.types.is_duration(kind):
-                if kind.unit not in SPANS:
-                    what, fix = f"column '{name}' holds time spans in nanoseconds", "write it with microseconds"
-                    raise InvalidInput(what, fix=fix, code="column-type")
-                value = f"{SPANS[kind.unit]}({value})"
+            convert(name, schema.types[old], check_exact)
         chosen.append(f"{value} AS c{new}")
     return ", ".join(chosen), stored, max(places, default=0) >= len(stored), str(schema.types)
-
-
-COMPARED_AS_TEXT = ("UUID", "ENUM", "BIT", "INTERVAL", "TIME WITH TIME ZONE", "HUGEINT", "UHUGEINT", "BIGNUM", '"NULL"')
-"""Types whose values are compared by their text: to DuckDB, equal spans are one, and files round the others."""
 
 
 def read_duckdb(connection: Any, path: Path, columns: Sequence[str], table: str) -> Relation:
@@ -325,12 +311,9 @@ def read_duckdb(connection: Any, path: Path, columns: Sequence[str], table: str)
     try:
         chosen = choose_columns(columns, connection.sql(f"FROM {whole}"), f"table '{table}'")
     except duckdb.PermissionException:
-        raise InvalidInput(
-            f"table '{table}' is a view that reads files outside the DuckDB file",
-            fix="store it as a table, or read those files themselves",
-            code="view-of-files",
-        ) from None
-    return make_view(connection, f"SELECT {chosen} FROM {whole}")
+        what, fix = f"table '{table}' is a view that reads files outside the DuckDB file", "store it as a table"
+        raise InvalidInput(what, fix=fix, code="view-of-files") from None
+    return define(connection, "VIEW", f"SELECT {chosen} FROM {whole}")
 
 
 def choose_columns(columns: Sequence[str], relation: Any, where: str) -> str:
@@ -339,7 +322,7 @@ def choose_columns(columns: Sequence[str], relation: Any, where: str) -> str:
     for new, old in enumerate(locate(columns, relation.columns, where)):
         kind, name = str(relation.types[old]), quote_name(relation.columns[old])
         check_type(relation.columns[old], kind)
-        if bare_type(kind) in ("VARCHAR", *COMPARED_AS_TEXT):
+        if bare_type(kind) in COMPARED_AS_TEXT:
             name = f"CAST({name} AS VARCHAR) COLLATE C"
         chosen.append(f"{name} AS c{new}")
     return ", ".join(chosen)

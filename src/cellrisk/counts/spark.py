@@ -1,4 +1,7 @@
-"""Files, tables and frames in Spark, grouped there by the columns in use; one row for each combination comes here.
+"""Files and frames in Spark, grouped there by the columns in use.
+
+One row for each combination of values comes here, up to a number of them. If there are more, values are numbered there,
+cells are grouped by their counts, and only profiles come here.
 
 Spark is more lenient than a count may be: it replaces what is not UTF-8, closes quotation marks that stay open, and
 skips files by their names. Each of these is looked for and refused.
@@ -7,38 +10,41 @@ skips files by their names. Each of these is looked for and refused.
 from __future__ import annotations
 
 import csv
+import importlib
+import importlib.util
+import logging
 import math
 import os
 import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
-from cellrisk.counts.files import (
-    DELIMITERS,
-    KINDS,
-    PARQUET_SUFFIXES,
-    TEXT_SUFFIXES,
-    check_file,
-    exists,
-    find_files,
-    is_address,
-)
+import numpy as np
+
+from cellrisk.counts.engine import Relation, load_stream
+from cellrisk.counts.files import DELIMITERS, KINDS, PARQUET_SUFFIXES, TEXT_SUFFIXES, check_file, find_files, is_address
 from cellrisk.counts.refusals import CSV, OUT_OF_MEMORY, Cause, comes_from, find_cause
 from cellrisk.counts.schema import locate
-from cellrisk.counts.spark_session import spark_session
 from cellrisk.errors import CellriskError, InvalidInput
+from cellrisk.system.arrays import Integers
+from cellrisk.system.scratch import private_folder
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-ALLOWED = "a path or glob of CSV or Parquet files, the name of a Spark table, a Spark DataFrame"
-TABLE_NAME = re.compile(r"(\w+\.){0,2}\w+")
+ALLOWED = "a path or glob of CSV or Parquet files, a Spark DataFrame"
 SUFFIXES = tuple(f"{suffix}{packing}" for suffix in (*TEXT_SUFFIXES, *PARQUET_SUFFIXES) for packing in ("", ".gz"))
-MOST_ROWS = 100_000_000
-"""Combinations of values that are brought here."""
 ROWS = 1_000_000
 """Rows that leave the cluster at a time."""
 TEXT = {
@@ -58,42 +64,100 @@ WHOLE = ("byte", "integer", "long", "short")
 USABLE = (*WHOLE, "boolean", "date", "decimal", "double", "float", "string", "timestamp", "timestamp_ntz")
 
 
+@dataclass(frozen=True, eq=False)
+class SparkRows:
+    """Combinations of values that stay in Spark: a frame with the columns c0, c1, ..., and n, the records of each."""
+
+    connection: Any
+    """The DuckDB in which the values of single columns are numbered."""
+    kept: list[Any]
+    """Frames to forget at the end."""
+    frame: Any = None
+    size: int = 0
+
+    def keep(self, frame: Any) -> SparkRows:
+        """Return other rows, which are computed once."""
+        self.kept.append(frame.persist())
+        return replace(self, frame=frame, size=frame.count())
+
+    def fetch(self, query: str) -> list[tuple[Any, ...]]:
+        """Return the rows of a query, in which {rows} stands for these."""
+        return [tuple(row) for row in self.frame.sparkSession.sql(query, rows=self.frame).collect()]
+
+    def stream(self) -> pa.RecordBatchReader:
+        """Return the rows as Arrow, so many at a time; the first come at once."""
+        import pyarrow as pa
+        from pyspark.sql import functions as fn
+
+        parts = max(1, math.ceil(self.size / ROWS))
+        key = fn.pmod(fn.hash(*self.frame.columns), fn.lit(parts))
+        first = self.frame.where(key == 0).toArrow()
+        later = (self.frame.where(key == part).toArrow() for part in range(1, parts))
+        batches = (batch for table in chain([first], later) for batch in table.to_batches())
+        return pa.RecordBatchReader.from_batches(first.schema, batches)
+
+    def list_values(self, place: int) -> Relation:
+        """Return the values of a column, and how many records have each."""
+        from pyspark.sql import functions as fn
+
+        return load_stream(self.connection, self.frame.groupBy(f"c{place}").agg(fn.sum("n").alias("n")).toArrow())
+
+    def replace_values(self, place: int, query: str) -> SparkRows:
+        """Replace each value v of a column by a whole number i, from a query of DuckDB that gives both."""
+        name, table = f"c{place}", self.connection.sql(query).to_arrow_table()
+        schema = f"v {self.frame.schema[name].dataType.simpleString()}, i bigint"
+        numbers = self.frame.sparkSession.createDataFrame(table, schema)
+        joined = self.frame.join(numbers, self.frame[name].eqNullSafe(numbers["v"]))
+        columns = [joined["i"].alias(name) if column == name else joined[column] for column in self.frame.columns]
+        return replace(self, frame=joined.select(*columns))
+
+    def count_vectors(self, where: str, n_quasi: int) -> tuple[list[Integers], Integers, Integers]:
+        """Group the combinations that satisfy a condition into cells, and the cells by their counts.
+
+        Returns columns of codes, of which the first numbers the cells that differ in their counts; the records of each
+        row; and how many cells each number stands for.
+        """
+        from pyspark.sql import functions as fn
+
+        quasi, others = self.frame.columns[:n_quasi], self.frame.columns[n_quasi:]
+        counts = fn.sort_array(fn.collect_list(fn.struct(*others))).alias("counts")
+        vectors = self.frame.where(where).groupBy(*quasi).agg(counts).groupBy("counts").count().toArrow()
+        lists = vectors["counts"].combine_chunks()
+        *codes, count = (column.to_numpy(zero_copy_only=False) for column in lists.flatten().flatten())
+        number = np.repeat(np.arange(len(lists)), lists.value_lengths().to_numpy(zero_copy_only=False))
+        return [number, *codes], count, vectors["count"].to_numpy()
+
+
 @contextmanager
-def open_spark(source: Any, columns: Sequence[str]) -> Iterator[pa.RecordBatchReader]:
-    """Group a source by the columns in use on the cluster; give an Arrow stream of the groups, and n rows of each."""
+def open_spark(connection: Any, source: Any, columns: Sequence[str], most: int, may_stay: bool) -> Iterator[SparkRows]:
+    """Group a source by the columns in use on the cluster, for the length of the block.
+
+    may_stay: whether the caller counts on the cluster if there are more combinations than ``most``; else the source is
+    refused.
+    """
+    from pyspark.sql import functions as fn
+
+    rows = SparkRows(connection, [])
     with spark_refusals():
         read = plan_source(source, columns)
         with spark_session(getattr(source, "sparkSession", None)) as session:
             frame = read(session)
             frame = frame.select(*(prepare(frame, f"c{place}", name) for place, name in enumerate(columns)))
-            grouped = frame.groupBy(*frame.columns).count().withColumnRenamed("count", "n").persist()
             try:
-                rows = grouped.count()
-                if rows > MOST_ROWS:
+                rows = rows.keep(frame.groupBy(*frame.columns).agg(fn.count("*").alias("n")))
+                if rows.size > most and not may_stay:
                     raise InvalidInput(
-                        "the source has too many combinations of values to bring here",
-                        got=f"{rows:,} in the columns {', '.join(columns)}",
-                        allowed=f"up to {MOST_ROWS:,}",
-                        fix="cut numbers into bins on Spark, or use fewer columns",
+                        "what is asked needs all combinations of values here, and Spark has too many of them",
+                        got=f"{rows.size:,} in the columns {', '.join(columns)}",
+                        allowed=f"up to {most:,} with this memory",
+                        fix="choose the records and limit those of each person on Spark, or use fewer columns",
                         code="too-many-cells",
                     )
-                yield stream(grouped, rows)
+                yield rows
             finally:
-                with suppress(Exception):  # a session that is lost keeps nothing
-                    grouped.unpersist()
-
-
-def stream(grouped: Any, rows: int) -> pa.RecordBatchReader:
-    """Return the rows, so many at a time; the first come at once."""
-    import pyarrow as pa
-    from pyspark.sql import functions as fn
-
-    parts = max(1, math.ceil(rows / ROWS))
-    key = fn.pmod(fn.hash(*grouped.columns), fn.lit(parts))
-    first = grouped.where(key == 0).toArrow()
-    later = (grouped.where(key == part).toArrow() for part in range(1, parts))
-    batches = (batch for table in chain([first], later) for batch in table.to_batches())
-    return pa.RecordBatchReader.from_batches(first.schema, batches)
+                for kept in rows.kept:
+                    with suppress(Exception):  # a session that is lost keeps nothing
+                        kept.unpersist()
 
 
 def prepare(frame: Any, column: str, name: str) -> Any:
@@ -134,8 +198,6 @@ def plan_source(source: Any, columns: Sequence[str]) -> Callable[[Any], Any]:
                 "the kind of the files is not known from their address", got=got, allowed=KINDS, code="path"
             )
         return lambda session: read_files(session, [name], columns, f"the source at {name.partition('://')[0]}://")
-    if TABLE_NAME.fullmatch(name) and not name.lower().endswith(SUFFIXES) and not exists(Path(name)):
-        return lambda session: read_table(session, name, columns)
     files = [Path(os.path.abspath(path)) for path in find_files(source)]
     for path in files:
         check_file(path)
@@ -190,13 +252,6 @@ def check_text(lines: Any, delimiter: str) -> None:
             raise InvalidInput(f"{CSV}: {flaw}", fix="correct it, or use the embedded engine", code="damaged")
 
 
-def read_table(session: Any, name: str, columns: Sequence[str]) -> Any:
-    if not session.catalog.tableExists(name):
-        what = "there is no such file and no such Spark table"
-        raise InvalidInput(what, got=name, allowed=f"{KINDS}, a table", code="no-file")
-    return use_columns(session.table(name), columns, f"the Spark table '{name}'")
-
-
 def use_columns(frame: Any, columns: Sequence[str], where: str) -> Any:
     """Return the columns in use as c0, c1, ...; by place, because other names may repeat or hold dots."""
     places = locate(columns, frame.columns, where)
@@ -245,3 +300,161 @@ CAUSES: tuple[Cause, ...] = (
     (LOST, "the connection to Spark was lost", "check that it runs and has memory, and try again", "connection-lost"),
     ("FAILED_READ_FILE", "Spark could not read a file", "check that the files are whole", "damaged"),
 )
+
+
+SETTINGS = {
+    "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
+    "spark.sql.adaptive.enabled": "true",
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.caseSensitive": "true",
+    "spark.sql.files.ignoreCorruptFiles": "false",
+    "spark.sql.files.ignoreMissingFiles": "false",
+    "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning": "true",
+    "spark.sql.parquet.inferTimestampNTZ.enabled": "true",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
+}
+"""What a result depends on, and what joins small partitions, for the length of one tabulation."""
+OWN_SETTINGS = {
+    "spark.app.name": "cellrisk",
+    "spark.log.level": "OFF",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
+"""Those of a Spark of our own."""
+JAVA_PACKAGE = "openjdk-17-jre-headless"
+PATIENCE = 10.0
+"""Seconds to wait for a Java of our own to end."""
+
+
+@contextmanager
+def spark_session(given: Any = None) -> Iterator[Any]:
+    """The session of a given frame, else one that runs already, else a new one, which is stopped at the end."""
+    if importlib.util.find_spec("pyspark") is None:
+        what = "the Spark engine needs pyspark, which is not installed"
+        raise InvalidInput(what, fix="run: pip install 'cellrisk[spark]'", code="no-spark")
+    session = given
+    if session is None and "pyspark" in sys.modules:
+        session = importlib.import_module("pyspark.sql").SparkSession.getActiveSession()
+    if type(session).__module__.startswith("pyspark.sql.connect") or (session is None and "SPARK_REMOTE" in os.environ):
+        raise InvalidInput(
+            "Spark Connect is not supported",
+            fix="name the cluster with SPARK_MASTER instead of SPARK_REMOTE, or write the table to Parquet files",
+            code="no-spark",
+        )
+    opened: Any = nullcontext(session) if session else own_session(os.environ.get("SPARK_MASTER") or "local[*]")
+
+    def is_not_of_py4j(record: logging.LogRecord) -> bool:
+        """Return whether a line of the log is not py4j's, which writes a traceback if a signal interrupts a call."""
+        return "py4j" not in record.pathname
+
+    logging.getLogger().addFilter(is_not_of_py4j)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # of pandas 3, of which nothing is used here
+            with opened as session, with_settings(session):
+                yield session
+    finally:
+        logging.getLogger().removeFilter(is_not_of_py4j)
+
+
+@contextmanager
+def with_settings(session: Any) -> Iterator[None]:
+    """The settings that results depend on, for the length of the block; the session has its own again afterwards.
+
+    Nothing is logged in it, since Spark quotes records that it cannot read. An interrupt ends the jobs of the block.
+    """
+    before = {key: session.conf.get(key, None) for key in SETTINGS}
+    context, group = session.sparkContext, f"cellrisk {threading.get_ident()}"
+    level = context._jvm.org.apache.logging.log4j.LogManager.getRootLogger().getLevel().toString()
+    context.setLogLevel("OFF")
+    context.setJobGroup(group, "cellrisk", interruptOnCancel=True)
+    try:
+        for key, value in SETTINGS.items():
+            session.conf.set(key, value)
+        yield
+    except BaseException:
+        with suppress(Exception):
+            context.cancelJobGroup(group)
+        raise
+    finally:
+        with suppress(Exception):  # a session that is lost has no settings to put back
+            for key, old in before.items():
+                session.conf.unset(key) if old is None else session.conf.set(key, old)
+            context.setLocalProperty("spark.jobGroup.id", None)
+            context.setLogLevel(level)
+
+
+@contextmanager
+def own_session(master: str) -> Iterator[Any]:
+    """A Spark of our own: silent, its scratch in a private folder, and gone at the end with its Java."""
+    home = os.environ.get("JAVA_HOME")
+    java = shutil.which("java", path=str(Path(home, "bin"))) if home else shutil.which("java")
+    if java is None:
+        raise no_java("the Spark engine needs Java, which is not found" + (" where JAVA_HOME points" if home else ""))
+    from pyspark import SparkConf, SparkContext, java_gateway
+    from pyspark.sql import SparkSession
+
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "start_new_session": True}
+    started: list[Any] = []
+
+    def start(*given: Any, **named: Any) -> Any:
+        """Start a program and note it at once, so that a signal while Java starts leaves no Java behind."""
+        started.append(subprocess.Popen(*given, **named))
+        return started[-1]
+
+    with private_folder("spark") as folder:
+        (folder / "log4j2.properties").write_text("rootLogger.level = off\n", encoding="utf-8")
+        java_options = (f'"-D{option}{folder}"' for option in ("java.io.tmpdir=", "derby.system.home="))
+        settings = {
+            **OWN_SETTINGS,
+            "spark.master": master,
+            "spark.driver.extraJavaOptions": f"{' '.join(java_options)} -XX:-UsePerfData "
+            f'"-Dlog4j2.configurationFile=file:{folder}/log4j2.properties"',
+            "spark.sql.warehouse.dir": f"{folder}/warehouse",
+        }
+        if master.startswith("local"):
+            settings |= {f"spark.driver.{name}": "127.0.0.1" for name in ("bindAddress", "host")}
+            settings |= {"spark.local.dir": str(folder)}
+            if "SPARK_DRIVER_MEMORY" not in os.environ and hasattr(os, "sysconf"):
+                memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+                settings["spark.driver.memory"] = f"{max(1024, memory // 2**21)}m"
+        conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
+        try:
+            try:
+                with patch.object(java_gateway, "Popen", start):
+                    gateway = java_gateway.launch_gateway(conf, quiet)  # type: ignore[no-untyped-call]
+                # Spark's own handler of SIGINT calls Java, fails while the context starts, and hides the interrupt.
+                with patch.object(importlib.import_module(SparkContext.__module__), "signal"):
+                    session = SparkSession(SparkContext(conf=conf, gateway=gateway))
+            except Exception as error:  # Spark's own text is long and names hosts and paths
+                if master.startswith("local"):
+                    raise no_java(f"Spark could not be started ({type(error).__name__})") from None
+                fix = "check SPARK_MASTER, and that the server runs; without it Spark runs on this machine"
+                what = f"Spark cannot be reached ({type(error).__name__})"
+                raise InvalidInput(what, fix=fix, code="no-connection") from None
+            yield session
+            with suppress(Exception):
+                session.stop()
+                gateway.shutdown()
+        finally:
+            SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
+            for process in started:
+                end_java(process)
+
+
+def no_java(what: str) -> InvalidInput:
+    fix = f"check JAVA_HOME; on Debian or Ubuntu: apt install {JAVA_PACKAGE}"
+    return InvalidInput(what, allowed="Java 17 or 21", fix=fix, code="no-java")
+
+
+def end_java(process: Any) -> None:
+    """End the Java that was started, so that the next session starts one with a folder of its own."""
+    with suppress(OSError):
+        process.stdin.close()
+    try:
+        process.wait(PATIENCE if sys.exc_info()[0] is None else 0)  # after a failure nothing of it is needed
+    except subprocess.TimeoutExpired:
+        with suppress(OSError):
+            os.killpg(process.pid, signal.SIGKILL)  # with the program that starts it
+        process.wait()

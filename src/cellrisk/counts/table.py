@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -33,16 +33,12 @@ CHOOSING_REVEALS = (
 WHOLE_TABLE = ("records", "cells", "dropped_records", "outside_records")
 
 
-@dataclass(frozen=True)
-class Homogeneity:
-    """Cells by how many of the sensitive attributes take one value only in them (Definitions 4 and 5)."""
+class Homogeneity(NamedTuple):
+    """Cells in which all sensitive attributes, some of them, or none takes one value only (Definitions 4 and 5)."""
 
     complete: int
-    """Every attribute has one value in the cell."""
     partial: int
-    """Some have, some have not."""
     none: int
-    """No attribute has."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +77,7 @@ class Attribute:
         return self.profiles.n_exposed / self.profiles.n_records
 
     def describe(self) -> dict[str, Any]:
-        """The attribute in numbers, JSON-ready."""
+        """Return the attribute in numbers, JSON-ready."""
         profiles = self.profiles
         return {
             "levels": self.n_levels,
@@ -94,13 +90,6 @@ class Attribute:
             "level_labels": list(self.levels.labels),
             "declared": self.declared,
         }
-
-    def list_levels(self) -> str:
-        """The levels in words, the first of them if they are many."""
-        shown = ", ".join(label or "''" for label in self.levels.labels[:MOST_SHOWN])
-        more = f", and {self.n_levels - MOST_SHOWN:,} more" if self.n_levels > MOST_SHOWN else ""
-        origin = "declared" if self.declared else "observed, not declared"
-        return " ".join(f"Levels of {self.name} ({origin}): {shown}{more}".split())
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -168,14 +157,14 @@ class FrequencyTable(Result):
 
     def attribute(self, name: str | None = None) -> Attribute:
         """The sensitive attribute of that name; the name may be left out where there is one only."""
+        names = listed(self.sensitive)
         if name is None and len(self.attributes) > 1:
-            what, names = "the table has several sensitive attributes", listed(self.sensitive)
+            what = "the table has several sensitive attributes"
             raise InvalidInput(what, allowed=names, fix="name one of them", code="no-attribute")
         for attribute in self.attributes:
             if name in (None, attribute.name):
                 return attribute
-        what, names = f"the table has no sensitive attribute '{name}'", listed(self.sensitive)
-        raise UnknownName(what, allowed=names, code="no-attribute")
+        raise UnknownName(f"the table has no sensitive attribute '{name}'", allowed=names, code="no-attribute")
 
     def profiles(self, name: str | None = None) -> Profiles:
         """The profiles of one sensitive attribute; the name may be left out where there is one only."""
@@ -233,7 +222,6 @@ class FrequencyTable(Result):
         return pd.DataFrame({**columns, count: cells.count})
 
     def _numbers(self) -> Any:
-        """The numbers of the summary, in which there is no key."""
         return self.summary().to_frame()
 
     def _paragraphs(self) -> tuple[str, ...]:
@@ -253,12 +241,9 @@ def require_table(given: object, name: str = "table", *, single: str = "") -> No
         what, fix = f"{mark(name)} must be a frequency table", "make one with cellrisk.tabulate"
         raise InvalidInput(what, got=type(given).__name__, fix=fix, code="no-table")
     if single and given.unit.contributions > 1:
-        raise InvalidInput(
-            f"{single} are known for people with one record each alone",
-            got=str(given.unit),
-            fix=f"keep one record of each person, with {argument('contributions', 1)}",
-            code="several-records",
-        )
+        what = f"{single} are known for people with one record each alone"
+        fix = f"keep one record of each person, with {argument('contributions', 1)}"
+        raise InvalidInput(what, got=str(given.unit), fix=fix, code="several-records")
 
 
 @dataclass(frozen=True, repr=False)
@@ -273,10 +258,8 @@ class Summary(Result):
         size, cells = self.table.attributes[0].profiles.sizes
         ends = np.cumsum(cells)
         middle = size[np.searchsorted(ends, [(ends[-1] - 1) // 2, ends[-1] // 2], side="right")]
-        classes = {
-            name_sizes(low, high): int(cells[(size >= low) & (size <= (high or size[-1]))].sum())
-            for low, high in SIZE_CLASSES
-        }
+        inside = [(size >= low) & (size <= (high or size[-1])) for low, high in SIZE_CLASSES]
+        classes = {name_sizes(*ends): int(cells[here].sum()) for ends, here in zip(SIZE_CLASSES, inside, strict=True)}
         return {
             "min": int(size[0]),
             "median": float(middle.sum()) / 2,
@@ -299,17 +282,13 @@ class Summary(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """The summary as JSON-ready values."""
-        table, kinds = self.table, self.table.homogeneity
+        table, kinds = self.table, ("completely_homogeneous", "partially_homogeneous", "completely_heterogeneous")
         return {
             "records": table.n_records,
             "cells": table.n_cells,
             "quasi_identifiers": list(table.quasi_identifiers),
             "sensitive": {attribute.name: attribute.describe() for attribute in table.attributes},
-            "over_all_attributes": {
-                "completely_homogeneous": kinds.complete,
-                "partially_homogeneous": kinds.partial,
-                "completely_heterogeneous": kinds.none,
-            },
+            "over_all_attributes": dict(zip(kinds, table.homogeneity, strict=True)),
             "cell_sizes": self.cell_sizes,
             "dropped_records": table.dropped_records,
             "outside_records": table.outside_records,
@@ -351,31 +330,30 @@ class Summary(Result):
         document = self.to_dict()
         sizes = document["cell_sizes"]
         quantities = ("levels", "homogeneous", "heterogeneous", "unique", "profiles", "exposed_records")
-        yield aligned(
-            ("sensitive", *quantities[:-1], "records revealed", "share"),
-            [
-                (name, *(f"{numbers[what]:,}" for what in quantities), percent(numbers["exposed_share"]))
-                for name, numbers in document["sensitive"].items()
-            ],
-        )
+        rows = [
+            (name, *(f"{numbers[what]:,}" for what in quantities), percent(numbers["exposed_share"]))
+            for name, numbers in document["sensitive"].items()
+        ]
+        yield aligned(("sensitive", *quantities[:-1], "records revealed", "share"), rows)
         if len(self.table.attributes) > 1:
             kinds = document["over_all_attributes"].items()
-            rows = [(name.replace("_", " "), f"{number:,}") for name, number in kinds]
-            yield aligned(("groups, over all attributes", ""), rows)
+            pairs = [(name.replace("_", " "), f"{number:,}") for name, number in kinds]
+            yield aligned(("groups, over all attributes", ""), pairs)
+        buckets = [(bucket, f"{cells:,}") for bucket, cells in sizes["distribution"].items() if cells]
         yield (
-            aligned(
-                ("records in a group", "groups"),
-                [(bucket, f"{cells:,}") for bucket, cells in sizes["distribution"].items() if cells],
-            )
-            + f"\nsmallest {sizes['min']:,}, median {sizes['median']:,.6g}, mean {sizes['mean']:,.2f}, "
-            f"largest {sizes['max']:,}"
+            f"{aligned(('records in a group', 'groups'), buckets)}\nsmallest {sizes['min']:,}, "
+            f"median {sizes['median']:,.6g}, mean {sizes['mean']:,.2f}, largest {sizes['max']:,}"
         )
-        yield "\n".join(attribute.list_levels() for attribute in self.table.attributes)
+        levels = []
+        for attribute in self.table.attributes:
+            shown = ", ".join(label or "''" for label in attribute.levels.labels[:MOST_SHOWN])
+            more = f", and {attribute.n_levels - MOST_SHOWN:,} more" if attribute.n_levels > MOST_SHOWN else ""
+            origin = "declared" if attribute.declared else "observed, not declared"
+            levels.append(" ".join(f"Levels of {attribute.name} ({origin}): {shown}{more}".split()))
+        yield "\n".join(levels)
         if self.table.people_by_records:
-            kept = [
-                (name_sizes(row["from"], row["to"]), f"{row['people']:,}", percent(row["kept"]))
-                for row in self.kept_records
-            ]
+            bounds = self.kept_records
+            kept = [(name_sizes(one["from"], one["to"]), f"{one['people']:,}", percent(one["kept"])) for one in bounds]
             header = ("records of a person", "people", "records kept at this bound")
             yield f"{aligned(header, kept)}\n{CHOOSING_REVEALS}"
         if document["assumptions"]:

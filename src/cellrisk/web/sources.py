@@ -15,11 +15,11 @@ from typing import Any
 from anyio import to_thread
 
 from cellrisk.counts import datasets
-from cellrisk.counts.files import KINDS, PACKINGS, PARQUET_SUFFIXES, TEXT_SUFFIXES
+from cellrisk.counts.files import KINDS, PACKED, PARQUET_SUFFIXES, TEXT_SUFFIXES
 from cellrisk.errors import InvalidInput
 from cellrisk.web.guard import TooLarge
 
-ENDINGS = (*PARQUET_SUFFIXES, *(f"{ending}{packing}" for ending in TEXT_SUFFIXES for packing in ("", *PACKINGS)))
+ENDINGS = (*PARQUET_SUFFIXES, *(f"{ending}{packing}" for ending in TEXT_SUFFIXES for packing in ("", PACKED)))
 MOST_UPLOADS = 20
 LISTED = (".csv", ".csv.gz", ".parquet")
 MOST_LISTED = 1000

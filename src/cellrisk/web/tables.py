@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import cellrisk as cr
-from cellrisk.counts.files import CHUNK, PACKINGS, open_bytes, refusals_of_the_system
+from cellrisk.counts.files import CHUNK, PACKED, refusals_of_the_system
 from cellrisk.counts.preview import Preview, PreviewedColumn, preview_file
 from cellrisk.errors import CellriskError, InvalidInput
 from cellrisk.system.checks import read_bins
@@ -95,8 +96,8 @@ def look(report: Report, path: str, name: str, most: int | None) -> Preview:
     """Read the columns of a file; refuse one that unpacks to more than so many bytes."""
     report("reading the columns", None)
     with known_as(path, name):
-        if most is not None and Path(path).suffix in PACKINGS:
-            with refusals_of_the_system(Path(path)), open_bytes(Path(path)) as stream:
+        if most is not None and Path(path).suffix == PACKED:
+            with refusals_of_the_system(Path(path)), gzip.open(path) as stream:
                 while part := stream.read(CHUNK):
                     most -= len(part)
                     if most < 0:

@@ -64,7 +64,7 @@ def read_release(
         released, count = released.frame, str(released.frame.columns[-1])
     schema = Schema(quasi_identifiers, (sensitive,), bins, count=count)
     names = schema.quasi_identifiers + schema.sensitive
-    opened = {"table": table, "engine": engine, "count_option": "--released-count"}
+    opened: dict[str, Any] = {"table": table, "engine": engine, "count_option": "--released-count"}
     with open_records(released, schema, Resources.of(None), **opened) as records:
         chosen = {}
         for place, name in enumerate(names):
@@ -72,7 +72,8 @@ def read_release(
             chosen[f"c{place}"] = plain_value(f"c{place}", records.types[f"c{place}"])
         if isinstance(schema.count, str):
             chosen[f"c{len(names)}"] = f"c{len(names)}"
-        found = records.select(chosen).read(MOST_ROWS + 1)
+        kept = records.select(chosen)
+        found = kept.connection.sql(f"SELECT * FROM {kept.name} LIMIT {MOST_ROWS + 1}").to_arrow_table()
         if len(found) > MOST_ROWS:
             what = "the released table has too many rows to bring into memory"
             raise InvalidInput(what, allowed=f"up to {MOST_ROWS:,}", code="too-many-rows")
@@ -87,7 +88,7 @@ def read_release(
         counts = read_counts(schema.count, found[f"c{len(names)}"].to_numpy(), lambda _: ())
     codes = np.stack([column.codes for column in columns], axis=1)
     first, number = find_distinct(codes.T, [max(len(column.labels), 1) for column in columns])
-    times = found["n"].to_numpy() if records.grouped else None
+    times = found["n"].to_numpy() if records.rows == "n" else None
     listed = np.bincount(number, times, minlength=len(first)).astype(np.int64)
     twice = int(np.count_nonzero(listed > 1))
     if counts is not None and twice:

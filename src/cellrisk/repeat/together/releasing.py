@@ -11,8 +11,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from cellrisk.counts.counting import tabulate
 from cellrisk.counts.schema import read_mapping
-from cellrisk.counts.tabulation import tabulate
 from cellrisk.decide.policies import Policies, Policy
 from cellrisk.errors import InvalidInput
 from cellrisk.publish.releasing import release
