@@ -14,10 +14,9 @@ import sqlite3
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from cellrisk.counts.columns import ALLOWED
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
 
 DRIVERS = {"postgres": "postgresql+psycopg", "postgresql": "postgresql+psycopg"}
 """Drivers that are chosen if an address names none; for other databases the choice is SQLAlchemy's."""
-CONNECT_SECONDS = 30
 ROWS = 50_000
 """Rows that are fetched at a time."""
 SETTINGS = ("DateStyle = 'ISO'", "TimeZone = 'UTC'", "extra_float_digits = 3")
@@ -44,22 +42,7 @@ EXPORT = "export the table to Parquet or CSV and read that"
 TRY_AGAIN = "try again"
 
 
-@dataclass(frozen=True)
-class DatabaseName:
-    """Where a database is, as far as a message may say."""
-
-    engine: str
-    """The kind of database: postgres, or SQLAlchemy's name of the dialect."""
-    host: str
-    database: str
-
-    def __str__(self) -> str:
-        named = f"database '{self.database}'" if self.database else f"{self.engine} database"
-        return f"{named} on {self.host}" if self.host else named
-
-
-@dataclass(frozen=True)
-class Form:
+class Form(NamedTuple):
     """How the values of a column come over."""
 
     expression: Any
@@ -67,13 +50,6 @@ class Form:
     type: pa.DataType
     kind: str = ""
     """How a text becomes a label, if it is not a text in the database."""
-
-    def array(self, values: Sequence[Any]) -> pa.Array:
-        import pyarrow as pa
-
-        if pa.types.is_boolean(self.type):
-            values = [None if value is None else bool(value) for value in values]
-        return pa.array(map(as_text, values) if pa.types.is_string(self.type) else values, self.type)
 
 
 def as_text(value: Any) -> str | None:
@@ -102,15 +78,18 @@ def load_groups(connection: Any, cursor: Any, forms: Sequence[Form]) -> Relation
     import pyarrow as pa
 
     rows = cursor.fetchmany(ROWS)
-    types = [*(form.type for form in forms), pa.int64()]
-    schema = pa.schema([*((f"c{place}", kind) for place, kind in enumerate(types[:-1])), ("n", pa.int64())])
+    schema = pa.schema([*((f"c{place}", form.type) for place, form in enumerate(forms)), ("n", pa.int64())])
+
+    def write(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+        if pa.types.is_boolean(kind):
+            values = [None if value is None else bool(value) for value in values]
+        return pa.array(map(as_text, values) if pa.types.is_string(kind) else values, kind)
 
     def batches() -> Iterator[pa.RecordBatch]:
         nonlocal rows
         while rows:
-            *columns, numbers = zip(*rows, strict=True)
-            arrays = [form.array(column) for form, column in zip(forms, columns, strict=True)]
-            yield pa.record_batch([*arrays, pa.array(numbers, pa.int64())], schema=schema)
+            columns = zip(*rows, strict=True)
+            yield pa.record_batch([write(*column) for column in zip(columns, schema.types, strict=True)], schema=schema)
             rows = cursor.fetchmany(ROWS)
 
     kinds = {f"c{place}": form.kind for place, form in enumerate(forms) if form.kind}
@@ -123,12 +102,12 @@ def read_server(connection: Any, address: str, table: str | None, columns: Seque
     address: postgresql://user:password@host:port/database, or another that SQLAlchemy knows, if its driver is
     installed. table: the name of a table or view, with its schema and a full stop in front if it has one.
     """
-    name = read_address(address)
+    dialect, name = read_address(address)
     if not isinstance(table, str) or not table:
         fix = f"name one with {argument('table')}"
         raise InvalidInput("a database's address needs the name of a table", got=name, fix=fix, code="no-table")
     try:
-        return group_on_server(connection, address, name, table, columns)
+        return group_on_server(connection, address, dialect, name, table, columns)
     except CellriskError as refusal:
         forget(refusal.__context__)
         raise
@@ -140,13 +119,15 @@ def read_server(connection: Any, address: str, table: str | None, columns: Seque
         raise explained from None
 
 
-def group_on_server(connection: Any, address: str, name: DatabaseName, table: str, columns: Sequence[str]) -> Relation:
+def group_on_server(
+    connection: Any, address: str, dialect: str, name: str, table: str, columns: Sequence[str]
+) -> Relation:
     import sqlalchemy as sa
 
     cursors: list[Any] = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # SQLAlchemy warns of types that it does not know
-        with open_connection(address, name) as database:
+        with open_connection(address, dialect, name) as database:
             source = find_table(database, table, columns, name)
             forms = [read_form(database, source.c[column]) for column in columns]
             check_collations(database, source, columns)
@@ -164,7 +145,7 @@ def group_on_server(connection: Any, address: str, name: DatabaseName, table: st
 
 
 @contextmanager
-def open_connection(address: str, name: DatabaseName) -> Iterator[Any]:
+def open_connection(address: str, dialect: str, name: str) -> Iterator[Any]:
     """Connect in a transaction that only reads and, in PostgreSQL, sees one moment; it is rolled back."""
     import sqlalchemy as sa
 
@@ -172,17 +153,14 @@ def open_connection(address: str, name: DatabaseName) -> Iterator[Any]:
     url = url.set(drivername=DRIVERS.get(url.drivername, url.drivername))
     options: dict[str, Any] = {}
     if url.drivername == "postgresql+psycopg":
-        options = {"connect_timeout": CONNECT_SECONDS, "client_encoding": "utf8"}
-        options |= {"fallback_application_name": "cellrisk"}
+        options = {"connect_timeout": 30, "client_encoding": "utf8", "fallback_application_name": "cellrisk"}
     arguments = {key: value for key, value in options.items() if key not in url.query}
     try:
         engine = sa.create_engine(url, poolclass=sa.NullPool, hide_parameters=True, connect_args=arguments)
     except ImportError as error:
-        raise InvalidInput(
-            f"reading {name.engine} databases needs a driver that is not installed",
-            fix=INSTALL if name.engine == "postgres" else f"install the package that brings {error.name}",
-            code="no-driver",
-        ) from None
+        fix = INSTALL if dialect == "postgresql" else f"install the package that brings {error.name}"
+        what = f"reading {dialect} databases needs a driver that is not installed"
+        raise InvalidInput(what, fix=fix, code="no-driver") from None
     try:
         connection = engine.connect()
     except Exception as error:
@@ -200,7 +178,7 @@ def open_connection(address: str, name: DatabaseName) -> Iterator[Any]:
             connection.rollback()
 
 
-def find_table(connection: Any, table: str, columns: Sequence[str], where: DatabaseName) -> Any:
+def find_table(connection: Any, table: str, columns: Sequence[str], where: str) -> Any:
     """Find a table or view by its bare name, or else as schema.table, with the types of the columns in use."""
     import sqlalchemy as sa
 
@@ -217,7 +195,7 @@ def find_table(connection: Any, table: str, columns: Sequence[str], where: Datab
         if schema not in (inspector.default_schema_name, "information_schema"):
             listed = [*inspector.get_table_names(schema=schema), *inspector.get_view_names(schema=schema)]
             names += listed if schema is None else [f"{schema}.{name}" for name in listed]
-    raise unknown_table(table, names, str(where))
+    raise unknown_table(table, names, where)
 
 
 def read_form(connection: Any, column: Any) -> Form:
@@ -265,11 +243,8 @@ def check_collations(connection: Any, table: Any, columns: Sequence[str]) -> Non
             numbers = [sa.func.count(sa.distinct(values)) for values in (table.c[name], exact)]
             texts, different = connection.execute(sa.select(*numbers)).one()
             if texts != different:
-                raise InvalidInput(
-                    f"column '{name}' has a collation under which different texts are equal",
-                    fix=f"give it a binary collation, or {EXPORT}",
-                    code="collation",
-                )
+                what = f"column '{name}' has a collation under which different texts are equal"
+                raise InvalidInput(what, fix=f"give it a binary collation, or {EXPORT}", code="collation")
 
 
 def read_sqlite(connection: Any, path: Path, table: str, columns: Sequence[str], by_declaration: bool) -> Relation:
@@ -282,9 +257,8 @@ def read_sqlite(connection: Any, path: Path, table: str, columns: Sequence[str],
     try:
         with closing(sqlite3.connect(address, uri=True, check_same_thread=False)) as database:
             database.execute("BEGIN")
-            names = [
-                name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")
-            ]
+            listed = database.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")
+            names = [name for (name,) in listed]
             bare = table if table in names else table.removeprefix("main.")
             if bare not in names:
                 raise unknown_table(table, names, "the SQLite file")
@@ -292,19 +266,15 @@ def read_sqlite(connection: Any, path: Path, table: str, columns: Sequence[str],
             declared = {name: kind for _, name, kind, *_ in database.execute(f"PRAGMA table_info({rows})")}
             locate(columns, list(declared), f"table '{table}'")
             forms = [read_sqlite_form(quote_name(name), declared[name]) for name in columns]
-            if not by_declaration:
-                for name, form in zip(columns, forms, strict=True):
+            for name, form in zip(columns, forms, strict=True):
+                if not by_declaration:
                     check_sqlite_types(database, rows, name, form)
             values = ", ".join(form.expression for form in forms)
-            return load_groups(
-                connection, database.execute(f"SELECT {values}, count(*) FROM {rows} GROUP BY {values}"), forms
-            )
+            cursor = database.execute(f"SELECT {values}, count(*) FROM {rows} GROUP BY {values}")
+            return load_groups(connection, cursor, forms)
     except sqlite3.Error as error:  # which may quote the data
-        raise find_cause(str(error), SQLITE_FAILURES) or InvalidInput(
-            f"the SQLite file cannot be read ({type(error).__name__})",
-            fix="check that it is whole and not locked",
-            code="damaged",
-        ) from None
+        what, fix = f"the SQLite file cannot be read ({type(error).__name__})", "check that it is whole and not locked"
+        raise find_cause(str(error), SQLITE_FAILURES) or InvalidInput(what, fix=fix, code="damaged") from None
 
 
 def read_sqlite_form(name: str, declared: str) -> Form:
@@ -335,11 +305,8 @@ def check_sqlite_types(database: Any, rows: str, name: str, form: Form) -> None:
         f"SELECT {flaws}, count(DISTINCT typeof({column}) = 'text') FROM {rows} WHERE {column} IS NOT NULL"
     )
     if others or (pa.types.is_string(form.type) and kinds > 1):
-        raise InvalidInput(
-            f"column '{name}' holds values of several types, or of another type than the declared one",
-            fix="store it as one type, for instance text",
-            code="column-type",
-        )
+        what = f"column '{name}' holds values of several types, or of another type than the declared one"
+        raise InvalidInput(what, fix="store it as one type, for instance text", code="column-type")
 
 
 SQLITE_FAILURES: tuple[Cause, ...] = (
@@ -348,18 +315,17 @@ SQLITE_FAILURES: tuple[Cause, ...] = (
 )
 
 
-def read_address(address: str) -> DatabaseName:
-    """Return dialect, host and database of an address; a refusal quotes nothing of it but the dialect.
+def read_address(address: str) -> tuple[str, str]:
+    """Return the dialect of an address, and where the database is as far as a message may say.
 
-    >>> print(read_address("postgresql://me:secret@localhost:5432/census"))
-    database 'census' on localhost
+    >>> read_address("postgresql://me:secret@localhost:5432/census")
+    ('postgresql', "database 'census' on localhost")
     """
     try:
         import sqlalchemy as sa
     except ModuleNotFoundError:
-        raise InvalidInput(
-            "reading databases needs SQLAlchemy, which is not installed", fix=INSTALL, code="no-driver"
-        ) from None
+        what = "reading databases needs SQLAlchemy, which is not installed"
+        raise InvalidInput(what, fix=INSTALL, code="no-driver") from None
     try:
         parts = urlsplit(address)
         scheme, host, port = parts.scheme, parts.hostname or "", parts.port
@@ -385,9 +351,11 @@ def read_address(address: str) -> DatabaseName:
             code="address",
         )
     if dialect == "sqlite":
-        return DatabaseName(dialect, "", Path(unquote(f"{parts.netloc}{parts.path}")).name)
-    engine = "postgres" if dialect == "postgresql" else dialect
-    return DatabaseName(engine, host, unquote(parts.path.strip("/").partition("/")[0]))
+        host, database = "", Path(unquote(f"{parts.netloc}{parts.path}")).name
+    else:
+        database = unquote(parts.path.strip("/").partition("/")[0])
+    named = f"database '{database}'" if database else f"{dialect} database"
+    return dialect, f"{named} on {host}" if host else named
 
 
 def forget(error: BaseException | None) -> None:
@@ -402,32 +370,27 @@ def forget(error: BaseException | None) -> None:
         error = error.__cause__ or error.__context__
 
 
-def explain_connection(error: BaseException, name: DatabaseName) -> InvalidInput:
+def explain_connection(error: BaseException, name: str) -> InvalidInput:
     """Return why there is no connection, from the driver's words but not in them."""
     text = re.sub(r'"[^"]*"', "", str(error).lower())  # without the names in it, which may be any word
+    causes = [(pattern, what, fix, NO_CONNECTION) for pattern, what, fix in CONNECTION_FAILURES]
     driver = f"the driver raised {type(error).__name__}"
-    cause = find_cause(text, CONNECTION_FAILURES) or InvalidInput(driver, fix="check the address", code=NO_CONNECTION)
+    cause = find_cause(text, causes) or InvalidInput(driver, fix="check the address", code=NO_CONNECTION)
     return cause.within(f"no connection to {name}")
 
 
 NO_CONNECTION = "no-connection"
-CONNECTION_FAILURES: tuple[Cause, ...] = (
-    (
-        "password|authentication|denied|login failed|role ",
-        "this user or password was refused",
-        "check them",
-        NO_CONNECTION,
-    ),
-    ("resolve|host name|name or service|unknown host|getaddrinfo", "no host has that name", "check it", NO_CONNECTION),
-    ("does not exist|unknown database", "the server has no such database", "check its name", NO_CONNECTION),
-    ("too many|slots|starting up|shutting down", "the server takes no connection now", TRY_AGAIN, NO_CONNECTION),
-    ("ssl|certificate|pg_hba", "no secure connection could be agreed", "check sslmode and pg_hba.conf", NO_CONNECTION),
-    ("refused|no such file|time|unreachable", "nothing answers", "check host, port, and that it runs", NO_CONNECTION),
-    ("option|keyword", "an option is not known", "check what follows ? in the address", NO_CONNECTION),
+CONNECTION_FAILURES = (
+    ("password|authentication|denied|login failed|role ", "this user or password was refused", "check them"),
+    ("resolve|host name|name or service|unknown host|getaddrinfo", "no host has that name", "check it"),
+    ("does not exist|unknown database", "the server has no such database", "check its name"),
+    ("too many|slots|starting up|shutting down", "the server takes no connection now", TRY_AGAIN),
+    ("ssl|certificate|pg_hba", "no secure connection could be agreed", "check sslmode and pg_hba.conf"),
+    ("refused|no such file|time|unreachable", "nothing answers", "check host, port, and that it runs"),
 )
 
 
-def explain_failure(error: BaseException, name: DatabaseName, table: str) -> InvalidInput:
+def explain_failure(error: BaseException, name: str, table: str) -> InvalidInput:
     """Return what can be said of a failure in the middle, without the driver's words: the kind of its exception, such
     as DivisionByZero, and an SQLSTATE name the reason, and hold no data."""
     if isinstance(error, UnicodeDecodeError):

@@ -129,9 +129,7 @@ class Preview(Result):
             return None
         words = ["cellrisk", "inspect", self.file, "--qid", ",".join(quasi), "--sensitive", sensitive[0]]
         words += ["--count", self.counts[0]] if self.counts else []
-        for name, width in self.bins.items():
-            words += ["--bin", f"{name}={width}"]
-        return shlex.join(words)
+        return shlex.join([*words, *(word for bins in self.bins.items() for word in ("--bin", "=".join(bins)))])
 
     @property
     def headline(self) -> str:
@@ -187,12 +185,8 @@ def preview_file(
     report(0.0)
     with open_source(files[0], names, Resources.of(None, progress), table=table, encoding=encoding) as records:
         if len(names) > MOST_COLUMNS:
-            raise InvalidInput(
-                "the file has too many columns to preview",
-                got=f"{len(names):,}",
-                allowed=f"{MOST_COLUMNS:,}",
-                code="too-many-columns",
-            )
+            what, got = "the file has too many columns to preview", f"{len(names):,}"
+            raise InvalidInput(what, got=got, allowed=f"{MOST_COLUMNS:,}", code="too-many-columns")
         rows = int(records.fetch(f"SELECT coalesce(sum({records.rows}), 0) FROM {{rows}}")[0][0])
         columns = tuple(_describe(records, *pair, rows) for pair in zip(records.types, names, strict=True))
     report(1.0)
@@ -208,7 +202,7 @@ def _describe(records: Relation, column: str, name: str, rows: int) -> Previewed
     if not has_plain_values(kind):
         return PreviewedColumn(name, "other", None, int(missing), 0.0)
     named = "truth" if kind == "BOOLEAN" else "number" if is_numeric(kind) else "date"
-    if is_text(kind) or kind.startswith("INTERVAL") or missing == rows:
+    if is_text(kind) or missing == rows:
         named = next((read for read, is_read in zip(READ, reads, strict=False) if is_read), "text")
     share = levels / (rows - missing) if levels else 0.0
     return PreviewedColumn(name, named, None if levels > COUNTED else levels, int(missing), float(share))
@@ -280,22 +274,22 @@ def draft_settings(
     quasi = tuple(quasi_identifiers) or tuple(name for name in likely if name not in sensitive)
     about = tuple(sensitive) or tuple(name for name in about if name not in quasi)
     if not quasi or not about:
-        raise InvalidInput(
+        what, fix = (
             "no column looks like a quasi-identifier, or none looks sensitive",
-            fix="name them: --qid age,sex --sensitive income",
-            code="no-roles",
+            "--qid age,sex --sensitive income",
         )
+        raise InvalidInput(what, fix=f"name them: {fix}", code="no-roles")
     columns, used = {column.name: column for column in preview.columns}, [*quasi, *about]
     others = [name for name, role in roles.items() if role in (QUASI_IDENTIFIER, SENSITIVE) and name not in used]
     locate(used, list(columns), "the file")
-    listed = [name for name in (*used, *others) if _has_levels(columns[name])]
+    most = {name: FEW_LEVELS if columns[name].kind == "number" else MOST_LISTED for name in (*used, *others)}
+    listed = [name for name in most if columns[name].kind != "other" and 0 < (columns[name].levels or 0) <= most[name]]
     levels = _read_levels(source, listed, table, encoding) if listed else {}
-    lines = [HEAD, f"qid = {_list(quasi)}", f"sensitive = {_list(about)}"]
+    lines = [HEAD, f"qid = {_quote(quasi)}", f"sensitive = {_quote(about)}"]
     counts = [name for name in preview.counts if name not in used]
     lines += [f"count = {_quote(counts[0])}  # each row stands for that many people"] if counts else []
     lines += ["", "[levels]"]
-    for name in levels:
-        lines.append(f"{'' if name in used else '# '}{_quote(name)} = {_list(levels[name])}")
+    lines += [f"{'' if name in used else '# '}{_quote(name)} = {_quote(levels[name])}" for name in levels]
     unfinished = tuple(name for name in used if name not in levels)
     many = {name: columns[name].levels for name in (*used, *others) if name not in levels}
     shown = {name: "over 10,000" if number is None else f"{number:,}" for name, number in many.items()}
@@ -319,20 +313,10 @@ def _read_levels(source: Any, names: Sequence[str], table: str | None, encoding:
     return levels
 
 
-def _has_levels(column: PreviewedColumn) -> bool:
-    """Return whether the values of a column can be listed; many numbers need bins."""
-    most = FEW_LEVELS if column.kind == "number" else MOST_LISTED
-    return column.kind != "other" and column.levels is not None and 0 < column.levels <= most
+def _quote(value: str | Sequence[str]) -> str:
+    """Return a text, or a list of texts, as TOML writes it.
 
-
-def _list(values: Sequence[str]) -> str:
-    return f"[{', '.join(map(_quote, values))}]"
-
-
-def _quote(text: str) -> str:
-    """Return a text as TOML writes it.
-
-    >>> print(_quote('a "b"'))
-    "a \\"b\\""
+    >>> print(_quote(['a "b"', "c"]))
+    ["a \\"b\\"", "c"]
     """
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

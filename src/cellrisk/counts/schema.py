@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from cellrisk.counts.columns import make_binning
@@ -57,40 +58,37 @@ class Schema:
                 what, got = "is an unknown rule", repr(rule)
                 raise InvalidInput(what, option=option, got=got, allowed=listed(known), code="rule")
         count = False if self.count == NO_COUNT else self.count
-        if count is not None and count is not False:
-            count = read_name(count, "count")
-        if self.person is not None:
-            self._check_person(count or wide)
-        used = [*quasi, *sensitive, *wide, *([count] if count else []), *([self.person] if self.person else [])]
+        one: tuple[Any, ...] = (("count", None if count is False else count), ("person", self.person))
+        for option, name in one:
+            if name is not None and (not isinstance(name, str) or not name):
+                kind = f"a {type(name).__name__}"
+                raise InvalidInput("must be the name of one column", option=option, got=kind, code="names")
+        if self.person is not None and not self.unit.enforced:
+            what, fix = "does not say how many records of a person count", f"for example {argument('contributions', 3)}"
+            raise InvalidInput(what, option="person", fix=fix, code="no-contributions")
+        if self.person is not None and (count or wide):
+            what = "needs records: a table of counts has no people"
+            fix = f"give the records, or state their bound with {argument('contributions')} alone"
+            raise InvalidInput(what, option="person", fix=fix, code="person-of-counts")
+        used = [*quasi, *sensitive, *wide, *([str(count)] if count else []), *([self.person] if self.person else [])]
         twice = [name for name, times in Counter(used).items() if times > 1]
         if twice:
-            raise InvalidInput(
-                f"{quote(twice)} can have one role: quasi-identifier, sensitive, counts, level of a wide table, person",
-                fix="leave it out of the others",
-                code="roles",
-            )
+            what = "can have one role: quasi-identifier, sensitive, counts, level of a wide table, person"
+            raise InvalidInput(f"{quote(twice)} {what}", fix="leave it out of the others", code="roles")
         levels = read_mapping(self.levels, "levels", "{'income': ['low', 'high']}")
         bins = read_mapping(self.bins, "bins", "{'age': 5} or {'age': [0, 18, 65]}")
         if wide:
             if len(wide) < 2 or len(sensitive) != 1 or count is not None or sensitive[0] in {**bins, **levels}:
-                raise InvalidInput(
-                    "must name two columns or more: the levels of one sensitive attribute, with its counts",
-                    option="wide",
-                    got=f"{len(wide)} columns for {quote(sensitive)}",
-                    fix=f"name what they are levels of with {argument('sensitive', 'illness')}, without its counts, "
-                    "bins and levels",
-                    code="wide",
-                )
+                what = "must name two columns or more: the levels of one sensitive attribute, with its counts"
+                got, about = f"{len(wide)} columns for {quote(sensitive)}", argument("sensitive", "illness")
+                fix = f"name what they are levels of with {about}, without its counts, bins and levels"
+                raise InvalidInput(what, option="wide", got=got, fix=fix, code="wide")
             levels[sensitive[0]], count = wide, ", ".join(wide)
         for what, given in (("bins", bins), ("levels", levels)):
             unknown = [name for name in given if name not in quasi + sensitive]
             if unknown:
-                raise InvalidInput(
-                    f"are given for column '{unknown[0]}', which is not a quasi-identifier or sensitive",
-                    option=what,
-                    allowed=listed(quasi + sensitive),
-                    code="roles",
-                )
+                about = f"are given for column '{unknown[0]}', which is not a quasi-identifier or sensitive"
+                raise InvalidInput(about, option=what, allowed=listed(quasi + sensitive), code="roles")
         for name, given in levels.items():
             what, kind = f"of column '{name}' must be a list", f"a {type(given).__name__}"
             if isinstance(given, str | bytes) or not isinstance(given, Iterable):
@@ -102,24 +100,6 @@ class Schema:
         values["bins"] = {name: make_binning(name, given) for name, given in bins.items()}
         for name, value in values.items():
             object.__setattr__(self, name, value)
-
-    def _check_person(self, counts: object) -> None:
-        """Refuse a column of people that cannot be one."""
-        read_name(self.person, "person")
-        if not self.unit.enforced:
-            raise InvalidInput(
-                "does not say how many records of a person count",
-                option="person",
-                fix=f"for example {argument('contributions', 3)}",
-                code="no-contributions",
-            )
-        if counts:
-            raise InvalidInput(
-                "needs records: a table of counts has no people",
-                option="person",
-                fix=f"give the records, or state their bound with {argument('contributions')} alone",
-                code="person-of-counts",
-            )
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -159,20 +139,12 @@ def read_names(given: Any, what: str) -> tuple[str, ...]:
     names = tuple(names)
     if not names or not all(isinstance(name, str) and name for name in names):
         odd = next((f"a {type(name).__name__}" for name in names if not isinstance(name, str)), "an empty name")
-        raise InvalidInput(
-            f"{mark(what)} must hold one column name or more", got=odd if names else "none", code="names"
-        )
+        got = odd if names else "none"
+        raise InvalidInput(f"{mark(what)} must hold one column name or more", got=got, code="names")
     repeated = [name for name, times in Counter(names).items() if times > 1]
     if repeated:
         raise InvalidInput(f"{mark(what)} names {quote(repeated)} more than once", code="names")
     return names
-
-
-def read_name(given: Any, what: str) -> str:
-    if not isinstance(given, str) or not given:
-        kind = f"a {type(given).__name__}"
-        raise InvalidInput("must be the name of one column", option=what, got=kind, code="names")
-    return given
 
 
 def read_mapping(given: Any, what: str, example: str) -> dict[str, Any]:
@@ -208,19 +180,17 @@ def locate(columns: Sequence[str], available: Sequence[str], where: str, first_l
 
 
 def _unknown(name: str, columns: Sequence[str], available: Sequence[str], where: str, first_line: bool) -> UnknownName:
-    hint = find_like(name, available)
+    hint, what = find_like(name, available), f"{where} has no column '{name}'"
     if not first_line and look_like_names(available):
         fix = None if hint is None else f"did you mean '{hint}'?"
-        return UnknownName(
-            f"{where} has no column '{name}'", allowed=listed(list(available)), fix=fix, code="no-column"
-        )
+        return UnknownName(what, allowed=listed(list(available)), fix=fix, code="no-column")
     if hint is not None:
         fix = f"column {list(available).index(hint) + 1} has a name much like it: check how it is spelt"
     elif first_line and not {fold(other) for other in columns} & {fold(other) for other in available}:
         fix = NO_HEADER
     else:
         fix = "check how the names of its columns are spelt"
-    return UnknownName(f"{where} has no column '{name}'", got=f"{len(available):,} columns", fix=fix, code="no-column")
+    return UnknownName(what, got=f"{len(available):,} columns", fix=fix, code="no-column")
 
 
 def fold(name: str) -> str:
@@ -310,13 +280,7 @@ def refuse_counts(others: Sequence[str], option: str | None = None) -> None:
 
     >>> refuse_counts(["age", "weight", "number_of_children"])
     """
-    named = next((name for name in others if is_named_like_counts(name)), None)
-    if named is not None:
-        ways = [
-            f"{option} {given} (in Python count)" if option else argument("count", given) for given in (named, "none")
-        ]
-        raise InvalidInput(
-            f"column '{named}' is named like counts, and is not in use",
-            fix=f"name it with {ways[0]}, or give {ways[1]} if each row is a person",
-            code="count-table",
-        )
+    for named in filter(is_named_like_counts, others):
+        say = f"{option} {{}} (in Python count)".format if option else partial(argument, "count")
+        fix = f"name it with {say(named)}, or give {say('none')} if each row is a person"
+        raise InvalidInput(f"column '{named}' is named like counts, and is not in use", fix=fix, code="count-table")

@@ -396,11 +396,11 @@ class PostgresDatabase(Backend):
         from cellrisk.counts.database import read_address
 
         super().__init__(wait)
-        self._name = read_address(address)
-        if self._name.engine != "postgres":
+        dialect, self._name = read_address(address)
+        if dialect != "postgresql":
             raise InvalidInput(
                 "a ledger is a file or a PostgreSQL database",
-                got=f"an address of {self._name.engine}",
+                got=f"an address of {dialect}",
                 allowed="a path, or postgresql://user:password@host/database",
             )
         if importlib.util.find_spec("psycopg") is None:
