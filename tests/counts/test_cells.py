@@ -14,8 +14,9 @@ import cellrisk as cr
 from cellrisk.counts import engine
 from cellrisk.counts.cells import Cells, Domain, group_cells
 from cellrisk.counts.profiles import LabelledCounts
-from cellrisk.errors import InvalidInput, UnknownName
+from cellrisk.errors import InvalidInput
 from cellrisk.system.arrays import find_distinct, number_keys
+from tests.counts.counter import refused
 
 
 def by_key(cells: Cells) -> dict[tuple[str, ...], dict[str, int]]:
@@ -39,9 +40,9 @@ def test_cells_of_each_attribute(people: list[dict[str, Any]]) -> None:
     table = cr.tabulate(pd.DataFrame(people), ["age"], ["job", "ill"])
     for name in ("job", "ill"):
         assert by_key(table.cells(name)) == by_hand(people, ["age"], name)
-    with pytest.raises(InvalidInput, match="several sensitive"):
+    with refused("no-attribute"):
         table.cells()
-    with pytest.raises(UnknownName, match="no sensitive attribute 'x'"):
+    with refused("no-attribute"):
         table.cells("x")
 
 
@@ -81,10 +82,10 @@ def test_declared_quasi_identifiers(people: list[dict[str, Any]]) -> None:
     assert (sex.labels, sex.declared) == (("m", "f"), True)
     assert city.labels == ("Ulm", "Köln", "Bonn", "(missing)")
     assert table.cells().domain_size == 2 * 4 * len(table.attribute().levels.labels)
-    with pytest.raises(InvalidInput, match="'city' holds values that are not among its declared levels") as refusal:
+    with refused("outside-levels") as refusal:
         cr.tabulate(frame, ["sex", "city"], "job", levels={"city": ["Ulm"]})
     assert "Köln" not in str(refusal.value)
-    with pytest.raises(InvalidInput, match="'age' holds values"):
+    with refused("outside-levels"):
         cr.tabulate(frame.assign(n=2), "age", "job", levels={"age": [31, 45]}, count="n")
 
 
@@ -118,7 +119,7 @@ def test_too_many_cells_are_refused(people: list[dict[str, Any]], monkeypatch: p
 def test_a_table_without_a_source_has_no_cells(people: list[dict[str, Any]]) -> None:
     from dataclasses import replace
 
-    with pytest.raises(InvalidInput, match="cells of this table are not at hand"):
+    with refused("no-cells"):
         replace(cr.tabulate(pd.DataFrame(people), "sex", "job"), read_cells=None).cells()
 
 
@@ -146,11 +147,11 @@ def test_merge_is_tabulating_recoded(people: list[dict[str, Any]]) -> None:
     assert merged.profiles().equals(cr.tabulate(recoded, ["age", "city"], "job").profiles())
     assert merged.domains[1].labels == ("other", "south")
     assert not merged.domains[1].missing
-    with pytest.raises(UnknownName, match="no such value"):
+    with refused("merge"):
         cells.merge("city", {"x": ["Paris"]})
-    with pytest.raises(InvalidInput, match="merged twice"):
+    with refused("merge"):
         cells.merge("city", {"x": ["Ulm"], "z": ["Ulm"]})
-    with pytest.raises(UnknownName, match="no quasi-identifier 'job'"):
+    with refused("no-column"):
         cells.merge("job", {})
 
 

@@ -22,7 +22,7 @@ from cellrisk.counts import database
 from cellrisk.counts.counting import tabulate
 from cellrisk.counts.database import read_address
 from cellrisk.errors import CellriskError, InvalidInput, UnknownName
-from tests.counts.counter import facts
+from tests.counts.counter import facts, refused
 from tests.counts.postgres_server import ENCODED, PASSWORD, RECORDS, SOURCE, Server, running_server
 
 
@@ -92,7 +92,7 @@ def test_types_of_postgresql_alone(server: Server, column: str) -> None:
 
 @pytest.mark.parametrize(("column", "kind"), [("list", "integer array"), ("document", "jsonb"), ("bytes", "bytea")])
 def test_types_without_plain_values_are_refused(server: Server, column: str, kind: str) -> None:
-    with pytest.raises(InvalidInput, match=f"column '{column}' holds {kind} values"):
+    with refused("column-type"):
         tabulate(server.address(), "q", column, table="kinds")
 
 
@@ -153,7 +153,7 @@ REFUSALS: dict[str, tuple[type[CellriskError], str, Act]] = {
     "unknown database": (InvalidInput, "no such database", lambda s: plain(s, database="password")),
     "unknown host": (InvalidInput, "no host has that name", lambda s: at("nowhere.invalid")),
     "refused port": (InvalidInput, "nothing answers", lambda s: at("127.0.0.1:1")),
-    "unknown option": (InvalidInput, "option", lambda s: plain(s, rest=f"?secret={ENCODED}")),
+    "unknown option": (InvalidInput, "no connection", lambda s: plain(s, rest=f"?secret={ENCODED}")),
     "no table": (InvalidInput, "needs the name of a table", lambda s: plain(s, None)),
     "unknown table": (UnknownName, "did you mean 'people'?", lambda s: plain(s, "peeple")),
     "table of another case": (UnknownName, "did you mean 'people'?", lambda s: plain(s, "PEOPLE")),
@@ -295,9 +295,8 @@ def test_an_interrupt_stops_the_query_on_the_server(server: Server) -> None:
 
 
 def test_addresses_say_host_and_database_at_most() -> None:
-    place = read_address(f"postgresql+psycopg://me:{ENCODED}@Host:1/my%20db/schema?password=s3kret")
-    assert str(place) == "database 'my db' on host"
-    assert "s3kret" not in repr(place)
+    address = f"postgresql+psycopg://me:{ENCODED}@Host:1/my%20db/schema?password=s3kret"
+    assert read_address(address) == ("postgresql", "database 'my db' on host")
 
 
 def test_a_pickled_table_has_forgotten_its_address(server: Server) -> None:
@@ -307,7 +306,7 @@ def test_a_pickled_table_has_forgotten_its_address(server: Server) -> None:
         pickled = pickle.dumps(table, protocol)
         assert not [secret for secret in (PASSWORD, ENCODED, "127.0.0.1") if secret.encode() in pickled]
     assert not [secret for secret in (PASSWORD, ENCODED) if secret in f"{table!r} {table} {vars(table)}"]
-    with pytest.raises(InvalidInput, match="tabulate the source again"):
+    with refused("no-cells"):
         pickle.loads(pickled).cells()
 
 
@@ -337,7 +336,7 @@ def test_refusals_of_a_sqlite_file(file: Path) -> None:
     address = f"sqlite://{quote(str(file))}"
     with pytest.raises(UnknownName, match="did you mean 'people'"):
         tabulate(address, "place", "job", table="peopel")
-    with pytest.raises(InvalidInput, match="no such file"):
+    with refused("no-file"):
         tabulate(f"{address}x", "place", "job", table="people")
     assert not Path(f"{file}x").exists()
 
@@ -362,7 +361,7 @@ def test_a_collation_that_merges_texts_is_refused(tmp_path: Path) -> None:
         connection.execute("CREATE TABLE people (place TEXT COLLATE NOCASE, job TEXT)")
         connection.executemany("INSERT INTO people VALUES (?, ?)", [("Ulm", "a"), ("ULM", "b")])
     connection.close()
-    with pytest.raises(InvalidInput, match="column 'place' has a collation") as caught:
+    with refused("collation") as caught:
         tabulate(f"sqlite+pysqlite:///{path}", "place", "job", table="people")
     assert caught.value.code == "collation"
 
@@ -371,7 +370,7 @@ def test_a_missing_driver_is_named() -> None:
     try:
         import MySQLdb  # noqa: F401
     except ImportError:
-        with pytest.raises(InvalidInput, match="needs a driver that is not installed") as caught:
+        with refused("no-driver") as caught:
             tabulate("mysql://me:s3kret@host/db", "place", "job", table="people")
         assert (caught.value.code, "s3kret" in str(caught.value)) == ("no-driver", False)
     else:

@@ -21,11 +21,11 @@ import pytest
 
 import cellrisk as cr
 from cellrisk.cli import main
-from cellrisk.counts import counting, engine, refusals, sources
+from cellrisk.counts import counting, engine, sources
 from cellrisk.counts.engine import Resources, free_memory
 from cellrisk.errors import InvalidInput, UnknownName
 from tests import near
-from tests.counts.counter import facts
+from tests.counts.counter import facts, refused
 from tests.system.test_progress import BOUND, RUN, START
 
 QIDS = ["a", "b", "c", "d", "e"]
@@ -120,13 +120,13 @@ def test_a_full_disk_is_refused_and_left_empty(
         monkeypatch.setattr(sources, "embedded_engine", engine_with_room)
         assert main(["inspect", str(many_cells), *FULL_DISK]) == code
         message = capsys.readouterr().err
-        assert [refusals.OUT_OF_MEMORY in line for line in message.splitlines()] == [True] * (code == 2)
+        assert [engine.OUT_OF_MEMORY in line for line in message.splitlines()] == [True] * (code == 2)
         assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("limit", ["4", "four GB", "", "-1GB", "1XB", "10MB", 5, "0GB"])
 def test_memory_limits_are_checked(people: pd.DataFrame, limit: str | int) -> None:
-    with pytest.raises(InvalidInput, match="memory limit"):
+    with refused("memory-limit"):
         cr.tabulate(people, QIDS, "y", memory_limit=limit)
 
 
@@ -191,19 +191,19 @@ def test_duckdb_files(people: pd.DataFrame, tmp_path: Path) -> None:
     plain = cr.tabulate(people, QIDS, "y")
     assert same(plain, cr.tabulate(path, QIDS, "y", table="people"))
     assert same(plain, cr.tabulate(path, QIDS, "y", table="old.persons"))
-    with pytest.raises(InvalidInput, match="which one"):
+    with refused("no-table"):
         cr.tabulate(path, QIDS, "y")
     with pytest.raises(UnknownName, match="did you mean 'people'"):
         cr.tabulate(path, QIDS, "y", table="peple")
-    with pytest.raises(UnknownName, match="no column"):
+    with refused("no-column"):
         cr.tabulate(path, ["nope"], "y", table="people")
     (tmp_path / "fake.duckdb").write_bytes(b"this is no database at all, but it is long enough to look at")
     with pytest.raises(InvalidInput) as refusal:
         cr.tabulate(tmp_path / "fake.duckdb", QIDS, "y", table="people")
     assert "long enough" not in str(refusal.value)
-    with pytest.raises(InvalidInput, match="no such file"):
+    with refused("no-file"):
         cr.tabulate(tmp_path / "none.duckdb", QIDS, "y", table="people")
-    with pytest.raises(InvalidInput, match="leave table out"):
+    with refused("no-tables"):
         cr.tabulate(people, QIDS, "y", table="people")
 
 
@@ -217,7 +217,7 @@ def test_a_view_reads_nothing_beside_its_file(tmp_path: Path, query: str) -> Non
     path = tmp_path / "sent.duckdb"
     with duckdb.connect(str(path)) as connection:
         connection.execute(f"CREATE VIEW people AS {query.format(tmp_path / 'other.csv')}")
-    with pytest.raises(InvalidInput, match="is a view that reads files outside the DuckDB file"):
+    with refused("view-of-files"):
         cr.tabulate(path, ["sex"], "y", table="people")
 
 
@@ -225,7 +225,7 @@ def test_duckdb_relations(people: pd.DataFrame) -> None:
     with duckdb.connect() as connection:
         relation = connection.from_df(people).filter("b > -99")
         assert same(cr.tabulate(people, QIDS, "y"), cr.tabulate(relation, QIDS, "y"))
-        with pytest.raises(UnknownName, match="relation has no column"):
+        with refused("no-column"):
             cr.tabulate(relation, ["nope"], "y")
 
 

@@ -21,10 +21,11 @@ import cellrisk as cr
 from cellrisk.cli import main
 from cellrisk.counts import files
 from cellrisk.counts.counting import tabulate
+from cellrisk.counts.engine import redact
 from cellrisk.counts.preview import preview_file
-from cellrisk.counts.refusals import redact
 from cellrisk.counts.spark import spark_refusals
 from cellrisk.errors import CellriskError, InvalidInput, UnknownName
+from tests.counts.counter import refused
 
 ASKED = ("age", "job")
 KINDS = (
@@ -102,7 +103,7 @@ def test_what_is_near_is_named_by_its_number(tmp_path: Path) -> None:
         tabulate(path, "age", "sex")
     with pytest.raises(UnknownName, match="column 3 has a name much like it"):
         tabulate(path, "sex", "ocupation")
-    with pytest.raises(UnknownName, match="check how the names of its columns are spelt"):
+    with refused("no-column"):
         tabulate(path, "sex", "height")
 
 
@@ -113,7 +114,7 @@ def test_a_schema_is_named_where_it_looks_like_one(tmp_path: Path) -> None:
     with pytest.raises(UnknownName, match="allowed: age, hours-per-week; did you mean 'hours-per-week'"):
         tabulate(named, "age", "hours per week")
     for source in (record, pl.from_pandas(record), pa.Table.from_pandas(record), tmp_path / "people.parquet"):
-        with pytest.raises(UnknownName, match="has no column 'job'; got 3 columns") as refusal:
+        with refused("no-column") as refusal:
             tabulate(source, "age", "job")
         assert not [cell for cell in ("Zanzibar", "1985") if cell in str(refusal.value)]
 
@@ -145,7 +146,7 @@ def test_lines_that_are_too_long(case: str, packed: bool, tmp_path: Path, monkey
     path = tmp_path / ("a.csv.gz" if packed else "a.csv")
     content = LONG_LINES[case]
     path.write_bytes(gzip.compress(content) if packed else content)
-    with pytest.raises(InvalidInput, match=rf"{case} of the file is too long; got .*; allowed: up to 100,000 bytes"):
+    with refused("too-long"):
         tabulate(path, "a", "b", memory_limit="200MB")
 
 
@@ -178,7 +179,7 @@ def test_nan_in_parquet_is_missing(writer: str, kind: pa.DataType, tmp_path: Pat
     assert (dict(found.profiles().rows()), found.missing_records) == ({(1,): 2, (2,): 1}, (("q", 2),))
     dropped = cr.tabulate(path, "q", "y", missing="drop")
     assert (dropped.n_records, dropped.dropped_records) == (2, 2)
-    with pytest.raises(InvalidInput, match="2 records in 'q'"):
+    with refused("missing-values"):
         cr.tabulate(path, "q", "y", missing="error")
 
 
@@ -190,7 +191,7 @@ def test_a_column_in_the_file_and_in_its_folders_is_refused(tmp_path: Path) -> N
     pattern = tmp_path / "**" / "*.parquet"
     assert profiles(pattern, "z") == {(1, 1): 2}
     for quasi in ("x", ["x", "z"]):
-        with pytest.raises(InvalidInput, match="more than one column named 'x'"):
+        with refused("ambiguous-column"):
             cr.tabulate(pattern, quasi, "y")
 
 

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import cellrisk as cr
-from cellrisk.errors import InvalidInput, UnknownName
+from cellrisk.errors import InvalidInput
 from tests.counts.counter import facts, refused
 
 
@@ -50,7 +50,7 @@ def test_decimals_of_more_than_38_digits_are_refused(tmp_path: Path) -> None:
     table = pa.table({"q": pa.array(values, pa.decimal256(50, 0)), "y": list("aba")})
     pq.write_table(table, tmp_path / "a.parquet")
     for source in (table, table.to_reader(), table.to_pandas(), tmp_path / "a.parquet"):
-        with pytest.raises(InvalidInput, match=r"column 'q' holds decimals of (45|50) digits, and 38"):
+        with refused("column-type"):
             cr.tabulate(source, "q", "y")
     close = [Decimal("1" * 38), Decimal("1" * 37 + "2"), Decimal(1)]
     table = pa.table({"q": pa.array(close, pa.decimal256(38, 0)), "y": list("aba")})
@@ -91,9 +91,9 @@ def test_streams_of_arrow_batches(kind: str, people: list[dict[str, Any]], tmp_p
     assert facts(found) == facts(cr.tabulate(table, quasi, sensitive))
     assert found.cells("job").n_cells == found.n_cells
     if kind == "reader":
-        with pytest.raises(InvalidInput, match="a stream can be read only once"):
+        with refused("empty-stream"):
             cr.tabulate(source, quasi, sensitive)
-    with pytest.raises(UnknownName, match="no column 'nope'"):
+    with refused("no-column"):
         cr.tabulate(sources[kind](), "nope", "job")
 
 
@@ -103,13 +103,13 @@ def test_streams_that_fail_say_nothing_of_the_data() -> None:
         raise ValueError("SECRET")
 
     reader = pa.RecordBatchReader.from_batches(pa.schema([("q", pa.string()), ("y", pa.string())]), batches())
-    with pytest.raises(InvalidInput, match=r"the frame or stream cannot be read") as refusal:
+    with refused("frame") as refusal:
         cr.tabulate(reader, "q", "y")
     assert "SECRET" not in str(refusal.value)
     assert refusal.value.__cause__ is None
-    with pytest.raises(InvalidInput, match="column 'q' holds binary values"):
+    with refused("column-type"):
         cr.tabulate(Other(pa.table({"q": [b"x"], "y": ["b"]})), "q", "y")
-    with pytest.raises(InvalidInput, match="be read"):  # a stream of Arrow batches from pandas 3 on
+    with refused("frame"):  # a stream of Arrow batches from pandas 3 on
         cr.tabulate(pd.Series([1, 2]), "q", "y")
 
 
@@ -124,7 +124,7 @@ def check_ibis(source: Any, table: pa.Table) -> None:
     found = cr.tabulate(source, quasi, sensitive)
     assert facts(found) == facts(cr.tabulate(table, quasi, sensitive))
     assert found.cells("job").n_cells == found.n_cells
-    with pytest.raises(UnknownName, match="the Arrow stream has no column 'nope'"):
+    with refused("no-column"):
         cr.tabulate(source, "nope", "job")
 
 
@@ -146,5 +146,5 @@ def test_ibis_tables_in_this_process(people: list[dict[str, Any]], tmp_path: Pat
         check_ibis(source.filter(source.age < 99), table)
         backend.disconnect()
     check_ibis(ibis.memtable(table), table)
-    with pytest.raises(InvalidInput, match="cannot be read"):
+    with refused("frame"):
         cr.tabulate(ibis.table({"q": "string", "y": "string"}, name="nowhere"), "q", "y")

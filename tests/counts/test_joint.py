@@ -13,6 +13,7 @@ from cellrisk.counts import joint as joint_module
 from cellrisk.counts.filters import read_part
 from cellrisk.counts.joint import Asked, JointCells, count_together
 from cellrisk.errors import CellriskError, InvalidInput
+from tests.counts.counter import refused
 
 
 def make_people(rows: int = 400) -> list[dict[str, Any]]:
@@ -135,12 +136,9 @@ def test_a_table_of_counts_is_its_records() -> None:
 def test_more_tables_than_memory_holds(monkeypatch: pytest.MonkeyPatch) -> None:
     """By the combinations of values, the labels, the tables and the limit; no combination is read before."""
     monkeypatch.setattr(joint_module, "BYTES_FOR_ROW", 10**7)
-    with pytest.raises(InvalidInput, match="more combinations of values than memory holds") as refusal:
+    with refused("too-many-cells") as refusal:
         count_together(frame_of(PEOPLE), TABLES[:2], "job", memory_limit="200MB")
-    row = 10**7 + 4 * 6 + 4 * 2 * (2 + 3)
-    told = f" combinations in 2 tables of 3 labels, {row:,} bytes each, with a limit of"
-    assert told in str(refusal.value)
-    assert "allow more memory, use coarser bins, or assess fewer tables at once" in str(refusal.value)
+    assert f" combinations of {10**7 + 4 * 6 + 4 * 2 * (2 + 3):,} bytes" in str(refusal.value)
 
 
 def test_declared_levels_that_do_not_occur_and_values_that_were_not_declared() -> None:
@@ -148,9 +146,9 @@ def test_declared_levels_that_do_not_occur_and_values_that_were_not_declared() -
     found = count_together(frame_of(PEOPLE), TABLES[:1], "job", levels={"job": levels})
     assert (found.levels, found.declared) == (tuple(levels), True)
     assert found.tables[0].counts[:, 3].sum() == 0
-    with pytest.raises(InvalidInput, match="not among its declared levels"):
+    with refused("outside-levels"):
         count_together(frame_of(PEOPLE), TABLES[:1], "job", levels={"job": ["cook", "smith"]})
-    with pytest.raises(InvalidInput, match="not a quasi-identifier or sensitive"):
+    with refused("roles"):
         count_together(frame_of(PEOPLE), TABLES[:1], "job", levels={"town": ["a"]})
 
 
@@ -162,7 +160,7 @@ def test_missing_sensitive_values() -> None:
     assert left.n_levels == 3
     kept = [person for person in people if person["job"] is not None and None not in CELLS[0](person)]
     assert (left.n_records, left.dropped) == (len(kept), len(people) - len(kept))
-    with pytest.raises(InvalidInput, match="the source has missing values"):
+    with refused("missing-values"):
         count_together(frame_of(people), TABLES[:1], "job", missing="error")
 
 
@@ -226,7 +224,7 @@ def test_parts_that_exclude_each_other(one: Any, other: Any, apart: bool) -> Non
 
 def test_rows_that_look_like_a_table_of_counts() -> None:
     counts, _ = count_rows()
-    with pytest.raises(InvalidInput, match="named like counts"):
+    with refused("count-table"):
         count_together(counts, [Asked(("age", "sex", "town", "pay", "paid"), {})], "job")
 
 

@@ -23,6 +23,7 @@ from cellrisk.cli import main
 from cellrisk.counts import other_formats
 from cellrisk.errors import CellriskError, InvalidInput
 from cellrisk.system import isolated
+from tests.counts.counter import refused
 from tests.examples import EVERY_EXAMPLE
 
 pyreadstat = pytest.importorskip("pyreadstat", reason="the extra 'files' is not installed")
@@ -216,9 +217,9 @@ class TestZips:
 
     def test_one_table_is_expected(self, tmp_path: Path) -> None:
         path = self.write(tmp_path / "two.zip", a_csv=b"age,job\n1,a\n", b_csv=b"age,job\n1,a\n")
-        with pytest.raises(InvalidInput, match="a zip must hold one file; got 2 in"):
+        with refused("zip"):
             cr.tabulate(path, "age", "job")
-        with pytest.raises(InvalidInput, match="the file in the zip is not a table"):
+        with refused("zip"):
             cr.tabulate(self.write(tmp_path / "odd.zip", a_exe=b"MZ"), "age", "job")
 
     def test_a_bomb_is_refused(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -228,7 +229,7 @@ class TestZips:
         packed = tmp_path / "bomb.csv.gz"
         packed.write_bytes(gzip.compress(b"age,job\n" + b"1,a\n" * 100_000))
         for bomb in (path, packed):
-            with pytest.raises(InvalidInput, match=r"too large to unpack here; got .*; allowed: half of the free disk"):
+            with refused("too-large"):
                 cr.tabulate(bomb, "age", "job")
 
 
@@ -238,7 +239,7 @@ class TestEncodings:
     def test_latin_1_is_named(self, tmp_path: Path) -> None:
         path = tmp_path / "people.csv"
         path.write_bytes(self.TEXT.encode("latin-1"))
-        with pytest.raises(InvalidInput, match=r"not UTF-8 text; .*name its encoding: encoding=.latin-1"):
+        with refused("encoding"):
             cr.tabulate(path, "age", "job")
         table = cr.tabulate(path, "age", "job", encoding="latin-1")
         assert {*table.cells().levels} == {"Müller", "Bäcker"}, "and again when its cells are asked for"
@@ -251,21 +252,23 @@ class TestEncodings:
 
     @pytest.mark.parametrize("encoding", ["no-such", "base64", "", "hex", "a\0b"])
     def test_unknown_encodings(self, tmp_path: Path, encoding: str) -> None:
-        with pytest.raises(InvalidInput, match="encoding is not known"):
-            cr.tabulate(tmp_path / "people.csv", "age", "job", encoding=encoding)
+        path = tmp_path / "people.csv"
+        path.write_text(self.TEXT, encoding="utf-8")
+        with refused("encoding"):
+            cr.tabulate(path, "age", "job", encoding=encoding)
 
     def test_text_that_is_not_in_the_encoding(self, tmp_path: Path) -> None:
         path = tmp_path / "people.csv"
         path.write_bytes(self.TEXT.encode("latin-1"))
-        with pytest.raises(InvalidInput, match="the file is not shift_jis text") as refusal:
+        with refused("encoding") as refusal:
             cr.tabulate(path, "age", "job", encoding="shift_jis")
         assert "ller" not in str(refusal.value)
 
     def test_what_is_no_text(self, tmp_path: Path) -> None:
         PEOPLE.to_parquet(tmp_path / "people.parquet")
-        with pytest.raises(InvalidInput, match="only text has an encoding"):
+        with refused("encoding"):
             cr.tabulate(tmp_path / "people.parquet", "age", "job", encoding="latin-1")
-        with pytest.raises(InvalidInput, match="only text files have an encoding"):
+        with refused("encoding"):
             cr.tabulate(PEOPLE, "age", "job", encoding="latin-1")
 
 

@@ -15,7 +15,7 @@ from cellrisk.cli import main
 from cellrisk.counts import datasets
 from cellrisk.counts import preview as module
 from cellrisk.counts.preview import Preview, PreviewedColumn, preview_file
-from cellrisk.errors import InvalidInput
+from tests.counts.counter import refused
 
 CSV = """text,number,truth,date,mixed,none,spaced
 a,1,true,2020-01-01,1,,x y
@@ -163,17 +163,17 @@ class TestRefusals:
     def test_more_than_one_file(self, tmp_path: Path) -> None:
         for name in "ab":
             (tmp_path / f"{name}.csv").write_text("x\n1\n", encoding="utf-8")
-        with pytest.raises(InvalidInput, match="one file"):
+        with refused("file-kind"):
             preview_file(tmp_path / "*.csv")
 
     def test_columns_of_one_name(self, tmp_path: Path) -> None:
         (tmp_path / "a.csv").write_text("secret,secret\n1,2\n", encoding="utf-8")
-        with pytest.raises(InvalidInput, match="named the same") as refusal:
+        with refused("ambiguous-column") as refusal:
             preview_file(tmp_path / "a.csv")
         assert "secret" not in str(refusal.value)
 
     def test_too_many_columns(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "MOST_COLUMNS", 2)
         (tmp_path / "a.csv").write_text("a,b,c\n1,2,3\n", encoding="utf-8")
-        with pytest.raises(InvalidInput, match="too many columns"):
+        with refused("too-many-columns"):
             preview_file(tmp_path / "a.csv")

@@ -8,6 +8,7 @@ import pytest
 
 from cellrisk.errors import InvalidInput
 from cellrisk.system.checks import read_bins, read_numbers, require_within
+from tests.counts.counter import refused
 from tests.near import near
 
 
@@ -31,7 +32,7 @@ def test_a_number_in_a_range(ends: dict[str, Any], inside: list[float], outside:
 
 
 def test_a_number_of_very_many_digits_is_not_told() -> None:
-    with pytest.raises(InvalidInput, match="x must be a number above 0; got a number of more than 18 digits"):
+    with refused("range"):
         require_within("x", 10**5000, above=0)
 
 
@@ -39,5 +40,5 @@ def test_numbers_in_texts() -> None:
     assert read_numbers(" 1, 2.5") == near([1.0, 2.5])
     assert (read_bins("5"), read_bins("0/18/65")) == (5.0, [0.0, 18.0, 65.0])
     for text in ("", "wide", "5/", "1,2"):
-        with pytest.raises(InvalidInput, match="each bin of column 'age' must be a number"):
+        with refused("type"):
             read_bins(text, "each bin of column 'age'")

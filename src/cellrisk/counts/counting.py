@@ -26,8 +26,11 @@ from cellrisk.counts.columns import (
     NO_BIN,
     NO_COUNT,
     Binning,
+    Column,
     bin_value,
+    check_several,
     check_type,
+    code_values,
     count_value,
     kind_of,
     plain_value,
@@ -37,7 +40,6 @@ from cellrisk.counts.columns import (
 from cellrisk.counts.contributions import Draw, PersonRecords, draw_securely, read_person_records
 from cellrisk.counts.engine import MOST_CELLS, Relation, Resources, define, load_stream, new_name
 from cellrisk.counts.filters import Part, read_part, take_part, with_part
-from cellrisk.counts.levels import Column, check_several, code_values
 from cellrisk.counts.profiles import MOST_NUMBERS, LabelledCounts, LevelCounts, NoProfiles, Profiles, merge_lists
 from cellrisk.counts.schema import Schema, read_names
 from cellrisk.counts.sources import open_records

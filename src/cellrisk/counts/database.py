@@ -19,10 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from cellrisk.counts.columns import ALLOWED
-from cellrisk.counts.engine import Relation, load_stream, quote_name
-from cellrisk.counts.levels import label_number
-from cellrisk.counts.refusals import Cause, find_cause
+from cellrisk.counts.columns import ALLOWED, label_number
+from cellrisk.counts.engine import Cause, Relation, find_cause, load_stream, quote_name
 from cellrisk.counts.schema import locate, unknown_table
 from cellrisk.errors import CellriskError, InvalidInput, argument
 

@@ -17,7 +17,7 @@ from itertools import chain
 from pathlib import Path
 from urllib.parse import unquote
 
-from cellrisk.counts.refusals import CHECK_QUOTES, LONGEST_LINE
+from cellrisk.counts.engine import CHECK_QUOTES, LONGEST_LINE
 from cellrisk.errors import InvalidInput, argument
 
 TEXT_SUFFIXES = (".csv", ".tsv", ".txt")
@@ -36,7 +36,6 @@ SPREADSHEETS = (".xlsx", ".xlsm", ".xls", ".ods")
 FEATHER = (".feather", ".arrow")
 LINES = (".jsonl", ".ndjson")
 OTHER_FORMATS = (*STATISTICAL, *SPREADSHEETS, *FEATHER, *LINES, ".zip")
-DATABASES = (".duckdb", ".ddb")
 KINDS = ".csv, .tsv, .txt (also with .gz), .parquet"
 ALL_KINDS = f"{KINDS}, .xlsx, .ods, .sav, .sas7bdat, .xpt, .dta, .feather, .jsonl, .zip"
 NOT_UTF8 = f"save it as UTF-8, or name its encoding: {argument('encoding', 'latin-1')}"
@@ -85,7 +84,7 @@ def find_stored(source: object) -> tuple[str, Path] | None:
     scheme, _, rest = os.fspath(source).partition("://")
     if scheme in ("duckdb", "sqlite") and rest:
         return scheme, Path(unquote(re.split("[?#]", rest)[0]))
-    return ("duckdb", Path(source)) if Path(source).suffix.lower() in DATABASES else None
+    return ("duckdb", Path(source)) if Path(source).suffix.lower() in (".duckdb", ".ddb") else None
 
 
 def are_parquet(files: Iterable[Path]) -> bool:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from itertools import product
 from typing import Any
 
 from cellrisk.counts.columns import (
+    NUMBERS,
     as_number,
     check_numbers,
     check_type,
@@ -18,10 +19,11 @@ from cellrisk.counts.columns import (
     is_numeric,
     is_text,
     kind_of_type,
+    label_level,
     plain_value,
+    spell,
 )
 from cellrisk.counts.engine import Relation, quote_double, quote_sql
-from cellrisk.counts.levels import NUMBERS, label_level, spell
 from cellrisk.counts.schema import Schema
 from cellrisk.errors import InvalidInput
 
@@ -117,14 +119,11 @@ class Part:
         return " AND ".join(condition.holds(*values[condition.column], strict) for condition in self.conditions)
 
     def check(self, sensitive: Sequence[str]) -> None:
-        """Refuses a part that is chosen by a sensitive attribute."""
-        for name in sensitive:
-            if name in self.columns:
-                raise InvalidInput(
-                    f"a part of the people is chosen by the sensitive attribute '{name}' itself",
-                    fix="choose it by other columns: being in such a table reveals the value",
-                    code="part",
-                )
+        """Refuse a part that is chosen by a sensitive attribute."""
+        for name in [name for name in sensitive if name in self.columns]:
+            what = f"a part of the people is chosen by the sensitive attribute '{name}' itself"
+            fix = "choose it by other columns: being in such a table reveals the value"
+            raise InvalidInput(what, fix=fix, code="part")
 
     def describe(self) -> str:
         return ", ".join(condition.describe() for condition in self.conditions) or "everybody"
@@ -147,8 +146,7 @@ def with_part(schema: Schema, part: Part) -> Schema:
     """The schema by which a source is opened: the columns that choose the part stand after the quasi-identifiers."""
     columns = tuple(dict.fromkeys((*schema.quasi_identifiers, *part.columns)))
     count = None if schema.wide else schema.count
-    rules = schema.missing, schema.outside, schema.wide, schema.person, schema.unit
-    return Schema(columns, schema.sensitive, None, None, count, *rules)
+    return replace(schema, quasi_identifiers=columns, bins=None, levels=None, count=count)
 
 
 def take_part(records: Relation, schema: Schema, part: Part) -> Relation:
@@ -174,12 +172,9 @@ def read_part(given: Any, whose: str = "the table") -> Part:
     if isinstance(given, Part):
         return given
     if not isinstance(given, Mapping) or not given:
-        raise InvalidInput(
-            f"'where' of {whose} must map columns to what they hold",
-            got="nothing" if given == {} else f"a {type(given).__name__}",
-            allowed='for instance {sex = "f", age = {from = 18}}; never a query',
-            code="part",
-        )
+        got, allowed = type(given).__name__, 'for instance {sex = "f", age = {from = 18}}; never a query'
+        what, got = f"'where' of {whose} must map columns to what they hold", "nothing" if given == {} else f"a {got}"
+        raise InvalidInput(what, got=got, allowed=allowed, code="part")
     return Part(tuple(_read_condition(column, value, whose) for column, value in given.items()))
 
 

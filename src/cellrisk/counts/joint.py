@@ -12,11 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from cellrisk.counts.columns import Binning, make_binning
+from cellrisk.counts.columns import Binning, check_several, make_binning
 from cellrisk.counts.counting import AskedColumn, Groups, check_missing, group_records
 from cellrisk.counts.engine import Resources
 from cellrisk.counts.filters import EVERYBODY, Part
-from cellrisk.counts.levels import check_several
 from cellrisk.counts.schema import Schema
 from cellrisk.counts.sources import open_records
 from cellrisk.counts.unit import Unit
@@ -159,24 +158,18 @@ def count_together(
         # Each combination may be a cell of its own in every table, with a count for each label.
         row = BYTES_FOR_ROW + 4 * len(wanted) + 4 * len(tables) * (2 + labels)
         if groups.size > resources.memory // row:
-            raise InvalidInput(
-                "the tables together have more combinations of values than memory holds",
-                got=f"{groups.size:,} combinations in {len(tables)} tables of {labels:,} labels, {row:,} bytes each, "
-                f"with a limit of {resources.memory / 10**6:,.0f} MB",
-                fix="allow more memory, use coarser bins, or assess fewer tables at once",
-                code="too-many-cells",
-            )
+            what = "the tables together have more combinations of values than memory holds"
+            got = f"{groups.size:,} combinations of {row:,} bytes, with a limit of {resources.memory / 10**6:,.0f} MB"
+            fix = "allow more memory, use coarser bins, or assess fewer tables at once"
+            raise InvalidInput(what, got=got, fix=fix, code="too-many-cells")
         codes, counts = groups.fetch(f"c{len(wanted) - 1} <> {groups.columns[-1].other}")
     return join_tables(groups, codes, counts.astype(np.int64), tables, columns, parts, schema)
 
 
 def refuse_several(got: str) -> InvalidInput:
-    return InvalidInput(
-        "what several tables reveal together is known for people with one record each alone",
-        got=got,
-        fix="assess each table alone; together release and its ledger entry take people with several records",
-        code="several-records",
-    )
+    what = "what several tables reveal together is known for people with one record each alone"
+    fix = "assess each table alone; together release and its ledger entry take people with several records"
+    return InvalidInput(what, got=got, fix=fix, code="several-records")
 
 
 def join_tables(
@@ -210,11 +203,8 @@ def join_tables(
             flag = len(columns) + [repr(part) for part in parts].index(repr(asked.part))
             member &= codes[flag] == groups.columns[flag].codes.get(1, -1)
             if not member.any():
-                raise InvalidInput(
-                    f"no record is in the part of the people: {asked.part.describe()}",
-                    fix="correct 'where', or leave the table out",
-                    code="no-records",
-                )
+                what = f"no record is in the part of the people: {asked.part.describe()}"
+                raise InvalidInput(what, fix="correct 'where', or leave the table out", code="no-records")
         for column in used:
             others = codes[column] == groups.columns[column].other
             left_out |= member & others

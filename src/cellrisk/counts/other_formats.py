@@ -14,11 +14,22 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date, datetime, time
 from importlib import import_module
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from cellrisk.counts.engine import Relation, define, free_memory, load_stream, quote_path, quote_sql, read_parquet
+from cellrisk.counts.engine import (
+    LONGEST_LINE,
+    Cause,
+    Relation,
+    define,
+    find_cause,
+    free_memory,
+    load_stream,
+    quote_path,
+    quote_sql,
+    read_parquet,
+)
 from cellrisk.counts.files import (
     CHUNK,
     FEATHER,
@@ -31,9 +42,8 @@ from cellrisk.counts.files import (
     refusals_of_the_system,
     save_parts,
 )
-from cellrisk.counts.frames import assemble, open_stream
-from cellrisk.counts.refusals import LONGEST_LINE, Cause, find_cause
 from cellrisk.counts.schema import AskedColumns, locate
+from cellrisk.counts.sources import assemble, open_stream
 from cellrisk.errors import CellriskError, InvalidInput, argument, extra_needed
 from cellrisk.system.isolated import answer_once, ask_isolated, limit_memory
 
@@ -92,9 +102,8 @@ def ask_worker(path: Path, sheet: str | None, columns: Sequence[str], folder: Pa
         raise InvalidInput(what, got=path, fix=fix, code="too-large") from None
     except ChildProcessError:
         allowed = f"up to {MEMORY / 10**9:g} GB of memory to read it"
-        raise InvalidInput(
-            "the file cannot be read, or is damaged", got=path, allowed=allowed, fix=fix, code="damaged"
-        ) from None
+        what = "the file cannot be read, or is damaged"
+        raise InvalidInput(what, got=path, allowed=allowed, fix=fix, code="damaged") from None
     if "refused" in answer:
         raise InvalidInput(answer["refused"], code=answer["code"])
     locate(columns, answer["names"], f"'{path.name}'", first_line=suffix in SPREADSHEETS)
@@ -171,8 +180,10 @@ def main() -> None:
 def answer(asked: Mapping[str, Any]) -> dict[str, Any]:
     """Return the names of a file's columns, and write those asked for, or all, to a Parquet file if it has them."""
     path = Path(asked["path"])
-    for library in (asked["library"], "pyarrow.parquet"):
-        import_module(library)
+    import_module(asked["library"])
+    import pyarrow
+    from pyarrow import parquet
+
     limit_memory(min(asked["memory"], free_memory()))
     try:
         with refusals_of_the_reader(path):
@@ -180,21 +191,14 @@ def answer(asked: Mapping[str, Any]) -> dict[str, Any]:
             names, read_batches = read(path, asked["sheet"])
             columns = names if asked["columns"] is None else asked["columns"]
             if set(columns) <= set(names):
-                write_batches(read_batches(columns), asked["target"], len(columns))
+                batches = read_batches(columns)
+                first = next(batches, None) or assemble(pyarrow.array([], pyarrow.string()) for _ in columns)
+                with parquet.ParquetWriter(asked["target"], first.schema) as writer:
+                    for batch in chain([first], batches):
+                        writer.write_table(batch)
             return {"names": names}
     except CellriskError as refusal:
         return {"refused": refusal.marked, "code": refusal.code}
-
-
-def write_batches(batches: Iterator[pa.Table], target: str, columns: int) -> None:
-    """Write batches of one type to one file; without any, so many columns of text."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    first = next(batches, None) or assemble(pa.array([], pa.string()) for _ in range(columns))
-    with pq.ParquetWriter(target, first.schema) as writer:
-        for batch in (first, *batches):
-            writer.write_table(batch)
 
 
 def read_statistical(path: Path, _: None) -> tuple[list[str], ReadBatches]:
@@ -206,22 +210,31 @@ def read_statistical(path: Path, _: None) -> tuple[list[str], ReadBatches]:
     described = read(str(path), metadataonly=True)[1]
 
     def batches(columns: Sequence[str]) -> Iterator[pa.Table]:
-        converters = [choose_converter(described, name) for name in columns]
         used = list(dict.fromkeys(columns))
         for frame, _ in pyreadstat.read_file_in_chunks(read, str(path), chunksize=ROWS, usecols=used):
             if len(frame):
-                yield assemble(convert(frame[name].tolist()) for name, convert in zip(columns, converters, strict=True))
+                yield assemble(convert_values(described, name, frame[name].tolist()) for name in columns)
 
     return list(described.column_names), batches
 
 
-def choose_converter(described: Any, name: str) -> Callable[[list[Any]], pa.Array]:
+def convert_values(described: Any, name: str, values: list[Any]) -> pa.Array:
+    """Return the values of a column: labels, of which one that stands for several values is followed by the value;
+    numbers; or texts."""
+    import pyarrow as pa
+
     labels = described.variable_value_labels.get(name)
     if labels and described.variable_measure.get(name) != "scale":
-        return lambda values: label_values(values, labels)
-    plain = described.readstat_variable_types.get(name) != "string"
+        texts = list(labels.values())
+        spelt = {
+            value: label if texts.count(label) == 1 else f"{label} ({write_value(value)})"
+            for value, label in labels.items()
+        }
+        return text_array(spelt.get(value, value) for value in values)
     dated = DATES.search(str(described.original_variable_types.get(name, "")))
-    return number_array if plain and not dated else text_array
+    if dated or described.readstat_variable_types.get(name) == "string":
+        return text_array(values)
+    return pa.array([None if value is None or value != value else float(value) for value in values], pa.float64())
 
 
 def read_spreadsheet(path: Path, sheet: str | None) -> tuple[list[str], ReadBatches]:
@@ -256,26 +269,10 @@ def read_spreadsheet(path: Path, sheet: str | None) -> tuple[list[str], ReadBatc
     return names, batches
 
 
-def number_array(values: list[Any]) -> pa.Array:
-    import pyarrow as pa
-
-    return pa.array([None if value is None or value != value else float(value) for value in values], pa.float64())
-
-
 def text_array(values: Iterable[Any]) -> pa.Array:
     import pyarrow as pa
 
     return pa.array([write_value(value) for value in values], pa.string())
-
-
-def label_values(values: list[Any], labels: Mapping[Any, str]) -> pa.Array:
-    """Return the labels of values; a label that stands for several values is followed by the value."""
-    texts = list(labels.values())
-    spelt = {
-        value: label if texts.count(label) == 1 else f"{label} ({write_value(value)})"
-        for value, label in labels.items()
-    }
-    return text_array(spelt.get(value, value) for value in values)
 
 
 def write_value(value: Any) -> str | None:

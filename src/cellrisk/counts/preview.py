@@ -13,10 +13,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cellrisk.counts.columns import has_plain_values, is_numeric, is_text, kind_of, plain_value
+from cellrisk.counts.columns import has_plain_values, is_numeric, is_text, kind_of, observe, plain_value
 from cellrisk.counts.engine import Relation, Resources
 from cellrisk.counts.files import find_files
-from cellrisk.counts.levels import observe
 from cellrisk.counts.schema import AskedColumns, is_named_like_counts, locate, words_of
 from cellrisk.counts.sources import open_source
 from cellrisk.errors import InvalidInput

@@ -71,20 +71,14 @@ class Profiles:
 
     @staticmethod
     def from_cells(cells: Any, n_levels: int, multiplicity: Sequence[int] | Integers | None = None) -> Profiles:
-        """Profiles of a matrix of counts.
+        """Profiles of a matrix of counts, one row a cell, one column a level; cells without records are left out.
 
-        Parameters
-        ----------
-        cells, n_levels
-            A matrix of counts, one row a cell, and the number of its columns; cells without records are left out.
-        multiplicity
-            How many cells each row stands for; default one.
+        multiplicity: how many cells each row stands for; default one.
         """
         counts, times = _read_counts(cells, multiplicity)
         if counts.ndim != 2 or counts.shape[1] > n_levels:
-            raise InvalidInput(
-                "cells must be a matrix with a column for each level", got=f"shape {counts.shape}, {n_levels} levels"
-            )
+            got = f"shape {counts.shape}, {n_levels} levels"
+            raise InvalidInput("cells must be a matrix with a column for each level", got=got)
         if counts.size and counts.min() < 0:
             raise InvalidInput("counts must not be negative", allowed="whole numbers from 0")
         present = counts > 0
@@ -95,12 +89,7 @@ class Profiles:
     def from_lists(values: Integers, offsets: Integers, cells: Integers, n_levels: int) -> Profiles:
         """Profiles from lists of positive counts.
 
-        Parameters
-        ----------
-        values, offsets, cells
-            List i is ``values[offsets[i]:offsets[i + 1]]``, and stands for ``cells[i]`` cells.
-        n_levels
-            How many levels the sensitive attribute has.
+        List i is ``values[offsets[i]:offsets[i + 1]]``, and stands for ``cells[i]`` cells.
         """
         lengths = np.diff(offsets)
         blocks = []
@@ -126,7 +115,7 @@ class Profiles:
     @cached_property
     def n_homogeneous(self) -> int:
         """Cells whose records all share one label (Definition 4)."""
-        return sum(int(block.cells.sum()) for block in self._homogeneous)
+        return sum(int(block.cells.sum()) for block in self.blocks if block.counts.shape[1] == 1)
 
     @property
     def n_heterogeneous(self) -> int:
@@ -141,11 +130,7 @@ class Profiles:
     @cached_property
     def n_exposed(self) -> int:
         """Records in homogeneous cells: what the table reveals with no noise at all."""
-        return sum(int(block.records.sum()) for block in self._homogeneous)
-
-    @property
-    def _homogeneous(self) -> list[Block]:
-        return [block for block in self.blocks if block.counts.shape[1] == 1]
+        return sum(int(block.records.sum()) for block in self.blocks if block.counts.shape[1] == 1)
 
     @cached_property
     def sizes(self) -> tuple[Integers, Integers]:
@@ -257,12 +242,12 @@ class NoProfiles(Profiles):
 
     @property
     def blocks(self) -> tuple[Block, ...]:
-        raise InvalidInput(
+        what, got = (
             "the table has no record, so that there is no risk to compute",
-            got="0 records inside the declared labels",
-            fix=f"check the declared levels and bins; {argument('outside', 'error')} says which column does not fit",
-            code="no-records",
+            "0 records inside the declared labels",
         )
+        fix = f"check the declared levels and bins; {argument('outside', 'error')} says which column does not fit"
+        raise InvalidInput(what, got=got, fix=fix, code="no-records")
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,14 +7,17 @@ row for each combination that occurs.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 from cellrisk.counts.columns import bare_type, check_type, is_numeric, is_text
 from cellrisk.counts.engine import (
+    LONGEST_LINE,
     Relation,
     Resources,
     define,
@@ -24,6 +27,7 @@ from cellrisk.counts.engine import (
     quote_path,
     quote_sql,
     read_parquet,
+    redacted,
     stack,
 )
 from cellrisk.counts.files import (
@@ -40,12 +44,14 @@ from cellrisk.counts.files import (
     refusals_of_the_system,
 )
 from cellrisk.counts.files import is_text as is_text_file
-from cellrisk.counts.frames import check_exact, convert, has_type, is_frame, read_frame
-from cellrisk.counts.refusals import LONGEST_LINE, redacted
 from cellrisk.counts.schema import AskedColumns, Schema, locate, refuse_counts, unknown_table
-from cellrisk.errors import InvalidInput, argument
+from cellrisk.errors import CellriskError, InvalidInput, argument
 from cellrisk.system.atomic import keep_inputs
 from cellrisk.system.choices import EngineName, list_words, require_word
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 
 KINDS_OF_SOURCES = (
     "a path or glob of CSV or Parquet files, a DuckDB file or relation, a pandas, polars or narwhals frame, a pyarrow "
@@ -91,8 +97,12 @@ def open_source(
                     return
                 relation = load_stream(connection, rows.stream())
             yield relation
-        elif find_stored(source) is not None or is_address(source):
-            yield reader.read_database(source)
+        elif stored := find_stored(source):
+            yield reader.read_stored(*stored)
+        elif is_address(source):
+            from cellrisk.counts.database import read_server
+
+            yield read_server(connection, source, table, columns)
         elif isinstance(source, str | os.PathLike):
             yield reader.read_files(find_files(source))
         else:
@@ -169,14 +179,9 @@ class Reader:
     encoding: str | None
     by_declaration: bool
 
-    def read_database(self, source: Any) -> Relation:
-        """Return a table or view of a database, which is a file or answers at an address."""
-        stored = find_stored(source)
-        if stored is None:
-            from cellrisk.counts.database import read_server
-
-            return read_server(self.connection, source, self.table, self.columns)
-        engine, (path,) = stored[0], find_files(stored[1])
+    def read_stored(self, engine: str, name: Path) -> Relation:
+        """Return a table or view of a database in a file."""
+        (path,) = find_files(name)
         if self.table is None:
             what, fix = "a file of a database holds tables: which one?", f"name it with {argument('table')}"
             raise InvalidInput(what, got=path, fix=fix, code="no-table")
@@ -196,7 +201,8 @@ class Reader:
             path = self.folder / "relation.parquet"  # it lives in its owner's connection
             source.project(choose_columns(self.columns, source, "the DuckDB relation")).write_parquet(str(path))
             return read_parquet(self.connection, [path])
-        if is_frame(source):
+        frames = (("polars", "LazyFrame"), ("pandas", "DataFrame"), ("pyarrow", "Dataset", "Scanner"))
+        if hasattr(source, "__arrow_c_stream__") or any(has_type(source, *names) for names in frames):
             return load_stream(self.connection, read_frame(source, self.columns, self.by_declaration))
         what = "the source is not of a kind that can be read"
         raise InvalidInput(what, got=named, allowed=KINDS_OF_SOURCES, code="source")
@@ -258,10 +264,10 @@ class Reader:
         groups: dict[tuple[str, tuple[str, ...], bool, str], list[Path]] = {}
         for path in files:
             groups.setdefault(plan_parquet(path, self.columns), []).append(path)
-        relations = []
-        for (chosen, names, folders, _), paths in groups.items():
-            hive = {"hive_types_autocast": False} if folders else {}
-            relations.append(read_parquet(self.connection, paths, chosen, names, hive_partitioning=folders, **hive))
+        relations = [
+            read_parquet(self.connection, paths, chosen, names, folders)
+            for (chosen, names, folders, _), paths in groups.items()
+        ]
         for place, name in enumerate(self.columns):
             if len({is_text(relation.types[f"c{place}"]) for relation in relations}) > 1:
                 what = f"the Parquet files give column '{name}' types that do not fit together"
@@ -326,3 +332,163 @@ def choose_columns(columns: Sequence[str], relation: Any, where: str) -> str:
             name = f"CAST({name} AS VARCHAR) COLLATE C"
         chosen.append(f"{name} AS c{new}")
     return ", ".join(chosen)
+
+
+TO_TEXT = "convert it to text"
+MOST_DIGITS = 38
+"""Digits of a decimal number that DuckDB holds."""
+READ: WeakSet[Any] = WeakSet()
+"""Streams that cannot be read again."""
+
+
+def has_type(source: object, library: str, *names: str) -> bool:
+    """Return whether a source is of one of a library's types; compares names, so the library is not loaded.
+
+    >>> has_type(InvalidInput("no"), "cellrisk", "Relation", "InvalidInput")
+    True
+    """
+    return any(kind.__module__.partition(".")[0] == library and kind.__name__ in names for kind in type(source).__mro__)
+
+
+def read_frame(source: Any, columns: Sequence[str], by_declaration: bool = False) -> Any:
+    """Return the columns in use as c0, c1, ...: a table, or a stream that is read once.
+
+    by_declaration: whether a stream without records is a table without records; else it is refused.
+    """
+    with refusals_of_the_owner():
+        if has_type(source, "polars", "LazyFrame", "DataFrame"):
+            locate(columns, source.collect_schema().names(), "the polars frame")
+            source = source.lazy().select(list(columns)).collect().to_arrow()
+        if has_type(source, "pandas", "DataFrame"):
+            places = locate(columns, [str(name) for name in source.columns], "the pandas frame")
+            series = [source.iloc[:, place] for place in places]
+            return assemble(convert(name, values, pandas_array) for name, values in zip(columns, series, strict=True))
+        if has_type(source, "pyarrow", "Table", "RecordBatch"):
+            return take(source, columns, locate(columns, source.schema.names, "the Arrow table"))
+        return open_stream(source, columns, by_declaration)
+
+
+def open_stream(source: Any, columns: Sequence[str], by_declaration: bool) -> Any:
+    """Return a stream of the columns in use. It reads the source batch by batch, which may be larger than memory."""
+    import pyarrow as pa
+
+    once = isinstance(source, pa.RecordBatchReader)
+    read_before = once and source in READ
+    if once:
+        READ.add(source)
+    elif hasattr(source, "scanner"):  # a dataset reads the columns in use alone
+        locate(columns, source.schema.names, "the Arrow dataset")
+        source = source.scanner(columns=list(columns))
+    reader = source.to_reader() if hasattr(source, "to_reader") else pa.RecordBatchReader.from_stream(source)
+    places = locate(columns, reader.schema.names, "the Arrow stream")
+    filled = (take(batch, columns, places) for batch in reader if batch.num_rows)
+    first = next(filled, None)
+    if read_before or (first is None and not by_declaration):
+        raise InvalidInput(
+            "the Arrow stream has no records, or has been read before",
+            got="0 rows",
+            fix="make it again, or read it into a table first: a stream can be read only once",
+            code="empty-stream",
+        )
+    if first is None:
+        return assemble(pa.array([], pa.string()) for _ in columns)
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        with refusals_of_the_owner():
+            for table in chain([first], filled):
+                yield from table.to_batches()
+
+    return pa.RecordBatchReader.from_batches(first.schema, batches())
+
+
+@contextmanager
+def refusals_of_the_owner() -> Iterator[None]:
+    """Replace errors of the code that makes a frame or stream, which may quote the data."""
+    try:
+        yield
+    except (CellriskError, MemoryError):
+        raise
+    except Exception as error:
+        raise InvalidInput(f"the frame or stream cannot be read ({type(error).__name__})", code="frame") from None
+
+
+def take(rows: Any, columns: Sequence[str], places: Sequence[int]) -> pa.Table:
+    """Return the columns of an Arrow table or batch at some places."""
+    return assemble(convert(name, rows.column(place), simplify) for name, place in zip(columns, places, strict=True))
+
+
+def assemble(arrays: Iterable[Any]) -> pa.Table:
+    """Return the columns as c0, c1, ... in their order."""
+    import pyarrow as pa
+
+    return pa.table({f"c{place}": array for place, array in enumerate(arrays)})
+
+
+def convert(name: str, column: Any, to_arrow: Callable[[Any], Any]) -> Any:
+    """Return one column as Arrow; a refusal names the column and quotes none of its values."""
+    try:
+        return to_arrow(column)
+    except InvalidInput as reason:
+        raise InvalidInput(f"column '{name}' {reason.marked}", code="column-type") from None
+    except Exception as error:  # the frame libraries quote values in errors of many classes
+        raise InvalidInput(
+            f"column '{name}' cannot be read, or mixes values of several types ({type(error).__name__})",
+            fix=TO_TEXT,
+            code="column-type",
+        ) from None
+
+
+def pandas_array(series: Any) -> Any:
+    """Return a column of pandas as Arrow. Intervals and periods are texts."""
+    import pandas as pd
+    import pyarrow as pa
+
+    dtype = series.dtype
+    if isinstance(dtype, pd.CategoricalDtype):
+        codes = pa.array(series.cat.codes.to_numpy(), mask=series.isna().to_numpy())
+        return pandas_array(pd.Series(dtype.categories)).take(codes)
+    named = pd.api.types.infer_dtype(series, skipna=True) if pd.api.types.is_object_dtype(dtype) else ""
+    if isinstance(dtype, pd.IntervalDtype | pd.PeriodDtype) or named in ("interval", "period"):
+        series = series.map(str, na_action="ignore").astype(object)
+    if named.startswith("mixed") and named != "mixed-integer-float":
+        raise TypeError("several types")
+    return simplify(
+        pa.array(series.sparse.to_dense() if isinstance(dtype, pd.SparseDtype) else series, from_pandas=True)
+    )
+
+
+def simplify(array: Any) -> Any:
+    """Return an Arrow array in a type that DuckDB holds exactly, or refuse it.
+
+    Dictionaries become their values, extension types their storage, and a column of nothing becomes text.
+    """
+    import pyarrow as pa
+
+    kind = array.type
+    if isinstance(kind, pa.BaseExtensionType):
+        if kind.extension_name == "arrow.uuid":  # DuckDB knows it
+            return array
+        return simplify(array.cast(kind.storage_type))
+    if pa.types.is_dictionary(kind):
+        return simplify(array.cast(kind.value_type))
+    check_exact(kind)
+    if pa.types.is_null(kind):
+        return array.cast(pa.string())
+    return array.cast(pa.decimal128(kind.precision, kind.scale)) if pa.types.is_decimal(kind) else array
+
+
+def check_exact(kind: pa.DataType) -> None:
+    """Refuse an Arrow type whose values DuckDB would round."""
+    import duckdb
+    import pyarrow as pa
+
+    reason, fix = "", TO_TEXT
+    if pa.types.is_decimal(kind) and kind.precision > MOST_DIGITS:
+        reason = f"holds decimals of {kind.precision} digits, and {MOST_DIGITS} are counted exactly"
+    if pa.types.is_interval(kind) or pa.types.is_duration(kind):
+        reason = "holds time spans"
+    fine = pa.types.is_time64(kind) or (pa.types.is_timestamp(kind) and kind.tz is not None)
+    if fine and kind.unit == "ns" and duckdb.__version__.startswith("1."):
+        reason, fix = "holds nanoseconds, which DuckDB rounds before version 2", "convert it to microseconds"
+    if reason:
+        raise InvalidInput(reason, fix=fix, code="column-type")

@@ -32,9 +32,8 @@ from unittest.mock import patch
 
 import numpy as np
 
-from cellrisk.counts.engine import Relation, load_stream
+from cellrisk.counts.engine import CSV, OUT_OF_MEMORY, Cause, Relation, comes_from, find_cause, load_stream
 from cellrisk.counts.files import DELIMITERS, KINDS, PARQUET_SUFFIXES, TEXT_SUFFIXES, check_file, find_files, is_address
-from cellrisk.counts.refusals import CSV, OUT_OF_MEMORY, Cause, comes_from, find_cause
 from cellrisk.counts.schema import locate
 from cellrisk.errors import CellriskError, InvalidInput
 from cellrisk.system.arrays import Integers

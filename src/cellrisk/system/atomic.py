@@ -92,13 +92,9 @@ def check_ending(path: str | os.PathLike[str], endings: Sequence[str], what: str
     """Refuse an ending that names no format, or a path that cannot be written to, before any long work begins."""
     target = Path(path)
     if target.suffix.lower() not in endings:
-        raise InvalidInput(
-            f"the ending of the path names no {what}",
-            got=repr(target.suffix) if target.suffix else "a path without an ending",
-            allowed=", ".join(endings),
-            fix=f"for example {example}",
-            code="output",
-        )
+        got = repr(target.suffix) if target.suffix else "a path without an ending"
+        what, allowed = f"the ending of the path names no {what}", ", ".join(endings)
+        raise InvalidInput(what, got=got, allowed=allowed, fix=f"for example {example}", code="output")
     return check_writable(target)
 
 

@@ -66,9 +66,8 @@ def require_within(
         )
         allowed += f" {high:g}"
     known = isinstance(value, (int, float)) and not isinstance(value, bool)
-    raise InvalidInput(
-        f"{mark(name)} must be a number {allowed}", got=value if known else type(value).__name__, code="range"
-    )
+    got = value if known else type(value).__name__
+    raise InvalidInput(f"{mark(name)} must be a number {allowed}", got=got, code="range")
 
 
 def read_number(given: Any, allowed: str | None = None, name: str = "") -> float:
@@ -80,9 +79,8 @@ def read_number(given: Any, allowed: str | None = None, name: str = "") -> float
     try:
         return float(str(given))  # a settings file may hold true, which Python would take for 1
     except ValueError:
-        raise InvalidInput(
-            f"{mark(name)} must be a number".strip(), got=repr(str(given))[:60], allowed=allowed, code="type"
-        ) from None
+        what, got = f"{mark(name)} must be a number".strip(), repr(str(given))[:60]
+        raise InvalidInput(what, got=got, allowed=allowed, code="type") from None
 
 
 def split_names(values: Sequence[str] | None) -> list[str]:
@@ -180,11 +178,10 @@ def require_whole_number(name: str, value: Any, least: int, most: int | None = N
     """
     allowed = f"from {least:,} on" if most is None else f"from {least:,} to {most:,}"
     if isinstance(value, bool) or not isinstance(value, Integral):
-        raise InvalidInput(
-            f"{mark(name)} must be a whole number", got=type(value).__name__, allowed=allowed, code="type"
-        )
+        what, got = f"{mark(name)} must be a whole number", type(value).__name__
+        raise InvalidInput(what, got=got, allowed=allowed, code="type")
     number = int(value)
     if number < least or (most is not None and number > most):
-        got = f"{number:,}" if abs(number) < 10**18 else number
-        raise InvalidInput(f"{mark(name)} must be a whole number {allowed}", got=got, code="range")
+        shown = f"{number:,}" if abs(number) < 10**18 else number
+        raise InvalidInput(f"{mark(name)} must be a whole number {allowed}", got=shown, code="range")
     return number

@@ -95,23 +95,14 @@ def say_people(number: float) -> str:
     return f"{number:,.0f}" if number >= 100 else f"{number:.3g}" if number >= 1 else f"{number:.2g}"
 
 
-def about_people(number: float) -> str:
-    """Return about how many people, for a sentence.
-
-    >>> about_people(997.48), about_people(0.195), about_people(0.0), about_people(-0.31)
-    ('about 997', 'fewer than 1', 'about 0', 'about -0.3')
-    """
-    people = whole_people(number)
-    return people if people.startswith("fewer") else f"about {people}"
-
-
 def of_people(number: float, everybody: int, more: str = "", kind: str = "person") -> str:
     """Return an expected number of people, or of records, among all, with its share; of one person, one digit.
 
     >>> of_people(997.48, 27504), of_people(0.3, 40), of_people(0.3069, 1)
     ('about 997 of 27,504 people (3.6%)', 'fewer than 1 of 40 people (0.8%)', 'about 0.3 of 1 person (30.7%)')
     """
-    about = about_people(number) if everybody != 1 else f"about {number:.1g}"
+    people = whole_people(number) if everybody != 1 else f"{number:.1g}"
+    about = people if people.startswith("fewer") else f"about {people}"
     return f"{about} of {number_of(everybody, kind)} ({percent(number / everybody)}{more})"
 
 

@@ -16,7 +16,7 @@ import pytest
 
 import cellrisk as cr
 from cellrisk.counts.cells import Domain
-from cellrisk.counts.levels import make_label
+from cellrisk.counts.columns import make_label
 from cellrisk.risk.explanation import explain
 from cellrisk.risk.explanation.remedies import propose_groups
 from cellrisk.risk.measures import FORMS, WEIGHTS

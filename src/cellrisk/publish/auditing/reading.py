@@ -120,8 +120,7 @@ def leave_out_missing(released: ReleasedCounts, rule: str) -> tuple[ReleasedCoun
 
 def _read_column(records: Relation, place: int, name: str, column: Any) -> LabelledColumn:
     """An Arrow column as labels, which are those that `tabulate` gives its values."""
-    from cellrisk.counts.columns import kind_of
-    from cellrisk.counts.levels import label_key
+    from cellrisk.counts.columns import kind_of, label_key
 
     encoded, kind = column.combine_chunks().dictionary_encode(), kind_of(records, f"c{place}")
     labels: list[str | None] = [label_key(value, kind, None) for value in encoded.dictionary.to_pylist()]
@@ -140,8 +139,7 @@ def _unify(name: str, labels: Sequence[str | None], codes: Integers) -> Labelled
 
 def _label_bins(records: Relation, place: int, name: str, binning: Binning) -> dict[str | None, str | None]:
     """The label of the bin of each value, by that of the value; a text that is not a number is taken for a bin's."""
-    from cellrisk.counts.columns import NO_BIN, bin_value, is_text, kind_of, plain_value
-    from cellrisk.counts.levels import NUMBER, label_key
+    from cellrisk.counts.columns import NO_BIN, NUMBER, bin_value, is_text, kind_of, label_key, plain_value
 
     column, kind = f"c{place}", records.types[f"c{place}"]
     both = f"{plain_value(column, kind)}, {bin_value(name, column, kind, binning)}"

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cellrisk.counts.cells import Cells, Domain, group_cells
-from cellrisk.counts.levels import MISSING_LABEL, make_label
+from cellrisk.counts.columns import MISSING_LABEL, make_label
 from cellrisk.counts.unit import Unit
 from cellrisk.errors import InvalidInput, UnknownName, argument
 from cellrisk.system.arrays import Integers, number_keys

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cellrisk.counts.levels import MISSING_LABEL, NUMBER, label_number, make_label
+from cellrisk.counts.columns import MISSING_LABEL, NUMBER, label_number, make_label
 from cellrisk.errors import InvalidInput, UnknownName, argument
 from cellrisk.noise.distributions import USUAL_THRESHOLD
 from cellrisk.noise.mechanisms import Mechanism

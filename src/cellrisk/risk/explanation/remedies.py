@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from cellrisk.counts.cells import Cells, Domain
-from cellrisk.counts.levels import make_label
+from cellrisk.counts.columns import make_label
 from cellrisk.noise.channel import CountChannel
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.risk.attackers.attacker import Attacker
