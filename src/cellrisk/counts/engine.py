@@ -6,7 +6,7 @@ import os
 import re
 import threading
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -175,6 +175,13 @@ def name_relation(connection: Any, name: str, kinds: Mapping[str, str] | None = 
     types = {column: str(kind) for column, kind in zip(planned.columns, planned.types, strict=True)}
     rows = "1" if types.pop("n", None) is None else "n"
     return Relation(connection, name, types, kinds or {}, rows)
+
+
+def assemble(arrays: Iterable[Any]) -> Any:
+    """Return an Arrow table of the columns c0, c1, ... in their order."""
+    import pyarrow as pa
+
+    return pa.table({f"c{place}": array for place, array in enumerate(arrays)})
 
 
 def load_stream(connection: Any, stream: Any, kinds: Mapping[str, str] | None = None) -> Relation:

@@ -22,17 +22,15 @@ from cellrisk.counts.engine import (
     LONGEST_LINE,
     Cause,
     Relation,
+    assemble,
     define,
     find_cause,
     free_memory,
-    load_stream,
     quote_path,
     quote_sql,
-    read_parquet,
 )
 from cellrisk.counts.files import (
     CHUNK,
-    FEATHER,
     HEAD,
     PARQUET_SUFFIXES,
     SPREADSHEETS,
@@ -43,7 +41,6 @@ from cellrisk.counts.files import (
     save_parts,
 )
 from cellrisk.counts.schema import AskedColumns, locate
-from cellrisk.counts.sources import assemble, open_stream
 from cellrisk.errors import CellriskError, InvalidInput, argument, extra_needed
 from cellrisk.system.isolated import answer_once, ask_isolated, limit_memory
 
@@ -64,22 +61,6 @@ LINE_FAILURES: tuple[Cause, ...] = (
     ("a value is nested", "a value is nested", FLAT, "nested"),
     ("Malformed JSON|no object", "a line of the file is not a JSON object", FLAT, "damaged"),
 )
-
-
-def read_other(
-    connection: Any, path: Path, columns: Sequence[str], sheet: str | None, by_declaration: bool, folder: Path
-) -> Relation:
-    """Return the columns in use. by_declaration: lines of JSON have the columns asked for, whatever keys occur."""
-    suffix = path.suffix.lower()
-    if suffix in LIBRARIES:
-        return read_parquet(connection, [ask_worker(path, sheet, columns, folder)])
-    if suffix in FEATHER:
-        with refusals_of_the_reader(path):
-            import pyarrow.dataset
-
-            dataset = pyarrow.dataset.dataset(str(path), format="feather")
-            return load_stream(connection, open_stream(dataset, columns, by_declaration))
-    return read_lines(connection, path, columns, by_declaration)
 
 
 def ask_worker(path: Path, sheet: str | None, columns: Sequence[str], folder: Path) -> Path:
@@ -113,7 +94,7 @@ def ask_worker(path: Path, sheet: str | None, columns: Sequence[str], folder: Pa
 def read_lines(connection: Any, path: Path, columns: Sequence[str], by_declaration: bool) -> Relation:
     """Return lines of JSON, every value as text; a key that a record lacks is a missing value.
 
-    A nested value is refused, or missing if by_declaration.
+    by_declaration: they have the columns asked for, whatever keys occur, and a nested value is missing; else refused.
     """
     import duckdb
 

@@ -6,8 +6,9 @@ row for each combination that occurs.
 
 from __future__ import annotations
 
+import importlib
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
@@ -20,6 +21,7 @@ from cellrisk.counts.engine import (
     LONGEST_LINE,
     Relation,
     Resources,
+    assemble,
     define,
     embedded_engine,
     load_stream,
@@ -31,6 +33,7 @@ from cellrisk.counts.engine import (
     stack,
 )
 from cellrisk.counts.files import (
+    FEATHER,
     LINES,
     OTHER_FORMATS,
     SPREADSHEETS,
@@ -225,12 +228,18 @@ class Reader:
         if self.encoding is not None and not all(map(is_text_file, files)):
             raise InvalidInput("only text has an encoding to name", got=files[0], fix="leave it out", code="encoding")
         if others:
-            from cellrisk.counts.other_formats import read_other, unpack
+            from cellrisk.counts.other_formats import ask_worker, read_lines, refusals_of_the_reader, unpack
 
             check_file(files[0], may_be_empty=self.by_declaration and suffix in LINES)
             if suffix == ".zip":
                 return self.read_files([unpack(files[0], self.folder)])
-            return read_other(self.connection, files[0], self.columns, self.table, self.by_declaration, self.folder)
+            if suffix in FEATHER:
+                with refusals_of_the_reader(files[0]):
+                    dataset = importlib.import_module("pyarrow.dataset").dataset(str(files[0]), format="feather")
+                    return load_stream(self.connection, open_stream(dataset, self.columns, self.by_declaration))
+            if suffix in LINES:
+                return read_lines(self.connection, files[0], self.columns, self.by_declaration)
+            return read_parquet(self.connection, [ask_worker(files[0], self.table, self.columns, self.folder)])
         return self.read_parquet(files) if are_parquet(files) else self.read_text(files)
 
     def read_text(self, files: Sequence[Path]) -> Relation:
@@ -415,13 +424,6 @@ def refusals_of_the_owner() -> Iterator[None]:
 def take(rows: Any, columns: Sequence[str], places: Sequence[int]) -> pa.Table:
     """Return the columns of an Arrow table or batch at some places."""
     return assemble(convert(name, rows.column(place), simplify) for name, place in zip(columns, places, strict=True))
-
-
-def assemble(arrays: Iterable[Any]) -> pa.Table:
-    """Return the columns as c0, c1, ... in their order."""
-    import pyarrow as pa
-
-    return pa.table({f"c{place}": array for place, array in enumerate(arrays)})
 
 
 def convert(name: str, column: Any, to_arrow: Callable[[Any], Any]) -> Any:
