@@ -29,7 +29,7 @@ def people(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (("inspect", "people.csv", "--plot", "new.svg"), "require --qid and --sensitive; got --plot; leave --plot out"),
         (("inspect", "people.csv", "--bin", "age=5"), "leave --bin out"),
         (("assess", *ROUNDED, "--epsilon", "1"), "has no epsilon, neighbours or noise; got --epsilon"),
-        (("assess", *ROUNDED, "--attack", "plurality", "--domain"), "leave --attack, --domain out"),
+        (("assess", *ROUNDED, "--attack", "plurality", "--releases", "2"), "leave --attack, --releases out"),
         (
             ("assess", *TABLE, "--epsilon", "1", "--releases", "2", "--max-caused", "1%"),
             "by one release; got --max-caused",

@@ -82,7 +82,6 @@ def assess_command(
     attacker: options.AttackerOptions,
     output: DrawnOptions,
     gates: options.LimitOptions,
-    domain: Annotated[bool, typer.Option("--domain", help="Include the empty groups of the domain.")] = False,
     releases: Annotated[int, whole("How often the table is published, each time with new noise.")] = 1,
     seed: Annotated[int, whole("Seed by which records of people who have too many are drawn.")] = 0,
 ) -> None:
@@ -96,19 +95,19 @@ def assess_command(
         options.refuse_beside("limits are kept or broken by one release", [limit.name for limit in limits])
         asked["releases"] = releases
     if noise.perturbation is not None:
-        beside = {"attack": risk.attack != "homogeneity", "domain": domain, "releases": releases != 1}
+        beside = {"attack": risk.attack != "homogeneity", "releases": releases != 1}
         beside |= {"harmful": bool(attacker.harmful), "also_as": bool(attacker.unions)}
         unused = [name for name, is_given in beside.items() if is_given]
         options.refuse_beside("a perturbation is assessed by the homogeneity attack alone", unused)
     used: Any = noise.read_perturbation("mechanism", "delta") or noise.one()
     frequencies = table.tabulate(seed=seed)
     if noise.perturbation is None:
-        found: Any = cr.assess(frequencies, used, domain=domain, **asked, **attacker.arguments())
+        found: Any = cr.assess(frequencies, used, **asked, **attacker.arguments())
     else:
         del asked["attack"]
         compared: Any = {"compare": noise.mechanism, "delta": noise.delta}
         found = cr.assess_perturbation(frequencies, used, **compared, **asked, **attacker.arguments())
-    everything = domain or risk.attack != "homogeneity" or any((risk.measure, risk.form, risk.weights))
+    everything = risk.attack != "homogeneity" or any((risk.measure, risk.form, risk.weights))
     output.answer(found, policies=policies, everything=everything)
     breaches = [limit.breach(frequencies.attributes, used) for limit in limits]
     broken = [f"asked for was {breach}" for breach in breaches if breach is not None]

@@ -180,11 +180,6 @@ class FrequencyTable(Result):
             self._cells[place] = self.read_cells(place)
         return self._cells[place]
 
-    def empty_cells(self) -> int:
-        """Combinations of the quasi-identifiers' values, declared or observed, that hold no record."""
-        cells = self.cells(self.sensitive[0])
-        return cells.domain_size // len(cells.levels) - cells.n_cells
-
     def summary(self) -> Summary:
         """Records, cells, levels, and what the table reveals before any noise."""
         return Summary(self)

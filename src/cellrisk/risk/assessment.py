@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -17,7 +16,7 @@ from cellrisk.noise.perturbations import Perturbation
 from cellrisk.noise.precision import SHARE, find_change, find_precision
 from cellrisk.risk.attackers.attacker import Attacker
 from cellrisk.risk.attackers.figures import NOTABLE_GAINS, AttackTable
-from cellrisk.risk.attacks import AskedRisks, Confidence, choose_risks, find_confidence, people_risk
+from cellrisk.risk.attacks import AskedRisks, choose_risks, people_risk
 from cellrisk.risk.ceilings import Ceiling, ceiling, find_advantage, total_variation
 from cellrisk.risk.certainty import (
     USUAL_BELIEF,
@@ -105,8 +104,6 @@ class AttributeFigures:
 class DecisionFigures(AttributeFigures):
     """What to decide by, of one sensitive attribute under one mechanism."""
 
-    empty: int = 0
-    """The empty groups of the domain, which count into the confidence."""
     chosen: bool = False
     """Whether epsilon was chosen from the data: what one record adds at most is then not stated."""
 
@@ -128,11 +125,6 @@ class DecisionFigures(AttributeFigures):
     def advantage(self) -> float | None:
         """What one record adds to any attack at most; None if epsilon was chosen from the data."""
         return None if self.chosen else self.ceiling.advantage
-
-    @cached_property
-    def confidence(self) -> Confidence:
-        """How often a released group that looks homogeneous shows a true value."""
-        return find_confidence(self.attribute.profiles, self.method.channel, self.empty)[0]
 
     @cached_property
     def limits(self) -> Limits:
@@ -261,8 +253,6 @@ class Assessment(TableRisks):
     wording = "assessment"
     picture = "draw_assessment"
 
-    domain: bool = False
-    """Whether the empty groups of the domain count into the confidence."""
     chosen: bool = False
     """Whether epsilon was chosen from the data: what one record adds at most is then not stated."""
 
@@ -273,8 +263,7 @@ class Assessment(TableRisks):
     @cached_property
     def figures(self) -> tuple[DecisionFigures, ...]:
         """What to decide by, for each sensitive attribute: caused, certainty, ceiling."""
-        empty = self.table.empty_cells() if self.domain else 0
-        how = self.mechanism, self.attacker, self.asked.attack, empty, self.chosen
+        how = self.mechanism, self.attacker, self.asked.attack, self.chosen
         return tuple(DecisionFigures(attribute, *how) for attribute in self.table.attributes)
 
     @cached_property
@@ -309,10 +298,6 @@ class Assessment(TableRisks):
                 for row, limits in zip(self._numbers(), self.limits, strict=True)
             ],
             "fitted": {name: fitted.to_dict() for name, fitted in self.fitted.items()},
-            "confidence": {
-                name: {key: value if math.isfinite(value) else None for key, value in vars(each.confidence).items()}
-                for name, each in figures.items()
-            },
             self.table.revealed_name: {name: vars(each.people) for name, each in figures.items()},
             "baselines": {name: each.baselines for name, each in figures.items()},
             "exposures": [{"sensitive": name, "sentence": say_exposure(each)} for name, each in figures.items()],
@@ -333,7 +318,6 @@ def assess(
     weights: Weights | Sequence[Weights] | None = None,
     priors: Priors = USUAL_PRIORS,
     attack: Attack = "homogeneity",
-    domain: bool = False,
     certainty: float | Sequence[float] = USUAL_CERTAINTY,
     belief: str | CountPrior | Mapping[str, str | CountPrior] = USUAL_BELIEF,
     harmful: str | Sequence[str] | None = None,
@@ -361,9 +345,6 @@ def assess(
     attack
         "homogeneity"; "plurality", which names the largest released count of a person's cell; or "proportional", which
         draws a value in proportion to the counts. The last two have one measure and form, local and tight.
-    domain
-        Counts the empty cells of the domain into the confidence, for which the keys of the cells are read from the
-        source.
     certainty
         How sure the informed attacker must be: one number or several.
     belief
@@ -390,12 +371,12 @@ def assess(
     attacker = Attacker.of(certainty, belief, harmful, unions)
     attacker.check(table.attributes)
     if releases != 1:
-        if attack != "homogeneity" or domain:
+        if attack != "homogeneity":
             raise InvalidInput(
-                "several releases are assessed by the homogeneity attack alone, without the empty groups",
+                "several releases are assessed by the homogeneity attack alone",
                 option="releases",
                 got=releases,
-                fix="leave attack and domain out",
+                fix="leave attack out",
                 code="several-releases",
             )
         averaged = import_module("cellrisk.repeat.averaging").average(
@@ -405,7 +386,7 @@ def assess(
     for attribute in table.attributes:
         _ = attribute.profiles.blocks  # refuses a table without records
         priors.check(attribute, asked.measures)
-    return Assessment(table, mechanism, asked, priors, attacker, domain)
+    return Assessment(table, mechanism, asked, priors, attacker)
 
 
 def find_row(

@@ -19,14 +19,14 @@ from cellrisk.cli import main
 from cellrisk.counts.profiles import Profiles
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.noise.perturbations import Perturbation, read_perturbation
+from cellrisk.risk.ceilings import find_ceiling
 from cellrisk.risk.certainty import NegativeBinomial, find_certainty, read_belief
 from cellrisk.risk.certainty.count_priors import CategoryPrior, EmpiricalPrior
 from cellrisk.risk.certainty.posterior import posterior_means
 from cellrisk.risk.measures import Dirichlet, Expected, Local, Marginal, MarginalShrinkage, Shrinkage
 from cellrisk.risk.measures.sizes import poisson_sizes
 from cellrisk.risk.people import caused_shares
-from cellrisk.risk.perturbed import assess_perturbation, find_ceiling
-from cellrisk.risk.perturbed.equal_risk import find_distance
+from cellrisk.risk.perturbed import assess_perturbation, find_distance
 from tests.near import near
 
 ODD = Perturbation(
@@ -235,17 +235,14 @@ def test_known_figures(adult: cr.FrequencyTable) -> None:
     assert rounded.figures[0].ceiling == pytest.approx(0.777778, abs=5e-7)
     suppressed = assess_perturbation(adult, "suppress-below:10,round:5", measures="local", compare=None)
     assert suppressed.figures[0].caused == near(400.0)
-    by_caused, by_certainty = rounded.figures[0].equal
-    assert by_caused.epsilon is not None
-    assert by_certainty.epsilon is not None
+    equal = rounded.figures[0].equal
+    assert equal is not None
+    assert equal.epsilon is not None
     profiles = adult.profiles("income")
-    for epsilon, above in ((by_caused.epsilon, False), (by_caused.epsilon * 1.0001, True)):
+    for epsilon, above in ((equal.epsilon, False), (equal.epsilon * 1.0001, True)):
         people = cr.assess(adult, epsilon=epsilon, measures="local").figures[0].caused.people
-        assert (people > by_caused.figure) == above
-    for epsilon, above in ((by_certainty.epsilon, False), (by_certainty.epsilon * 1.0001, True)):
-        sure = cr.assess(adult, epsilon=epsilon, measures="local").figures[0].certainty[0]
-        assert (sure.right > by_certainty.figure) == above  # it jumps where a share passes the certainty
-    assert by_caused.mechanism_distance == near(find_distance(profiles, cr.Geometric(by_caused.epsilon).channel))
+        assert (people > equal.figure) == above
+    assert equal.mechanism_distance == near(find_distance(profiles, cr.Geometric(equal.epsilon).channel))
     assert "reveals no more people at epsilon 0.001 to 1.7" in rounded.details
     assert "epsilon 1.7" in rounded.details
 
@@ -282,7 +279,8 @@ def test_a_table_that_ends_before_the_largest_count(tmp_path: Path) -> None:
 def test_other_answers() -> None:
     table = make_table([[2, 0], [1, 1], [5, 0], [0, 3]])
     nobody = assess_perturbation(make_table([[2, 0], [1, 1], [0, 1]]), "suppress-below:100", measures="local")
-    assert nobody.figures[0].equal[0].epsilon is None
+    assert nobody.figures[0].equal is not None
+    assert nobody.figures[0].equal.epsilon is None
     assert "Geometric noise reveals more people at every epsilon searched" in nobody.details
     assert json.loads(json.dumps(nobody.to_dict()))["decision"][0]["caused"]["people"] == near(0.0)
     assert (

@@ -9,13 +9,8 @@ import numpy as np
 import pytest
 
 import cellrisk as cr
-from cellrisk.counts.profiles import Profiles
-from cellrisk.noise.channel import CountChannel
-from cellrisk.risk.people import caused_shares
-from cellrisk.risk.perturbed import assess_perturbation
-from cellrisk.risk.perturbed.equal_risk import find_equal_risk
+from cellrisk.risk.perturbed import find_equal_risk
 from cellrisk.show.wording.assessment import say_equal
-from cellrisk.system.arrays import Floats
 from tests.risk.perturbed.test_assess_perturbation import make_table
 
 SENTENCE = re.compile(
@@ -70,14 +65,8 @@ def test_the_sentence_holds_at_every_epsilon(rule: str) -> None:
     said_none = several = 0
     for seed in range(8):
         cells = draw_cells(seed)
-        profiles, mechanism = make_table(cells.tolist()).profiles(), cr.Geometric(1.0)
-        channel = cr.read_perturbation(rule).channel
-
-        def count(channel: CountChannel, profiles: Profiles = profiles) -> Floats:
-            return profiles.n_records * caused_shares(profiles, channel)
-
-        figure = float(count(channel)[0])
-        sentence = say_equal(find_equal_risk(profiles, channel, "caused", figure, mechanism, count))
+        profiles, channel = make_table(cells.tolist()).profiles(), cr.read_perturbation(rule).channel
+        sentence = say_equal(find_equal_risk(profiles, channel, cr.Geometric(1.0)))
         said = SENTENCE.fullmatch(sentence)
         assert said is not None, sentence
         rows = {count: SHARES[rule](count) for count in range(int(cells.max()) + 1)}
@@ -105,13 +94,3 @@ def test_the_sentence_holds_at_every_epsilon(rule: str) -> None:
             assert float(said["moved"]) == pytest.approx(100 * find_moved(cells, ranges[-1][1]), abs=0.051)
     assert said_none or rule != "suppress-below:100"
     assert several or rule == "suppress-below:100"  # otherwise the tables have no humps, and show nothing
-
-
-def test_ranges_of_certainty_are_those_of_assess() -> None:
-    for seed in range(2):
-        table = make_table(draw_cells(seed).tolist())
-        equal = assess_perturbation(table, "random-rounding:3", measures="local").figures[0].equal[1]
-        for epsilon, _ in equal.scanned:
-            sure = cr.assess(table, epsilon=epsilon, measures="local").figures[0].certainty[-1]
-            within = any(low <= epsilon <= high for low, high in equal.ranges)
-            assert within == (sure.right_high <= equal.figure + 1e-9 * max(equal.figure, 1))

@@ -45,7 +45,7 @@ def test_page_one_holds_the_attacks_the_error_of_a_count_and_equal_risk(table: c
     attackers = assessed.attackers["y"][-1]
     for cells in attack_rows(attackers, shown_attacks(attackers), figures.advantage):
         assert " ".join([cells[0], *cells[2:4]]).strip() in front
-    assert say_equal(figures.equal[0]) in front
+    assert say_equal(figures.equal) in front
     assert found.html.count("<svg") >= 2  # at equal risk, and the sizes
     for absent in (
         "epsilon asked",

@@ -1,4 +1,4 @@
-"""Who reads a release: the homogeneity attacker, those who guess, and how often a cell tells the truth."""
+"""Who reads a release: the homogeneity attacker, and those who guess."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from cellrisk.errors import InvalidInput
-from cellrisk.risk.attacks.confidence import Confidence, find_confidence
 from cellrisk.risk.attacks.guesses import Guess, Plurality, Proportional
 from cellrisk.risk.measures import FORMS, MEASURES, WEIGHTS, Local, Measure
 from cellrisk.system.choices import Attack, choose_words, list_words, require_word
@@ -20,12 +19,10 @@ __all__ = [
     "ATTACKS",
     "GUESSES",
     "AskedRisks",
-    "Confidence",
     "Guess",
     "Plurality",
     "Proportional",
     "choose_risks",
-    "find_confidence",
     "people_risk",
 ]
 

@@ -42,7 +42,6 @@ __all__ = [
     "ConfidentInferences",
     "CountPrior",
     "NegativeBinomial",
-    "certain_shares",
     "check_belief",
     "find_certainty",
     "read_belief",
@@ -107,13 +106,6 @@ def find_certainty(
         ConfidentInferences(certainty, prior.name, *correct, *claimed)
         for certainty, correct, claimed in zip(certainties, right, named, strict=True)
     )
-
-
-def certain_shares(attribute: Attribute, channel: CountChannel, certainty: float, prior: CountPrior) -> Floats:
-    """Return the share of people inferred correctly with that certainty, by setting: the upper end where two differ."""
-    settings = (channel[[place]] for place in range(len(channel)))
-    people = [find_certainty(attribute, setting, (certainty,), prior)[0].right_high for setting in settings]
-    return np.array(people) / attribute.profiles.n_records
 
 
 def _drowned(channel: CountChannel, vectors: LabelledCounts) -> bool:

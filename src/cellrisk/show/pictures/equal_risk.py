@@ -24,7 +24,7 @@ DASHED = (0, (4, 2))
 @drawn
 def draw_equal_risk(found: PerturbedAssessment, inside: bool) -> Picture:
     """People revealed because of their own record: the mechanism along epsilon, the perturbation as a level line."""
-    every = [each for figures in found.figures for each in figures.equal]
+    every = [figures.equal for figures in found.figures if figures.equal is not None]
     if not every:
         raise InvalidInput("there is no comparison to draw", fix="assess with compare='geometric'")
     equal, name = every[0], found.perturbation.name

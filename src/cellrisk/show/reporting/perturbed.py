@@ -58,7 +58,7 @@ def report_perturbation(
     broken = tuple(filter(None, (limit.breach(table.attributes, made) for limit in limits)))
     words: dict[str, Any] = {"measures": risk.measure, "forms": risk.form, "weights": risk.weights}
     assessed = assess_perturbation(table, made, **words, priors=risk.priors, **how)
-    first = [say_equal(each) for each in assessed.figures[0].equal]
+    equal = {each.sensitive: each.equal for each in assessed.figures if each.equal is not None}
     required, name = " and ".join(describe_limits(limits)), name_table(table)
     decided = {"name": name, "perturbation": made.name, "limits": required, "broken": broken, "delta": None}
     probabilities = []  # what the smallest counts are published as, and how often
@@ -74,18 +74,16 @@ def report_perturbation(
         "limits": required,
         "table": describe_table(table),
         **describe_attackers(assessed),
-        "headline": [*assessed.headline.split("\n"), *first[:1]],
+        "headline": [*assessed.headline.split("\n"), *map(say_equal, list(equal.values())[:1])],
         "figures": [pick(each, "sensitive people records raw_share") for each in assessed.figures],
         "risks": assessed.risks,
         "equal": [
-            {**pick(each, "by figure distance mechanism_distance ranges"), "sensitive": figures.sensitive}
-            | {"sentence": say_equal(each)}
-            for figures in assessed.figures
-            for each in figures.equal
+            {**pick(each, "figure distance mechanism_distance ranges"), "sensitive": name, "sentence": say_equal(each)}
+            for name, each in equal.items()
         ],
         "perturbation": {"description": made.describe(), "probabilities": probabilities},
         "pictures": {
-            "equal": make_picture(draw_equal_risk(assessed), " ".join(first)),
+            "equal": make_picture(draw_equal_risk(assessed), " ".join(map(say_equal, list(equal.values())[:1]))),
             "icons": draw_icons_of(assessed),
             "sizes": draw_table_sizes(table),
         },

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from cellrisk.counts.table import Attribute
 from cellrisk.noise.mechanisms import Mechanism
@@ -12,13 +13,16 @@ from cellrisk.risk.assessment import Assessment, AttributeFigures, DecisionFigur
 from cellrisk.risk.attackers.figures import AttackTable
 from cellrisk.risk.certainty import ConfidentInferences
 from cellrisk.risk.measures import FORMS
-from cellrisk.risk.perturbed import EqualRisk, PerturbedAssessment, PerturbedFigures
 from cellrisk.show.wording import attackers
 from cellrisk.show.wording.attackers import fill, name_table
 from cellrisk.show.wording.ceiling import say_most, say_tables, say_worst_case
 from cellrisk.system.formatting import aligned, claim, number_of, of_people, percent
 
-Figures = DecisionFigures | PerturbedFigures
+if TYPE_CHECKING:
+    from cellrisk.risk.perturbed import EqualRisk, PerturbedAssessment, PerturbedFigures
+
+    Figures = DecisionFigures | PerturbedFigures
+
 MOST_LINES = 16
 """Lines of a first screen on one sensitive attribute."""
 NEXT = "Choose: cellrisk choose ... --max-caused 0.01   Who, and what helps: cellrisk explain ...   All measures: --all"
@@ -105,9 +109,9 @@ def of_several(assessment: Assessment) -> list[str]:
 def paragraphs(assessment: Assessment | PerturbedAssessment) -> list[str]:
     """Return everything else: what noise alone gives, certainties, equal risk, and every measure of the paper."""
     parts, figures = [_describe_method(assessment.method)], assessment.figures
-    if isinstance(assessment, PerturbedAssessment):
+    if not isinstance(assessment, Assessment):
         parts += [fill(say_ceiling(each.ceiling, each.worst_counts)) for each in assessment.figures[:1]]
-        parts += [fill(say_equal(equal)) for each in assessment.figures for equal in each.equal]
+        parts += [fill(say_equal(each.equal)) for each in assessment.figures if each.equal is not None]
     parts += [_describe_certainty(each) for each in figures if not each.attribute.several]
     for found in figures:
         profiles = found.attribute.profiles
@@ -116,10 +120,10 @@ def paragraphs(assessment: Assessment | PerturbedAssessment) -> list[str]:
             f"{number_of(profiles.n_cells, 'group')}, {profiles.n_homogeneous:,} homogeneous, "
             f"{profiles.n_heterogeneous:,} heterogeneous, {profiles.n_unique:,} unique"
         )
-        confidence = f" {_describe_confidence(found)}" if isinstance(found, DecisionFigures) else ""
-        exposed = f"{say_exposure(found)}{confidence}"
+        alone = f" {_say_noise_alone(found)}" if isinstance(found, DecisionFigures) else ""
         fitted = assessment.fitted[found.sensitive].describe()
-        parts.append("\n".join([title, _risk_table(assessment, found.sensitive), *fitted, fill(exposed)]))
+        revealed = fill(f"{say_exposure(found)}{alone}")
+        parts.append("\n".join([title, _risk_table(assessment, found.sensitive), *fitted, revealed]))
     return parts
 
 
@@ -172,28 +176,11 @@ def say_exposure(exposure: AttributeFigures) -> str:
     )
 
 
-def _describe_confidence(exposure: DecisionFigures) -> str:
-    found = exposure.confidence
-    if not math.isfinite(found.people_precision):
-        return "No released group would look homogeneous."
-    who = "records" if exposure.attribute.several else "people"
-    precision, blind = percent(found.people_precision), percent(1.0 / exposure.attribute.n_levels)
-    with_empty = ""
-    if found.looks_with_empty > found.looks:
-        with_empty = (
-            f" Of all released groups that look homogeneous, {percent(found.precision)} show a value that is there; "
-            f"with the empty groups {percent(found.precision_with_empty)}."
-        )
+def _say_noise_alone(exposure: DecisionFigures) -> str:
     share = percent(exposure.limits.chance)
-    alone = (
-        f"Noise alone reveals {share}."
-        if math.isinf(exposure.mechanism.limit_noise.scale)
-        else f"As epsilon falls to 0, with delta as it is, {share} are still revealed."
-    )
-    return (
-        f"Of the {who} in released groups that look homogeneous, {precision} have the value shown. "
-        f"Of a value drawn at random it would be {blind}. {alone}{with_empty}"
-    )
+    if math.isinf(exposure.mechanism.limit_noise.scale):
+        return f"Noise alone reveals {share}."
+    return f"As epsilon falls to 0, with delta as it is, {share} are still revealed."
 
 
 def _risk_table(assessment: Assessment | PerturbedAssessment, sensitive: str) -> str:
@@ -236,11 +223,10 @@ def compare(equal: EqualRisk) -> str:
 
 def say_equal(equal: EqualRisk) -> str:
     """Return what an office gains or loses by moving to differential privacy."""
-    attack = "because of their own record, by the homogeneity attack"
-    what = attack if equal.by == "caused" else "to an informed attacker"
     searched = f"{len(equal.scanned)} epsilons from {equal.scanned[0][0]:g} to {equal.scanned[-1][0]:g} were searched"
     compared = (
-        f"The perturbation reveals {number_of(equal.figure, 'person')} {what}. It moves counts by "
+        f"The perturbation reveals {number_of(equal.figure, 'person')} because of their own record, by the "
+        f"homogeneity attack. It moves counts by "
         f"{percent(equal.distance)} of the records. {compare(equal)}; {searched}."
     )
     if equal.epsilon is None or equal.mechanism_distance is None:

@@ -1,15 +1,20 @@
 """The risks of a table that is published with a perturbation: cell keys, rounding or suppression, without an epsilon.
 
-Every risk is a function of counts and of a channel, and a perturbation has one.
+Every risk is a function of counts and of a channel, and a perturbation has one. At equal risk are the epsilons at which
+a mechanism reveals no more people.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
+import numpy as np
+
+from cellrisk.counts.profiles import Profiles
 from cellrisk.counts.table import require_table
 from cellrisk.noise.channel import CountChannel
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
@@ -19,19 +24,103 @@ from cellrisk.risk.assessment import AttributeFigures, TableRisks
 from cellrisk.risk.attackers.attacker import Attacker
 from cellrisk.risk.attacks import choose_risks
 from cellrisk.risk.ceilings import find_advantage, find_ceiling
-from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, CountPrior, certain_shares
+from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, CountPrior
 from cellrisk.risk.people import caused_shares
-from cellrisk.risk.perturbed.equal_risk import EqualRisk, find_equal_risk
 from cellrisk.risk.priors import USUAL_PRIORS, Priors
 from cellrisk.risk.sweep import LEAST_EPSILON
-from cellrisk.system.arrays import Floats
 from cellrisk.system.checks import require_kind
 from cellrisk.system.choices import MechanismName
+from cellrisk.system.formatting import round_down, round_up
+from cellrisk.system.results import find_words
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
 
-__all__ = ["EqualRisk", "PerturbedAssessment", "PerturbedFigures", "assess_perturbation", "find_ceiling"]
+EPSILONS = np.geomspace(1e-3, 100.0, 401)
+"""The epsilons at which a mechanism is compared."""
+ROUNDING = 1e-16
+"""A smaller distance is given as 0."""
+EQUAL = 1e-9
+"""Figures within this relative distance, or so much of a person, are equal."""
+
+
+@dataclass(frozen=True)
+class EqualRisk:
+    """The epsilons at which homogeneity reveals no more people because of their own record, and how far counts move."""
+
+    mechanism: str
+    figure: float
+    """The people whom the perturbation reveals so."""
+    ranges: tuple[tuple[float, float], ...]
+    """The epsilons at which the mechanism reveals no more people, ascending; empty if it reveals more at each."""
+    distance: float
+    """How far the perturbation moves the table: half the expected differences of counts, as a share of the records."""
+    mechanism_distance: float | None
+    """How far the mechanism moves it at ``epsilon``."""
+    scanned: tuple[tuple[float, float], ...]
+    """Epsilons that were compared, and the people revealed there."""
+
+    @property
+    def epsilon(self) -> float | None:
+        """The largest of these epsilons, which has the least noise; None if there is none."""
+        return self.ranges[-1][1] if self.ranges else None
+
+    def to_dict(self) -> dict[str, Any]:
+        named = {name: value for name, value in vars(self).items() if name != "scanned"}
+        sentence = find_words("assessment").say_equal(self)
+        return {**named, "epsilon": self.epsilon, "sentence": sentence}
+
+
+def find_distance(profiles: Profiles, channel: CountChannel) -> float:
+    """Return half the expected sum of |published - true| over groups that hold people, as a share of the records.
+
+    The total variation distance of the two tables, but for the change of their total. Exact.
+    """
+    present = [(block.counts, np.repeat(block.cells, block.counts.shape[1])) for block in profiles.blocks]
+    absent = profiles.n_levels * profiles.n_cells - sum(int(cells.sum()) for _, cells in present)
+    counts, place = np.unique(np.concatenate([[0], *(part.ravel() for part, _ in present)]), return_inverse=True)
+    numbers = np.bincount(place, np.concatenate([[absent], *(cells for _, cells in present)]))
+    moved = np.empty(len(counts))
+    for row, count in enumerate(counts.tolist()):
+        values = channel.support(np.array([count]))
+        moved[row] = channel.pmf(np.array([count]), values)[:, 0] @ np.abs(values - count)
+    share = float(numbers @ moved) / (2.0 * profiles.n_records)
+    return share if share > ROUNDING else 0.0
+
+
+def find_equal_risk(profiles: Profiles, channel: CountChannel, mechanism: Mechanism) -> EqualRisk:
+    """Return the epsilons at which the mechanism reveals no more people because of their own record than the channel.
+
+    The ends of a range are bisected between two of the epsilons compared, and reveal no more.
+    """
+
+    def count(channel: CountChannel) -> Any:
+        return profiles.n_records * caused_shares(profiles, channel)
+
+    def bisect(inside: float, outside: float) -> float:
+        """Return an epsilon that reveals no more, within a relative 1e-6 of one that does."""
+        while max(inside, outside) > (1.0 + 1e-6) * min(inside, outside):
+            middle = math.sqrt(inside * outside)
+            keeps = float(count(mechanism.channel_at([middle]))[0]) <= most
+            inside, outside = (middle, outside) if keeps else (inside, middle)
+        return inside
+
+    figure = float(count(channel)[0])
+    most = figure + EQUAL * max(abs(figure), 1.0)
+    people = count(mechanism.channel_at(EPSILONS))
+    kept = people <= most
+    ranges = []
+    for first in np.flatnonzero(kept & ~np.r_[False, kept[:-1]]):
+        last = first + int(np.argmin(np.r_[kept[first:], False])) - 1
+        low, high = float(EPSILONS[first]), float(EPSILONS[last])
+        if first:
+            low = min(round_up(bisect(low, float(EPSILONS[first - 1]))), high)
+        if last < len(EPSILONS) - 1:
+            high = max(round_down(bisect(high, float(EPSILONS[last + 1]))), low)
+        ranges.append((low, high))
+    moved = find_distance(profiles, mechanism.with_epsilon(ranges[-1][1]).channel) if ranges else None
+    scanned = tuple(zip(EPSILONS.tolist(), people.tolist(), strict=True))
+    return EqualRisk(mechanism.name, figure, tuple(ranges), find_distance(profiles, channel), moved, scanned)
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,25 +155,11 @@ class PerturbedFigures(AttributeFigures):
         return find_advantage(cast(Perturbation, self.method))
 
     @cached_property
-    def equal(self) -> tuple[EqualRisk, ...]:
-        """The comparisons at equal risk, by caused and by certainty; empty if there is no mechanism to compare with."""
+    def equal(self) -> EqualRisk | None:
+        """The comparison at equal risk; None if there is no mechanism to compare with."""
         if self.compare is None:
-            return ()
-        attribute, sure, belief = self.attribute, self.attacker.certainties[-1], self.belief
-        profiles, channel = attribute.profiles, self.method.channel
-
-        def count_caused(other: CountChannel) -> Floats:
-            return self.records * caused_shares(profiles, other)
-
-        found = [find_equal_risk(profiles, channel, "caused", self.caused, self.compare, count_caused)]
-        if belief is not None:
-
-            def count_certain(other: CountChannel) -> Floats:
-                return self.records * certain_shares(attribute, other, sure, belief)
-
-            figure = self.certainty[-1].right
-            found.append(find_equal_risk(profiles, channel, "certainty", figure, self.compare, count_certain))
-        return tuple(found)
+            return None
+        return find_equal_risk(self.attribute.profiles, self.method.channel, self.compare)
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -94,7 +169,7 @@ class PerturbedFigures(AttributeFigures):
             "ceiling": {"even_two": self.ceiling, "worst_counts": list(self.worst_counts)},
             "people": vars(self.people),
             "raw_share": self.raw_share,
-            "equal_risk": [equal.to_dict() for equal in self.equal],
+            "equal_risk": [] if self.equal is None else [self.equal.to_dict()],
             **({} if self.unknown is None else {"certainty_unknown": self.unknown}),
         }
 
