@@ -46,7 +46,6 @@ def from_opendp(
     scale: float | None = None,
     neighbours: Neighbours | None = None,
     delta: float | None = None,
-    mechanism: MechanismName | None = None,
     keys: Literal["declared", "observed"] | None = None,
     contributions: int | None = None,
     per_group: int | None = None,
@@ -68,8 +67,6 @@ def from_opendp(
         "add-remove" or "replace", for a measurement on counts alone; a measurement on records states it.
     delta
         At which delta Gaussian noise is stated as an epsilon.
-    mechanism
-        "laplace" or "gaussian-analytic" if records are counted in numbers that are not whole.
     keys
         Of a query over a frame: "declared" if ``with_keys`` declares every combination of the grouping columns, or if
         there is none; "observed" if it publishes the keys of the data above a threshold. The guarantee then has a delta
@@ -86,26 +83,42 @@ def from_opendp(
         require_word("neighbours", neighbours, NEIGHBOURS)
     kind = type(given).__name__ if type(given).__module__.partition(".")[0] == "opendp" else ""
     if kind not in ("LazyFrameQuery", "Query", "Measurement"):
-        raise InvalidInput(
-            "this is not a count query or a measurement of OpenDP",
-            got=type(given).__name__,
-            allowed="a query of a Context that counts, or a Measurement",
-            code="not-opendp",
-        )
+        allowed = "a query of a Context that counts, or a Measurement"
+        what = "this is not a count query or a measurement of OpenDP"
+        raise InvalidInput(what, got=type(given).__name__, allowed=allowed, code="not-opendp")
     measurement = given if kind == "Measurement" else _ask(given.resolve)
     threshold = USUAL_THRESHOLD
     if kind == "LazyFrameQuery":
         name, scale, threshold = _read_summary(given, keys)
     else:
         scale = scale if kind == "Measurement" else _ask(given.param)
-        name = _read_law(measurement, mechanism)
+        name = _read_law(measurement)
         if scale is None:
             fix = f"give the scale that it was made with: {argument('scale', 2.0)}"
             raise InvalidInput("a measurement does not state its scale", fix=fix, code="opendp-scale")
     neighbours = _find_neighbours(measurement, neighbours)
     for each in dict.fromkeys((Unit(), unit)):
         _check_loss(measurement, name, require_within("scale", scale, above=0), neighbours, each)
-    return _make(name, scale, neighbours, delta, threshold, unit)
+    more: Any = {"neighbours": neighbours, "threshold": threshold, "unit": unit}
+    distance = _move(name, neighbours, unit)
+    if MECHANISMS[name].pure:
+        if delta is not None:
+            raise InvalidInput("Laplace noise takes no delta", got=delta, fix="leave it out", code="delta")
+        return MECHANISMS[name](epsilon=distance / scale, **more)
+    if delta is None:
+        fix = f"for example {argument('delta', 1e-6)}"
+        raise InvalidInput("Gaussian noise is stated at a delta", fix=fix, code="delta")
+    stated, sigma = require_within("delta", delta, above=0, below=1), scale / distance
+
+    def excess(epsilon: float) -> float:
+        integer = name == "discrete-gaussian"
+        log_delta = zcdp_log_delta(0.5 / sigma**2, epsilon) if integer else gaussian_log_delta(sigma, epsilon)
+        return log_delta + SAFE - math.log(stated)
+
+    if excess(SMALLEST_EPSILON) <= 0:
+        what, got = "so much noise meets this delta at any epsilon", f"scale {sigma:g} at delta {stated:g}"
+        raise InvalidInput(what, got=got, fix="state it at a smaller delta", code="delta")
+    return MECHANISMS[name](epsilon=find_smallest(excess), delta=stated, **more)
 
 
 def _ask(question: Any) -> Any:
@@ -131,41 +144,30 @@ def _read_summary(query: Any, keys: str | None) -> tuple[MechanismName, float, f
     (row,) = rows
     name, scale = DISTRIBUTIONS.get(str(row["distribution"])), float(row["scale"])
     if name is None or not scale > 0:
-        raise InvalidInput(
-            "the query adds no integer Laplace or Gaussian noise",
-            got=f"{row['distribution']} of scale {scale:g}",
-            code="opendp-noise",
-        )
+        got = f"{row['distribution']} of scale {scale:g}"
+        raise InvalidInput("the query adds no integer Laplace or Gaussian noise", got=got, code="opendp-noise")
     threshold = row.get("threshold")
     if keys != ("declared" if threshold is None else "observed"):
-        declared = f"declare them all, as the last step, with_keys(...), and state it: {argument('keys', 'declared')}"
-        raise InvalidInput(
-            "the query does not state whether every combination of its keys is declared: one that nobody has, and "
-            "that is missing, is seen without noise"
-            if threshold is None
-            else "the query publishes the keys of the data above a threshold, and its guarantee has a delta for them",
-            fix=declared
-            + ("" if threshold is None else f"; or look at the counts alone: {argument('keys', 'observed')}"),
-            code="opendp-keys",
-        )
+        fix = f"declare them all, as the last step, with_keys(...), and state it: {argument('keys', 'declared')}"
+        what = "the query publishes the keys of the data above a threshold, and its guarantee has a delta for them"
+        if threshold is None:
+            what = "the query does not state whether every combination of its keys is declared: one that nobody has, "
+            what += "and that is missing, is seen without noise"
+        else:
+            fix += f"; or look at the counts alone: {argument('keys', 'observed')}"
+        raise InvalidInput(what, fix=fix, code="opendp-keys")
     return name, scale, USUAL_THRESHOLD if threshold is None else float(threshold) + 0.5  # what is above it is kept
 
 
-def _read_law(measurement: Any, mechanism: str | None) -> MechanismName:
+def _read_law(measurement: Any) -> MechanismName:
     """Return the noise of a measurement, by the measure of its loss: on whole numbers, unless its counts are not."""
     measure = str(measurement.output_measure)
     if measure not in LAWS:
-        raise InvalidInput(
-            "the loss of this measurement is not that of Laplace or Gaussian noise",
-            got=measure,
-            fix="give the measurement before it was converted, or the mechanism itself: Geometric(epsilon=1.0)",
-            code="opendp-measure",
-        )
+        fix = "give the measurement before it was converted, or the mechanism itself: Geometric(epsilon=1.0)"
+        what = "the loss of this measurement is not that of Laplace or Gaussian noise"
+        raise InvalidInput(what, got=measure, fix=fix, code="opendp-measure")
     integer, continuous = LAWS[measure]
-    if mechanism is None:
-        return continuous if _is_on_counts(measurement) and "f" in str(measurement.input_carrier_type) else integer
-    require_word("mechanism", mechanism, LAWS[measure])
-    return integer if mechanism == integer else continuous
+    return continuous if _is_on_counts(measurement) and "f" in str(measurement.input_carrier_type) else integer
 
 
 def _is_on_counts(measurement: Any) -> bool:
@@ -179,19 +181,16 @@ def _find_neighbours(measurement: Any, given: Neighbours | None) -> Neighbours:
     known = METRICS.get(metric)
     if known is None and not _is_on_counts(measurement):
         raise InvalidInput("neighbouring tables of this kind are not known here", got=metric, code="opendp-metric")
-    found = known or given
-    if found is None or given not in (None, found):
-        raise InvalidInput(
-            "counts alone do not state how far one record moves them"
-            if found is None
-            else f"the measurement has {argument('neighbours', found)}",
-            got=given,
-            fix=f"give {argument('neighbours', 'add-remove')}, or {argument('neighbours', 'replace')}"
-            if found is None
-            else f"leave {argument('neighbours')} out",
-            code="opendp-neighbours",
-        )
-    return found
+    if known is not None:
+        if given not in (None, known):
+            what, fix = f"the measurement has {argument('neighbours', known)}", f"leave {argument('neighbours')} out"
+            raise InvalidInput(what, got=given, fix=fix, code="opendp-neighbours")
+        return known
+    if given is None:
+        fix = f"give {argument('neighbours', 'add-remove')}, or {argument('neighbours', 'replace')}"
+        what = "counts alone do not state how far one record moves them"
+        raise InvalidInput(what, fix=fix, code="opendp-neighbours")
+    return given
 
 
 def _move(name: MechanismName, neighbours: Neighbours, unit: Unit) -> float:
@@ -217,33 +216,3 @@ def _check_loss(measurement: Any, name: MechanismName, scale: float, neighbours:
             fix=f"give the {argument('scale')} of noise on counts, of which each record is in one",
             code="opendp-loss",
         )
-
-
-def _make(
-    name: MechanismName, scale: float, neighbours: Neighbours, delta: float | None, threshold: float, unit: Unit
-) -> Mechanism:
-    """Return the mechanism with that noise; for Gaussian noise, at the smallest epsilon that the delta allows."""
-    more: Any = {"neighbours": neighbours, "threshold": threshold, "unit": unit}
-    distance = _move(name, neighbours, unit)
-    if MECHANISMS[name].pure:
-        if delta is not None:
-            raise InvalidInput("Laplace noise takes no delta", got=delta, fix="leave it out", code="delta")
-        return MECHANISMS[name](epsilon=distance / scale, **more)
-    if delta is None:
-        fix = f"for example {argument('delta', 1e-6)}"
-        raise InvalidInput("Gaussian noise is stated at a delta", fix=fix, code="delta")
-    stated, sigma = require_within("delta", delta, above=0, below=1), scale / distance
-
-    def excess(epsilon: float) -> float:
-        integer = name == "discrete-gaussian"
-        log_delta = zcdp_log_delta(0.5 / sigma**2, epsilon) if integer else gaussian_log_delta(sigma, epsilon)
-        return log_delta + SAFE - math.log(stated)
-
-    if excess(SMALLEST_EPSILON) <= 0:
-        raise InvalidInput(
-            "so much noise meets this delta at any epsilon",
-            got=f"scale {sigma:g} at delta {stated:g}",
-            fix="state it at a smaller delta",
-            code="delta",
-        )
-    return MECHANISMS[name](epsilon=find_smallest(excess), delta=stated, **more)

@@ -20,7 +20,7 @@ from cellrisk.repeat.accounting.ceilings import describe_ceiling, find_ceiling
 from cellrisk.repeat.accounting.composition import Composition, compose, find_epsilon, find_probabilistic_epsilon
 from cellrisk.repeat.accounting.loss import Loss
 from cellrisk.risk.ceilings import Ceiling
-from cellrisk.risk.explanation.risky_cells import ProfiledCells
+from cellrisk.risk.explanation.risky_cells import profile_cells
 from cellrisk.risk.measures import FORMS, MEASURES, WEIGHTS, Local
 from cellrisk.risk.people import Caused, count_caused
 from cellrisk.risk.priors import USUAL_PRIORS, Priors
@@ -405,10 +405,10 @@ def assess_sequence(
             channel = mechanism.channel
             for attribute in anew:
                 cells = groups.cells[attribute]
-                profiled = ProfiledCells.of(cells)
+                profiled, place = profile_cells(cells)
                 fitted = priors.fit(describe_attribute(table, cells), [measure]).measure(measure)
-                own_risk = fitted.risks(profiled.profiles, channel, form)[profiled.place, 0]
-                own_caused = Local().risks(profiled.profiles, channel, "own")[profiled.place, 0]
+                own_risk = fitted.risks(profiled, channel, form)[place, 0]
+                own_caused = Local().risks(profiled, channel, "own")[place, 0]
                 for kept, found in ((risk, own_risk), (caused, own_caused)):
                     of_groups = np.zeros(groups.n_groups)
                     of_groups[groups.places[attribute]] = found

@@ -13,7 +13,7 @@ from cellrisk.noise.perturbations import Perturbation
 from cellrisk.risk.attackers.attacker import Attacker
 from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, CountPrior
 from cellrisk.risk.explanation.remedies import Change, Groups, Outcome, Remedies
-from cellrisk.risk.explanation.risky_cells import AttackedCells, CellRisks, LevelRisk, RiskyCell
+from cellrisk.risk.explanation.risky_cells import CellRisks, LevelRisk, RiskyCell, attack_cells
 from cellrisk.risk.measures import FORMS, WEIGHTS
 from cellrisk.system.checks import require_whole_number
 from cellrisk.system.choices import Form, MechanismName, Neighbours, Weights, require_word
@@ -21,6 +21,8 @@ from cellrisk.system.results import Result
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
+
+PARTS = ("riskiest", "by_level", "without", "coarser", "caused_cells", "settings")
 
 
 @dataclass(frozen=True, repr=False)
@@ -64,15 +66,11 @@ class Explanation(Result):
         best = min(self.without, key=lambda removal: removal.change)
         return best.quasi_identifier if best.change < 0 else None
 
-    def _parts(self) -> dict[str, tuple[Any, ...]]:
-        names = ("riskiest", "by_level", "without", "coarser", "caused_cells", "settings")
-        return {name: getattr(self, name) for name in names}
-
     def _numbers(self) -> list[dict[str, Any]]:
         """One row for each number: ``row`` numbers the things in a part, ``label`` is a key, a value, or a way of
         merging."""
         rows = []
-        for part, entries in {"table": (self.now,), **self._parts()}.items():
+        for part, entries in {"table": (self.now,), **{part: getattr(self, part) for part in PARTS}}.items():
             for number, entry in enumerate(entries, start=1):
                 fields = vars(entry)
                 label = fields.get("label", fields.get("how"))
@@ -95,7 +93,7 @@ class Explanation(Result):
             "form": self.form,
             "weights": self.weights,
             "table": {"records": self.records, "raw_share": self.raw_share, **asdict(self.now)},
-            **{part: [asdict(entry) for entry in entries] for part, entries in self._parts().items()},
+            **{part: [asdict(entry) for entry in getattr(self, part)] for part in PARTS},
             "what_would_help": [asdict(way) for way in self.what_would_help],
             "most_raising": self.most_raising,
             "headline": self.headline,
@@ -164,18 +162,22 @@ def explain(
     require_word("weights", weights, WEIGHTS)
     top = require_whole_number("top", top, 1)
     merge = {} if merge is None else merge
-    _check_merge(merge)
+    groups = merge.values() if isinstance(merge, Mapping) else [None]
+    named = [named for group in groups for named in (group.items() if isinstance(group, Mapping) else [(None, None)])]
+    if not all(isinstance(new, str) and isinstance(old, Sequence) and not isinstance(old, str) for new, old in named):
+        allowed = '{"quasi-identifier": {"new value": ["old value", "old value"]}}'
+        what, got = "must say which values of a quasi-identifier become one", f"a {type(merge).__name__}"
+        raise InvalidInput(what, option="merge", got=got, allowed=allowed)
     cells = table.cells(sensitive)
     if isinstance(method, Perturbation):
         method.check_reach(int(cells.count.max()))
     attacker = Attacker.of(certainty, belief, harmful, unions)
     attacker.check([table.attribute(cells.sensitive)])
     remedies = Remedies(cells, method.channel, form, weights, attacker)
-    given = {name: remedies.merge(name, groups) for name, groups in merge.items()}
-    coarser: list[Change] = []
-    for name in cells.names:
-        coarser += [*remedies.coarsen(name), *([given[name]] if name in given else [])]
-    risks, attacked = CellRisks(cells, method.channel, form), AttackedCells.of(cells, method.channel, attacker)
+    for name in merge:
+        cells.place(name)  # refuses unknown names
+    coarser = [change for name in cells.names for change in remedies.coarsen(name, merge.get(name))]
+    risks, attacked = CellRisks(cells, method.channel, form), attack_cells(cells, method.channel, attacker)
     return Explanation(
         sensitive=cells.sensitive,
         method=method,
@@ -183,7 +185,7 @@ def explain(
         weights=weights,
         records=int(cells.sizes.sum()),
         now=remedies.now,
-        raw_share=float(risks.exposed.sum() / cells.sizes.sum()),
+        raw_share=table.attribute(sensitive).exposed_share,
         riskiest=tuple(risks.riskiest(top)),
         by_level=tuple(risks.by_level(weights, attacked)),
         without=tuple(remedies.drop(name) for name in cells.names),
@@ -191,21 +193,3 @@ def explain(
         caused_cells=tuple(risks.most_caused(top)),
         settings=() if isinstance(method, Perturbation) else tuple(remedies.try_settings(method)),
     )
-
-
-def _check_merge(merge: Any) -> None:
-    """Refuse what is not a mapping of mappings of lists, or has a new value that is not a text."""
-
-    def are_groups(given: object) -> bool:
-        return isinstance(given, Mapping) and all(
-            isinstance(new, str) and isinstance(old, Sequence) and not isinstance(old, str)
-            for new, old in given.items()
-        )
-
-    if not isinstance(merge, Mapping) or not all(map(are_groups, merge.values())):
-        raise InvalidInput(
-            "must say which values of a quasi-identifier become one",
-            option="merge",
-            got=f"a {type(merge).__name__}",
-            allowed='{"quasi-identifier": {"new value": ["old value", "old value"]}}',
-        )

@@ -13,7 +13,7 @@ from cellrisk.counts.columns import make_label
 from cellrisk.noise.channel import CountChannel
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.risk.attackers.attacker import Attacker
-from cellrisk.risk.explanation.risky_cells import AttackedCells
+from cellrisk.risk.explanation.risky_cells import attack_cells
 from cellrisk.risk.measures import Local
 from cellrisk.risk.people import caused_shares
 from cellrisk.system.arrays import Integers
@@ -103,10 +103,10 @@ class Remedies:
             "people": profiles.n_records * float(risks["tight", "records"][0]),
             "caused": profiles.n_records * float(caused_shares(profiles, channel)[0]),
         }
-        attacked = AttackedCells.of(cells, channel, self.attacker)
+        attacked = attack_cells(cells, channel, self.attacker)
         if attacked is None:
             return found
-        table = attacked.table
+        table, _ = attacked
         own = max(table.figures(name).own for name in table.names)
         return {**found, "own": own, "largest_own": table.largest_own(), "largest_learnt": table.largest_learnt()}
 
@@ -118,20 +118,15 @@ class Remedies:
         """Without one quasi-identifier; without the only one, all records are in one cell."""
         return self._try(self.cells.drop(name), self.channel, quasi_identifier=name)
 
-    def merge(self, name: str, groups: Groups, how: str = AS_GIVEN) -> Change:
-        """The table with some values of one quasi-identifier made one."""
-        changed, place = self.cells.merge(name, groups), self.cells.place(name)
-        labels, before = (len(cells.domains[place]) for cells in (changed, self.cells))
-        words = {"quasi_identifier": name, "how": how, "labels": labels, "labels_before": before}
-        return self._try(changed, self.channel, **words)
-
-    def coarsen(self, name: str) -> Iterator[Change]:
-        """The table with values of one quasi-identifier made one in the ways that `propose_groups` proposes."""
+    def coarsen(self, name: str, given: Groups | None = None) -> Iterator[Change]:
+        """With values of one quasi-identifier made one, as `propose_groups` proposes, and as they are given."""
         place = self.cells.place(name)
         domain = self.cells.domains[place]
         records = np.bincount(self.cells.codes[:, place], self.cells.sizes, minlength=len(domain)).astype(np.int64)
-        for how, groups in propose_groups(domain, records):
-            yield self.merge(name, groups, how)
+        for how, groups in [*propose_groups(domain, records), *([] if given is None else [(AS_GIVEN, given)])]:
+            changed = self.cells.merge(name, groups)
+            words = {"how": how, "labels": len(changed.domains[place]), "labels_before": len(domain)}
+            yield self._try(changed, self.channel, quasi_identifier=name, **words)
 
     def try_settings(self, mechanism: Mechanism) -> Iterator[Change]:
         """Half and a quarter of the epsilon, and counts below 2, 6 and 11 suppressed."""

@@ -23,6 +23,9 @@ from cellrisk.system.results import NOT_KEPT, LeavesKeys
 MOST_COUNTS = 2_000_000
 """Groups times categories up to which attacks are explained."""
 
+AttackedCells = tuple[AttackTable, Integers]
+"""The attacks on the groups of a table, and which of their vectors each group has."""
+
 
 @dataclass(frozen=True)
 class RiskyCell(LeavesKeys):
@@ -90,11 +93,12 @@ class CellRisks:
     form: str
 
     @cached_property
-    def _profiled(self) -> ProfiledCells:
-        return ProfiledCells.of(self.cells)
+    def _profiled(self) -> tuple[Profiles, Integers]:
+        return profile_cells(self.cells)
 
     def _find(self, form: str) -> Floats:
-        return np.asarray(Local().risks(self._profiled.profiles, self.channel, form)[self._profiled.place, 0])
+        profiles, place = self._profiled
+        return np.asarray(Local().risks(profiles, self.channel, form)[place, 0])
 
     @cached_property
     def risk(self) -> Floats:
@@ -112,44 +116,36 @@ class CellRisks:
         """Expected number in each cell revealed because of their own record."""
         return np.asarray(self.cells.sizes * self._find("own"))
 
-    @cached_property
-    def levels(self) -> Integers:
-        """How many levels of the sensitive attribute occur in each cell."""
-        return np.diff(self.cells.offsets)
-
-    @cached_property
-    def exposed(self) -> Integers:
-        """Records in each cell revealed without noise: all if it is homogeneous, else none."""
-        return np.asarray(np.where(self.levels == 1, self.cells.sizes, 0))
-
     def riskiest(self, top: int) -> Iterator[RiskyCell]:
         """The riskiest cells: by risk, then by records, both descending, then in the order of their keys."""
-        return map(self._cell, np.lexsort((-self.cells.sizes, -self.risk))[:top].tolist())
+        return self._cells(np.lexsort((-self.cells.sizes, -self.risk))[:top])
 
     def most_caused(self, top: int) -> Iterator[RiskyCell]:
         """The cells with most people revealed because of their own record; then the smaller first."""
-        return map(self._cell, np.lexsort((self.cells.sizes, -self.caused))[:top].tolist())
+        return self._cells(np.lexsort((self.cells.sizes, -self.caused))[:top])
 
-    def _cell(self, cell: int) -> RiskyCell:
-        counts = int(self.cells.sizes[cell]), int(self.levels[cell])
-        risks = (float(part[cell]) for part in (self.risk, self.caused, self.people))
-        return RiskyCell(self.cells.key(cell), *counts, *risks)
+    def _cells(self, chosen: Integers) -> Iterator[RiskyCell]:
+        levels = np.diff(self.cells.offsets)
+        for cell in chosen.tolist():
+            risks = (float(part[cell]) for part in (self.risk, self.caused, self.people))
+            yield RiskyCell(self.cells.key(cell), int(self.cells.sizes[cell]), int(levels[cell]), *risks)
 
     def by_level(self, weights: str, attacked: AttackedCells | None = None) -> Iterator[LevelRisk]:
         """The people who share a value, for each value of each quasi-identifier that occurs."""
         sizes = self.cells.sizes
         weight = sizes if weights == "records" else np.ones(len(sizes))
+        alone = np.where(np.diff(self.cells.offsets) == 1, sizes, 0)  # revealed without noise
         amounts = {"people": self.people, "caused": self.caused}
+        gain = np.zeros(len(sizes))
         if attacked is not None:
-            amounts |= {"own": attacked.strongest[0], "learnt": attacked.learnt}
+            amounts["own"], gain, amounts["learnt"] = _strongest(*attacked)
         for domain, code in zip(self.cells.domains, self.cells.codes.T, strict=True):
             cells, records, exposed, total, weighted, *sums = (
                 np.bincount(code, part, minlength=len(domain))
-                for part in (None, sizes, self.exposed, weight, weight * self.risk, *amounts.values())
+                for part in (None, sizes, alone, weight, weight * self.risk, *amounts.values())
             )
             most = np.zeros(len(domain))
-            if attacked is not None:
-                np.maximum.at(most, code, attacked.strongest[1])
+            np.maximum.at(most, code, gain)
             for level in np.flatnonzero(cells).tolist():
                 yield LevelRisk(
                     domain.name,
@@ -163,73 +159,49 @@ class CellRisks:
                 )
 
 
-@dataclass(frozen=True, eq=False)
-class ProfiledCells:
-    """The profiles of a table, and which of them every cell has: on that alone its risk depends."""
+def profile_cells(cells: Cells) -> tuple[Profiles, Integers]:
+    """Return the profiles of a table, on which alone the risk of a cell depends, and which of them every cell has.
 
-    profiles: Profiles
-    place: Integers
-    """For each cell, the place of its profile among those of all blocks, one block after the other."""
-
-    @staticmethod
-    def of(cells: Cells) -> ProfiledCells:
-        blocks: list[Block] = []
-        place, before = np.empty(cells.n_cells, np.int64), 0
-        present = np.diff(cells.offsets)
-        for length in np.unique(present):
-            rows = np.flatnonzero(present == length)
-            counts = -np.sort(-cells.count[cells.offsets[rows][:, None] + np.arange(length)], axis=1)
-            first, which = find_distinct(counts.T, (counts.max(axis=0) + 1).tolist())
-            counts, times = counts[first], np.bincount(which)
-            blocks.append(Block(counts, times, times * counts.sum(axis=1)))
-            place[rows] = before + which
-            before += len(first)
-        return ProfiledCells(Profiles(len(cells.levels), tuple(blocks)), place)
+    A place is that among the profiles of all blocks, one block after the other.
+    """
+    blocks: list[Block] = []
+    place, before = np.empty(cells.n_cells, np.int64), 0
+    present = np.diff(cells.offsets)
+    for length in np.unique(present):
+        rows = np.flatnonzero(present == length)
+        counts = -np.sort(-cells.count[cells.offsets[rows][:, None] + np.arange(length)], axis=1)
+        first, which = find_distinct(counts.T, (counts.max(axis=0) + 1).tolist())
+        counts, times = counts[first], np.bincount(which)
+        blocks.append(Block(counts, times, times * counts.sum(axis=1)))
+        place[rows] = before + which
+        before += len(first)
+    return Profiles(len(cells.levels), tuple(blocks)), place
 
 
-@dataclass(frozen=True, eq=False)
-class AttackedCells:
-    """The table of attacks on the groups of a table, and which of its vectors each group has."""
+def attack_cells(cells: Cells, channel: CountChannel, attacker: Attacker) -> AttackedCells | None:
+    """Return the attacks on these groups, at the attacker's largest certainty; None if they are too many."""
+    labels = cells.levels
+    if cells.n_cells * len(labels) > MOST_COUNTS:
+        return None
+    dense = np.zeros((cells.n_cells, len(labels)), np.int64)
+    dense[cells.cell, cells.level] = cells.count
+    counts, place, times = np.unique(dense, axis=0, return_inverse=True, return_counts=True)
+    vectors, levels = LabelledCounts(counts, times), LevelCounts.from_cells(counts, labels, times)
+    attribute = Attribute(cells.sensitive, levels, vectors.profiles(), False, False, vectors)
+    if why_unknown(attribute) is not None:
+        return None
+    return attacker.tables(attribute, channel)[-1], place.reshape(-1)
 
-    table: AttackTable
-    place: Integers
 
-    @staticmethod
-    def of(cells: Cells, channel: CountChannel, attacker: Attacker) -> AttackedCells | None:
-        """Return the attacks on these groups, at the attacker's largest certainty; None if they are too many."""
-        labels = cells.levels
-        if cells.n_cells * len(labels) > MOST_COUNTS:
-            return None
-        dense = np.zeros((cells.n_cells, len(labels)), np.int64)
-        dense[cells.cell, cells.level] = cells.count
-        counts, place, times = np.unique(dense, axis=0, return_inverse=True, return_counts=True)
-        vectors, levels = LabelledCounts(counts, times), LevelCounts.from_cells(counts, labels, times)
-        attribute = Attribute(cells.sensitive, levels, vectors.profiles(), False, False, vectors)
-        if why_unknown(attribute) is not None:
-            return None
-        return AttackedCells(attacker.tables(attribute, channel)[-1], place.reshape(-1))
-
-    @cached_property
-    def strongest(self) -> tuple[Floats, Floats]:
-        """For each group, the people revealed because of their own record and the most that it adds to one of them.
-
-        Of the attack that reveals most people because of their own record.
-        """
-        table = self.table
-        if table.drowned:
-            return np.zeros(len(self.place)), np.zeros(len(self.place))
-        name = max(table.names, key=lambda attack: table.figures(attack).own)
-        gain = table.success(name).gain.mean(axis=0)
-        counts = table.vectors.counts
-        people = (counts * gain).sum(axis=1)
-        return people[self.place], np.where(counts > 0, gain, 0.0).max(axis=1)[self.place]
-
-    @cached_property
-    def learnt(self) -> Floats:
-        """The expected people of each group whose value the informed attacker learns."""
-        table = self.table
-        if table.drowned or table.prior is None:
-            return np.zeros(len(self.place))
-        counted = list(table.harmful) or slice(None)
-        learnt = table.success("informed", learnt=True).revealed.mean(axis=0)[:, counted]
-        return np.asarray((table.vectors.counts[:, counted] * learnt).sum(axis=1)[self.place])
+def _strongest(table: AttackTable, place: Integers) -> tuple[Floats, Floats, Floats]:
+    """Return for each group the people revealed because of their own record, and the most that it adds to one of them,
+    both by the attack that so reveals most people; and the people whose value the informed attacker learns."""
+    if table.drowned:
+        return np.zeros(len(place)), np.zeros(len(place)), np.zeros(len(place))
+    counts, counted = table.vectors.counts, list(table.harmful) or slice(None)
+    gain = table.success(max(table.names, key=lambda attack: table.figures(attack).own)).gain.mean(axis=0)
+    learnt = np.zeros(counts.shape)
+    if table.prior is not None:
+        learnt = table.success("informed", learnt=True).revealed.mean(axis=0)
+    people, most = (counts * gain).sum(axis=1), np.where(counts > 0, gain, 0.0).max(axis=1)
+    return people[place], most[place], (counts * learnt)[:, counted].sum(axis=1)[place]
