@@ -26,7 +26,10 @@ from cellrisk.counts.profiles import LabelledCounts, LevelCounts, Profiles
 from cellrisk.counts.table import Attribute
 from cellrisk.noise.channel import AdditiveChannel
 from cellrisk.risk.certainty import find_certainty, read_belief
-from cellrisk.risk.measures import MEASURES, Expected, Local, average_risks, fit_dirichlet, fit_sizes
+from cellrisk.risk.measures import MEASURES, Local, average_risks
+from cellrisk.risk.measures.dirichlet import fit_dirichlet
+from cellrisk.risk.measures.given_total import Expected
+from cellrisk.risk.measures.sizes import fit_sizes
 from cellrisk.risk.priors import Fitted
 from cellrisk.system.arrays import Integers
 

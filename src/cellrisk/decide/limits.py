@@ -307,8 +307,9 @@ def _people(limit: Limit, attributes: Sequence[Attribute], enough: float) -> Val
 
 
 def _channel(methods: Sequence[Method | None]) -> CountChannel:
-    first, *rest = [NOTHING_ADDED if method is None else method.channel for method in methods]
-    return first.beside(rest)
+    channels = [NOTHING_ADDED if method is None else method.channel for method in methods]
+    noises = tuple(noise for channel in channels if isinstance(channel, AdditiveChannel) for noise in channel.noises)
+    return replace(channels[0], noises=noises) if isinstance(channels[0], AdditiveChannel) else channels[0]
 
 
 ON_RISK: dict[str, Any] = {"or_zero": True, "depends": ("risk",), "every_smaller": False}

@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -89,11 +89,6 @@ class CountChannel(ABC):
     def cdf(self, counts: Any, values: Any) -> Floats:
         """Return P(released value <= v | n) for counts and values from 0 that broadcast: (..., settings)."""
 
-    def log_pmf(self, counts: Any, values: Any) -> Floats:
-        """Return log P(v | n): (..., settings)."""
-        with np.errstate(divide="ignore"):
-            return np.asarray(np.log(self.pmf(counts, values)))
-
     @abstractmethod
     def window(self, counts: Any) -> tuple[Integers, Integers]:
         """Return the first and the last positive value that each count may be released as, under the first setting.
@@ -136,12 +131,6 @@ class CountChannel(ABC):
     def draw(self, counts: Integers, generator: np.random.Generator) -> Integers:
         """Draw a release of these counts under the first setting, for simulation."""
 
-    def beside(self, others: Sequence[CountChannel]) -> CountChannel:
-        """Return the settings of this channel and of others like it in one."""
-        if others:
-            raise InvalidInput("only noise of one threshold can stand side by side", code="not-alike")
-        return self
-
     @cached_property
     def q0(self) -> Floats:
         """q(0) for each setting."""
@@ -172,12 +161,6 @@ class AdditiveChannel(CountChannel):
     def __getitem__(self, settings: slice | Sequence[int] | Integers) -> AdditiveChannel:
         chosen = np.arange(len(self))[settings].tolist()
         return AdditiveChannel(tuple(self.noises[place] for place in chosen), self.threshold)
-
-    def beside(self, others: Sequence[CountChannel]) -> CountChannel:
-        alike = [other for other in others if isinstance(other, AdditiveChannel) and other.threshold == self.threshold]
-        if len(alike) < len(others):
-            return super().beside(others)
-        return AdditiveChannel((*self.noises, *(noise for other in alike for noise in other.noises)), self.threshold)
 
     def p_zero(self, counts: Any) -> Floats:
         return np.stack([noise.p_zero(counts, self.threshold) for noise in self.noises], axis=-1)
@@ -224,9 +207,8 @@ class AdditiveChannel(CountChannel):
         return self.noise.steepest
 
     def window(self, counts: Any) -> tuple[Integers, Integers]:
-        radius = self.noises[0].tail_radius
         counts = np.asarray(counts, np.int64)
-        return np.maximum(counts - radius, self.first), counts + radius
+        return np.maximum(counts - self.radius, self.first), counts + self.radius
 
     def support(self, counts: Any) -> Integers:
         low, high = self.window(np.unique(counts))
@@ -237,12 +219,12 @@ class AdditiveChannel(CountChannel):
 
     @cached_property
     def zero_radius(self) -> Integers:
-        def never(noise: Noise, count: int) -> bool:
-            return count >= ANY_COUNT or float(noise.p_zero(count, self.threshold)) < NEVER_ZERO
+        def first(noise: Noise) -> int:
+            return find_first(lambda n: n >= ANY_COUNT or float(noise.p_zero(n, self.threshold)) < NEVER_ZERO)
 
-        return np.array([find_first(partial(never, noise)) for noise in self.noises])
+        return np.array([first(noise) for noise in self.noises])
 
-    @cached_property
+    @property
     def infinite(self) -> NDArray[np.bool_]:
         return np.array([noise.is_infinite for noise in self.noises])
 
@@ -275,23 +257,16 @@ class TransitionTable(CountChannel):
     def __getitem__(self, settings: slice | Sequence[int] | Integers) -> TransitionTable:
         return self
 
-    @property
-    def last(self) -> int:
-        """The largest count that has a row of its own."""
-        return len(self.rows) - 1
-
     def row(self, count: int) -> Row:
         """Return what a count is released as."""
-        if count <= self.last:
+        last = len(self.rows) - 1  # the largest count that has a row of its own
+        if count <= last:
             return self.rows[count]
         if not self.period:
-            raise InvalidInput(
-                "the perturbation table ends before the largest count",
-                got=f"a last row for {self.last:,}",
-                fix="add rows up to the largest count",
-                code="table-ends",
-            )
-        base = self.last - self.period + 1 + (count - self.last - 1) % self.period
+            what = "the perturbation table ends before the largest count"
+            got = f"a last row for {last:,}"
+            raise InvalidInput(what, got=got, fix="add rows up to the largest count", code="table-ends")
+        base = last - self.period + 1 + (count - last - 1) % self.period
         values, pmf = self.rows[base]
         return values + (count - base), pmf
 
@@ -302,8 +277,8 @@ class TransitionTable(CountChannel):
 
     def p_zero(self, counts: Any) -> Floats:
         counts = np.asarray(counts, dtype=np.float64)
-        inside = np.clip(counts, 0, self.last).astype(np.int64)
-        return np.asarray(np.where(counts > self.last, 0.0, self._zero[inside]))[..., None]
+        inside = np.clip(counts, 0, len(self.rows) - 1).astype(np.int64)
+        return np.asarray(np.where(counts >= len(self.rows), 0.0, self._zero[inside]))[..., None]
 
     def _by_count(self, counts: Any, values: Any, law: Callable[[Row, Integers], Floats]) -> Floats:
         """Return a law of the row of each count, at its values."""
@@ -344,8 +319,7 @@ class TransitionTable(CountChannel):
 
     @cached_property
     def zero_radius(self) -> Integers:
-        possible = np.flatnonzero(self._zero > 0)
-        return np.array([int(possible[-1]) + 1 if len(possible) else 1])
+        return np.array([int(np.flatnonzero(self._zero > 0).max(initial=0)) + 1])
 
     @property
     def largest_p_zero(self) -> Floats:

@@ -153,9 +153,8 @@ def first_value(threshold: float) -> int:
     3
     """
     if not (threshold >= 0.5 and threshold % 1 == 0.5):
-        raise InvalidInput(
-            "must be a positive half-integer", option="threshold", got=threshold, allowed="0.5, 1.5, ..."
-        )
+        allowed = "0.5, 1.5, ..."
+        raise InvalidInput("must be a positive half-integer", option="threshold", got=threshold, allowed=allowed)
     return math.ceil(threshold)
 
 
@@ -246,10 +245,6 @@ class LaplaceNoise(_TwoSided):
         return generator.laplace(0.0, self.scale, shape)
 
 
-_COUNTABLE = 1e16
-"""Draws of a geometric noise of this scale are still far below 2^63."""
-
-
 @dataclass(frozen=True)
 class GeometricNoise(_TwoSided):
     """Two-sided geometric (discrete Laplace): P(j) = (1 - a)/(1 + a) a^|j| with a = exp(-1/scale)."""
@@ -273,7 +268,7 @@ class GeometricNoise(_TwoSided):
         return np.asarray(math.tanh(0.5 / self.scale) * np.exp(-np.abs(distance) / self.scale))
 
     def sample(self, generator: np.random.Generator, shape: tuple[int, ...]) -> Floats:
-        if self.scale > _COUNTABLE:  # 64 bits would not do; a geometric is an exponential rounded up
+        if self.scale > 1e16:  # 64 bits would not do; a geometric is an exponential rounded up
             first, second = (np.ceil(generator.exponential(self.scale, shape)) for _ in range(2))
             return np.asarray(first - second)
         success = -math.expm1(-1.0 / self.scale)

@@ -126,21 +126,17 @@ def _ask(question: Any) -> Any:
     try:
         return question()
     except Exception as error:
-        raise InvalidInput(
-            "OpenDP does not describe the query: is it finished?", got=type(error).__name__, code="opendp-unfinished"
-        ) from None
+        what = "OpenDP does not describe the query: is it finished?"
+        raise InvalidInput(what, got=type(error).__name__, code="opendp-unfinished") from None
 
 
 def _read_summary(query: Any, keys: str | None) -> tuple[MechanismName, float, float]:
     """Return noise, scale and threshold of a query over a frame, by its own summary."""
     rows = _ask(query.summarize).to_dicts()
     if len(rows) != 1 or rows[0].get("aggregate") not in ("Frame Length", "Length"):
-        raise InvalidInput(
-            "the query does not count records alone",
-            got=f"{len(rows)} aggregates: {', '.join(str(row.get('aggregate')) for row in rows)}",
-            fix="give the query of the counts: group_by(...).agg(dp.len())",
-            code="opendp-not-counts",
-        )
+        got = f"{len(rows)} aggregates: {', '.join(str(row.get('aggregate')) for row in rows)}"
+        fix = "give the query of the counts: group_by(...).agg(dp.len())"
+        raise InvalidInput("the query does not count records alone", got=got, fix=fix, code="opendp-not-counts")
     (row,) = rows
     name, scale = DISTRIBUTIONS.get(str(row["distribution"])), float(row["scale"])
     if name is None or not scale > 0:
@@ -210,9 +206,7 @@ def _check_loss(measurement: Any, name: MechanismName, scale: float, neighbours:
     moved = math.ceil(distance) if on_counts and whole else distance
     expected = moved / scale if MECHANISMS[name].pure else moved**2 / (2.0 * scale**2)
     if not math.isclose(loss, expected, rel_tol=TOLERANCE):
-        raise InvalidInput(
-            "by OpenDP's privacy map, one record does not move one count by one",
-            got=f"a loss of {loss:g}, where {name} noise of scale {scale:g} on such counts costs {expected:g}",
-            fix=f"give the {argument('scale')} of noise on counts, of which each record is in one",
-            code="opendp-loss",
-        )
+        what = "by OpenDP's privacy map, one record does not move one count by one"
+        got = f"a loss of {loss:g}, where {name} noise of scale {scale:g} on such counts costs {expected:g}"
+        fix = f"give the {argument('scale')} of noise on counts, of which each record is in one"
+        raise InvalidInput(what, got=got, fix=fix, code="opendp-loss")

@@ -78,32 +78,25 @@ class Mechanism(ABC):
             require_number(name, getattr(self, name))
         self.check_epsilon(self.epsilon)
         if self.pure and self.delta != 0:
-            raise InvalidInput(
+            what, fix = (
                 f"{self.name} gives pure epsilon-DP and takes no delta",
-                got=f"delta {self.delta}",
-                fix="leave delta out, or use gaussian-analytic",
+                "leave delta out, or use gaussian-analytic",
             )
+            raise InvalidInput(what, got=f"delta {self.delta}", fix=fix)
         if not self.pure and not 0 < self.delta < 1:
-            raise InvalidInput(
-                f"{self.name} needs a delta between 0 and 1, both excluded",
-                got=self.delta,
-                fix="a common choice is 1 / number of records",
-            )
+            what = f"{self.name} needs a delta between 0 and 1, both excluded"
+            raise InvalidInput(what, got=self.delta, fix="a common choice is 1 / number of records")
         require_word("neighbours", self.neighbours, NEIGHBOURS)
         if not (0.5 <= self.threshold < LARGEST_THRESHOLD and self.threshold % 1 == 0.5):
-            raise InvalidInput(
-                "must be a positive half-integer",
-                option="threshold",
-                got=self.threshold,
-                allowed=f"0.5, 1.5, ..., below {LARGEST_THRESHOLD:g}",
-            )
+            allowed = f"0.5, 1.5, ..., below {LARGEST_THRESHOLD:g}"
+            what = "must be a positive half-integer"
+            raise InvalidInput(what, option="threshold", got=self.threshold, allowed=allowed)
 
     def check_epsilon(self, epsilon: float) -> None:
         """Refuses an epsilon that the mechanism does not take."""
         if not (is_number(epsilon) and epsilon > 0):
-            raise InvalidInput(
-                "must be a finite number above 0", option="epsilon", got=epsilon, allowed="for example 0.1, 1 or 5"
-            )
+            allowed = "for example 0.1, 1 or 5"
+            raise InvalidInput("must be a finite number above 0", option="epsilon", got=epsilon, allowed=allowed)
         if epsilon > LARGEST_EPSILON:
             raise InvalidInput("is too large", option="epsilon", got=epsilon, allowed=f"up to {LARGEST_EPSILON:g}")
 
@@ -122,13 +115,9 @@ class Mechanism(ABC):
         3.0
         """
         if self.unit not in (unit, Unit()):
-            raise InvalidInput(
-                "the mechanism is for another unit of privacy than the table",
-                got=str(self.unit),
-                allowed=unit.describe(),
-                fix="leave the unit of the mechanism out: the table has it",
-                code="other-unit",
-            )
+            what = "the mechanism is for another unit of privacy than the table"
+            fix = "leave the unit of the mechanism out: the table has it"
+            raise InvalidInput(what, got=str(self.unit), allowed=unit.describe(), fix=fix, code="other-unit")
         return self if unit == self.unit else replace(self, unit=unit)
 
     @property
@@ -225,13 +214,10 @@ class Mechanism(ABC):
         The scale is the mechanism's, rounded up by at most one part in 10^12. Refused if there is no exact sampler:
         the last digits of floating-point noise reveal the count (Mironov 2012).
         """
-        raise InvalidInput(
-            f"{self.name} noise is continuous and cannot be released safely: its digits reveal the count",
-            allowed="geometric, discrete-gaussian",
-            fix="use geometric, which gives the same epsilon"
-            if self.pure
-            else "use discrete-gaussian, which takes the same epsilon and delta",
-        )
+        same = "geometric, which gives the same epsilon"
+        what = f"{self.name} noise is continuous and cannot be released safely: its digits reveal the count"
+        fix = f"use {same if self.pure else 'discrete-gaussian, which takes the same epsilon and delta'}"
+        raise InvalidInput(what, allowed="geometric, discrete-gaussian", fix=fix)
 
     def to_opendp(self) -> Any:
         """OpenDP's measurement that `release` draws its noise from: on a list of counts, before the threshold.
@@ -292,11 +278,8 @@ class Gaussian(Mechanism):
     def check_epsilon(self, epsilon: float) -> None:
         super().check_epsilon(epsilon)
         if epsilon >= 1:
-            raise InvalidInput(
-                "the classical gaussian mechanism holds for epsilon below 1 only",
-                got=epsilon,
-                fix="use gaussian-analytic, which gives (epsilon, delta)-DP at any epsilon",
-            )
+            fix = "use gaussian-analytic, which gives (epsilon, delta)-DP at any epsilon"
+            raise InvalidInput("the classical gaussian mechanism holds for epsilon below 1 only", got=epsilon, fix=fix)
 
     @property
     def largest_epsilon(self) -> float:
@@ -354,23 +337,19 @@ class DiscreteGaussian(Mechanism):
 
     name: ClassVar[MechanismName] = "discrete-gaussian"
 
-    @cached_property
+    @property
     def rho(self) -> float:
         """The zero-concentrated privacy loss."""
-        return self._rho_at(self.epsilon)
+        return 0.5 * (self.l2 / self.scale) ** 2
 
-    def _rho_at(self, epsilon: float) -> float:
+    def noise_at(self, epsilon: float) -> Noise:
         log_delta = math.log(self.delta)
         try:
             sigma = find_smallest(lambda sigma: zcdp_log_delta(0.5 / sigma**2, epsilon) + SAFE - log_delta)
         except OverflowError:
-            raise InvalidInput(
-                "epsilon and delta are too small for discrete-gaussian", got=f"{epsilon:g} and {self.delta:g}"
-            ) from None
-        return 0.5 / sigma**2
-
-    def noise_at(self, epsilon: float) -> Noise:
-        return DiscreteGaussianNoise(self.l2 / math.sqrt(2.0 * self._rho_at(epsilon)))
+            got = f"{epsilon:g} and {self.delta:g}"
+            raise InvalidInput("epsilon and delta are too small for discrete-gaussian", got=got) from None
+        return DiscreteGaussianNoise(self.l2 * sigma)
 
     def calibrate(self) -> tuple[float, float]:
         return calibrate_noise(self.scale, self.l2, self.rho, (self.epsilon, self.delta))
@@ -423,24 +402,17 @@ def describe_mechanism(
         beside = {"epsilon": epsilon, "delta": delta, "neighbours": neighbours, "threshold": threshold}
         extra = " and ".join(f"{word}=" for word, value in beside.items() if value is not None)
         if extra:
-            raise InvalidInput(
-                f"a mechanism that is an object has its own epsilon and settings, and takes none beside it: {extra}",
-                got=f"{type(given).__name__}(epsilon={given.epsilon:g}) with {extra}",
-                fix=f'leave {extra} out, or give the name: "{given.name}"',
-            )
+            what = f"a mechanism that is an object has its own epsilon and settings, and takes none beside it: {extra}"
+            got = f"{type(given).__name__}(epsilon={given.epsilon:g}) with {extra}"
+            raise InvalidInput(what, got=got, fix=f'leave {extra} out, or give the name: "{given.name}"')
         own_delta = None if given.pure else given.delta
         return Described(given.name, given.epsilon, own_delta, given.neighbours, given.threshold, given.unit)
     if isinstance(given, Perturbation):
-        raise InvalidInput(
-            "a perturbation has no epsilon, and cannot take the place of a mechanism here",
-            fix="assess_perturbation takes one; explain, simulate, audit and report have perturbation",
-        )
+        fix = "assess_perturbation takes one; explain, simulate, audit and report have perturbation"
+        raise InvalidInput("a perturbation has no epsilon, and cannot take the place of a mechanism here", fix=fix)
     if not isinstance(given, str):
-        raise InvalidInput(
-            "a mechanism is an object or a name",
-            got=type(given).__name__,
-            allowed='for example Geometric(epsilon=1.0), or "geometric" with epsilon=1.0',
-        )
+        allowed = 'for example Geometric(epsilon=1.0), or "geometric" with epsilon=1.0'
+        raise InvalidInput("a mechanism is an object or a name", got=type(given).__name__, allowed=allowed)
     require_word("mechanism", given, tuple(MECHANISMS))
     usual = USUAL_THRESHOLD if threshold is None else threshold
     return Described(given, epsilon, delta, neighbours or "add-remove", usual)
@@ -476,11 +448,8 @@ def mechanism(
     if isinstance(name, Mechanism):
         return name
     if described.epsilon is None:
-        made = f"{MECHANISMS[described.name].__name__}(epsilon=1.0)"
-        raise InvalidInput(
-            f"no epsilon was given for {described.name}",
-            fix=f"give it beside the name, epsilon=1.0, or with it: {made}",
-        )
+        fix = f"give it beside the name, epsilon=1.0, or with it: {MECHANISMS[described.name].__name__}(epsilon=1.0)"
+        raise InvalidInput(f"no epsilon was given for {described.name}", fix=fix)
     return described.with_epsilon(described.epsilon)
 
 
@@ -503,11 +472,8 @@ def check_alone(given: Mechanism | MechanismName | None, beside: Mapping[str, An
     extra = [] if given in (None, USUAL_MECHANISM) else ["mechanism"]
     extra += [name for name, value in beside.items() if value is not None]
     if extra:
-        raise InvalidInput(
-            "a perturbation takes the place of a mechanism, and has no epsilon",
-            got=f"perturbation with {', '.join(extra)}",
-            fix=f"leave {', '.join(extra)} out",
-        )
+        what = "a perturbation takes the place of a mechanism, and has no epsilon"
+        raise InvalidInput(what, got=f"perturbation with {', '.join(extra)}", fix=f"leave {', '.join(extra)} out")
 
 
 def gaussian_log_delta(sigma: float, epsilon: float) -> float:
@@ -530,17 +496,16 @@ def zcdp_log_delta(rho: float, epsilon: float) -> float:
     """
     from scipy.optimize import brentq
 
+    def slope(order: float) -> float:
+        """Return the derivative of the log delta in the Renyi order; it rises from minus infinity."""
+        return (2.0 * order - 1.0) * rho - epsilon + math.log1p(-1.0 / order)
+
     low, high = 1.0 + 1e-12, 2.0
-    while _order_slope(high, rho, epsilon) < 0:
+    while slope(high) < 0:
         low, high = high, high * 2.0
-    order = high if _order_slope(low, rho, epsilon) >= 0 else brentq(_order_slope, low, high, args=(rho, epsilon))
+    order = high if slope(low) >= 0 else brentq(slope, low, high)
     log_delta = (order - 1.0) * (order * rho - epsilon) + order * math.log1p(-1.0 / order) - math.log(order - 1.0)
     return min(log_delta, 0.0)
-
-
-def _order_slope(order: float, rho: float, epsilon: float) -> float:
-    """Derivative of that log delta in the Renyi order; it rises from minus infinity."""
-    return (2.0 * order - 1.0) * rho - epsilon + math.log1p(-1.0 / order)
 
 
 def find_smallest(excess: Callable[[float], float]) -> float:

@@ -46,7 +46,5 @@ def calibrate_noise(
             or opendp.c.make_zCDP_to_approxDP(measurement).map(distance).epsilon(guarantee[1]) <= guarantee[0]
         ):
             return rounded, loss
-    raise InvalidInput(
-        "the noise of the mechanism is too small for what it promises: OpenDP's privacy map gives more",
-        got=f"{'discrete-gaussian' if gaussian else 'geometric'} with scale {scale:g}",
-    )
+    what = "the noise of the mechanism is too small for what it promises: OpenDP's privacy map gives more"
+    raise InvalidInput(what, got=f"{'discrete-gaussian' if gaussian else 'geometric'} with scale {scale:g}")

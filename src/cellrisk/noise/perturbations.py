@@ -76,12 +76,9 @@ class Perturbation:
         """Refuse a table that ends before the largest count, or while counts may still be hidden."""
         self.row(int(largest))
         if not self.period and float(self.channel.p_zero(self.last)[0]) > 0:
-            raise InvalidInput(
-                "the last count of the perturbation table may still vanish, and nothing is known of larger ones",
-                got=f"the row of {self.last:,}",
-                fix="add rows up to a count that is always shown",
-                code="table-ends",
-            )
+            what = "the last count of the perturbation table may still vanish, and nothing is known of larger ones"
+            fix = "add rows up to a count that is always shown"
+            raise InvalidInput(what, got=f"the row of {self.last:,}", fix=fix, code="table-ends")
 
     def describe(self) -> str:
         """Return the perturbation in words."""
@@ -117,9 +114,11 @@ def read_perturbation(given: str | os.PathLike[str] | Perturbation) -> Perturbat
         return _suppress_and_round(text, 10, 5)
     words = dict(part.partition(":")[::2] for part in text.split(","))
     if set(words) == {"cell-key"}:
-        return _add_by_keys(text, *_read_key_noise(text, words["cell-key"]))
+        return _make_keys(text, words["cell-key"])
     if set(words) == {"random-rounding"}:
-        return _round_randomly(text, _whole(text, words["random-rounding"]))
+        base = _whole(text, words["random-rounding"])
+        moved = [(np.array([0, base]), np.array([base - count, count]) / base) for count in range(1, base)]
+        return Perturbation(text, ((np.array([0]), np.ones(1)), *moved), base)
     if set(words) <= {"suppress-below", "round"}:
         below, base = (_whole(text, words[word]) if word in words else 1 for word in ("suppress-below", "round"))
         return _suppress_and_round(text, below, base)
@@ -141,19 +140,17 @@ def _suppress(made: Perturbation, below: int) -> Perturbation:
     return Perturbation(f"{made.name}, below {below} left out", tuple(rows), made.period)
 
 
-def _round_randomly(name: str, base: int) -> Perturbation:
-    moved = [(np.array([0, base]), np.array([base - count, count]) / base) for count in range(1, base)]
-    return Perturbation(name, ((np.array([0]), np.ones(1)), *moved), base)
-
-
 def _suppress_and_round(name: str, below: int, base: int) -> Perturbation:
     counts = np.arange(below + 2 * base)
     shown = np.where(counts < below, 0, (2 * counts + base) // (2 * base) * base)
     return Perturbation(name, tuple((value, np.ones(1)) for value in shown[:, None]), base)
 
 
-def _read_key_noise(text: str, given: str) -> tuple[int, float]:
-    """Return the largest that a key adds, and the variance, of "5/2"."""
+def _make_keys(text: str, given: str) -> Perturbation:
+    """Return keys by the largest number D that they add and its variance V, "5/2".
+
+    p(v) = exp(a v + b v^2) / Z on max(-m, -D) <= v <= D, with mean 0 and variance V: the largest entropy of all.
+    """
     digits, _, spread = given.partition("/")
     most = _whole(text, digits, LARGEST_KEY_NOISE)
     try:
@@ -161,21 +158,14 @@ def _read_key_noise(text: str, given: str) -> tuple[int, float]:
     except ValueError:
         variance = math.nan
     if not 0 < variance <= FULLEST * most:
-        raise InvalidInput(
-            "the variance of what a key adds must be above 0, and below the largest that it adds",
-            got=repr(text[:60]),
-            allowed=f"up to {FULLEST * most:g}: a count of 1 that keeps its mean has no more",
-        )
-    return most, variance
-
-
-def _add_by_keys(name: str, most: int, variance: float) -> Perturbation:
-    """p(v) = exp(a v + b v^2) / Z on max(-m, -D) <= v <= D, with mean 0 and variance V: the largest entropy of all."""
+        what = "the variance of what a key adds must be above 0, and below the largest that it adds"
+        allowed = f"up to {FULLEST * most:g}: a count of 1 that keeps its mean has no more"
+        raise InvalidInput(what, got=repr(text[:60]), allowed=allowed)
     rows: list[Row] = [(np.array([0]), np.ones(1))]
     for count in range(1, most + 1):
         added = np.arange(-count, most + 1)
         rows.append((count + added, _spread_most(added, variance)))
-    return Perturbation(name, tuple(rows), 1)
+    return Perturbation(text, tuple(rows), 1)
 
 
 def _spread_most(values: Integers, variance: float) -> Floats:
@@ -211,12 +201,9 @@ def _whole(text: str, digits: str, most: int = LARGEST_COUNT) -> int:
     """Return the whole number from 1 to ``most`` that a rule gives; it may be a text of any length."""
     number = float(digits) if digits.isascii() and digits.isdigit() else 0.0
     if not 0 < number <= most:
-        raise InvalidInput(
-            "the number of a rule must be a whole number above 0",
-            got=repr(text[:60]),
-            allowed=f"up to {most:,}",
-            fix="give it, as in random-rounding:3 or cell-key:5/2; or an epsilon, to find the number at equal risk",
-        )
+        fix = "give it, as in random-rounding:3 or cell-key:5/2; or an epsilon, to find the number at equal risk"
+        what = "the number of a rule must be a whole number above 0"
+        raise InvalidInput(what, got=repr(text[:60]), allowed=f"up to {most:,}", fix=fix)
     return int(number)
 
 
@@ -260,11 +247,10 @@ def _read_file(path: Path) -> Perturbation:
     header = [name.strip().strip('"').lower() for name in first]
     form = next((form for form, names in FORMS.items() if set(names) <= set(header)), None)
     if form is None or len(set(header)) < len(header) or (form == "ptable" and "type" in header):
-        raise InvalidInput(
-            "the perturbation table has other columns; a ptable for magnitudes, with a column type, is not for counts",
-            got=path.name,
-            allowed=ALLOWED,
+        what = (
+            "the perturbation table has other columns; a ptable for magnitudes, with a column type, is not for counts"
         )
+        raise InvalidInput(what, got=path.name, allowed=ALLOWED)
     columns = [header.index(name) for name in FORMS[form]]
     numbers = [_read_line(line, row, columns, len(header)) for line, row in enumerate(table, start=2) if row]
     rows = _order_rows(_read_keys(numbers) if form == "keys" else numbers)
@@ -280,9 +266,8 @@ def _read_line(line: int, row: Sequence[str], columns: Sequence[int], width: int
         if not whole or max(abs(first), abs(second), abs(third)) > LARGEST_VALUE:
             raise ValueError
     except (ValueError, OverflowError, IndexError):
-        raise InvalidInput(
-            "a line of the perturbation table is not what its header says", got=f"line {line:,}", allowed=ALLOWED
-        ) from None
+        what = "a line of the perturbation table is not what its header says"
+        raise InvalidInput(what, got=f"line {line:,}", allowed=ALLOWED) from None
     return int(first), int(second), third
 
 
@@ -298,10 +283,8 @@ def _read_keys(numbers: Sequence[tuple[int, int, float]]) -> list[tuple[int, int
         shares[count, max(count + int(added), 0)] += 1.0 / len(keys)
     for count, has in by_count.items():
         if sorted(has) != list(range(len(keys))):
-            raise InvalidInput(
-                "every count needs every key once, from 0 on without a gap",
-                got=f"the row of {count:,}, {len(has):,} keys",
-            )
+            got = f"the row of {count:,}, {len(has):,} keys"
+            raise InvalidInput("every count needs every key once, from 0 on without a gap", got=got)
     return [(count, value, share) for (count, value), share in shares.items()]
 
 

@@ -26,8 +26,7 @@ from cellrisk.risk.certainty import (
     find_certainty,
     why_unknown,
 )
-from cellrisk.risk.measures import FORMS, MEASURES, WEIGHTS, average_risks
-from cellrisk.risk.people import Caused, People, count_caused, count_people
+from cellrisk.risk.measures import FORMS, MEASURES, OF_THE_TABLE, WEIGHTS, average_risks
 from cellrisk.risk.priors import USUAL_PRIORS, Fitted, Priors
 from cellrisk.risk.sweep import Limits, find_limits
 from cellrisk.system.checks import require_kind
@@ -36,6 +35,7 @@ from cellrisk.system.results import Result, find_words
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import Attribute, FrequencyTable
+    from cellrisk.risk.people import Caused, People
 
 
 @dataclass(frozen=True)
@@ -87,6 +87,8 @@ class AttributeFigures:
     @cached_property
     def people(self) -> People:
         """How many people's values the attack reveals."""
+        from cellrisk.risk.people import count_people
+
         return count_people(self.attribute.profiles, self.method.channel, self.attack)
 
     @property
@@ -114,6 +116,8 @@ class DecisionFigures(AttributeFigures):
     @cached_property
     def caused(self) -> Caused:
         """The people revealed because of their own record."""
+        from cellrisk.risk.people import count_caused
+
         return count_caused(self.attribute.profiles, self.mechanism, self.people.mean, self.attack)
 
     @cached_property
@@ -372,13 +376,8 @@ def assess(
     attacker.check(table.attributes)
     if releases != 1:
         if attack != "homogeneity":
-            raise InvalidInput(
-                "several releases are assessed by the homogeneity attack alone",
-                option="releases",
-                got=releases,
-                fix="leave attack out",
-                code="several-releases",
-            )
+            what = "several releases are assessed by the homogeneity attack alone"
+            raise InvalidInput(what, option="releases", got=releases, fix="leave attack out", code="several-releases")
         averaged = import_module("cellrisk.repeat.averaging").average(
             table, mechanism, releases=releases, measures=measures, forms=forms, weights=weights, priors=priors
         )
@@ -400,16 +399,13 @@ def find_row(
 ) -> Any:
     """Return the row of a result with those words; refuse unknown words, and those that ``asker`` was not asked for."""
     name = table.attribute(sensitive).name
-    require_word("measure", measure, tuple(MEASURES))
+    require_word("measure", measure, MEASURES)
     require_word("form", form, FORMS)
     if weights is not None:
         require_word("weights", weights, WEIGHTS)
-    weighting = None if MEASURES[measure].one_number else weights
+    weighting = None if measure == OF_THE_TABLE else weights
     for row in rows:
         if (row.sensitive, row.measure, row.form, row.weights) == (name, measure, form, weighting):
             return row
-    raise UnknownName(
-        "that risk was not assessed",
-        got=f"measure {measure}, form {form}, weights {weights}",
-        fix=f"add it to measures=, forms= and weights= of {asker}",
-    )
+    got = f"measure {measure}, form {form}, weights {weights}"
+    raise UnknownName("that risk was not assessed", got=got, fix=f"add it to measures=, forms= and weights= of {asker}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -82,28 +81,9 @@ class Ceiling(Result):
     unit: Unit = Unit()  # noqa: RUF009 (it cannot be changed)
     """Whether a record is left out or replaced, or a person with several."""
 
-    @property
-    def prior(self) -> float:
-        """How often the best guess is right without the release."""
-        return 1.0 / self.labels
-
-    @cached_property
-    def rounded(self) -> float | None:
-        """``even`` where the attacker sees the rounded counts alone, as they are released, before any is set to 0.
-
-        The same where the noise is made of whole numbers; None where several releases are taken together.
-        """
-        if self.mechanism is None:
-            return None
-        if self.unit.contributions > 1:
-            return self.even
-        return find_success(self.mechanism.noise, self.labels, rounded=True)
-
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready values; an odds factor past all numbers is None."""
         named: dict[str, Any] = {"even_two": self.even_two, "even": self.even, "labels": self.labels}
-        if self.mechanism is not None:
-            named["rounded"] = self.rounded
         finite = self.odds is not None and math.isfinite(self.odds)
         named |= {"advantage": self.advantage, "odds": self.odds if finite else None}
         named |= {"exact": self.exact, "releases": self.releases, "sentence": self.headline}
@@ -111,8 +91,8 @@ class Ceiling(Result):
         return named | ({} if self.mechanism is None else {"mechanism": self.mechanism.to_dict()})
 
     def _numbers(self) -> list[dict[str, Any]]:
-        names = ("even_two", "even", "rounded", "prior", "advantage")
-        return [{"figure": name, "value": value} for name in names if (value := getattr(self, name)) is not None]
+        known = {**vars(self), "prior": 1.0 / self.labels}
+        return [{"figure": name, "value": known[name]} for name in ("even_two", "even", "prior", "advantage")]
 
 
 def ceiling(
@@ -131,7 +111,7 @@ def ceiling(
     are right with probability C = E[max_k R_k]/K, R_k = f(Y_k - 1)/f(Y_k), Y_k from f, the noise. No other rule is
     right more often; thresholds and rounding come after the noise. An attacker who learns from other people's records
     as well may be right more often: C bounds what the person's own record shows. For Laplace and Gaussian noise C is
-    that of counts before rounding, and ``rounded`` that of rounded ones. Two even values:
+    that of counts before rounding. Two even values:
     e^epsilon/(1 + e^epsilon) for geometric noise, 1 - e^-epsilon (1 + epsilon/2)/2 for Laplace, and for Gaussian
     Phi(1/(sqrt2 sigma)). Exact, by sums and quadrature, to about 1e-12. For people with several records it is what the
     guarantee alone bounds: an upper bound.
@@ -146,8 +126,8 @@ def ceiling(
         Those of a mechanism that is named.
 
     >>> found = ceiling("laplace", epsilon=1.0)
-    >>> round(found.even_two, 6), round(found.rounded, 6)
-    (0.72409, 0.710973)
+    >>> round(found.even_two, 6)
+    0.72409
     >>> print(found.headline)
     Having a person's record in this release, instead of leaving it out, raises anybody's chance of naming that person's
     value by at most 39.4 percentage points. Worst case for one record: an attacker who already knows every other
@@ -233,7 +213,7 @@ def odds_bound(mechanism: Mechanism) -> float | None:
     return math.exp(counted) if counted < 709.0 else math.inf
 
 
-def find_success(noise: Noise, labels: int, *, rounded: bool = False) -> float:
+def find_success(noise: Noise, labels: int) -> float:
     """C = E[max_k R_k]/K under this noise: the largest probability of a right guess among K even labels.
 
     >>> from cellrisk.noise.distributions import GaussianNoise
@@ -244,11 +224,11 @@ def find_success(noise: Noise, labels: int, *, rounded: bool = False) -> float:
         return 1.0 if noise.is_none else 1.0 / labels
     if not noise.log_concave:
         raise InvalidInput("no ceiling is known for this noise", got=type(noise).__name__)
-    steps = step_likelihoods(noise)
-    if steps is not None:
-        success = succeed(steps, labels) if rounded or noise.is_whole else _succeed_against_laplace(noise, labels)
-    elif (rounded or noise.is_whole) and noise.scale <= WIDE:
-        success = succeed(_whole_likelihoods(noise), labels)
+    exponential = noise.log_centre is not None
+    if noise.is_whole and (exponential or noise.scale <= WIDE):
+        success = succeed(step_likelihoods(noise) if exponential else _whole_likelihoods(noise), labels)
+    elif exponential:
+        success = _succeed_against_laplace(noise, labels)
     else:
         success = _succeed_against_gaussian(noise.scale, labels)
     return min(success, 1.0)  # above 1 by rounding alone
@@ -267,21 +247,10 @@ def succeed(likelihoods: Likelihoods, labels: int) -> float:
     return float(np.sum(likelihoods.with_person * won * below ** (labels - 1.0))) / labels
 
 
-def step_likelihoods(noise: Noise) -> Likelihoods | None:
-    """Return R of a released whole number Y, before any is set to 0, for rounded noise with exponential tails.
-
-    R is the same for all Y < 0, and for all Y > 1: with h = log f(0)/f(1), log R is -1/scale, -h, h, 1/scale at Y < 0,
-    0, 1, > 1. None for other noise.
-    """
-    if noise.log_centre is None:
-        return None
-    fall = 1.0 / noise.scale
-    middle, zero = fall + noise.log_centre, float(noise.mass(np.zeros(1))[0])
-    below, above = noise.cdf(np.array([-0.5, -1.5])).tolist()
-    if middle == fall:
-        return Likelihoods(np.array([-fall, fall]), np.array([1.0 - below, below]), np.array([below, 1.0 - below]))
-    without = np.array([below, zero, zero * math.exp(-middle), above])
-    return Likelihoods(np.array([-fall, -middle, middle, fall]), without, without[::-1].copy())
+def step_likelihoods(noise: Noise) -> Likelihoods:
+    """Return R under geometric noise Y, before any count is set to 0: log R is -1/scale at Y < 1, and 1/scale above."""
+    fall, above = 1.0 / noise.scale, float(noise.cdf(-0.5))  # Y > 0 is as likely as Y < 0
+    return Likelihoods(np.array([-fall, fall]), np.array([1.0 - above, above]), np.array([above, 1.0 - above]))
 
 
 def _whole_likelihoods(noise: Noise) -> Likelihoods:
@@ -321,61 +290,38 @@ def find_ceiling(perturbation: Perturbation) -> tuple[float, tuple[int, int]]:
     """Return how often such an attacker is right at the worst counts a, b of all others, and these counts.
 
     The release is that of (a + 1, b) or of (a, b + 1): C = 1/2 sum_{r, r'} max(P(a+1 -> r) P(b -> r'),
-    P(a -> r) P(b+1 -> r')). Neighbouring rows that are alike but for a shift are compared once, in descending order of
-    their total variation distance t: C is at most 1 - (1 - t_a)(1 - t_b)/2. Exact, unless more than `MOST_PAIRS` would
-    have to be compared: then a bound.
+    P(a -> r) P(b+1 -> r')), pairs of values by which of the two ratios is the larger. Neighbouring rows that are alike
+    but for a shift are compared once, in descending order of their total variation distance t: C is at most
+    1 - (1 - t_a)(1 - t_b)/2. Exact, unless more than `MOST_PAIRS` would have to be compared: then a bound.
     """
-    steps = sorted(_list_steps(perturbation), key=lambda step: -step.distance)
+    steps = sorted(_list_steps(perturbation), key=lambda step: -step[0])
     best, counts, pairs = 0.5, (0, 0), 0
-    for place, first in enumerate(steps):
-        for second in steps[place:]:
-            bound = 1.0 - 0.5 * (1.0 - first.distance) * (1.0 - second.distance)
-            if bound <= best + TIE:
+    for place, (farthest, first, lacking, having) in enumerate(steps):
+        for distance, second, without, present in steps[place:]:
+            if 1.0 - 0.5 * (1.0 - farthest) * (1.0 - distance) <= best + TIE:
                 break
             pairs += 1
             if pairs > MOST_PAIRS:  # no later pair has a larger bound than the first step with itself
-                return 1.0 - 0.5 * (1.0 - first.distance) ** 2, counts
-            right = tell_apart(first, second)
+                return 1.0 - 0.5 * (1.0 - farthest) ** 2, counts
+            with np.errstate(divide="ignore"):
+                above_from = np.searchsorted(present / without, having / lacking, side="right")
+            below = np.append(0.0, np.cumsum(without))
+            above = np.append(np.cumsum(present[::-1])[::-1], 0.0)
+            right = 0.5 * float(having @ below[above_from] + lacking @ above[above_from])
             if right > best + TIE:
-                best, counts = right, (min(first.count, second.count), max(first.count, second.count))
+                best, counts = right, (min(first, second), max(first, second))
     return min(best, 1.0), counts
 
 
 def find_advantage(perturbation: Perturbation) -> float:
     """Return by how much one record, added to any count, raises the probability of anything published at most."""
-    return max(step.distance for step in _list_steps(perturbation))
+    return max(distance for distance, *_ in _list_steps(perturbation))
 
 
-@dataclass(frozen=True, eq=False)
-class RowStep:
-    """The rows of a count and of the next one, value by value, in the order of their ratio."""
-
-    count: int
-    without: Floats
-    having: Floats
-
-    @cached_property
-    def distance(self) -> float:
-        """The total variation distance between the two rows."""
-        return 0.5 * float(np.abs(self.having - self.without).sum())
-
-    @cached_property
-    def odds(self) -> Floats:
-        with np.errstate(divide="ignore"):
-            return np.asarray(self.having / self.without)
-
-
-def tell_apart(first: RowStep, second: RowStep) -> float:
-    """Return C for one pair of known counts: pairs of values by whether the first category's ratio is the larger."""
-    place = np.searchsorted(second.odds, first.odds, side="right")
-    below = np.concatenate([[0.0], np.cumsum(second.without)])
-    above = np.concatenate([np.cumsum(second.having[::-1])[::-1], [0.0]])
-    return 0.5 * float(first.having @ below[place] + first.without @ above[place])
-
-
-def _list_steps(perturbation: Perturbation) -> list[RowStep]:
-    """Return the different steps from a count to the next."""
-    steps: dict[bytes, RowStep] = {}
+def _list_steps(perturbation: Perturbation) -> list[tuple[float, int, Floats, Floats]]:
+    """Return the different steps from a count to the next: the total variation distance of their rows, the count, and
+    the two rows, value by value, in the order of their ratio."""
+    steps: dict[bytes, tuple[float, int, Floats, Floats]] = {}
     for count in range(perturbation.last + perturbation.period):
         rows = perturbation.row(count), perturbation.row(count + 1)
         every = np.union1d(rows[0][0], rows[1][0])
@@ -385,6 +331,7 @@ def _list_steps(perturbation: Perturbation) -> list[RowStep]:
         without, having = pmf[:, pmf.any(axis=0)]
         with np.errstate(divide="ignore"):
             order = np.lexsort((having, having / without))
-        step = RowStep(count, without[order], having[order])
-        steps.setdefault(np.concatenate([step.without, step.having]).round(12).tobytes(), step)
+        without, having = without[order], having[order]
+        distance = 0.5 * float(np.abs(having - without).sum())
+        steps.setdefault(np.append(without, having).round(12).tobytes(), (distance, count, without, having))
     return list(steps.values())

@@ -366,9 +366,6 @@ def _refuse_too_many(points: int, asked: AskedRisks, figures: Sequence[str], att
     numbers = points * len(asked.measures) * len(asked.forms) * len(asked.weights)
     numbers += points * (len(figures) + ("certainty" in figures) * (len(attacker.certainties) - 1))
     if numbers > MOST_NUMBERS:
-        raise InvalidInput(
-            "the curve would have too many numbers",
-            got=f"{numbers:,} for all epsilons, mechanisms and measures together",
-            allowed=f"up to {MOST_NUMBERS:,}",
-            fix="ask for fewer epsilons or fewer measures",
-        )
+        got = f"{numbers:,} for all epsilons, mechanisms and measures together"
+        fix = "ask for fewer epsilons or fewer measures"
+        raise InvalidInput("the curve would have too many numbers", got=got, allowed=f"up to {MOST_NUMBERS:,}", fix=fix)

@@ -4,26 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from cellrisk.errors import InvalidInput, UnknownName
-from cellrisk.risk.measures import (
-    MEASURES,
-    NEED_PRIOR,
-    NEED_SIZES,
-    Dirichlet,
-    Measure,
-    SizeDistribution,
-    fit_dirichlet,
-    fit_sizes,
-)
+from cellrisk.risk.measures import NEED_PRIOR, NEED_SIZES, Local, Measure
 from cellrisk.system.checks import is_number
 from cellrisk.system.choices import AlphaEstimate, SizesFamily, SizesFit, list_words, require_word
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import Attribute
+    from cellrisk.risk.measures.dirichlet import Dirichlet
+    from cellrisk.risk.measures.sizes import SizeDistribution
 
 Alpha = AlphaEstimate | Sequence[float]
 
@@ -37,8 +30,15 @@ class Fitted:
 
     def measure(self, name: str) -> Measure:
         """Return the measure of that name with the priors that it needs."""
+        if name == "local":
+            return Local()
+        from cellrisk.risk.measures.given_total import Expected, MarginalShrinkage, Shrinkage
+        from cellrisk.risk.measures.marginal import Marginal
+
+        kinds: dict[str, Any] = {"expected": Expected, "shrinkage": Shrinkage, "marginal": Marginal}
         needed: dict[str, Any] = {"prior": self.prior} if name in NEED_PRIOR else {}
-        return MEASURES[name](**needed, **({"sizes": self.sizes} if name in NEED_SIZES else {}))
+        needed |= {"sizes": self.sizes} if name in NEED_SIZES else {}
+        return cast(Measure, kinds.get(name, MarginalShrinkage)(**needed))
 
     def describe(self) -> list[str]:
         return [law.describe() for law in (self.prior, self.sizes) if law is not None]
@@ -93,11 +93,12 @@ class Priors:
         measures
             Those that will be asked for.
         """
-        needs_sizes = not set(NEED_SIZES).isdisjoint(measures)
-        return Fitted(
-            None if set(NEED_PRIOR).isdisjoint(measures) else self._fit_alpha(attribute),
-            fit_sizes(attribute.profiles, self.sizes, self.sizes_fit, self.zero_truncation) if needs_sizes else None,
-        )
+        prior = None if set(NEED_PRIOR).isdisjoint(measures) else self._fit_alpha(attribute)
+        if set(NEED_SIZES).isdisjoint(measures):
+            return Fitted(prior, None)
+        from cellrisk.risk.measures.sizes import fit_sizes
+
+        return Fitted(prior, fit_sizes(attribute.profiles, self.sizes, self.sizes_fit, self.zero_truncation))
 
     def check(self, attribute: Attribute, measures: Sequence[str]) -> None:
         """Refuse values of alpha that do not fit the attribute, before anything is estimated.
@@ -116,12 +117,13 @@ class Priors:
         if not isinstance(self.alpha, Mapping):
             return self.alpha
         if attribute.name not in self.alpha:
-            raise UnknownName(
-                "alpha is not given for a sensitive attribute", got=", ".join(self.alpha), fix=attribute.name
-            )
+            what = "alpha is not given for a sensitive attribute"
+            raise UnknownName(what, got=", ".join(self.alpha), fix=attribute.name)
         return self.alpha[attribute.name]
 
     def _fit_alpha(self, attribute: Attribute) -> Dirichlet:
+        from cellrisk.risk.measures.dirichlet import Dirichlet, fit_dirichlet
+
         alpha = self._alpha_of(attribute)
         if isinstance(alpha, str):
             return fit_dirichlet(attribute.profiles, attribute.levels, alpha)
@@ -136,12 +138,10 @@ def _read_alpha(given: Any) -> str | tuple[float, ...]:
     values = [value.item() if isinstance(value, np.number) else value for value in given] if np.iterable(given) else []
     if not values or not all(is_number(value) and value > 0 for value in values):
         numbers = values and all(isinstance(value, (int, float)) for value in values)
-        raise InvalidInput(
-            "must be a word, or a positive and finite number for each level",
-            option="alpha",
-            got=str(values)[:60] if numbers else type(given).__name__,
-            allowed="mle, moments, or numbers above 0 in the order of the levels",
-        )
+        what = "must be a word, or a positive and finite number for each level"
+        got = str(values)[:60] if numbers else type(given).__name__
+        allowed = "mle, moments, or numbers above 0 in the order of the levels"
+        raise InvalidInput(what, option="alpha", got=got, allowed=allowed)
     return tuple(float(value) for value in values)
 
 

@@ -438,5 +438,3 @@ def test_headline_of_several_releases() -> None:
         "every other record, and finds two values equally likely, is right at most 68.1% of the time (coin toss: 50%)."
     )
     assert found.to_dict()["releases"] == 2
-    assert found.rounded is None
-    assert "rounded" not in found.to_dict()

@@ -10,17 +10,11 @@ import mpmath as mp
 from cellrisk.counts.profiles import Profiles
 from cellrisk.noise.channel import AdditiveChannel
 from cellrisk.noise.distributions import DiscreteGaussianNoise, GaussianNoise, GeometricNoise, LaplaceNoise, Noise
-from cellrisk.risk.measures import (
-    Dirichlet,
-    Expected,
-    Local,
-    Marginal,
-    MarginalShrinkage,
-    Measure,
-    Shrinkage,
-    SizeDistribution,
-)
-from cellrisk.risk.measures.sizes import negative_binomial_sizes, poisson_sizes
+from cellrisk.risk.measures import Local, Measure
+from cellrisk.risk.measures.dirichlet import Dirichlet
+from cellrisk.risk.measures.given_total import Expected, MarginalShrinkage, Shrinkage
+from cellrisk.risk.measures.marginal import Marginal
+from cellrisk.risk.measures.sizes import SizeDistribution, negative_binomial_sizes, poisson_sizes
 from tests.risk.measures import oracle
 
 NOISES: dict[str, tuple[Noise, float, oracle.Probability]] = {

@@ -10,7 +10,9 @@ import pytest
 import cellrisk as cr
 from cellrisk.counts.profiles import Profiles
 from cellrisk.noise.mechanisms import Mechanism, mechanism
-from cellrisk.risk.measures import Dirichlet, Expected, Local, Measure, Shrinkage
+from cellrisk.risk.measures import Local, Measure
+from cellrisk.risk.measures.dirichlet import Dirichlet
+from cellrisk.risk.measures.given_total import Expected, Shrinkage
 
 BANKRUPTCY_SUBSET = {(1,): 18, (2,): 20, (3,): 1, (4,): 9, (5,): 2, (7,): 1, (8,): 1, (9,): 1, (11,): 1} | {
     (1, 1): 3,

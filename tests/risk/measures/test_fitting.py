@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from cellrisk.counts.profiles import LevelCounts, Profiles
-from cellrisk.risk.measures import Dirichlet
-from cellrisk.risk.measures.dirichlet import all_same, fit_dirichlet, labels_drawn
+from cellrisk.risk.measures.dirichlet import Dirichlet, all_same, fit_dirichlet, labels_drawn
 from tests.near import near
 
 

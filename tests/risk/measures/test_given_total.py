@@ -13,8 +13,9 @@ from scipy import stats
 from cellrisk.counts.profiles import Block, Profiles
 from cellrisk.noise.channel import AdditiveChannel, CountChannel
 from cellrisk.noise.distributions import DiscreteGaussianNoise, GaussianNoise, GeometricNoise, LaplaceNoise, Noise
-from cellrisk.risk.measures import Dirichlet, Expected, Shrinkage
 from cellrisk.risk.measures import sizes as sizes_module
+from cellrisk.risk.measures.dirichlet import Dirichlet
+from cellrisk.risk.measures.given_total import Expected, Shrinkage
 from cellrisk.risk.measures.sizes import poisson_sizes
 from cellrisk.system.arrays import Floats, Integers
 

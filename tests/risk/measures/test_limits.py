@@ -12,8 +12,8 @@ from cellrisk.noise.channel import AdditiveChannel
 from cellrisk.noise.distributions import DiscreteGaussianNoise, GaussianNoise, InfiniteNoise, LaplaceNoise, NoNoise
 from cellrisk.noise.mechanisms import mechanism
 from cellrisk.risk.attacks import GUESSES
-from cellrisk.risk.measures import FORMS, Dirichlet
-from cellrisk.risk.measures.dirichlet import labels_drawn
+from cellrisk.risk.measures import FORMS
+from cellrisk.risk.measures.dirichlet import Dirichlet, labels_drawn
 from tests.risk.measures import cases, oracle
 
 FINITE = {"gaussian-analytic": GaussianNoise, "discrete-gaussian": DiscreteGaussianNoise}

@@ -14,17 +14,10 @@ from cellrisk.counts.profiles import Profiles
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.channel import AdditiveChannel
 from cellrisk.noise.distributions import DiscreteGaussianNoise, GaussianNoise, GeometricNoise, LaplaceNoise, Noise
-from cellrisk.risk.measures import (
-    FORMS,
-    WEIGHTS,
-    Dirichlet,
-    Expected,
-    Local,
-    Marginal,
-    MarginalShrinkage,
-    Measure,
-    Shrinkage,
-)
+from cellrisk.risk.measures import FORMS, WEIGHTS, Local, Measure
+from cellrisk.risk.measures.dirichlet import Dirichlet
+from cellrisk.risk.measures.given_total import Expected, MarginalShrinkage, Shrinkage
+from cellrisk.risk.measures.marginal import Marginal
 from cellrisk.risk.measures.sizes import SizeDistribution, negative_binomial_sizes, poisson_sizes
 from tests.examples import examples
 

@@ -8,7 +8,10 @@ import pytest
 from cellrisk.counts.profiles import Profiles
 from cellrisk.noise.channel import AdditiveChannel
 from cellrisk.noise.distributions import DiscreteGaussianNoise, GaussianNoise, GeometricNoise, LaplaceNoise, Noise
-from cellrisk.risk.measures import Dirichlet, Expected, Local, Marginal, Measure, Shrinkage
+from cellrisk.risk.measures import Local, Measure
+from cellrisk.risk.measures.dirichlet import Dirichlet
+from cellrisk.risk.measures.given_total import Expected, Shrinkage
+from cellrisk.risk.measures.marginal import Marginal
 from cellrisk.risk.measures.sizes import negative_binomial_sizes, poisson_sizes
 from cellrisk.system.arrays import Floats, Integers
 

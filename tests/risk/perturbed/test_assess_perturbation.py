@@ -23,7 +23,10 @@ from cellrisk.risk.ceilings import find_ceiling
 from cellrisk.risk.certainty import NegativeBinomial, find_certainty, read_belief
 from cellrisk.risk.certainty.count_priors import CategoryPrior, EmpiricalPrior
 from cellrisk.risk.certainty.posterior import posterior_means
-from cellrisk.risk.measures import Dirichlet, Expected, Local, Marginal, MarginalShrinkage, Shrinkage
+from cellrisk.risk.measures import Local
+from cellrisk.risk.measures.dirichlet import Dirichlet
+from cellrisk.risk.measures.given_total import Expected, MarginalShrinkage, Shrinkage
+from cellrisk.risk.measures.marginal import Marginal
 from cellrisk.risk.measures.sizes import poisson_sizes
 from cellrisk.risk.people import caused_shares
 from cellrisk.risk.perturbed import assess_perturbation, find_distance

@@ -294,7 +294,7 @@ def _list_likelihoods(losses: Sequence[Loss]) -> Likelihoods | None:
         if event.kind != "geometric" or event.sensitivity != 1 or event.number != moved:
             return None
         one = step_likelihoods(GeometricNoise(float(event.scale or 0.0)))
-        if one is None or len(log_ratio) * len(one.log_ratio) > MOST_ATOMS:
+        if len(log_ratio) * len(one.log_ratio) > MOST_ATOMS:
             return None
         log_ratio = np.add.outer(log_ratio, one.log_ratio).ravel()
         without = np.multiply.outer(without, one.without).ravel()

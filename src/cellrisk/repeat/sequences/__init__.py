@@ -371,7 +371,7 @@ def assess_sequence(
     """
     require_table(table, single="sequences of releases")
     require_kind("priors", priors, Priors)
-    require_word("measure", measure, tuple(MEASURES))
+    require_word("measure", measure, MEASURES)
     require_word("form", form, FORMS)
     steps = read_steps(table, steps)
     if several := [step.loss.unit for step in steps if step.loss.unit.contributions > 1]:

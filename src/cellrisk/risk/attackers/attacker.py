@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,6 @@ from cellrisk.errors import InvalidInput
 from cellrisk.noise.channel import CountChannel
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.risk.attackers.figures import AttackTable
-from cellrisk.risk.attackers.persons import PersonTable
 from cellrisk.risk.ceilings import total_variation
 from cellrisk.risk.certainty import (
     USUAL_BELIEF,
@@ -84,12 +84,9 @@ class Attacker:
                 raise InvalidInput("must be values of a sensitive attribute", option="harmful", got=name, **UNKNOWN)
         for union in self.unions:
             if not any(_find_union(labels, union) for labels in known):
-                raise InvalidInput(
-                    "must be two or more values of a sensitive attribute, and not all of them",
-                    option="unions",
-                    got=union if isinstance(union, str) else "+".join(union),
-                    **UNKNOWN,
-                )
+                what = "must be two or more values of a sensitive attribute, and not all of them"
+                got = union if isinstance(union, str) else "+".join(union)
+                raise InvalidInput(what, option="unions", got=got, **UNKNOWN)
         for attribute in attributes:
             given = self._belief_on(attribute)
             if why_unknown(attribute) is None and not (isinstance(given, str) and given == USUAL_BELIEF):
@@ -109,14 +106,13 @@ class Attacker:
         believed, labels = self.believe(attribute), attribute.levels.labels
         prior = believed if isinstance(believed, NegativeBinomial) else None
         named = {"harmful": self.find_harmful(labels), "unions": self.find_unions(labels) if prior else ()}
-        found: list[AttackTable] = []
-        for certainty in self.certainties:
-            attackers: dict[str, Any] = {"channel": channel, "prior": prior, "certainty": certainty, **named}
-            if attribute.people is not None:
-                found.append(PersonTable.of(attribute.people, **attackers))
-            else:
-                found.append(AttackTable(attribute.vectors, **attackers))
-        return tuple(found)
+        if attribute.people is not None:
+            from cellrisk.risk.attackers.persons import PersonTable
+
+            make: Any = partial(PersonTable.of, attribute.people)
+        else:
+            make = partial(AttackTable, attribute.vectors)
+        return tuple(make(channel=channel, prior=prior, certainty=tau, **named) for tau in self.certainties)
 
 
 def _find_union(labels: Sequence[str], union: str | tuple[str, ...]) -> tuple[int, ...]:

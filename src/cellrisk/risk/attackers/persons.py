@@ -43,12 +43,9 @@ class PersonTable(AttackTable):
     def of(contributions: Contributions, **attackers: Any) -> PersonTable:
         """Return the table of people who are in these groups; the other arguments are those of `AttackTable`."""
         if attackers.get("unions"):
-            raise InvalidInput(
-                "values are assessed as one for people with one record each alone",
-                option="unions",
-                fix="merge the values in the data, or leave them apart",
-                code="several-records",
-            )
+            what = "values are assessed as one for people with one record each alone"
+            fix = "merge the values in the data, or leave them apart"
+            raise InvalidInput(what, option="unions", fix=fix, code="several-records")
         both = np.concatenate([contributions.counts, contributions.counts - contributions.own])
         first, place = find_distinct(both.T, (both.max(axis=0, initial=0) + 1).tolist())
         rows = both[first]

@@ -57,7 +57,7 @@ def choose_risks(
     """
     require_word("attack", attack, ATTACKS)
     guesses = attack in GUESSES
-    chosen = choose_words("measure", "local" if guesses and measures is None else measures, tuple(MEASURES))
+    chosen = choose_words("measure", "local" if guesses and measures is None else measures, MEASURES)
     shaped = choose_words("form", "tight" if guesses and forms is None else forms, FORMS)
     for what, words, only in (("measure", chosen, "local"), ("form", shaped, "tight")):
         if guesses and words != (only,):

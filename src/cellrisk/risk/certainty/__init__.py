@@ -15,11 +15,11 @@ from cellrisk.errors import InvalidInput
 from cellrisk.noise.channel import UNCHANGED, CountChannel
 from cellrisk.risk.attacks.acceptance import Scores, informed_attack, possible_values
 from cellrisk.risk.certainty.count_priors import CountPrior, NegativeBinomial, check_belief, read_belief
-from cellrisk.risk.certainty.empirical import infer_from_table
 from cellrisk.risk.certainty.inferences import (
     ConfidentInferences,
     are_few,
     count_inferences,
+    infer_from_table,
     list_releases,
     odds_against,
     to_shares,
@@ -58,11 +58,8 @@ def read_certainties(given: float | Sequence[float]) -> tuple[float, ...]:
     """
     values = np.unique(read_array("certainty", given))
     if not len(values) or not ((values > 0.5) & (values < 1)).all():
-        raise InvalidInput(
-            "must be above 0.5 and below 1: only one value of a person can be named so",
-            option="certainty",
-            allowed="for example 0.95, or 0.8,0.9,0.95",
-        )
+        what = "must be above 0.5 and below 1: only one value of a person can be named so"
+        raise InvalidInput(what, option="certainty", allowed="for example 0.95, or 0.8,0.9,0.95")
     return tuple(values.tolist())
 
 
@@ -93,37 +90,24 @@ def find_certainty(
     if vectors is None:
         raise InvalidInput(f"no certainty can be computed for '{attribute.name}'", got=why_unknown(attribute) or "")
     _check_possible(prior, vectors.counts, channel)
-    if _drowned(channel, vectors):
+    if channel.infinite[0] or channel.radius > (WIDEST if vectors.n_levels == 2 else WIDEST_OF_MANY):
         return _infer_by_shares(vectors, channel, certainties, prior)
     if not isinstance(prior, NegativeBinomial):
         return infer_from_table(vectors, channel, certainties)
     if vectors.n_levels > 2 and are_few(vectors, channel):
         return count_inferences(_every_release(vectors, channel, prior), certainties, prior.name)
-    inferred = np.stack(_prob_inferred(vectors, channel, certainties, prior))
+    scores = tuple(
+        Scores(channel, values, posterior_means(category, channel, values))
+        for category, values in zip(prior.by_category, possible_values(vectors.counts, channel), strict=True)
+    )
+    attacks = [informed_attack(scores, (odds_against(tau),) * vectors.n_levels) for tau in certainties]
+    inferred = np.stack([attack.succeed(vectors, channel, absent=True).revealed for attack in attacks], axis=-1)
     right = np.einsum("v,vk,evkt->te", vectors.cells, vectors.counts, inferred).tolist()
     named = np.einsum("v,evkt->te", vectors.cells * vectors.sizes, inferred).tolist()
     return tuple(
         ConfidentInferences(certainty, prior.name, *correct, *claimed)
         for certainty, correct, claimed in zip(certainties, right, named, strict=True)
     )
-
-
-def _drowned(channel: CountChannel, vectors: LabelledCounts) -> bool:
-    """Return whether noise reaches so far that it has all but drowned the counts."""
-    return bool(channel.infinite[0]) or channel.radius > (WIDEST if vectors.n_levels == 2 else WIDEST_OF_MANY)
-
-
-def _prob_inferred(
-    vectors: LabelledCounts, channel: CountChannel, certainties: Sequence[float], prior: NegativeBinomial
-) -> tuple[Floats, Floats]:
-    """Return how likely each category of each vector is inferred: two ends, equal for two categories."""
-    scores = tuple(
-        Scores(channel, values, posterior_means(category, channel, values))
-        for category, values in zip(prior.by_category, possible_values(vectors.counts, channel), strict=True)
-    )
-    attacks = [informed_attack(scores, (odds_against(tau),) * vectors.n_levels) for tau in certainties]
-    low, high = np.stack([attack.succeed(vectors, channel, absent=True).revealed for attack in attacks], axis=-1)
-    return low, high
 
 
 def _every_release(
@@ -141,10 +125,8 @@ def _check_possible(prior: CountPrior, counts: Integers, channel: CountChannel) 
     if not isinstance(prior, NegativeBinomial) or float(channel.p_positive(np.zeros(1))[0, 0]) >= UNCHANGED:
         return
     if ((counts > 0).any(axis=0) & (np.asarray(prior.shapes) == 0)).any():
-        raise InvalidInput(
-            "the release is impossible under this belief: it gives the shape 0 to a label that somebody has",
-            fix="give that label a shape above 0, or use the belief negbin",
-        )
+        what = "the release is impossible under this belief: it gives the shape 0 to a label that somebody has"
+        raise InvalidInput(what, fix="give that label a shape above 0, or use the belief negbin")
 
 
 def _infer_by_shares(

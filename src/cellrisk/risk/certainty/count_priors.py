@@ -65,10 +65,8 @@ class NegativeBinomial:
 
     def __post_init__(self) -> None:
         if not all(math.isfinite(shape) and shape >= 0 for shape in self.shapes) or not any(self.shapes):
-            raise InvalidInput(
-                "the shapes of a belief must be numbers from 0, and one of them above 0",
-                allowed="for example 0.4,0.15/0.9",
-            )
+            what = "the shapes of a belief must be numbers from 0, and one of them above 0"
+            raise InvalidInput(what, allowed="for example 0.4,0.15/0.9")
         if not 0 < self.theta < 1:
             raise InvalidInput("theta of a belief must lie between 0 and 1, both excluded", got=self.theta)
 
@@ -125,10 +123,8 @@ def read_belief(given: str | CountPrior, levels: LevelCounts, n_cells: int) -> C
         return fit_negative_binomial(levels, n_cells)
     found = given if isinstance(given, NegativeBinomial) else _parse(given)
     if len(found.shapes) != len(levels.labels):
-        raise InvalidInput(
-            "a belief needs one shape for each label",
-            got=f"{number_of(len(found.shapes), 'shape')}, {number_of(len(levels.labels), 'label')}",
-        )
+        got = f"{number_of(len(found.shapes), 'shape')}, {number_of(len(levels.labels), 'label')}"
+        raise InvalidInput("a belief needs one shape for each label", got=got)
     return found
 
 
@@ -161,14 +157,27 @@ def fit_negative_binomial(levels: LevelCounts, n_cells: int) -> NegativeBinomial
     >>> round(fitted.shapes[0] / sum(fitted.shapes), 6), fitted.fitted
     (0.666667, True)
     """
-    from scipy.optimize import minimize_scalar
+    from scipy.optimize import brentq, minimize_scalar
 
     records = float(levels.totals.sum())
+
+    def solve_odds(shape: float) -> float:
+        """Return the log(theta/(1 - theta)) at which non-empty groups have the mean size."""
+
+        def excess(log_odds: float) -> float:
+            seen = -math.expm1(-shape * math.log1p(math.exp(log_odds)))
+            return math.log(shape / seen) + log_odds - math.log(records / n_cells)
+
+        if excess(LEAST_LOG_ODDS) >= 0:  # every group holds one person: sizes do not vary
+            return LEAST_LOG_ODDS
+        if excess(LARGEST_LOG_ODDS) <= 0:
+            return LARGEST_LOG_ODDS
+        return float(brentq(excess, LEAST_LOG_ODDS, LARGEST_LOG_ODDS, xtol=1e-13))
 
     def loss(log_shape: float) -> float:
         """Return minus the largest log likelihood of one A."""
         shape = math.exp(log_shape)
-        log_odds = _solve_odds(shape, records / n_cells)
+        log_odds = solve_odds(shape)
         log_theta, log_rest = -math.log1p(math.exp(-log_odds)), -math.log1p(math.exp(log_odds))
         shapes = shape * levels.shares[levels.level]
         rising = float(levels.cells @ (special.gammaln(shapes + levels.count) - special.gammaln(shapes)))
@@ -181,20 +190,5 @@ def fit_negative_binomial(levels: LevelCounts, n_cells: int) -> NegativeBinomial
     ends = float(grid[max(best - 1, 0)]), float(grid[min(best + 1, len(grid) - 1)])
     refined = minimize_scalar(loss, bounds=ends, method="bounded", options={"xatol": 1e-10})
     shape = math.exp(float(refined.x) if float(refined.fun) <= values[best] else float(grid[best]))
-    theta = math.exp(-math.log1p(math.exp(-_solve_odds(shape, records / n_cells))))
+    theta = math.exp(-math.log1p(math.exp(-solve_odds(shape))))
     return NegativeBinomial(tuple((shape * levels.shares).tolist()), theta, fitted=True)
-
-
-def _solve_odds(shape: float, mean: float) -> float:
-    """Return the log(theta/(1 - theta)) at which non-empty groups have that mean size."""
-    from scipy.optimize import brentq
-
-    def excess(log_odds: float) -> float:
-        seen = -math.expm1(-shape * math.log1p(math.exp(log_odds)))
-        return math.log(shape / seen) + log_odds - math.log(mean)
-
-    if excess(LEAST_LOG_ODDS) >= 0:  # every group holds one person: sizes do not vary
-        return LEAST_LOG_ODDS
-    if excess(LARGEST_LOG_ODDS) <= 0:
-        return LARGEST_LOG_ODDS
-    return float(brentq(excess, LEAST_LOG_ODDS, LARGEST_LOG_ODDS, xtol=1e-13))

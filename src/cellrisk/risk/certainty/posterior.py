@@ -66,12 +66,9 @@ def _means_under_noise(prior: CategoryPrior, noise: Noise, values: Integers) -> 
         ends = [_window(prior, noise, value) for value in (low, high)]
         first, last = max(ends[0][0], 1), max(ends[1][1], 1)
         if last - first > MOST_COUNTS:
-            raise InvalidInput(
-                "too many counts are possible behind one released value",
-                got=f"{last - first:,}",
-                allowed=f"up to {MOST_COUNTS:,}",
-                fix="give a prior that fits the table, or another epsilon",
-            )
+            what = "too many counts are possible behind one released value"
+            fix = "give a prior that fits the table, or another epsilon"
+            raise InvalidInput(what, got=f"{last - first:,}", allowed=f"up to {MOST_COUNTS:,}", fix=fix)
         found[run] = method(prior, noise, np.arange(first, last + 1), low, high)[values[run] - low]
     return found
 
@@ -176,7 +173,7 @@ def _by_rows(prior: CategoryPrior, table: TransitionTable, values: Integers) -> 
     counts = np.unique((values[values > 0][:, None] + near).clip(0))
     if (values == 0).any():
         counts = np.union1d(counts, np.arange(int(table.zero_radius[0])))
-    rows = [table.row(count) for count in counts[counts <= (table.last if not table.period else math.inf)].tolist()]
+    rows = [table.row(count) for count in counts[counts < (math.inf if table.period else len(table.rows))].tolist()]
     owner = np.repeat(counts[: len(rows)], [len(row[0]) for row in rows])
     released, pmf = np.concatenate([row[0] for row in rows]), np.concatenate([row[1] for row in rows])
     order = np.argsort(released, kind="stable")

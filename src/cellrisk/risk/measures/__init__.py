@@ -6,38 +6,18 @@ from collections.abc import Iterator, Sequence
 
 from cellrisk.counts.profiles import Profiles
 from cellrisk.noise.channel import CountChannel
-from cellrisk.risk.measures.dirichlet import Dirichlet, fit_dirichlet
-from cellrisk.risk.measures.given_total import Expected, MarginalShrinkage, Shrinkage
 from cellrisk.risk.measures.local import Local
-from cellrisk.risk.measures.marginal import Marginal
 from cellrisk.risk.measures.measure import FORMS, WEIGHTS, Measure
-from cellrisk.risk.measures.sizes import SizeDistribution, fit_sizes
 from cellrisk.system.arrays import Floats
+from cellrisk.system.choices import MeasureName, list_words
 
-MEASURES: dict[str, type[Measure]] = {
-    kind.name: kind for kind in (Local, Expected, Shrinkage, Marginal, MarginalShrinkage)
-}
+MEASURES: tuple[MeasureName, ...] = list_words(MeasureName)
 NEED_PRIOR = ("shrinkage", "marginal_shrinkage")
 NEED_SIZES = ("marginal", "marginal_shrinkage")
+OF_THE_TABLE = "marginal_shrinkage"
+"""The measure that has one number for the table, so weights do not matter."""
 
-__all__ = [
-    "FORMS",
-    "MEASURES",
-    "NEED_PRIOR",
-    "NEED_SIZES",
-    "WEIGHTS",
-    "Dirichlet",
-    "Expected",
-    "Local",
-    "Marginal",
-    "MarginalShrinkage",
-    "Measure",
-    "Shrinkage",
-    "SizeDistribution",
-    "average_risks",
-    "fit_dirichlet",
-    "fit_sizes",
-]
+__all__ = ["FORMS", "MEASURES", "NEED_PRIOR", "NEED_SIZES", "OF_THE_TABLE", "WEIGHTS", "Local", "Measure"]
 
 
 def average_risks(

@@ -50,13 +50,9 @@ class Dirichlet:
         """
         values = [float(value) for value in alpha]
         if len(values) != n_levels:
-            raise InvalidInput(
-                "must have one value for each level of the sensitive attribute",
-                option="alpha",
-                got=f"{len(values)} values",
-                allowed=f"{n_levels} values",
-                fix="give them in the order of the levels, or use mle or moments",
-            )
+            what = "must have one value for each level of the sensitive attribute"
+            fix = "give them in the order of the levels, or use mle or moments"
+            raise InvalidInput(what, option="alpha", got=f"{len(values)} values", allowed=f"{n_levels} values", fix=fix)
         total = math.fsum(values)
         return Dirichlet(tuple(value / total for value in values), total, "given")
 

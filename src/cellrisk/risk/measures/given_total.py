@@ -70,15 +70,17 @@ class Expected(Measure):
             labels = -np.expm1(sizes * np.log1p(-block.counts / sizes))
         return labels.sum(axis=1), np.ones(len(block))
 
-    def published(self, block: Block, n_levels: int, channel: CountChannel) -> Floats:
-        with np.errstate(divide="ignore"):
-            same = np.exp(block.sizes[:, None] * np.log(block.counts / block.sizes[:, None])).sum(axis=1)
-        return published_risk(same, block.sizes, n_levels, channel)
-
-    def exact_forms(self, block: Block, n_levels: int, channel: CountChannel, forms: Sequence[str]) -> RisksByForm:
-        absent = n_levels - np.count_nonzero(block.counts, axis=1)
-        exact, tight = multinomial_risk(block.counts, block.sizes, channel) * channel.q0 ** absent[:, None]
-        return {"exact": exact, "tight": tight}
+    def risk(self, block: Block, n_levels: int, channel: CountChannel, forms: Sequence[str]) -> RisksByForm:
+        risks: RisksByForm = {}
+        if "published" in forms:
+            with np.errstate(divide="ignore"):
+                same = np.exp(block.sizes[:, None] * np.log(block.counts / block.sizes[:, None])).sum(axis=1)
+            risks["published"] = published_risk(same, block.sizes, n_levels, channel)
+        if any(form != "published" for form in forms):
+            absent = n_levels - np.count_nonzero(block.counts, axis=1)
+            exact = multinomial_risk(block.counts, block.sizes, channel) * channel.q0 ** absent[:, None]
+            risks["exact"], risks["tight"] = exact
+        return risks
 
 
 @dataclass(frozen=True)
@@ -100,19 +102,23 @@ class Shrinkage(Measure):
     def labels_present(self, block: Block) -> tuple[Floats, Floats]:
         return labels_drawn(self.prior, block.sizes), np.ones(len(block))
 
-    def published(self, block: Block, n_levels: int, channel: CountChannel) -> Floats:
-        return published_risk(all_same(self.prior, block.sizes), block.sizes, n_levels, channel)
+    def risk(self, block: Block, n_levels: int, channel: CountChannel, forms: Sequence[str]) -> RisksByForm:
+        return self.of_sizes(block.sizes, n_levels, channel, forms)
 
-    def exact_forms(self, block: Block, n_levels: int, channel: CountChannel, forms: Sequence[str]) -> RisksByForm:
-        exact, tight = dirichlet_risk(self.prior, block.sizes, channel)
-        return {"exact": exact, "tight": tight}
+    def of_sizes(self, sizes: Integers, n_levels: int, channel: CountChannel, forms: Sequence[str]) -> RisksByForm:
+        """Return the risk of a cell of each size."""
+        risks: RisksByForm = {}
+        if "published" in forms:
+            risks["published"] = published_risk(all_same(self.prior, sizes), sizes, n_levels, channel)
+        if any(form != "published" for form in forms):
+            risks["exact"], risks["tight"] = dirichlet_risk(self.prior, sizes, channel)
+        return risks
 
 
 @dataclass(frozen=True)
-class MarginalShrinkage(Measure):
+class MarginalShrinkage(Shrinkage):
     """The shrinkage risk of a cell whose size is also random: one number for the table."""
 
-    prior: Dirichlet
     sizes: SizeDistribution
     name: ClassVar[str] = "marginal_shrinkage"
     one_number: ClassVar[bool] = True
@@ -127,15 +133,10 @@ class MarginalShrinkage(Measure):
         not_empty = 1.0 if self.sizes.truncated else self.sizes.not_empty
         return np.full(len(block), pmf @ labels_drawn(self.prior, sizes)), np.full(len(block), not_empty)
 
-    def published(self, block: Block, n_levels: int, channel: CountChannel) -> Floats:
+    def risk(self, block: Block, n_levels: int, channel: CountChannel, forms: Sequence[str]) -> RisksByForm:
         sizes, pmf = self.sizes.likely(n_levels)
-        published = pmf @ published_risk(all_same(self.prior, sizes), sizes, n_levels, channel)
-        return np.tile(published, (len(block), 1))
-
-    def exact_forms(self, block: Block, n_levels: int, channel: CountChannel, forms: Sequence[str]) -> RisksByForm:
-        sizes, pmf = self.sizes.likely(n_levels)
-        exact, tight = (np.tile(pmf @ risks, (len(block), 1)) for risks in dirichlet_risk(self.prior, sizes, channel))
-        return {"exact": exact, "tight": tight}
+        of_sizes = self.of_sizes(sizes, n_levels, channel, forms)
+        return {form: np.tile(pmf @ risks, (len(block), 1)) for form, risks in of_sizes.items()}
 
 
 def multinomial_risk(counts: Integers, sizes: Integers, channel: CountChannel) -> Floats:
@@ -217,13 +218,10 @@ class CountLaws:
         first, last = np.maximum(first, least), np.minimum(last, most)
         width = max(1, int((last - first).max()) + 1)
         if width > MOST_COUNTS:
-            raise InvalidInput(
-                "this risk of cells so large would take too long",
-                got=f"{width:,} likely counts of one category",
-                allowed=f"up to {MOST_COUNTS:,}",
-                fix="ask for other measures; local always has an answer",
-                code="cells-too-large",
-            )
+            what = "this risk of cells so large would take too long"
+            got = f"{width:,} likely counts of one category"
+            fix = "ask for other measures; local always has an answer"
+            raise InvalidInput(what, got=got, allowed=f"up to {MOST_COUNTS:,}", fix=fix, code="cells-too-large")
         counts = first[:, None] + np.arange(width)
         mean, shape = means[:, None], shapes[:, None]
         ratio = mean / counts[:, 1:] if math.isinf(self.ratio) else (counts[:, :-1] + shape) / counts[:, 1:]

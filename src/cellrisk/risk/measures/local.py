@@ -77,17 +77,20 @@ class Local(Measure):
     def labels_present(self, block: Block) -> tuple[Floats, Floats]:
         return np.count_nonzero(block.counts, axis=1).astype(np.float64), np.ones(len(block))
 
-    def published(self, block: Block, n_levels: int, channel: CountChannel) -> Floats:
-        homogeneous = np.full(len(block), 1.0 if block.counts.shape[1] == 1 else 0.0)
-        return published_risk(homogeneous, block.sizes, n_levels, channel)
-
-    def exact_forms(self, block: Block, n_levels: int, channel: CountChannel, forms: Sequence[str]) -> RisksByForm:
-        q, s = read_counts(block, channel)
-        absent = channel.q0 ** (n_levels - block.counts.shape[1])
-        terms = {"exact": s, "tight": s * (share := (block.counts.T / block.sizes)[..., None])}
-        if "own" in forms:
-            terms["own"] = at_each(channel.p_pivotal, block.counts.T) * share
-        return {form: exactly_one(q, terms[form]) * absent for form in forms}
+    def risk(self, block: Block, n_levels: int, channel: CountChannel, forms: Sequence[str]) -> RisksByForm:
+        risks: RisksByForm = {}
+        if "published" in forms:
+            homogeneous = np.full(len(block), 1.0 if block.counts.shape[1] == 1 else 0.0)
+            risks["published"] = published_risk(homogeneous, block.sizes, n_levels, channel)
+        rest = [form for form in forms if form != "published"]
+        if rest:
+            q, s = read_counts(block, channel)
+            absent = channel.q0 ** (n_levels - block.counts.shape[1])
+            terms = {"exact": s, "tight": s * (share := (block.counts.T / block.sizes)[..., None])}
+            if "own" in rest:
+                terms["own"] = at_each(channel.p_pivotal, block.counts.T) * share
+            risks |= {form: exactly_one(q, terms[form]) * absent for form in rest}
+        return risks
 
 
 def read_counts(block: Block, channel: CountChannel) -> tuple[Floats, Floats]:

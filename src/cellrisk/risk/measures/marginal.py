@@ -55,16 +55,16 @@ class Marginal(Measure):
         labels = np.einsum("ckl,l->c", -np.expm1(-shares[..., None] * rates), weights)
         return labels, np.full(len(block), 1.0 if self.sizes.truncated else self.sizes.not_empty)
 
-    def exact_forms(self, block: Block, n_levels: int, channel: CountChannel, forms: Sequence[str]) -> RisksByForm:
+    def risk(self, block: Block, n_levels: int, channel: CountChannel, forms: Sequence[str]) -> RisksByForm:
         absent = channel.q0 ** (n_levels - block.counts.shape[1])
-        risks: RisksByForm = {}
+        risks = {"published": self._published(block, n_levels, channel)} if "published" in forms else {}
         if "exact" in forms:
             risks["exact"] = _mixed(block, channel, *self.sizes.mixture, aside=0) * absent
         if "tight" in forms:
             risks["tight"] = _mixed(block, channel, *self.sizes.size_biased_mixture, aside=1) * absent
         return risks
 
-    def published(self, block: Block, n_levels: int, channel: CountChannel) -> Floats:
+    def _published(self, block: Block, n_levels: int, channel: CountChannel) -> Floats:
         sizes, pmf = self.sizes.likely(n_levels)
         same, mixed = published_terms(sizes, n_levels, channel)
         difference = (same - mixed) * pmf[:, None]

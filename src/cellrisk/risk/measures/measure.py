@@ -39,21 +39,9 @@ class Measure(ABC):
     direct: ClassVar[bool] = False
     """True if the risk is as quick to compute as its bound."""
 
+    @abstractmethod
     def risk(self, block: Block, n_levels: int, channel: CountChannel, forms: Sequence[str]) -> RisksByForm:
-        """Return the risk of one cell of each profile, for each setting and form."""
-        others = tuple(form for form in forms if form != "published")
-        risks = self.exact_forms(block, n_levels, channel, others) if others else {}
-        if "published" in forms:
-            risks["published"] = self.published(block, n_levels, channel)
-        return {form: risks[form] for form in forms}
-
-    @abstractmethod
-    def published(self, block: Block, n_levels: int, channel: CountChannel) -> Floats:
-        """Return the paper's closed form: (profiles, settings)."""
-
-    @abstractmethod
-    def exact_forms(self, block: Block, n_levels: int, channel: CountChannel, forms: Sequence[str]) -> RisksByForm:
-        """Return exact and tight, or that of them that is asked for."""
+        """Return the risk of one cell of each profile, for each setting: at least in the forms that are asked for."""
 
     @abstractmethod
     def labels_present(self, block: Block) -> tuple[Floats, Floats]:
@@ -66,7 +54,8 @@ class Measure(ABC):
         tight = 2^-K P(C > 0), because the shares of the categories present sum to 1. published is its closed form. No
         sum runs over counts, whatever the size of a cell.
         """
-        risks = {"published": self.published(block, n_levels, channel)} if "published" in forms else {}
+        risks = {"own": np.zeros((len(block), len(channel)))}  # one record changes nothing
+        risks |= self.risk(block, n_levels, channel, ("published",)) if "published" in forms else {}
         for form, total in zip(("exact", "tight"), self.labels_present(block), strict=True):
             if form in forms:
                 risks[form] = np.repeat(np.ldexp(total, -n_levels)[:, None], len(channel), axis=1)
@@ -107,9 +96,10 @@ class Measure(ABC):
         for settings, find, asked in groups:
             part = channel[settings]
             for block in self.pieces(merged, part):
-                for form, risk in find(block, merged.n_levels, part, asked).items():
-                    totals[form, "uniform"][settings] += block.cells @ risk
-                    totals[form, "records"][settings] += block.records @ risk
+                risks = find(block, merged.n_levels, part, asked)
+                for form in asked:
+                    totals[form, "uniform"][settings] += block.cells @ risks[form]
+                    totals[form, "records"][settings] += block.records @ risks[form]
         for form in forms:
             totals[form, "uniform"] /= profiles.n_cells
             totals[form, "records"] /= profiles.n_records

@@ -13,6 +13,7 @@ from scipy.special import betainc, pdtrc
 
 from cellrisk.counts.profiles import Profiles
 from cellrisk.errors import InvalidInput
+from cellrisk.noise.distributions import find_first
 from cellrisk.risk.measures import size_fits
 from cellrisk.risk.measures.mixtures import gamma_mixture, gamma_size_biased, poisson_size_biased
 from cellrisk.risk.measures.pmf import count_log_pmf
@@ -139,13 +140,7 @@ class SizeDistribution:
         """
         if self._point:
             return 1
-        low, high = 0, 1  # the tail at low is too large, at high it is not
-        while not self.tail(high) * self._factor < tail:
-            low, high = high, 2 * high
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if self.tail(middle) * self._factor < tail else (middle, high)
-        return high
+        return find_first(lambda n: self.tail(n) * self._factor < tail)
 
     def likely(self, labels: int = 1000) -> tuple[Integers, Floats]:
         """The sizes n >= 1 that a sum over n needs, and what each weighs: f(n), but those below 1e-24 are left out.
@@ -161,28 +156,19 @@ class SizeDistribution:
         >>> int(sizes[0]), len(sizes), round(float(pmf.sum()), 12)
         (999990996948, 73, 1.0)
         """
-        first, last = self._first_likely(), self.last()
+        least = max(1, int(self.mean))  # f has one peak, and its mean is likely
+        first = find_first(lambda n: n >= least or float(self.pmf(n)) > UNLIKELY)
+        last = self.last()
         step = 1
         if last - first >= SIZES_ONE_BY_ONE and math.isinf(self.shape):
             step = max(1, int(0.6 * math.sqrt(last / labels)))
         if (last - first) // step >= MOST_SIZES:
-            raise InvalidInput(
-                "marginal risks add up over the sizes that a cell may have, and these are too many",
-                got=f"sizes up to {last:,}",
-                allowed=f"up to {MOST_SIZES:,} sizes",
-                fix="fit Poisson sizes, or ask for the other measures",
-            )
+            what = "marginal risks add up over the sizes that a cell may have, and these are too many"
+            fix = "fit Poisson sizes, or ask for the other measures"
+            raise InvalidInput(what, got=f"sizes up to {last:,}", allowed=f"up to {MOST_SIZES:,} sizes", fix=fix)
         sizes = np.arange(first, last + 1, step)
         pmf = self.pmf(sizes) * step
         return sizes[pmf > UNLIKELY], pmf[pmf > UNLIKELY]
-
-    def _first_likely(self) -> int:
-        """The first size n >= 1 that is not unlikely, by bisection: f has one peak, and its mean is likely."""
-        low, high = 1, max(1, int(self.mean))
-        while low < high:
-            middle = (low + high) // 2
-            low, high = (low, middle) if float(self.pmf(middle)) > UNLIKELY else (middle + 1, high)
-        return low
 
     def describe(self) -> str:
         """Return one line for people: the parameters, how they came about, and at which limit they lie."""

@@ -16,7 +16,6 @@ from cellrisk.noise.perturbations import Perturbation
 from cellrisk.noise.precision import find_change, find_precision
 from cellrisk.risk.attackers.attacker import SettingFigures
 from cellrisk.risk.attackers.figures import AttackTable
-from cellrisk.risk.attackers.persons import PersonTable
 from cellrisk.system.formatting import CURATOR_NOTE, aligned, claim, number_of, whole_people
 
 if TYPE_CHECKING:
@@ -330,7 +329,7 @@ def learnt(table: AttackTable, sensitive: str, categories: Sequence[str]) -> str
     if total < 0.5:
         return f"The informed attacker learns nobody's {what} beyond the overall shares."
     people, start = number_of(total, "person"), f"The informed attacker learns the {what} of"
-    if isinstance(table, PersonTable):
+    if table.own_record != AttackTable.own_record:
         start = f"The informed attacker learns a value of {what} of"
     else:
         numbers = figures.by_category["learnt"].tolist(), table.people.tolist()

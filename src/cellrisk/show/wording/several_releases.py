@@ -315,7 +315,7 @@ def _lead(found: Averaging, name: str) -> Averaged:
     """Return the row that stands for an attribute: tight and by records if it was asked for."""
     order = {"tight": 0, "exact": 1, "published": 2}
     rows = [row for row in found.rows if row.sensitive == name]
-    measures = list(MEASURES)
+    measures: list[str] = [*MEASURES]
     return min(rows, key=lambda row: (measures.index(row.measure), order[str(row.form)], row.weights == "uniform"))
 
 
