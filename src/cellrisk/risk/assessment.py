@@ -92,11 +92,6 @@ class AttributeFigures:
         return count_people(self.attribute.profiles, self.method.channel, self.attack)
 
     @property
-    def share(self) -> float:
-        """Expected share of people whose value the attack reveals: local, tight, by records. Exact."""
-        return self.people.mean / self.records
-
-    @property
     def raw_share(self) -> float:
         """The share of people whose value the table shows without noise: those in homogeneous groups."""
         return self.attribute.exposed_share
@@ -132,7 +127,7 @@ class DecisionFigures(AttributeFigures):
 
     @cached_property
     def limits(self) -> Limits:
-        """What ``share`` is as epsilon falls to 0, and without noise."""
+        """The expected share of people whose value the attack reveals as epsilon falls to 0, and without noise."""
         measure = people_risk(self.attack)
         return find_limits(self.attribute.profiles, measure, ("tight",), self.mechanism)["tight", "records"]
 
@@ -141,15 +136,13 @@ class DecisionFigures(AttributeFigures):
         return super().raw_share if self.attack == "homogeneity" else self.limits.raw
 
     @property
-    def guess_share(self) -> float:
-        """Guessing each person's value from the overall proportions: sum_k p_k^2."""
-        return float(self.attribute.levels.shares @ self.attribute.levels.shares)
-
-    @property
     def baselines(self) -> dict[str, float]:
-        """The shares of people revealed without noise, with nothing but noise, and by guessing."""
-        commonest = float(self.attribute.levels.shares.max())
-        guesses = {"proportional_guess": self.guess_share, "commonest_guess": commonest}
+        """The shares of people revealed without noise, with nothing but noise, and by guessing.
+
+        A guess drawn from the overall proportions is correct with probability sum_k p_k^2.
+        """
+        shares = self.attribute.levels.shares
+        guesses = {"proportional_guess": float(shares @ shares), "commonest_guess": float(shares.max())}
         return {"raw": self.raw_share, "chance": self.limits.chance, **guesses}
 
     def to_dict(self) -> dict[str, Any]:
@@ -196,10 +189,9 @@ class TableRisks(Result):
         )
 
     def _assess(self, name: str, asked: AskedRisks, fitted: Fitted) -> Iterator[Risk]:
-        measures = asked.make(fitted.measure)
-        averages = average_risks(self.table.profiles(name), measures, self.method.channel, asked.forms, asked.weights)
-        for measure, form, weights, values in averages:
-            yield Risk(name, asked.attack, measure, form, weights, float(values[0]))
+        profiles, words = self.table.profiles(name), (asked.forms, asked.weights)
+        for row in average_risks(profiles, asked.make(fitted.measure), self.method.channel, *words):
+            yield Risk(name, asked.attack, *row[:3], float(row[3][0]))
 
     def value(
         self,

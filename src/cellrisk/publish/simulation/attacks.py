@@ -101,14 +101,12 @@ def begin_attacks(
 
     ``clamped``: whether counts below the threshold were set to 0.
     """
-    labels = attribute.levels.labels
     return RealisedAttacks(
         releases,
         attribute.levels.totals,
         attacker.certainties[-1],
         None if channel is None else means_behind(channel, attacker.believe(attribute), clamped),
-        attacker.find_harmful(labels),
-        attacker.find_unions(labels),
+        *attacker.find_named(attribute.levels.labels),
     )
 
 

@@ -37,7 +37,7 @@ class Attacker:
     An attribute that has none of the named values is assessed as usual.
 
     >>> attacker = Attacker.of(0.95, "negbin", "ill", ["ill+dead", ("well", "ill")])
-    >>> attacker.find_harmful(["dead", "ill", "well"]), attacker.find_unions(["dead", "ill", "well"])
+    >>> attacker.find_named(["dead", "ill", "well"])
     ((1,), ((0, 1), (1, 2)))
     """
 
@@ -68,13 +68,10 @@ class Attacker:
         named = {"harmful": list(self.harmful), "unions": list(self.unions)}
         return {**found, **{name: values for name, values in named.items() if values}}
 
-    def find_harmful(self, labels: Sequence[str]) -> tuple[int, ...]:
-        """Return the places of the harmful values among these."""
-        return tuple(place for place, label in enumerate(labels) if label in self.harmful)
-
-    def find_unions(self, labels: Sequence[str]) -> tuple[tuple[int, ...], ...]:
-        """Return the places of the values of each union that is of these."""
-        return tuple(places for union in self.unions if (places := _find_union(labels, union)))
+    def find_named(self, labels: Sequence[str]) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
+        """Return the places of the harmful values among these, and of the values of each union that is of these."""
+        harmful = tuple(place for place, label in enumerate(labels) if label in self.harmful)
+        return harmful, tuple(places for union in self.unions if (places := _find_union(labels, union)))
 
     def check(self, attributes: Sequence[Attribute]) -> None:
         """Refuse values that no attribute has, unions of one value or of all, and beliefs that do not fit."""
@@ -88,45 +85,39 @@ class Attacker:
                 got = union if isinstance(union, str) else "+".join(union)
                 raise InvalidInput(what, option="unions", got=got, **UNKNOWN)
         for attribute in attributes:
-            given = self._belief_on(attribute)
-            if why_unknown(attribute) is None and not (isinstance(given, str) and given == USUAL_BELIEF):
+            if why_unknown(attribute) is None and self.belief != USUAL_BELIEF:
                 self.believe(attribute)
-
-    def _belief_on(self, attribute: Attribute) -> str | CountPrior:
-        return self.belief.get(attribute.name, USUAL_BELIEF) if isinstance(self.belief, Mapping) else self.belief
 
     def believe(self, attribute: Attribute) -> CountPrior:
         """Return the prior for one sensitive attribute."""
-        return read_belief(self._belief_on(attribute), attribute.levels, attribute.profiles.n_cells)
+        given = self.belief.get(attribute.name, USUAL_BELIEF) if isinstance(self.belief, Mapping) else self.belief
+        return read_belief(given, attribute.levels, attribute.profiles.n_cells)
 
     def tables(self, attribute: Attribute, channel: CountChannel | None) -> tuple[AttackTable, ...]:
         """Return the table of attacks for each certainty; none if the categories of the groups are not kept."""
         if attribute.vectors is None or (attribute.several and attribute.people is None):
             return ()
-        believed, labels = self.believe(attribute), attribute.levels.labels
+        believed, (harmful, unions) = self.believe(attribute), self.find_named(attribute.levels.labels)
         prior = believed if isinstance(believed, NegativeBinomial) else None
-        named = {"harmful": self.find_harmful(labels), "unions": self.find_unions(labels) if prior else ()}
+        how = {"channel": channel, "prior": prior, "harmful": harmful, "unions": unions if prior else ()}
         if attribute.people is not None:
             from cellrisk.risk.attackers.persons import PersonTable
 
             make: Any = partial(PersonTable.of, attribute.people)
         else:
             make = partial(AttackTable, attribute.vectors)
-        return tuple(make(channel=channel, prior=prior, certainty=tau, **named) for tau in self.certainties)
+        return tuple(make(certainty=tau, **how) for tau in self.certainties)
 
 
 def _find_union(labels: Sequence[str], union: str | tuple[str, ...]) -> tuple[int, ...]:
-    """Return the places of the values of a union; none if these labels do not have them, or have no others.
-
-    A label may have a + in it.
-    """
+    """Return the places of the values of a union; none if these labels do not have them, or have no others."""
     values = _split(labels, union) if isinstance(union, str) else list(union)
     places = sorted({labels.index(value) for value in values if value in labels})
     return tuple(places) if values and set(values) <= {*labels} and 1 < len(places) < len(labels) else ()
 
 
 def _split(labels: Sequence[str], text: str) -> list[str]:
-    """Split a text into labels with + between them; empty if it is not made of them.
+    """Split a text into labels, which may have a + in them, with + between them; empty if it is not made of them.
 
     >>> _split(["c", "c++", "java"], "c+++java")
     ['c++', 'java']

@@ -270,7 +270,8 @@ class AttackTable:
         return cast(Kept, known[key])
 
     def _find_figures(self, name: str, union: Union) -> AttackFigures:
-        people, weights, informed = self.people_named(union), self.weights(union), name == "informed"
+        people = int(self.people[list(union)].sum()) if union else self.n_people
+        weights, informed = self.weights(union), name == "informed"
 
         def add_up(ends: Floats) -> tuple[float, float]:
             """Return the middle of two ends of a number of people, and half the distance between them."""
@@ -311,10 +312,6 @@ class AttackTable:
             learnt_own=add_up(learnt.gain)[0] if informed else None,
             learnt_error=learnt_error if informed else 0.0,
         )
-
-    def people_named(self, union: Union) -> int:
-        """Return all people, or those of a union of categories."""
-        return int(self.people[list(union)].sum()) if union else self.n_people
 
     def to_rows(self, sensitive: str, categories: Sequence[str], advantage: float | None) -> list[dict[str, Any]]:
         """Return the entries of ``attackers`` in JSON; ``advantage`` is what one record adds to any attack at most."""
@@ -405,7 +402,7 @@ class AttackTable:
         Categories of fewer than five people are taken together.
         """
         if union:
-            return float((self.weights(union) * values).sum()) / max(self.people_named(union), 1)
+            return float((self.weights(union) * values).sum()) / max(int(self.people[list(union)].sum()), 1)
         counted = list(categories) or slice(None)
         people, numbers = self.people[counted], self._by_category(values)[counted]
         few = people < LEAST_PEOPLE
