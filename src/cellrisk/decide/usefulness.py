@@ -106,14 +106,14 @@ class Utility(Result):
         groups = np.concatenate([np.repeat(block.cells, block.counts.shape[1]) for block in blocks])
         sizes = np.concatenate([np.repeat(block.sizes, block.counts.shape[1]) for block in blocks])
         distinct, where = np.unique(counts, return_inverse=True)
-        found = find_count_errors(self.mechanisms[place], distinct)
+        absolute, bias = find_count_errors(self.mechanisms[place], distinct)
         chosen = [(low, high, (counts >= low) & (counts <= (high or np.inf))) for low, high in COUNT_CLASSES]
         chosen.append((0, SMALLEST_GROUPS, sizes <= SMALLEST_GROUPS))
         return tuple(
             ErrorOfCounts(
                 *(low, high, int(groups[rows].sum())),
-                relative=float(np.average((found.absolute / distinct)[where[rows]], weights=groups[rows])),
-                bias=float(np.average(found.bias[where[rows]], weights=groups[rows])),
+                relative=float(np.average((absolute / distinct)[where[rows]], weights=groups[rows])),
+                bias=float(np.average(bias[where[rows]], weights=groups[rows])),
             )
             for low, high, rows in chosen
             if rows.any()

@@ -42,6 +42,8 @@ class Noise(ABC):
     """Whether the noise takes whole numbers only."""
     log_concave: ClassVar[bool] = False
     """Whether the rounded mass is proved to be log-concave."""
+    log_centre: ClassVar[Any] = None
+    """log P(0)/c, if the rounded noise is j with probability c e^(-|j|/scale) but at 0; None for other noise."""
 
     def __post_init__(self) -> None:
         if not (0 < self.scale < math.inf or self.is_none or self.is_infinite):
@@ -109,11 +111,6 @@ class Noise(ABC):
     def tail_radius(self) -> int:
         """The distance from a count past which there is less than 1e-17 of probability."""
         return self.far(-math.log(TAIL))
-
-    @property
-    def log_centre(self) -> float | None:
-        """log P(0)/c, if the rounded noise is j with probability c e^(-|j|/scale) but at 0; None for other noise."""
-        return None
 
     @property
     def variance(self) -> float:
@@ -197,10 +194,7 @@ class _TwoSided(Noise):
     """Rounded noise that is j with a probability proportional to exp(-|j|/scale), but at 0."""
 
     log_concave: ClassVar[bool] = True
-
-    @property
-    def log_centre(self) -> float:
-        return 0.0
+    log_centre: ClassVar[Any] = 0.0
 
     @property
     def steepest(self) -> float:

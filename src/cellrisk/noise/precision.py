@@ -75,26 +75,16 @@ def find_precision(mechanism: Mechanism) -> Precision:
         )
 
 
-@dataclass(frozen=True)
-class CountErrors:
-    """How far counts are published from true ones on average, for some true counts: arrays of equal length."""
-
-    absolute: Floats
-    """E|published - true|."""
-    bias: Floats
-    """E published - true: noisy counts below the threshold become 0."""
-
-
-def find_count_errors(mechanism: Mechanism, counts: Integers) -> CountErrors:
-    """Return the mean error and the bias of true counts n of at least 1.
+def find_count_errors(mechanism: Mechanism, counts: Integers) -> tuple[Floats, Floats]:
+    """Return the mean error E|published - true| and the bias E published - true of true counts n of at least 1.
 
     With the rounded, symmetric noise e, the smallest released value T and A(j) = sum_i i P(e = i) over i from j: a
     count moves by e if e >= k = T - n, and by -n otherwise. Then sum_e e P(e) over e from k is A(max(k, 1 - k)), and
     that of |e| is A(k) if k > 0, else 2 A(1) - A(1 - k).
 
     >>> import cellrisk as cr
-    >>> found = find_count_errors(cr.Geometric(1.0), np.array([1, 5, 100]))
-    >>> found.absolute.round(4).tolist(), found.bias.round(4).tolist()
+    >>> absolute, bias = find_count_errors(cr.Geometric(1.0), np.array([1, 5, 100]))
+    >>> absolute.round(4).tolist(), bias.round(4).tolist()
     ([0.6944, 0.8481, 0.8509], [0.1565, 0.0029, 0.0])
     """
     noise, counts = mechanism.noise, np.asarray(counts)
@@ -106,7 +96,7 @@ def find_count_errors(mechanism: Mechanism, counts: Integers) -> CountErrors:
     signed = parts[np.minimum(np.maximum(first, 1 - first), len(parts)) - 1]
     hidden = noise.cdf(first - 0.5)
     shown = np.where(first > 0, signed, 2.0 * parts[0] - signed)
-    return CountErrors(shown + counts * hidden, signed - counts * hidden)
+    return shown + counts * hidden, signed - counts * hidden
 
 
 def probability_within(mechanism: Mechanism, distance: int) -> float:

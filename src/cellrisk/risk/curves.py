@@ -49,9 +49,6 @@ if TYPE_CHECKING:
     from cellrisk.counts.table import Attribute, FrequencyTable
 
 FIGURES: tuple[FigureName, ...] = list_words(FigureName)
-
-MEASURES_FIRST: tuple[str, ...] = (*FIGURES, *MEASURES)
-FORMS_LAST: tuple[str | None, ...] = (None, *FORMS)
 USUAL_EPSILONS = (0.05, 0.1, 0.2, 0.5, 1.0, 3.0, 10.0)
 """Epsilons at which attacks are assessed, if none were asked for."""
 MOST_TRACED = 61
@@ -163,7 +160,12 @@ class RiskCurve(Result):
         kinds: dict[tuple[Any, ...], list[Line]] = {}
         for place, line in enumerate(self.lines):
             kinds.setdefault((line.setting, line.sensitive, place if line.points else -1), []).append(line)
-        return [min(lines, key=_preference) for lines in kinds.values()]
+
+        def preference(line: Line) -> tuple[Any, ...]:
+            measure, form = (*FIGURES, *MEASURES).index(line.measure), (None, *FORMS).index(line.form)
+            return measure, -form, line.weights == "uniform"
+
+        return [min(lines, key=preference) for lines in kinds.values()]
 
     @property
     def words(self) -> str:
@@ -196,10 +198,6 @@ class RiskCurve(Result):
             "headline": self.headline,
             "words": self.words,
         }
-
-
-def _preference(line: Line) -> tuple[Any, ...]:
-    return MEASURES_FIRST.index(line.measure), -FORMS_LAST.index(line.form), line.weights == "uniform"
 
 
 def curve(
@@ -267,7 +265,12 @@ def curve(
     settings = read_settings(mechanism, delta, neighbours, threshold, table)
     within = {setting: covered(setting, given) for setting in settings}
     points = len(table.sensitive) * sum(len(each) for each in within.values())
-    _refuse_too_many(points, asked, figures, attacker)
+    numbers = points * len(asked.measures) * len(asked.forms) * len(asked.weights)
+    numbers += points * (len(figures) + ("certainty" in figures) * (len(attacker.certainties) - 1))
+    if numbers > MOST_NUMBERS:
+        got = f"{numbers:,} for all epsilons, mechanisms and measures together"
+        fix = "ask for fewer epsilons or fewer measures"
+        raise InvalidInput("the curve would have too many numbers", got=got, allowed=f"up to {MOST_NUMBERS:,}", fix=fix)
     report = StepCounter(progress, points * (len(asked.measures) + len(figures)))
     fitted = {each.name: priors.fit(each, asked.measures) for each in table.attributes}
     lines: list[Line] = []
@@ -359,13 +362,3 @@ def _choose_lines(
         if given is not None and only not in chosen:
             raise InvalidInput(f"{' and '.join(figures)} have one {what}", got=", ".join(chosen), allowed=only)
     return replace(asked, measures=()), figures
-
-
-def _refuse_too_many(points: int, asked: AskedRisks, figures: Sequence[str], attacker: Attacker) -> None:
-    """Refuse more numbers than memory would hold, before any is computed."""
-    numbers = points * len(asked.measures) * len(asked.forms) * len(asked.weights)
-    numbers += points * (len(figures) + ("certainty" in figures) * (len(attacker.certainties) - 1))
-    if numbers > MOST_NUMBERS:
-        got = f"{numbers:,} for all epsilons, mechanisms and measures together"
-        fix = "ask for fewer epsilons or fewer measures"
-        raise InvalidInput("the curve would have too many numbers", got=got, allowed=f"up to {MOST_NUMBERS:,}", fix=fix)

@@ -76,11 +76,8 @@ class Priors:
     def __post_init__(self) -> None:
         require_word("family of cell sizes", self.sizes, list_words(SizesFamily))
         require_word("way to fit cell sizes", self.sizes_fit, list_words(SizesFit))
-        given = self.alpha
-        if isinstance(given, Mapping) and given:
-            alpha: Any = {name: _read_alpha(values) for name, values in given.items()}
-        else:
-            alpha = _read_alpha(given)
+        named = self.alpha if isinstance(self.alpha, Mapping) else {}
+        alpha: Any = {name: _read_alpha(values) for name, values in named.items()} or _read_alpha(self.alpha)
         object.__setattr__(self, "alpha", alpha)
 
     def fit(self, attribute: Attribute, measures: Sequence[str]) -> Fitted:
@@ -88,10 +85,8 @@ class Priors:
 
         Parameters
         ----------
-        attribute
-            The sensitive attribute of a table.
-        measures
-            Those that will be asked for.
+        attribute, measures
+            The sensitive attribute of a table, and the measures that will be asked for.
         """
         prior = None if set(NEED_PRIOR).isdisjoint(measures) else self._fit_alpha(attribute)
         if set(NEED_SIZES).isdisjoint(measures):
@@ -105,26 +100,21 @@ class Priors:
 
         Parameters
         ----------
-        attribute
-            The sensitive attribute of a table.
-        measures
-            Those that will be asked for.
+        attribute, measures
+            As in `fit`.
         """
-        if not set(NEED_PRIOR).isdisjoint(measures) and not isinstance(self._alpha_of(attribute), str):
+        if not set(NEED_PRIOR).isdisjoint(measures) and not isinstance(self.alpha, str):
             self._fit_alpha(attribute)
-
-    def _alpha_of(self, attribute: Attribute) -> Alpha:
-        if not isinstance(self.alpha, Mapping):
-            return self.alpha
-        if attribute.name not in self.alpha:
-            what = "alpha is not given for a sensitive attribute"
-            raise UnknownName(what, got=", ".join(self.alpha), fix=attribute.name)
-        return self.alpha[attribute.name]
 
     def _fit_alpha(self, attribute: Attribute) -> Dirichlet:
         from cellrisk.risk.measures.dirichlet import Dirichlet, fit_dirichlet
 
-        alpha = self._alpha_of(attribute)
+        alpha: Any = self.alpha
+        if isinstance(alpha, Mapping):
+            if attribute.name not in alpha:
+                what = "alpha is not given for a sensitive attribute"
+                raise UnknownName(what, got=", ".join(alpha), fix=attribute.name)
+            alpha = alpha[attribute.name]
         if isinstance(alpha, str):
             return fit_dirichlet(attribute.profiles, attribute.levels, alpha)
         return Dirichlet.given(alpha, attribute.profiles.n_levels)

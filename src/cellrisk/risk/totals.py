@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import fft
 
 from cellrisk.system.arrays import NUMBERS_AT_ONCE, Floats, Integers
@@ -30,10 +29,6 @@ class CellOutcomes:
     """(kinds, values)"""
     cells: Integers
     """(kinds,): how many cells are of that kind."""
-
-    def take(self, kinds: NDArray[np.bool_]) -> CellOutcomes:
-        """Return the cells of some kinds."""
-        return CellOutcomes(self.values[kinds], self.pmf[kinds], self.cells[kinds])
 
     @property
     def mean(self) -> Floats:
@@ -86,7 +81,11 @@ def find_interval(outcomes: Sequence[CellOutcomes], tail: float) -> tuple[int, i
     certain[order] = np.cumsum(doubt[order]) <= NEGLECTED
     fixed = int(np.concatenate([part for part, _ in likeliest])[certain].sum())
     parts = np.split(~certain, np.cumsum([len(kinds.cells) for kinds in outcomes])[:-1])
-    rest = [kinds.take(part) for kinds, part in zip(outcomes, parts, strict=True) if part.any()]
+    rest = [
+        CellOutcomes(kinds.values[part], kinds.pmf[part], kinds.cells[part])
+        for kinds, part in zip(outcomes, parts, strict=True)
+        if part.any()
+    ]
     if not rest:
         return fixed, fixed, True
     mean, variance = find_moments(rest)

@@ -228,7 +228,9 @@ class AttackTable:
         elif name == "homogeneity":
             success = homogeneity_success(self.vectors, self.channel)
         elif name == "plurality":
-            success = Success.exact(counts, *Plurality().named_and_gain(counts, counts.shape[1], self.channel))
+            both = [counts, np.maximum(counts - 1, 0)]
+            named, without = Plurality().prob_named_as(both, counts, counts.shape[1], self.channel)
+            success = Success.exact(counts, named, named - without)
         else:
             success = self.attack(name, factors, union).succeed(self.vectors, self.channel)
         if learnt and self.harmful and not union:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar
@@ -52,16 +52,8 @@ class Scores:
     score: Floats
 
     @cached_property
-    def _rising(self) -> bool:
-        return bool((np.diff(self.score) >= 0).all())
-
-    @cached_property
     def _order(self) -> Integers:
         return np.argsort(self.score, kind="stable")
-
-    @cached_property
-    def _sorted(self) -> Floats:
-        return self.score[self._order]
 
     def at(self, values: Integers) -> Floats:
         """Return the scores of some of the values."""
@@ -69,15 +61,13 @@ class Scores:
 
     def up_to(self, counts: Integers, scores: Floats, *, equal: bool) -> Floats:
         """Return P(score <= t | count), or P(score < t | count), for each count and each t: (counts, scores)."""
-        margin = scores * SAME_SCORE
-        if equal:
-            place = np.searchsorted(self._sorted, scores + margin, side="right")
-        else:
-            place = np.searchsorted(self._sorted, scores - margin, side="left")
-        if self._rising:
+        order, margin = self._order, scores * SAME_SCORE
+        end = scores + margin if equal else scores - margin
+        place = np.searchsorted(self.score[order], end, side="right" if equal else "left")
+        if np.array_equal(order, np.arange(len(order))):  # the score rises with the value
             last = self.values[np.maximum(place - 1, 0)]
             return np.where(place > 0, self.channel.cdf(counts[:, None], last)[..., 0], 0.0)
-        law = self.channel.pmf(counts[:, None], self.values[self._order])[..., 0]
+        law = self.channel.pmf(counts[:, None], self.values[order])[..., 0]
         return np.asarray(np.pad(np.cumsum(law, axis=1), ((0, 0), (1, 0)))[:, place])
 
 
@@ -107,7 +97,7 @@ class Attack(ABC):
 
         With ``absent``, also how likely it names a category that nobody in the group has.
         """
-        found = Success.nobody(vectors.counts.shape)
+        found = Success(*np.zeros((2, 2, *vectors.counts.shape)))
         self._fill(vectors.counts, channel, (vectors.counts > 0) | absent, found)
         return found
 
@@ -118,8 +108,10 @@ class Attack(ABC):
         for category in range(counts.shape[1]):
             have = np.flatnonzero(wanted[:, category])
             have = have[np.argsort(counts[have, category], kind="stable")]
-            for run in _alike(counts[have, category], channel.radius):
-                rows = have[run]
+            while len(have):  # counts that are near enough to each other share a range of released values
+                ascending = counts[have, category]
+                near = int(np.searchsorted(ascending, ascending[0] * 1.25 + 2.0 + 0.25 * channel.radius, side="right"))
+                rows, have = have[:near], have[near:]
                 own = counts[rows, category]
                 values = channel.support(np.append(own, max(int(own[0]) - 1, 0)))
                 if self.pointwise:
@@ -181,10 +173,6 @@ class Success:
         both = (np.where(counts > 0, each, 0.0) for each in (revealed, gain))
         return Success(*(np.stack([each, each]) for each in both))
 
-    @staticmethod
-    def nobody(shape: tuple[int, ...]) -> Success:
-        return Success(np.zeros((2, *shape)), np.zeros((2, *shape)))
-
 
 def homogeneity_success(vectors: LabelledCounts, channel: CountChannel) -> Success:
     """Return the success of naming the only category that is shown.
@@ -218,7 +206,12 @@ class LargestScore(Attack):
 
     def accept(self, category: int, others: Integers, values: Integers) -> tuple[Floats, Floats]:
         least = self.scores[category].at(values) * (1.0 if self.factors is None else self.factors[category])
-        laws = [self._laws(j, others[:, j], least) for j in range(others.shape[1]) if j != category]
+        laws = []  # P(s < t) and P(s <= t) for the distinct counts of a category, and the row of each group in these
+        for j in (j for j in range(others.shape[1]) if j != category):
+            distinct, row = np.unique(others[:, j], return_inverse=True)
+            up_to = self.scores[j].up_to(distinct, least, equal=True)
+            below = up_to if self.factors is not None else self.scores[j].up_to(distinct, least, equal=False)
+            laws.append((below, up_to, row))
         found = np.zeros((len(others), len(values)))
         for point, weight in zip(*self._points(laws), strict=True):
             product = np.ones(found.shape)
@@ -241,14 +234,6 @@ class LargestScore(Attack):
             number += 1
         points, weights = np.polynomial.legendre.leggauss(number)
         return 0.5 * (points + 1.0), 0.5 * weights
-
-    def _laws(self, category: int, counts: Integers, least: Floats) -> tuple[Floats, Floats, Integers]:
-        """Return P(s < t) and P(s <= t) for the distinct counts of a category, and the row of each group in these."""
-        distinct, row = np.unique(counts, return_inverse=True)
-        scores = self.scores[category]
-        up_to = scores.up_to(distinct, least, equal=True)
-        below = up_to if self.factors is not None else scores.up_to(distinct, least, equal=False)
-        return below, up_to, row
 
 
 @dataclass(frozen=True, eq=False)
@@ -273,7 +258,7 @@ class LargestShare(Attack):
     steps: int = STEPS[0]
 
     def succeed(self, vectors: LabelledCounts, channel: CountChannel, *, absent: bool = False) -> Success:
-        found = Success.nobody(vectors.counts.shape)
+        found = Success(*np.zeros((2, 2, *vectors.counts.shape)))
         people = vectors.cells[:, None] * (np.maximum(vectors.sizes, 1)[:, None] if absent else vectors.counts)
         if self.union:
             people = np.where(np.isin(np.arange(vectors.n_levels), self.union), people, 0)
@@ -361,13 +346,3 @@ class LargestShare(Attack):
 def informed_attack(means: tuple[Scores, ...], factors: tuple[float, ...]) -> LargestScore | LargestShare:
     """Return the attack that names a category k if the means of the others sum to at most f_k times its own."""
     return LargestScore(means, factors) if len(means) == 2 else LargestShare(means, factors)
-
-
-def _alike(ascending: Integers, radius: int) -> Iterator[slice]:
-    """Yield runs of counts that are near enough to each other to share a range of released values."""
-    start = 0
-    while start < len(ascending):
-        last = ascending[start] * 1.25 + 2.0 + 0.25 * radius
-        stop = int(np.searchsorted(ascending, last, side="right"))
-        yield slice(start, stop)
-        start = stop

@@ -40,11 +40,6 @@ class Guess(Local):
         For each category given in each cell, under the first setting: (owns, cells, categories).
         """
 
-    def named_and_gain(self, counts: Integers, n_levels: int, channel: CountChannel) -> tuple[Floats, Floats]:
-        """Return P(the attack names k), and how much of it the record of one person of category k adds."""
-        named, without = self.prob_named_as([counts, np.maximum(counts - 1, 0)], counts, n_levels, channel)
-        return named, named - without
-
     def risk(self, block: Block, n_levels: int, channel: CountChannel, forms: Sequence[str]) -> RisksByForm:
         self._check(forms)
         shares = block.counts / block.sizes[:, None]
@@ -98,43 +93,42 @@ class Plurality(Guess):
     attack: ClassVar[str] = "plurality"
 
     def prob_named_as(self, owns: Sequence[Integers], counts: Integers, n_levels: int, channel: CountChannel) -> Floats:
-        largest = counts.max(axis=1)
-        order = np.argsort(largest, kind="stable")
+        order = np.argsort(counts.max(axis=1), kind="stable")
         probabilities = np.empty((len(owns), *counts.shape))
-        for near in split_near(largest[order], channel.radius, CELLS_AT_ONCE):
+        for near in split_near(counts.max(axis=1)[order], channel.radius, CELLS_AT_ONCE):
             rows = order[near]
-            probabilities[:, rows] = _prob_largest([own[rows] for own in owns], counts[rows], n_levels, channel)
+            near_owns = [own[rows] for own in owns]
+            probabilities[:, rows] = self._prob_largest(near_owns, counts[rows], n_levels, channel)
         return probabilities
 
+    def _prob_largest(self, owns: Sequence[Integers], counts: Integers, n_levels: int, channel: CountChannel) -> Floats:
+        """Return how often each category wins, of cells whose largest counts are near: (owns, cells, categories)."""
+        # A winner below the values of the largest count, or above all values, has a probability below 1e-17.
+        low, high = channel.window(np.unique([known.max(axis=1) for known in (counts, *owns)]))
+        distinct, (row, *own_rows) = _distinct_counts([counts, *owns])
+        points, weights = np.polynomial.legendre.leggauss((n_levels + 1) // 2)  # exact to degree n_levels - 1
+        points, weights = 0.5 * (points + 1.0), 0.5 * weights
 
-def _prob_largest(owns: Sequence[Integers], counts: Integers, n_levels: int, channel: CountChannel) -> Floats:
-    """Return how often each category wins, of cells whose largest counts are near: (owns, cells, categories)."""
-    # A winner below the values of the largest count, or above all values, has a probability below 1e-17.
-    low, high = channel.window(np.unique([known.max(axis=1) for known in (counts, *owns)]))
-    distinct, (row, *own_rows) = _distinct_counts([counts, *owns])
-    points, weights = np.polynomial.legendre.leggauss((n_levels + 1) // 2)  # exact to degree n_levels - 1
-    points, weights = 0.5 * (points + 1.0), 0.5 * weights
+        def attempt(longest: float) -> tuple[Floats, float]:
+            lattice = lay_lattice(int(low.min()), int(np.maximum(high, low).max()), distinct, longest)
+            below = channel.cdf(distinct[:, None], lattice.values - 1.0)[..., 0]
+            equal = channel.pmf(distinct[:, None], lattice.values)[..., 0]
+            probabilities, error = np.empty((len(owns), *counts.shape)), 0.0
+            step = max(1, NUMBERS_AT_ONCE // (len(lattice.values) * counts.shape[1]))
+            for start in range(0, len(counts), step):
+                part = slice(start, start + step)
+                less, same = below[row[part].T], equal[row[part].T]
+                others = np.zeros_like(same)  # how likely no other category beats category k
+                for point, weight in zip(points, weights, strict=True):
+                    absent = (below[0] + point * equal[0]) ** (n_levels - counts.shape[1])  # 0 is the first count
+                    others += each_alone(less + point * same, np.ones_like(same)) * (weight * absent)
+                for place, own_row in enumerate(own_rows):
+                    wins = equal[own_row[part].T] * others
+                    probabilities[place, part] = (wins @ lattice.weights).T
+                    error = max(error, *(lattice.error(terms) for terms in wins))
+            return probabilities, error
 
-    def attempt(longest: float) -> tuple[Floats, float]:
-        lattice = lay_lattice(int(low.min()), int(np.maximum(high, low).max()), distinct, longest)
-        below = channel.cdf(distinct[:, None], lattice.values - 1.0)[..., 0]
-        equal = channel.pmf(distinct[:, None], lattice.values)[..., 0]
-        probabilities, error = np.empty((len(owns), *counts.shape)), 0.0
-        step = max(1, NUMBERS_AT_ONCE // (len(lattice.values) * counts.shape[1]))
-        for start in range(0, len(counts), step):
-            part = slice(start, start + step)
-            less, same = below[row[part].T], equal[row[part].T]
-            others = np.zeros_like(same)  # how likely no other category beats category k
-            for point, weight in zip(points, weights, strict=True):
-                absent = (below[0] + point * equal[0]) ** (n_levels - counts.shape[1])  # 0 is the first count
-                others += each_alone(less + point * same, np.ones_like(same)) * (weight * absent)
-            for place, own_row in enumerate(own_rows):
-                wins = equal[own_row[part].T] * others
-                probabilities[place, part] = (wins @ lattice.weights).T
-                error = max(error, *(lattice.error(terms) for terms in wins))
-        return probabilities, error
-
-    return refine(channel.smooth, attempt)
+        return refine(channel.smooth, attempt)
 
 
 @dataclass(frozen=True)

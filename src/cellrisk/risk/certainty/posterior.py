@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,36 +52,23 @@ def posterior_means(prior: CategoryPrior, channel: CountChannel, values: Integer
     hidden = int(np.count_nonzero(values == 0)) if clamped else 0
     if hidden:
         found[:hidden] = _mean_of_hidden(prior, noise, channel.first - 1)
-    if not noise.is_none:
-        found[hidden:] = _means_under_noise(prior, noise, values[hidden:])
-    return np.maximum.accumulate(found)
-
-
-def _means_under_noise(prior: CategoryPrior, noise: Noise, values: Integers) -> Floats:
-    """Return E[N | N + rounded noise = v] for whole numbers v, ascending."""
-    method = _by_convolution if noise.log_centre is None else _by_running_sums
-    found = np.empty(len(values))
-    for run in _split(values, max(BLOCK, math.ceil(noise.scale)), together=noise.log_centre is not None):
-        low, high = int(values[run][0]), int(values[run][-1])
-        ends = [_window(prior, noise, value) for value in (low, high)]
-        first, last = max(ends[0][0], 1), max(ends[1][1], 1)
-        if last - first > MOST_COUNTS:
-            what = "too many counts are possible behind one released value"
-            fix = "give a prior that fits the table, or another epsilon"
-            raise InvalidInput(what, got=f"{last - first:,}", allowed=f"up to {MOST_COUNTS:,}", fix=fix)
-        found[run] = method(prior, noise, np.arange(first, last + 1), low, high)[values[run] - low]
-    return found
-
-
-def _split(values: Integers, longest: int, together: bool) -> Iterator[slice]:
-    """Yield runs of values: of at most that length, or, if they are summed together, without a longer gap."""
-    start = 0
-    while start < len(values):
+    together = noise.log_centre is not None  # running sums go on until there is a long gap
+    method, longest = _by_running_sums if together else _by_convolution, max(BLOCK, math.ceil(noise.scale))
+    start = len(values) if noise.is_none else hidden
+    while start < len(values):  # runs of values that share the counts of one sum
         gaps = np.flatnonzero(np.diff(values[start:]) > longest)
         stop = start + int(gaps[0]) + 1 if len(gaps) else len(values)
         stop = stop if together else int(np.searchsorted(values[:stop], values[start] + longest))
-        yield slice(start, stop)
+        run = slice(start, stop)
+        low, high = int(values[run][0]), int(values[run][-1])
+        first, last = (max(_window(prior, noise, value)[end], 1) for end, value in enumerate((low, high)))
+        if last - first > MOST_COUNTS:
+            what, got = "too many counts are possible behind one released value", f"{last - first:,}"
+            fix = "give a prior that fits the table, or another epsilon"
+            raise InvalidInput(what, got=got, allowed=f"up to {MOST_COUNTS:,}", fix=fix)
+        found[run] = method(prior, noise, np.arange(first, last + 1), low, high)[values[run] - low]
         start = stop
+    return np.maximum.accumulate(found)
 
 
 def _by_running_sums(prior: CategoryPrior, noise: Noise, counts: Integers, low: int, high: int) -> Floats:

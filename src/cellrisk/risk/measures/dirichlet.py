@@ -171,13 +171,15 @@ def fit_dirichlet(profiles: Profiles, levels: LevelCounts, method: str = "mle") 
         return Dirichlet(tuple(levels.shares.tolist()), _moments(profiles, levels), "moments")
     if profiles.n_heterogeneous == 0:
         return Dirichlet(tuple(levels.shares.tolist()), 0.0, "mle")
-    likelihood = _Likelihood.of(profiles, levels)
+    seen = levels.totals > 0
+    numbers = (*profiles.sizes, levels.count, levels.cells, levels.totals[seen])
+    likelihood = _Likelihood((np.cumsum(seen) - 1)[levels.level], *(part.astype(np.float64) for part in numbers))
     gains = [(likelihood.gain_over_infinity(alpha), alpha) for alpha in likelihood.maxima()]
     gain, alpha = max(gains, key=lambda pair: pair[0], default=(-math.inf, np.zeros(0)))
     if gain <= 0:
         return Dirichlet(tuple(levels.shares.tolist()), math.inf, "mle")
     mean = np.zeros(profiles.n_levels)
-    mean[levels.totals > 0] = alpha / alpha.sum()
+    mean[seen] = alpha / alpha.sum()
     return Dirichlet(tuple(mean.tolist()), float(alpha.sum()), "mle")
 
 
@@ -212,27 +214,12 @@ class _Likelihood:
     changes of the profile's slope S - T in log a., scanned for and bracketed.
     """
 
+    level: Integers
     size: Floats
     size_cells: Floats
-    level: Integers
     count: Floats
     cells: Floats
     totals: Floats
-
-    @staticmethod
-    def of(profiles: Profiles, levels: LevelCounts) -> _Likelihood:
-        size, size_cells = (values.astype(np.float64) for values in profiles.sizes)
-        index = np.cumsum(levels.totals > 0) - 1
-        totals = levels.totals[levels.totals > 0].astype(np.float64)
-        count, cells = levels.count.astype(np.float64), levels.cells.astype(np.float64)
-        return _Likelihood(size, size_cells, index[levels.level], count, cells, totals)
-
-    def slopes(self, alpha: Floats) -> tuple[Floats, Floats]:
-        """S_k(a_k) and the size of its derivative, for every level."""
-        rise, fall = sums_of_inverses(alpha[self.level], self.count)
-        slope = np.bincount(self.level, self.cells * rise, len(alpha))
-        curvature = np.bincount(self.level, self.cells * fall, len(alpha))
-        return np.asarray(slope, np.float64), np.asarray(curvature, np.float64)
 
     def at_concentration(self, concentration: float, alpha: Floats, accuracy: float = 1e-8) -> tuple[Floats, float]:
         """The best alpha with this sum, from a first guess, and the slope of log L in the concentration there.
@@ -242,7 +229,8 @@ class _Likelihood:
         """
         alpha = alpha * (concentration / alpha.sum())
         for _ in range(100):
-            slope, curvature = self.slopes(alpha)
+            sums = sums_of_inverses(alpha[self.level], self.count)
+            slope, curvature = (np.bincount(self.level, self.cells * part, len(alpha)) for part in sums)
             inverse, gradient = 1 / slope, curvature / slope**2
             common = (concentration - alpha.sum() + (inverse / gradient).sum()) / (1 / gradient).sum()
             step = (common - inverse) / gradient
