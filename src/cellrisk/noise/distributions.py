@@ -66,11 +66,7 @@ class Noise(ABC):
         return self.cdf(threshold - np.asarray(count, dtype=np.float64))
 
     def p_positive(self, count: Any, threshold: float = USUAL_THRESHOLD) -> Floats:
-        """Return s(m) = P(m + noise > threshold), by symmetry also a lower tail, so never computed as 1 - q.
-
-        >>> round(float(LaplaceNoise(1.0).p_positive(0)), 6)
-        0.303265
-        """
+        """Return s(m) = P(m + noise > threshold), by symmetry also a lower tail, so never computed as 1 - q."""
         return self.cdf(np.asarray(count, dtype=np.float64) - threshold)
 
     def p_pivotal(self, count: Any, threshold: float = USUAL_THRESHOLD) -> Floats:
@@ -100,11 +96,7 @@ class Noise(ABC):
             return np.asarray(np.log(np.maximum(self.cdf(distance + 0.5), 0.0)))
 
     def far(self, exponent: float) -> int:
-        """Return the smallest distance that rounded noise exceeds with a probability below e^-exponent.
-
-        >>> LaplaceNoise(10.0).far(20.0)
-        193
-        """
+        """Return the smallest distance that rounded noise exceeds with a probability below e^-exponent."""
         return find_first(lambda distance: float(self.cdf(-0.5 - distance)) < math.exp(-exponent))
 
     @cached_property
@@ -129,11 +121,7 @@ class Noise(ABC):
 
 
 def find_first(holds: Callable[[int], bool]) -> int:
-    """Return the smallest whole number, from 1 on, at which something holds that then holds for all larger ones.
-
-    >>> find_first(lambda number: number * number >= 50)
-    8
-    """
+    """Return the smallest whole number, from 1 on, at which something holds that then holds for all larger ones."""
     low, high = 0, 1
     while not holds(high):
         low, high = high, high * 2
@@ -144,11 +132,7 @@ def find_first(holds: Callable[[int], bool]) -> int:
 
 
 def first_value(threshold: float) -> int:
-    """Return the smallest positive released value.
-
-    >>> first_value(2.5)
-    3
-    """
+    """Return the smallest positive released value."""
     if not (threshold >= 0.5 and threshold % 1 == 0.5):
         allowed = "0.5, 1.5, ..."
         raise InvalidInput("must be a positive half-integer", option="threshold", got=threshold, allowed=allowed)

@@ -109,11 +109,7 @@ class Mechanism(ABC):
         return replace(self, epsilon=epsilon)
 
     def with_unit(self, unit: Unit) -> Mechanism:
-        """Return the same guarantee for the unit of a table; refused if the mechanism has another one of its own.
-
-        >>> Laplace(epsilon=1.0).with_unit(Unit(contributions=3)).scale
-        3.0
-        """
+        """Return the same guarantee for the unit of a table; refused if the mechanism has another one of its own."""
         if self.unit not in (unit, Unit()):
             what = "the mechanism is for another unit of privacy than the table"
             fix = "leave the unit of the mechanism out: the table has it"
@@ -191,20 +187,12 @@ class Mechanism(ABC):
 
     @property
     def guarantee(self) -> str:
-        """Epsilon, and delta where there is one, in words: neither is told smaller than it is.
-
-        >>> Laplace(epsilon=0.5).guarantee, AnalyticGaussian(epsilon=1.0, delta=0.01).guarantee
-        ('epsilon 0.5', 'epsilon 1 and delta 0.01')
-        """
+        """Epsilon, and delta where there is one, in words: neither is told smaller than it is."""
         return f"epsilon {claim(self.epsilon)}" + ("" if self.pure else f" and delta {claim(self.delta)}")
 
     @property
     def change(self) -> str:
-        """How one record, or the records of a person, change between neighbouring tables, in words.
-
-        >>> Geometric(epsilon=1.0).change
-        'added or removed'
-        """
+        """How one record, or the records of a person, change between neighbouring tables, in words."""
         replaced = "replaced by another" if self.unit.contributions == 1 else "replaced by other records"
         return "added or removed" if self.neighbours == "add-remove" else replaced
 
@@ -394,9 +382,6 @@ def describe_mechanism(
     """Return what a mechanism, or its name and the numbers beside it, say; every function that takes one reads it here.
 
     An object has all of them itself, so nothing is allowed beside it: two epsilons could disagree.
-
-    >>> describe_mechanism("geometric", epsilon=2.0) == describe_mechanism(Geometric(2.0))
-    True
     """
     if isinstance(given, Mechanism):
         beside = {"epsilon": epsilon, "delta": delta, "neighbours": neighbours, "threshold": threshold}
@@ -456,11 +441,7 @@ def mechanism(
 def read_method(
     given: Mechanism | MechanismName, perturbation: str | Perturbation | None, beside: Mapping[str, Any]
 ) -> Mechanism | Perturbation:
-    """Return the mechanism with what stands beside it, or the perturbation; refuses both.
-
-    >>> read_method("geometric", "random-rounding:3", {"epsilon": None}).name
-    'random-rounding:3'
-    """
+    """Return the mechanism with what stands beside it, or the perturbation; refuses both."""
     if perturbation is None:
         return mechanism(given, **beside)
     check_alone(given, beside)

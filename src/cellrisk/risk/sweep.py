@@ -56,11 +56,7 @@ def find_limits(
 
 
 def read_epsilons(given: float | Sequence[float] | Floats | None) -> Floats:
-    """Epsilons as a user gives them, ascending; the default runs from 0.001 to 100, evenly spaced in the logarithm.
-
-    >>> read_epsilons([1, 0.1, 1]).tolist()
-    [0.1, 1.0]
-    """
+    """Epsilons as a user gives them, ascending; the default runs from 0.001 to 100, evenly spaced in the logarithm."""
     if given is None:
         return np.geomspace(LEAST_EPSILON, LARGEST_EPSILON, DEFAULT_POINTS)
     values = read_array("epsilon", given)

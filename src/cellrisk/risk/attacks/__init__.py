@@ -50,11 +50,7 @@ def people_risk(attack: str) -> Measure:
 def choose_risks(
     attack: str = "homogeneity", measures: Words = None, forms: Words = None, weights: Words = None
 ) -> AskedRisks:
-    """Check what is asked for; all that the attack has where nothing is named.
-
-    >>> choose_risks("plurality")
-    AskedRisks(attack='plurality', measures=('local',), forms=('tight',), weights=('uniform', 'records'))
-    """
+    """Check what is asked for; all that the attack has where nothing is named."""
     require_word("attack", attack, ATTACKS)
     guesses = attack in GUESSES
     chosen = choose_words("measure", "local" if guesses and measures is None else measures, MEASURES)

@@ -51,11 +51,7 @@ __all__ = [
 
 
 def read_certainties(given: float | Sequence[float]) -> tuple[float, ...]:
-    """Return certainties as a user gives them, each once, ascending.
-
-    >>> read_certainties([0.95, 0.8])
-    (0.8, 0.95)
-    """
+    """Return certainties as a user gives them, each once, ascending."""
     values = np.unique(read_array("certainty", given))
     if not len(values) or not ((values > 0.5) & (values < 1)).all():
         what = "must be above 0.5 and below 1: only one value of a person can be named so"

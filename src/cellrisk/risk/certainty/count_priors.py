@@ -151,11 +151,6 @@ def fit_negative_binomial(levels: LevelCounts, n_cells: int) -> NegativeBinomial
     A and theta maximise prod_k NB(n_k; A p_k, theta) / (1 - (1 - theta)^A) over the groups that hold anybody: only
     those are seen. For a fixed A it is an exponential family in the total, so theta solves
     mean size = A t/(1 - t) / (1 - (1 - t)^A).
-
-    >>> one = LevelCounts.from_cells([[3, 0], [1, 2], [0, 1], [4, 1]], ["a", "b"])
-    >>> fitted = fit_negative_binomial(one, n_cells=4)
-    >>> round(fitted.shapes[0] / sum(fitted.shapes), 6), fitted.fitted
-    (0.666667, True)
     """
     from scipy.optimize import brentq, minimize_scalar
 

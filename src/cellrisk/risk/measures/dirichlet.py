@@ -43,11 +43,7 @@ class Dirichlet:
 
     @staticmethod
     def given(alpha: Sequence[float], n_levels: int) -> Dirichlet:
-        """Return the prior with these parameters, one for each level in order; numbers above 0.
-
-        >>> Dirichlet.given((0.5, 0.5), n_levels=2).alpha
-        (0.5, 0.5)
-        """
+        """Return the prior with these parameters, one for each level in order; numbers above 0."""
         values = [float(value) for value in alpha]
         if len(values) != n_levels:
             what = "must have one value for each level of the sensitive attribute"
@@ -79,11 +75,7 @@ class Dirichlet:
         return start + f"alpha = {_listed(self.alpha)}"
 
     def to_dict(self) -> dict[str, Any]:
-        """The same for machines. JSON has no infinity: there, concentration and alpha are None and boundary says why.
-
-        >>> Dirichlet((0.25, 0.75), 4.0, "mle").to_dict()["alpha"]
-        [1.0, 3.0]
-        """
+        """Return the same for machines. JSON has no infinity: there, alpha is None, and boundary says why."""
         infinite = math.isinf(self.concentration)
         return {
             "name": "dirichlet",

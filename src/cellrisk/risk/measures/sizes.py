@@ -208,11 +208,7 @@ class SizeDistribution:
 
 
 def poisson_sizes(rate: float, truncated: bool = True, source: str = "given") -> SizeDistribution:
-    """Return N ~ Poisson(rate), given N >= 1 if truncated.
-
-    >>> print(poisson_sizes(2.43, truncated=False, source="mle").describe())
-    Cell sizes, by maximum likelihood: Poisson, rate 2.43
-    """
+    """Return N ~ Poisson(rate), given N >= 1 if truncated."""
     return SizeDistribution("poisson", math.inf, rate, truncated, source)
 
 
@@ -281,11 +277,7 @@ class Histogram:
 
 
 def poisson_mean(sizes: Histogram, truncated: bool) -> float:
-    """Return the rate by maximum likelihood and by moments: the mean, or rate / (1 - e^-rate) = mean if truncated.
-
-    >>> round(poisson_mean(Histogram(np.array([1.0, 3.0]), np.array([1.0, 1.0])), truncated=True), 6)
-    1.593624
-    """
+    """Return the rate by maximum likelihood and by moments: the mean, or rate / (1 - e^-rate) = mean if truncated."""
     if not truncated:
         return sizes.mean
     return _scale(math.inf, sizes.mean) if sizes.pairs > 0 else 0.0
@@ -295,9 +287,6 @@ def poisson_bayes(sizes: Histogram, truncated: bool) -> float:
     """Return the posterior mean of the rate, prior density rate^(-1/2), which is proper even if all sizes are 1.
 
     Plain: (sum n + 1/2) / N. Truncated: the density rate^(sum n - 1/2) e^(-N rate) / (1 - e^-rate)^N, integrated.
-
-    >>> round(poisson_bayes(Histogram(np.array([1.0, 3.0]), np.array([1.0, 1.0])), truncated=False), 12)
-    2.25
     """
     if not truncated:
         return sizes.mean + 0.5 / sizes.n_cells
@@ -316,10 +305,6 @@ def negative_binomial_mle(sizes: Histogram, truncated: bool) -> tuple[float, flo
 
     The slope of the profile likelihood in log r is N times: average of sum_{j < n} r/(r + j), minus x = r log(1 +
     theta), which is divided by 1 - e^-x if truncated; the terms of j = 0 are then left out of both.
-
-    >>> sizes = Histogram(np.array([1.0, 2.0, 9.0]), np.array([5.0, 2.0, 1.0]))
-    >>> tuple(round(value, 4) for value in negative_binomial_mle(sizes, truncated=False))
-    (2.1914, 2.25)
     """
     first = 1.0 if truncated else 0.0
 
@@ -338,10 +323,6 @@ def negative_binomial_moments(sizes: Histogram, truncated: bool) -> tuple[float,
     """Return shape and mean that meet the first two moments; if none does, the nearest limit, which meets the first.
 
     Plain: shape = mean^2 / (variance - mean). Truncated: E n(n-1) / E n = theta (r + 1), then the mean, in r alone.
-
-    >>> sizes = Histogram(np.array([1.0, 2.0, 9.0]), np.array([5.0, 2.0, 1.0]))
-    >>> tuple(round(value, 6) for value in negative_binomial_moments(sizes, truncated=False))
-    (1.140845, 2.25)
     """
     mean, pairs = sizes.mean, sizes.pairs
 
@@ -359,11 +340,6 @@ def negative_binomial_bayes(sizes: Histogram, truncated: bool) -> tuple[float, f
     """Return the posterior means of shape and mean; both are log-uniform beforehand, over the ranges of the prior.
 
     Gauss and Legendre's rule in log shape, and for each shape in log mean, over where the density is not negligible.
-
-    >>> sizes = Histogram(np.array([1.0, 2.0, 9.0]), np.array([5.0, 2.0, 1.0]))
-    >>> shape, mean = negative_binomial_bayes(sizes, truncated=False)
-    >>> 3 < shape < 300 and 2 < mean < 3
-    True
     """
     centre, factor, n_cells = math.log(sizes.mean), math.log(_PRIOR_FACTOR), sizes.n_cells
 
