@@ -417,14 +417,8 @@ def mechanism(
     ----------
     name
         One of the six names, or an object.
-    epsilon
-        The privacy loss.
-    delta
-        For the Gaussian mechanisms.
-    neighbours
-        "add-remove" or "replace": how two tables differ that must look alike.
-    threshold
-        A half-integer; counts below it after noise are released as zero.
+    epsilon, delta, neighbours, threshold
+        Those of a mechanism that is named, as `Mechanism` has them.
 
     >>> mechanism("laplace", epsilon=2.0).scale
     0.5

@@ -37,10 +37,6 @@ class Precision:
     at_hidden: float
     """What a true count of that size is published as on average."""
 
-    def of_sum(self, counts: int) -> float:
-        """Return the standard deviation of a sum of so many counts, whose noises are independent."""
-        return self.sd * math.sqrt(counts)
-
 
 def find_precision(mechanism: Mechanism) -> Precision:
     """Return the error of counts under a mechanism.

@@ -139,7 +139,7 @@ class Averaging(Result):
         sensitive
             Which sensitive attribute; may be left out if there is one.
         """
-        found: Averaged = find_row(self.rows, self.table, "average", measure, form, weights, sensitive)
+        found: Averaged = find_row(self.rows, self.table, "average", (measure, form, weights), sensitive)
         return found
 
     def value(

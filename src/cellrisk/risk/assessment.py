@@ -216,7 +216,7 @@ class TableRisks(Result):
             forms=tuple(name for name in self.asked.forms if name == form),
         )
         rows = list(self._assess(attribute.name, asked, self.priors.fit(attribute, asked.measures)))
-        return float(find_row(rows, self.table, "assess", measure, form, weights, sensitive).risk)
+        return float(find_row(rows, self.table, "assess", (measure, form, weights), sensitive).risk)
 
     def _attackers(self) -> dict[str, Any]:
         """Return ``attackers``, ``people_above`` and ``accuracy`` of the JSON."""
@@ -381,16 +381,10 @@ def assess(
 
 
 def find_row(
-    rows: Sequence[Any],
-    table: FrequencyTable,
-    asker: str,
-    measure: str,
-    form: str,
-    weights: str | None,
-    sensitive: str | None,
+    rows: Sequence[Any], table: FrequencyTable, asker: str, words: tuple[str, str, str | None], sensitive: str | None
 ) -> Any:
-    """Return the row of a result with those words; refuse unknown words, and those that ``asker`` was not asked for."""
-    name = table.attribute(sensitive).name
+    """Return the row of a result with a measure, form and weights; refuse those that ``asker`` was not asked for."""
+    name, (measure, form, weights) = table.attribute(sensitive).name, words
     require_word("measure", measure, MEASURES)
     require_word("form", form, FORMS)
     if weights is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from functools import cache
+from functools import cache, partial
 
 import mpmath as mp
 
@@ -14,9 +14,11 @@ from cellrisk.risk.measures import Local, Measure
 from cellrisk.risk.measures.dirichlet import Dirichlet
 from cellrisk.risk.measures.given_total import Expected, MarginalShrinkage, Shrinkage
 from cellrisk.risk.measures.marginal import Marginal
-from cellrisk.risk.measures.sizes import SizeDistribution, negative_binomial_sizes, poisson_sizes
+from cellrisk.risk.measures.sizes import SizeDistribution
 from tests.risk.measures import oracle
 
+poisson_sizes = partial(SizeDistribution, "poisson", math.inf)
+negative_binomial_sizes = partial(SizeDistribution, "negbin")
 NOISES: dict[str, tuple[Noise, float, oracle.Probability]] = {
     f"{kind.__name__}({scale})-{threshold}": (kind(scale), threshold, cache(make(scale, threshold)))
     for kind, make in (

@@ -16,8 +16,8 @@ from cellrisk.noise.distributions import DiscreteGaussianNoise, GaussianNoise, G
 from cellrisk.risk.measures import sizes as sizes_module
 from cellrisk.risk.measures.dirichlet import Dirichlet
 from cellrisk.risk.measures.given_total import Expected, Shrinkage
-from cellrisk.risk.measures.sizes import poisson_sizes
 from cellrisk.system.arrays import Floats, Integers
+from tests.risk.measures.cases import poisson_sizes
 
 ALPHA = (0.06, 0.98, 0.2, 0.3, 0.42, 1.4, 0.4)
 

@@ -18,8 +18,9 @@ from cellrisk.risk.measures import FORMS, WEIGHTS, Local, Measure
 from cellrisk.risk.measures.dirichlet import Dirichlet
 from cellrisk.risk.measures.given_total import Expected, MarginalShrinkage, Shrinkage
 from cellrisk.risk.measures.marginal import Marginal
-from cellrisk.risk.measures.sizes import SizeDistribution, negative_binomial_sizes, poisson_sizes
+from cellrisk.risk.measures.sizes import SizeDistribution
 from tests.examples import examples
+from tests.risk.measures.cases import negative_binomial_sizes, poisson_sizes
 
 noises = st.builds(
     lambda kind, scale: kind(scale),

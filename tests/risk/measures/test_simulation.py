@@ -12,8 +12,8 @@ from cellrisk.risk.measures import Local, Measure
 from cellrisk.risk.measures.dirichlet import Dirichlet
 from cellrisk.risk.measures.given_total import Expected, Shrinkage
 from cellrisk.risk.measures.marginal import Marginal
-from cellrisk.risk.measures.sizes import negative_binomial_sizes, poisson_sizes
 from cellrisk.system.arrays import Floats, Integers
+from tests.risk.measures.cases import negative_binomial_sizes, poisson_sizes
 
 CELL = np.array([6, 2, 1, 0])
 RELEASES = 200_000

@@ -17,13 +17,10 @@ import cellrisk as cr
 from cellrisk.counts.profiles import Profiles
 from cellrisk.errors import InvalidInput
 from cellrisk.risk.measures.pmf import poisson_log_pmf
-from cellrisk.risk.measures.sizes import (
-    SizeDistribution,
-    fit_sizes,
-    negative_binomial_sizes,
-    poisson_sizes,
-)
+from cellrisk.risk.measures.sizes import SizeDistribution, fit_sizes
 from tests.near import near
+from tests.risk.measures.cases import negative_binomial_sizes as negbin
+from tests.risk.measures.cases import poisson_sizes as poisson
 from tests.risk.measures.test_figures import BANKRUPTCY, BANKRUPTCY_SUBSET
 
 METHODS = ("mle", "moments", "bayes")
@@ -32,14 +29,6 @@ METHODS = ("mle", "moments", "bayes")
 def table(sizes: Sequence[int] | NDArray[np.int64], times: NDArray[np.int64] | None = None) -> Profiles:
     distinct, cells = np.unique(sizes, return_counts=True) if times is None else (np.asarray(sizes), times)
     return Profiles.from_lists(np.asarray(distinct, np.int64), np.arange(len(distinct) + 1), np.asarray(cells), 1)
-
-
-def negbin(shape: float, mean: float, truncated: bool = True) -> negative_binomial_sizes:
-    return negative_binomial_sizes(shape, mean, truncated, "given")
-
-
-def poisson(rate: float, truncated: bool = True) -> poisson_sizes:
-    return poisson_sizes(rate, truncated, "given")
 
 
 LAWS = [
@@ -316,7 +305,7 @@ def test_the_negative_binomial_posterior_mean_agrees_with_a_plain_grid(truncated
 
 @pytest.mark.parametrize("method", ["mle", "moments"])
 def test_cells_of_one_record_each(method: str) -> None:
-    assert fit_sizes(table([1] * 7), "poisson", method) == poisson_sizes(0.0, True, method)
+    assert fit_sizes(table([1] * 7), "poisson", method) == poisson(0.0, True, method)
     law = fit_sizes(table([1] * 7), "negbin", method)
     assert law.boundary == "rate zero"
     np.testing.assert_array_equal(law.pmf([0, 1, 2]), [0, 1, 0])

@@ -27,10 +27,10 @@ from cellrisk.risk.measures import Local
 from cellrisk.risk.measures.dirichlet import Dirichlet
 from cellrisk.risk.measures.given_total import Expected, MarginalShrinkage, Shrinkage
 from cellrisk.risk.measures.marginal import Marginal
-from cellrisk.risk.measures.sizes import poisson_sizes
 from cellrisk.risk.people import caused_shares
 from cellrisk.risk.perturbed import assess_perturbation, find_distance
 from tests.near import near
+from tests.risk.measures.cases import poisson_sizes
 
 ODD = Perturbation(
     "odd",

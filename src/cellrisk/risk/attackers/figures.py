@@ -24,7 +24,7 @@ from cellrisk.risk.attacks.acceptance import (
 )
 from cellrisk.risk.attacks.guesses import Plurality
 from cellrisk.risk.certainty.count_priors import NegativeBinomial
-from cellrisk.risk.certainty.inferences import TIE, odds_against
+from cellrisk.risk.certainty.inferences import TIE, most_moved, odds_against
 from cellrisk.risk.certainty.posterior import posterior_means
 from cellrisk.system.arrays import Floats, Integers
 
@@ -60,7 +60,7 @@ class AttackFigures:
     baseline: float
     """B: people whose category is named if there is nothing but noise."""
     error: float
-    """Half the distance between the two ends of ``revealed``; 0 if it is exact."""
+    """How far any of these numbers may be off: half the distance between two ends; 0 if all are exact."""
     own_error: float
     """Half the distance between the two ends of ``own``; 0 if it is exact."""
     most: float
@@ -77,8 +77,6 @@ class AttackFigures:
     """Revealed, with at least three times the odds that the overall share gives: of the informed attacker."""
     learnt_own: float | None = None
     """Learnt, less those who would also be learnt with their own record left out."""
-    learnt_error: float = 0.0
-    """Half the distance between the two ends of ``learnt``; 0 if it is exact."""
 
     @property
     def without(self) -> float:
@@ -86,7 +84,7 @@ class AttackFigures:
         return self.revealed - self.own
 
     def to_dict(self, categories: Sequence[str]) -> dict[str, Any]:
-        """Return one entry of ``attackers`` in JSON; ``error`` covers every figure of it."""
+        """Return one entry of ``attackers`` in JSON."""
         return {
             **{name: getattr(self, name) for name in ("attack", "revealed", "without", "own", "baseline")},
             **({} if self.learnt is None else {"learnt": self.learnt}),
@@ -97,7 +95,7 @@ class AttackFigures:
             "most": self.most,
             "most_people": self.most_people,
             "no_noise": {"revealed": self.no_noise[0], "own": self.no_noise[1]},
-            "error": max(self.error + self.own_error, self.learnt_error),
+            "error": self.error,
             **({"hidden": self.hidden} if self.hidden < -SAME_GAIN * self.people else {}),
         }
 
@@ -303,7 +301,7 @@ class AttackTable:
             revealed=revealed,
             own=own,
             baseline=add_up(np.stack([blind, blind]))[0],
-            error=error,
+            error=max(error + own_error, learnt_error if informed else 0.0),
             own_error=own_error,
             most=most,
             most_people=int(weights[gain >= most - SAME_GAIN].sum()) if most else 0,
@@ -312,7 +310,6 @@ class AttackTable:
             by_category={"people": np.array([people]) if union else self.people, **parts},
             learnt=known if informed else None,
             learnt_own=add_up(learnt.gain)[0] if informed else None,
-            learnt_error=learnt_error if informed else 0.0,
         )
 
     def to_rows(self, sensitive: str, categories: Sequence[str], advantage: float | None) -> list[dict[str, Any]]:
@@ -380,16 +377,11 @@ class AttackTable:
         )
 
     def _may_learn(self) -> bool:
-        """Return whether noise that has drowned the counts may let the odds of a value suffice for it to be learnt.
-
-        Two counts that differ by d have likelihoods whose ratio is at most e^(d c), c the steepest slope of the
-        logarithm of the noise; of the prior, e^-30 is left out.
-        """
+        """Return whether noise that has drowned the counts may let the odds of a value suffice for it to be learnt."""
         if self.prior is None or self.channel is None:
             return False
         shapes = np.array(self.prior.shapes)
-        farthest = max(prior.last_likely(30.0) for prior in self.prior.by_category)
-        moved = 0.0 if self.channel.infinite[0] else 2.0 * self.channel.steepest * farthest
+        moved = most_moved(self.channel, max(prior.last_likely(30.0) for prior in self.prior.by_category))
         for union in ((), *self.unions):
             for k in union or range(len(shapes)):
                 named = shapes[list(union or (k,))].sum()

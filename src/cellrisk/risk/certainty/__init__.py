@@ -21,6 +21,7 @@ from cellrisk.risk.certainty.inferences import (
     count_inferences,
     infer_from_table,
     list_releases,
+    most_moved,
     odds_against,
     to_shares,
 )
@@ -130,14 +131,12 @@ def _infer_by_shares(
 ) -> tuple[ConfidentInferences, ...]:
     """Return the inferences under noise that has drowned the counts: a common category is inferred for everybody.
 
-    Two counts that differ by d have likelihoods whose ratio is at most e^(d / scale) under noise with exponential
-    tails, and e^(10 d / scale) within ten deviations of Gaussian noise, so the logarithm of a category's odds moves by
-    at most twice that. If it matters, the ends are none and all. Of the prior, e^-30 is left out.
+    If it matters how far the odds may move, the ends are none and all.
     """
     shares, most = vectors.cells @ vectors.counts, float(vectors.counts.max())
     if isinstance(prior, NegativeBinomial):
         shares, most = np.asarray(prior.shapes), max(category.last_likely(30.0) for category in prior.by_category)
-    moved = 0.0 if channel.infinite[0] else 2.0 * channel.steepest * most
+    moved = most_moved(channel, most)
     commonest = int(np.argmax(shares))
     log_odds = float(special.logit(shares[commonest] / shares.sum()))
     have, everybody = float(vectors.cells @ vectors.counts[:, commonest]), float(vectors.n_records)

@@ -33,6 +33,16 @@ def odds_against(certainty: float) -> float:
     return (1.0 - (certainty - TIE)) / (certainty - TIE)
 
 
+def most_moved(channel: CountChannel, largest: float) -> float:
+    """Return how far noise that has drowned the counts moves the logarithm of a category's odds at most.
+
+    Two counts that differ by d have likelihoods whose ratio is at most e^(d / scale) under noise with exponential
+    tails, and e^(10 d / scale) within ten deviations of Gaussian noise; odds move by at most twice that. ``largest`` is
+    the largest count that is thought possible: of a prior, e^-30 is left out.
+    """
+    return 0.0 if channel.infinite[0] else 2.0 * channel.steepest * largest
+
+
 @dataclass(frozen=True)
 class ConfidentInferences:
     """The people whose value the attacker infers with at least a given certainty: expected numbers over releases."""

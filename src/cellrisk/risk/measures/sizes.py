@@ -65,7 +65,7 @@ class SizeDistribution:
     law of that mean. Mean 0 is the limit in which every cell has one record. Shape 0 (kept at 1e-8, its mean in
     proportion) is the log-series distribution.
 
-    >>> negative_binomial_sizes(1.0, 1.0).pmf([1, 2, 3]).round(12).tolist()
+    >>> SizeDistribution("negbin", 1.0, 1.0).pmf([1, 2, 3]).round(12).tolist()
     [0.5, 0.25, 0.125]
     """
 
@@ -74,9 +74,9 @@ class SizeDistribution:
     shape: float
     mean: float
     """The mean before truncation."""
-    truncated: bool
+    truncated: bool = True
     """Given that the cell is not empty?"""
-    source: str
+    source: str = "given"
     """Where it comes from: given, mle, moments or bayes."""
 
     @property
@@ -111,7 +111,7 @@ class SizeDistribution:
 
         For g(L) = E h(N_1, ..., N_K), N_j ~ Poisson(L p_j), |h| <= 1, h = 0 where all counts are 0.
 
-        >>> poisson_sizes(2.0, truncated=False).mixture
+        >>> SizeDistribution("poisson", math.inf, 2.0, truncated=False).mixture
         (array([2.]), array([1.]))
         """
         if math.isinf(self.shape) or self.mean == 0:  # the Gamma law is a point
@@ -141,7 +141,7 @@ class SizeDistribution:
     def pmf(self, n: ArrayLike) -> Floats:
         """f(n), n from 0; where truncated, P(n) / (1 - P(0)) for n >= 1 and 0 for n = 0.
 
-        >>> poisson_sizes(2.0).pmf([0, 1, 2]).round(12).tolist()
+        >>> SizeDistribution("poisson", math.inf, 2.0).pmf([0, 1, 2]).round(12).tolist()
         [0.0, 0.313035285499, 0.313035285499]
         """
         size = np.asarray(n)
@@ -153,7 +153,7 @@ class SizeDistribution:
     def last(self, tail: float = 1e-15) -> int:
         """The smallest n >= 1 with P(N > n) below ``tail``: where a sum over n may stop.
 
-        >>> poisson_sizes(2.0, truncated=False).last(0.01)
+        >>> SizeDistribution("poisson", math.inf, 2.0, truncated=False).last(0.01)
         6
         """
         if self._point:
@@ -167,10 +167,10 @@ class SizeDistribution:
         stands for h of them, h = 0.6 sqrt(rate/labels). What is summed is smooth, because a cell of n records has at
         least n/labels of one label: by Poisson's summation formula the error is about exp(-2 pi^2/0.36), below 1e-23.
 
-        >>> sizes, pmf = poisson_sizes(1e6).likely()
+        >>> sizes, pmf = SizeDistribution("poisson", math.inf, 1e6).likely()
         >>> int(sizes[0]), len(sizes), round(float(pmf.sum()), 12)
         (990276, 17677, 1.0)
-        >>> sizes, pmf = poisson_sizes(1e12).likely(labels=7)
+        >>> sizes, pmf = SizeDistribution("poisson", math.inf, 1e12).likely(labels=7)
         >>> int(sizes[0]), len(sizes), round(float(pmf.sum()), 12)
         (999990996948, 73, 1.0)
         """
@@ -207,18 +207,6 @@ class SizeDistribution:
         }
 
 
-def poisson_sizes(rate: float, truncated: bool = True, source: str = "given") -> SizeDistribution:
-    """Return N ~ Poisson(rate), given N >= 1 if truncated."""
-    return SizeDistribution("poisson", math.inf, rate, truncated, source)
-
-
-def negative_binomial_sizes(
-    shape: float, mean: float, truncated: bool = True, source: str = "given"
-) -> SizeDistribution:
-    """Return N ~ Poisson(L), L ~ Gamma(shape, scale = mean / shape), given N >= 1 if truncated."""
-    return SizeDistribution("negbin", shape, mean, truncated, source)
-
-
 def fit_sizes(
     profiles: Profiles, family: str = "poisson", method: str = "mle", truncated: bool = True
 ) -> SizeDistribution:
@@ -242,13 +230,13 @@ def fit_sizes(
     histogram = Histogram(*(values.astype(np.float64) for values in profiles.sizes))
     if family == "poisson":
         rate = poisson_bayes if method == "bayes" else poisson_mean
-        return poisson_sizes(rate(histogram, truncated), truncated, method)
+        return SizeDistribution(family, math.inf, rate(histogram, truncated), truncated, method)
     fit = {
         "mle": negative_binomial_mle,
         "moments": negative_binomial_moments,
         "bayes": negative_binomial_bayes,
     }[method]
-    return negative_binomial_sizes(*fit(histogram, truncated), truncated, method)
+    return SizeDistribution(family, *fit(histogram, truncated), truncated, method)
 
 
 @dataclass(frozen=True, eq=False)
