@@ -79,25 +79,6 @@ def test_every_command_refuses_before_it_shows_anything(capsys: Capture, command
         refuse(capsys, [*COMMANDS[command], "--perturbation", "keys.csv"], told)
 
 
-@pytest.mark.slow
-def test_a_table_of_a_million_rows_is_read(folder: Path) -> None:
-    check_many(folder, 1000)
-
-
-def check_many(folder: Path, size: int) -> None:
-    """Every count from 1 on becomes any of so many, each as likely: size squared lines."""
-    lines = [
-        "0,0,1",
-        *(f"{count},{value},{1 / size!r}" for count in range(1, size + 1) for value in range(1, size + 1)),
-    ]
-    path = folder / "many.csv"
-    path.write_text(HEAD + "\n".join(lines))
-    table = cr.tabulate("people.csv", "q", "y")
-    found = cr.assess_perturbation(table, path, measures="local", compare=None).figures[0]  # type: ignore[arg-type]
-    assert found.people.mean == near(4.0)  # nothing vanishes: the homogeneous cells, three of a and one of c
-    assert found.ceiling == near(1.0)  # 0 stays, 1 never vanishes
-
-
 def test_huge_counts_of_the_table(folder: Path) -> None:
     Path("counts.csv").write_text("q,y,n\na,m,1000000000\na,n,1\nb,n,2\n")
     table = cr.tabulate("counts.csv", "q", "y", count="n")

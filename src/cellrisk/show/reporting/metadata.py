@@ -278,4 +278,5 @@ def describe_use(mechanism: Mechanism) -> dict[str, Any]:
     precision, described = find_precision(mechanism), {}
     for name, mean in pick(precision, "at_zero at_hidden").items():
         described[name] = "under 0.001" if mean < 0.001 else f"{mean:.2g}" if mean < 9.95 else f"{mean:,.0f}"
-    return {**pick(precision, "sd within hidden"), **described, "off_by": 2.0 * 5.0 * precision.sd}
+    off_by = 2.0 * 5.0 * precision.sd  # two standard deviations of such a sum
+    return {**pick(precision, "sd within hidden"), **described, "off_by": off_by}
