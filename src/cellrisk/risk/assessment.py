@@ -101,24 +101,21 @@ class AttributeFigures:
 class DecisionFigures(AttributeFigures):
     """What to decide by, of one sensitive attribute under one mechanism."""
 
+    method: Mechanism
     chosen: bool = False
     """Whether epsilon was chosen from the data: what one record adds at most is then not stated."""
-
-    @property
-    def mechanism(self) -> Mechanism:
-        return cast(Mechanism, self.method)
 
     @cached_property
     def caused(self) -> Caused:
         """The people revealed because of their own record."""
         from cellrisk.risk.people import count_caused
 
-        return count_caused(self.attribute.profiles, self.mechanism, self.people.mean, self.attack)
+        return count_caused(self.attribute.profiles, self.method, self.people.mean, self.attack)
 
     @cached_property
     def ceiling(self) -> Ceiling:
         """What one record adds at most."""
-        return replace(ceiling(self.mechanism, labels=self.attribute.n_levels), chosen=self.chosen)
+        return replace(ceiling(self.method, labels=self.attribute.n_levels), chosen=self.chosen)
 
     @property
     def advantage(self) -> float | None:
@@ -129,7 +126,7 @@ class DecisionFigures(AttributeFigures):
     def limits(self) -> Limits:
         """The expected share of people whose value the attack reveals as epsilon falls to 0, and without noise."""
         measure = people_risk(self.attack)
-        return find_limits(self.attribute.profiles, measure, ("tight",), self.mechanism)["tight", "records"]
+        return find_limits(self.attribute.profiles, measure, ("tight",), self.method)["tight", "records"]
 
     @property
     def raw_share(self) -> float:
@@ -252,14 +249,16 @@ class Assessment(TableRisks):
     chosen: bool = False
     """Whether epsilon was chosen from the data: what one record adds at most is then not stated."""
 
+    method: Mechanism
+
     @property
     def mechanism(self) -> Mechanism:
-        return cast(Mechanism, self.method)
+        return self.method
 
     @cached_property
     def figures(self) -> tuple[DecisionFigures, ...]:
         """What to decide by, for each sensitive attribute: caused, certainty, ceiling."""
-        how = self.mechanism, self.attacker, self.asked.attack, self.chosen
+        how = self.method, self.attacker, self.asked.attack, self.chosen
         return tuple(DecisionFigures(attribute, *how) for attribute in self.table.attributes)
 
     @cached_property
@@ -269,7 +268,7 @@ class Assessment(TableRisks):
             (name, measure.name, *key): limits
             for name in self.table.sensitive
             for measure in self.asked.make(self.fitted[name].measure)
-            for key, limits in find_limits(self.table.profiles(name), measure, self.asked.forms, self.mechanism).items()
+            for key, limits in find_limits(self.table.profiles(name), measure, self.asked.forms, self.method).items()
         }
         return tuple(ends[row.sensitive, row.measure, row.form, row.weights or "uniform"] for row in self.risks)
 
@@ -285,7 +284,7 @@ class Assessment(TableRisks):
         return {
             "table": {"records": self.table.n_records, "cells": self.table.n_cells, "sensitive": sensitive},
             "unit": self.table.unit.to_dict(),
-            "mechanism": self.mechanism.to_dict(),
+            "mechanism": self.method.to_dict(),
             "risks": self._numbers(),
             "decision": [each.to_dict() for each in self.figures],
             **self._attackers(),

@@ -27,7 +27,8 @@ def test_assess_curve_and_choose_agree(adult: cr.FrequencyTable, attack: str) ->
     assert line.at(1.0) == near(assessment.value())
     exact = GUESSES[attack]().average(adult.profiles(), cr.Geometric(epsilon=1.0).channel, ("tight",))
     assert assessment.value(weights="uniform") == near(exact["tight", "uniform"][0])
-    assert assessment.figures[0].share == pytest.approx(assessment.value(), rel=1e-12, abs=0)
+    people = assessment.figures[0].people.mean
+    assert people / adult.n_records == pytest.approx(assessment.value(), rel=1e-12, abs=0)
     choice = cr.choose(adult, max_risk=assessment.value(), attack=attack, least_epsilon=0.5, largest_epsilon=2.0)
     assert choice.epsilon == pytest.approx(1.0, rel=1e-5, abs=0)
     by_people = cr.choose(

@@ -15,17 +15,6 @@ ATTACKS: tuple[Attack, ...] = list_words(Attack)
 
 Words = str | Sequence[str] | None
 
-__all__ = [
-    "ATTACKS",
-    "GUESSES",
-    "AskedRisks",
-    "Guess",
-    "Plurality",
-    "Proportional",
-    "choose_risks",
-    "people_risk",
-]
-
 
 @dataclass(frozen=True)
 class AskedRisks:

@@ -37,18 +37,7 @@ USUAL_BELIEF = "negbin"
 WIDEST, WIDEST_OF_MANY = 1 << 20, 1 << 18
 """Noise that reaches farther, in counts, with two categories or with more, has all but drowned the counts."""
 
-__all__ = [
-    "USUAL_BELIEF",
-    "USUAL_CERTAINTY",
-    "ConfidentInferences",
-    "CountPrior",
-    "NegativeBinomial",
-    "check_belief",
-    "find_certainty",
-    "read_belief",
-    "read_certainties",
-    "why_unknown",
-]
+__all__ = ["ConfidentInferences", "CountPrior", "NegativeBinomial", "check_belief", "read_belief"]
 
 
 def read_certainties(given: float | Sequence[float]) -> tuple[float, ...]:

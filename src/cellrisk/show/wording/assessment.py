@@ -178,7 +178,7 @@ def say_exposure(exposure: AttributeFigures) -> str:
 
 def _say_noise_alone(exposure: DecisionFigures) -> str:
     share = percent(exposure.limits.chance)
-    if math.isinf(exposure.mechanism.limit_noise.scale):
+    if math.isinf(exposure.method.limit_noise.scale):
         return f"Noise alone reveals {share}."
     return f"As epsilon falls to 0, with delta as it is, {share} are still revealed."
 
