@@ -246,10 +246,9 @@ class Assessment(TableRisks):
     wording = "assessment"
     picture = "draw_assessment"
 
+    method: Mechanism
     chosen: bool = False
     """Whether epsilon was chosen from the data: what one record adds at most is then not stated."""
-
-    method: Mechanism
 
     @property
     def mechanism(self) -> Mechanism:

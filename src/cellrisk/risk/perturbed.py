@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -127,6 +127,7 @@ def find_equal_risk(profiles: Profiles, channel: CountChannel, mechanism: Mechan
 class PerturbedFigures(AttributeFigures):
     """The figures of one sensitive attribute."""
 
+    method: Perturbation
     compare: Mechanism | None = None
     """The mechanism whose epsilons of no more risk are searched."""
 
@@ -139,7 +140,7 @@ class PerturbedFigures(AttributeFigures):
     @cached_property
     def worst_case(self) -> tuple[float, tuple[int, int]]:
         """The worst case of two equally likely values, and the two counts of all others at which it is reached."""
-        return find_ceiling(cast(Perturbation, self.method))
+        return find_ceiling(self.method)
 
     @property
     def ceiling(self) -> float:
@@ -152,7 +153,7 @@ class PerturbedFigures(AttributeFigures):
     @cached_property
     def advantage(self) -> float:
         """What one record adds to any attack at most: the largest distance between the rows of a count and the next."""
-        return find_advantage(cast(Perturbation, self.method))
+        return find_advantage(self.method)
 
     @cached_property
     def equal(self) -> EqualRisk | None:
@@ -181,12 +182,13 @@ class PerturbedAssessment(TableRisks):
     wording = "assessment"
     picture = "draw_equal_risk"
 
+    method: Perturbation
     compare: Mechanism | None = None
     """The mechanism whose epsilons of no more risk are searched."""
 
     @property
     def perturbation(self) -> Perturbation:
-        return cast(Perturbation, self.method)
+        return self.method
 
     @cached_property
     def figures(self) -> tuple[PerturbedFigures, ...]:
@@ -198,7 +200,7 @@ class PerturbedAssessment(TableRisks):
         return {
             "table": {"records": self.table.n_records, "cells": self.table.n_cells},
             "unit": self.table.unit.to_dict(),
-            "perturbation": self.perturbation.to_dict(),
+            "perturbation": self.method.to_dict(),
             "risks": self._numbers(),
             "decision": [figures.to_dict() for figures in self.figures],
             **self._attackers(),

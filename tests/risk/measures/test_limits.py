@@ -113,8 +113,6 @@ def test_a_guess_under_endless_noise(attack: str) -> None:
     )["tight", "records"]
     assert limit == pytest.approx((1 - 1 / 8) / 3, rel=1e-14, abs=0)
     assert limit == pytest.approx(wide, abs=1e-5)
-    with pytest.raises(InvalidInput, match="one form"):
-        GUESSES[attack]().average(profiles, AdditiveChannel((InfiniteNoise(),)), ("exact",))
 
 
 def test_endless_noise_is_not_drawn_and_none_is_nothing() -> None:

@@ -11,7 +11,6 @@ from typing import ClassVar
 import numpy as np
 
 from cellrisk.counts.profiles import Block
-from cellrisk.errors import InvalidInput
 from cellrisk.noise.channel import CountChannel
 from cellrisk.risk.attacks.lattice import lay_lattice, refine, split_near
 from cellrisk.risk.measures.local import Local, each_alone
@@ -41,7 +40,6 @@ class Guess(Local):
         """
 
     def risk(self, block: Block, n_levels: int, channel: CountChannel, forms: Sequence[str]) -> RisksByForm:
-        self._check(forms)
         shares = block.counts / block.sizes[:, None]
         risks = {form: np.empty((len(block), len(channel))) for form in forms}
         owns = [block.counts, np.maximum(block.counts - 1, 0)][: 2 if "own" in forms else 1]
@@ -54,14 +52,8 @@ class Guess(Local):
 
     def limit(self, block: Block, n_levels: int, channel: CountChannel, forms: Sequence[str]) -> RisksByForm:
         """Return the risk under infinite noise: something is shown, and the guess is correct one time in K."""
-        self._check(forms)
         blind = np.full((len(block), len(channel)), (1.0 - 0.5**n_levels) / n_levels)
         return {form: blind if form == "tight" else 0.0 * blind for form in forms}
-
-    def _check(self, forms: Sequence[str]) -> None:
-        other = [form for form in forms if form not in ("tight", "own")]
-        if other:
-            raise InvalidInput(f"the {self.attack} attack has one form", got=", ".join(other), allowed="tight")
 
 
 @dataclass(frozen=True)

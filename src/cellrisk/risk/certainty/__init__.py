@@ -26,7 +26,7 @@ from cellrisk.risk.certainty.inferences import (
     to_shares,
 )
 from cellrisk.risk.certainty.posterior import posterior_means
-from cellrisk.system.arrays import Floats, Integers
+from cellrisk.system.arrays import Floats
 from cellrisk.system.checks import read_array
 
 if TYPE_CHECKING:
@@ -75,7 +75,11 @@ def find_certainty(
     vectors = attribute.vectors
     if vectors is None:
         raise InvalidInput(f"no certainty can be computed for '{attribute.name}'", got=why_unknown(attribute) or "")
-    _check_possible(prior, vectors.counts, channel)
+    shapes = np.asarray(prior.shapes) if isinstance(prior, NegativeBinomial) else np.ones(vectors.n_levels)
+    impossible = ((vectors.counts > 0).any(axis=0) & (shapes == 0)).any()
+    if impossible and float(channel.p_positive(np.zeros(1))[0, 0]) < UNCHANGED:  # a count of 0 is never shown
+        what = "the release is impossible under this belief: it gives the shape 0 to a label that somebody has"
+        raise InvalidInput(what, fix="give that label a shape above 0, or use the belief negbin")
     if channel.infinite[0] or channel.radius > (WIDEST if vectors.n_levels == 2 else WIDEST_OF_MANY):
         return _infer_by_shares(vectors, channel, certainties, prior)
     if not isinstance(prior, NegativeBinomial):
@@ -104,15 +108,6 @@ def _every_release(
     means = np.stack([posterior_means(category, channel, values) for category in prior.by_category])
     for released, people in list_releases(vectors, channel):
         yield people, to_shares(means[np.arange(vectors.n_levels), np.searchsorted(values, released)])
-
-
-def _check_possible(prior: CountPrior, counts: Integers, channel: CountChannel) -> None:
-    """Refuse a category of shape 0 that somebody has, if a count of 0 is never shown: no share follows from that."""
-    if not isinstance(prior, NegativeBinomial) or float(channel.p_positive(np.zeros(1))[0, 0]) >= UNCHANGED:
-        return
-    if ((counts > 0).any(axis=0) & (np.asarray(prior.shapes) == 0)).any():
-        what = "the release is impossible under this belief: it gives the shape 0 to a label that somebody has"
-        raise InvalidInput(what, fix="give that label a shape above 0, or use the belief negbin")
 
 
 def _infer_by_shares(

@@ -90,10 +90,14 @@ class Measure(ABC):
         totals: dict[tuple[str, str], Floats]
         totals = {(form, weights): np.zeros(len(channel)) for form in forms for weights in WEIGHTS}
         finite, infinite = np.flatnonzero(~channel.infinite), np.flatnonzero(channel.infinite)
-        groups = [(infinite, self.limit, forms)] if len(infinite) else []
+        groups: list[Any] = [(infinite, self.limit, forms)]
         for start in range(0, len(finite), SETTINGS_AT_ONCE):
-            groups += self._groups(finite[start : start + SETTINGS_AT_ONCE], merged.n_levels, channel, forms)
-        for settings, find, asked in groups:
+            settings = finite[start : start + SETTINGS_AT_ONCE]
+            largest = merged.n_levels * channel[settings].largest_p_zero ** (merged.n_levels - 1)
+            matters = (largest >= NEGLIGIBLE_RISK) | self.direct
+            closed = tuple(form for form in forms if form == "published")
+            groups += [(settings[matters], self.risk, forms), (settings[~matters], self.risk, closed)]
+        for settings, find, asked in (group for group in groups if len(group[0]) and group[2]):
             part = channel[settings]
             for block in self.pieces(merged, part):
                 risks = find(block, merged.n_levels, part, asked)
@@ -104,15 +108,6 @@ class Measure(ABC):
             totals[form, "uniform"] /= profiles.n_cells
             totals[form, "records"] /= profiles.n_records
         return totals
-
-    def _groups(self, settings: Integers, n_levels: int, channel: CountChannel, forms: Sequence[str]) -> list[Any]:
-        """Split settings by which forms have to be computed."""
-        matters = n_levels * channel[settings].largest_p_zero ** (n_levels - 1) >= NEGLIGIBLE_RISK
-        if self.direct or matters.all():
-            return [(settings, self.risk, forms)]
-        closed = tuple(form for form in forms if form == "published")
-        groups = [(settings[matters], self.risk, forms), (settings[~matters], self.risk, closed)]
-        return [group for group in groups if len(group[0]) and group[2]]
 
 
 def join_blocks(profiles: Profiles) -> Iterator[Block]:
