@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-import cellrisk as cr
 from cellrisk.cli.config import walk
 from cellrisk.cli.program import PROGRAM
 
@@ -79,8 +78,3 @@ def test_the_packages_listed_for_newcomers_are_there() -> None:
     modules = {path.stem for path in source.glob("*.py")} - {"__main__"}
     packages = {path.parent.name for path in source.glob("*/__init__.py")}
     assert sorted(listed) == sorted(modules | packages)
-
-
-def test_what_everybody_needs_has_a_public_name() -> None:
-    assert {"InvalidInput", "UnknownName", "Priors"} <= set(cr.__all__)
-    assert all(hasattr(cr, name) for name in cr.__all__)

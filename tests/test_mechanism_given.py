@@ -143,14 +143,6 @@ def test_every_public_function_speaks_of_what_release_makes() -> None:
     assert set(found.values()) == {"geometric"}
 
 
-def test_commands_and_the_page_speak_of_it_too() -> None:
-    from cellrisk.cli.options import MechanismOptions
-
-    assert MechanismOptions().mechanism == USUAL_MECHANISM
-    fields = pytest.importorskip("cellrisk.web.fields")
-    assert fields.Setting().mechanism == USUAL_MECHANISM
-
-
 def test_the_ends_of_a_curve_are_those_of_the_object(table: cr.FrequencyTable) -> None:
     asked: dict[str, Any] = {"measures": "local", "forms": "tight", "weights": "records"}
     (line,) = cr.curve(table, cr.Geometric(1.0, threshold=2.5), epsilon=[1e-9, 1e3], **asked).lines

@@ -95,20 +95,8 @@ def test_choose(capsys: Capture, people: Path) -> None:
     assert [json.loads(out)[name] for name in ("epsilon", "admissible")] == [None, []]
     narrow = document(capsys, "choose", people, *BASIC, "--max-people", "250", "--epsilon", "0.1:2")
     assert narrow["searched"] == [0.1, 2.0]
-    code, out, _ = run(
-        capsys,
-        "choose",
-        people,
-        *BASIC,
-        "--max-risk",
-        "0.2",
-        "--max-tvd",
-        "0.3",
-        "--releases",
-        "5",
-        "--plot",
-        "map.svg",
-    )
+    asked = ("--max-risk", "0.2", "--max-tvd", "0.3", "--releases", "5", "--plot", "map.svg")
+    code, out, _ = run(capsys, "choose", people, *BASIC, *asked)
     assert code == 0
     assert "TVD" in out
     assert Path("map.svg").exists()
@@ -131,18 +119,8 @@ def test_utility(capsys: Capture, people: Path) -> None:
 
 
 def test_explain(capsys: Capture, people: Path) -> None:
-    found = document(
-        capsys,
-        "explain",
-        people,
-        *BASIC,
-        "--epsilon",
-        "1",
-        "--top",
-        "4",
-        "--merge",
-        "ward:w=w1|w2",
-    )
+    asked = ("--epsilon", "1", "--top", "4", "--merge", "ward:w=w1|w2")
+    found = document(capsys, "explain", people, *BASIC, *asked)
     expected = cr.explain(table(people), cr.Geometric(epsilon=1.0), top=4, merge={"ward": {"w": ["w1", "w2"]}})
     assert same(found, json.loads(json.dumps(expected.to_dict())))
 

@@ -152,20 +152,6 @@ def test_values_under_the_pointer_and_by_keyboard(page: Any) -> None:
     expect(said).to_be_hidden()
 
 
-def test_labels_that_are_pushed_together_are_seen(page: Any) -> None:
-    """The check itself: a label that is moved over another is found, and so is a line without points."""
-    open_step(page, "see")
-    resize(page, WIDTHS["wide"])
-    page.evaluate("() => document.querySelectorAll('#curve .label').forEach((label) => label.setAttribute('y', 50))")
-    assert overlaps(page, "#curve")
-    page.evaluate("() => document.querySelector('#curve polyline').setAttribute('points', '60,10')")
-    with pytest.raises(AssertionError):
-        lines(page, "#curve")
-    resize(page, WIDTHS["tablet"])
-    resize(page, WIDTHS["wide"])
-    assert overlaps(page, "#curve") == []
-
-
 def test_the_marker_stands_above_the_slider(page: Any) -> None:
     open_step(page, "see")
     resize(page, WIDTHS["wide"])

@@ -213,13 +213,3 @@ class TestDeciding:
                 expect(told.get_by_role("button", name="Forbidden")).to_be_disabled()
         finally:
             stop(running)
-
-
-def test_bins_that_cannot_be_read_name_their_column(visit: Visit) -> None:
-    page = visit(expected="422")
-    open_people(page)
-    page.get_by_label("Bins of age").fill("often")
-    page.get_by_role("button", name="Count the table").click()
-    told = page.locator("#count-status").get_by_role("alert")
-    expect(told).to_contain_text("age")
-    assert "--" not in told.inner_text()

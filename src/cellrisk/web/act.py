@@ -80,19 +80,11 @@ def as_field(name: str) -> str:
 
 def write_report(report: Report, given: Given, asked: Setting, folder: str) -> dict[str, str]:
     """Write the report for a board."""
-    document = cr.report(
-        given.keyed,
-        asked.mechanism,
-        delta=given.delta(asked.mechanism, asked.delta) or None,
-        **asked.model_dump(include={"epsilon", "neighbours", "title", "organisation"}),
-        **asked.limits,
-        **asked.risk,
-        **asked.attacker,
-        policy=given.policies,
-        source=given.recipe.name,
-        preparation=[f"{name} in bins: {text}" for name, text in given.recipe.bins(given.sensitive).items()],
-        progress=partial(report, "writing the report"),
-    )
+    prepared = [f"{name} in bins: {text}" for name, text in given.recipe.bins(given.sensitive).items()]
+    how: Any = asked.model_dump(include={"epsilon", "neighbours", "title", "organisation"})
+    how |= {**asked.limits, **asked.risk, **asked.attacker, "policy": given.policies, "source": given.recipe.name}
+    how |= {"delta": given.delta(asked.mechanism, asked.delta) or None, "preparation": prepared}
+    document = cr.report(given.keyed, asked.mechanism, **how, progress=partial(report, "writing the report"))
     path = document.save(Path(folder) / f"{stem(given.recipe.name)}-report.html")
     return {"path": str(path), "sentence": document.headline}
 
@@ -104,16 +96,9 @@ def write_release(report: Report, given: Given, asked: Setting, folder: str) -> 
     releases.
     """
     table, mechanism = given.keyed, given.mechanism(asked)
-    draw = partial(
-        cr.release,
-        table,
-        mechanism,
-        sensitive=given.sensitive,
-        policy=given.policies,
-        disclosures=given.remarks(asked),
-        **asked.model_dump(include={"observed_levels", "spreadsheet_safe"}),
-        progress=partial(report, "releasing"),
-    )
+    how: Any = asked.model_dump(include={"observed_levels", "spreadsheet_safe"})
+    how |= {"sensitive": given.sensitive, "policy": given.policies, "disclosures": given.remarks(asked)}
+    draw = partial(cr.release, table, mechanism, **how, progress=partial(report, "releasing"))
     given.policies.forbid(table, mechanism, given.sensitive)  # before anything is drawn
     name = f"{stem(given.recipe.name)}-release"
     if given.ledger is None:

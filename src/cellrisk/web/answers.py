@@ -16,17 +16,7 @@ from cellrisk.noise.mechanisms import LARGEST_CLASSICAL, MECHANISMS
 from cellrisk.risk.attackers.attacker import Attacker, find_setting_figures
 from cellrisk.risk.explanation.risky_cells import CellRisks
 from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON, usual_delta
-from cellrisk.show.wording.attackers import (
-    accuracy,
-    attack_rows,
-    learnt,
-    people_above,
-    say_icons,
-    share,
-    share_at_most,
-    shown_attacks,
-    strongest,
-)
+from cellrisk.show.wording import attackers as wording
 from cellrisk.show.wording.limits import name_metric
 from cellrisk.system.formatting import claim, make_sentence, percent, show_spans
 from cellrisk.web.fields import Setting
@@ -107,16 +97,9 @@ def find_positions(report: Report, given: Given, asked: Setting) -> dict[str, An
     Attacks and intervals take longer: `trace_attacks` and `find_figures`.
     """
     epsilons, deltas = slider(POINTS, asked.mechanism), given.deltas(asked.mechanism)
-    curve = cr.curve(
-        given.table,
-        asked.mechanism,
-        epsilon=epsilons,
-        delta=deltas,
-        measures=[asked.measure, "ceiling"],
-        neighbours=asked.neighbours,
-        progress=partial(report, "computing the risks"),
-    )
-    rows = curve.to_dict()["risks"]
+    along: Any = {"epsilon": epsilons, "delta": deltas, "measures": [asked.measure, "ceiling"]}
+    along |= {"neighbours": asked.neighbours, "progress": partial(report, "computing the risks")}
+    rows = cr.curve(given.table, asked.mechanism, **along).to_dict()["risks"]
     return {
         "epsilons": epsilons,
         "epsilon_texts": [claim(epsilon) for epsilon in epsilons],
@@ -138,9 +121,9 @@ def _describe_delta(given: Given, asked: Setting, rows: list[dict[str, Any]]) ->
         smallest = min(min(line["values"]) for line in found[weights].values() if "values" in line)
         found[weights]["note"] = NOISE.format(percent(tight["chance"])) if tight["chance"] > 1.05 * smallest else ""
     ceilings = [row for row in rows if row["measure"] == "ceiling"]
-    found["ceiling"] = make_line([row["even_two"] for row in ceilings], share_at_most)
+    found["ceiling"] = make_line([row["even_two"] for row in ceilings], wording.share_at_most)
     settings = (asked.model_copy(update={name: row[name] for name in ("epsilon", "delta")}) for row in ceilings)
-    found["sentences"] = [accuracy(given.mechanism(setting)) for setting in settings]
+    found["sentences"] = [wording.accuracy(given.mechanism(setting)) for setting in settings]
     return found
 
 
@@ -165,7 +148,7 @@ def trace_attacks(report: Report, given: Given, asked: Setting) -> dict[str, Any
         return {"unknown": "What attacks reveal is not computed: the groups have too many categories."}
 
     def trace(values: list[float]) -> dict[str, Any]:
-        return make_line(np.interp(np.log(slider(POINTS, asked.mechanism)), np.log(at), values).tolist(), share)
+        return make_line(np.interp(np.log(slider(POINTS, asked.mechanism)), np.log(at), values).tolist(), wording.share)
 
     return {
         "unknown": None,
@@ -188,18 +171,19 @@ def find_figures(report: Report, given: Given, asked: Setting) -> dict[str, Any]
     advantage = next((row["most"] for row in result["attackers"] if row["attack"] == "any"), None)
     categories = given.table.attribute(given.sensitive).levels.labels
     now, icons = f"epsilon {claim(asked.epsilon)}", None
-    notes = [people_above(table) for table in tables]
-    notes += [learnt(table, given.sensitive, categories) for table in tables if table.prior is not None]
+    notes = [wording.people_above(table) for table in tables]
+    notes += [wording.learnt(table, given.sensitive, categories) for table in tables if table.prior is not None]
     if tables:
         picture = draw_icons(tables[0], given.sensitive, now)
-        icons = {"svg": to_svg(picture), "words": say_icons(tables[0], given.sensitive, now)}
+        icons = {"svg": to_svg(picture), "words": wording.say_icons(tables[0], given.sensitive, now)}
+    attacks = [wording.attack_rows(table, wording.shown_attacks(table), advantage) for table in tables]
+    setting = f"At {assessment.mechanism.guarantee}"
+    sentence = wording.strongest(tables[0], given.sensitive, setting) if tables else assessment.headline
     return {
         "epsilon": asked.epsilon,
-        "sentence": strongest(tables[0], given.sensitive, f"At {assessment.mechanism.guarantee}")
-        if tables
-        else assessment.headline,
+        "sentence": sentence,
         "head": ["blind", now, "no noise", f"own record, {now}", "no noise", "one person"],
-        "attacks": [row for table in tables for row in attack_rows(table, shown_attacks(table), advantage)],
+        "attacks": [row for rows in attacks for row in rows],
         "notes": notes,
         "icons": icons,
         "exposed": "" if low is None else f"95% of releases: {low:,} to {high:,} {name}",
@@ -250,14 +234,9 @@ def draw_map(report: Report, given: Given, asked: Setting) -> dict[str, Any]:
         tvd = DASH if point["tvd"] is None else f"{point['tvd']:.3f}"
         return [f"{point['epsilon']:.3g}", percent(point["value"]), tvd]
 
-    choice = cr.choose(
-        given.keyed,
-        asked.mechanism,
-        **(limits if limited else {"max_risk": 1.0}),
-        **_choosing(given, asked),
-        max_tvd=1.0 if asked.max_tvd is None else asked.max_tvd,  # a limit of 1 has releases simulated
-        progress=partial(report, "simulating releases"),
-    )
+    how = {**_choosing(given, asked), **(limits if limited else {"max_risk": 1.0})}
+    how["max_tvd"] = 1.0 if asked.max_tvd is None else asked.max_tvd  # a limit of 1 has releases simulated
+    choice = cr.choose(given.keyed, asked.mechanism, **how, progress=partial(report, "simulating releases"))
     result, name = choice.to_dict(), name_metric(choice.shown)
     values = choice.shown_at(np.array([mark["epsilon"] for mark in result["alternatives"]])).tolist()
     marks = [{**mark, "value": value} for mark, value in zip(result["alternatives"], values, strict=True)]

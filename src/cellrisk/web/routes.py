@@ -68,10 +68,8 @@ def render(name: str) -> str:
 
     from cellrisk.system.version import __version__
 
-    loader = PackageLoader("cellrisk.web", "page")
-    environment = Environment(
-        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
+    how: Any = {"autoescape": True, "undefined": StrictUndefined, "trim_blocks": True, "lstrip_blocks": True}
+    environment = Environment(loader=PackageLoader("cellrisk.web", "page"), **how)
     return environment.get_template(name).render(version=__version__)
 
 

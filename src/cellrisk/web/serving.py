@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cellrisk.errors import CellriskError, InvalidInput
+from cellrisk.errors import CellriskError, InvalidInput, extra_needed
 from cellrisk.system.progress import interrupted_by_signals
 from cellrisk.system.scratch import private_folder
 from cellrisk.web.guard import LEAD_ON
@@ -92,12 +92,9 @@ def serve(
     ``announce`` is called once with the link that lets its reader in. Ctrl-C, SIGTERM and SIGHUP end it: workers are
     gone and uploads removed when this returns.
     """
-    try:
+    with extra_needed():
         import fastapi  # noqa: F401
         import uvicorn
-    except ImportError:
-        fix = "install them with pip install 'cellrisk[web]'"
-        raise InvalidInput("the web app needs packages that are not installed", fix=fix) from None
     from cellrisk.decide.policies import Policies
 
     if ledger is None and new_ledger:
@@ -130,20 +127,10 @@ def serve(
 
         app = create_app(settings, welcome, remove_link_page)
         logging.getLogger("asyncio").setLevel(logging.CRITICAL)  # its messages may quote what was worked on
-        config = uvicorn.Config(
-            app,
-            log_config=None,
-            log_level="critical",
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,
-            ws="none",
-            http="h11",
-            lifespan="on",
-            limit_concurrency=MOST_CONNECTIONS,
-            timeout_graceful_shutdown=SECONDS_TO_END,
-        )
-        server = uvicorn.Server(config)
+        silent: Any = {"log_config": None, "log_level": "critical", "access_log": False, "server_header": False}
+        parts: Any = {"ws": "none", "http": "h11", "lifespan": "on", "proxy_headers": False}
+        limits: Any = {"limit_concurrency": MOST_CONNECTIONS, "timeout_graceful_shutdown": SECONDS_TO_END}
+        server = uvicorn.Server(uvicorn.Config(app, **silent, **parts, **limits))
         with interrupted_by_signals(), suppress(KeyboardInterrupt):  # uvicorn raises a signal again when it has ended
             if threading.current_thread() is threading.main_thread() and hasattr(signal, "SIGHUP"):
                 signal.signal(signal.SIGHUP, server.handle_exit)

@@ -76,9 +76,7 @@ class Sources:
         """Return a file of the folder; the same file gives the same source."""
         folder = self._folder
         if folder is None:
-            raise InvalidInput(
-                "the server has no folder to read from", fix="start it with --folder, or upload the file"
-            )
+            raise InvalidInput("the server has no folder", fix="start it with --folder, or upload the file")
         stat = find_file(folder, given).stat()
         return self._add(f"{given} {stat.st_size} {stat.st_mtime_ns}", lambda: find_file(folder, given), given, "file")
 
