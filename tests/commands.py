@@ -14,3 +14,16 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> tuple[int
     capsys.readouterr()
     code = main([str(argument) for argument in arguments])
     return code, *capsys.readouterr()
+
+
+SECRET = "Zanzibar-7"
+"""A value in the data of tests, which no message may show."""
+
+
+def refuse(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> str:
+    """Run a command that must end with code 2; return its one line on standard error."""
+    code, out, err = run(capsys, *arguments)
+    assert (code, out, err.count("\n")) == (2, "", 1), (arguments, err)
+    assert err.startswith("cellrisk: ")
+    assert SECRET not in err
+    return err

@@ -137,17 +137,3 @@ def test_a_hostile_release_with_the_right_digest(capsys: Capture) -> None:
     with pytest.raises(cr.CellriskError) as refusal:
         cr.Release.load(path)
     assert refusal.value.code == "description"
-
-
-@pytest.mark.parametrize("ending", ["csv", "parquet"])
-def test_an_audit_takes_the_description_of_a_release(ending: str, capsys: Capture) -> None:
-    pytest.importorskip("opendp", reason="OpenDP is not installed")
-    levels = {"sex": ["f", "m"], "job": ["cook", "smith"]}
-    table = cr.tabulate("people.csv", "sex", "job", levels=levels)
-    released = cr.release(table, cr.Geometric(epsilon=1.0))
-    path = released.save(f"released.{ending}")
-    by_file = cr.audit(table, str(path))
-    assert by_file.to_dict() == cr.audit(table, path).to_dict() == cr.audit(table, released).to_dict()
-    assert main(["audit", "people.csv", str(path), *BASE[1:], *LEVELS, "--json"]) == 0
-    by_command = json.loads(capsys.readouterr().out)
-    assert {**json.loads(json.dumps(by_file.to_dict())), "note": by_command["note"]} == by_command

@@ -141,11 +141,3 @@ def test_every_public_function_speaks_of_what_release_makes() -> None:
     assert {"assess", "curve", "choose", "utility", "release", "simulate", "average", "explain", "report"} <= set(found)
     assert found.pop("audit") is None, "it is that of the release in hand, which is known or asked for"
     assert set(found.values()) == {"geometric"}
-
-
-def test_the_ends_of_a_curve_are_those_of_the_object(table: cr.FrequencyTable) -> None:
-    asked: dict[str, Any] = {"measures": "local", "forms": "tight", "weights": "records"}
-    (line,) = cr.curve(table, cr.Geometric(1.0, threshold=2.5), epsilon=[1e-9, 1e3], **asked).lines
-    assert (line.limits.chance, line.limits.raw) == pytest.approx(tuple(line.risk), abs=1e-6)
-    (usual,) = cr.curve(table, epsilon=[1e-9, 1e3], **asked).lines
-    assert usual.limits.raw != pytest.approx(line.limits.raw, abs=1e-3)

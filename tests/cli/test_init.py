@@ -16,9 +16,7 @@ from cellrisk.cli import find_refusal, options
 from cellrisk.cli.options import PriorOptions
 from cellrisk.cli.program import PROGRAM
 from tests.cli.test_program import COMMANDS
-from tests.commands import run
-
-SECRET = "Zanzibar-7"
+from tests.commands import SECRET, refuse, run
 
 Capture = pytest.CaptureFixture[str]
 
@@ -34,17 +32,6 @@ def table(tmp_path: Path) -> Path:
     path = tmp_path / "people.csv"
     path.write_text("\n".join(rows) + "\n", encoding="utf-8")
     return path
-
-
-def refused(capsys: Capture, *arguments: str | Path) -> str:
-    """The one line on standard error of a command that must fail with code 2."""
-    code, out, err = run(capsys, *arguments)
-    assert (code, out) == (2, "")
-    assert err.startswith("cellrisk: ")
-    assert len(err.splitlines()) == 1
-    assert SECRET not in err
-    assert "Traceback" not in err
-    return err
 
 
 BASIC = ("--qid", "sex,ward", "--sensitive", "illness")
@@ -221,7 +208,7 @@ def test_settings_that_would_mean_something_else_are_refused(
 ) -> None:
     config = tmp_path / "bad.toml"
     config.write_text(f"[release]\n{text}\n", encoding="utf-8")
-    assert says in refused(capsys, "release", "x.csv", "--output", "o.csv", "--config", config)
+    assert says in refuse(capsys, "release", "x.csv", "--output", "o.csv", "--config", config)
 
 
 @pytest.mark.parametrize(
@@ -231,8 +218,8 @@ def test_settings_that_would_mean_something_else_are_refused(
 def test_bad_config_is_refused(capsys: Capture, table: Path, tmp_path: Path, text: str, says: str) -> None:
     config = tmp_path / "bad.toml"
     config.write_text(text, encoding="utf-8")
-    assert says in refused(capsys, "assess", table, *BASIC, "--epsilon", "1", "--config", config)
-    assert "does not exist" in refused(capsys, "assess", table, *BASIC, "--config", tmp_path / "none.toml")
+    assert says in refuse(capsys, "assess", table, *BASIC, "--epsilon", "1", "--config", config)
+    assert "does not exist" in refuse(capsys, "assess", table, *BASIC, "--config", tmp_path / "none.toml")
 
 
 @pytest.mark.parametrize(
@@ -259,7 +246,7 @@ def test_bad_config_is_refused(capsys: Capture, table: Path, tmp_path: Path, tex
     ],
 )
 def test_bad_input_is_one_line_and_code_2(capsys: Capture, table: Path, extra: list[str], says: str) -> None:
-    assert says in refused(capsys, "assess", table, *BASIC, *extra)
+    assert says in refuse(capsys, "assess", table, *BASIC, *extra)
 
 
 def test_every_number_is_read_before_the_work_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -305,23 +292,23 @@ def test_bad_files_are_one_line_and_code_2(capsys: Capture, tmp_path: Path) -> N
     binary.write_bytes(bytes(range(256)) * 20)
     parquet.write_bytes(b"not parquet at all")
     for source in (tmp_path / "none.csv", empty, header, binary, parquet, tmp_path, tmp_path / "*.tsv"):
-        message = refused(capsys, "assess", source, *BASIC, "--epsilon", "1")
+        message = refuse(capsys, "assess", source, *BASIC, "--epsilon", "1")
         assert "internal error" not in message
-        refused(capsys, "inspect", source, *BASIC)
+        refuse(capsys, "inspect", source, *BASIC)
 
 
 @pytest.mark.parametrize("column", ["-1", "1.5", "many", "99999999999999999999999999", ""])
 def test_bad_counts_are_refused(capsys: Capture, tmp_path: Path, column: str) -> None:
     path = tmp_path / "counts.csv"
     path.write_text(f"q,y,n\n1,a,3\n1,b,{column}\n", encoding="utf-8")
-    assert "n" in refused(capsys, "assess", path, "--qid", "q", "--sensitive", "y", "--count", "n", "--epsilon", "1")
+    assert "n" in refuse(capsys, "assess", path, "--qid", "q", "--sensitive", "y", "--count", "n", "--epsilon", "1")
 
 
 def test_missing_arguments(capsys: Capture, table: Path) -> None:
-    assert "--qid" in refused(capsys, "assess", table, "--sensitive", "illness", "--epsilon", "1")
-    assert "--sensitive" in refused(capsys, "assess", table, "--qid", "sex", "--epsilon", "1")
-    assert "FILE" in refused(capsys, "assess")
-    assert "frobnicate" in refused(capsys, "frobnicate")
+    assert "--qid" in refuse(capsys, "assess", table, "--sensitive", "illness", "--epsilon", "1")
+    assert "--sensitive" in refuse(capsys, "assess", table, "--qid", "sex", "--epsilon", "1")
+    assert "FILE" in refuse(capsys, "assess")
+    assert "frobnicate" in refuse(capsys, "frobnicate")
 
 
 def test_internal_errors_show_no_data(capsys: Capture, table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -345,14 +332,14 @@ def test_a_reader_that_goes_away_is_no_error(table: Path) -> None:
 
 
 def test_limits_and_tables_reach_the_engine(capsys: Capture, table: Path, tmp_path: Path) -> None:
-    assert "memory limit" in refused(capsys, "inspect", table, *BASIC, "--memory-limit", "lots")
+    assert "memory limit" in refuse(capsys, "inspect", table, *BASIC, "--memory-limit", "lots")
     assert run(capsys, "inspect", table, *BASIC, "--memory-limit", "500MB")[0] == 0
     store = tmp_path / "store.duckdb"
     with duckdb.connect(str(store)) as connection:
         connection.execute(f"CREATE TABLE people AS SELECT * FROM read_csv('{table}', all_varchar = true)")
     plain = run(capsys, "inspect", table, *BASIC, "--json")[1]
     assert run(capsys, "inspect", store, "--table", "people", *BASIC, "--json")[1] == plain
-    assert "--table" in refused(capsys, "inspect", store, *BASIC)
+    assert "--table" in refuse(capsys, "inspect", store, *BASIC)
 
 
 def test_progress_shows_on_a_terminal_only(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:

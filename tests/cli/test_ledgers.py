@@ -6,6 +6,7 @@ import json
 import os
 import sqlite3
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,12 @@ import pandas as pd
 import pytest
 
 import cellrisk as cr
-from cellrisk.cli import main
 from cellrisk.repeat.accounting.ceilings import compose_ceiling
+from tests import commands
+from tests.commands import SECRET
 from tests.near import same
 
 pytest.importorskip("sqlalchemy", reason="SQLAlchemy is not installed: pip install 'cellrisk[ledger]'")
-SECRET = "Zanzibar-7"
 Run = Callable[..., tuple[int, str, str]]
 LEDGER = "releases.db"
 LEVELS = ("--levels", "sex=f|m", "--levels", "illness=flu|cold|other")
@@ -45,12 +46,12 @@ def people(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> pd.DataFrame:
 
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    def call(*arguments: str) -> tuple[int, str, str]:
-        code = main(list(arguments))
-        out, err = capsys.readouterr()
-        return code, out, err
+    return partial(commands.run, capsys)
 
-    return call
+
+@pytest.fixture
+def refused(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    return partial(commands.refuse, capsys)
 
 
 @pytest.fixture
@@ -59,19 +60,6 @@ def answered(run: Run) -> Callable[..., Any]:
         code, out, err = run(*arguments, "--json")
         assert (code, err) == (0, "")
         return json.loads(out)
-
-    return call
-
-
-@pytest.fixture
-def refused(run: Run) -> Callable[..., str]:
-    def call(*arguments: str) -> str:
-        code, out, err = run(*arguments)
-        assert (code, out) == (2, "")
-        assert err.startswith("cellrisk: ")
-        assert len(err.splitlines()) == 1
-        assert SECRET not in err
-        return err
 
     return call
 
@@ -280,11 +268,6 @@ def test_refusals(words: str, arguments: tuple[str, ...], ledger: str, refused: 
     assert words in refused("ledger", *arguments)
     with cr.Ledger(ledger) as opened:
         assert opened.head == before
-
-
-def test_a_cohort_without_a_ledger_is_refused(refused: Callable[..., str]) -> None:
-    assert "--ledger" in refused(*RELEASE, "--epsilon", "1", "--output", "r.csv", "--cohort", "2021")
-    assert not Path("r.csv").exists()
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from cellrisk.cli.program import PROGRAM
 from cellrisk.counts.unit import Unit
 from cellrisk.system.checks import require_whole_number
 from tests.cli.test_program import COMMANDS
+from tests.commands import refuse
 
 TABLE = ("people.csv", "--qid", "sex", "--sensitive", "job", "--levels", "sex=f|m", "--levels", "job=cook|smith")
 LEDGER = ("book.ledger", "people.csv", "--qid", "sex", "--attribute", "job")
@@ -77,15 +78,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     )
     assert main(["ledger", "create", "book.ledger"]) == 0
     return tmp_path
-
-
-def refuse(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    capsys.readouterr()
-    assert main(list(arguments)) == 2, arguments
-    said = capsys.readouterr().err
-    assert said.startswith("cellrisk: ")
-    assert said.count("\n") == 1
-    return said
 
 
 @pytest.mark.usefixtures("folder")

@@ -92,15 +92,6 @@ class TestFromFileToReport:
         expect(page.locator("#source-title")).to_have_text("dropped.csv: 400 rows, 4 columns")
 
     @pytest.mark.slow
-    def test_another_file_starts_anew(self, visit: Visit) -> None:
-        page = show_people(visit())
-        expect(page.locator("#decide")).to_be_visible()
-        open_step(page, "load")
-        try_adult(page)
-        for step in ("#see", "#decide", "#act"):
-            expect(page.locator(step)).to_be_hidden()
-
-    @pytest.mark.slow
     def test_without_a_mouse(self, visit: Visit, tmp_path: Path) -> None:
         page = visit()
         press_tab_until(page, "#folder-file")

@@ -177,27 +177,6 @@ def test_a_finished_step_is_one_line_that_opens(page: Any) -> None:
     expect(page.locator("#advanced #mechanism")).to_be_visible()
 
 
-OFF_SCALE = """async () => {
-  const { frame, labelRight } = await import('/static/picture.js');
-  const place = document.body.appendChild(Object.assign(document.createElement('div'), { className: 'chart' }));
-  place.style.width = '400px';
-  const axis = { range: [0, 1], text: String };
-  const made = frame(place, { x: { ...axis, ticks: [], title: '' }, y: axis, right: 150 });
-  labelRight(made, [{ kind: 'raw', value: 9, words: 'far above' }, { kind: 'chance', value: 0.5, words: 'inside' }]);
-  const labels = [...place.querySelectorAll('.label')];
-  const found = labels.map((label) => [label.textContent, Number(label.getAttribute('y'))]);
-  place.remove();
-  return { found, top: made.top };
-}"""
-
-
-def test_a_reference_off_the_scale_is_a_label_at_the_edge(page: Any) -> None:
-    said = page.evaluate(OFF_SCALE)
-    labels = dict(said["found"])
-    assert set(labels) == {"↑ far above", "inside"}
-    assert abs(labels["↑ far above"] - said["top"]) < 10
-
-
 def test_a_note_where_noise_itself_shows_single_values(page: Any) -> None:
     open_step(page, "see")
     expect(page.locator("#noise-note")).to_contain_text("noise itself then shows single values in groups")

@@ -221,27 +221,3 @@ class TestDownloads:
         page.locator("#copy-shell").click()
         expect(page.locator("#copy-shell")).to_have_text("Copied")
         assert page.evaluate("() => navigator.clipboard.readText()") == page.locator("#shell").inner_text()
-
-
-@pytest.mark.slow
-class TestGroups:
-    def test_the_riskiest_are_listed(self, page: Any) -> None:
-        open_step(page, "decide")
-        expect(page.locator("#riskiest-about")).to_have_text(f"At epsilon {epsilon(page)}.")
-        table = page.locator("#riskiest table")
-        heads = [head.inner_text() for head in table.locator("thead th").all()]
-        assert heads == ["sex", "age", "people", "values", "risk", "expected revealed"]
-        assert table.locator("tbody tr").count() == 10
-
-
-@pytest.mark.slow
-class TestDecisions:
-    def test_the_map(self, page: Any) -> None:
-        """The risk of this table falls as epsilon grows, so that no limit binds, and no point is recommended."""
-        open_step(page, "decide")
-        unfold(page, "Risk and usefulness")
-        page.get_by_label("Revealed, at most").fill("20")
-        page.get_by_role("button", name="Draw the map").click()
-        expect(page.locator("#map-area")).to_be_visible()
-        expect(page.locator("#map-sentence")).to_contain_text("recommended")
-        expect(page.locator("#map-table")).to_be_hidden()

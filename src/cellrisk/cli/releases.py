@@ -193,14 +193,14 @@ def audit_command(
     asked |= {**attacker.single(), "belief": attacker.belief, "perturbation": made}
     asked |= {"count": released_count, "bins": dict(table.bin or ()), "table": released_table}
     found = cr.audit(table.tabulate(), released, **asked)
+    rows = [
+        [", ".join(f"{name} {label}" for name, label in cell.key.items()), cell.shown, f"{cell.exposed:,}"]
+        for cell in (found.exposed(top) if top else ())
+    ]
     if acro is not None:
         found.save_acro(acro, max_risk=max_risk, exception=exception or "", command=output.command)
     output.answer(found)
-    if top and not output.as_json:
-        rows = [
-            [", ".join(f"{name} {label}" for name, label in cell.key.items()), cell.shown, f"{cell.exposed:,}"]
-            for cell in found.exposed(top)
-        ]
+    if rows and not output.as_json:
         say("\nThe groups that reveal most people; their keys are raw data")
         say(aligned(["group", "shows", "people"], rows, left=2))
     if max_risk is not None and found.value() > max_risk:
