@@ -179,7 +179,7 @@ def test_trade_off(bent: cr.FrequencyTable) -> None:
     assert [point["epsilon"] for point in points] == sorted(point["epsilon"] for point in points)
     nothing = cr.choose(bent, max_risk=0.26, form="exact", largest_epsilon=0.5, max_tvd=0.001, releases=5, way=1)
     assert nothing.epsilon is None
-    assert "the limit on the TVD asks for more than 0.5" in nothing.why
+    assert "the limit on the TVD asks for an epsilon above 0.5" in nothing.why
     allowed = nothing.options[0].within_limits[-1][1]
     assert number_after("the other limits allow epsilon up to", nothing.why) == pytest.approx(allowed, rel=1e-3, abs=0)
     neither = cr.choose(bent, max_risk=0.01, form="exact", largest_epsilon=0.5, max_tvd=0.001, releases=2, way=1)

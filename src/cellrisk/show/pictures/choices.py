@@ -71,7 +71,8 @@ def _draw_along(axes: Axes, choice: Choice) -> None:
     epsilon = np.unique([*np.geomspace(*choice.searched, points), *marked])
     for low, high in choice.admissible:
         axes.axvspan(low, high, color=SAFE, alpha=0.13, linewidth=0, label="admissible")
-    _draw_line(axes, choice, epsilon, epsilon, np.array(marked))
+    chance = choice.limits.chance if shown.name == "max_risk" else 0.0
+    _draw_line(axes, choice, epsilon, epsilon, np.array(marked), chance)
     nearest = next((bound.nearest for bound in choice.kept if bound.limit == shown), None)
     if not choice.admissible and nearest is not None:
         height = float(choice.shown_at(np.array([nearest]))[0])
@@ -79,7 +80,6 @@ def _draw_along(axes: Axes, choice: Choice) -> None:
         words = f"nearest: {percent(height)} at epsilon {plain(nearest)}"
         axes.plot(nearest, height, clip_on=False, label=words, **look)
     if shown.name == "max_risk":
-        chance = choice.limits.chance
         words = f"{choice.mechanism.lower_end} {percent(chance)}"
         axes.axhline(chance, color=GREY, linewidth=0.9, linestyle=DASHES[2], zorder=1.5, label=words)
     epsilon_axis(axes, float(epsilon[0]), float(epsilon[-1]))
@@ -99,14 +99,16 @@ def _draw_map(axes: Axes, choice: Choice, trade_off: TradeOff) -> None:
         axes.fill_between([0.0, most], 0.0, min(axes.get_ylim()[1], choice.shown.maximum), **look)
     words = f"TVD limit {as_given(most)}"
     axes.axvline(most, color=ALARM, linewidth=1.0, linestyle=DASHES[2], zorder=1.6, label=words)
+    free = np.inf
     for mark in MARKS:
-        if low <= mark <= high:
-            x, y = (float(np.interp(np.log(mark), np.log(epsilon), along)) for along in (tvd, values))
+        x, y = (float(np.interp(np.log(mark), np.log(epsilon), along)) for along in (tvd, values))
+        if low <= mark <= high and free - x > 0.03 * axes.get_xlim()[1]:
             axes.plot(x, y, "o", color=LINE, markersize=3.2, zorder=3, label="numbers: epsilon")
             write_beside(axes, plain(mark), (x, y), (2, 5), color=GREY)
+            free = x
 
 
-def _draw_line(axes: Axes, choice: Choice, epsilon: Floats, x: Floats, marked: Floats) -> Floats:
+def _draw_line(axes: Axes, choice: Choice, epsilon: Floats, x: Floats, marked: Floats, chance: float = 0.0) -> Floats:
     """Draw what is limited, in bold where it is admissible, with its levels and the alternatives; return its values.
 
     ``x`` and ``marked`` are how far right the epsilons and the alternatives are drawn.
@@ -127,7 +129,7 @@ def _draw_line(axes: Axes, choice: Choice, epsilon: Floats, x: Floats, marked: F
         words = f"{alternative.role} {show_down(alternative.epsilon)}: {percent(height)}"
         axes.plot(across, height, "o", color=LINE, zorder=5, clip_on=False, label=words, **look)
     label = "risk" if shown.risk is not None and shown.name == "max_risk" else "share"
-    risk_axis(axes, max([*values, *heights, raw or 0.0, *levels]), label)
+    risk_axis(axes, max([*values, *heights, chance, raw or 0.0, *levels]), label)
     if raw is not None:
         axes.axhline(raw, color=GREY, linewidth=0.9, zorder=1.5, label=f"no noise {percent(raw)}")
     for level in levels:

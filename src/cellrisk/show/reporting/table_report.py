@@ -45,7 +45,6 @@ from cellrisk.show.reporting.metadata import (
     pick,
     read_domains,
 )
-from cellrisk.show.wording.assessment import of_several
 from cellrisk.show.wording.attackers import (
     accuracy,
     attack_rows,
@@ -55,6 +54,7 @@ from cellrisk.show.wording.attackers import (
     say_icons,
     shown_attacks,
 )
+from cellrisk.show.wording.ceiling import say_tables
 from cellrisk.show.wording.choice import CHOICE_NOTE, WITHOUT_DATA, name_largest, say_least, say_tvd_limit
 from cellrisk.show.wording.explanation import KEYS_NOTE
 from cellrisk.show.wording.label import Guarantee
@@ -283,7 +283,7 @@ def collect_board(
         "shown_epsilon": epsilon,
         "why": None if decision.choice is None else make_sentence(decision.choice.why),
         **describe_attackers(assessment),
-        "several": of_several(assessment),
+        "several": say_tables(mechanism, len(assessment.figures)),
         "by_chance": mechanism.by_chance,
         "priors": [f"{name}: {line}" for name, law in fitted.items() for line in law.describe()],
         "exposures": [
@@ -400,7 +400,7 @@ def _describe_usefulness(decision: Decision, mechanism: Mechanism) -> dict[str, 
     headline = found.headline
     if trade_off is not None:
         differs = f"a {trade_off.limit.way}-way marginal of a release differs from the true one by"
-        required = f"Required is {say_tvd_limit(trade_off.limit)}, which takes epsilon {say_least(trade_off)}."
+        required = f"Required is {say_tvd_limit(trade_off.limit)}, which takes {say_least(trade_off)}."
         mean = f"a total variation distance (TVD) of {at.tvd:.3g} on average"
         headline = f"At epsilon {claim(at.epsilon)}, {differs} {mean}. {required}"
     marginals = [

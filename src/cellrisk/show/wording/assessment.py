@@ -11,7 +11,6 @@ from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.noise.perturbations import Perturbation
 from cellrisk.risk.assessment import Assessment, AttributeFigures, DecisionFigures, Risk, TableRisks
 from cellrisk.risk.attackers.figures import AttackTable
-from cellrisk.risk.certainty import ConfidentInferences
 from cellrisk.risk.measures import FORMS
 from cellrisk.show.wording import attackers
 from cellrisk.show.wording.attackers import fill, name_table
@@ -34,7 +33,8 @@ NEXT_PERTURBED = "Who, and what helps: cellrisk explain ...   At equal risk, and
 SEVERAL = "Several categories together may be certain where none of them is alone."
 NOT_TOLD = (
     "It has no epsilon, so there is no curve, no entry in a ledger and no bound by a guarantee. One publication is "
-    "assessed. Several can be averaged unless each repeats the same perturbation, and overlapping tables compared."
+    "assessed. An attacker can average several publications unless each repeats the same perturbation, and can compare "
+    "overlapping tables."
 )
 
 
@@ -43,23 +43,19 @@ def headline(assessment: Assessment | PerturbedAssessment) -> str:
     return "\n".join(_say_attribute(assessment, found) for found in assessment.figures)
 
 
-def _say_attribute(assessment: Assessment | PerturbedAssessment, found: Figures) -> str:
-    own = _say_own(assessment, found)
+def _say_attribute(assessment: TableRisks, found: Figures) -> str:
+    """Return how many people are revealed because of their own record, and the worst case."""
+    tables, setting = assessment.attackers[found.sensitive], name_method(found.method)
+    if tables:
+        own = attackers.strongest(tables[-1], found.sensitive, setting)
+    elif found.attribute.several:
+        own = f"{setting}, attacks are not assessed: {found.unknown}."
+    else:
+        caused = found.caused if isinstance(found.caused, float) else found.caused.people
+        own = attackers.revealed_by_own_record(caused, found.records, found.sensitive, setting)
     if isinstance(found, DecisionFigures):
         return f"{own} {found.ceiling.headline}"
     return f"{own} {say_ceiling(found.ceiling, found.worst_counts)}"
-
-
-def _say_own(assessment: TableRisks, found: Figures) -> str:
-    """Return how many people are revealed because of their own record, by the strongest attack that is assessed."""
-    tables, method = assessment.attackers[found.sensitive], found.method
-    setting = f"At {method.guarantee}" if isinstance(method, Mechanism) else f"With {method.name}"
-    if tables:
-        return attackers.strongest(tables[-1], found.sensitive, setting)
-    if found.attribute.several:
-        return f"{setting}, attacks are not assessed: {found.unknown}."
-    caused = found.caused if isinstance(found.caused, float) else found.caused.people
-    return attackers.revealed_by_own_record(caused, found.records, found.sensitive, setting)
 
 
 def screen(assessment: Assessment | PerturbedAssessment) -> list[str]:
@@ -78,7 +74,7 @@ def screen(assessment: Assessment | PerturbedAssessment) -> list[str]:
         else:
             more = "" if attribute.several else f"\nOther attacks are not assessed: {found.unknown}."
             parts.append(f"{fill(_say_attribute(assessment, found))}{more}")
-    several = of_several(assessment) if isinstance(assessment, Assessment) else []
+    several = say_tables(assessment.mechanism, len(figures)) if isinstance(assessment, Assessment) else []
     known = all(assessment.attackers[found.attribute.name] for found in figures)
     following = NEXT if noisy else NEXT_PERTURBED
     if noisy and assessment.table.unit.contributions > 1:
@@ -90,20 +86,20 @@ def screen(assessment: Assessment | PerturbedAssessment) -> list[str]:
 
 
 def list_attacks(attribute: Attribute, table: AttackTable, setting: str, advantage: float | None) -> list[str]:
-    """Return the table of attacks on one attribute, and sentences on who gains and what is learnt."""
+    """Return the table of attacks on one attribute, and sentences on who gains, who is hidden and what is learnt."""
     shown = attackers.shown_attacks(table)
     sentences = [attackers.people_above(table)]
     if table.prior is not None:
         sentences.append(attackers.learnt(table, attribute.name, attribute.levels.labels))
         sentences += [attackers.learnt_union(table, union, attribute.levels.labels) for union in table.unions]
         sentences += [SEVERAL] if attribute.n_levels > 2 and not table.unions else []
-    sentences += attackers.hidden_by_own_records(table, shown)
+    for name in shown:
+        hidden = -table.figures(name).hidden
+        attack = attackers.ATTACK_NAMES[name].format(sure=100 * table.certainty)
+        people = attackers.own_people(hidden, table.n_people)
+        subtracted = f"{attack}: those whom their own records hide, {people}, are subtracted."
+        sentences += [subtracted] if hidden >= 0.5 else []
     return [attackers.attack_table(table, shown, advantage, setting), "\n".join(map(fill, sentences))]
-
-
-def of_several(assessment: Assessment) -> list[str]:
-    """Return what the tables of several sensitive attributes cost together; nothing for one."""
-    return say_tables(assessment.mechanism, len(assessment.figures))
 
 
 def paragraphs(assessment: Assessment | PerturbedAssessment) -> list[str]:
@@ -148,30 +144,24 @@ def _describe_certainty(figures: AttributeFigures) -> str:
         for row in figures.certainty
     ]
     heads = [f"'{figures.sensitive}' inferred, at least sure", "correctly", "in all", "share correct"]
-    warnings = [fill(words) for row in figures.certainty if (words := _warn(row))]
-    prior = f"The attacker's prior: {figures.belief.describe()}."
-    return "\n".join([aligned(heads, rows), *warnings, prior])
-
-
-def _warn(row: ConfidentInferences) -> str:
-    """Return what a reader of a certainty has to know: it was simulated, or the prior does not fit."""
-    sure, words = f"{100 * row.certainty:g}%", []
-    if row.error is not None:
-        words.append(f"People inferred with {sure} certainty are simulated (standard error {row.error:.2g}).")
-    if row.overconfident:
-        words.append(f"At {sure}, the attacker is correct less often than the prior implies: overconfident.")
-    return " ".join(words)
+    warnings = []
+    for row in figures.certainty:
+        sure = f"{100 * row.certainty:g}%"
+        if row.error is not None:
+            warnings.append(f"People inferred with {sure} certainty are simulated (standard error {row.error:.2g}).")
+        if row.overconfident:
+            warnings.append(f"At {sure}, the attacker is correct less often than the prior implies: overconfident.")
+    return "\n".join([aligned(heads, rows), *warnings, f"The attacker's prior: {figures.belief.describe()}."])
 
 
 def say_exposure(exposure: AttributeFigures) -> str:
     """Return how many people one attack reveals, for any reason, as published and without noise."""
-    method, people = exposure.method, exposure.people
-    setting = f"At {method.guarantee}" if isinstance(method, Mechanism) else f"With {method.name}"
+    people = exposure.people
     spread = f"; {people.low:,} to {people.high:,} in 95% of releases"
     kind = "record" if exposure.attribute.several else "person"
     whose = of_people(people.mean, exposure.records, spread, kind)
     return (
-        f"{setting}, the {exposure.attack} attack reveals the '{exposure.sensitive}' of {whose}. "
+        f"{name_method(exposure.method)}, the {exposure.attack} attack reveals the '{exposure.sensitive}' of {whose}. "
         f"Without noise it reveals {percent(exposure.raw_share)}."
     )
 
@@ -181,6 +171,11 @@ def _say_noise_alone(exposure: DecisionFigures) -> str:
     if math.isinf(exposure.method.limit_noise.scale):
         return f"Noise alone reveals {share}."
     return f"As epsilon falls to 0, with delta as it is, {share} are still revealed."
+
+
+def name_method(method: Mechanism | Perturbation) -> str:
+    """Return how a table would be published, as the begin of a sentence: "At epsilon 1"."""
+    return f"At {method.guarantee}" if isinstance(method, Mechanism) else f"With {method.name}"
 
 
 def _risk_table(assessment: Assessment | PerturbedAssessment, sensitive: str) -> str:

@@ -35,20 +35,14 @@ NOISE_NAMES = {
     "geometric": "Geometric noise",
     "discrete-gaussian": "Discrete Gaussian noise",
 }
-LONGEST_TITLE = 60
-"""Characters of the names of quasi-identifiers in a title; longer lists are counted."""
 ROUNDING = 1e-9
 """Smaller differences, in people or as a probability, are rounding."""
 LESS_SURE = 0.8
 """The certainty at which the people who are learnt are also counted."""
-LEAST_SHARE = 0.0005
-"""The share of a category below which it is not listed."""
 ICONS = 100
 """People in a picture of people."""
 WIDTH = 115
 """Columns of a first screen."""
-GAIN_SHOWN = 0.1
-"""The gain above which people are counted on the first screen."""
 
 
 def share(number: float) -> str:
@@ -117,7 +111,7 @@ def say_note(table: FrequencyTable) -> str:
 def name_table(table: FrequencyTable, sensitive: str) -> str:
     """Return a table in a line: its columns, people and groups."""
     names = ", ".join(table.quasi_identifiers)
-    if len(names) > LONGEST_TITLE:
+    if len(names) > 60:
         names = number_of(len(table.quasi_identifiers), "quasi-identifier")
     return f"'{sensitive}' by {names}: {say_size(table, sensitive)}"
 
@@ -235,27 +229,25 @@ def setting_table(
     The first cells of each row are given, with their headings, of one line or two. What any attack can do at most is
     the last figure: no guarantee covers an epsilon that was chosen from the data.
     """
-    figures = rows[0][1]
+    figures, body = rows[0][1], []
     sure = [] if figures.inferred is None else [f"inferred,\n{100 * figures.table.certainty:g}% sure"]
     sure += ["harmful\nlearnt"] if figures.table.harmful else []
     sure += ["joined values\nlearnt" for _ in figures.table.unions]
     own = [f"because of their\n{figures.table.own_record}, at least", "most for\none person"]
     revealed = [*own, *sure, "any attack,\nat most"][:columns]
     heads = [head.rpartition("\n") for head in (*header, "count\nwithin", *revealed)]
-    body = [[*first, *_setting_cells(figures)][: len(heads)] for first, figures in rows]
+    for first, figures in rows:
+        mechanism, people = figures.mechanism, figures.people
+        cells = [
+            "0" if mechanism is None else f"{find_precision(mechanism).within:,}",
+            f"{own_people(figures.own, people)} {own_share(figures.own, people):>7}",
+            "" if figures.most is None else share(_without_rounding(figures.most, 0)),
+            *([] if figures.inferred is None else [share(figures.inferred / people)]),
+            *(share(number / people) for number in figures.learnt),
+            share_at_most(figures.advantage),
+        ]
+        body.append([*first, *cells][: len(heads)])
     return aligned([top for top, _, _ in heads], [[bottom for _, _, bottom in heads], *body])
-
-
-def _setting_cells(figures: SettingFigures) -> list[str]:
-    mechanism, people = figures.mechanism, figures.people
-    return [
-        "0" if mechanism is None else f"{find_precision(mechanism).within:,}",
-        f"{own_people(figures.own, people)} {own_share(figures.own, people):>7}",
-        "" if figures.most is None else share(_without_rounding(figures.most, 0)),
-        *([] if figures.inferred is None else [share(figures.inferred / people)]),
-        *(share(number / people) for number in figures.learnt),
-        share_at_most(figures.advantage),
-    ]
 
 
 def strongest(table: AttackTable, sensitive: str, setting: str) -> str:
@@ -285,15 +277,6 @@ def revealed_by_own_record(
     return f"{setting}, the '{sensitive}' of {number} is revealed because of their {own_record}."
 
 
-def inferred(sensitive: str, people: str, certainty: float) -> str:
-    """Return what the informed attacker infers, in one sentence.
-
-    >>> inferred("income", "11,173 people", 0.95)
-    "An informed attacker could infer the 'income' of 11,173 people and be at least 95% sure."
-    """
-    return f"An informed attacker could infer the '{sensitive}' of {people} and be at least {100 * certainty:g}% sure."
-
-
 def fill(text: str) -> str:
     """Return sentences, each in lines of its own that fit a screen."""
     sentences = re.sub(r"(?<=[.?!]) (?=[A-Z0-9'])", "\n", text).split("\n")
@@ -302,23 +285,10 @@ def fill(text: str) -> str:
 
 def people_above(table: AttackTable) -> str:
     """Return how many people gain notably, in one sentence."""
-    number = table.people_above(GAIN_SHOWN)
+    number = table.people_above(0.1)
     who = f"{number_of(number, 'person')} are" if number > 1 else "1 person is" if number else "Nobody is"
-    return (
-        f"{who} named more than {100 * GAIN_SHOWN:g} points more often because of their "
-        f"{table.own_record} (homogeneity, largest count)."
-    )
-
-
-def hidden_by_own_records(table: AttackTable, names: Sequence[str]) -> list[str]:
-    """Return how many people are revealed less often because of their own records, a sentence for each attack."""
-    hidden = [(name, table.figures(name).hidden) for name in names]
-    return [
-        f"{ATTACK_NAMES[name].format(sure=100 * table.certainty)}: those whom their own records hide, "
-        f"{own_people(-number, table.n_people)}, are subtracted."
-        for name, number in hidden
-        if number <= -0.5
-    ]
+    often = f"more than 10 points more often because of their {table.own_record}"
+    return f"{who} named {often} (homogeneity, largest count)."
 
 
 def learnt(table: AttackTable, sensitive: str, categories: Sequence[str]) -> str:
@@ -334,10 +304,14 @@ def learnt(table: AttackTable, sensitive: str, categories: Sequence[str]) -> str
     else:
         numbers = figures.by_category["learnt"].tolist(), table.people.tolist()
         shares = [(part / max(n, 1), name) for part, n, name in zip(*numbers, categories, strict=True)]
-        largest = sorted((each for each in shares if each[0] >= LEAST_SHARE), reverse=True)[:2]
+        largest = sorted((each for each in shares if each[0] >= 0.0005), reverse=True)[:2]
         named = ", ".join(f"{visible(name, '')} {whole_share(part)}" for part, name in largest)
         people += f" ({named})"
-    return f"{start} {people}, {whole_people(total - own)} from others' records alone{_less_sure(table, total)}."
+    number = 0.0
+    if table.certainty > LESS_SURE:  # those who are 80% sure are named if they are more than twice as many
+        number = replace(table, certainty=LESS_SURE).figures("informed").learnt or 0.0
+    less_sure = f" (at {100 * LESS_SURE:g}%: {whole_people(number)})" if number > 2.0 * total else ""
+    return f"{start} {people}, {whole_people(total - own)} from others' records alone{less_sure}."
 
 
 def learnt_union(table: AttackTable, union: Sequence[int], categories: Sequence[str]) -> str:
@@ -347,14 +321,6 @@ def learnt_union(table: AttackTable, union: Sequence[int], categories: Sequence[
     if total < 0.5:
         return f"Taken as one value, {name} is learnt of nobody beyond the overall shares."
     return f"Taken as one value, {name} is learnt of {whole_people(total)} of {number_of(people, 'person')}."
-
-
-def _less_sure(table: AttackTable, total: float) -> str:
-    """Return how many are learnt by an attacker who is 80% sure, if that is more than twice as many."""
-    if table.certainty <= LESS_SURE:
-        return ""
-    number = replace(table, certainty=LESS_SURE).figures("informed").learnt or 0.0
-    return f" (at {100 * LESS_SURE:g}%: {whole_people(number)})" if number > 2.0 * total else ""
 
 
 def _without_rounding(number: float, people: float) -> float:

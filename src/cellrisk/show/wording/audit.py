@@ -7,7 +7,7 @@ import math
 from cellrisk.publish.auditing import Audit
 from cellrisk.publish.auditing.figures import FIGURES
 from cellrisk.publish.simulation import Simulation
-from cellrisk.show.wording.attackers import fill, inferred, name_attack, name_table, share
+from cellrisk.show.wording.attackers import fill, name_attack, name_table, share
 from cellrisk.system.formatting import CURATOR_NOTE, aligned, number_of, of_people, percent, say_error
 
 NEXT_SIMULATION = "Risks by simulation, and eight scenarios: --all   Exact figures: cellrisk assess ..."
@@ -22,24 +22,33 @@ SHOWN = {
 
 
 def headline(found: Audit | Simulation) -> str:
-    """Return what a curator can repeat."""
-    return _say_audit(found) if isinstance(found, Audit) else _say_simulation(found)
-
-
-def _say_audit(audit: Audit) -> str:
-    people = f"{audit.n_exposed:,} of {_count(audit, audit.original.n_records)} ({percent(audit.value())})"
-    revealed = f"The release reveals the '{audit.sensitive}' of {people}: their group shows their value alone."
-    alone = [] if audit.made.perturbation else [_say_alone(audit)]
-    return " ".join([revealed, *alone, _say_inferred(audit)])
+    """Return what a curator can repeat: how many people a release, or simulated ones, reveal."""
+    if isinstance(found, Simulation):
+        return _say_simulation(found)
+    share = f"{found.n_exposed:,} of {_count(found, found.original.n_records)} ({percent(found.value())})"
+    sentences = [f"The release reveals the '{found.sensitive}' of {share}: their group shows their value alone."]
+    if not found.made.perturbation:  # noise makes the smallest count of nobody else
+        people = found.facts["alone"]
+        safe = ", and would not be without their own record" if found.made.mechanism and people else ""
+        number, are = f"{people:,}" if people else "None", "is" if people == 1 else "are"
+        sentences.append(f"{number} of them {are} shown alone as a count of {found.made.smallest}{safe}.")
+    informed = [row for row in found.attackers if row["attack"] == "informed" and "union" not in row]
+    for row in informed[:1]:
+        who = f"'{found.sensitive}' of {_count(found, row['revealed'])}"
+        sentences.append(
+            f"An informed attacker could infer the {who} and be at least {100 * row['certainty']:g}% sure."
+        )
+    if not informed:
+        sentences.append(f"What an informed attacker infers is not computed: {found.unknown}.")
+    return " ".join(sentences)
 
 
 def _say_simulation(simulation: Simulation) -> str:
-    """Return how many people the simulated releases reveal."""
     people, mechanism, made = simulation.people, simulation.mechanism, simulation.perturbation
-    setting = (
-        f" with {made.name}" if made is not None else f" at {mechanism.guarantee}" if mechanism is not None else ""
-    )
-    if mechanism is not None and simulation.post_processed:
+    setting = "" if mechanism is None else f" at {mechanism.guarantee}"
+    if made is not None:
+        setting = f" with {made.name}"
+    elif mechanism is not None and simulation.post_processed:
         setting = f" with noise of {mechanism.guarantee}"
     processed = "post-processed " if simulation.post_processed else ""
     releases = number_of(simulation.releases, f"simulated {processed}release")
@@ -54,9 +63,20 @@ def screen(found: Audit | Simulation) -> list[str]:
     """Return what is printed first: who is revealed, the main figures, what to do next."""
     if isinstance(found, Simulation):
         title = f"{name_table(found.table, found.sensitive)}\n{fill(_say_simulation(found))}"
-        return [title, *_show_attackers(found), f"{NEXT_SIMULATION}\n{CURATOR_NOTE}"]
+        unknown = f"\nAttackers who apply Bayes' rule are not simulated: {found.unknown}." if found.unknown else ""
+        simulated = [
+            [name_attack(row)]
+            + [text for part in ("revealed", "own") for text in (f"{row[part]:,.1f}", say_error(row[f"{part}_error"]))]
+            for row in found.attackers
+        ]
+        heads = ["people", "revealed", "standard error", "own record", "standard error"]
+        table = [] if found.post_processed else [f"{aligned(heads, simulated)}{unknown}"]
+        return [title, *table, f"{NEXT_SIMULATION}\n{CURATOR_NOTE}"]
     audit = found
-    rows = [[what, *(_percent(audit.value(name, of)) for of in OF)] for name, what in SHOWN.items()]
+    rows = []
+    for name, what in SHOWN.items():
+        values = [audit.value(name, of) for of in OF]
+        rows.append([what, *("-" if math.isnan(value) else share(value) for value in values)])
     rows.append(["smallest group (k)", *(_show("k", audit.value("k", of)) for of in OF)])
     return [
         f"{name_table(audit.original, audit.sensitive)}\n{fill(headline(audit))}",
@@ -71,49 +91,25 @@ def paragraphs(found: Audit | Simulation) -> list[str]:
     """Return the rest: every figure with its meaning; of simulations the local risk and the eight scenarios."""
     if isinstance(found, Simulation):
         return _list_simulated(found)
-    audit = found
+    audit, people = found, found.original.n_records
     rows = [[name, _show(name, audit.released[name]), _show(name, audit.raw[name])] for name in FIGURES]
     numbers = aligned(["figure", "released", "original"], rows).splitlines()
     meanings = ["", *(figure.meaning for figure in FIGURES.values())]
     table = [f"{line}  {meaning}".rstrip() for line, meaning in zip(numbers, meanings, strict=True)]
-    bound = [] if audit.ceiling is None else [fill(audit.ceiling.headline)]
-    return ["\n".join(part) for part in (_list_attacks(audit), table, bound, audit.notes[NOTES_SHOWN:]) if part]
-
-
-def _say_alone(audit: Audit) -> str:
-    """Return how many people are shown alone as the smallest count, which noise makes of nobody else."""
-    people = audit.facts["alone"]
-    safe = ", and would not be without their own record" if audit.made.mechanism and people else ""
-    number, are = f"{people:,}" if people else "None", "is" if people == 1 else "are"
-    return f"{number} of them {are} shown alone as a count of {audit.made.smallest}{safe}."
-
-
-def _say_inferred(audit: Audit) -> str:
-    row = next((row for row in audit.attackers if row["attack"] == "informed" and "union" not in row), None)
-    if row is None:
-        return f"What an informed attacker infers is not computed: {audit.unknown}."
-    return inferred(audit.sensitive, _count(audit, row["revealed"]), row["certainty"])
-
-
-def _count(audit: Audit, number: float) -> str:
-    """Return a number of people, or of records if people may have several."""
-    return number_of(number, "person" if audit.original.unit.contributions == 1 else "record")
-
-
-def _list_attacks(audit: Audit) -> list[str]:
-    """Return a row for each attack on the released counts."""
-    people = audit.original.n_records
-    rows = [
+    attacks = [
         [name_attack(row), f"{row['revealed']:,.6g}", share(row["revealed"] / people)]
         + [f"{row[part]:,.6g}" if part in row else "-" for part in ("own", "learnt")]
         for row in audit.attackers
     ]
     heads = ["named correctly", audit.original.revealed_name, "share", "own record", "learnt"]
-    return [aligned(heads, rows)] if rows else []
+    first = [aligned(heads, attacks)] if attacks else []
+    bound = [] if audit.ceiling is None else [fill(audit.ceiling.headline)]
+    return ["\n".join(part) for part in (first, table, bound, audit.notes[NOTES_SHOWN:]) if part]
 
 
-def _percent(value: float) -> str:
-    return "-" if math.isnan(value) else share(value)
+def _count(audit: Audit, number: float) -> str:
+    """Return a number of people, or of records if people may have several."""
+    return number_of(number, "person" if audit.original.unit.contributions == 1 else "record")
 
 
 def notes(audit: Audit) -> list[str]:
@@ -125,7 +121,7 @@ def notes(audit: Audit) -> list[str]:
         "changed": "The description beside the file was written for another file (another sha256) and is ignored.",
         "negative": f"Negative counts, which unbiased noise makes, are read as zero: {number['negative']} of "
         f"{number['counts']}.",
-        "fractional": f"Fractional counts show their label wherever they are above zero: {number['fractional']} of "
+        "fractional": f"Fractional counts show their category wherever they are above zero: {number['fractional']} of "
         f"{number['counts']}.",
         "nothing": "The release shows no positive count.",
         "unknown": f"Groups that the release shows and the original does not have: {number['unknown']} of "
@@ -166,19 +162,3 @@ def _list_simulated(simulation: Simulation) -> list[str]:
         f"{drawn}\n{aligned(['measure', 'attack', 'form', 'weights', 'risk', 'standard error'], risks, left=4)}",
         aligned(heads, scenarios, left=3),
     ]
-
-
-def _show_attackers(simulation: Simulation) -> list[str]:
-    if simulation.post_processed:
-        return []
-    rows = [
-        [
-            name_attack(row),
-            *(text for part in ("revealed", "own") for text in (f"{row[part]:,.1f}", say_error(row[f"{part}_error"]))),
-        ]
-        for row in simulation.attackers
-    ]
-    parts = [aligned(["people", "revealed", "standard error", "own record", "standard error"], rows)]
-    if simulation.unknown:
-        parts.append(f"Attackers who apply Bayes' rule are not simulated: {simulation.unknown}.")
-    return ["\n".join(parts)]

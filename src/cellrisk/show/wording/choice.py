@@ -8,13 +8,13 @@ from itertools import pairwise
 
 from cellrisk.decide.choosing import Choice
 from cellrisk.decide.limits import SMALLEST_EPSILON, Limit
-from cellrisk.decide.search import Intervals
+from cellrisk.decide.search import Intervals, intersect
 from cellrisk.decide.usefulness import TradeOff, TvdLimit
 from cellrisk.noise.distributions import USUAL_THRESHOLD
-from cellrisk.risk.attackers.attacker import SettingFigures
+from cellrisk.noise.precision import find_error
 from cellrisk.show.wording.attackers import WIDTH, accuracy, fill, name_setting, name_table, say_note, setting_table
 from cellrisk.show.wording.ceiling import say_tables
-from cellrisk.show.wording.limits import ABOUT, describe, describe_limits, say, say_again, show_value
+from cellrisk.show.wording.limits import ABOUT, describe, describe_limits, say, show_maximum, show_value
 from cellrisk.system.formatting import (
     aligned,
     as_given,
@@ -27,16 +27,13 @@ from cellrisk.system.formatting import (
 )
 
 INSTEAD = (
-    "limit the people revealed because of their own record instead (max-caused), which leaves chance out and allows "
-    "every smaller epsilon too"
+    "limit the people revealed because of their own record instead (max-caused), which leaves out what noise alone "
+    "reveals, and allows every smaller epsilon"
 )
 CHOICE_NOTE = "An epsilon chosen from these data reveals a little about them. Choose it on public or earlier data."
 WITHOUT_DATA = "The epsilon follows from limits on the guarantee alone, so the choice reveals nothing about the data."
 WITHOUT_EPSILON = "What each epsilon reveals: cellrisk curve ...   Who, and what helps: cellrisk explain ..."
-BIND = (
-    "to choose an epsilon, set a limit that binds, such as a ceiling of 0.75 or an epsilon of at most 1, or choose it "
-    "by other standards"
-)
+BIND = "to choose an epsilon, set a limit that binds, such as a ceiling of 0.75 or an epsilon of at most 1"
 
 
 def headline(choice: Choice) -> str:
@@ -47,44 +44,37 @@ def headline(choice: Choice) -> str:
 def _answer(choice: Choice) -> list[str]:
     noise = name_setting(choice.mechanism.with_epsilon(choice.epsilon or choice.searched[0])).partition(", epsilon")[0]
     noise = f"{noise[0].lower()}{noise[1:]}"
+    limits = [limit for limit in choice.kept_limits if not choice.given or limit.name != "max_epsilon"]
+    names = list_limits(choice, limits)
+    keeps = f"keeps {names[0] if len(names) == 1 else 'every limit'}"
     if choice.epsilon is None:
         reason, _, more = choice.why.partition(": ")
-        names = list_limits(choice)
-        start = f"No epsilon keeps {names[0] if len(names) == 1 else 'every limit'} with {noise}."
-        if choice.open_ended:
-            start = f"No recommendation for {noise}: {reason}."
+        start = (
+            f"No recommendation for {noise}: {reason}." if choice.open_ended else f"No epsilon {keeps} with {noise}."
+        )
         return [start, *(make_sentence(clause) for clause in more.split("; "))]
     rounded = "" if choice.epsilon == choice.exact_epsilon else ", rounded down"
     answer = f"Recommended: epsilon {as_given(choice.epsilon)} with {noise}, the largest allowed{rounded}."
-    limits = [limit for limit in choice.kept_limits if not choice.given or limit.name != "max_epsilon"]
-    keeps = f"keeps {list_limits(choice, limits)[0] if len(limits) == 1 and not choice.trade_off else 'every limit'}"
-    if not limits:
-        return [answer]
     smaller = f"Every epsilon from {choice.searched[0]:g} up to it"
-    return [answer, f"{smaller if _keeps_every_smaller(choice, limits) else 'It'} {keeps}."]
+    return [answer, f"{smaller if _keeps_every_smaller(choice, limits) else 'It'} {keeps}."] if limits else [answer]
 
 
 def screen(choice: Choice) -> list[str]:
     """Return what is printed first: the epsilon, the error of a count, and stricter and looser ones beside it."""
-    title = "\n".join(name_table(choice.table, attribute.name) for attribute in choice.measured.attributes)
-    if choice.epsilon is None:
-        last = [*_obeyed(choice), choice.choice_note, WITHOUT_EPSILON, say_note(choice.table)]
-        return [f"{title}\n{fill(' '.join(_answer(choice)))}", "\n".join(last)]
-    mechanism = choice.mechanism.with_epsilon(choice.epsilon)
-    names = [attribute.name for attribute in choice.measured.attributes]
-    tables = [f"'{name}'\n" * (len(names) > 1) + table for name in names if (table := _compare(choice, name))]
-    command = f"Next: cellrisk release ... --epsilon {as_given(choice.epsilon)}   Why, and other settings: --all"
-    again = []
-    if choice.again and not (mechanism.name == "geometric" and mechanism.threshold == USUAL_THRESHOLD):
-        again = [f"Some larger epsilons also keep the limits: {show_spans(choice.again[:1])}."]
-    sentences = fill(" ".join([*_answer(choice), accuracy(mechanism)]))
-    last = [*again, *_obeyed(choice), choice.choice_note, command, say_note(choice.table)]
-    return [f"{title}\n{sentences}", *tables, "\n".join(last)]
-
-
-def _obeyed(choice: Choice) -> list[str]:
-    """Return which policies were obeyed, if there are any."""
-    return [choice.policies.describe()] if choice.policies else []
+    names, sentences, last = choice.table.sensitive, _answer(choice), [say_note(choice.table)]
+    tables, following = [], WITHOUT_EPSILON
+    if choice.epsilon is not None:
+        mechanism = choice.mechanism.with_epsilon(choice.epsilon)
+        sentences.append(accuracy(mechanism))
+        tables = [f"'{name}'\n" * (len(names) > 1) + table for name in names if (table := _compare(choice, name))]
+        following = f"Next: cellrisk release ... --epsilon {as_given(choice.epsilon)}   Why, and other settings: --all"
+    last = [choice.choice_note, following, *last]
+    last = [choice.policies.describe(), *last] if choice.policies else last
+    usual = choice.mechanism.name == "geometric" and choice.mechanism.threshold == USUAL_THRESHOLD
+    if choice.epsilon is not None and choice.again and not usual:
+        last.insert(0, f"Some larger epsilons also keep the limits: {show_spans(choice.again[:1])}.")
+    title = "\n".join(name_table(choice.table, name) for name in names)
+    return [f"{title}\n{fill(' '.join(sentences))}", *tables, "\n".join(last)]
 
 
 def _compare(choice: Choice, sensitive: str) -> str | None:
@@ -95,24 +85,20 @@ def _compare(choice: Choice, sensitive: str) -> str | None:
     if not settings:
         return None
     limits = [limit for limit in choice.kept_limits if limit.name not in ("max_epsilon", "max_error")]
-    values = [limit.metric((attribute,))(mechanisms) for limit in limits]
+    values = [[*limit.metric((attribute,))(mechanisms), limit.without_noise((attribute,))] for limit in limits]
     tvd = [] if choice.trade_off is None else ["TVD"]
-    rows: list[tuple[Sequence[str], SettingFigures]] = []
-    for number, (each, figures) in enumerate(zip(choice.alternatives, settings, strict=False)):
-        limited = [show_value(limit, float(value[number])) for limit, value in zip(limits, values, strict=True)]
-        shown = choice.epsilon if each.role == "recommended" else each.epsilon
-        rows.append(([each.role, show_down(shown or 0.0), *limited, *(f"{each.tvd:.2g}" for _ in tvd)], figures))
-    bare = [(limit, limit.without_noise((attribute,))) for limit in limits]
-    limited = ["" if value is None else show_value(limit, value) for limit, value in bare]
-    rows.append((["no noise", "-", *limited, *("0" for _ in tvd)], settings[-1]))
-    names = [f"{ABOUT[limit.name].removeprefix('the ')}\n(limit {_show_maximum(limit)})" for limit in limits]
+    firsts = [(each.role, show_down(each.epsilon), f"{each.tvd or 0.0:.2g}") for each in choice.alternatives]
+    rows = []
+    for place, (first, figures) in enumerate(zip([*firsts, ("no noise", "-", "0")], settings, strict=True)):
+        cells = [
+            "" if value[place] is None else show_value(limit, value[place])
+            for limit, value in zip(limits, values, strict=True)
+        ]
+        rows.append(([*first[:2], *cells, *first[2 : 2 + len(tvd)]], figures))
+    names = [f"{ABOUT[limit.name].removeprefix('the ')}\n(limit {show_maximum(limit)})" for limit in limits]
     header, columns = ["", "epsilon", *names, *tvd], 4 - choice.from_data
     tables = (setting_table(rows, header, columns - fewer) for fewer in range(columns + 1))
     return next((text for text in tables if max(map(len, text.splitlines())) <= WIDTH), None)
-
-
-def _show_maximum(limit: Limit) -> str:
-    return f"{as_given(limit.maximum, 2)}%" if show_value(limit, 1.0).endswith("%") else as_given(limit.maximum)
 
 
 def paragraphs(choice: Choice) -> list[str]:
@@ -122,13 +108,18 @@ def paragraphs(choice: Choice) -> list[str]:
     if len(limits := list_limits(choice)) > 1:
         parts.insert(0, "\n".join(["Limits:", *limits]))
     if len(choice.options) > 1:
-        rows = [[option.mechanism.describe(), *_show_numbers(option)] for option in choice.options]
+        rows = [
+            [option.mechanism.describe(), option.without_epsilon, "-"]
+            if option.epsilon is None or option.risk is None
+            else [option.mechanism.describe(), as_given(option.epsilon), percent(option.risk)]
+            for option in choice.options
+        ]
         parts.append(aligned(["mechanism", "largest epsilon", "risk"], rows))
     if choice.alternatives:
         rows = [
             [each.role, show_down(each.epsilon), percent(each.risk)]
             + [whole_people(people.mean) for people in each.people]
-            + ["-" if each.ceiling is None else f"{each.ceiling:.4f}", each.verdict]
+            + [f"{each.ceiling:.4f}", each.verdict]
             for each in choice.alternatives
         ]
         counted = "records revealed" if choice.table.unit.contributions > 1 else "revealed"
@@ -155,10 +146,10 @@ def say_tvd_limit(limit: TvdLimit) -> str:
 
 
 def say_least(trade_off: TradeOff) -> str:
-    """Return the smallest epsilon whose TVD is within its limit, after "epsilon"."""
+    """Return the smallest epsilon whose TVD is within its limit, after "asks for"."""
     if trade_off.least_epsilon is None:
-        return f"more than {trade_off.epsilon[-1]:g} (its TVD is still {trade_off.tvd[-1]:.3g})"
-    return f"at least {show_up(trade_off.least_epsilon)}"
+        return f"an epsilon above {trade_off.epsilon[-1]:g} (its TVD is still {trade_off.tvd[-1]:.3g})"
+    return f"an epsilon of at least {show_up(trade_off.least_epsilon)}"
 
 
 def name_largest(choice: Choice, keeps: str) -> str:
@@ -172,41 +163,33 @@ def _keeps_every_smaller(choice: Choice, limits: Sequence[Limit]) -> bool:
     return choice.trade_off is None and all(limit.kind.every_smaller for limit in limits)
 
 
-def _show_numbers(option: Choice) -> list[str]:
-    if option.epsilon is None or option.risk is None:
-        return [option.without_epsilon, "-"]
-    return [as_given(option.epsilon), percent(option.risk)]
-
-
 def why(option: Choice) -> str:
     """Why it is this epsilon, or none, and which larger ones keep the limits without being admissible."""
-    end = option.admissible[-1][1] if option.admissible else None
-    if end is None:
-        reason = f"no epsilon {show_spans([option.searched])} is admissible: {_explain_none(option)}"
+    low, high = option.searched
+    if not option.admissible:
+        reason = f"no epsilon {show_spans([option.searched])} is admissible: {_explain_none(option, low, high)}"
     else:
-        reason = _explain_open(option) if option.epsilon is None else _explain_largest(option)
-    return reason + say_again(option.again, end)
+        reason = (_explain_open if option.epsilon is None else _explain_largest)(option, high)
+    if not option.again:
+        return reason
+    larger = "larger epsilons" if option.admissible else "epsilons"
+    return f"{reason}; {larger} {show_spans(option.again)} keep every limit, but some smaller ones do not"
 
 
-def _explain_largest(option: Choice) -> str:
-    reason = f"the limits allow epsilon {show_spans(option.admissible)}"
+def _explain_largest(option: Choice, high: float) -> str:
     end = option.admissible[-1][1]
     binding = [ABOUT[each.limit.name] for each in option.kept if each.limit.kind.every_smaller and each.largest == end]
-    if binding and len(option.kept) > 1:
-        reason += f", where the limit on {' and '.join(binding)} binds"
-    return "; ".join([reason, *_explain_gaps(option)])
+    binds = f", where the limit on {' and '.join(binding)} binds" if binding and len(option.kept) > 1 else ""
+    return "; ".join([f"the limits allow epsilon {show_spans(option.admissible)}{binds}", *_explain_gaps(option)])
 
 
-def _explain_open(option: Choice) -> str:
-    high = option.searched[1]
+def _explain_open(option: Choice, high: float) -> str:
     ends = "the range searched" if math.isinf(option.mechanism.largest_epsilon) else "what the mechanism covers"
     raw = f" (the risk without noise is {percent(option.limits.raw)})" if _on_risks(option) else ""
     gaps = _explain_gaps(option)
-    start = (
-        "the limits hold, but not everywhere: epsilon" if gaps and _on_risks(option) else "no limit binds: even epsilon"
-    )
-    kept = " and ".join(describe_limits([each.limit for each in option.kept]))
-    reasons = [f"{start} {show_down(high)}, the end of {ends}, gives {kept}{raw}", *gaps]
+    start = "the limits hold, but not everywhere: epsilon" if INSTEAD in gaps else "no limit binds: even epsilon"
+    kept = f"gives {describe(option.kept_limits[0])}" if len(option.kept_limits) == 1 else "keeps every limit"
+    reasons = [f"{start} {show_down(high)}, the end of {ends}, {kept}{raw}", *gaps]
     if option.trade_off is not None and option.admissible[0][0] > option.searched[0]:
         reasons.append(f"the limit on the TVD asks for {say_least(option.trade_off)}")
     cases = [f"{describe(limit)} allows epsilon {as_given(epsilon)}" for limit, epsilon in option.information]
@@ -219,15 +202,14 @@ def _on_risks(option: Choice) -> list[Intervals]:
 
 
 def _explain_gaps(option: Choice) -> list[str]:
-    """Where a limit on a risk is broken though larger epsilons keep it, and which limit allows smaller ones."""
-    low, first = option.searched[0], option.within_limits[0][0]
-    gaps = [(end, start) for (_, end), (start, _) in pairwise(option.within_limits)]
-    gaps = [(low, first), *gaps] if low < first else gaps
-    if not gaps:
-        return []
-    if not _on_risks(option):
-        return [f"the limit on the error asks for epsilon {show_up(first)} or more"]
-    return [f"{show_spans(gaps)} the limit on the risk is broken ({_say_chance(option)})", INSTEAD]
+    """Where a limit on a risk is broken though larger epsilons keep it, and from where the error is small enough."""
+    low, clauses = option.searched[0], []
+    kept = intersect(((low, option.within_limits[-1][1]),), *_on_risks(option))
+    gaps = [(end, start) for (_, end), (start, _) in pairwise(((low, low), *kept)) if end < start]
+    if gaps:
+        clauses = [f"{show_spans(gaps)} the limit on the risk is broken ({_say_chance(option)})", INSTEAD]
+    least = [each.allowed[0][0] for each in option.kept if each.limit.name == "max_error" and each.allowed[0][0] > low]
+    return [*clauses, *(f"the limit on the error asks for epsilon {show_up(epsilon)} or more" for epsilon in least)]
 
 
 def _say_chance(option: Choice) -> str:
@@ -237,10 +219,9 @@ def _say_chance(option: Choice) -> str:
     return f"as epsilon falls to 0{fixed} the risk tends to {percent(chance)}"
 
 
-def _explain_none(option: Choice) -> str:
+def _explain_none(option: Choice, low: float, high: float) -> str:
     """Which limits exclude each other, and the epsilons that each asks for; or which limit no epsilon keeps."""
-    low, conflict = option.searched[0], option.conflict
-    instead = f"; {INSTEAD}" if _on_risks(option) else ""
+    conflict, instead = option.conflict, f"; {INSTEAD}" if _on_risks(option) else ""
     if conflict is not None:
         asks, allows = (ABOUT.get(name, "the TVD") for name in (conflict["asks"], conflict["allows"]))
         return (
@@ -253,16 +234,19 @@ def _explain_none(option: Choice) -> str:
             f"for {say_least(option.trade_off)}"
         )
     for kept in option.kept:
+        if kept.limit.name == "max_error" and not kept.allowed:
+            within = find_error(option.mechanism.with_epsilon(high))
+            return f"even at epsilon {show_down(high)} the count is only within {within:,} in 95% of cases"
         if kept.limit.kind.every_smaller and kept.largest is None:
             least = min(low, SMALLEST_EPSILON)
             value = kept.limit.value(option.measured.attributes, option.mechanism.with_epsilon(least))
             return f"already at epsilon {least:g}, {say(kept.limit, value)}"
         if kept.limit.kind.every_smaller and kept.largest is not None and kept.largest < low:
             return f"every epsilon keeps the limit on {ABOUT[kept.limit.name]} only up to {show_down(kept.largest)}"
-    if all(_on_risks(option)) and len(option.kept) > 1:
+    if all(kept.allowed for kept in option.kept):
         spans = [f"{describe(kept.limit)} epsilon {show_spans(kept.allowed)}" for kept in option.kept]
         return f"the limits exclude each other: {'; '.join(spans)}{instead}"
     return (
         f"epsilon {option.lowest_epsilon:.4g} comes nearest, with a risk of {percent(option.lowest_risk)}; "
-        f"{_say_chance(option)}, and the raw table's is {percent(option.limits.raw)}; {INSTEAD}"
+        f"{_say_chance(option)}, and without noise it is {percent(option.limits.raw)}; {INSTEAD}"
     )

@@ -6,16 +6,11 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.risk.curves import USUAL_EPSILONS, Line, RiskCurve
 from cellrisk.show.wording.attackers import name_table, revealed_by_own_record, say_note, setting_table
 from cellrisk.show.wording.ceiling import say_most
 from cellrisk.system.formatting import aligned, join_names, number_of, percent, whole_people
 
-NAMED = (0.1, 1.0, 10.0)
-"""Epsilons that sentences give numbers for, or the nearest to them."""
-MOST_COLUMNS = 11
-"""Epsilons of a printed table of measures."""
 NEXT = "Choose: cellrisk choose ... --max-caused 0.01   Picture: --plot curve.svg   The paper's measures: --all"
 NEXT_BOUND = NEXT.replace("--max-caused 0.01", "--max-ceiling 0.75")
 """If attacks are not assessed, so that only the guarantee can be limited."""
@@ -47,23 +42,17 @@ def _attacks(curve: RiskCurve, usual: Sequence[float]) -> Iterator[tuple[str, st
     for setting in curve.settings:
         for name in curve.table.sensitive:
             figures = curve.trace_attacks(name, setting, usual)
-            at = [each for each in figures if each.mechanism is not None]
             title = f"{name_table(curve.table, name)}; {setting.describe()} noise"
-            if not at:
+            if len(figures) < 2:
                 why = curve.why_unknown(name) or "no epsilon fits"
                 yield title, f"What attacks reveal is not computed: {why}.", ""
                 continue
-            nearest = min(at, key=lambda each: abs(np.log(_epsilon(each.mechanism))))
-            guarantee = f"epsilon {_epsilon(nearest.mechanism):.4g}"
-            rows = [
-                (["no noise" if each.mechanism is None else f"{each.mechanism.epsilon:.4g}"], each) for each in figures
-            ]
-            own = revealed_by_own_record(nearest.own, nearest.people, name, f"At {guarantee}", nearest.table.own_record)
-            yield title, own, setting_table(rows)
-
-
-def _epsilon(mechanism: Mechanism | None) -> float:
-    return 1.0 if mechanism is None else mechanism.epsilon
+            epsilons = [each.mechanism.epsilon for each in figures if each.mechanism is not None]
+            place = int(np.argmin(np.abs(np.log(epsilons))))
+            nearest, guarantee = figures[place], f"At epsilon {epsilons[place]:.4g}"
+            firsts = [[text] for text in (*(f"{epsilon:.4g}" for epsilon in epsilons), "no noise")]
+            own = revealed_by_own_record(nearest.own, nearest.people, name, guarantee, nearest.table.own_record)
+            yield title, own, setting_table(list(zip(firsts, figures, strict=True)))
 
 
 def paragraphs(curve: RiskCurve) -> list[str]:
@@ -76,7 +65,7 @@ def _measures(curve: RiskCurve) -> list[str]:
     parts = []
     for setting in dict.fromkeys(line.setting for line in curve.lines):
         lines = [line for line in curve.lines if line.setting == setting]
-        step = max(1, (len(lines[0].epsilon) - 1) // (MOST_COLUMNS - 1))
+        step = max(1, (len(lines[0].epsilon) - 1) // 10)  # eleven columns
         rows = [
             [line.sensitive, line.name, *(_show(line, level) for level in line.risk[::step].tolist())] for line in lines
         ]
@@ -107,19 +96,14 @@ def _show(line: Line, level: float) -> str:
 
 def say_line(line: Line, people: int) -> str:
     """Return a line at a small, a middle and a large epsilon, and the ends that it tends to."""
-    shown = sorted({line.nearest(epsilon) for epsilon in NAMED})
-    counted = line.measure in ("caused", "certainty")
-    texts = [
-        f"{whole_people(line.at(epsilon) * people)} ({_show(line, line.at(epsilon))})"
-        if counted
-        else _show(line, line.at(epsilon))
-        for epsilon in shown
-    ]
-    along = join_names([f"{text} at epsilon {epsilon:.3g}" for text, epsilon in zip(texts, shown, strict=True)])
+    counted, texts = line.measure in ("caused", "certainty"), []
+    for epsilon in sorted({line.nearest(epsilon) for epsilon in (0.1, 1.0, 10.0)}):
+        number, text = whole_people(line.at(epsilon) * people), _show(line, line.at(epsilon))
+        texts.append(f"{f'{number} ({text})' if counted else text} at epsilon {epsilon:.3g}")
     low, high = (_show(line, level) for level in (line.limits.chance, line.limits.raw))
     of = f"of {number_of(people, 'person')}, " if counted else ""
     name = f"{line.sensitive}, {line.setting.describe()}"
-    return f"{name}: {of}{line.name}: {along}; {line.setting.lower_end} {low}, no noise {high}."
+    return f"{name}: {of}{line.name}: {join_names(texts)}; {line.setting.lower_end} {low}, no noise {high}."
 
 
 def words(curve: RiskCurve) -> str:
@@ -128,7 +112,6 @@ def words(curve: RiskCurve) -> str:
 
 
 def _say_ends(line: Line) -> str:
-    """Return the two ends of the line and its extremes, for a reader who sees no picture."""
     scale = line.setting.limit_noise.scale
     fixed = "" if np.isinf(scale) else f" (delta stays as it is, so the noise has at most the scale {scale:.3g})"
     noun, start = ("figure", f"{line.name}. ") if line.points else ("risk", "")

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from cellrisk.decide.limits import Limit, RiskDefinition
-from cellrisk.decide.search import Intervals
 from cellrisk.show.wording.attackers import share
-from cellrisk.system.formatting import as_given, percent, show_spans
+from cellrisk.system.formatting import as_given, percent
 
 if TYPE_CHECKING:
     from cellrisk.counts.unit import Unit
@@ -80,6 +79,11 @@ def show_value(limit: Limit, value: float) -> str:
     return percent(value) if value < 0.001 else share(value)
 
 
+def show_maximum(limit: Limit) -> str:
+    """Return a limit as it was given."""
+    return f"{as_given(limit.maximum, 2)}%" if "{}%" in ASKED[limit.name] else as_given(limit.maximum)
+
+
 def say(limit: Limit, value: float) -> str:
     """What the metric is somewhere, as a clause: to four digits, or as many as distinguish it from the limit."""
     rounded = (float(f"{value:.{digits}g}") for digits in range(4, 18))
@@ -132,14 +136,6 @@ def name_risk(risk: RiskDefinition) -> str:
     attack = "" if risk.attack == "homogeneity" else f"{risk.attack} attack, "
     weighting = "" if risk.measure == "marginal_shrinkage" else weights
     return f"{attack}{risk.measure.replace('_', ' ')} risk, {risk.form}{weighting}"
-
-
-def say_again(again: Intervals, end: float | None) -> str:
-    """Which epsilons keep every limit without being admissible."""
-    if not again:
-        return ""
-    larger = "larger epsilons" if end else "epsilons"
-    return f"; {larger} {show_spans(again)} keep every limit, but some smaller ones do not"
 
 
 def verdict(broken: Sequence[str] | None) -> str:
