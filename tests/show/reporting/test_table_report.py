@@ -22,7 +22,7 @@ from cellrisk.show.reporting import Report, metadata, report
 from cellrisk.show.wording.attackers import accuracy, attack_rows, learnt, say_icons, shown_attacks
 from cellrisk.show.wording.ceiling import CHOSEN
 from cellrisk.show.wording.choice import CHOICE_NOTE
-from cellrisk.show.wording.label import label
+from cellrisk.show.wording.release import label
 from cellrisk.system.formatting import CURATOR_NOTE, percent
 from tests.refusals import refused
 from tests.show.reporting.reading import SECTIONS, SOURCE, Reader, down, pdfs, people

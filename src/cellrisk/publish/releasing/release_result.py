@@ -159,7 +159,7 @@ class Release(Result):
                 "sd": precision.sd,
                 "zero_becomes": 0.0 if not self.clamp else None if self.adjusted else precision.at_zero,
             },
-            "label": find_words("label").label(self.mechanism, made, self.ceiling, self.exceptions, library, **how),
+            "label": find_words("release").label(self.mechanism, made, self.ceiling, self.exceptions, library, **how),
             "ceiling": self.ceiling
             and {
                 "even_two": self.ceiling.even_two,

@@ -19,7 +19,7 @@ from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.noise.precision import find_precision
 from cellrisk.risk.ceilings import Ceiling
 from cellrisk.risk.explanation import explain
-from cellrisk.show.wording.label import TOTAL, Guarantee, label, say_step, say_unit
+from cellrisk.show.wording.release import TOTAL, label, name_unit, say_step
 from cellrisk.system.formatting import CURATOR_NOTE, claim, join_names, make_sentence, number_of
 from cellrisk.system.version import __version__
 
@@ -212,7 +212,7 @@ def describe_scale(mechanism: Mechanism) -> str:
 
 def describe_unit(mechanism: Mechanism) -> dict[str, str]:
     """Return whose presence is hidden, and how neighbouring tables differ."""
-    unit = make_sentence(say_unit(mechanism.unit).removesuffix("."))
+    unit = make_sentence(name_unit(mechanism.unit).removesuffix("."))
     return {"privacy_unit": unit, "neighbours": make_sentence(say_step(mechanism))}
 
 
@@ -228,7 +228,7 @@ def _name_library(mechanisms: Iterable[Mechanism]) -> str:
 def describe_label(
     metadata: Mapping[str, Any],
     mechanisms: Sequence[Mechanism],
-    guarantee: Guarantee,
+    guarantee: Any,
     ceiling: Ceiling | None,
     not_covered: str,
 ) -> dict[str, str]:

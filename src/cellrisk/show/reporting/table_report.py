@@ -57,7 +57,6 @@ from cellrisk.show.wording.attackers import (
 from cellrisk.show.wording.ceiling import say_tables
 from cellrisk.show.wording.choice import CHOICE_NOTE, WITHOUT_DATA, name_largest, say_least, say_tvd_limit
 from cellrisk.show.wording.explanation import KEYS_NOTE
-from cellrisk.show.wording.label import Guarantee
 from cellrisk.show.wording.limits import CHECKED, describe_limits, name_risk, verdict
 from cellrisk.system.formatting import claim, make_sentence, percent, round_down, whole_people
 from cellrisk.system.progress import Progress
@@ -495,7 +494,7 @@ def _collect_decision(decision: Decision, metadata: Mapping[str, Any], title: st
     }
 
 
-def _find_guarantee(decision: Decision, mechanism: Mechanism) -> tuple[Guarantee, Ceiling | None]:
+def _find_guarantee(decision: Decision, mechanism: Mechanism) -> tuple[Any, Ceiling | None]:
     """The guarantee and the ceiling of the table, or of the tables of several sensitive attributes together."""
     tables = len(decision.table.sensitive)
     if tables == 1:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from cellrisk.decide.policies import Policies
 from cellrisk.publish.dp_risk import CONFIDENCE, FIGURE, MEANING, PublishedRisk
 from cellrisk.publish.dp_risk.private_choice import DOUBT, WAY, PrivateChoice
 from cellrisk.show.wording.attackers import fill
@@ -20,7 +19,11 @@ def headline(found: PublishedRisk | PrivateChoice) -> str:
     about = f"A release of {found.sensitive} by {', '.join(found.quasi_identifiers)} at {found.mechanism.guarantee}"
     reveals = f"reveals the values of {number_of(max(found.value, 0.0), 'person')} because of their own record"
     own = f"This figure has noise, and costs epsilon {claim(found.epsilon)} of its own."
-    return f"{about} ({found.mechanism.name} noise) {reveals} ({_say_interval(found)}). {own}"
+    interval_words = f"{CONFIDENCE:.0%} interval"
+    shown = f"{interval_words} {interval(found.low, found.high)}"
+    if found.high <= 0:  # noise has drawn it below 0 as a whole
+        shown = f"noise made it {found.value:,.1f}, with its whole {interval_words} below 0: it says only that few are"
+    return f"{about} ({found.mechanism.name} noise) {reveals} ({shown}). {own}"
 
 
 def why(choice: PrivateChoice) -> str:
@@ -33,14 +36,6 @@ def why(choice: PrivateChoice) -> str:
         f"At epsilon {choice.epsilon:g}, and at every smaller one of the grid, at most {limit} are expected, with "
         f"{1 - DOUBT:.0%} confidence."
     )
-
-
-def _say_interval(risk: PublishedRisk) -> str:
-    """Return the interval; if noise has drawn it below 0 as a whole, what that means."""
-    named = f"{CONFIDENCE:.0%} interval"
-    if risk.high > 0:
-        return f"{named} {interval(risk.low, risk.high)}"
-    return f"noise made it {risk.value:,.1f}, with its whole {named} below 0: it says only that few are"
 
 
 def statements(found: PublishedRisk | PrivateChoice) -> list[str]:
@@ -81,14 +76,10 @@ def screen(found: PublishedRisk | PrivateChoice) -> list[str]:
         row += [claim(found.private), claim(found.total)]
         command = "Another limit: --max-caused-people" if found.epsilon is None else "Release: cellrisk release ..."
     parts = [fill(found.headline), aligned(head, [row]), "\n".join(map(fill, found.statements))]
-    return [*parts, *describe_policies(found.policies), command]
+    obeyed = [text for text in (found.policies.describe(), found.policies.not_judged) if text and found.policies]
+    return [*parts, *(["\n".join(obeyed)] if obeyed else []), command]
 
 
 def paragraphs(found: PublishedRisk | PrivateChoice) -> list[str]:
     """Return nothing: the first screen is everything."""
     return []
-
-
-def describe_policies(policies: Policies) -> list[str]:
-    """Return which policies were obeyed, and what of them was not judged; nothing if there is none."""
-    return ["\n".join(filter(None, (policies.describe(), policies.not_judged)))] if policies else []

@@ -23,12 +23,22 @@ CohortState = tuple[str, Composition | None, Limit | None, Ceiling | None]
 
 def headline(found: Entry | Verification) -> str:
     """Return an entry, or whether a ledger is as it was written, in a sentence."""
-    if isinstance(found, Entry):
-        return _say_entry(found)
-    entries = number_of(found.n_entries, "entry", "entries")
-    if found.ok:
-        return f"The ledger is whole: {entries}, each as it was written. The last digest: {found.head}."
-    return f"The ledger is NOT as it was written: {number_of(len(found.problems), 'problem')} in {entries}."
+    if isinstance(found, Verification):
+        entries = number_of(found.n_entries, "entry", "entries")
+        if found.ok:
+            return f"The ledger is whole: {entries}, each as it was written. The last digest: {found.head}."
+        return f"The ledger is NOT as it was written: {number_of(len(found.problems), 'problem')} in {entries}."
+    cohort = f"'{show_on_one_line(found.cohort)}'"
+    if found.kind == "cohort":
+        part = f", part of '{show_on_one_line(found.part_of)}'" if found.part_of else ""
+        return f"Cohort {cohort}{part}."
+    if found.limit is not None:
+        return f"Limit: {found.limit.describe()}."
+    by = ", ".join(map(show_on_one_line, found.quasi_identifiers))
+    what = f"{show_on_one_line(found.attribute)} by {by}" if found.attribute and by else found.attribute or by
+    what = f"a set of tables of {what}" if found.of_set else what
+    loss = f" at {found.loss.describe()}" if found.loss is not None else ""
+    return f"Release of {show_on_one_line(what)} about cohort {cohort}{loss}."
 
 
 def paragraphs(found: Verification) -> list[str]:
@@ -39,20 +49,6 @@ def paragraphs(found: Verification) -> list[str]:
             rows = [["-" if entry is None else str(entry), text] for entry, text in findings]
             parts.append(aligned(["entry", title], rows, left=2))
     return parts
-
-
-def _say_entry(entry: Entry) -> str:
-    cohort = f"'{show_on_one_line(entry.cohort)}'"
-    if entry.kind == "cohort":
-        part = f", part of '{show_on_one_line(entry.part_of)}'" if entry.part_of else ""
-        return f"Cohort {cohort}{part}."
-    if entry.limit is not None:
-        return f"Limit: {entry.limit.describe()}."
-    by = ", ".join(map(show_on_one_line, entry.quasi_identifiers))
-    what = f"{show_on_one_line(entry.attribute)} by {by}" if entry.attribute and by else entry.attribute or by
-    what = f"a set of tables of {what}" if entry.of_set else what
-    loss = f" at {entry.loss.describe()}" if entry.loss is not None else ""
-    return f"Release of {show_on_one_line(what)} about cohort {cohort}{loss}."
 
 
 def describe(entry: Entry) -> str:
@@ -90,9 +86,11 @@ def list_entries(about: str, cohorts: Sequence[CohortState], entries: Sequence[E
     if rows:
         parts.append(aligned(["cohort", "epsilon spent", "delta", "limit", "left", "worst case"], rows))
     shown = entries if everything else entries[-ENTRIES_SHOWN:]
-    lines = [
-        [f"{entry.number}", entry.time[:16].replace("T", " "), _cut(entry.headline, everything)] for entry in shown
-    ]
+    lines = []
+    for entry in shown:
+        text = entry.headline
+        text = text if everything or len(text) <= LONGEST_LINE else f"{text[: LONGEST_LINE - 3]}..."
+        lines.append([f"{entry.number}", entry.time[:16].replace("T", " "), text])
     if lines:
         parts.append(aligned(["entry", "time (UTC)", ""], lines, left=3))
     hidden = number_of(len(entries) - len(shown), "earlier entry", "earlier entries") + ": --all   "
@@ -123,7 +121,3 @@ def _left(spent: Composition | None, limit: Limit | None) -> list[str]:
         return [f"{limit.epsilon:g}", "not known"]
     left = limit.epsilon - spent.epsilon
     return [f"{limit.epsilon:g}", "-" if spent.delta > limit.delta else show_down(left) if left > 0 else "0"]
-
-
-def _cut(text: str, everything: bool) -> str:
-    return text if everything or len(text) <= LONGEST_LINE else f"{text[: LONGEST_LINE - 3]}..."

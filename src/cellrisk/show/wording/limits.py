@@ -11,8 +11,7 @@ from cellrisk.system.formatting import as_given, percent
 
 if TYPE_CHECKING:
     from cellrisk.counts.unit import Unit
-    from cellrisk.decide.policies import Policies
-from cellrisk.decide.policies import Policy
+    from cellrisk.decide.policies import Policies, Policy
 
 ABOUT = {
     "max_caused": "own records",

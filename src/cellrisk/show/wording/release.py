@@ -7,22 +7,38 @@ sentence is the same.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
+from cellrisk.counts.unit import Unit
 from cellrisk.noise.mechanisms import Mechanism
-from cellrisk.publish.releasing.published_totals import PublishedTotals
+from cellrisk.noise.precision import find_precision
 from cellrisk.publish.releasing.release_result import Release
 from cellrisk.repeat.together.releasing import TogetherRelease
+from cellrisk.risk.ceilings import Ceiling
 from cellrisk.show.wording.attackers import accuracy, fill
 from cellrisk.system.formatting import aligned, claim
 from cellrisk.system.spreadsheets import SAFE_WORDS
 
 EXCEPTIONS_SHOWN = 5
+TO_FILL = "to fill"
+"""What a label cannot know."""
+TOTAL = f"{TO_FILL}: the losses of all releases about the same people, which a ledger adds up (cellrisk ledger show)"
+STEPS = {
+    "add-remove": "one record added or removed; it changes one count by 1 (L1 = 1, L2 = 1)",
+    "replace": "one record with other values; it changes two counts by 1 each (L1 = 2, L2 = sqrt 2)",
+}
 
 
 def headline(release: Release | TogetherRelease) -> str:
     """Return what was released, and with which guarantee."""
     if isinstance(release, TogetherRelease):
-        return _say_tables(release)
+        number = sum(len(each.frame) for each in release.releases)
+        excepted = any(each.exceptions for each in release.releases)
+        return (
+            f"{len(release.releases)} tables of {release.sensitive} about the same people, {number:,} counts in all: "
+            f"differentially private together, {release.loss.describe()}"
+            f"{', with exceptions that their descriptions name' if excepted else ''}."
+        )
     if release.description is not None:
         return str(release.description["sentence"])
     size, columns = f"{release.domain_size:,}", ", ".join(release.quasi_identifiers)
@@ -34,16 +50,6 @@ def headline(release: Release | TogetherRelease) -> str:
     shown = "" if release.parents is None else ", that of the parent counts included"
     covers = ", with exceptions that its description names" if release.exceptions else ""
     return f"{counts}: differentially private with {release.composed.guarantee}{shown}{covers}."
-
-
-def _say_tables(released: TogetherRelease) -> str:
-    counts = sum(len(each.frame) for each in released.releases)
-    excepted = any(each.exceptions for each in released.releases)
-    return (
-        f"{len(released.releases)} tables of {released.sensitive} about the same people, {counts:,} counts in all: "
-        f"differentially private together, {released.loss.describe()}"
-        f"{', with exceptions that their descriptions name' if excepted else ''}."
-    )
 
 
 def screen(release: Release | TogetherRelease) -> list[str]:
@@ -78,9 +84,8 @@ def _list_tables(released: TogetherRelease) -> list[str]:
     uncovered = dict.fromkeys(line for release in released.releases for line in release.not_covered)
     obeyed = dict.fromkeys(release.policies.describe() for release in released.releases if release.policies)
     head = ["table", "mechanism", "epsilon", "scale", "counts", "file"]
-
     said = "\n".join(map(fill, [*released.statements, *uncovered]))
-    return [fill(_say_tables(released)), aligned(head, rows), said, *obeyed]
+    return [fill(headline(released)), aligned(head, rows), said, *obeyed]
 
 
 def paragraphs(release: Release | TogetherRelease) -> list[str]:
@@ -114,7 +119,12 @@ def statements(release: Release) -> list[str]:
     said += say_left_out(release.missing, release.outside, reasons)
     said += not_covered(release)
     if release.parents is not None:
-        said.append(_say_parents(release.parents))
+        digest = "" if release.parents.sha256 is None else f" (sha256 {release.parents.sha256})"
+        said.append(
+            f"Counts were made consistent with the parent counts published in {release.parents.name}{digest}, by least "
+            "squares under non-negativity. This uses no further records, but these counts show the parent counts: the "
+            "loss of the parent release adds to this one."
+        )
     elif release.clamp:
         said.append(
             f"Counts below {mechanism.threshold:g} after noise are released as zero, so counts near it, and sums over "
@@ -172,15 +182,6 @@ def not_covered(release: Release) -> list[str]:
     return [*said, *(f"In the parent counts of {name}: {sentence}" for sentence in release.parents.exceptions)]
 
 
-def _say_parents(parents: PublishedTotals) -> str:
-    digest = "" if parents.sha256 is None else f" (sha256 {parents.sha256})"
-    return (
-        f"Counts were made consistent with the parent counts published in {parents.name}{digest}, by least squares "
-        "under non-negativity. This uses no further records, but these counts show the parent counts: the loss of "
-        "the parent release adds to this one."
-    )
-
-
 def say_formulas(release: Release) -> list[str]:
     """What has to be said of columns that a spreadsheet would take for formulas, if there are any."""
     if not release.formula_columns:
@@ -209,3 +210,75 @@ def say_gates(what: str, missing: str, outside: str) -> list[str]:
     gate = f"Whether there is a {what} was found from the data, which the guarantee does not cover"
     rules = (("records with a missing value", missing), ("records outside the declared labels", outside))
     return [f"{gate}: {records} were not allowed." for records, rule in rules if rule == "error"]
+
+
+def name_unit(unit: Unit) -> str:
+    """Return whose presence is hidden."""
+    if unit.kind == "record":
+        return "one record; a person with several records is protected for each record alone"
+    return f"one person. {unit.describe()}"
+
+
+def say_step(mechanism: Mechanism) -> str:
+    """Return how neighbouring tables differ, and how far their counts are apart.
+
+    >>> from cellrisk import Geometric
+    >>> say_step(Geometric(1.0, unit=Unit(4, 1)))
+    'the records of one person added or removed; they change counts by 4 in all at most (L1 = 4, L2 = 2)'
+    """
+    if mechanism.unit.kind == "record":
+        return STEPS[mechanism.neighbours]
+    step = "added or removed" if mechanism.neighbours == "add-remove" else "with other values"
+    return (
+        f"the records of one person {step}; they change counts by {mechanism.l1:g} in all at most "
+        f"(L1 = {mechanism.l1:g}, L2 = {mechanism.l2:.6g})"
+    )
+
+
+def label(
+    mechanism: Mechanism,
+    guarantee: Any,
+    ceiling: Ceiling | None,
+    not_covered: Sequence[str],
+    library: str,
+    *,
+    total: str = TOTAL,
+    clamp: bool = True,
+    adjusted: bool = False,
+) -> dict[str, str]:
+    """Return the label of a release: the questions of NIST SP 800-226 and of the privacy label, a line for each.
+
+    Nothing in it is computed from the records. ``guarantee`` has the epsilon and the delta that hold for what is
+    published; None if they are not known. ``adjusted``: counts were made to add up to published totals after the noise.
+    """
+    unknown = "not known: the counts show parent counts, whose guarantee is not known"
+    loss = {"epsilon": unknown, "definition": unknown, "delta": unknown}
+    if guarantee is not None:
+        place = "at most 1" if guarantee.epsilon <= 1 else "1 to 20" if guarantee.epsilon <= 20 else "above 20"
+        definition = f"{'approximate' if guarantee.delta else 'pure'} differential privacy"
+        loss = {"epsilon": f"{claim(guarantee.epsilon)} ({place})", "definition": definition}
+        loss["delta"] = claim(guarantee.delta)
+    precision = find_precision(mechanism)
+    shown = "under 0.01" if precision.at_zero < 0.01 else f"{precision.at_zero:.2g}"
+    below = f"noisy counts up to {precision.hidden:,}" if precision.hidden else "negative counts"
+    bias = f"{below} become 0, and a true 0 is published as {shown} on average: sums over many small counts are off"
+    if not clamp:
+        bias = "none: negative counts are published as they are"
+    elif adjusted:
+        bias = "of the counts as they are published not stated: they add up to published totals"
+    meaning = "no bound on what one person's data add is stated: see what is not covered"
+    if ceiling is not None:
+        meaning = ceiling.headline.partition(". ")[0].removesuffix(".") + "."
+    return {
+        **loss,
+        "unit": name_unit(mechanism.unit),
+        "neighbours": say_step(mechanism),
+        "total": total,
+        "not_covered": " ".join(not_covered) or "nothing that is known",
+        "mechanism": f"{mechanism.name}, noise of scale {mechanism.scale:.6g} on each count; {library}",
+        "accuracy": accuracy(mechanism) + (" Then counts are made to add up to published totals." if adjusted else ""),
+        "bias": bias,
+        "release_model": "central: noise is added to counts of the records, which are published once; no queries",
+        "trusted": "the curator, who sees the records, and the programs that add the noise",
+        "interpretation": meaning,
+    }

@@ -8,7 +8,7 @@ from functools import singledispatch
 
 from cellrisk.repeat.accounting.composition import Composition
 from cellrisk.repeat.averaging import WHOLE, Averaged, Averaging, MeanNoise
-from cellrisk.repeat.sequences import Released, RiskSequence
+from cellrisk.repeat.sequences import RiskSequence
 from cellrisk.repeat.sequences.next_epsilon import NextEpsilon
 from cellrisk.risk.measures import MEASURES
 from cellrisk.show.wording.attackers import fill, name_table, own_of, own_people, own_share
@@ -18,6 +18,7 @@ from cellrisk.system.formatting import (
     aligned,
     as_given,
     claim,
+    join_names,
     number_of,
     percent,
     round_down,
@@ -105,10 +106,18 @@ def _(found: NextEpsilon) -> str:
 
 @headline.register
 def _(found: Averaging) -> str:
+    people, sentences = found.table.n_records, []
     worst, _ = found.find_ceiling()
-    own = [_say_averaged(found, row) for row in found.caused]
-    leads = [_say_risk(found, _lead(found, name)) for name in dict.fromkeys(row.sensitive for row in found.rows)]
-    return " ".join([*(own or leads), *([] if worst is None else [worst.headline])])
+    for row in found.caused:
+        averaging, one = (whole_people(share * people) for share in (row.averaging, row.one))
+        sentences.append(
+            f"An attacker who averages {number_of(found.releases, 'release')} reveals the '{row.sensitive}' of "
+            f"{averaging} of {number_of(people, 'person')} because of their own record; one release, of {one}."
+        )
+    if not found.caused:
+        names = dict.fromkeys(row.sensitive for row in found.rows)
+        sentences += [_say_risk(found, _lead(found, name)) for name in names]
+    return " ".join([*sentences, *([] if worst is None else [worst.headline])])
 
 
 @singledispatch
@@ -120,7 +129,18 @@ def screen(found: Result) -> list[str] | None:
 @screen.register
 def _(found: RiskSequence) -> list[str]:
     header = ["", "release", "loss", "epsilon", "delta", "revealed", "so far", "any attack", "worst case"]
-    rows = [_list_figures(row, found.n_records) for row in found.rows]
+    people, rows = found.n_records, []
+    for row in found.rows:
+        caused, own = row.caused, own_people(row.overall_caused.max_records * people, people)
+        revealed = ["-" if caused is None else own_people(caused.people, people), own]
+        rows.append(
+            [
+                *(f"{row.number}", row.name, row.loss.describe(), claim(row.cumulative.epsilon)),
+                *(claim(row.cumulative.delta) if row.cumulative.delta else "", *revealed),
+                "-" if caused is None else f"{math.ceil(caused.cap):,}",
+                "-" if row.ceiling is None else f"{say_most(row.ceiling.even_two)}%",
+            ]
+        )
     about = f"{COUNTED}, and the largest that any attack on all releases so far reveals:"
     note = f"{NEXT_SEQUENCE}\n{CURATOR_NOTE}"
     return [fill(found.headline), f"{about.capitalize()}\n{aligned(header, rows, left=3)}", note]
@@ -128,15 +148,27 @@ def _(found: RiskSequence) -> list[str]:
 
 @screen.register
 def _(found: Averaging) -> list[str]:
-    parts = []
+    parts, people = [], found.table.n_records
+    one, left = MeanNoise.of(found.mechanism.noise, 1).deviation, found.noise.deviation
+    noise = (
+        f"At {found.mechanism.guarantee}, noise has standard deviation {one:.4g}; "
+        f"averaging {number_of(found.releases, 'release')} leaves {left:.4g}."
+    )
+    header = ["homogeneity attack", "one release", f"averaging {found.releases:,}", f"rule, {found.rule.method}"]
     for name in dict.fromkeys(row.sensitive for row in (*found.caused, *found.rows)):
-        rows = [[COUNTED, *_people(found, row)] for row in found.caused if row.sensitive == name]
-        lead = [row for row in found.rows if row.sensitive == name][:1] and _lead(found, name)
-        if lead:
+        rows = []
+        for row in (row for row in found.caused if row.sensitive == name):
+            shares = [share and share * people for share in (row.one, row.averaging, row.rule)]
+            rows.append(
+                [COUNTED]
+                + ["-" if own is None else f"{own_people(own, people)} {own_share(own, people):>6}" for own in shares]
+            )
+        if any(row.sensitive == name for row in found.rows):
+            lead = _lead(found, name)
             words = f"revealed ({lead.measure.replace('_', ' ')}, {lead.form}{_weights(lead)})"
-            rows.append([words, *(f"{percent(risk)}" if risk is not None else "-" for risk in _risks(lead))])
-        header = ["homogeneity attack", "one release", f"averaging {found.releases:,}", f"rule, {found.rule.method}"]
-        parts += [f"{name_table(found.table, name)}\n{_say_noise(found)}", aligned(header, rows)]
+            risks = (lead.one, lead.averaging, lead.rule)
+            rows.append([words, *("-" if risk is None else percent(risk) for risk in risks)])
+        parts += [f"{name_table(found.table, name)}\n{noise}", aligned(header, rows)]
     worst, why_not = found.find_ceiling()
     bound = f"The worst case is not known: {why_not}." if worst is None else worst.headline
     return [*parts, fill(bound), f"{NEXT_AVERAGING}\n{CURATOR_NOTE}"]
@@ -153,10 +185,14 @@ def _(found: Composition) -> list[str]:
     if not found.losses:
         return []
     counts = Counter(loss.dp_definition for loss in found.losses)
-    method, said = found.chosen.method, [_say_mixture(counts, found.dp_definition)]
+    method, definition = found.chosen.method, found.dp_definition
+    kinds = [f"{counts[kind]:,} {kind}" for kind in ("pure", "approximate", "concentrated") if counts[kind]]
+    losses = "loss is" if counts.total() == 1 else "losses are"
+    zero = ": a pure loss has delta 0" if counts["pure"] and definition != "pure" else ""
+    said = [f"{join_names(kinds)} {losses} composed as {definition} DP{zero}."]
     if counts["concentrated"]:
         said.append("A rho-zCDP loss has no epsilon of its own: it implies approximate DP at every delta above 0.")
-    if found.dp_definition != "pure":
+    if definition != "pure":
         own = found.own_delta
         other = ", the sum of the losses' deltas" if found.delta == own else f"; the losses' own add up to {claim(own)}"
         said.append(f"All methods are compared at delta {claim(found.delta)}{other}.")
@@ -257,58 +293,6 @@ def say_loss(found: Composition) -> str:
     """Return a cumulative loss in words."""
     delta = f", delta {claim(found.delta)}" if found.delta else ""
     return f"epsilon {claim(found.epsilon)}{delta}"
-
-
-def _say_mixture(counts: Counter[str], dp_definition: str) -> str:
-    *before, last = [f"{counts[kind]:,} {kind}" for kind in ("pure", "approximate", "concentrated") if counts[kind]]
-    mixed = f"{', '.join(before)} and {last}" if before else last
-    losses, are = ("loss", "is") if counts.total() == 1 else ("losses", "are")
-    zero = ": a pure loss has delta 0" if counts["pure"] and dp_definition != "pure" else ""
-    return f"{mixed} {losses} {are} composed as {dp_definition} DP{zero}."
-
-
-def _list_figures(row: Released, people: int) -> list[str]:
-    caused = row.caused
-    return [
-        *(f"{row.number}", row.name, row.loss.describe()),
-        *(claim(row.cumulative.epsilon), claim(row.cumulative.delta) if row.cumulative.delta else ""),
-        "-" if caused is None else own_people(caused.people, people),
-        own_people(row.overall_caused.max_records * people, people),
-        "-" if caused is None else f"{math.ceil(caused.cap):,}",
-        "-" if row.ceiling is None else f"{say_most(row.ceiling.even_two)}%",
-    ]
-
-
-def _risks(row: Averaged) -> tuple[float, float, float | None]:
-    return row.one, row.averaging, row.rule
-
-
-def _people(found: Averaging, row: Averaged) -> list[str]:
-    """Return people revealed because of their own record with one release, by averaging, and by the rule."""
-    people = found.table.n_records
-    return [
-        "-" if share is None else f"{own_people(share * people, people)} {own_share(share * people, people):>6}"
-        for share in _risks(row)
-    ]
-
-
-def _say_averaged(found: Averaging, row: Averaged) -> str:
-    """Return how many people are revealed because of their own record by averaging, and by one release."""
-    people = found.table.n_records
-    averaging, one = (whole_people(share * people) for share in (row.averaging, row.one))
-    return (
-        f"An attacker who averages {number_of(found.releases, 'release')} reveals the '{row.sensitive}' of {averaging} "
-        f"of {number_of(people, 'person')} because of their own record; one release, of {one}."
-    )
-
-
-def _say_noise(found: Averaging) -> str:
-    """Return what averaging leaves of the noise."""
-    one, left = MeanNoise.of(found.mechanism.noise, 1).deviation, found.noise.deviation
-    return (
-        f"At {found.mechanism.guarantee}, noise has standard deviation {one:.4g}; "
-        f"averaging {number_of(found.releases, 'release')} leaves {left:.4g}."
-    )
 
 
 def _lead(found: Averaging, name: str) -> Averaged:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cellrisk.repeat.together import RuleFigures, TogetherAssessment
+from cellrisk.repeat.together import TogetherAssessment
 from cellrisk.repeat.together.after_consistency import Refinement
-from cellrisk.repeat.together.linkage_attacks import MOST_SUBSETS, Figures
+from cellrisk.repeat.together.linkage_attacks import MOST_SUBSETS
 from cellrisk.repeat.together.splitting import Split
 from cellrisk.show.wording.attackers import fill, own_of, own_people, own_share, share
 from cellrisk.system.formatting import (
@@ -46,16 +46,13 @@ RELATIONS = {
 
 def headline(found: TogetherAssessment | Split) -> str:
     """Return what a member of a board can repeat."""
-    return " ".join(_sentences(found) if isinstance(found, TogetherAssessment) else _say_shares(found))
-
-
-def _sentences(found: TogetherAssessment) -> Iterator[str]:
+    if isinstance(found, Split):
+        return " ".join(_say_shares(found))
     lead, several = found.rule(), len(found.tables) > 1
     tables = f"the {len(found.tables)} tables together reveal" if several else "the table reveals"
-    own = own_of(lead.caused, found.records)
-    yield f"By elimination, {tables} the '{found.sensitive}' of {own} because of their own record."
-    yield (
-        f"It names {share(lead.right / found.records)} of the people correctly; with nothing but noise, "
+    return (
+        f"By elimination, {tables} the '{found.sensitive}' of {own_of(lead.caused, found.records)} because of their "
+        f"own record. It names {share(lead.right / found.records)} of the people correctly; with nothing but noise, "
         f"{share(lead.chance / found.records)}."
     )
 
@@ -63,14 +60,29 @@ def _sentences(found: TogetherAssessment) -> Iterator[str]:
 def screen(found: TogetherAssessment | Split) -> list[str]:
     """Return what is printed first: what the set reveals, each table alone, and what the set costs."""
     if isinstance(found, Split):
-        return [fill(headline(found)), _shares_table(found), f"{NEXT_SPLIT}\n{CURATOR_NOTE}"]
+        names = [table.name or f"table {table.number}" for table in found.tables]
+        split = [
+            [way.name, *(f"{part:.3g}" for part in way.parts), f"{way.error:.4g}"]
+            + [say_people(people) for people in (way.right, way.caused, way.largest)]
+            for way in found.ways
+        ]
+        head = [f"shares of epsilon {found.total:g}", *names, "error", "right", "caused", "by some tables"]
+        return [fill(headline(found)), aligned(head, split), f"{NEXT_SPLIT}\n{CURATOR_NOTE}"]
     name = f"'{found.sensitive}': {number_of(found.records, 'person')} in {number_of(len(found.tables), 'table')}"
-    ordered = sorted(found.tables, key=lambda table: -table.alone.caused)
-    rows = [_screen_row(found, "all together", found.cost.epsilon, found.rule(), None)]
+    people, ordered = found.records, sorted(found.tables, key=lambda table: -table.alone.caused)
     shown = len(ordered) if len(ordered) <= TABLES_SHOWN else TABLES_SHOWN - 1
-    for table in ordered[:shown]:
-        title = f"{table.table.number}: {table.table.name or table.table.describe()}"
-        rows.append(_screen_row(found, title, table.table.mechanism.epsilon, table.alone, table.without))
+    parts = [("all together", found.cost.epsilon, found.rule(), "")]
+    for each in ordered[:shown]:
+        title = f"{each.table.number}: {each.table.name or each.table.describe()}"
+        without = "" if each.without is None else own_people(each.without.caused, people)
+        parts.append((title[:LONGEST_NAME], each.table.mechanism.epsilon, each.alone, without))
+    rows = [
+        [
+            *(title, claim(epsilon), own_people(alone.caused, people), own_share(alone.caused, people)),
+            *(share(alone.right / people), share(alone.raw / people), without),
+        ]
+        for title, epsilon, alone, without in parts
+    ]
     hidden = len(found.tables) - shown
     rest = [f"{hidden:,} more tables: --all"] if hidden > 0 else []
     header = ["", "epsilon", "because of own record", "", "named correctly", "no noise", "set without it"]
@@ -78,40 +90,34 @@ def screen(found: TogetherAssessment | Split) -> list[str]:
     if found.ceiling is not None:
         ceiling = fill(found.ceiling.headline).partition("\nWorst")[0]
     return [
-        "\n".join([name, *map(fill, _sentences(found))]),
+        f"{name}\n{fill(headline(found))}",
         "\n".join([aligned(header, rows), *rest]),
         f"{found.cost.headline}\n{ceiling}",
         f"Shares of a total: cellrisk together split ...   Attacks, and what is assumed: --all\n{CURATOR_NOTE}",
     ]
 
 
-def _screen_row(
-    found: TogetherAssessment, title: str, epsilon: float, alone: RuleFigures, without: Figures | None
-) -> list[str]:
-    people = found.records
-    return [
-        title[:LONGEST_NAME],
-        claim(epsilon),
-        own_people(alone.caused, people),
-        own_share(alone.caused, people),
-        share(alone.right / people),
-        share(alone.raw / people),
-        "" if without is None else own_people(without.caused, people),
-    ]
-
-
 def paragraphs(found: TogetherAssessment | Split) -> list[str]:
     """Return the rest: both attacks, which table adds most, least squares, the informed attacker, what is assumed."""
     if isinstance(found, Split):
-        return [_errors_table(found), fill(MEANT_SPLIT.format(slack=percent(found.slack)))]
+        head = ["mean error of a count", "use", "groups", *(way.name for way in found.ways)]
+        errors = [
+            [f"{table.number}: {table.name or table.describe()}", f"{use:.3g}", f"{cells:,}"]
+            + [f"{way.mean_errors[place]:.3g}" for way in found.ways]
+            for place, (table, use, cells) in enumerate(zip(found.tables, found.use, found.cells, strict=True))
+        ]
+        return [aligned(head, errors), fill(MEANT_SPLIT.format(slack=percent(found.slack)))]
     refined = found.refinement
-    blocks = [
-        _rules_table(found) if len(found.tables) > 1 else "",
-        _tables_table(found),
-        fill(" ".join(_say_parts(found))),
-    ]
-    blocks.append("\n".join(fill(each.headline) for each in found.differences))
-    blocks += [] if refined is None else [fill(refinement_headline(refined)), _refined_table(refined)]
+    blocks = [_rules_table(found) if len(found.tables) > 1 else "", _tables_table(found)]
+    blocks += [fill(" ".join(_say_parts(found))), "\n".join(fill(each.headline) for each in found.differences)]
+    if refined is not None:
+        blocks.append(fill(refinement_headline(refined)))
+        rows = [
+            [row.what, *map(say_people, (row.right, row.plain.right, row.caused, row.plain.caused)), row.how]
+            for row in refined.rows
+        ]
+        head = ["least squares", "right", "as published", "caused", "as published", "how (right and caused)"]
+        blocks += [aligned(head, rows)] if rows else []
     blocks += [] if found.ceiling is None else [fill(found.ceiling.headline.partition(". ")[2])]
     blocks += ["\n".join(fill(each) for each in statements(found)), _say_certain(found)]
     return [block for block in blocks if block]
@@ -173,27 +179,13 @@ def _say_parts(found: TogetherAssessment) -> Iterator[str]:
 
 def refinement_headline(refined: Refinement) -> str:
     """What least squares leaves of the noise, and what the attacks then reveal."""
-    answer = (
+    shares = ", ".join(f"{100 * share:.1f}%" for share in refined.shares)
+    reveals = f"What that reveals is not computed: {refined.why}."
+    return (
         "Least squares over the margins that the tables have in common, if every combination of values is "
-        f"published, leaves {_list_shares(refined)} of the variance of their noise"
+        f"published, leaves {shares} of the variance of their noise. "
+        f"{'What attacks then reveal is simulated.' if refined.rows else reveals}"
     )
-    if not refined.rows:
-        return f"{answer}. What that reveals is not computed: {refined.why}."
-    return f"{answer}. What attacks then reveal is simulated."
-
-
-def _list_shares(refined: Refinement) -> str:
-    return ", ".join(f"{100 * share:.1f}%" for share in refined.shares)
-
-
-def _refined_table(refined: Refinement) -> str:
-    """A row for each way of attack after least squares, and the error of the simulation."""
-    rows = [
-        [row.what, *map(say_people, (row.right, row.plain.right, row.caused, row.plain.caused)), row.how]
-        for row in refined.rows
-    ]
-    head = ["least squares", "right", "as published", "caused", "as published", "how (right and caused)"]
-    return aligned(head, rows) if rows else ""
 
 
 def _say_certain(found: TogetherAssessment) -> str:
@@ -258,24 +250,3 @@ def _say_shares(split: Split) -> Iterator[str]:
     above = percent(fewest.error / least.error - 1.0)
     yield f"The shares that reveal fewest, in the last row, reveal {number_of(fewest.caused, 'person')}."
     yield f"Their error is {above} above the least."
-
-
-def _shares_table(split: Split) -> str:
-    names = [table.name or f"table {table.number}" for table in split.tables]
-    rows = [
-        [way.name, *(f"{part:.3g}" for part in way.parts), f"{way.error:.4g}"]
-        + [say_people(people) for people in (way.right, way.caused, way.largest)]
-        for way in split.ways
-    ]
-    head = [f"shares of epsilon {split.total:g}", *names, "error", "right", "caused", "by some tables"]
-    return aligned(head, rows)
-
-
-def _errors_table(split: Split) -> str:
-    head = ["mean error of a count", "use", "groups", *(way.name for way in split.ways)]
-    rows = [
-        [f"{table.number}: {table.name or table.describe()}", f"{use:.3g}", f"{cells:,}"]
-        + [f"{way.mean_errors[place]:.3g}" for way in split.ways]
-        for place, (table, use, cells) in enumerate(zip(split.tables, split.use, split.cells, strict=True))
-    ]
-    return aligned(head, rows)
