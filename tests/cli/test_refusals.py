@@ -115,7 +115,7 @@ def assert_of_the_command_line(said: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("choose", *TABLE, "--max-caused", "1.5"), "--max-caused must be a share of people; got 1.5"),
+        (("choose", *TABLE, "--max-caused", "1.5"), "--max-caused must be a share of people above 0, up to 1; got 1.5"),
         (("choose", *TABLE), "allowed: --max-caused, --max-certain, --max-person, "),
         (("choose", *TABLE), "for example --max-caused 0.01\n"),
         (("assess", *TABLE, "--epsilon", "1", "--belief", "0.4/0.9"), "got 1 shape, 2 labels"),

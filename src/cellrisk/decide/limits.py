@@ -80,6 +80,7 @@ class RiskDefinition:
     def __post_init__(self) -> None:
         for what, known in (("measure", MeasureName), ("form", Form), ("weights", Weights), ("attack", Attack)):
             require_word(what, getattr(self, what), list_words(known))
+        choose_risks(self.attack, self.measure, self.form, self.weights)
 
     @property
     def words(self) -> dict[str, str]:
@@ -193,9 +194,8 @@ class MetricKind:
     """How a metric is computed, and which numbers can be limits on it."""
 
     function: Figure
-    what: str = "a share of people"
-    allowed: str = "above 0, up to 1"
-    """What a limit must be, and the values allowed, for refusals."""
+    allowed: str = "a share of people above 0, up to 1"
+    """What a limit may be, for refusals."""
     above: float = 0.0
     most: float = 1.0
     or_zero: bool = False
@@ -317,20 +317,20 @@ METRICS: dict[str, MetricKind] = {
     "max_caused": MetricKind(_of_attacks(lambda table, enough: table.largest_own(enough)), depends=("attacker",)),
     "max_certain": MetricKind(_of_attacks(lambda table, _: table.largest_learnt(), False), depends=("attacker",)),
     "max_person": MetricKind(
-        _of_attacks(lambda table, enough: table.largest_gain(enough)), "a probability", depends=("attacker",)
+        _of_attacks(lambda table, enough: table.largest_gain(enough)),
+        "a probability above 0, up to 1",
+        depends=("attacker",),
     ),
     "max_ceiling": MetricKind(
         _without_data(_ceiling),
-        "above 0.5, as one of two equally likely values is guessed half the time",
-        "above 0.5, up to 1",
+        "above 0.5 (one of two equally likely values is guessed half the time), up to 1",
         above=0.5,
         uses_data=False,
         no_noise=1.0,
     ),
     "max_posterior": MetricKind(
         _without_data(_posterior),
-        "P:Q in percent",
-        "for example 5:20, from a suspicion of 5% to at most 20%",
+        "P:Q in percent, such as 5:20: from a suspicion of 5% to at most 20%",
         depends=("suspected",),
         not_perturbed=NO_EPSILON,
         uses_data=False,
@@ -338,16 +338,14 @@ METRICS: dict[str, MetricKind] = {
     ),
     "max_epsilon": MetricKind(
         _without_data(lambda _, method: float(method.epsilon)),
-        "a number above 0",
-        "for example 1",
+        "a number above 0, for example 1",
         most=math.inf,
         not_perturbed=NO_EPSILON,
         uses_data=False,
     ),
     "max_error": MetricKind(
         _without_data(lambda _, method: find_error(method)),
-        "a whole number",
-        "0 or more",
+        "a whole number, 0 or more",
         most=1e15,
         or_zero=True,
         every_smaller=False,
@@ -355,9 +353,9 @@ METRICS: dict[str, MetricKind] = {
         uses_data=False,
         no_noise=0.0,
     ),
-    "max_risk": MetricKind(_risk, "a share", "from 0 to 1", **ON_RISK),
-    "margin": MetricKind(_margin, "a share", "from 0 to 1", not_perturbed=NO_CHANCE, **ON_RISK),
-    "max_people": MetricKind(_people, "a number of people", "0 or more", most=math.inf, **ON_RISK),
+    "max_risk": MetricKind(_risk, "a share from 0 to 1", **ON_RISK),
+    "margin": MetricKind(_margin, "a share from 0 to 1", not_perturbed=NO_CHANCE, **ON_RISK),
+    "max_people": MetricKind(_people, "a number of people, 0 or more", most=math.inf, **ON_RISK),
 }
 """What can be limited, by the name of the argument, in the order in which limits are listed."""
 
@@ -381,7 +379,7 @@ def read_limits(
         kind, number = METRICS[name], posterior if name == "max_posterior" else value
         fits = is_number(number) and (kind.above < number <= kind.most or (kind.or_zero and number == 0))
         if not fits or (name == "max_error" and number != int(number)):
-            raise InvalidInput(f"must be {kind.what}", option=name, got=value, allowed=kind.allowed, code="limit-range")
+            raise InvalidInput(f"must be {kind.allowed}", option=name, got=value, code="limit-range")
         maxima[name] = number
     attacker = Attacker.of(certainty, belief, harmful, unions)
     if "max_certain" in given and len(attacker.certainties) > 1:

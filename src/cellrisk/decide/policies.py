@@ -28,9 +28,7 @@ from cellrisk.decide.policy_files import SettingsFile, find_policy_files
 from cellrisk.errors import CellriskError, InvalidInput, UnknownName
 from cellrisk.noise.mechanisms import MECHANISMS, Mechanism
 from cellrisk.risk.attackers.attacker import Attacker
-from cellrisk.risk.attacks import choose_risks
 from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, check_belief
-from cellrisk.risk.priors import Alpha, Priors
 from cellrisk.risk.sweep import list_mechanisms
 from cellrisk.system.checks import is_number
 from cellrisk.system.choices import (
@@ -39,8 +37,6 @@ from cellrisk.system.choices import (
     MeasureName,
     MechanismName,
     PrivacyUnit,
-    SizesFamily,
-    SizesFit,
     Weights,
     list_words,
     require_word,
@@ -61,7 +57,7 @@ DELTA_FROM_RECORDS = "Delta was set from the number of records, and tells its or
 
 @dataclass(frozen=True)
 class Policy:
-    """Limits that hold whatever is asked for, on a risk of the policy's own, with priors of its own.
+    """Limits that hold whatever is asked for, on a risk of the policy's own, with the usual priors.
 
     Parameters
     ----------
@@ -76,8 +72,6 @@ class Policy:
         a settings file), of tables that have them.
     measure, form, weights, attack
         The words of the risk, as in `assess`.
-    alpha, sizes, sizes_fit
-        How its priors are found, as in `Priors`.
     delta
         The largest delta: a number, or a rule such as "1/n", "0.1/n" or "1/n^1.1" with n the number of records.
     unit
@@ -110,9 +104,6 @@ class Policy:
     form: Form = "tight"
     weights: Weights = "records"
     attack: Attack = "homogeneity"
-    alpha: Alpha | Mapping[str, Alpha] = "mle"
-    sizes: SizesFamily = "poisson"
-    sizes_fit: SizesFit = "mle"
     delta: float | str | None = None
     unit: PrivacyUnit | None = None
     set_by: str | None = None
@@ -129,23 +120,17 @@ class Policy:
                 fix="for example max-caused = 0.01",
                 code="no-limit",
             )
-        for name in ("attack", "measure", "form", "weights", "sizes", "sizes_fit", "belief"):
-            if not isinstance(getattr(self, name), str):
-                raise InvalidInput(f"{name.replace('_', '-')} must be one word", got=type(getattr(self, name)).__name__)
-        choose_risks(self.attack, self.measure, self.form, self.weights)
-        if not is_number(self.certainty):
-            raise InvalidInput(
-                "must be a number", option="certainty", got=type(self.certainty).__name__, allowed="such as 0.95"
-            )
         check_belief(self.belief)
         _ = self.limits
         self.largest_delta(2)
         if self.set_by is not None and not (isinstance(self.set_by, str) and 0 < len(self.set_by) <= LONGEST_NAME):
-            raise InvalidInput(
-                "set-by must be a text that names who has set the policy", allowed=f"up to {LONGEST_NAME} characters"
-            )
-        if self.set_on is not None:
-            object.__setattr__(self, "set_on", _read_date(self.set_on))
+            allowed = f"a text of up to {LONGEST_NAME} characters"
+            raise InvalidInput("set-by must name who has set the policy", allowed=allowed, code="set-by")
+        if self.set_on is not None and (isinstance(self.set_on, datetime) or not isinstance(self.set_on, date)):
+            try:
+                object.__setattr__(self, "set_on", date.fromisoformat(str(self.set_on)))
+            except ValueError:
+                raise InvalidInput("set-on must be a date", allowed="such as 2026-05-04", code="set-on") from None
 
     @staticmethod
     def of(values: Any, file: SettingsFile | None = None) -> Policy:
@@ -178,38 +163,28 @@ class Policy:
     @property
     def risk(self) -> RiskDefinition:
         """The risk that this policy limits, whatever risk a command was asked for."""
-        priors = Priors(self.alpha, self.sizes, self.sizes_fit)
-        return RiskDefinition(self.measure, self.form, self.weights, self.attack, priors)
+        return RiskDefinition(self.measure, self.form, self.weights, self.attack)
 
     @cached_property
     def limits(self) -> tuple[Limit, ...]:
         """The limits with what they are on."""
         return read_limits(**self.maxima, **self._attacks, risk=self.risk)
 
-    @property
-    def delta_from_records(self) -> bool:
-        """Whether the largest delta depends on the number of records."""
-        return isinstance(self.delta, str) and DELTA_RULE.fullmatch(self.delta.strip()) is not None
-
     def largest_delta(self, records: int) -> float | None:
         """The largest delta for that many records; None if there is no rule."""
         if self.delta is None:
             return None
-        found = DELTA_RULE.fullmatch(self.delta.strip()) if isinstance(self.delta, str) else None
-        if found is not None:
-            constant, exponent = float(found[1]), float(found[2] or 1)
-            if not (LEAST_CONSTANT <= constant <= 1 and 1 <= exponent <= LARGEST_EXPONENT):
-                raise InvalidInput(
-                    "the policy's delta is out of range",
-                    got=repr(self.delta)[:40],
-                    allowed=f"c/n^k with c above 0 and up to 1, and k from 1 to {LARGEST_EXPONENT:g}",
-                )
-            return constant / math.pow(max(records, 1), exponent)
-        if not (is_number(self.delta) and 0 < self.delta < 1):
-            got = repr(self.delta)[:40] if isinstance(self.delta, (str, float)) else type(self.delta).__name__
-            allowed = "a number between 0 and 1, or a rule such as 1/n"
-            raise InvalidInput("the policy's delta cannot be read", got=got, allowed=allowed)
-        return float(self.delta)
+        rule = DELTA_RULE.fullmatch(self.delta.strip()) if isinstance(self.delta, str) else None
+        if rule is not None:
+            constant, exponent = float(rule[1]), float(rule[2] or 1)
+            if LEAST_CONSTANT <= constant <= 1 and 1 <= exponent <= LARGEST_EXPONENT:
+                return constant / math.pow(max(records, 1), exponent)
+        elif is_number(self.delta) and 0 < self.delta < 1:
+            return float(self.delta)
+        got = repr(self.delta)[:40] if isinstance(self.delta, (str, float)) else type(self.delta).__name__
+        rules = f"c/n^k with c above 0 and up to 1, and k from 1 to {LARGEST_EXPONENT:g}"
+        allowed = f"a number between 0 and 1, or a rule {rules}"
+        raise InvalidInput("the policy's delta cannot be read", got=got, allowed=allowed, code="delta-rule")
 
     def breaches(self, table: FrequencyTable, method: Method, sensitive: str | None = None) -> list[str]:
         """The limits that this mechanism or perturbation breaks on this table, a line for each.
@@ -266,16 +241,6 @@ class Policy:
             **({} if self.unit is None else {"unit": self.unit}),
             "remark": file and file.remark,
         }
-
-
-def _read_date(given: object) -> date:
-    """A date as a settings file or a caller gives it."""
-    if isinstance(given, date) and not isinstance(given, datetime):
-        return given
-    try:
-        return date.fromisoformat(str(given))
-    except ValueError:
-        raise InvalidInput("set-on must be a date", allowed="such as 2026-05-04") from None
 
 
 class PolicyBreach(InvalidInput):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
@@ -277,7 +277,7 @@ def utility(
         mechanisms=mechanisms,
         sensitive=name,
         marginals=tuple(tuple(attributes[place] for place in marginal) for marginal in marginals),
-        tvd=_simulate(_Domain(cells, chosen), mechanisms, marginals, int(releases), int(seed), progress),
+        tvd=_simulate(cells, mechanisms, marginals, int(releases), int(seed), progress),
         releases=int(releases),
         seed=int(seed),
         domain_size=n_counts,
@@ -303,97 +303,66 @@ def _read_ways(given: int | Sequence[int] | None, n_attributes: int) -> tuple[in
     return tuple(sorted({int(way) for way in ways}))
 
 
-@dataclass(frozen=True, eq=False)
-class _Domain:
-    """Every combination of values with every level, as a dense array with an axis for each attribute; its marginals.
-
-    Counts are whole numbers below 2^53 kept as floats, so sums of them are exact in any order.
-    """
-
-    cells: Cells
-    ways: tuple[int, ...]
-
-    @cached_property
-    def shape(self) -> tuple[int, ...]:
-        return (*(len(domain) for domain in self.cells.domains), len(self.cells.levels))
-
-    @cached_property
-    def places(self) -> Integers:
-        """The places of the positive counts, ascending."""
-        return number_keys((*self.cells.codes[self.cells.cell].T, self.cells.level), self.shape)
-
-    @cached_property
-    def true(self) -> dict[Attributes, Floats]:
-        """The true counts of every marginal."""
-        counts = np.zeros((1, self.cells.domain_size))
-        counts[0, self.places] = self.cells.count
-        return {attributes: sums[0] for attributes, sums in self.margins(counts)}
-
-    def margins(self, released: Floats) -> Iterator[tuple[Attributes, Floats]]:
-        """Yield every marginal once, in any order: its attributes, and its counts (releases, cells)."""
-        yield from self._sum_out(released, tuple(range(len(self.shape))), 0)
-
-    @cached_property
-    def _largest_first(self) -> list[int]:
-        return sorted(range(len(self.shape)), key=lambda attribute: -self.shape[attribute])
-
-    def _sum_out(self, counts: Floats, kept: Attributes, first: int) -> Iterator[tuple[Attributes, Floats]]:
-        """Marginals of the wanted ways, each from one that has a single attribute more.
-
-        Attributes leave in one order, so each set of them is reached once; the largest leave first, so most sets are
-        reached from small arrays.
-        """
-        if len(kept) in self.ways:
-            yield kept, counts
-        left = len(kept) - 1
-        target = max((way for way in self.ways if way <= left), default=None)
-        if target is None:
-            return
-        for place in range(first, len(self.shape) - (left - target)):  # enough attributes may still leave
-            attribute = self._largest_first[place]
-            where = kept.index(attribute)
-            width, after = self.shape[attribute], math.prod(self.shape[each] for each in kept[where + 1 :])
-            sums = np.matmul(np.ones(width), counts.reshape(-1, width, after)).reshape(len(counts), -1)
-            yield from self._sum_out(sums, kept[:where] + kept[where + 1 :], place + 1)
-
-    def draw(self, mechanism: Mechanism, generator: np.random.Generator, release: Floats) -> None:
-        """Fill one release: each count plus noise, rounded, and zero if that sum is below the threshold."""
-        for start in range(0, len(release), DRAWN_AT_ONCE):
-            stop = min(start + DRAWN_AT_ONCE, len(release))
-            counts = mechanism.noise.sample(generator, (stop - start,))
-            first, last = np.searchsorted(self.places, (start, stop))
-            counts[self.places[first:last] - start] += self.cells.count[first:last]
-            vanished = counts < mechanism.threshold
-            np.rint(counts, out=counts)
-            counts[vanished] = 0.0
-            release[start:stop] = counts
-
-
 def _simulate(
-    domain: _Domain,
+    cells: Cells,
     mechanisms: Sequence[Mechanism],
     marginals: Sequence[Attributes],
     releases: int,
     seed: int,
     progress: Progress | None,
 ) -> Floats:
-    """Return how far the marginals of simulated releases are from the true ones. No release is kept."""
-    number = {attributes: place for place, attributes in enumerate(marginals)}
+    """Return how far the marginals of simulated releases are from the true ones. No release is kept.
+
+    Counts are whole numbers below 2^53 kept as floats, so sums of them are exact in any order.
+    """
+    shape, n_counts = (*(len(domain) for domain in cells.domains), len(cells.levels)), cells.domain_size
+    places = number_keys((*cells.codes[cells.cell].T, cells.level), shape)
+
+    def add_up(counts: Floats) -> list[Floats]:
+        """Each marginal from one that has a single attribute more, so the largest attributes are summed out first."""
+
+        @cache
+        def margin(attributes: Attributes) -> Floats:
+            others = [axis for axis in range(len(shape)) if axis not in attributes]
+            if not others:
+                return counts.reshape(-1, *shape)
+            more = min(others, key=lambda axis: shape[axis])
+            above = tuple(sorted((*attributes, more)))
+            return np.asarray(margin(above).sum(axis=above.index(more) + 1))
+
+        return [margin(attributes).reshape(len(counts), -1) for attributes in marginals]
+
+    counts = np.zeros((1, n_counts))
+    counts[0, places] = cells.count
+    true = [sums[0] for sums in add_up(counts)]
     tvd = np.zeros((len(mechanisms), len(marginals), releases))
-    report = StepCounter(progress, tvd.size)
-    n_counts = domain.cells.domain_size
-    step = max(1, COUNTS_AT_ONCE // n_counts)
+    report, step = StepCounter(progress, tvd.size), max(1, COUNTS_AT_ONCE // n_counts)
     for place, mechanism in enumerate(mechanisms):
         generator = np.random.default_rng(seed)
         for start in range(0, releases, step):
             part = slice(start, min(start + step, releases))
             released = np.empty((part.stop - part.start, n_counts))
             for release in released:
-                domain.draw(mechanism, generator, release)
-            for attributes, sums in domain.margins(released):
-                tvd[place, number[attributes], part] = find_distances(domain.true[attributes], sums)
+                _draw(release, places, cells.count, mechanism, generator)
+            for row, sums in enumerate(add_up(released)):
+                tvd[place, row, part] = find_distances(true[row], sums)
                 report.add(len(released))
     return tvd
+
+
+def _draw(
+    release: Floats, places: Integers, count: Integers, mechanism: Mechanism, generator: np.random.Generator
+) -> None:
+    """Fill one release: each count plus noise, rounded, and zero if that sum is below the threshold."""
+    for start in range(0, len(release), DRAWN_AT_ONCE):
+        stop = min(start + DRAWN_AT_ONCE, len(release))
+        counts = mechanism.noise.sample(generator, (stop - start,))
+        first, last = np.searchsorted(places, (start, stop))
+        counts[places[first:last] - start] += count[first:last]
+        vanished = counts < mechanism.threshold
+        np.rint(counts, out=counts)
+        counts[vanished] = 0.0
+        release[start:stop] = counts
 
 
 def find_distances(true: Floats, released: Floats) -> Floats:

@@ -20,8 +20,9 @@ def headline(found: PublishedRisk | PrivateChoice) -> str:
     reveals = f"reveals the values of {number_of(max(found.value, 0.0), 'person')} because of their own record"
     own = f"This figure has noise, and costs epsilon {claim(found.epsilon)} of its own."
     interval_words = f"{CONFIDENCE:.0%} interval"
-    shown = f"{interval_words} {interval(found.low, found.high)}"
-    if found.high <= 0:  # noise has drawn it below 0 as a whole
+    if found.high > 0:
+        shown = f"{interval_words} {interval(found.low, found.high)}"
+    else:  # noise has drawn it below 0 as a whole
         shown = f"noise made it {found.value:,.1f}, with its whole {interval_words} below 0: it says only that few are"
     return f"{about} ({found.mechanism.name} noise) {reveals} ({shown}). {own}"
 

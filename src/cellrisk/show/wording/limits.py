@@ -156,8 +156,8 @@ def describe_policies(policies: Policies) -> str:
 def disclose(policy: Policy) -> list[str]:
     """Sentences on what the public learns about the raw data from the fact that this policy is kept."""
     rules = [describe(limit) for limit in policy.limits if limit.kind.uses_data]
-    if policy.delta_from_records:
-        rules.append(f"a delta of at most {str(policy.delta).strip()}, n being the number of records")
+    if isinstance(policy.delta, str):
+        rules.append(f"a delta of at most {policy.delta.strip()}, n being the number of records")
     return [f"{CHECKED.removesuffix('.')}: the policy asks for {' and '.join(rules)}."] if rules else []
 
 
