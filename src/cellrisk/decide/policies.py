@@ -142,12 +142,14 @@ class Policy:
             The table ``[policy]`` of a settings file, and the file.
         """
         if not isinstance(values, Mapping):
-            raise InvalidInput("policy must be a table", fix="write [policy] on a line, and its settings below")
+            raise InvalidInput(
+                "policy must be a table", fix="write [policy] on a line, its settings below", code="table"
+            )
         known = {field.name.replace("_", "-"): field.name for field in fields(Policy) if field.name != "file"}
         known["also-as"] = known.pop("unions")
         for key in values:
             if key not in known:
-                raise UnknownName("unknown setting in [policy]", got=key, allowed=", ".join(known))
+                raise UnknownName("unknown setting in [policy]", got=key, allowed=", ".join(known), code="setting")
         return Policy(**{known[key]: value for key, value in values.items()}, file=file and replace(file, values={}))
 
     @property
