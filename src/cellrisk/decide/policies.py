@@ -125,7 +125,7 @@ class Policy:
         self.largest_delta(2)
         if self.set_by is not None and not (isinstance(self.set_by, str) and 0 < len(self.set_by) <= LONGEST_NAME):
             allowed = f"a text of up to {LONGEST_NAME} characters"
-            raise InvalidInput("set-by must name who has set the policy", allowed=allowed, code="set-by")
+            raise InvalidInput("set-by must be who has set the policy", allowed=allowed, code="set-by")
         if self.set_on is not None and (isinstance(self.set_on, datetime) or not isinstance(self.set_on, date)):
             try:
                 object.__setattr__(self, "set_on", date.fromisoformat(str(self.set_on)))
