@@ -1,12 +1,14 @@
-"""Commands, run in this process."""
+"""Commands, run in this process, and refusals by their codes."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from cellrisk.cli import main
+from cellrisk.errors import CellriskError
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> tuple[int, str, str]:
@@ -27,3 +29,8 @@ def refuse(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> str:
     assert err.startswith("cellrisk: ")
     assert SECRET not in err
     return err
+
+
+def refusing(code: str) -> Any:
+    """Expect a refusal with this code in the block."""
+    return pytest.raises(CellriskError, check=lambda refusal: refusal.code == code)
