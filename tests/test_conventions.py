@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import inspect
-import os
 import re
 import shutil
 import subprocess
@@ -19,10 +18,6 @@ from cellrisk.system.results import Result
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 SOURCE = REPOSITORY / "src" / "cellrisk"
-HEAVY = {
-    *("duckdb", "ibis", "matplotlib", "numpy", "pandas", "polars", "pyarrow", "pyspark", "rich", "scipy", "sqlalchemy"),
-    *("sqlglot", "typer"),
-}
 
 
 def waiting_for_ever(tests: Path) -> Iterator[str]:
@@ -102,29 +97,6 @@ def test_a_test_that_hangs_fails(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 1
     assert "in test_endless" in done.stderr
-
-
-def test_importing_cellrisk_loads_nothing_heavy() -> None:
-    script = f"import sys, cellrisk; print(*[name for name in {sorted(HEAVY)} if name in sys.modules])"
-    loaded = subprocess.run(
-        [sys.executable, "-c", script],
-        env={**os.environ, "PYTHONPATH": str(SOURCE.parent)},
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=300,
-    )
-    assert loaded.stdout.split() == []
-
-
-def test_changelog_has_an_entry_for_this_version() -> None:
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
-    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    changelog = (REPOSITORY / "CHANGELOG.md").read_text(encoding="utf-8").splitlines()
-    assert any(line.startswith(f"## [{project['version']}]") for line in changelog)
 
 
 GIVEN = ("Ledger", "Loss", "Mechanism", "Policy", "Priors", "Step")

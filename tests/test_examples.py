@@ -119,14 +119,6 @@ def share(counts: Any, epsilon: float) -> float:
     return float(counts.sum(axis=1) @ risks / counts.sum())
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_an_example_is_short_and_says_its_question(name: str) -> None:
-    lines = (EXAMPLES / f"{name}.py").read_text(encoding="utf-8").splitlines()
-    assert len(lines) < 120
-    assert lines[0].startswith('"""')
-    assert lines[0].endswith("?")
-
-
 def test_every_example_is_run() -> None:
     assert sorted(path.stem for path in EXAMPLES.glob("*.py")) == sorted(NAMES)
 

@@ -230,10 +230,6 @@ def test_a_report_shows_itself_where_nothing_runs(table: cr.FrequencyTable) -> N
     assert left.startswith("<pre>")
 
 
-def test_the_functions_complete_after_the_package() -> None:
-    assert {"assess", "curve", "choose", "explain", "report", "tabulate"} <= set(dir(cr))
-
-
 def test_a_picture_takes_the_users_style(table: cr.FrequencyTable) -> None:
     import matplotlib as mpl
     from matplotlib.colors import to_rgba

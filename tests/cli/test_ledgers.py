@@ -199,16 +199,6 @@ def test_average(people: pd.DataFrame, answered: Callable[..., Any]) -> None:
     assert same(told["decision"], expected["decision"])
 
 
-@pytest.mark.parametrize("ending", ["jsonl", "csv"])
-def test_export(ending: str, ledger: str, answered: Callable[..., Any]) -> None:
-    told = answered("ledger", "export", ledger, "--output", f"out.{ending}")
-    assert told == {"file": f"out.{ending}", "entries": 4}
-    text = Path(f"out.{ending}").read_text(encoding="utf-8")
-    assert "yearly" in text
-    if ending == "jsonl":
-        assert [json.loads(line)["number"] for line in text.splitlines()] == [1, 2, 3, 4]
-
-
 def test_verify_tells_of_an_edit(ledger: str, run: Run) -> None:
     connection = sqlite3.connect(ledger)
     connection.execute("DROP TRIGGER entries_are_not_updated")

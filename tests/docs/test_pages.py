@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 
 import pytest
-from tools.pages import PageError, agree, all_pages, main, read_blocks, run_page
+from tools.pages import PageError, agree, all_pages, read_blocks, run_page
 
 from cellrisk.cli import main as run_command
 
@@ -178,18 +178,3 @@ def test_other_blocks_are_left_alone(tmp_path: Path) -> None:
 def test_no_command_hides_from_being_run(page: Path) -> None:
     text = re.sub(r"(?ms)^ *```.*?^ *```$", "", page.read_text(encoding="utf-8"))
     assert re.findall(r"^(?:    |\t).*cellrisk .*$", text, flags=re.MULTILINE) == []
-
-
-def test_the_tool_checks_and_mends(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    page = written(tmp_path, "'''python\nprint(2)\n'''\n\n'''text\n3\n'''\n")
-    monkeypatch.setattr("sys.argv", ["pages.py", "--check", str(page)])
-    assert main() == 1
-    assert "-3\n+2" in capsys.readouterr().out
-    monkeypatch.setattr("sys.argv", ["pages.py", str(page)])
-    assert (main(), page.read_text(encoding="utf-8").splitlines()[-2]) == (0, "2")
-    monkeypatch.setattr("sys.argv", ["pages.py", "--check", str(page)])
-    assert (main(), capsys.readouterr().out) == (0, "page.md: rewritten\n")
-    monkeypatch.setattr("sys.argv", ["pages.py", str(written(tmp_path, "'''python\n1 / 0\n'''\n"))])
-    assert main() == 1
