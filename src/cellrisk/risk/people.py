@@ -10,11 +10,11 @@ import numpy as np
 
 from cellrisk.counts.profiles import Profiles
 from cellrisk.errors import InvalidInput
-from cellrisk.noise.channel import CountChannel
+from cellrisk.noise.channel import CountChannel, at_each
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.risk.attacks import GUESSES, people_risk
 from cellrisk.risk.ceilings import total_variation
-from cellrisk.risk.measures.local import shown_alone
+from cellrisk.risk.measures.local import each_alone
 from cellrisk.risk.totals import CellOutcomes, find_interval, find_moments
 from cellrisk.system.arrays import Floats
 
@@ -141,7 +141,9 @@ def _find_outcomes(profiles: Profiles, channel: CountChannel, attack: str, own: 
         if attack in GUESSES:
             pmf = GUESSES[attack]().prob_named_as([block.counts], block.counts, profiles.n_levels, channel)[0]
         else:
-            pmf = shown_alone(block, profiles.n_levels, channel, own=own)
+            q = at_each(channel.p_zero, block.counts.T)[..., 0]
+            s = at_each(channel.p_pivotal if own else channel.p_positive, block.counts.T)[..., 0]
+            pmf = each_alone(q, s).T * channel.q0[0] ** (profiles.n_levels - block.counts.shape[1])
         whole = np.maximum(pmf.sum(axis=1, keepdims=True), 1.0)  # above 1 by rounding alone
         outcomes.append(CellOutcomes(block.counts, pmf / whole, block.cells))
     return outcomes

@@ -55,10 +55,6 @@ class Scores:
     def _order(self) -> Integers:
         return np.argsort(self.score, kind="stable")
 
-    def at(self, values: Integers) -> Floats:
-        """Return the scores of some of the values."""
-        return np.asarray(self.score[np.searchsorted(self.values, values)])
-
     def up_to(self, counts: Integers, scores: Floats, *, equal: bool) -> Floats:
         """Return P(score <= t | count), or P(score < t | count), for each count and each t: (counts, scores)."""
         order, margin = self._order, scores * SAME_SCORE
@@ -205,7 +201,9 @@ class LargestScore(Attack):
     """For each category what the score of another may be, as a part of its own; None for the largest score."""
 
     def accept(self, category: int, others: Integers, values: Integers) -> tuple[Floats, Floats]:
-        least = self.scores[category].at(values) * (1.0 if self.factors is None else self.factors[category])
+        own = self.scores[category]
+        least = own.score[np.searchsorted(own.values, values)]
+        least = least if self.factors is None else least * self.factors[category]
         laws = []  # P(s < t) and P(s <= t) for the distinct counts of a category, and the row of each group in these
         for j in (j for j in range(others.shape[1]) if j != category):
             distinct, row = np.unique(others[:, j], return_inverse=True)
@@ -290,7 +288,8 @@ class LargestShare(Attack):
         rest = [j for j in range(others.shape[1]) if j != category]
         factor = self.factors[category]
         terms = {j: self._term(j, factor) for j in rest}
-        room = self.scores[category].at(values) * factor * (1.0 + SAME_SCORE)
+        own = self.scores[category]
+        room = own.score[np.searchsorted(own.values, values)] * factor * (1.0 + SAME_SCORE)
         room = room - sum(float(term.min()) for term in terms.values())
         low, high = np.zeros((2, len(others), len(values)))
         if room.max(initial=-1.0) < 0.0:

@@ -84,25 +84,10 @@ class Local(Measure):
             risks["published"] = published_risk(homogeneous, block.sizes, n_levels, channel)
         rest = [form for form in forms if form != "published"]
         if rest:
-            q, s = read_counts(block, channel)
+            q, s = at_each(channel.p_zero, block.counts.T), at_each(channel.p_positive, block.counts.T)
             absent = channel.q0 ** (n_levels - block.counts.shape[1])
             terms = {"exact": s, "tight": s * (share := (block.counts.T / block.sizes)[..., None])}
             if "own" in rest:
                 terms["own"] = at_each(channel.p_pivotal, block.counts.T) * share
             risks |= {form: exactly_one(q, terms[form]) * absent for form in rest}
         return risks
-
-
-def read_counts(block: Block, channel: CountChannel) -> tuple[Floats, Floats]:
-    """Return q and s of the counts of each profile: (categories, profiles, settings)."""
-    return at_each(channel.p_zero, block.counts.T), at_each(channel.p_positive, block.counts.T)
-
-
-def shown_alone(block: Block, n_levels: int, channel: CountChannel, *, own: bool = False) -> Floats:
-    """Return P(the release shows this category alone), by profile and category present, under the first setting.
-
-    With ``own``, that it does, and would not without the record of one of its people.
-    """
-    q, s = read_counts(block, channel)
-    s = at_each(channel.p_pivotal, block.counts.T) if own else s
-    return np.asarray(each_alone(q[..., 0], s[..., 0]).T * channel.q0[0] ** (n_levels - block.counts.shape[1]))
