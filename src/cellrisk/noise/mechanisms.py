@@ -65,6 +65,8 @@ class Mechanism(ABC):
 
     name: ClassVar[MechanismName]
     pure: ClassVar[bool] = False
+    largest_epsilon: ClassVar[float] = math.inf
+    """The largest epsilon with a guarantee."""
 
     epsilon: float
     _: KW_ONLY
@@ -78,18 +80,14 @@ class Mechanism(ABC):
             require_number(name, getattr(self, name))
         self.check_epsilon(self.epsilon)
         if self.pure and self.delta != 0:
-            what, fix = (
-                f"{self.name} gives pure epsilon-DP and takes no delta",
-                "leave delta out, or use gaussian-analytic",
-            )
-            raise InvalidInput(what, got=f"delta {self.delta}", fix=fix)
+            what = f"{self.name} gives pure epsilon-DP and takes no delta"
+            raise InvalidInput(what, got=f"delta {self.delta}", fix="leave delta out, or use gaussian-analytic")
         if not self.pure and not 0 < self.delta < 1:
             what = f"{self.name} needs a delta between 0 and 1, both excluded"
             raise InvalidInput(what, got=self.delta, fix="a common choice is 1 / number of records")
         require_word("neighbours", self.neighbours, NEIGHBOURS)
         if not (0.5 <= self.threshold < LARGEST_THRESHOLD and self.threshold % 1 == 0.5):
-            allowed = f"0.5, 1.5, ..., below {LARGEST_THRESHOLD:g}"
-            what = "must be a positive half-integer"
+            what, allowed = "must be a positive half-integer", f"0.5, 1.5, ..., below {LARGEST_THRESHOLD:g}"
             raise InvalidInput(what, option="threshold", got=self.threshold, allowed=allowed)
 
     def check_epsilon(self, epsilon: float) -> None:
@@ -101,11 +99,7 @@ class Mechanism(ABC):
             raise InvalidInput("is too large", option="epsilon", got=epsilon, allowed=f"up to {LARGEST_EPSILON:g}")
 
     def with_epsilon(self, epsilon: float) -> Mechanism:
-        """Return the same mechanism with another epsilon; refused if the mechanism does not take that epsilon.
-
-        >>> Laplace(epsilon=1.0).with_epsilon(2.0).scale
-        0.5
-        """
+        """Return the same mechanism with another epsilon; refused if the mechanism does not take that epsilon."""
         return replace(self, epsilon=epsilon)
 
     def with_unit(self, unit: Unit) -> Mechanism:
@@ -115,11 +109,6 @@ class Mechanism(ABC):
             fix = "leave the unit of the mechanism out: the table has it"
             raise InvalidInput(what, got=str(self.unit), allowed=unit.describe(), fix=fix, code="other-unit")
         return self if unit == self.unit else replace(self, unit=unit)
-
-    @property
-    def largest_epsilon(self) -> float:
-        """The largest epsilon with a guarantee; infinity if there is none."""
-        return math.inf
 
     def describe(self) -> str:
         """Return the name, and delta if there is one: the mechanism whatever its epsilon."""
@@ -262,16 +251,13 @@ class Gaussian(Mechanism):
     """
 
     name: ClassVar[MechanismName] = "gaussian"
+    largest_epsilon: ClassVar[float] = LARGEST_CLASSICAL
 
     def check_epsilon(self, epsilon: float) -> None:
         super().check_epsilon(epsilon)
         if epsilon >= 1:
             fix = "use gaussian-analytic, which gives (epsilon, delta)-DP at any epsilon"
             raise InvalidInput("the classical gaussian mechanism holds for epsilon below 1 only", got=epsilon, fix=fix)
-
-    @property
-    def largest_epsilon(self) -> float:
-        return LARGEST_CLASSICAL
 
     def noise_at(self, epsilon: float) -> Noise:
         return GaussianNoise(self.l2 * math.sqrt(2.0 * math.log(1.25 / self.delta)) / epsilon)

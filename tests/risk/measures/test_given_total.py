@@ -13,11 +13,9 @@ from scipy import stats
 from cellrisk.counts.profiles import Block, Profiles
 from cellrisk.noise.channel import AdditiveChannel, CountChannel
 from cellrisk.noise.distributions import DiscreteGaussianNoise, GaussianNoise, GeometricNoise, LaplaceNoise, Noise
-from cellrisk.risk.measures import sizes as sizes_module
 from cellrisk.risk.measures.dirichlet import Dirichlet
 from cellrisk.risk.measures.given_total import Expected, Shrinkage
 from cellrisk.system.arrays import Floats, Integers
-from tests.risk.measures.cases import poisson_sizes
 
 ALPHA = (0.06, 0.98, 0.2, 0.3, 0.42, 1.4, 0.4)
 
@@ -162,21 +160,6 @@ def test_huge_cells_under_geometric_noise(size: int, alpha: tuple[float, ...], s
     risks = risk_by_size(prior, np.array([size]), channel)
     for form, theirs in zip(("exact", "tight"), huge_cell_oracle(alpha, size, scale), strict=True):
         assert risks[form][0, 0] == pytest.approx(theirs, rel=1e-9, abs=1e-14)
-
-
-def test_sizes_so_many_that_some_stand_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sums over every h-th size are those over all, of anything that one record more changes little."""
-    law = poisson_sizes(4e7, truncated=True, source="given")
-    some, weights = law.likely(labels=7)
-    monkeypatch.setattr(sizes_module, "SIZES_ONE_BY_ONE", 1 << 40)
-    every, chance = law.likely(labels=7)
-    assert len(every) > 100 * len(some)
-    for risk in (
-        lambda n: (n / 4e7) ** -0.3,
-        lambda n: np.exp((n - 4e7) * math.log1p(-1e-4)),  # a label that is at least a few thousand of the records
-        lambda n: 1 / (1 + np.exp((n - 4e7) / 6e3)),
-    ):
-        assert float(weights @ risk(some)) == pytest.approx(float(chance @ risk(every)), rel=1e-9, abs=1e-14)
 
 
 def test_expected_risk_where_noise_is_as_wide_as_no_table() -> None:

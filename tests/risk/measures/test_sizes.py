@@ -79,7 +79,7 @@ def test_likely_sizes_are_all_that_are_not_unlikely() -> None:
     """Up to the last size that matters, by looking at each."""
     for law in (*LAWS, poisson(3_000.0), negbin(30.0, 800.0), negbin(0.2, 900.0)):
         if (last := law.last()) < 5_000:
-            sizes, chance = law.likely()
+            sizes, chance = law.likely
             every = np.arange(1, last + 1)
             weights = law.pmf(every)
             assert sizes.tolist() == every[weights > 1e-24].tolist(), law

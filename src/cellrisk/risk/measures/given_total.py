@@ -129,12 +129,12 @@ class MarginalShrinkage(Shrinkage):
         return Profiles(profiles.n_levels, (whole,))
 
     def labels_present(self, block: Block) -> tuple[Floats, Floats]:
-        sizes, pmf = self.sizes.likely(len(self.prior.mean))
+        sizes, pmf = self.sizes.likely
         not_empty = 1.0 if self.sizes.truncated else self.sizes.not_empty
         return np.full(len(block), pmf @ labels_drawn(self.prior, sizes)), np.full(len(block), not_empty)
 
     def risk(self, block: Block, n_levels: int, channel: CountChannel, forms: Sequence[str]) -> RisksByForm:
-        sizes, pmf = self.sizes.likely(n_levels)
+        sizes, pmf = self.sizes.likely
         of_sizes = self.of_sizes(sizes, n_levels, channel, forms)
         return {form: np.tile(pmf @ risks, (len(block), 1)) for form, risks in of_sizes.items()}
 

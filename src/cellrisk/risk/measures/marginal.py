@@ -65,7 +65,7 @@ class Marginal(Measure):
         return risks
 
     def _published(self, block: Block, n_levels: int, channel: CountChannel) -> Floats:
-        sizes, pmf = self.sizes.likely(n_levels)
+        sizes, pmf = self.sizes.likely
         same, mixed = published_terms(sizes, n_levels, channel)
         difference = (same - mixed) * pmf[:, None]
         with np.errstate(divide="ignore"):

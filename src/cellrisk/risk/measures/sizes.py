@@ -50,8 +50,6 @@ _PRIORS = {
     f"log mean uniform within a factor {_PRIOR_FACTOR:g} of the average size",
 }
 UNLIKELY = 1e-24
-SIZES_ONE_BY_ONE = 100_000
-"""Sums over more sizes than this go over every so many of them, where that makes no difference."""
 MOST_SIZES = 1 << 24
 _NEARLY_ZERO = 1e-15
 """Stands for rate 0 where a weight would be infinite: g(rate) / (1 - e^-rate) is then within 1e-15 of its limit."""
@@ -160,32 +158,23 @@ class SizeDistribution:
             return 1
         return find_first(lambda n: self.tail(n) * self._factor < tail)
 
-    def likely(self, labels: int = 1000) -> tuple[Integers, Floats]:
+    @cached_property
+    def likely(self) -> tuple[Integers, Floats]:
         """The sizes n >= 1 that a sum over n needs, and what each weighs: f(n), but those below 1e-24 are left out.
 
-        Where that would be more than 100,000 sizes of a Poisson law, of which the rate is then above 10^7, every h-th
-        stands for h of them, h = 0.6 sqrt(rate/labels). What is summed is smooth, because a cell of n records has at
-        least n/labels of one label: by Poisson's summation formula the error is about exp(-2 pi^2/0.36), below 1e-23.
-
-        >>> sizes, pmf = SizeDistribution("poisson", math.inf, 1e6).likely()
+        >>> sizes, pmf = SizeDistribution("poisson", math.inf, 1e4).likely
         >>> int(sizes[0]), len(sizes), round(float(pmf.sum()), 12)
-        (990276, 17677, 1.0)
-        >>> sizes, pmf = SizeDistribution("poisson", math.inf, 1e12).likely(labels=7)
-        >>> int(sizes[0]), len(sizes), round(float(pmf.sum()), 12)
-        (999990996948, 73, 1.0)
+        (9019, 1786, 1.0)
         """
         least = max(1, int(self.mean))  # f has one peak, and its mean is likely
         first = find_first(lambda n: n >= least or float(self.pmf(n)) > UNLIKELY)
         last = self.last()
-        step = 1
-        if last - first >= SIZES_ONE_BY_ONE and math.isinf(self.shape):
-            step = max(1, int(0.6 * math.sqrt(last / labels)))
-        if (last - first) // step >= MOST_SIZES:
+        if last - first >= MOST_SIZES:
             what = "marginal risks add up over the sizes that a cell may have, and these are too many"
-            fix = "fit Poisson sizes, or ask for the other measures"
-            raise InvalidInput(what, got=f"sizes up to {last:,}", allowed=f"up to {MOST_SIZES:,} sizes", fix=fix)
-        sizes = np.arange(first, last + 1, step)
-        pmf = self.pmf(sizes) * step
+            got, allowed = f"sizes up to {last:,}", f"up to {MOST_SIZES:,} sizes"
+            raise InvalidInput(what, got=got, allowed=allowed, fix="fit Poisson sizes, or ask for the other measures")
+        sizes = np.arange(first, last + 1)
+        pmf = self.pmf(sizes)
         return sizes[pmf > UNLIKELY], pmf[pmf > UNLIKELY]
 
     def describe(self) -> str:
