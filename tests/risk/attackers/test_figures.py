@@ -205,7 +205,8 @@ def test_a_union_of_categories() -> None:
         for less, ends in ((0, found.revealed), (1, found.revealed - found.gain)):
             counts = np.tile(group - less * (np.arange(4) == k), (draws, 1))
             released = channel.draw(counts, generator)
-            means = np.stack([table._means[j].at(np.minimum(released[:, j], 40)) for j in range(4)], axis=1)
+            rows = zip(table._means, np.minimum(released, 40).T, strict=True)
+            means = np.stack([known.score[np.searchsorted(known.values, shown)] for known, shown in rows], axis=1)
             share = float((means[:, 2:].sum(axis=1) <= factor * means[:, :2].sum(axis=1)).mean())
             error = (
                 5.0 * np.sqrt(share * (1.0 - share) / draws)

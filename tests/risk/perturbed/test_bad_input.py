@@ -29,22 +29,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 BAD = {
     "rows that do not sum to 1": (GOOD.replace("1,2,0.5", "1,2,0.4"), "must add up to 1"),
-    "negative entries": (GOOD.replace("1,0,0.5\n1,2,0.5", "1,0,-0.5\n1,2,1.5"), "numbers from 0 to 1"),
     "missing entries": (GOOD.replace("1,2,0.5", "1,2,"), "line 4"),
-    "missing rows": (GOOD.replace("2,2,1\n", ""), "a count has no row"),
     "the end before the largest count": (GOOD.replace("3,3,1\n", ""), "ends before the largest count"),
-    "not a number": (GOOD.replace("1,2,0.5", "1,2,nan"), "line 4"),
-    "an infinite probability": (GOOD.replace("1,2,0.5", "1,2,inf"), "line 4"),
-    "a row twice": (GOOD.replace("2,2,1", "2,2,0.5\n2,2,0.5"), "each published value once"),
-    "huge counts": (GOOD + "99999999999999999999,3,1\n", "line 7"),
-    "a count past all rows": (GOOD + "500000,3,1\n", "up to 100,000"),
-    "a huge published value": (GOOD.replace("2,2,1", "2,1e12,1"), "line 5"),
     "UTF-16": (GOOD.encode("utf-16"), "cannot be read as text"),
-    "latin-1": (HEAD.encode() + b"0,0,1\n1,\xe9,1\n", "cannot be read as text"),
-    "nothing": ("", "has other columns"),
     "bytes that are no text": (bytes(range(256)), "cannot be read as text"),
     "NUL": (GOOD.replace("1,0", "1\x00,0"), "perturbation table"),
 }
+"""The others are in tests/noise/test_perturbations.py."""
 COMMANDS = {
     "assess": ["assess", *ASKED],
     "explain": ["explain", *ASKED],
