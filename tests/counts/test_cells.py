@@ -134,11 +134,6 @@ def test_drop_is_tabulating_without(adult: cr.FrequencyTable) -> None:
         assert adult.cells().drop(name).n_cells == without.n_cells
 
 
-def test_drop_down_to_nothing() -> None:
-    cells = cr.tabulate(pd.DataFrame({"q": ["a", "b", "b"], "y": ["s", "s", "t"]}), "q", "y").cells().drop("q")
-    assert (cells.n_cells, cells.domain_size, list(cells.profiles().rows())) == (1, 2, [((2, 1), 1)])
-
-
 def test_merge_is_tabulating_recoded(people: list[dict[str, Any]]) -> None:
     frame = pd.DataFrame(people)
     cells = cr.tabulate(frame, ["age", "city"], "job").cells()
@@ -183,12 +178,3 @@ def test_equal_vectors_of_counts_become_one_however_large_they_are(largest: int)
     expected = sorted(Counter(tuple(row) for row in counts.tolist() if any(row)).items())
     found = LabelledCounts.from_cells(counts)
     assert list(zip(map(tuple, found.counts.tolist()), found.cells.tolist(), strict=True)) == expected
-
-
-@pytest.mark.parametrize("widths", [(3, 4, 5), (7,), (2**20, 2**20, 2**20), (2, 2**58, 2)])
-def test_a_row_of_codes_has_its_address_for_its_number(widths: tuple[int, ...]) -> None:
-    """A release counts by it: `CountGrid` allows a domain of 2^60 places."""
-    draw = np.random.default_rng(3)
-    codes = np.array([[0 for _ in widths], *([draw.integers(width) for width in widths] for _ in range(50))])
-    codes = np.concatenate([codes, [[width - 1 for width in widths]]])
-    assert number_keys(codes.T, widths).tolist() == np.ravel_multi_index(tuple(codes.T), widths).tolist()

@@ -95,13 +95,6 @@ def test_a_missing_value_is_neither_a_text_nor_an_absent_level(form: str) -> Non
     assert (declared.missing_level, declared.declared) == (True, True)
 
 
-def test_a_cell_where_every_value_is_missing(form: str) -> None:
-    frame = pd.DataFrame({"a": ["x", "x", "z", "z"], "y": [None, None, "u", None]})
-    table = tabulate(frame, "a", "y")
-    assert dict(table.profiles().rows()) == {(2,): 1, (1, 1): 1}
-    assert table.homogeneity.complete == 1
-
-
 def test_count_table_equals_its_records(form: str, by_hand: Any, as_counted: Any) -> None:
     rng = np.random.default_rng(5)
     rows = [
@@ -120,15 +113,6 @@ def test_zero_counts_list_levels_but_no_cells(form: str) -> None:
     assert (table.n_cells, table.n_records) == (1, 3)
     assert table.attribute("y").levels.labels == ("u", "v")
     assert table.homogeneity.complete == 1
-
-
-def test_order_of_rows_does_not_matter(people: list[dict[str, Any]], form: str, as_counted: Any) -> None:
-    first = tabulate(pd.DataFrame(people), ["age", "sex", "city"], ["job", "ill"])
-    random.Random(3).shuffle(people)
-    second = tabulate(pd.DataFrame(people), ["age", "sex", "city"], ["job", "ill"])
-    for name in first.sensitive:
-        assert as_counted(first, name) == as_counted(second, name)
-        assert first.attribute(name).levels.labels == second.attribute(name).levels.labels
 
 
 def test_many_levels_take_the_sparse_form(by_hand: Any, as_counted: Any) -> None:
@@ -160,19 +144,6 @@ def test_both_forms_agree_on_the_largest_counts(form: str) -> None:
         float(2**52 * (2**52 + 2**51) + 1),
         float(2**51 * (2**52 + 2**51)),
     ]
-
-
-def test_dropping_is_the_same_as_leaving_out(
-    people: list[dict[str, Any]], form: str, by_hand: Any, as_counted: Any
-) -> None:
-    people.append({"age": None, "sex": "f", "city": "Ulm", "job": "only here", "ill": 1})
-    whole = [record for record in people if None not in record.values()]
-    names = ["age", "sex", "city"]
-    table = tabulate(pd.DataFrame(people), names, ["job", "ill"], missing="drop")
-    assert as_counted(table, "job") == by_hand(whole, names, "job")
-    assert as_counted(table, "ill") == by_hand(whole, names, "ill")
-    assert table.attribute("job").levels.labels == ("clerk", "cook", "smith")
-    assert (table.n_records, table.dropped_records) == (len(whole), len(people) - len(whole))
 
 
 @pytest.mark.parametrize("kinds", [3, 20_000])

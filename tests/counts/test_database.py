@@ -21,7 +21,7 @@ import pytest
 from cellrisk.counts import database
 from cellrisk.counts.counting import tabulate
 from cellrisk.counts.database import read_address
-from cellrisk.errors import CellriskError, InvalidInput, UnknownName
+from cellrisk.errors import UnknownName
 from tests.counts.counter import facts, refused
 from tests.counts.postgres_server import ENCODED, PASSWORD, RECORDS, SOURCE, Server, running_server
 
@@ -147,27 +147,23 @@ def plain(server: Server, table: str | None = "people", **parts: str) -> object:
     return tabulate(server.address(**parts), "place", "job", table=table)
 
 
-REFUSALS: dict[str, tuple[type[CellriskError], str, Act]] = {
-    "wrong password": (InvalidInput, "user or password was refused", lambda s: plain(s, password=ENCODED + "x")),
-    "wrong user": (InvalidInput, "user or password was refused", lambda s: plain(s, user="nobody%40home")),
-    "unknown database": (InvalidInput, "no such database", lambda s: plain(s, database="password")),
-    "unknown host": (InvalidInput, "no host has that name", lambda s: at("nowhere.invalid")),
-    "refused port": (InvalidInput, "nothing answers", lambda s: at("127.0.0.1:1")),
-    "unknown option": (InvalidInput, "no connection", lambda s: plain(s, rest=f"?secret={ENCODED}")),
-    "no table": (InvalidInput, "needs the name of a table", lambda s: plain(s, None)),
-    "unknown table": (UnknownName, "did you mean 'people'?", lambda s: plain(s, "peeple")),
-    "table of another case": (UnknownName, "did you mean 'people'?", lambda s: plain(s, "PEOPLE")),
-    "injected table": (UnknownName, "no table", lambda s: plain(s, 'people"; DROP TABLE people; --')),
-    "unreadable table": (InvalidInput, "insufficient privilege", lambda s: plain(s, "hidden", user="reader")),
-    "unknown column": (
-        UnknownName,
-        "did you mean 'place'?",
-        lambda s: tabulate(s.address(), "Place", "job", table="people"),
-    ),
-    "time limit": (InvalidInput, "query canceled", lambda s: plain(s, rest="?options=-c%20statement_timeout%3D1ms")),
-    "slash in password": (InvalidInput, "%2F", lambda s: plain(s, password="12/s3kret")),
-    "bracket in password": (InvalidInput, "%2F", lambda s: plain(s, password="s3kret[1")),
-    "other engine": (InvalidInput, "allowed: ", lambda s: tabulate("s3kret2://me:s3kret@h/d", "a", "b", table="t")),
+REFUSALS: dict[str, tuple[str, Act]] = {
+    "wrong password": ("no-connection", lambda s: plain(s, password=ENCODED + "x")),
+    "wrong user": ("no-connection", lambda s: plain(s, user="nobody%40home")),
+    "unknown database": ("no-connection", lambda s: plain(s, database="password")),
+    "unknown host": ("no-connection", lambda s: at("nowhere.invalid")),
+    "refused port": ("no-connection", lambda s: at("127.0.0.1:1")),
+    "unknown option": ("no-connection", lambda s: plain(s, rest=f"?secret={ENCODED}")),
+    "no table": ("no-table", lambda s: plain(s, None)),
+    "unknown table": ("no-table", lambda s: plain(s, "peeple")),
+    "table of another case": ("no-table", lambda s: plain(s, "PEOPLE")),
+    "injected table": ("no-table", lambda s: plain(s, 'people"; DROP TABLE people; --')),
+    "unreadable table": ("no-right", lambda s: plain(s, "hidden", user="reader")),
+    "unknown column": ("no-column", lambda s: tabulate(s.address(), "Place", "job", table="people")),
+    "time limit": ("stopped", lambda s: plain(s, rest="?options=-c%20statement_timeout%3D1ms")),
+    "slash in password": ("address", lambda s: plain(s, password="12/s3kret")),
+    "bracket in password": ("address", lambda s: plain(s, password="s3kret[1")),
+    "other engine": ("address", lambda s: tabulate("s3kret2://me:s3kret@h/d", "a", "b", table="t")),
 }
 
 
@@ -184,12 +180,10 @@ def everything_said(error: BaseException) -> str:
     return said
 
 
-def check_refusal(kind: type[CellriskError], words: str, act: Callable[[], object], watch: Any, output: Any) -> None:
+def check_refusal(code: str, act: Callable[[], object], watch: Any, output: Any) -> str:
     watch.set_level(logging.DEBUG)
-    with pytest.raises(CellriskError) as caught:
+    with refused(code) as caught:
         act()
-    assert type(caught.value) is kind, str(caught.value)
-    assert words in str(caught.value)
     assert "\n" not in str(caught.value)
     captured = output.readouterr()
     lines = [
@@ -198,12 +192,13 @@ def check_refusal(kind: type[CellriskError], words: str, act: Callable[[], objec
     said = "\n".join(lines) + watch.text + captured.out + captured.err
     for secret in ("s3kret", PASSWORD, ENCODED):
         assert secret not in said.replace("s3kret2://", "")
+    return str(caught.value)
 
 
 @pytest.mark.parametrize("name", REFUSALS)
 def test_refusals_are_one_line_without_secrets(server: Server, name: str, caplog: Any, capsys: Any) -> None:
-    kind, words, act = REFUSALS[name]
-    check_refusal(kind, words, lambda: act(server), caplog, capsys)
+    code, act = REFUSALS[name]
+    check_refusal(code, lambda: act(server), caplog, capsys)
 
 
 def test_a_connection_that_ends_while_rows_come(
@@ -220,7 +215,7 @@ def test_a_connection_that_ends_while_rows_come(
 
     monkeypatch.setattr(database, "load_stream", kill_and_load)
     read = partial(tabulate, server.address(), ["place", "Age"], "job", table="people")
-    check_refusal(InvalidInput, "connection", read, caplog, capsys)
+    check_refusal("connection-lost", read, caplog, capsys)
 
 
 FAILING_VIEWS = {
@@ -241,7 +236,7 @@ def test_a_view_that_fails_on_a_record_is_refused_with_the_reason(
             "DROP VIEW IF EXISTS failing; "
             f"CREATE VIEW failing AS SELECT {FAILING_VIEWS[words]} AS place, job FROM {rows}"
         )
-    check_refusal(InvalidInput, words, lambda: plain(server, "failing"), caplog, capsys)
+    assert words in check_refusal("failing-view", lambda: plain(server, "failing"), caplog, capsys)
 
 
 HARD_NUMBERS = ["1e400", "1e-400", "NaN", "Infinity", "-Infinity", "9" * 60, f"0.{'0' * 50}1", "9007199254740993", "5"]

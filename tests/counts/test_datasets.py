@@ -49,7 +49,3 @@ def test_adult_as_published_drops_rows_with_missing_values_then_keeps_one_countr
     table = datasets.adult_as_published()
     assert table.num_rows == 27_504
     assert table["native-country"].unique().to_pylist() == ["United-States"]
-
-
-def test_adult_is_small_enough_to_ship() -> None:
-    assert datasets.adult_path().stat().st_size < 100_000

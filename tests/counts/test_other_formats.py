@@ -21,7 +21,7 @@ import pytest
 import cellrisk as cr
 from cellrisk.cli import main
 from cellrisk.counts import other_formats
-from cellrisk.errors import CellriskError, InvalidInput
+from cellrisk.errors import CellriskError
 from cellrisk.system import isolated
 from tests.counts.counter import refused
 from tests.examples import EVERY_EXAMPLE
@@ -202,10 +202,10 @@ class TestSheets:
         assert cr.tabulate(workbook, "age", "job", table="2026", count=False).n_records == 3
 
     def test_which_one_is_asked(self, workbook: Path) -> None:
-        with pytest.raises(InvalidInput, match=r"several sheets; got .*; allowed: 2025, 2026; name one with table"):
-            cr.tabulate(workbook, "age", "job", count=False)
-        with pytest.raises(InvalidInput, match=r"no sheet '2024'; .*allowed: 2025, 2026"):
-            cr.tabulate(workbook, "age", "job", table="2024", count=False)
+        for sheet in (None, "2024"):
+            with refused("no-table") as refusal:
+                cr.tabulate(workbook, "age", "job", table=sheet, count=False)
+            assert "2025, 2026" in str(refusal.value)
 
 
 class TestZips:
@@ -274,20 +274,20 @@ class TestEncodings:
 
 class TestJsonLines:
     @pytest.mark.parametrize(
-        ("text", "says"),
+        ("text", "code"),
         [
-            (f'{{"age": 1, "job": "a"}}\n{{"age": "{SECRET}\n', "a line of the file is not a JSON object"),
-            (f'{{"age": 1, "job": 2}}\n["{SECRET}"]\n', "a line of the file is not a JSON object"),
-            (f'{{"age": 1, "job": ["{SECRET}"]}}\n', "a value is nested"),
-            ('{"age": 1, "job": ' + "[" * 100_000, "a line of the file is not a JSON object"),
-            ('{"age": 1}\n', "has no column 'job'"),
+            (f'{{"age": 1, "job": "a"}}\n{{"age": "{SECRET}\n', "damaged"),
+            (f'{{"age": 1, "job": 2}}\n["{SECRET}"]\n', "damaged"),
+            (f'{{"age": 1, "job": ["{SECRET}"]}}\n', "nested"),
+            ('{"age": 1, "job": ' + "[" * 100_000, "damaged"),
+            ('{"age": 1}\n', "no-column"),
         ],
         ids=["cut", "list", "nested", "deep", "lacking"],
     )
-    def test_refusals(self, tmp_path: Path, text: str, says: str) -> None:
+    def test_refusals(self, tmp_path: Path, text: str, code: str) -> None:
         path = tmp_path / "people.jsonl"
         path.write_text(text)
-        with pytest.raises(CellriskError, match=says) as refusal:
+        with refused(code) as refusal:
             cr.tabulate(path, "age", "job")
         assert SECRET not in str(refusal.value)
 
@@ -319,5 +319,5 @@ class TestStandardInput:
 def test_one_at_a_time(tmp_path: Path) -> None:
     for name in ("a.sav", "b.sav"):
         write_sav(tmp_path / name)
-    with pytest.raises(InvalidInput, match="files of this kind are read one at a time; got 2 files"):
+    with refused("file-kind"):
         cr.tabulate(tmp_path / "*.sav", "sex", "job")

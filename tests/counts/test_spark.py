@@ -21,7 +21,6 @@ import cellrisk
 from cellrisk.cli import main
 from cellrisk.counts import engine, spark
 from cellrisk.counts.counting import tabulate
-from cellrisk.errors import CellriskError, InvalidInput, UnknownName
 from tests.counts import counter
 from tests.counts.counter import facts, write_csv, write_parquet
 from tests.counts.spark_cluster import FAST, need_spark
@@ -70,8 +69,7 @@ def test_folders_that_name_columns_give_what_duckdb_gives(session: Any, tmp_path
     for names in (["month", "sex"], ["sex", "city", "month"], ["sex"]):
         same(source, source, quasi_identifiers=names, sensitive=["job"])
     assert tabulate(source, ["month", "city"], "job", engine="spark").n_cells == 9
-    with pytest.raises(UnknownName, match="no column 'year'"):
-        tabulate(source, ["year"], "job", engine="spark")
+    refused("no-column", source, "year", "job")
 
 
 def test_frames_and_tables_however_they_are_cut(session: Any, people: Path) -> None:
@@ -102,13 +100,13 @@ def test_several_files_and_shapes(session: Any, tmp_path: Path) -> None:
     table = make_table(60).select(["text", "age", "job", "small"])
     write_csv(table[:30], tmp_path / "p[1].csv")
     write_csv(table[30:].select(["job", "small", "age", "text"]), tmp_path / "p{2}.csv")
-    refused("headers differ", tmp_path / "p*.csv", ["text", "age"], "job")
+    refused("no-header", tmp_path / "p*.csv", ["text", "age"], "job")
     write_csv(table[30:], tmp_path / "p{2}.csv")
     same(tmp_path / "p*.csv", tmp_path / "p*.csv", quasi_identifiers=["text", "age"], sensitive="job")
     pq.write_table(table[:30], tmp_path / "p1.parquet")
     narrow = table[30:].set_column(1, "age", table[30:]["age"].cast(pa.int64())).select(["job", "age", "text"])
     pq.write_table(narrow, tmp_path / "p 2.parquet")
-    refused("do not fit together", tmp_path / "*.parquet", ["text", "age"], "job")
+    refused("column-type", tmp_path / "*.parquet", ["text", "age"], "job")
     pq.write_table(table[30:].select(["job", "age", "text"]), tmp_path / "p 2.parquet")
     same(tmp_path / "*.parquet", tmp_path / "*.parquet", quasi_identifiers=["text", "age"], sensitive="job")
 
@@ -136,13 +134,11 @@ def test_text_that_is_hard_to_cut(session: Any, tmp_path: Path) -> None:
         same(path, path, quasi_identifiers="a", sensitive="y")
 
 
-def refused(words: str, source: Any, *roles: Any, kind: type[CellriskError] = InvalidInput, **options: Any) -> None:
+def refused(code: str, source: Any, *roles: Any, **options: Any) -> None:
     quasi, sensitive = roles or ("a", "y")
-    with pytest.raises(CellriskError) as caught:
+    with counter.refused(code) as caught:
         tabulate(source, quasi, sensitive, engine="spark", **options)
     text = str(caught.value)
-    assert type(caught.value) is kind, text
-    assert words in text, text
     assert "\n" not in text, text
     assert SECRET not in text, text
     assert caught.value.__suppress_context__ or caught.value.__context__ is None
@@ -154,21 +150,21 @@ def put(path: Path, content: str | bytes) -> Path:
 
 
 BAD_TEXT: dict[str, tuple[str, str | bytes]] = {
-    "long line": ("more or fewer fields", f"a,y,z\n1,u,1\n2,v,{SECRET},3\n"),
-    "short line": ("more or fewer fields", f"a,y,z\n1,u,1\n2,{SECRET}\n"),
-    "line of blanks": ("more or fewer fields", f"a,y\n{SECRET},u\n   \n2,v\n"),
-    "open quote": ("never closed", f'a,y\n1,u\n2,"{SECRET}\n3,v\n'),
-    "quote inside": ("misplaced quotation marks", f'a,y\n1,u\n"{SECRET}"x,v\n"p",u\n'),
-    "blank before a quote": ("blanks before a quotation mark", f'a,y\n1,u\n "{SECRET}" ,v\n'),
-    "late latin": ("it is not UTF-8", b"a,y\n" + b"1,u\n" * 20000 + SECRET.encode() + b",\xe9\n"),
-    "no records": ("no records", "a,y\n"),
+    "long line": ("damaged", f"a,y,z\n1,u,1\n2,v,{SECRET},3\n"),
+    "short line": ("damaged", f"a,y,z\n1,u,1\n2,{SECRET}\n"),
+    "line of blanks": ("damaged", f"a,y\n{SECRET},u\n   \n2,v\n"),
+    "open quote": ("damaged", f'a,y\n1,u\n2,"{SECRET}\n3,v\n'),
+    "quote inside": ("damaged", f'a,y\n1,u\n"{SECRET}"x,v\n"p",u\n'),
+    "blank before a quote": ("damaged", f'a,y\n1,u\n "{SECRET}" ,v\n'),
+    "late latin": ("damaged", b"a,y\n" + b"1,u\n" * 20000 + SECRET.encode() + b",\xe9\n"),
+    "no records": ("no-records", "a,y\n"),
 }
 
 
 @pytest.mark.parametrize("case", BAD_TEXT)
 def test_bad_text(case: str, session: Any, tmp_path: Path) -> None:
-    words, content = BAD_TEXT[case]
-    refused(words, put(tmp_path / "a.csv", content))
+    code, content = BAD_TEXT[case]
+    refused(code, put(tmp_path / "a.csv", content))
 
 
 def test_damaged_and_vanished_files(session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,7 +174,7 @@ def test_damaged_and_vanished_files(session: Any, tmp_path: Path, monkeypatch: p
     data[100:3000] = b"\xff" * 2900
     refused("damaged", put(tmp_path / "b.parquet", bytes(data)))
     pq.write_table(table.append_column("t", pa.array([1] * 5000, pa.timestamp("ns"))), tmp_path / "c.parquet")
-    refused("nanoseconds", tmp_path / "c.parquet", "a", "t")
+    refused("column-type", tmp_path / "c.parquet", "a", "t")
     read = spark.use_columns
 
     def vanish(*given: Any) -> Any:
@@ -186,7 +182,7 @@ def test_damaged_and_vanished_files(session: Any, tmp_path: Path, monkeypatch: p
         return read(*given)
 
     monkeypatch.setattr(spark, "use_columns", vanish)
-    refused("vanished", tmp_path / "a.parquet")
+    refused("no-file", tmp_path / "a.parquet")
 
 
 def test_more_combinations_than_come_here(session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -230,22 +226,22 @@ def test_rows_come_in_parts(session: Any, monkeypatch: pytest.MonkeyPatch, peopl
 
 def test_requests(session: Any, tmp_path: Path) -> None:
     frame = session.createDataFrame([(1, [2], "u", None)], "a int, b array<int>, y string, v void")
-    refused("did you mean 'a'?", frame, "A", "y", kind=UnknownName)
-    refused("column 'b' holds array values", frame, "b", "y")
-    refused("every value is missing", frame, "a", "v")
-    refused("more than one column named 'a'", frame.select("a", "a", "y"))
-    refused("is a stream", session.readStream.format("rate").load())
-    refused("not of a kind that Spark reads", pa.table({"a": [1], "y": ["u"]}))
-    refused("vanished", f"file://{tmp_path}/none.parquet")
+    refused("no-column", frame, "A", "y")
+    refused("column-type", frame, "b", "y")
+    refused("one-level", frame, "a", "v")
+    refused("ambiguous-column", frame.select("a", "a", "y"))
+    refused("source", session.readStream.format("rate").load())
+    refused("source", pa.table({"a": [1], "y": ["u"]}))
+    refused("no-file", f"file://{tmp_path}/none.parquet")
     put(tmp_path / "a.csv", "a,y\n1,u\n")
     put(tmp_path / "b.csv", "y,a\nu,1\n")
-    refused("headers differ", f"file://{tmp_path}/*.csv")
-    refused("not known from their address", "hdfs://host/folder")
-    refused("has no column 'a'", put(tmp_path / "c.csv", f"{SECRET},w\n1,u\n"), kind=UnknownName)
-    refused("of such a name", put(tmp_path / "_c.csv", "a,y\n1,u\n"))
+    refused("no-header", f"file://{tmp_path}/*.csv")
+    refused("path", "hdfs://host/folder")
+    refused("no-column", put(tmp_path / "c.csv", f"{SECRET},w\n1,u\n"))
+    refused("path", put(tmp_path / "_c.csv", "a,y\n1,u\n"))
     pq.write_table(pa.table({"a": [b"1"], "y": ["u"]}), tmp_path / "a.parquet")
-    refused("column 'a' holds binary values", tmp_path / "a.parquet")
-    refused("Spark could not read a file", put(tmp_path / "d.csv.gz", "a,y\n1,u\n"))
+    refused("column-type", tmp_path / "a.parquet")
+    refused("damaged", put(tmp_path / "d.csv.gz", "a,y\n1,u\n"))
 
 
 def test_a_spark_of_our_own_is_silent_and_leaves_nothing(tmp_path: Path) -> None:
@@ -317,19 +313,19 @@ def nothing_running(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 def test_java_is_missing(nothing_running: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(nothing_running.parent))
-    refused("openjdk-17-jre-headless", nothing_running)
-    monkeypatch.setenv("JAVA_HOME", str(nothing_running.parent))
-    refused("JAVA_HOME", nothing_running)
+    refused("no-java", nothing_running)
+    monkeypatch.setenv("no-java", str(nothing_running.parent))
+    refused("no-java", nothing_running)
 
 
 def test_pyspark_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    refused("pip install 'cellrisk[spark]'", put(tmp_path / "a.csv", "a,y\n1,u\n"))
+    refused("no-spark", put(tmp_path / "a.csv", "a,y\n1,u\n"))
 
 
 def test_spark_connect_is_refused(nothing_running: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SPARK_REMOTE", f"sc://127.0.0.1:1/;token={SECRET}")
-    refused("Spark Connect is not supported; name the cluster with SPARK_MASTER", nothing_running)
+    refused("no-spark", nothing_running)
 
 
 def test_the_command_line(session: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

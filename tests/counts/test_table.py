@@ -92,13 +92,6 @@ def test_summary_as_text(table: FrequencyTable) -> None:
     assert len({len(row) for row in rows}) == 1
 
 
-def test_summary_of_dropped_records(people: list[dict[str, Any]]) -> None:
-    summary = tabulate(pd.DataFrame(people), QUASI, "job", missing="drop").summary()
-    assert summary.table.dropped_records == 3
-    assert "dropped: 3" in str(summary)
-    assert summary.to_dict()["missing"] == "drop"
-
-
 def test_median_between_two_sizes() -> None:
     frame = pd.DataFrame({"a": ["p", "r", "r", "r", "r"], "y": list("uvuvu")})
     sizes = tabulate(frame, "a", "y").summary().cell_sizes

@@ -11,7 +11,6 @@ import pytest
 
 import cellrisk as cr
 from cellrisk.cli import main
-from cellrisk.errors import CellriskError
 from tests.counts.counter import refused
 
 LEVELS = ["flu", "diabetes", "depression"]
@@ -60,21 +59,21 @@ def test_the_command(wide: pd.DataFrame, tmp_path: Path, capsys: pytest.CaptureF
 
 
 @pytest.mark.parametrize(
-    ("given", "says"),
+    ("given", "code"),
     [
-        ({"wide": ["flu"]}, "must name two columns or more"),
-        ({"wide": ["flu", "sex"]}, "'sex' can have one role"),
-        ({"wide": LEVELS, "sensitive": "flu"}, "'flu' can have one role"),
-        ({"wide": LEVELS, "sensitive": ["a", "b"]}, "levels of one sensitive attribute"),
-        ({"wide": LEVELS, "count": "age"}, "without its counts"),
-        ({"wide": LEVELS, "levels": {"illness": ["flu"]}}, "without its counts, bins and levels"),
-        ({"wide": ["flu", "gout"]}, "has no column 'gout'"),
-        ({"wide": ["flu", "flu"]}, "names 'flu' more than once"),
+        ({"wide": ["flu"]}, "wide"),
+        ({"wide": ["flu", "sex"]}, "roles"),
+        ({"wide": LEVELS, "sensitive": "flu"}, "roles"),
+        ({"wide": LEVELS, "sensitive": ["a", "b"]}, "wide"),
+        ({"wide": LEVELS, "count": "age"}, "wide"),
+        ({"wide": LEVELS, "levels": {"illness": ["flu"]}}, "wide"),
+        ({"wide": ["flu", "gout"]}, "no-column"),
+        ({"wide": ["flu", "flu"]}, "names"),
     ],
     ids=str,
 )
-def test_refusals(wide: pd.DataFrame, given: dict[str, Any], says: str) -> None:
-    with pytest.raises(CellriskError, match=says):
+def test_refusals(wide: pd.DataFrame, given: dict[str, Any], code: str) -> None:
+    with refused(code):
         cr.tabulate(wide, ["sex"], **{"sensitive": "illness", **given})
 
 

@@ -15,7 +15,7 @@ from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -33,107 +33,69 @@ MOST_EDGES = 1000
 
 
 @dataclass(frozen=True)
-class WidthBinning:
-    """Bins of one width, (k*w, (k+1)*w], for every whole k.
+class Binning:
+    """How a column of numbers is cut: a number for each bin, and a label for each number.
 
-    The edges are the decimal multiples of the width, each rounded once, so 1.1 belongs to (1, 1.1] for width 0.1.
-
-    >>> WidthBinning(5).label(3), WidthBinning(0.1).label(10)
-    ('(15, 20]', '(1, 1.1]')
+    Bins of one width are (k*w, (k+1)*w], for every whole k. Their edges are the decimal multiples of the width, each
+    rounded once, so 1.1 belongs to (1, 1.1] for width 0.1. Bins between edges are (e0, e1], (e1, e2], ...; what lies
+    outside has a bin of its own on either side, and all of them belong to the domain, whether they hold records or not.
     """
 
-    width: float
-
-    def __post_init__(self) -> None:
-        if not is_number(self.width) or not NARROWEST <= self.width <= WIDEST:
-            allowed = f"numbers from {NARROWEST:g} to {WIDEST:g}"
-            raise InvalidInput("a bin width must be positive", got=show(self.width), allowed=allowed, code="bins")
-
-    declared: ClassVar[Sequence[int]] = ()
-    """The bins that belong to the domain whether they hold records or not: none, as there is no end of them."""
+    width: float = 0.0
+    edges: tuple[float, ...] = ()
 
     @property
-    def ratio(self) -> tuple[int, int]:
-        """The width as a fraction."""
-        return Fraction(exact(self.width)).as_integer_ratio()
-
-    @property
-    def reach(self) -> float:
-        """The largest absolute value that can be binned exactly."""
-        return FARTHEST * float(self.width)
+    def declared(self) -> Sequence[int]:
+        """The bins that belong to the domain whether they hold records or not."""
+        return range(-1, len(self.edges)) if self.edges else ()
 
     def sql(self, number: str) -> str:
         """SQL for the bin's number of a finite number that is given in SQL."""
-        p, q = map(quote_double, self.ratio)
+        if self.edges:
+            inside = [f"WHEN {number} <= {quote_double(edge)} THEN {i - 1}" for i, edge in enumerate(self.edges)]
+            return f"(CASE {' '.join(inside)} ELSE {len(self.edges) - 1} END)::BIGINT"
+        p, q = map(quote_double, Fraction(exact(self.width)).as_integer_ratio())
         guess = f"(ceil({number} * {q} / {p})::BIGINT - 1)"
         return f"{guess} - ({number} <= {guess} * {p} / {q})::BIGINT + ({number} > ({guess} + 1) * {p} / {q})::BIGINT"
 
     def label(self, index: int) -> str:
-        """The bin as a person reads it."""
-        width = exact(self.width)
-        return f"({plain(width * index)}, {plain(width * (index + 1))}]"
+        """Return the bin as a person reads it.
 
-
-@dataclass(frozen=True)
-class EdgeBinning:
-    """Bins between given edges, (e0, e1], (e1, e2], ...; what lies outside has a bin of its own on either side.
-
-    All of them belong to the domain, the outer two as well, whether they hold records or not.
-
-    >>> bins = EdgeBinning((0, 18, 65))
-    >>> [bins.label(index) for index in bins.declared]
-    ['up to 0', '(0, 18]', '(18, 65]', 'above 65']
-    """
-
-    edges: tuple[float, ...]
-
-    def __post_init__(self) -> None:
-        if not 2 <= len(self.edges) <= MOST_EDGES:
-            got, allowed = f"{len(self.edges)} edges", f"2 to {MOST_EDGES} edges"
-            raise InvalidInput("bin edges must be a list of numbers", got=got, allowed=allowed, code="bins")
-        odd = ", ".join(show(edge) for edge in self.edges if not is_number(edge))
-        if odd:
-            fix = "leave infinite edges out: values outside the edges have bins of their own"
-            raise InvalidInput("bin edges must be finite numbers", got=odd, fix=fix, code="bins")
-        for low, high in pairwise(self.edges):
-            if not low < high:
-                raise InvalidInput("bin edges must increase", got=f"{show(low)} before {show(high)}", code="bins")
-
-    reach = sys.float_info.max
-
-    @property
-    def declared(self) -> Sequence[int]:
-        return range(-1, len(self.edges))
-
-    def sql(self, number: str) -> str:
-        inside = [f"WHEN {number} <= {quote_double(edge)} THEN {i - 1}" for i, edge in enumerate(self.edges)]
-        return f"(CASE {' '.join(inside)} ELSE {len(self.edges) - 1} END)::BIGINT"
-
-    def label(self, index: int) -> str:
-        edges = [plain(exact(edge)) for edge in self.edges]
-        if 0 <= index < len(edges) - 1:
-            return f"({edges[index]}, {edges[index + 1]}]"
-        return f"up to {edges[0]}" if index < 0 else f"above {edges[-1]}"
-
-
-Binning = WidthBinning | EdgeBinning
-"""How a column of numbers is cut: a number for each bin, and a label for each number."""
+        >>> make_binning("age", 5).label(3), make_binning("age", 0.1).label(10)
+        ('(15, 20]', '(1, 1.1]')
+        >>> bins = make_binning("age", [0, 18, 65])
+        >>> [bins.label(index) for index in bins.declared]
+        ['up to 0', '(0, 18]', '(18, 65]', 'above 65']
+        """
+        if self.edges and not 0 <= index < len(self.edges) - 1:
+            return f"up to {plain(exact(self.edges[0]))}" if index < 0 else f"above {plain(exact(self.edges[-1]))}"
+        width, ends = exact(self.width), (index, index + 1)
+        low, high = (plain(exact(self.edges[end]) if self.edges else width * end) for end in ends)
+        return f"({low}, {high}]"
 
 
 def make_binning(column: str, given: Any) -> Binning:
-    """A width or a list of edges as a binning; the refusal names the column.
-
-    >>> make_binning("age", 5), make_binning("age", [0, 18, 65])
-    (WidthBinning(width=5), EdgeBinning(edges=(0, 18, 65)))
-    """
-    try:
-        if isinstance(given, WidthBinning | EdgeBinning):
-            return given
-        if isinstance(given, Iterable) and not isinstance(given, str | bytes):
-            return EdgeBinning(tuple(scalar(edge) for edge in given))
-        return WidthBinning(scalar(given))
-    except InvalidInput as refusal:
-        raise refusal.within(f"bins for column '{column}'") from None
+    """Return a width or a list of edges as a binning; the refusal names the column."""
+    if isinstance(given, Binning):
+        return given
+    several = isinstance(given, Iterable) and not isinstance(given, str | bytes)
+    values = [scalar(value) for value in (given if several else [given])]
+    odd, fix = ", ".join(show(value) for value in values if not is_number(value)), None
+    what, got, allowed = "bin edges must be a list of numbers", f"{len(values)} edges", f"2 to {MOST_EDGES} edges"
+    if not several:
+        what, got, allowed = "a bin width must be positive", show(given), f"numbers from {NARROWEST:g} to {WIDEST:g}"
+        if not odd and NARROWEST <= values[0] <= WIDEST:
+            return Binning(values[0])
+    elif 2 <= len(values) <= MOST_EDGES and odd:
+        what, got, allowed = "bin edges must be finite numbers", odd, ""
+        fix = "leave infinite edges out: values outside the edges have bins of their own"
+    elif 2 <= len(values) <= MOST_EDGES:
+        falling = [f"{show(low)} before {show(high)}" for low, high in pairwise(values) if not low < high]
+        if not falling:
+            return Binning(edges=tuple(values))
+        what, got, allowed = "bin edges must increase", falling[0], ""
+    refusal = InvalidInput(what, got=got, allowed=allowed or None, fix=fix, code="bins")
+    raise refusal.within(f"bins for column '{column}'")
 
 
 def scalar(value: Any) -> Any:
@@ -260,8 +222,9 @@ def bin_value(name: str, column: str, kind: str, binning: Binning) -> str:
     cases = [f"WHEN {column} IS NULL THEN NULL"]
     if bare not in INTEGER_BYTES:
         cases.append(f"WHEN isnan({number}) THEN NULL")
-    if bare not in INTEGER_BYTES or binning.reach < 2.0 ** (8 * INTEGER_BYTES[bare]):  # else each value has a bin
-        cases.append(f"WHEN coalesce(abs({number}) > {quote_double(binning.reach)}, true) THEN {NO_BIN}")
+    reach = sys.float_info.max if binning.edges else FARTHEST * float(binning.width)
+    if bare not in INTEGER_BYTES or reach < 2.0 ** (8 * INTEGER_BYTES[bare]):  # else each value has a bin
+        cases.append(f"WHEN coalesce(abs({number}) > {quote_double(reach)}, true) THEN {NO_BIN}")
     return f"CASE {' '.join(cases)} ELSE {binning.sql(number)} END"
 
 
@@ -274,12 +237,9 @@ def count_value(name: str, column: str, kind: str) -> str:
 
 
 def refuse_bins(name: str, rows: int, of: int) -> InvalidInput:
-    return InvalidInput(
-        f"column '{name}' is to be binned but holds text, infinity, or numbers too large for its bins",
-        got=f"{number_of(rows, 'such row')} of {of:,}",
-        fix=f"correct these records, use a larger width, or leave them out with {argument('outside', 'drop')}",
-        code="unusable-values",
-    )
+    what = f"column '{name}' is to be binned but holds text, infinity, or numbers too large for its bins"
+    fix = f"correct these records, use a larger width, or leave them out with {argument('outside', 'drop')}"
+    return InvalidInput(what, got=f"{number_of(rows, 'such row')} of {of:,}", fix=fix, code="unusable-values")
 
 
 def refuse_count(name: str, rows: int, of: int) -> InvalidInput:
@@ -370,23 +330,12 @@ class Column:
     """How many records have each value; None stands for a missing value."""
     declared: bool
     binned: bool
-
-    @property
-    def missing(self) -> int:
-        return len(self.labels)
-
-    @property
-    def other(self) -> int:
-        return len(self.labels) + 1
+    missing: int
+    other: int
 
     def leaves_out(self, missing: str) -> bool:
         """Return whether records are left out because of this column."""
         return self.other in self.codes.values() or (missing == "drop" and None in self.codes)
-
-    def list_codes(self, counted: bool) -> list[int]:
-        """Return the codes that occur; those of no record only if they are of a value and need not be ``counted``."""
-        values = self.codes.items()
-        return [code for value, code in values if self.records[value] or not (counted or value is None)]
 
     def domain(self, occurring: Iterable[int]) -> tuple[Domain, Integers]:
         """Return the labels of some records, by the codes that occur, and the place of each code among them.
@@ -440,19 +389,16 @@ def code_values(
         if strict and outside:
             spaces = all(shown[key].strip() in labels for key in outside)
             fix = "strip the spaces around the values" if spaces else f"declare them with {argument('levels')} as well"
-            records, others = number_of(sum(outside.values()), "record"), number_of(len(outside), "other value")
-            raise InvalidInput(
-                f"column '{name}' holds values that are not among its declared levels",
-                got=f"{records} with {others}",
-                fix=f"{fix}, or leave these records out with {argument('outside', 'drop')}",
-                code="outside-levels",
-            )
+            fix = f"{fix}, or leave these records out with {argument('outside', 'drop')}"
+            got = f"{number_of(sum(outside.values()), 'record')} with {number_of(len(outside), 'other value')}"
+            what = f"column '{name}' holds values that are not among its declared levels"
+            raise InvalidInput(what, got=got, fix=fix, code="outside-levels")
     else:
         listed, codes = observe(values, kind, binning)
         labels = tuple(listed)
     if None in seen:
         codes[None] = len(labels)
-    return Column(name, labels, codes, seen, declared, binning is not None)
+    return Column(name, labels, codes, seen, declared, binning is not None, len(labels), len(labels) + 1)
 
 
 def _spell_all(

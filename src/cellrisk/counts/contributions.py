@@ -100,9 +100,8 @@ class Contributions:
 
     A pair is a group's counts n with the counts v of one person in it, 0 <= v <= n, v > 0 somewhere.
 
-    >>> kinds = Contributions.from_records(
-    ...     person=np.array([0, 0, 1, 2]), group=np.array([0, 1, 0, 1]), category=np.array([0, 1, 0, 1]), categories=2
-    ... )
+    >>> person, group, category = np.array([0, 0, 1, 2]), np.array([0, 1, 0, 1]), np.array([0, 1, 0, 1])
+    >>> kinds = Contributions.from_records(person, group, category, categories=2)
     >>> kinds.people.tolist(), [kinds.pair[start:end].tolist() for start, end in zip(kinds.offsets, kinds.offsets[1:])]
     ([1, 1, 1], [[0], [1], [0, 1]])
     >>> kinds.counts.tolist(), kinds.own.tolist()
@@ -232,10 +231,8 @@ class PersonRecords:
         if (int(cell.max(initial=0)) + 1) * n_levels > MOST_COUNTS:
             return None
         kept = np.flatnonzero(self.count)
-        combination = self.combination[kept]
-        return Contributions.from_records(
-            self.person[kept], cell[combination], level[combination], n_levels, self.count[kept]
-        )
+        cell, level = cell[self.combination[kept]], level[self.combination[kept]]
+        return Contributions.from_records(self.person[kept], cell, level, n_levels, self.count[kept])
 
 
 def read_person_records(relation: Relation, rows: str, unit: Unit, seed: int, grouped: bool = True) -> PersonRecords:

@@ -197,11 +197,8 @@ def _weigh(relation: Relation, chosen: Mapping[str, str], schema: Schema, place:
     if flawed:
         raise refuse_count(schema.count, flawed, rows)
     if (view.fetch(f"SELECT sum(w::HUGEINT * {relation.rows}) FROM {{rows}}")[0][0] or 0) > MOST_RECORDS:
-        raise InvalidInput(
-            f"the counts in column '{schema.count}' add up to too many records",
-            allowed=f"at most {MOST_RECORDS} in all",
-            code="too-many-records",
-        )
+        what = f"the counts in column '{schema.count}' add up to too many records"
+        raise InvalidInput(what, allowed=f"at most {MOST_RECORDS} in all", code="too-many-records")
     return view.select({**{column: column for column in chosen}, "w": f"w * {relation.rows}"}), rows
 
 
@@ -227,13 +224,11 @@ def _code_column(
     listed = "" if limit is None else f"LIMIT {limit + 2}"
     seen = dict(values.fetch(f"SELECT c{place}, {total}::BIGINT FROM {{rows}} GROUP BY c{place} {listed}"))
     if limit is not None and len(seen) - (None in seen) > limit:
+        allowed = f"up to {MOST_LEVELS:,} levels, and so many values of a quasi-identifier as memory holds"
         bins = argument("bins", f"{{{asked.name!r}: ...}}")
-        raise InvalidInput(
-            f"column '{asked.name}' has more than {limit:,} values",
-            allowed=f"up to {MOST_LEVELS:,} levels, and so many values of a quasi-identifier as memory holds",
-            fix=f"cut it into bins with {bins}, or check that it is the right column",
-            code="too-many-levels",
-        )
+        fix = f"cut it into bins with {bins}, or check that it is the right column"
+        what = f"column '{asked.name}' has more than {limit:,} values"
+        raise InvalidInput(what, allowed=allowed, fix=fix, code="too-many-levels")
     flawed = asked.binning is not None and NO_BIN in seen
     if flawed and seen[NO_BIN] and strict:
         raise refuse_bins(asked.name, seen[NO_BIN], records)
@@ -280,13 +275,10 @@ def select_records(relation: Any, schema: Schema, resources: Resources, seed: in
             raise InvalidInput("the source changed while it was read", fix="try again", code="source-changed")
         return table if parts == 1 else replace(table, read_cells=partial(refuse_cells, groups.size, most))
     if parts > 1:
-        raise InvalidInput(
-            "the table has too many combinations of values to limit the records of each person",
-            got=f"{groups.size:,} combinations",
-            allowed=f"up to {most:,} with this memory",
-            fix="use fewer or coarser quasi-identifiers, or allow more memory",
-            code="too-many-cells",
-        )
+        what = "the table has too many combinations of values to limit the records of each person"
+        got, allowed = f"{groups.size:,} combinations", f"up to {most:,} with this memory"
+        fix = "use fewer or coarser quasi-identifiers, or allow more memory"
+        raise InvalidInput(what, got=got, allowed=allowed, fix=fix, code="too-many-cells")
     named = " AND p IS NOT NULL" if schema.missing == "drop" else ""
     rows = f"SELECT * FROM ({groups.rows}) WHERE {where}{named}"
     people = read_person_records(groups.relation, rows, schema.unit, seed, relation.rows == "n")
@@ -364,7 +356,10 @@ def select(groups: Groups, schema: Schema) -> tuple[str, int, int, dict[str, int
     if not any(column.leaves_out(schema.missing) for column in columns):
         where, n_inside, n_kept = "n > 0", groups.records, groups.records
         absent = [column.records.get(None) for column in columns]
-        codes = [column.list_codes(counted=place < n_quasi) for place, column in enumerate(columns)]
+        codes = [
+            [code for value, code in column.codes.items() if column.records[value] or (of_level and value is not None)]
+            for column, of_level in zip(columns, [False] * n_quasi + [True] * len(schema.sensitive), strict=True)
+        ]
     else:
         inside = " AND ".join(f"c{place} <> {column.other}" for place, column in enumerate(columns))
         present = " AND ".join(f"c{place} <> {column.missing}" for place, column in enumerate(columns))
@@ -391,34 +386,27 @@ def _check_some(records: int, rows: int, schema: Schema) -> None:
 
 def _check_left(left: int, records: int, schema: Schema) -> None:
     if not left and schema.outside != "drop":
-        raise InvalidInput(
-            "no record is left: each has a missing value in a column in use",
-            got=f"{records:,} dropped",
-            fix=f"use {argument('missing', 'category')}",
-            code="no-records",
-        )
+        what, fix = "no record is left: each has a missing value in a column in use", argument("missing", "category")
+        raise InvalidInput(what, got=f"{records:,} dropped", fix=f"use {fix}", code="no-records")
 
 
 def check_missing(missing: Mapping[str, int], schema: Schema) -> None:
     if schema.missing == "error" and missing:
-        raise InvalidInput(
-            "the source has missing values",
-            got=", ".join(f"{number_of(number, 'record')} in '{name}'" for name, number in missing.items()),
-            fix=f"use {argument('missing', 'category')} to make them a category of their own, or "
-            f"{argument('missing', 'drop')}",
-            code="missing-values",
-        )
+        got = ", ".join(f"{number_of(number, 'record')} in '{name}'" for name, number in missing.items())
+        category, drop = argument("missing", "category"), argument("missing", "drop")
+        fix = f"use {category} to make them a category of their own, or {drop}"
+        raise InvalidInput("the source has missing values", got=got, fix=fix, code="missing-values")
 
 
 def refuse_cells(combinations: int, most: int, _: int) -> Cells:
     """Refuse the cells of a table that has too many to keep their keys."""
-    raise InvalidInput(
+    what, got = (
         "the table has too many cells to bring their keys into memory",
-        got=f"{combinations:,} combinations of values",
-        allowed=f"up to {most:,} with this memory, and {MOST_CELLS:,} in all",
-        fix="use fewer or coarser quasi-identifiers, or allow more memory; assessing needs no keys",
-        code="too-many-cells",
+        f"{combinations:,} combinations of values",
     )
+    allowed = f"up to {most:,} with this memory, and {MOST_CELLS:,} in all"
+    fix = "use fewer or coarser quasi-identifiers, or allow more memory; assessing needs no keys"
+    raise InvalidInput(what, got=got, allowed=allowed, fix=fix, code="too-many-cells")
 
 
 def count_cells(

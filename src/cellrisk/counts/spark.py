@@ -145,13 +145,10 @@ def open_spark(connection: Any, source: Any, columns: Sequence[str], most: int, 
             try:
                 rows = rows.keep(frame.groupBy(*frame.columns).agg(fn.count("*").alias("n")))
                 if rows.size > most and not may_stay:
-                    raise InvalidInput(
-                        "what is asked needs all combinations of values here, and Spark has too many of them",
-                        got=f"{rows.size:,} in the columns {', '.join(columns)}",
-                        allowed=f"up to {most:,} with this memory",
-                        fix="choose the records and limit those of each person on Spark, or use fewer columns",
-                        code="too-many-cells",
-                    )
+                    what = "what is asked needs all combinations of values here, and Spark has too many of them"
+                    got, allowed = f"{rows.size:,} in {', '.join(columns)}", f"up to {most:,} with this memory"
+                    fix = "choose the records and limit those of each person on Spark, or use fewer columns"
+                    raise InvalidInput(what, got=got, allowed=allowed, fix=fix, code="too-many-cells")
                 yield rows
             finally:
                 for kept in rows.kept:
@@ -168,12 +165,8 @@ def prepare(frame: Any, column: str, name: str) -> Any:
     if named in ("void", "char", "varchar"):
         return frame[column].cast("string").alias(column)
     if named not in USABLE:
-        raise InvalidInput(
-            f"column '{name}' holds {named} values, which cannot be used on Spark",
-            allowed="text, numbers, truth values, dates and timestamps",
-            fix="convert it to text",
-            code="column-type",
-        )
+        what, allowed = f"column '{name}' holds {named} values", "text, numbers, truth values, dates and timestamps"
+        raise InvalidInput(what, allowed=allowed, fix="convert it to text", code="column-type")
     if named == "string" and getattr(kind, "collation", "UTF8_BINARY") != "UTF8_BINARY":
         return fn.collate(frame[column], "UTF8_BINARY").alias(column)
     return fn.nanvl(frame[column], fn.lit(None)).alias(column) if named in ("double", "float") else frame[column]
@@ -193,9 +186,8 @@ def plan_source(source: Any, columns: Sequence[str]) -> Callable[[Any], Any]:
     if is_address(name):
         if not name.lower().endswith(SUFFIXES):
             got = f"an address that starts with {name.partition('://')[0]}://"
-            raise InvalidInput(
-                "the kind of the files is not known from their address", got=got, allowed=KINDS, code="path"
-            )
+            what = "the kind of the files is not known from their address"
+            raise InvalidInput(what, got=got, allowed=KINDS, code="path")
         return lambda session: read_files(session, [name], columns, f"the source at {name.partition('://')[0]}://")
     files = [Path(os.path.abspath(path)) for path in find_files(source)]
     for path in files:
@@ -274,9 +266,8 @@ def spark_refusals() -> Iterator[None]:
             cause = cause.__cause__ or cause.__context__  # type: ignore[assignment]
         condition = re.match(r"\[([A-Z][A-Z0-9_.]+)\]", str(error))  # further on it may be a value that Spark quotes
         why = condition[1] if condition else type(error).__name__
-        raise find_cause("\n".join(texts), CAUSES) or InvalidInput(
-            f"Spark could not read the source ({why})", fix="check that the files are whole", code="spark"
-        ) from None
+        what, fix = f"Spark could not read the source ({why})", "check that the files are whole"
+        raise find_cause("\n".join(texts), CAUSES) or InvalidInput(what, fix=fix, code="spark") from None
 
 
 MEMORY = "use fewer or coarser quasi-identifiers, or give Spark more memory (SPARK_DRIVER_MEMORY) and disk"
@@ -286,12 +277,7 @@ UNREAD = "the Parquet source has types that Spark does not read, such as nanosec
 LOST = "Connection refused|shut down|Py4JNetworkError|Answer from Java side is empty"
 CAUSES: tuple[Cause, ...] = (
     ("No space left on device|OutOfMemoryError|Java heap space", OUT_OF_MEMORY, MEMORY, "out-of-memory"),
-    (
-        "FILE_NOT_EXIST|FileNotFound|PATH_NOT_FOUND",
-        "there is no such file, or it vanished",
-        "check the path",
-        "no-file",
-    ),
+    ("FILE_NOT_EXIST|FileNotFound|PATH_NOT_FOUND", "a file does not exist, or vanished", "check the path", "no-file"),
     ("CSV header does not conform|CSV header: ", f"{CSV}: headers differ", "read its files one by one", "no-header"),
     ("MALFORMED_CSV|MALFORMED_RECORD|TextParsingException", FIELDS, "correct those lines", "damaged"),
     (TYPES, UNREAD, "write it with the same types and microseconds, or as text", "column-type"),
@@ -336,11 +322,8 @@ def spark_session(given: Any = None) -> Iterator[Any]:
     if session is None and "pyspark" in sys.modules:
         session = importlib.import_module("pyspark.sql").SparkSession.getActiveSession()
     if type(session).__module__.startswith("pyspark.sql.connect") or (session is None and "SPARK_REMOTE" in os.environ):
-        raise InvalidInput(
-            "Spark Connect is not supported",
-            fix="name the cluster with SPARK_MASTER instead of SPARK_REMOTE, or write the table to Parquet files",
-            code="no-spark",
-        )
+        fix = "name the cluster with SPARK_MASTER instead of SPARK_REMOTE, or write the table to Parquet files"
+        raise InvalidInput("Spark Connect is not supported", fix=fix, code="no-spark")
     opened: Any = nullcontext(session) if session else own_session(os.environ.get("SPARK_MASTER") or "local[*]")
 
     def is_not_of_py4j(record: logging.LogRecord) -> bool:

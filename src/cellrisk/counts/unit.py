@@ -48,13 +48,8 @@ class Unit:
         per_group = contributions if self.per_group is None else require_whole_number("per_group", self.per_group, 1)
         object.__setattr__(self, "per_group", per_group)
         if self.most_in_one > self.contributions:
-            raise InvalidInput(
-                "cannot exceed the records of a person",
-                option="per_group",
-                got=self.per_group,
-                allowed=f"from 1 to {self.contributions}",
-                code="per-group-range",
-            )
+            what, allowed = "cannot exceed the records of a person", f"from 1 to {self.contributions}"
+            raise InvalidInput(what, option="per_group", got=self.per_group, allowed=allowed, code="per-group-range")
 
     @property
     def most_in_one(self) -> int:
