@@ -8,11 +8,8 @@ from __future__ import annotations
 from cellrisk.show.pictures.attackers import draw_assessment, draw_icons
 from cellrisk.show.pictures.choices import draw_choice
 from cellrisk.show.pictures.curves import draw_curve, mark_asked
-from cellrisk.show.pictures.equal_risk import draw_equal_risk
+from cellrisk.show.pictures.results import draw_equal_risk, draw_sequence, draw_sizes, draw_together
 from cellrisk.show.pictures.saving import ENDINGS, check_picture_path, save, to_svg
-from cellrisk.show.pictures.sequences import draw_sequence
-from cellrisk.show.pictures.sets import draw_together
-from cellrisk.show.pictures.sizes import draw_sizes
 
 __all__ = [
     "ENDINGS",

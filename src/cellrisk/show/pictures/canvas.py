@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from cellrisk.errors import InvalidInput, visible
 from cellrisk.show.pictures.style import GREY, INK, SMALL, TEXT, TINY, TITLE, WIDTH, house_style
@@ -23,8 +23,6 @@ CHARACTER, BOLD = 0.52, 1.15
 """The width of a character in units of the font's size, on average, and how much wider bold ones are."""
 LEADING = 1.32
 """Line height, in units of the font's size."""
-HIGHEST_KEY = 0.5
-"""The part of the reader's axes that a key takes at most."""
 
 Panel = Callable[["Axes"], None]
 
@@ -42,7 +40,8 @@ class Picture:
     note: str = CURATOR_NOTE
     columns: int = 1
     """Panels beside each other."""
-    share: Literal["x", "y", "all", "none"] = "none"
+    one_scale: bool = False
+    """Whether the panels of a row have one vertical axis."""
     width: float = WIDTH
     alone: str | None = None
     """How to ask for one panel; None if the first stands for all in the reader's axes."""
@@ -57,8 +56,7 @@ class Picture:
         places = figure.subplots(
             len(self.heights),
             self.columns,
-            sharex=self.share in ("x", "all"),
-            sharey=self.share in ("y", "all"),
+            sharey=self.one_scale,
             squeeze=False,
             height_ratios=self.heights,
         )
@@ -120,7 +118,7 @@ def drawn(build: Callable[..., Picture]) -> Callable[..., Any]:
             frame = ax.get_window_extent()
             legend = _add_key(ax, [ax], 0.85 * frame.width, handlelength=1.9, fontsize=TINY)
             if legend is not None:  # room for it above what is drawn
-                taken = min(HIGHEST_KEY, legend.get_window_extent().height / frame.height)
+                taken = min(0.5, legend.get_window_extent().height / frame.height)
                 low, high = ax.get_ylim()
                 ax.set_ylim(low, low + (high - low) / (1.0 - taken))
             _show_as_written(ax, before)
@@ -134,11 +132,10 @@ def _check_axes(ax: Any) -> None:
     from matplotlib.axes import Axes
 
     fix = "after figure, axes = plt.subplots(1, 2) give ax=axes[0]"
-    if not isinstance(ax, Axes):
-        raise InvalidInput("ax must be one Axes of matplotlib", got=type(ax).__name__, fix=fix)
-    if ax.name != "rectilinear" or ax.figure is None:
-        got = "axes that were removed from their figure" if ax.figure is None else f"{ax.name} axes"
-        raise InvalidInput("ax must be plain axes of a figure, one across and one up", got=got)
+    if not isinstance(ax, Axes) or ax.name != "rectilinear" or ax.figure is None:
+        got = f"{ax.name} axes" if isinstance(ax, Axes) else type(ax).__name__
+        got = "axes that were removed from their figure" if getattr(ax, "figure", ax) is None else got
+        raise InvalidInput("ax must be one plain Axes of a figure", got=got, fix=fix, code="axes")
 
 
 def _show_as_written(drawing: Any, before: dict[Any, str]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import RLock
 from typing import TYPE_CHECKING, Any
@@ -23,14 +23,7 @@ COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#0
 INK, GREY, PALE = "#222222", "#666666", "#D4D4D4"
 ALARM, CALM = "#D55E00", "#A9C7DB"
 SAFE = "#009E73"
-DASHES: tuple[Any, ...] = (
-    "-",
-    (0, (5, 1.6)),
-    (0, (1, 1.3)),
-    (0, (5, 1.5, 1, 1.5)),
-    (0, (8, 2)),
-    (0, (3, 1, 1, 1, 1, 1)),
-)
+DASHES: tuple[Any, ...] = ("-", (0, (5, 1.6)), (0, (1, 1.3)))
 
 WEIGHT_COLOURS = {"records": COLOURS[0], "uniform": COLOURS[1], None: COLOURS[2]}
 WEIGHT_WORDS = {"records": "by records", "uniform": "each group alike", None: "whole table"}
@@ -96,18 +89,7 @@ def risk_axis(axes: Axes, largest: float, label: str = "risk") -> None:
     axes.grid(axis="y")
 
 
-def bar_axis(axes: Axes, names: Sequence[str]) -> None:
-    """The vertical axis of bars that lie below each other: their names, from the top."""
-    axes.set_yticks(range(len(names)), names)
-    axes.set_ylim(len(names) - 0.4, -0.6)
-    axes.tick_params(axis="y", length=0)
-    axes.spines["left"].set_visible(False)
-    axes.grid(axis="x")
-
-
-def epsilon_axis(
-    axes: Axes, low: float, high: float, label: str = "epsilon (smaller: more noise, more private)"
-) -> None:
+def epsilon_axis(axes: Axes, low: float, high: float) -> None:
     """The horizontal axis: epsilon in its logarithm, ticks as plain numbers."""
     from matplotlib.ticker import FixedLocator, NullFormatter
 
@@ -123,7 +105,7 @@ def epsilon_axis(
     axes.xaxis.set_major_locator(FixedLocator(ticks))
     axes.xaxis.set_major_formatter(plain)
     axes.xaxis.set_minor_formatter(NullFormatter())
-    axes.set_xlabel(label)
+    axes.set_xlabel("epsilon (smaller: more noise, more private)")
 
 
 def plain(value: float, place: float | None = None) -> str:
