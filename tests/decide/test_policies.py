@@ -256,7 +256,7 @@ def test_two_policies_on_two_risks_are_both_judged(table: cr.FrequencyTable, fol
     assert run("choose", "--measure", "shrinkage", "--all") == 0
     assert "(local risk, tight, by records)" in capsys.readouterr().out
     assert run("choose", "--measure", "expected") == 2
-    assert "--measure is fixed by the policy; got expected; allowed: local, shrinkage" in capsys.readouterr().err
+    assert "the risk is fixed by the policy; got expected; allowed: local; shrinkage" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

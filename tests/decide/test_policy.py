@@ -145,7 +145,7 @@ def test_choose_obeys(people: Path, capsys: Capture) -> None:
     assert json.loads(capsys.readouterr().out)["delta"] == near(0.1 / 60)
     for extra, says in (
         (["--max-risk", "0.4"], "looser than the policy"),
-        (["--measure", "local"], "--measure is fixed by the policy"),
+        (["--measure", "local"], "the risk is fixed by the policy"),
         (["--mechanism", "gaussian-analytic", "--delta", "0.1"], "larger than the policy allows"),
     ):
         assert main(["choose", str(people), *BASIC, *extra]) == 2

@@ -27,7 +27,7 @@ from cellrisk.errors import InvalidInput, argument
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.noise.precision import find_error
 from cellrisk.risk.assessment import DecisionFigures
-from cellrisk.risk.attackers.attacker import Attacker, SettingFigures, find_setting_figures
+from cellrisk.risk.attackers.attacker import Attacker
 from cellrisk.risk.ceilings import even_success
 from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, CountPrior
 from cellrisk.risk.people import People, count_people
@@ -261,17 +261,6 @@ class Choice(Result):
             DecisionFigures(attribute, mechanism, self.attacker, attack, chosen=self.from_data)
             for attribute in self.measured.attributes
         )
-
-    def compare(self, sensitive: str) -> tuple[SettingFigures, ...]:
-        """Return what attacks reveal at the alternatives and, last, without noise.
-
-        Parameters
-        ----------
-        sensitive
-            Which sensitive attribute.
-        """
-        mechanisms = [self.mechanism.with_epsilon(each.epsilon) for each in self.alternatives]
-        return find_setting_figures(self.table.attribute(sensitive), self.attacker, mechanisms)
 
     @cached_property
     def shown(self) -> Limit:

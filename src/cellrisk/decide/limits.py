@@ -15,7 +15,7 @@ import numpy as np
 
 from cellrisk.decide.search import EDGE, STEP, Intervals, find_admissible, scan_upwards
 from cellrisk.errors import InvalidInput, argument
-from cellrisk.noise.channel import AdditiveChannel, CountChannel
+from cellrisk.noise.channel import AdditiveChannel
 from cellrisk.noise.distributions import USUAL_THRESHOLD
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.noise.perturbations import Perturbation
@@ -131,10 +131,7 @@ class Limit:
         return None if self.attacker is None else self.attacker.certainties[-1]
 
     def metric(self, attributes: Sequence[Attribute], enough: float = math.inf) -> Values:
-        """Return the metric of these sensitive attributes, as a function of methods of release.
-
-        A value above ``enough`` may be less than the metric.
-        """
+        """Return the metric of attributes, as a function of methods; a value above ``enough`` may be less than it."""
         return self.kind.function(self, attributes, enough)
 
     def value(self, attributes: Sequence[Attribute], method: Method) -> float:
@@ -276,40 +273,32 @@ def _ceiling(limit: Limit, method: Method) -> float:
 
 
 def _risk(limit: Limit, attributes: Sequence[Attribute], enough: float) -> Values:
-    """One of the paper's measures: a smaller epsilon can have a larger one, because chance is part of it."""
-    measured = (limit.risk or RiskDefinition()).of(attributes)
-    return lambda methods: np.asarray(measured.under(_channel(methods)).max(axis=0))
+    """One of the paper's measures; how far it lies above its value as epsilon goes to 0; or the people revealed.
 
-
-def _margin(limit: Limit, attributes: Sequence[Attribute], enough: float) -> Values:
-    """How far one of the paper's measures lies above its value as epsilon goes to 0."""
-    measured = (limit.risk or RiskDefinition()).of(attributes)
+    A smaller epsilon can have a larger one, because chance is part of it.
+    """
+    measured, records = (limit.risk or RiskDefinition()).of(attributes), 1
+    if limit.name == "max_people":
+        if attributes[0].several:
+            raise InvalidInput(
+                "counts records, and people may have several here",
+                option="max_people",
+                fix=f"use {argument('max_caused')}",
+                code="several-records",
+            )
+        measured, records = measured.people, attributes[0].profiles.n_records
 
     def values(methods: Sequence[Method | None]) -> Floats:
-        [setting] = [each.with_epsilon(LEAST_EPSILON) for each in methods[:1] if isinstance(each, Mechanism)]
-        chance = np.array([[limits.chance] for limits in measured.limits(setting)])
-        return np.asarray((measured.under(_channel(methods)) - chance).max(axis=0))
+        channels = [NOTHING_ADDED if method is None else method.channel for method in methods]
+        noises = tuple(noise for each in channels if isinstance(each, AdditiveChannel) for noise in each.noises)
+        channel = channels[0]
+        risk = measured.under(replace(channel, noises=noises) if isinstance(channel, AdditiveChannel) else channel)
+        if limit.name == "margin":
+            [setting] = [each.with_epsilon(LEAST_EPSILON) for each in methods[:1] if isinstance(each, Mechanism)]
+            risk = risk - np.array([[limits.chance] for limits in measured.limits(setting)])
+        return records * np.asarray(risk.max(axis=0))
 
     return values
-
-
-def _people(limit: Limit, attributes: Sequence[Attribute], enough: float) -> Values:
-    """The expected number of people revealed."""
-    if attributes[0].several:
-        raise InvalidInput(
-            "counts records, and people may have several here",
-            option="max_people",
-            fix=f"use {argument('max_caused')}",
-            code="several-records",
-        )
-    measured, records = (limit.risk or RiskDefinition()).of(attributes).people, attributes[0].profiles.n_records
-    return lambda methods: records * np.asarray(measured.under(_channel(methods)).max(axis=0))
-
-
-def _channel(methods: Sequence[Method | None]) -> CountChannel:
-    channels = [NOTHING_ADDED if method is None else method.channel for method in methods]
-    noises = tuple(noise for channel in channels if isinstance(channel, AdditiveChannel) for noise in channel.noises)
-    return replace(channels[0], noises=noises) if isinstance(channels[0], AdditiveChannel) else channels[0]
 
 
 ON_RISK: dict[str, Any] = {"or_zero": True, "depends": ("risk",), "every_smaller": False}
@@ -354,8 +343,8 @@ METRICS: dict[str, MetricKind] = {
         no_noise=0.0,
     ),
     "max_risk": MetricKind(_risk, "a share from 0 to 1", **ON_RISK),
-    "margin": MetricKind(_margin, "a share from 0 to 1", not_perturbed=NO_CHANCE, **ON_RISK),
-    "max_people": MetricKind(_people, "a number of people, 0 or more", most=math.inf, **ON_RISK),
+    "margin": MetricKind(_risk, "a share from 0 to 1", not_perturbed=NO_CHANCE, **ON_RISK),
+    "max_people": MetricKind(_risk, "a number of people, 0 or more", most=math.inf, **ON_RISK),
 }
 """What can be limited, by the name of the argument, in the order in which limits are listed."""
 
@@ -461,7 +450,18 @@ def find_kept(
     0.001 does not keep it, those from 0.000001 on are searched.
     """
     low, high = searched
-    _refuse_unknown(limit, mechanism)
+    why, least = limit.why_not(mechanism), math.ceil(mechanism.threshold)
+    if why is not None:
+        got = f"delta {mechanism.delta:g}"
+        raise InvalidInput(f"cannot be judged: {why}", option=limit.name, got=got, code="limit-with-delta")
+    if limit.name == "max_error" and least > limit.maximum + 1:
+        raise InvalidInput(
+            f"cannot be kept by any epsilon, as counts below {least:,} are published as 0",
+            option="max_error",
+            got=f"{limit.maximum:g}",
+            allowed=f"{least - 1:,} or more with this threshold",
+            code="error-below-threshold",
+        )
     values = limit.metric(attributes, limit.maximum)
     unit = attributes[0].profiles.n_records if limit.name == "max_people" else 1.0  # rounding errors are of shares
 
@@ -529,23 +529,6 @@ def _search_attacks(
         excess, safe, high, step, COARSE if large else step, NEAR * limit.maximum, EDGES[large], progress
     )
     return tuple((low if start == safe else start, end) for start, end in found.intervals), found.where
-
-
-def _refuse_unknown(limit: Limit, mechanism: Mechanism) -> None:
-    """Refuse a limit that no epsilon of a mechanism can be judged by, or can keep."""
-    why, least = limit.why_not(mechanism), math.ceil(mechanism.threshold)
-    if why is not None:
-        raise InvalidInput(
-            f"cannot be judged: {why}", option=limit.name, got=f"delta {mechanism.delta:g}", code="limit-with-delta"
-        )
-    if limit.name == "max_error" and least > limit.maximum + 1:
-        raise InvalidInput(
-            f"cannot be kept by any epsilon, as counts below {least:,} are published as 0",
-            option="max_error",
-            got=f"{limit.maximum:g}",
-            allowed=f"{least - 1:,} or more with this threshold",
-            code="error-below-threshold",
-        )
 
 
 def find_largest_without_data(limits: Sequence[Limit], mechanism: Mechanism) -> tuple[float | None, bool]:

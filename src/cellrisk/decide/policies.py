@@ -317,14 +317,13 @@ class Policies:
         for words in known:
             if given.items() <= words.items():
                 return words
-        refused = {"fix": "change the policy", "code": "fixed-by-policy"}
-        for name, word in given.items():
-            allowed = dict.fromkeys(words[name] for words in known)
-            if word not in allowed:
-                raise InvalidInput(
-                    "is fixed by the policy", option=name, got=word, allowed=", ".join(allowed), **refused
-                )
-        raise InvalidInput("no policy is on that risk", got=", ".join(given.values()), **refused)
+        raise InvalidInput(
+            "the risk is fixed by the policy",
+            got=", ".join(given.values()),
+            allowed="; ".join(dict.fromkeys(", ".join(words[name] for name in given) for words in known)),
+            fix="change the policy",
+            code="fixed-by-policy",
+        )
 
     def check_tighter(self, given: Sequence[Limit]) -> None:
         """Refuse a limit that is looser than a policy's on the same metric."""

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cellrisk.system.arrays import Floats
 from cellrisk.system.progress import Progress
@@ -112,7 +111,9 @@ def scan_upwards(
     for epsilon in _divide(*_ascending(known), near).tolist():
         at(epsilon)
     epsilons, values = _ascending(known)
-    peaks = np.flatnonzero(_is_peak(values) & (values <= 0) & (values > -near))
+    sides = np.diff(values)
+    inside = (sides[:-1] >= 0) & (sides[1:] <= 0) & ((sides[:-1] > 0) | (sides[1:] < 0))  # the ends are no peaks
+    peaks = np.flatnonzero(inside & (values[1:-1] <= 0) & (values[1:-1] > -near)) + 1
     for place in sorted(peaks.tolist(), key=lambda place: -values[place])[:MOST_PEAKS]:
         at(_find_least(lambda epsilon: -excess(epsilon), epsilons, place)[0])
     for epsilon in spread(last, coarse)[1:] if last < high else ():
@@ -124,13 +125,6 @@ def _ascending(known: dict[float, float]) -> tuple[Floats, Floats]:
     """Return the epsilons at which a function is known, ascending, and its values."""
     epsilons = np.array(sorted(known))
     return epsilons, np.array([known[epsilon] for epsilon in epsilons.tolist()])
-
-
-def _is_peak(value: Floats) -> NDArray[np.bool_]:
-    """Whether a value is above one neighbour and not below the other; the ends of the range are none."""
-    sides = np.diff(value)
-    inside = (sides[:-1] >= 0) & (sides[1:] <= 0) & ((sides[:-1] > 0) | (sides[1:] < 0))
-    return np.concatenate([[False], inside, [False]])[: len(value)]
 
 
 def _collect(excess: Excess, epsilon: Floats, value: Floats, edge: float = EDGE) -> Admissible:

@@ -12,6 +12,7 @@ from cellrisk.decide.search import Intervals, intersect
 from cellrisk.decide.usefulness import TradeOff, TvdLimit
 from cellrisk.noise.distributions import USUAL_THRESHOLD
 from cellrisk.noise.precision import find_error
+from cellrisk.risk.attackers.attacker import find_setting_figures
 from cellrisk.show.wording.attackers import WIDTH, accuracy, fill, name_setting, name_table, say_note, setting_table
 from cellrisk.show.wording.ceiling import say_tables
 from cellrisk.show.wording.limits import ABOUT, describe, describe_limits, say, show_maximum, show_value
@@ -81,7 +82,7 @@ def _compare(choice: Choice, sensitive: str) -> str | None:
     """Return a table of the stricter, the recommended and the looser epsilon, and of no noise, by what is limited."""
     attribute, template = choice.table.attribute(sensitive), choice.mechanism
     mechanisms = [template.with_epsilon(each.epsilon) for each in choice.alternatives]
-    settings = choice.compare(sensitive)
+    settings = find_setting_figures(attribute, choice.attacker, mechanisms)
     if not settings:
         return None
     limits = [limit for limit in choice.kept_limits if limit.name not in ("max_epsilon", "max_error")]
