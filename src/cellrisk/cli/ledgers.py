@@ -13,7 +13,7 @@ import cellrisk as cr
 from cellrisk.cli import options, parsing, recording
 from cellrisk.cli.options import Number, Text, Texts, Whole, number, option, share, whole, word
 from cellrisk.cli.output import DrawnOptions, OutputOptions, ScreenOptions, stop_if_broken, warn_of_formulas
-from cellrisk.cli.program import Group
+from cellrisk.cli.program import Group, places
 from cellrisk.counts.unit import Unit
 from cellrisk.errors import CellriskError, InvalidInput, argument
 from cellrisk.system.checks import require_within, split_names
@@ -33,8 +33,9 @@ STANDS_FOR = "Mechanism that stands for the total loss, if the release's own can
 class LedgerGroup(Group):
     """The record of what was released, about which people, and what it cost."""
 
-    names: ClassVar = "create add limit list show verify checkpoint recover export risk plan"
-    panels: ClassVar = {"Commands": {name: f"ledgers.{name}_command" for name in names.split()}}
+    panels: ClassVar = {
+        "Commands": places("ledgers", "create add limit list show verify checkpoint recover export risk plan")
+    }
 
     def __init__(self, **given: Any) -> None:
         super().__init__(no_args_is_help=True, **given)

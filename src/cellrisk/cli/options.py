@@ -68,13 +68,10 @@ FORMULAS = "In CSV, mark texts that look like formulas by a '."
 SpreadsheetSafe = Annotated[bool, typer.Option("--spreadsheet-safe", help=FORMULAS)]
 NewLedger = Annotated[bool, typer.Option("--new-ledger", help="Make this ledger; refused if it exists.")]
 RULES = "cell-key, random-rounding:3, suppress-below:10,round:5, or a CSV file of P(m -> r)"
-PerturbationText = Annotated[Text, option(f"A perturbation instead of noise: {RULES}.", "RULE")]
+AVERAGES = "Average over groups or over people"
 OneMeasure = Annotated[choices.MeasureName | None, word("Measure of risk", choices.MeasureName, "local")]
 OneForm = Annotated[choices.Form | None, word("Form of the measure", choices.Form, "tight")]
-OneWeights = Annotated[choices.Weights | None, word("Average over groups or over people", choices.Weights, "records")]
-Measures = Annotated[Texts, several_words("Measures of risk", choices.MeasureName, default="all")]
-Forms = Annotated[Texts, several_words("Forms of the measures", choices.Form, default="all")]
-SeveralWeights = Annotated[Texts, several_words("Average over groups or over people", choices.Weights, default="both")]
+OneWeights = Annotated[choices.Weights | None, word(AVERAGES, choices.Weights, "records")]
 Seed = Annotated[int, whole("Seed of the simulation.")]
 AttackName = Annotated[choices.Attack, word("Attack", choices.Attack)]
 IMPOSSIBLE = "Combination that cannot occur: 'sex=m;pregnant=yes|maybe'."
@@ -166,7 +163,7 @@ class MechanismOptions(NamedMechanismOptions):
 class NoiseOptions(MechanismOptions):
     """How the noise is made, or the perturbation instead of it."""
 
-    perturbation: PerturbationText = None
+    perturbation: Annotated[Text, option(f"A perturbation instead of noise: {RULES}.", "RULE")] = None
 
     def read_perturbation(self, *compared: str) -> cr.Perturbation | None:
         """Return the perturbation, if one was given; options of noise beside it are refused, except those compared."""
@@ -208,9 +205,9 @@ class PriorOptions:
 class SeveralRiskOptions(PriorOptions):
     """Which risks, and the priors of their measures."""
 
-    measure: Measures = None
-    form: Forms = None
-    weights: SeveralWeights = None
+    measure: Annotated[Texts, several_words("Measures of risk", choices.MeasureName, default="all")] = None
+    form: Annotated[Texts, several_words("Forms of the measures", choices.Form, default="all")] = None
+    weights: Annotated[Texts, several_words(AVERAGES, choices.Weights, default="both")] = None
     attack: AttackName = "homogeneity"
 
     def many(self) -> dict[str, Any]:

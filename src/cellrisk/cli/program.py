@@ -162,6 +162,15 @@ class LazyCommands(UserDict[str, Any]):
         return self.data[name]
 
 
+def places(module: str, names: str) -> dict[str, str]:
+    """Return where the functions of commands are.
+
+    >>> places("releases", "publish-risk")
+    {'publish-risk': 'releases.publish_risk_command'}
+    """
+    return {name: f"{module}.{name.replace('-', '_')}_command" for name in names.split()}
+
+
 def find(place: str) -> Any:
     """Return the function of a command, or the class of a group."""
     module, _, attribute = place.rpartition(".")
@@ -193,23 +202,12 @@ class Program(Group):
     """The disclosure risk of frequency tables published with noise."""
 
     panels: ClassVar = {
-        "Start": {"demo": "tables.demo_command", "serve": "tables.serve_command"},
-        "Look at a table": {name: f"tables.{name}_command" for name in ("inspect", "assess", "explain")},
-        "Decide": {
-            "curve": "deciding.curve_command",
-            "choose": "deciding.choose_command",
-            "choose-private": "releases.choose_private_command",
-            "utility": "deciding.utility_command",
-            "report": "deciding.report_command",
-            "simulate": "releases.simulate_command",
-        },
-        "Publish": {
-            "release": "releases.release_command",
-            "publish-risk": "releases.publish_risk_command",
-            "audit": "releases.audit_command",
-        },
+        "Start": places("tables", "demo serve"),
+        "Look at a table": places("tables", "inspect assess explain"),
+        "Decide": places("deciding", "curve choose utility report") | places("releases", "choose-private simulate"),
+        "Publish": places("releases", "release publish-risk audit"),
         "Several releases": {
-            "average": "ledgers.average_command",
+            **places("ledgers", "average"),
             "together": "sets.SetGroup",
             "ledger": "ledgers.LedgerGroup",
         },

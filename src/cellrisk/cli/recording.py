@@ -81,9 +81,8 @@ class RecordOptions(EntryOptions):
     def __post_init__(self) -> None:
         noted = (self.cohort, self.new_cohort, self.part_of, self.purpose, self.new_ledger, self.head)
         if self.ledger is None and any(noted):
-            raise InvalidInput(
-                "a cohort, a purpose, --new-ledger and --head require a ledger", fix="name one: --ledger releases.db"
-            )
+            what = "a cohort, a purpose, --new-ledger and --head require a ledger"
+            raise InvalidInput(what, fix="name one: --ledger releases.db")
 
     def check(self, ledger: cr.Ledger | None, loss: cr.Mechanism | cr.Loss) -> None:
         """Refuse a release beyond a limit of the ledger before any noise is drawn."""

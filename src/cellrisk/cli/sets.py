@@ -13,7 +13,7 @@ from cellrisk.cli import options, parsing
 from cellrisk.cli.deciding import DocumentOptions
 from cellrisk.cli.options import Number, Numbers, number, option
 from cellrisk.cli.output import DrawnOptions, OutputOptions, ScreenOptions, stop_if_broken
-from cellrisk.cli.program import Group
+from cellrisk.cli.program import Group, places
 from cellrisk.cli.recording import RecordOptions
 from cellrisk.cli.releases import ReleaseOptions
 from cellrisk.system.atomic import keep_inputs
@@ -27,7 +27,7 @@ Use = Annotated[Numbers, option("How much each table is used.", "NUMBERS", parsi
 class SetGroup(Group):
     """Several tables about the same people: cellrisk together SET, or a command below."""
 
-    panels: ClassVar = {"Commands": {name: f"sets.{name}_command" for name in ("assess", "split", "release", "report")}}
+    panels: ClassVar = {"Commands": places("sets", "assess split release report")}
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if args and args[0] not in self.commands and args[0] != "--help":

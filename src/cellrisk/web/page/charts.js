@@ -88,12 +88,12 @@ export function drawMap() {
   for (const { value, kind } of labels) if (made.y.to(value) >= made.top) level(made, value, kind);
   labelRight(made, labels);
   const places = marks.map((mark) => ({ name: mark.role, x: made.x.to(mark.tvd), y: made.y.to(mark.value) })).sort((one, other) => one.y - other.y);
-  let free = -Infinity;
-  for (const { name, x, y } of places) {
-    free = Math.max(y - 10, free + 16, made.top + 8);
+  places.forEach((place, number) => { place.label = Math.max(place.y - 10, (places[number - 1]?.label ?? -Infinity) + 16, made.top + 8); });
+  places.toReversed().reduce((most, place) => { place.label = Math.min(place.label, most); return place.label - 16; }, made.bottom - 10);
+  for (const { name, x, y, label } of places) {
     const atEnd = x > (made.left + made.right) / 2;
     made.svg.append(shape("circle", { class: "dot mark", cx: x, cy: y, r: 6 }),
-      shape("text", { class: "label mark", x: x + (atEnd ? -11 : 11), y: free, "text-anchor": atEnd ? "end" : "start" }, name));
+      shape("text", { class: "label mark", x: x + (atEnd ? -11 : 11), y: label, "text-anchor": atEnd ? "end" : "start" }, name));
   }
 }
 

@@ -19,14 +19,26 @@ const scaled = (axis, low, high) => {
   return { to: (value) => low + ((of(value) - from) / (to - from)) * (high - low) };
 };
 
+// Words in lines that fit into so many pixels.
+function fold(words, width) {
+  const lines = [];
+  for (const word of words.split(" ").filter(Boolean)) {
+    const longer = `${lines.at(-1) ?? ""} ${word}`.trim();
+    if (lines.length && LETTER * longer.length <= width) lines[lines.length - 1] = longer;
+    else lines.push(word);
+  }
+  return lines;
+}
+
 // An empty picture that fills a place: margins, axes and grid. Gives null where the place is not on the screen.
 export function frame(place, { x, y, right = 16 }) {
   const [width, height] = [place.clientWidth, place.clientHeight];
   place.querySelector("svg")?.remove();
   if (!width || !height) return null;
   const yTicks = y.ticks ?? niceTicks(y.range[1], Math.max(3, Math.floor(height / 70)));
-  const left = 12 + Math.max(...yTicks.map((tick) => LETTER * y.text(tick).length)) + (y.title ? 18 : 0);
   const [top, bottom] = [14, height - 44];
+  const titles = fold(y.title ?? "", bottom - top);
+  const left = 12 + Math.max(...yTicks.map((tick) => LETTER * y.text(tick).length)) + 18 * titles.length;
   const svg = shape("svg", { viewBox: `0 0 ${width} ${height}`, width: "100%", height: "100%", "aria-hidden": "true" });
   const made = { place, svg, left, top, bottom, right: width - right, width, height,
     x: scaled(x, left, width - right), y: scaled(y, bottom, top) };
@@ -41,7 +53,7 @@ export function frame(place, { x, y, right = 16 }) {
   }
   svg.append(shape("line", { class: "axis", x1: left, x2: made.right, y1: bottom, y2: bottom }),
     shape("text", { class: "title", x: (left + made.right) / 2, y: height - 4, "text-anchor": "middle" }, x.title));
-  if (y.title) svg.append(shape("text", { class: "title", transform: `translate(11 ${(top + bottom) / 2}) rotate(-90)`, "text-anchor": "middle" }, y.title));
+  titles.forEach((words, line) => svg.append(shape("text", { class: "title", transform: `translate(${11 + LINE * line} ${(top + bottom) / 2}) rotate(-90)`, "text-anchor": "middle" }, words)));
   place.prepend(svg);
   return made;
 }
