@@ -15,7 +15,6 @@ from cellrisk.counts import engine
 from cellrisk.counts.cells import Cells, Domain, group_cells
 from cellrisk.counts.profiles import LabelledCounts
 from cellrisk.errors import InvalidInput
-from cellrisk.system.arrays import find_distinct, number_keys
 from tests.counts.counter import refused
 
 
@@ -154,21 +153,6 @@ def test_rows_of_one_key_and_level_are_added_up() -> None:
     sex = Domain("sex", ("f", "m"))
     grouped = group_cells("y", ("a", "b"), (sex,), np.array([[1], [0], [1]]), np.array([0, 1, 0]), np.array([2, 3, 4]))
     assert by_key(grouped) == {("f",): {"b": 3}, ("m",): {"a": 6}}
-
-
-@pytest.mark.parametrize("largest", [1, 7, 2**40, 2**61], ids=["ones", "small", "wide", "wider than a key"])
-@pytest.mark.parametrize("rows", [0, 1, 300])
-def test_rows_of_codes_are_numbered_in_their_order(rows: int, largest: int) -> None:
-    draw = np.random.default_rng(rows)
-    few = draw.integers(0, largest, (4, 5), endpoint=True)
-    codes = few[draw.integers(0, 4, rows)] if rows else np.zeros((0, 5), np.int64)
-    listed = [tuple(row) for row in codes.tolist()]
-    ranks = {row: place for place, row in enumerate(sorted(set(listed)))}
-    first, number = find_distinct(codes.T, [largest + 1] * 5)
-    assert number.tolist() == [ranks[row] for row in listed]
-    assert first.tolist() == [listed.index(row) for row in ranks]
-    key = number_keys(codes.T, [largest + 1] * 5)
-    assert np.unique(key, return_inverse=True)[1].tolist() == number.tolist()
 
 
 @pytest.mark.parametrize("largest", [1, 2**52])

@@ -25,7 +25,7 @@ def profiles(source: Any, quasi: Any = "q", sensitive: str = "y", **options: Any
 
 TEXTS = [("a", "x", "p"), ("A", "x ", "P"), ("b", "é", "p"), ("b", "e", "q")]
 
-REFUSED_BY_DUCKDB = ("blob", "geometry", "tuple", "struct", "map", "union")
+REFUSED_BY_DUCKDB = ("blob", "geometry", "tuple", "struct", "map", "union", "interval")
 
 
 @pytest.mark.parametrize("address", ["path", "address", "relation"])

@@ -151,8 +151,7 @@ def describe_text(path: Path, plain: Path, columns: Sequence[str]) -> tuple[str,
 
 
 def too_long(path: Path, what: str, most: int) -> InvalidInput:
-    allowed = f"up to {most:,} bytes"
-    what = f"{what} of the file is too long"
+    what, allowed = f"{what} of the file is too long", f"up to {most:,} bytes"
     return InvalidInput(what, got=path, allowed=allowed, fix=CHECK_QUOTES, code="too-long")
 
 

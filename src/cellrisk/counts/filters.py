@@ -228,7 +228,6 @@ def is_among(name: str, column: str, kind: str, values: tuple[Any, ...]) -> str:
 
 
 def _holds_one_of(value: str, listed: Sequence[str]) -> str:
-    """SQL for whether a value is one of some, all in SQL; never NULL."""
     return f"coalesce({value} IN ({', '.join(listed)}), false)" if listed else "false"
 
 

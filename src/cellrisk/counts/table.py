@@ -26,11 +26,6 @@ if TYPE_CHECKING:
 MOST_SHOWN = 12
 RECORDS_SHOWN = (*range(11), *(step * 10**power for power in range(1, 18) for step in (2, 5, 10)))
 """Numbers of records of a person at which rows of `Summary.kept_records` end."""
-CHOOSING_REVEALS = (
-    "A bound chosen from these data reveals a little about them. Choose it from what is known of such records, or from "
-    "earlier data."
-)
-WHOLE_TABLE = ("records", "cells", "dropped_records", "outside_records")
 
 
 class Homogeneity(NamedTuple):
@@ -297,7 +292,8 @@ class Summary(Result):
     def _numbers(self) -> list[dict[str, Any]]:
         """One number a row: the sensitive attribute (none for the table as a whole), the quantity, the value."""
         document = self.to_dict()
-        sizes, whole = document["cell_sizes"], {name: document[name] for name in WHOLE_TABLE}
+        names = ("records", "cells", "dropped_records", "outside_records")
+        sizes, whole = document["cell_sizes"], {name: document[name] for name in names}
         whole |= document["over_all_attributes"]
         whole |= {f"cell_size_{name}": sizes[name] for name in ("min", "median", "mean", "max")}
         whole |= {f"cells_of_size_{bucket}": cells for bucket, cells in sizes["distribution"].items()}
@@ -350,7 +346,10 @@ class Summary(Result):
             bounds = self.kept_records
             kept = [(name_sizes(one["from"], one["to"]), f"{one['people']:,}", percent(one["kept"])) for one in bounds]
             header = ("records of a person", "people", "records kept at this bound")
-            yield f"{aligned(header, kept)}\n{CHOOSING_REVEALS}"
+            yield (
+                f"{aligned(header, kept)}\nA bound chosen from these data reveals a little about them. Choose it from "
+                "what is known of such records, or from earlier data."
+            )
         if document["assumptions"]:
             yield "\n".join(["Assumed:", *(f"- {assumption}" for assumption in document["assumptions"])])
 

@@ -49,14 +49,11 @@ def remove_left_behind(place: Path) -> None:
     with suppress(OSError), os.scandir(place) as entries:
         for folder in [Path(entry.path) for entry in entries if entry.name.startswith(START)]:
             with suppress(OSError):
-                if _is_private(folder.lstat()) and stat.S_ISREG((folder / LOCK).lstat().st_mode) and _is_free(folder):
+                status = folder.lstat()
+                private = not hasattr(os, "geteuid") or (status.st_uid == os.geteuid() and not status.st_mode & 0o077)
+                regular = stat.S_ISDIR(status.st_mode) and stat.S_ISREG((folder / LOCK).lstat().st_mode)
+                if private and regular and _is_free(folder):
                     shutil.rmtree(folder, ignore_errors=True)  # which follows no link, not even in its place
-
-
-def _is_private(status: os.stat_result) -> bool:
-    """Return whether this is a folder that this user made and nobody else may enter."""
-    ours = not hasattr(os, "geteuid") or (status.st_uid == os.geteuid() and not status.st_mode & 0o077)
-    return stat.S_ISDIR(status.st_mode) and ours
 
 
 def _is_free(folder: Path) -> bool:
