@@ -45,7 +45,6 @@ DOORS: dict[str, Callable[[], str]] = {
     "report": lambda: cr.report(table(), GAUSSIAN, max_risk=0.9).to_html(),
     "report, for the public": lambda: cr.report(table(), GAUSSIAN, public=True).to_html(),
     "report of a set": lambda: cr.report(together()).to_html(),
-    "report of a set, for the public": lambda: cr.report(together(), public=True).to_html(),
 }
 
 

@@ -187,26 +187,23 @@ class DocumentOptions(ShownLedgerOptions):
     audience: Annotated[Text, option("Who gets the table, for the threat model.", "TEXT")] = None
     date: Annotated[Text, option("Date to print.", "DATE", default="none")] = None
     template: Annotated[Text, option("Your own Jinja template.", "FILE")] = None
-    public: Annotated[bool, typer.Option(help=PUBLIC)] = False
 
     def __post_init__(self) -> None:
         """Refuse paths that cannot be written."""
         from cellrisk.show.reporting import check_report_path
 
         check_report_path(self.output)
-        if self.public and self.ledger is not None:
-            raise InvalidInput("--ledger is not for a statement for the public", fix="leave it out")
 
     def arguments(self, settings: OutputOptions, source: str, files: Sequence[Path]) -> dict[str, Any]:
-        """Return what a report prints beside results; of a statement for the public, nothing about the files."""
+        """Return what a report prints beside results."""
         ledger, printed = settings.context.with_resource(self.opened()), asdict(self)
         return {
-            **{name: printed[name] for name in ("title", "organisation", "audience", "date", "template", "public")},
+            **{name: printed[name] for name in ("title", "organisation", "audience", "date", "template")},
             "source": None if "://" in source else Path(source).name,
             "ledger": ledger,
             "cohort": "everyone" if ledger is None else ledger.state().choose_cohort(self.cohort),
-            "command": None if self.public else settings.command,
-            "inputs": {} if self.public else {file.name: file for file in files[:MOST_DIGESTS]},
+            "command": settings.command,
+            "inputs": {file.name: file for file in files[:MOST_DIGESTS]},
             "policy": settings.policies,
         }
 
@@ -229,6 +226,7 @@ def report_command(
     error: ErrorOptions,
     document: DocumentOptions,
     settings: OutputOptions,
+    public: Annotated[bool, typer.Option(help=PUBLIC)] = False,
     registry: Annotated[Text, option("Write a record for the registry of deployments.", "FILE.yaml")] = None,
 ) -> None:
     """A report for a disclosure review board, or with --public a statement for everybody.
@@ -241,6 +239,8 @@ def report_command(
 
     if registry is not None:
         check_record_path(registry)
+    if public and document.ledger is not None:
+        raise InvalidInput("--ledger is not for a statement for the public", fix="leave it out")
     policies = settings.policies
     question = risk.within(policies)
     limits.within(policies, question, **attacker.single(), attack=risk.attack)
@@ -251,8 +251,9 @@ def report_command(
         if registry is not None:
             options.refuse_beside("the registry is one of differentially private deployments", ["registry"])
     asked: Any = document.arguments(settings, table.source, list_files_of(table.source))
+    asked |= {"public": True, "command": None, "inputs": {}} if public else {}
     asked |= {} if made is not None else {"neighbours": noise.neighbours, "threshold": noise.threshold}
-    frequencies = table.tabulate(outside="drop" if document.public else "error")
+    frequencies = table.tabulate(outside="drop" if public else "error")
     bins = {name: given if isinstance(given, list) else [given] for name, given in table.bin or ()}
     prepared = [f"{name} in bins: {'/'.join(f'{edge:.15g}' for edge in edges)}" for name, edges in bins.items()]
     rules = [str(policy.delta) for policy in policies.obeyed if policy.delta is not None]

@@ -123,26 +123,21 @@ def report_command(
     """
     from cellrisk.counts.sources import list_files_of
     from cellrisk.repeat.together import KEPT, judge, list_certainties
-    from cellrisk.repeat.together.sets import OF_TABLES, OF_UNIT, read_set_file, read_tables
+    from cellrisk.repeat.together.sets import read_set_file
     from cellrisk.show.reporting.set_report import report_set
 
-    policies, public = settings.policies, document.public
+    policies = settings.policies
     judged = limits.within(policies, {}, **({"certainty": certainty} if certainty else {}))
     words = read_set_file(set_file)
     files = list_files_of(words["source"])
     keep_inputs("the records", *files)
-    given = {name: words[name] for name in (*OF_TABLES, *OF_UNIT) if name in words}
-    tables = read_tables(words["tables"], words["sensitive"], **given)
     asked = document.arguments(settings, words["source"], [Path(set_file), *files])
-    found = None
-    if not public or judged or policies:
-        certainties = sorted({*(certainty or ()), *list_certainties(policies, judged)})
-        rule = {"outside": "drop"} if public else {}
-        counting = options.progress_bar("counting")
-        found = cr.assess_together(**{**rule, **words}, certainty=certainties or None, seed=seed, progress=counting)
-    edges = {name for each in tables for name, value in each.bins.items() if isinstance(value, list | tuple)}
-    asked |= {"limits": judged, "declared": {*words["levels"], *edges}}
-    report: Any = report_set(tables, words["sensitive"], found, **asked)
-    document.write(report, settings, raw=not public)
-    if found is not None:
-        stop_if_broken([each.breach for each in judge(found, judged, policies) if each.state != KEPT])
+    certainties = sorted({*(certainty or ()), *list_certainties(policies, judged)})
+    how: Any = {"certainty": certainties or None, "seed": seed, "progress": options.progress_bar("counting")}
+    found = cr.assess_together(**words, **how)
+    edges = {
+        name for each in found.tables for name, value in each.table.bins.items() if isinstance(value, list | tuple)
+    }
+    report: Any = report_set(found, limits=judged, declared={*words["levels"], *edges}, **asked)
+    document.write(report, settings)
+    stop_if_broken([each.breach for each in judge(found, judged, policies) if each.state != KEPT])

@@ -42,7 +42,7 @@ def test_the_public_sees_no_figure_from_the_data(table: cr.FrequencyTable) -> No
     exposure = assessment.figures[0]
     for share in (exposure.share, exposure.raw_share, exposure.guess_share, assessment.value()):
         assert percent(share) not in found.html
-    assert set(re.findall(r"\d[\d.]*%", read.text)) == {"9.87%", "90%"}
+    assert set(re.findall(r"\d[\d.]*%", read.text)) == {"9.87%", "90%", "95%"}
     # The guarantee, the use of the counts and the label follow from the noise alone, as the test below shows.
     before, _, after = read.text.partition("2. What the guarantee means")
     rest, _, label = after.partition("4. What was measured")[2].partition("7. Label of the release")

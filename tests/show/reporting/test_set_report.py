@@ -1,4 +1,4 @@
-"""`together report`: what a board sees of tables that are released together, and what the public is told of them."""
+"""`together report`: what a board sees of tables that are released together."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cellrisk.show.wording.attackers import own_people, own_share
 from cellrisk.system.formatting import say_people
 from tests.near import near
 from tests.refusals import refused
-from tests.show.reporting.reading import AGES, LEVELS, TOWNS, TRADES, Reader, people
+from tests.show.reporting.reading import LEVELS, TOWNS, TRADES, Reader, people
 
 SET = """
 source = "people.csv"
@@ -278,58 +278,10 @@ def test_one_table_and_many() -> None:
     assert "Figures to decide by: the set; each table by itself is in section 2" in page.text
 
 
-class TestThePublic:
-    """No figure from the data, and where no limit is set, no record is read."""
-
-    def test_no_record_is_read(
-        self, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        import cellrisk.repeat.together as together
-
-        monkeypatch.setattr(together, "assess_together", lambda *_, **__: pytest.fail("the records were read"))
-        assert main(["together", "report", "set.toml", "--public", "--output", "public.html"]) == 0
-        page = Reader(Path("public.html").read_text(encoding="utf-8"))
-        assert page.headings == [
-            "Privacy statement for 3 tables of trade",
-            "1. What was published",
-            "2. What the guarantee means",
-            "3. How to use the counts",
-            "4. What was measured and required",
-            "5. What is withheld, and what the choice discloses",
-            "6. Assumptions",
-            "7. Label of the release",
-            "8. Mechanisms and versions",
-        ]
-        assert "Published at epsilon 2.5 in all" in page.text
-        assert "Having a person's record in these releases" in page.text
-        for word in ("to fill", "Signature", "sha256", *TOWNS, *TRADES):
-            assert word not in page.text
-        assert "Do not publish" not in capsys.readouterr().out
-
-    def test_neighbours_give_the_same_bytes(self, folder: Path) -> None:
-        pages = set()
-        for left_out in range(3):
-            people(3).drop(index=left_out).to_csv("people.csv", index=False)
-            assert (
-                main(["together", "report", "set.toml", "--public", "--max-caused", "0.9", "--output", "p.html"]) == 0
-            )
-            pages.add(Path("p.html").read_text(encoding="utf-8"))
-        (page,) = pages
-        assert "Required was at most 90% of people revealed" in Reader(page).text
-        assert not [word for word in (*TOWNS, *TRADES, *AGES[:2]) if word in page]
-
-    def test_a_limit_that_is_not_kept_is_no_publication(self, found: cr.TogetherAssessment) -> None:
-        made = cr.report(found, max_epsilon=2.0, public=True)
-        assert made.verdict == "broken"
-        assert "Not published: a limit is not kept" in made.html
-        assert "broken" not in made.to_dict()
-        assert found.headline not in str(made)
-
-
 REFUSALS = {
     "--epsilon 1": "No such option: --epsilon",
     "--perturbation cell-key": "No such option: --perturbation",
-    "--public --ledger ledger.db": "--ledger is not for a statement for the public",
+    "--public": "No such option: --public",
     "--max-caused 2": "--max-caused must be a share of people",
     "--max-certain 0.1 --certainty 0.8,0.9": "takes one certainty",
     "--template nowhere.j2": "the template cannot be read",
@@ -363,7 +315,7 @@ def test_the_set_and_its_records_are_not_written_over(folder: Path, capsys: pyte
 
 
 @pytest.mark.parametrize(
-    "words", [{"epsilon": 1.0}, {"measure": "expected"}, {"max_tvd": 0.1}, {"mechanism": "laplace"}]
+    "words", [{"epsilon": 1.0}, {"measure": "expected"}, {"max_tvd": 0.1}, {"mechanism": "laplace"}, {"public": True}]
 )
 def test_python_names_its_arguments(found: cr.TogetherAssessment, words: dict[str, Any]) -> None:
     with refused("not-taken", *words):
@@ -376,21 +328,10 @@ def test_bins_of_a_table_are_mappings_or_texts(folder: Path, capsys: pytest.Capt
     frame.to_csv("people.csv", index=False)
     text = SET.replace('qid = ["town"]\n\n', 'qid = ["years"]\nbin = ["years=0/100/300"]\n\n', 1)
     Path("set.toml").write_text(text, encoding="utf-8")
-    assert main(["together", "report", "set.toml", "--public", "--output", "statement.html"]) == 0
-    page = Reader(Path("statement.html").read_text(encoding="utf-8"))
+    assert main(["together", "report", "set.toml", "--output", "report.html"]) == 0
+    page = Reader(Path("report.html").read_text(encoding="utf-8"))
     assert "years in bins: 0/100/300" in page.text
     assert "values that these columns can take were read from the data, not declared: town." in page.text
-
-
-def test_a_statement_on_people_with_several_records_says_so(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    people(3).assign(person=[number // 2 for number in range(250)]).to_csv("people.csv", index=False)
-    Path("set.toml").write_text(SET.replace("\n[[", 'person = "person"\ncontributions = 2\n[[', 1), encoding="utf-8")
-    assert main(["together", "report", "set.toml", "--public", "--output", "statement.html"]) == 0
-    told = Reader(Path("statement.html").read_text(encoding="utf-8")).text
-    assert "Privacy unit One person. At most 2 records of a person are kept." in told
-    assert "as if all records of one person were left out, and the other way round" in told
-    assert "The records of one person added or removed; they change counts by" in told
-    assert "One record" not in told
 
 
 @pytest.mark.usefixtures("no_pictures")
@@ -402,5 +343,5 @@ def test_the_label_has_the_guarantee_of_all_tables(found: cr.TogetherAssessment)
     assert "of its own for each table" in said
     assert found.ceiling is not None
     assert found.ceiling.headline.partition(". ")[0] in said
-    alike = read(cr.report(assess([{"qid": "town"}, {"qid": "age"}]), public=True)).text
+    alike = read(cr.report(assess([{"qid": "town"}, {"qid": "age"}]))).text
     assert "Geometric noise, epsilon 1: a published count is within 3" in alike

@@ -138,20 +138,20 @@ class TestDocuments:
         path = tmp_path / "house.j2"
         path.write_text(template, encoding="utf-8")
         asked: dict[str, Any] = {"title": "A <b> title", "template": path}
-        if name.startswith("set"):
+        if name == "set":
             levels = {domain.name: list(domain.labels) for domain in table.cells().domains}
             found = cr.assess_together(table.to_frame(), [{"qid": "town"}, {"qid": ["town", "age"]}], "trade",
                                        count="count", levels=levels, epsilon=1.0)  # fmt: skip
-            return cr.report(found, public=name == "set_public", **asked)
+            return cr.report(found, **asked)
         if name == "perturbation":
             return cr.report(table, perturbation="random-rounding:3", **asked)
         return cr.report(table, epsilon=1.0, public=name == "public", **asked)
 
-    @pytest.mark.parametrize("name", ["board", "public", "perturbation", "set", "set_public"])
+    @pytest.mark.parametrize("name", ["board", "public", "perturbation", "set"])
     def test_extending_gives_the_same_document_with_another_head(
         self, table: cr.FrequencyTable, tmp_path: Path, name: str
     ) -> None:
-        usual = f"{{% extends '{name.removeprefix('set_')}.html.j2' %}}"
+        usual = f"{{% extends '{name}.html.j2' %}}"
         made = self.make(tmp_path, name, f"{usual}{{% block about %}}House{{% endblock %}}", table).html
         usual = self.make(tmp_path, name, usual, table).html
         assert "House" in made
@@ -159,7 +159,7 @@ class TestDocuments:
         assert len(made) > 0.9 * len(usual) > 5_000
         assert made.partition("<h2>")[2] == usual.partition("<h2>")[2]
 
-    @pytest.mark.parametrize("name", ["board", "public", "perturbation", "set", "set_public"])
+    @pytest.mark.parametrize("name", ["board", "public", "perturbation", "set"])
     def test_a_template_sees_the_keys_that_are_documented(
         self, table: cr.FrequencyTable, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -216,12 +216,6 @@ SURFACES: dict[str, tuple[int, Callable[[cr.Mechanism], str]]] = {
     "together": (2, lambda made: cr.assess_together(PEOPLE, tables_of(made), "job", levels=LEVELS).details),
     "report": (1, lambda made: strip(cr.report(table(), made).to_html())),
     "report, public": (1, lambda made: strip(cr.report(table(), made, public=True).to_html())),
-    "set report, public": (
-        2,
-        lambda made: strip(
-            cr.report(cr.assess_together(PEOPLE, tables_of(made), "job", levels=LEVELS), public=True).to_html()
-        ),
-    ),
 }
 """Texts with the sentences, each with the number of releases that it is about."""
 MECHANISMS = [
@@ -362,10 +356,6 @@ def test_the_public_statement_excepts_what_the_guarantee_does_not_cover() -> Non
         assert (EXCEPT in text, BESIDE in text) == (not covered, not covered)
         assert text.count("for ever;") == covered
         assert ("Not covered by the guarantee none" in re.sub(r"\W+", " ", text)) is covered
-    tables = [{"qid": "sex"}, {"qid": "age"}]
-    found = cr.assess_together(PEOPLE, tables, "job", epsilon=1.0, levels={"job": [*"ab"]})
-    text = " ".join(strip(cr.report(found, public=True).to_html()).split())
-    assert (EXCEPT in text, BESIDE in text) == (True, True)
 
 
 @pytest.mark.parametrize("seed", range(2))

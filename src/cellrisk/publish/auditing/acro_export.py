@@ -10,7 +10,7 @@ import hashlib
 import json
 import os
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -83,23 +83,21 @@ def write_record(
     name = next(f"cellrisk_{place}" for place in numbers if f"cellrisk_{place}" not in results["results"])
     frame, flags = show_table(comparison)
     results["results"][name] = _describe(name, comparison, frame, flags, max_risk, **described)
+    contents = {
+        target.with_name(f"{name}_0.csv"): frame.to_csv(index=False, lineterminator="\n"),
+        target: json.dumps(results, indent=4, ensure_ascii=False, allow_nan=False),
+    }
     sums = target.parent / "checksums"
-    written: list[Path] = []
-    try:
+    with ExitStack() as undo:
         sums.mkdir(mode=0o700, exist_ok=True)
-        for place, content in (
-            (target.with_name(f"{name}_0.csv"), frame.to_csv(index=False, lineterminator="\n")),
-            (target, json.dumps(results, indent=4, ensure_ascii=False, allow_nan=False)),
-        ):
+        for place, content in contents.items():
             checksum = sums / f"{place.name}.txt"
-            written += [file for file in (place, checksum) if not file.exists()]
+            for file in (place, checksum):
+                if not file.exists():
+                    undo.callback(file.unlink, missing_ok=True)
             write_whole(checksum, hashlib.sha256(content.encode("utf-8")).hexdigest())
             write_whole(place, content)
-    except BaseException:
-        for file in written:
-            with suppress(OSError):
-                file.unlink()
-        raise
+        undo.pop_all()
     return target
 
 

@@ -85,7 +85,7 @@ def read_release(
         }
     counts = None
     if isinstance(schema.count, str):
-        counts = read_counts(schema.count, found[f"c{len(names)}"].to_numpy(), lambda _: ())
+        counts = read_counts(schema.count, found[f"c{len(names)}"].to_numpy())
     codes = np.stack([column.codes for column in columns], axis=1)
     first, number = find_distinct(codes.T, [max(len(column.labels), 1) for column in columns])
     times = found["n"].to_numpy() if records.rows == "n" else None

@@ -87,7 +87,13 @@ def find_attacks(
     """
     if made.records or attribute.n_levels < 2:
         return [], None if attribute.n_levels < 2 else RECORDS
-    unknown, method = _why_unknown(attribute, both, made), made.mechanism or made.perturbation
+    method, unknown = made.mechanism or made.perturbation, why_unknown(attribute)
+    if not made.known:
+        unknown = f"the mechanism of the release is not known; {NAME_IT}"
+    elif made.adjusted:
+        unknown = "the counts were made to add up to others after the noise"
+    elif (both.released != np.floor(both.released)).any():
+        unknown = "the released counts are not whole numbers"
     clamped = unknown is not None or made.mechanism is None or _is_clamped(both, made)
     if made.perturbation is not None:
         made.perturbation.check_reach(int(both.original.max()))
@@ -106,17 +112,6 @@ def find_attacks(
     own_known = made.perturbation is None and not made.adjusted
     attacks.read(slice(0, 1), original, published, lessened if own_known else None)
     return attacks.to_rows(attribute.levels.labels), None if attacks.means is not None else unknown or TOO_WIDE
-
-
-def _why_unknown(attribute: Attribute, both: TableComparison, made: MadeBy) -> str | None:
-    """Why it is not known what an attacker can be sure of; None if it is."""
-    if not made.known:
-        return f"the mechanism of the release is not known; {NAME_IT}"
-    if made.adjusted:
-        return "the counts were made to add up to others after the noise"
-    if (both.released != np.floor(both.released)).any():
-        return "the released counts are not whole numbers"
-    return why_unknown(attribute)
 
 
 def _is_clamped(both: TableComparison, made: MadeBy) -> bool:

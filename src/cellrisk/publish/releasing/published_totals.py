@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -61,7 +61,7 @@ def match_column(column: LabelledColumn, labels: tuple[str, ...], missing: bool)
     (('1', '2', '(missing)', '3'), [1, 3, 2, 1])
     """
     place = {label: number for number, label in enumerate(labels)}
-    released = _spell(label for label in column.labels if label is not None)
+    released = _spell([label for label in column.labels if label is not None])
     by_meaning = {plain: place[label] for label, plain in _spell(labels).items()}
     found: list[int] = []
     new: list[str] = []
@@ -79,22 +79,16 @@ def match_column(column: LabelledColumn, labels: tuple[str, ...], missing: bool)
     return (*labels, *new), codes
 
 
-def spell_plainly(label: str) -> str | None:
-    """One spelling for all of a number, or of a truth value; None for other text.
+def _spell(labels: Sequence[str]) -> dict[str, str]:
+    """One spelling for all of a number, or of a truth value, for the labels that alone have their meaning.
 
-    >>> spell_plainly("2.50"), spell_plainly("TRUE"), spell_plainly("(20, 25]")
-    ('2.5', 'true', None)
+    >>> _spell(["2.50", "TRUE", "(20, 25]", "1", "1.0"])
+    {'2.50': '2.5', 'TRUE': 'true'}
     """
-    if NUMBER.fullmatch(label):
-        return label_number(label)
-    return label.lower() if label.lower() in ("true", "false") else None
-
-
-def _spell(labels: Iterable[str]) -> dict[str, str]:
-    """The plain spelling of the labels that alone have their meaning."""
-    spelled = {label: spell_plainly(label) for label in labels}
+    spelled = {label: label_number(label) for label in labels if NUMBER.fullmatch(label)}
+    spelled |= {label: label.lower() for label in labels if label.lower() in ("true", "false")}
     times = Counter(spelled.values())
-    return {label: plain for label, plain in spelled.items() if plain is not None and times[plain] == 1}
+    return {label: plain for label, plain in spelled.items() if times[plain] == 1}
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,12 +155,13 @@ def read_frame(frame: pd.DataFrame, count: str | None, name: str, complete: bool
             codes, values = pd.factorize(frame.iloc[:, place], use_na_sentinel=False)
             labels = tuple(None if pd.isna(value) else str(value) for value in values)
             columns.append(LabelledColumn(column, labels, codes.astype(np.int64)))
-    counts = read_counts(count, frame.iloc[:, names.index(count)], _find_flaws).astype(np.int64)
+    counts = read_counts(count, frame.iloc[:, names.index(count)], totals=True).astype(np.int64)
     return PublishedTotals(tuple(columns), counts, complete, name)
 
 
-def read_counts(name: str, given: Any, flaws: Callable[[Floats], Sequence[tuple[Any, str, str | None]]]) -> Floats:
-    """Counts of a published table as numbers; refuses a column of another type, and the first of the ``flaws``."""
+def read_counts(name: str, given: Any, totals: bool = False) -> Floats:
+    """Counts of a published table as numbers; refuses a column of another type, and what counts, or ``totals``, cannot
+    be."""
     import pandas as pd
 
     column = pd.Series(given)
@@ -174,23 +169,22 @@ def read_counts(name: str, given: Any, flaws: Callable[[Floats], Sequence[tuple[
         got = f"type {column.dtype}"
         raise InvalidInput(f"the count column '{name}' holds no numbers", got=got, code="count-values")
     number: Floats = pd.to_numeric(column, errors="coerce").to_numpy(np.float64, na_value=np.nan)
-    absent = (column.isna().to_numpy(), "has missing counts", "leave suppressed counts out, or publish them as 0")
-    infinite = (~np.isfinite(number), "holds counts that are not finite numbers", None)
-    for wrong, what, fix in (absent, infinite, *flaws(number)):
+    flaws = [
+        (column.isna().to_numpy(), "has missing counts", "leave suppressed counts out, or publish them as 0"),
+        (~np.isfinite(number), "holds counts that are not finite numbers", "correct them"),
+    ]
+    if totals:
+        flaws += [
+            (number < 0, "holds negative parent counts", "use a parent release with clamp, which has none"),
+            (number != np.rint(number), "holds parent counts that are not whole numbers", "round them first"),
+            (number > MOST_TOTAL, "holds parent counts that are too large", f"use counts up to {MOST_TOTAL:,}"),
+        ]
+    for wrong, what, fix in flaws:
         rows = int(np.count_nonzero(wrong))
         if rows:
             got = f"{rows:,} of {len(number):,} rows"
             raise InvalidInput(f"the count column '{name}' {what}", got=got, fix=fix, code="count-values")
     return number
-
-
-def _find_flaws(number: Floats) -> list[tuple[Any, str, str | None]]:
-    """What totals must not be."""
-    return [
-        (number < 0, "holds negative parent counts", "use a parent release with clamp, which has none"),
-        (number != np.rint(number), "holds parent counts that are not whole numbers", "round them first"),
-        (number > MOST_TOTAL, "holds parent counts that are too large", None),
-    ]
 
 
 def check_constrained(mechanism: Mechanism, clamp: bool, dense: bool | None) -> None:

@@ -203,17 +203,8 @@ def simulate(
     (0.0324, 0.0016)
 
     Published totals can raise the risk and lower it. They carry information on the noise: of two labels under their own
-    total, half the difference of the noises is left, so the risk moves towards that without noise, up if a cell is
-    homogeneous and down if it is not. And no cell shows nothing any more, which raises the risk at small epsilon. A
-    cell (3, 0) under its own total, and by itself:
-
-    >>> import pandas as pd
-    >>> cell = pd.DataFrame({"x": "cell", "y": ["a", "b"], "n": [3, 0]})
-    >>> table = cr.tabulate(cell, "x", "y", levels={"y": ["a", "b"]}, count="n")
-    >>> total = pd.DataFrame({"x": ["cell"], "count": [3]})
-    >>> found = simulate(table, epsilon=0.1, parents=total, releases=4000).value()
-    >>> round(found.mean, 2), round(found.standard_error, 3), round(cr.assess(table, epsilon=0.1).value(), 2)
-    (0.53, 0.008, 0.32)
+    total, half the difference of the noises is left, so the risk moves towards that without noise. And every cell shows
+    something, which raises the risk at small epsilon.
     """
     require_table(table, single="simulated attacks")
     number, first = require_whole_number("releases", releases, 2, MOST_RELEASES), require_whole_number("seed", seed, 0)

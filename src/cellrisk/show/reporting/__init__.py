@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from cellrisk.repeat.together import TogetherAssessment
     from cellrisk.risk.certainty import CountPrior
 
-PASSED_TO_SETS = ("public", "ledger", "cohort", "inputs", "template", "policy", "progress")
+PASSED_TO_SETS = ("ledger", "cohort", "inputs", "template", "policy", "progress")
 REFUSED_FOR_SETS = (
     *("mechanism", "epsilon", "delta", "neighbours", "threshold", "max_tvd", "perturbation", "belief"),
-    *("harmful", "unions", "measure", "form", "weights", "priors"),
+    *("harmful", "unions", "measure", "form", "weights", "priors", "public", "disclosures"),
 )
 __all__ = ["Report", "check_report_path", "report"]
 
@@ -152,14 +152,13 @@ def report(
 
         if not isinstance(table, TogetherAssessment):
             require_table(table, single="reports")
-        why = "its tables bring their own noise, and the set is judged by elimination"
+        why = "its tables bring their own noise, it is judged by elimination, and it is for a board"
         for name in REFUSED_FOR_SETS:
             if given[name] != inspect.signature(report).parameters[name].default:
                 what = f"a report on a set of tables takes no {name}: {why}"
                 raise InvalidInput(what, fix="leave it out", code="not-taken")
         passed = {name: given[name] for name in PASSED_TO_SETS}
-        passed |= {"disclosures": disclosures, "limits": read_limits(**limits, certainty=certainty), **printed}
-        return report_set([assessed.table for assessed in table.tables], table.sensitive, table, **passed)
+        return report_set(table, limits=read_limits(**limits, certainty=certainty), **passed, **printed)
     read_texts("preparation", preparation, "lines")
     policies, own_template = Policies.in_force(policy), read_template(template)
     risk = RiskDefinition(measure, form, weights, priors=priors)

@@ -1,4 +1,4 @@
-"""The report on a set of tables: the data of set.html.j2 for a board, and of public.html.j2 for the public."""
+"""The report for a board on a set of tables: the data of set.html.j2."""
 
 from __future__ import annotations
 
@@ -19,18 +19,15 @@ from cellrisk.show.reporting.metadata import (
     RELEASABLE,
     collect_metadata,
     describe_budget,
-    describe_guarantee,
     describe_label,
     describe_scale,
     describe_threshold,
     describe_unit,
-    describe_use,
     make_picture,
     pick,
 )
 from cellrisk.show.wording.attackers import own_people, own_share
 from cellrisk.show.wording.ceiling import advantage
-from cellrisk.show.wording.limits import CHECKED
 from cellrisk.show.wording.together import SAYS
 from cellrisk.system.formatting import number_of
 from cellrisk.system.progress import Progress
@@ -44,14 +41,10 @@ MOST_ON_FRONT = 7
 
 
 def report_set(
-    tables: Sequence[SetTable],
-    sensitive: str,
-    found: TogetherAssessment | None,
+    found: TogetherAssessment,
     *,
     limits: tuple[Limit, ...] = (),
-    public: bool = False,
     declared: Collection[str] | None = None,
-    disclosures: Sequence[str] = (),
     ledger: Ledger | None = None,
     cohort: str = "everyone",
     inputs: Mapping[str, str | os.PathLike[str]] | None = None,
@@ -60,61 +53,46 @@ def report_set(
     progress: Progress | None = None,
     **given: Any,
 ) -> Report:
-    """Return what a board needs to see of a set, or what the public may know of it.
+    """Return what a board needs to see of a set.
 
-    ``found`` is what was assessed; the public needs none if no limit is set, and then no record is read. ``given`` is
-    printed as it is: title, organisation, source, preparation, audience, date and command.
+    ``declared``: the columns whose values were declared, if that is known. ``given`` is printed as it is: title,
+    organisation, source, preparation, audience, date and command.
     """
-    policies = Policies.in_force(policy)
-    if found is None and (not public or limits or policies):
-        what = "limits, and what a board decides by, are figures of a set"
-        raise InvalidInput(what, fix="hand in the answer of assess_together", code="no-figures")
-    own_template = read_template(template)
+    policies, own_template = Policies.in_force(policy), read_template(template)
+    tables = [assessed.table for assessed in found.tables]
     mechanisms, together = [each.mechanism for each in tables], find_together(tables)
     (ceiling, _), cost = try_ceiling(mechanisms, together, 2), find_cost(mechanisms, together)
-    judged = [] if found is None else _judge(found, limits, policies)
+    judged = _judge(found, limits, policies)
     lost = [each for each in judged if each.state != KEPT]
     printed = dict.fromkeys(("title", "organisation", "source", "audience", "date", "command"))
     edges = [(column, bins) for table in tables for column, bins in table.bins.items()]
     numbers = [(column, bins if isinstance(bins, list | tuple) else (bins,)) for column, bins in edges]
     bins = [f"{column} in bins: {'/'.join(f'{edge:.15g}' for edge in edges)}" for column, edges in numbers]
     printed |= {**given, "preparation": [*dict.fromkeys(bins), *given.get("preparation", ())]}
-    data = collect_metadata(printed, policies, inputs, ledger, public)
-    if ledger is not None and not public:
+    data = collect_metadata(printed, policies, inputs, ledger, public=False)
+    if ledger is not None:
         try:
             loss: Loss | str = book_loss(mechanisms, together)
         except InvalidInput as refusal:
             loss = str(refusal)
         data |= describe_budget(ledger, cohort, loss)
-    data |= _collect(sensitive, tables, cost, declared)
+    data |= _collect(found.sensitive, tables, cost, declared)
     data["limits"] = " and ".join(dict.fromkeys(each.limit for each in judged))
-    document = "Privacy statement for" if public else "Disclosure review of"
-    data["title"] = data["title"] or f"{document} {number_of(len(tables), 'table')} of {sensitive}"
+    data["title"] = data["title"] or f"Disclosure review of {number_of(len(tables), 'table')} of {found.sensitive}"
     told = {**data, "tables": len(tables), "epsilon": cost.epsilon, "delta": cost.delta, "n_limits": len(judged)}
     told |= {"lost": [each.limit for each in lost], "not_judged": any(each.state == NOT_JUDGED for each in lost)}
     kind = "broken" if lost else "kept" if limits or policies else "open"
-    data |= read_decision("set", public, kind, told)
+    data |= read_decision("set", False, kind, told)
     uncovered = ["values of columns that were not declared"]
     if data["observed"] is not None:
         uncovered = [f"the values that occur of {', '.join(data['observed'])}"] if data["observed"] else []
     uncovered += ["whether the limits are kept, which was found from the data"] if limits or policies else []
-    uncovered += [sentence.removesuffix(".") for sentence in (*disclosures, *policies.disclosures)]
+    uncovered += [sentence.removesuffix(".") for sentence in policies.disclosures]
     data["label"] = describe_label(data, mechanisms, cost, ceiling, "; ".join(uncovered) or "none")
-    if found is None or public:
-        name, more = "public.html.j2", ""
-        notes = [*([CHECKED] if limits or policies else []), *disclosures, *policies.disclosures]
-        covered = not (notes or data["observed"] is None or data["observed"])
-        data |= {
-            "guarantee": describe_guarantee(cost, len(mechanisms), mechanisms[0], ceiling, covered=covered),
-            "use": describe_use(max(mechanisms, key=lambda each: each.scale)),
-            "notes": notes,
-        }
-    else:
-        name, more = "set.html.j2", found.headline
-        data |= {**_collect_board(found, ceiling), "judged": judged}
-    known: dict[str, Any] = {"epsilon": cost.epsilon, "public": public, "policies": policies}
-    known |= {"broken": tuple(each.breach for each in lost), "tables": tuple(tables)}
-    return make_report(name, data, own_template, progress, more, **known)
+    data |= {**_collect_board(found, ceiling), "judged": judged}
+    known: dict[str, Any] = {"epsilon": cost.epsilon, "policies": policies, "tables": tuple(tables)}
+    known["broken"] = tuple(each.breach for each in lost)
+    return make_report("set.html.j2", data, own_template, progress, found.headline, **known)
 
 
 def _judge(found: TogetherAssessment, limits: Sequence[Limit], policies: Policies) -> list[Judged]:
@@ -130,7 +108,7 @@ def _judge(found: TogetherAssessment, limits: Sequence[Limit], policies: Policie
 def _collect(
     sensitive: str, tables: Sequence[SetTable], cost: Cost, declared: Collection[str] | None
 ) -> dict[str, Any]:
-    """Return what follows from the tables that were asked for and from their noise: anybody may see it."""
+    """Return what follows from the tables that were asked for and from their noise."""
     mechanisms = list(dict.fromkeys(table.mechanism.name for table in tables))
     names = list(dict.fromkeys(name for table in tables for name in table.quasi_identifiers))
     mechanism = tables[0].mechanism
