@@ -37,7 +37,6 @@ def figures(original: Counts, released: Counts) -> dict[str, float]:
         "homogeneity_tight_uniform": sum(d[q].get(alone.get(q, ""), 0.0) / sum(d[q].values()) for q in d) / len(d),
         "homogeneity_exact_records": sum(key in right for key, _ in records) / n,
         "homogeneity_exact_uniform": len(right) / len(d),
-        "homogeneity_precision": len(right) / len(alone) if alone else math.nan,
         "plurality": sum(guess(s.get(key, {}), label) for key, label in records) / n,
         "proportional": sum(belief) / n,
         "disco": len(named) / n,
@@ -46,9 +45,6 @@ def figures(original: Counts, released: Counts) -> dict[str, float]:
         "tcap": len(named) / len(at_stake) if at_stake else math.nan,
         "cap": 1 - sum(belief) / len(in_release) if in_release else math.nan,
         "zero_cap": 1 - sum(belief) / n,
-        "released_cells": len(s),
-        "looks_homogeneous": len(alone),
-        "tells_truth": len(right),
         **{f"scenario_{number}": sum(scenario(d[q], s.get(q, {})) == number for q in d) for number in range(1, 9)},
     }
     return {**found, **anonymity(s)}

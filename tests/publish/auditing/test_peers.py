@@ -150,7 +150,6 @@ def test_the_example_by_hand() -> None:
         "repu": 0.0,
         "cap": 1 - (3 + 3 + 2 * 0.75 + 2 * 0.25) / 11,
         "zero_cap": 1 - 8 / 12,
-        "homogeneity_precision": 2 / 3,  # f west shows cooks, and nobody is there
         "plurality": (3 + 3 + 2) / 12,
         "prosecutor": 1 / 2,
         "marketer": 4 / 12,

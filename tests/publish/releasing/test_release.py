@@ -16,7 +16,7 @@ import pytest
 import cellrisk as cr
 from cellrisk.counts.cells import Domain
 from cellrisk.errors import CellriskError, InvalidInput
-from cellrisk.publish.releasing import Release, domain, release
+from cellrisk.publish.releasing import Release, release
 from cellrisk.publish.releasing.domain import read_rules
 from cellrisk.publish.releasing.measurement import Measurement
 from tests.near import near
@@ -241,12 +241,12 @@ def test_continuous_noise_is_refused(table: cr.FrequencyTable, mechanism: cr.Mec
         release(table, mechanism)
 
 
-def test_nothing_left_to_release_is_refused(table: cr.FrequencyTable, frame: pd.DataFrame) -> None:
+def test_nothing_left_to_release_is_refused(frame: pd.DataFrame) -> None:
+    everything = [{"sex": LEVELS["sex"]}]
     with refused("missing-rule"):
         release(cr.tabulate(frame, ["sex"], "job", missing="drop"), GEOMETRIC, may_be_missing="sex")
-    axes = (Domain("a", ("x",)),)
     with refused("all-excluded"):
-        domain.CountGrid(axes, np.zeros(0, int), np.zeros(0, int), read_rules([{"a": "x"}], axes))
+        release(cr.tabulate(frame, [*LEVELS][:2], "job", levels=LEVELS, outside="drop"), GEOMETRIC, exclude=everything)
 
 
 def test_opendp_is_asked_for_where_it_is_missing(table: cr.FrequencyTable, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -177,7 +177,6 @@ FIGURES: dict[str, Figure] = {
     "homogeneity_tight_uniform": Figure("the same, each group alike", LIU),
     "homogeneity_exact_records": Figure("people in groups that show one of their values alone", LIU),
     "homogeneity_exact_uniform": Figure("groups that show one of their values alone", LIU),
-    "homogeneity_precision": Figure("of the groups that look homogeneous, those where a person has that value", LIU),
     "plurality": Figure("people whose value has the largest count in their group", LIU),
     "proportional": Figure("people named by a guess in proportion to the counts", LIU),
     "disco": Figure("DiSCO: disclosive in the release, and correct", SYNTHPOP),
@@ -191,9 +190,6 @@ FIGURES: dict[str, Figure] = {
     "entropy_l": Figure("entropy l-diversity", "Machanavajjhala et al."),
     "prosecutor": Figure("prosecutor risk: highest", ARX),
     "marketer": Figure("marketer risk: average", ARX),
-    "released_cells": Figure("groups that show anything", LIU, is_count=True),
-    "looks_homogeneous": Figure("groups that look homogeneous", LIU, is_count=True),
-    "tells_truth": Figure("of these, groups where a person has that value", LIU, is_count=True),
     **{
         f"scenario_{number}": Figure(f"groups that hold {held} and show {shown}", LIU, is_count=True)
         for number, (held, shown) in SCENARIOS.items()
@@ -213,30 +209,23 @@ def attack_release(both: TableComparison) -> dict[str, float]:
 
     homogeneity: where a cell shows one label alone, everyone in it is taken to have it. ``tight`` is the share of
     people of whom that is true, ``exact`` asks of each cell whether the label is there at all (scenarios 1 and 8);
-    people count alike (``records``) or cells do (``uniform``). ``precision`` is the share of released cells that look
-    homogeneous, keys that nobody has among them, whose label somebody in them has. plurality (hard thresholding): the
-    label with the largest count, ties split evenly. proportional (soft thresholding): a label drawn in proportion to
-    the counts, its expected share. Nobody guesses where nothing is shown. Liu and Zhao, section 3 with its eight
-    scenarios and the discussion of thresholding, as realised in one release; a cell that it does not list shows
-    nothing.
+    people count alike (``records``) or cells do (``uniform``). plurality (hard thresholding): the label with the
+    largest count, ties split evenly. proportional (soft thresholding): a label drawn in proportion to the counts, its
+    expected share. Nobody guesses if nothing is shown. Liu and Zhao, section 3 with its eight scenarios and the
+    discussion of thresholding, as realised in one release; a cell that it does not list shows nothing.
     """
     original, released = both.spread()
     attacks = CellAttacks(1)
     attacks.read(Chunk(slice(0, 1), original, np.maximum(released, 0.0), None))
     total, names = {"uniform": original.shape[2], "records": both.n_records}, iter(SCENARIOS)
     shares = {name: sums[0] / total[name[2]] for name, sums in attacks.sums.items()}
-    alone, right = np.count_nonzero(both.n_shown == 1), np.count_nonzero(both.named)
     return {
         **{
             f"homogeneity_{form}_{weights}": shares["homogeneity", form, weights]
             for form in ("tight", "exact")
             for weights in ("records", "uniform")
         },
-        "homogeneity_precision": right / alone if alone else math.nan,
         **{attack: shares[attack, "tight", "records"] for attack in ("plurality", "proportional")},
-        "released_cells": np.count_nonzero(both.shown_sizes),
-        "looks_homogeneous": alone,
-        "tells_truth": right,
         **{f"scenario_{next(names)}": cells for cells in attacks.scenarios[:, 0].tolist()},
     }
 

@@ -4,18 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from cellrisk.counts.columns import (
+    NO_BIN,
+    NUMBER,
+    Binning,
+    bin_value,
+    check_type,
+    is_text,
+    kind_of,
+    label_key,
+    plain_value,
+)
+from cellrisk.counts.engine import Relation, Resources
+from cellrisk.counts.schema import Schema
 from cellrisk.errors import InvalidInput, argument
 from cellrisk.publish.releasing.published_totals import LabelledColumn, read_counts
+from cellrisk.publish.releasing.release_result import Release
 from cellrisk.system.arrays import Floats, Integers, find_distinct
 from cellrisk.system.formatting import number_of
-
-if TYPE_CHECKING:
-    from cellrisk.counts.columns import Binning
-    from cellrisk.counts.engine import Relation
 
 MOST_ROWS = 20_000_000
 """Rows of a release that are brought into memory."""
@@ -51,11 +61,7 @@ def read_release(
     >>> read_release(frame, ("sex",), "job", count="count").count.tolist()
     [2.0, -1.5]
     """
-    from cellrisk.counts.columns import check_type, plain_value
-    from cellrisk.counts.engine import Resources
-    from cellrisk.counts.schema import Schema
     from cellrisk.counts.sources import open_records
-    from cellrisk.publish.releasing.release_result import Release
 
     if isinstance(released, Release):
         if count or bins:
@@ -78,11 +84,7 @@ def read_release(
             what = "the released table has too many rows to bring into memory"
             raise InvalidInput(what, allowed=f"up to {MOST_ROWS:,}", code="too-many-rows")
         columns = [_read_column(records, place, name, found[f"c{place}"]) for place, name in enumerate(names)]
-        binned = {
-            name: _label_bins(records, place, name, schema.bins[name])
-            for place, name in enumerate(names)
-            if name in schema.bins
-        }
+        binned = {name: _label_bins(records, names.index(name), name, bins) for name, bins in schema.bins.items()}
     counts = None
     if isinstance(schema.count, str):
         counts = read_counts(schema.count, found[f"c{len(names)}"].to_numpy())
@@ -120,8 +122,6 @@ def leave_out_missing(released: ReleasedCounts, rule: str) -> tuple[ReleasedCoun
 
 def _read_column(records: Relation, place: int, name: str, column: Any) -> LabelledColumn:
     """An Arrow column as labels, which are those that `tabulate` gives its values."""
-    from cellrisk.counts.columns import kind_of, label_key
-
     encoded, kind = column.combine_chunks().dictionary_encode(), kind_of(records, f"c{place}")
     labels: list[str | None] = [label_key(value, kind, None) for value in encoded.dictionary.to_pylist()]
     if encoded.indices.null_count:
@@ -139,8 +139,6 @@ def _unify(name: str, labels: Sequence[str | None], codes: Integers) -> Labelled
 
 def _label_bins(records: Relation, place: int, name: str, binning: Binning) -> dict[str | None, str | None]:
     """The label of the bin of each value, by that of the value; a text that is not a number is taken for a bin's."""
-    from cellrisk.counts.columns import NO_BIN, NUMBER, bin_value, is_text, kind_of, label_key, plain_value
-
     column, kind = f"c{place}", records.types[f"c{place}"]
     both = f"{plain_value(column, kind)}, {bin_value(name, column, kind, binning)}"
     labels: dict[str | None, str | None] = {None: None}

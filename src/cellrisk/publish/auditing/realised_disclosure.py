@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 USUAL_FIRST = 1
 NAME_IT = "name the mechanism and its epsilon"
-RECORDS = "the release holds records, and not counts with noise"
 
 
 @dataclass(frozen=True)
@@ -86,7 +85,7 @@ def find_attacks(
     `assess`. Of perturbed and of adjusted counts, what is because of the own record is not known.
     """
     if made.records or attribute.n_levels < 2:
-        return [], None if attribute.n_levels < 2 else RECORDS
+        return [], None if attribute.n_levels < 2 else "the release holds records, and not counts with noise"
     method, unknown = made.mechanism or made.perturbation, why_unknown(attribute)
     if not made.known:
         unknown = f"the mechanism of the release is not known; {NAME_IT}"

@@ -30,8 +30,8 @@ __all__ = ["PublishedRisk", "publish_risk"]
 
 FIGURE, MEANING = "caused", "people whose value a release reveals because of their own record"
 CONFIDENCE = 0.95
-SMALLEST_EPSILON, LARGEST_EPSILON = 1e-9, 100.0
-"""Of a figure: with less, it would say nothing."""
+FIGURE_EPSILON = {"least": 1e-9, "most": 100.0}
+"""The range of the epsilon of a figure: with less, it would say nothing."""
 NOTHING_NOTED = {"cohort": None, "purpose": "", "new_cohort": False, "part_of": None}
 
 
@@ -102,7 +102,6 @@ class PublishedFigure(Result):
     notes: tuple[str, ...] = ()
     """What a reader has to know about the records."""
     policies: Policies = field(default_factory=Policies)
-    """The policies that were obeyed."""
 
     @property
     def statements(self) -> tuple[str, ...]:
@@ -223,7 +222,7 @@ def publish_risk(
     require_table(table, single="figures of the risk that may be published")
     made = read_mechanism(mechanism, epsilon=epsilon, delta=delta, neighbours=neighbours, threshold=threshold)
     made = made.with_unit(table.unit)
-    loss = require_within("risk_epsilon", risk_epsilon, least=SMALLEST_EPSILON, most=LARGEST_EPSILON)
+    loss = require_within("risk_epsilon", risk_epsilon, **FIGURE_EPSILON)
     record = read_ledger(ledger, cohort=cohort, purpose=purpose, new_cohort=new_cohort, part_of=part_of)
     policies = Policies.in_force(policy)
     forbid_figure(policies, made, loss)

@@ -27,14 +27,7 @@ from cellrisk.counts.table import require_table
 from cellrisk.decide.policies import Policies
 from cellrisk.errors import InvalidInput, argument
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism, describe_mechanism
-from cellrisk.publish.dp_risk import (
-    LARGEST_EPSILON,
-    SMALLEST_EPSILON,
-    PublishedFigure,
-    forbid_figure,
-    read_declared,
-    read_ledger,
-)
+from cellrisk.publish.dp_risk import FIGURE_EPSILON, PublishedFigure, forbid_figure, read_declared, read_ledger
 from cellrisk.publish.dp_risk.sensitivity import MOST_UNITS, UNIT, count_units, find_sensitivity, sum_cells
 from cellrisk.publish.releasing.exact_sampling import draw_survivals
 from cellrisk.risk.sweep import LEAST_EPSILON
@@ -53,7 +46,6 @@ USUAL_GRID = tuple(float(f"{epsilon:.3g}") for epsilon in np.geomspace(0.01, 10.
 MOST_POINTS = 1000
 DOUBT = 0.05
 WAY = "permute-and-flip"
-PURPOSE = "the choice of an epsilon by a limit on the people revealed because of their own record"
 
 
 def find_exponents(envelope: Sequence[int], limit: int, units: int, epsilon: float) -> list[Fraction]:
@@ -195,7 +187,7 @@ def choose_privately(
             got = f"epsilon {given_points[-1]:g}"
             raise InvalidInput(what, got=got, allowed=f"up to {largest:.6g}", fix=fix, code="policy")
     made = [setting.with_epsilon(point) for point in points]
-    loss = require_within("private", private, least=SMALLEST_EPSILON, most=LARGEST_EPSILON)
+    loss = require_within("private", private, **FIGURE_EPSILON)
     forbid_figure(policies, made[-1], loss)
     require_within("max_caused_people", max_caused_people, above=0)
     record = read_ledger(ledger, cohort=cohort, purpose=purpose, new_cohort=new_cohort, part_of=part_of)
@@ -210,7 +202,8 @@ def choose_privately(
     profiles = domain.cells.profiles()
     sums = [sum_cells(profiles, each) for each in made]
     exponents = find_exponents(list(accumulate(sums, max)), lowered, units, loss)
-    record(domain, loss, given.neighbours, PURPOSE)
+    purpose_of_choice = "the choice of an epsilon by a limit on the people revealed because of their own record"
+    record(domain, loss, given.neighbours, purpose_of_choice)
     place = permute_and_flip(exponents)
     return PrivateChoice(
         epsilon=points[place - 1] if place else None,

@@ -18,7 +18,7 @@ from cellrisk.noise.distributions import USUAL_THRESHOLD, find_first
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.noise.mechanisms import mechanism as read_mechanism
 from cellrisk.publish.releasing.consistency import project_whole, secure_keys
-from cellrisk.publish.releasing.domain import LARGEST_COUNT, CountGrid, Rule, make_grid, read_domain
+from cellrisk.publish.releasing.domain import LARGEST_COUNT, ReleasedDomain, Rule, read_domain
 from cellrisk.publish.releasing.files import check_format, decode, find_count_column, read_content
 from cellrisk.publish.releasing.measurement import Measurement, calibrate
 from cellrisk.publish.releasing.published_totals import PublishedTotals, check_constrained, find_groups, read_frame
@@ -144,17 +144,17 @@ def release(
         raise InvalidInput(what, option="parent_count", fix="leave it out", code="no-parents")
     declared: Any = {"may_be_missing": may_be_missing, "observed_levels": observed_levels, "exclude": exclude}
     domain = read_domain(table if table.draw_again is None else table.draw_again(), sensitive, **declared)
-    grid = make_grid(domain)
-    listed = _choose_dense(grid, clamp, dense)
+    domain.check_size()
+    listed = _choose_dense(domain, clamp, dense)
     if published is not None:
-        groups = find_groups(published, grid)
+        groups = find_groups(published, domain)
     if listed:
-        report = StepCounter(progress, grid.n_counts)
-        pieces = [(places, measurement.add_noise(counts, report)) for places, counts in grid.pieces()]
+        report = StepCounter(progress, domain.n_counts)
+        pieces = [(places, measurement.add_noise(counts, report)) for places, counts in domain.pieces()]
         places, counts = (np.concatenate(columns) for columns in zip(*pieces, strict=True))
     else:
-        _check_rows(grid, mechanism)
-        places, counts = _draw_survivors(grid, measurement, mechanism.threshold, progress)
+        _check_rows(domain, mechanism)
+        places, counts = _draw_survivors(domain, measurement, mechanism.threshold, progress)
     counts = np.minimum(counts, LARGEST_COUNT)
     if groups is not None:
         counts = project_whole(counts, *groups, secure_keys)
@@ -165,10 +165,10 @@ def release(
         measurement=measurement,
         quasi_identifiers=table.quasi_identifiers,
         sensitive=domain.sensitive,
-        frame=build_frame(grid, places, counts),
+        frame=build_frame(domain, places, counts),
         labels={axis.name: axis.labels for axis in domain.axes},
-        domain_size=grid.n_counts,
-        excluded=grid.size - grid.n_counts,
+        domain_size=domain.n_counts,
+        excluded=domain.size - domain.n_counts,
         clamp=clamp,
         dense=listed,
         observed_levels=domain.undeclared,
@@ -209,7 +209,7 @@ def read_totals(given: Any, count: str | None = None) -> PublishedTotals:
 
 
 def _draw_survivors(
-    grid: CountGrid, measurement: Measurement, threshold: float, progress: Progress | None
+    domain: ReleasedDomain, measurement: Measurement, threshold: float, progress: Progress | None
 ) -> tuple[Integers, Integers]:
     """The counts that are at least the threshold after noise, without a look at the empty ones that are not.
 
@@ -218,40 +218,41 @@ def _draw_survivors(
     """
     from cellrisk.publish.releasing.sparse_noise import draw_places
 
-    noisy = measurement.add_noise(grid.counts, StepCounter(progress, max(len(grid.counts), 1)))
+    positive, counts = domain.positive
+    noisy = measurement.add_noise(counts, StepCounter(progress, max(len(counts), 1)))
     kept = noisy > threshold
     tail = measurement.tail(threshold)
-    drawn = draw_places(tail, grid.size)
-    empty = np.concatenate([places[~(grid.occupied(places) | grid.exclude(places))] for places in drawn])
-    places = np.concatenate([grid.places[kept], empty])
+    drawn = draw_places(tail, domain.size)
+    empty = np.concatenate([places[~(domain.occupied(places) | domain.exclude(places))] for places in drawn])
+    places = np.concatenate([positive[kept], empty])
     counts = np.concatenate([noisy[kept], tail.draw(len(empty))])
     order = np.argsort(places, kind="stable")  # the order must not tell which counts were positive
     return places[order], counts[order]
 
 
-def _choose_dense(grid: CountGrid, clamp: bool, dense: bool | None) -> bool:
+def _choose_dense(domain: ReleasedDomain, clamp: bool, dense: bool | None) -> bool:
     """Whether every count is listed."""
-    small = grid.n_counts <= DENSE_BY_ITSELF and grid.size <= MOST_EXCLUDED * MOST_ROWS
+    small = domain.n_counts <= DENSE_BY_ITSELF and domain.size <= MOST_EXCLUDED * MOST_ROWS
     chosen = (not clamp or small) if dense is None else dense
-    if chosen and max(grid.n_counts, grid.size / MOST_EXCLUDED) > MOST_ROWS:
+    if chosen and max(domain.n_counts, domain.size / MOST_EXCLUDED) > MOST_ROWS:
         listed = f"list positive counts alone with {argument('dense', False)}"
         what = "the domain is too large to list every count"
-        got = f"{grid.n_counts:,} counts, and {grid.size - grid.n_counts:,} excluded"
+        got = f"{domain.n_counts:,} counts, and {domain.size - domain.n_counts:,} excluded"
         fix = f"{listed}, and choose a threshold" if clamp else f"clamp, and {listed}"
         raise InvalidInput(what, got=got, allowed=f"up to {MOST_ROWS:,}", fix=fix, code="too-large")
     return chosen
 
 
-def _check_rows(grid: CountGrid, mechanism: Mechanism) -> None:
+def _check_rows(domain: ReleasedDomain, mechanism: Mechanism) -> None:
     """Refuse a sparse release that would not be small, from the size of the domain alone: how many counts are positive
     must not show in a refusal."""
 
     def expect(threshold: float) -> float:
-        return max(grid.n_counts, grid.size / MOST_EXCLUDED) * float(mechanism.noise.p_positive(0, threshold))
+        return max(domain.n_counts, domain.size / MOST_EXCLUDED) * float(mechanism.noise.p_positive(0, threshold))
 
     rows = expect(mechanism.threshold)
     if rows > MOST_ROWS:
         least = find_first(lambda first: expect(first - 0.5) <= MOST_ROWS) - 0.5
         what = "the release would have too many rows: noise makes that many empty counts positive"
-        got, fix = f"about {rows:.2g} rows of {grid.n_counts:,}", f"threshold {least:g} or above makes it fit"
+        got, fix = f"about {rows:.2g} rows of {domain.n_counts:,}", f"threshold {least:g} or above makes it fit"
         raise InvalidInput(what, got=got, allowed=f"up to {MOST_ROWS:,}", fix=fix, code="too-large")

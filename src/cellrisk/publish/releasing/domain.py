@@ -124,7 +124,10 @@ def _intersect(first: Box, second: Box) -> Box | None:
 
 @dataclass(frozen=True, eq=False)
 class ReleasedDomain:
-    """The columns of what is published as they were declared, and the records inside."""
+    """The columns of what is published as they were declared, the records inside, and every count that gets noise.
+
+    The counts have places: the numbers of their labels on the axes, read as the digits of one number.
+    """
 
     sensitive: str
     axes: tuple[Domain, ...]
@@ -136,7 +139,6 @@ class ReleasedDomain:
     undeclared: tuple[str, ...]
     """Columns whose labels are those that occur, which was accepted."""
     unit: Unit
-    """Whose presence is hidden."""
 
     @property
     def quasi_identifiers(self) -> tuple[str, ...]:
@@ -144,8 +146,73 @@ class ReleasedDomain:
 
     @property
     def n_levels(self) -> int:
-        """The number of labels of the sensitive attribute."""
         return len(self.axes[-1])
+
+    @property
+    def size(self) -> int:
+        """Places, the excluded ones too."""
+        return math.prod(len(axis) for axis in self.axes)
+
+    @cached_property
+    def n_counts(self) -> int:
+        """Counts that get noise."""
+        return self.size - self.exclusions.size
+
+    def check_size(self) -> None:
+        """Refuse a domain that is too large to release, or that is empty."""
+        if self.size > MOST_PLACES:
+            got, fix = f"about 10^{len(str(self.size)) - 1} counts", "use fewer or coarser quasi-identifiers"
+            what = "the domain is too large to release"
+            raise InvalidInput(what, got=got, allowed="up to 2^60", fix=fix, code="too-large")
+        if self.n_counts == 0:
+            raise InvalidInput("everything is excluded: there is nothing to release", code="all-excluded")
+
+    @cached_property
+    def positive(self) -> tuple[Integers, Integers]:
+        """The places of the positive counts, ascending, and these counts."""
+        cells = self.cells
+        places = number_keys((*cells.codes[cells.cell].T, cells.level), [len(axis) for axis in self.axes])
+        order = np.argsort(places, kind="stable")
+        return places[order], cells.count[order]
+
+    def codes(self, places: Integers) -> list[Integers]:
+        """The labels at places, as their numbers on each axis."""
+        rest, found = places, []
+        for axis in reversed(self.axes):
+            rest, code = np.divmod(rest, len(axis))
+            found.append(code)
+        return found[::-1]
+
+    def exclude(self, places: Integers) -> Mask:
+        """Which places are excluded."""
+        if not self.exclusions.boxes:
+            return np.zeros(len(places), bool)
+        return self.exclusions.cover(self.codes(places))
+
+    def occupied(self, places: Integers) -> Mask:
+        """Which places hold a positive count."""
+        positive = self.positive[0]
+        where = np.searchsorted(positive, places)
+        found = np.zeros(len(places), bool)
+        inside = where < len(positive)
+        found[inside] = positive[where[inside]] == places[inside]
+        return found
+
+    def every_place(self) -> Integers:
+        """All places that are not excluded, in the order of `pieces`."""
+        return np.concatenate([places for places, _ in self.pieces()])
+
+    def pieces(self) -> Iterator[tuple[Integers, Integers]]:
+        """All places that are not excluded with their counts, zeros too, some at a time."""
+        positive, positive_counts = self.positive
+        for start in range(0, self.size, PLACES_AT_ONCE):
+            stop = min(start + PLACES_AT_ONCE, self.size)
+            counts = np.zeros(stop - start, np.int64)
+            first, last = np.searchsorted(positive, (start, stop))
+            counts[positive[first:last] - start] = positive_counts[first:last]
+            places = np.arange(start, stop)
+            kept = ~self.exclude(places)
+            yield places[kept], counts[kept]
 
 
 def read_domain(
@@ -237,88 +304,3 @@ def _refuse_outside(
         what = f"exclude names combinations of {', '.join(named)} that do occur"
         fix = f"exclude only what cannot occur, correct the records, or {leave_out}"
         raise InvalidInput(what, got=f"{number_of(records, 'record')} in them", fix=fix, code="excluded-records")
-
-
-@dataclass(frozen=True, eq=False)
-class CountGrid:
-    """The counts that get noise: combinations of labels, less exclusions.
-
-    >>> sex, job = Domain("sex", ("f", "m"), declared=True), Domain("job", ("cook", "smith"), declared=True)
-    >>> grid = CountGrid((sex, job), np.array([3]), np.array([7]), Exclusions((2, 2)))
-    >>> grid.size, [column.tolist() for column in grid.codes(np.array([0, 3]))]
-    (4, [[0, 1], [0, 1]])
-    """
-
-    axes: tuple[Domain, ...]
-    """The quasi-identifiers, then the sensitive attribute."""
-    places: Integers
-    """The places of the positive counts, ascending."""
-    counts: Integers
-    """The positive counts, in the order of their places."""
-    exclusions: Exclusions
-
-    def __post_init__(self) -> None:
-        if self.size > MOST_PLACES:
-            got, fix = f"about 10^{len(str(self.size)) - 1} counts", "use fewer or coarser quasi-identifiers"
-            what = "the domain is too large to release"
-            raise InvalidInput(what, got=got, allowed="up to 2^60", fix=fix, code="too-large")
-        if self.n_counts == 0:
-            raise InvalidInput("everything is excluded: there is nothing to release", code="all-excluded")
-
-    @property
-    def size(self) -> int:
-        """Places, the excluded ones too."""
-        return math.prod(len(axis) for axis in self.axes)
-
-    @cached_property
-    def n_counts(self) -> int:
-        """Counts that get noise."""
-        return self.size - (self.exclusions.size if self.exclusions.boxes else 0)
-
-    def codes(self, places: Integers) -> list[Integers]:
-        """The labels at places, as their numbers on each axis."""
-        rest, found = places, []
-        for axis in reversed(self.axes):
-            rest, code = np.divmod(rest, len(axis))
-            found.append(code)
-        return found[::-1]
-
-    def exclude(self, places: Integers) -> npt.NDArray[np.bool_]:
-        """Which places are excluded."""
-        if not self.exclusions.boxes:
-            return np.zeros(len(places), bool)
-        return self.exclusions.cover(self.codes(places))
-
-    def occupied(self, places: Integers) -> npt.NDArray[np.bool_]:
-        """Which places hold a positive count."""
-        where = np.searchsorted(self.places, places)
-        found = np.zeros(len(places), bool)
-        inside = where < len(self.places)
-        found[inside] = self.places[where[inside]] == places[inside]
-        return found
-
-    def every_place(self) -> Integers:
-        """All places that are not excluded, in the order of `pieces`."""
-        return np.concatenate([places for places, _ in self.pieces()])
-
-    def pieces(self) -> Iterator[tuple[Integers, Integers]]:
-        """All places that are not excluded with their counts, zeros too, some at a time."""
-        for start in range(0, self.size, PLACES_AT_ONCE):
-            stop = min(start + PLACES_AT_ONCE, self.size)
-            counts = np.zeros(stop - start, np.int64)
-            first, last = np.searchsorted(self.places, (start, stop))
-            counts[self.places[first:last] - start] = self.counts[first:last]
-            places = np.arange(start, stop)
-            kept = ~self.exclude(places)
-            yield places[kept], counts[kept]
-
-
-def make_grid(domain: ReleasedDomain) -> CountGrid:
-    """The counts of a domain that get noise."""
-    cells, axes = domain.cells, domain.axes
-    widths = [len(axis) for axis in axes]
-    if math.prod(widths) > MOST_PLACES:  # the numbers below would overflow: CountGrid refuses
-        return CountGrid(axes, cells.cell[:0], cells.count[:0], Exclusions(()))
-    places = number_keys((*cells.codes[cells.cell].T, cells.level), widths)
-    order = np.argsort(places, kind="stable")
-    return CountGrid(axes, places[order], cells.count[order], domain.exclusions)

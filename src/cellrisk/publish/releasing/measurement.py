@@ -37,7 +37,6 @@ class Measurement:
 
     @property
     def unit(self) -> str:
-        """What the loss is measured in."""
         return "rho" if self.gaussian else "epsilon"
 
     def tail(self, threshold: float) -> Tail:
@@ -58,20 +57,21 @@ class Measurement:
 
     def add_noise(self, counts: Integers, report: StepCounter | None = None) -> Integers:
         """Counts with noise. OpenDP works outside Python's lock, so threads share the work; each has its own noise."""
+
+        def add(piece: Integers) -> Any:
+            return make_noise(self.scale, gaussian=self.gaussian)(piece.tolist())
+
         pieces = [counts[start : start + COUNTS_AT_ONCE] for start in range(0, len(counts), COUNTS_AT_ONCE)]
         threads = ThreadPoolExecutor(min(MOST_THREADS, os.cpu_count() or 1))
         found = [np.zeros(0, np.int64)]
         try:
-            for noisy in threads.map(self._add_to, pieces):
+            for noisy in threads.map(add, pieces):
                 found.append(np.array(noisy, dtype=np.int64))
                 if report is not None:
                     report.add(len(noisy))
         finally:
             threads.shutdown(cancel_futures=True)
         return np.concatenate(found)
-
-    def _add_to(self, counts: Integers) -> Any:
-        return make_noise(self.scale, gaussian=self.gaussian)(counts.tolist())
 
 
 def calibrate_sum(units: int, epsilon: float) -> Measurement:

@@ -19,7 +19,7 @@ from cellrisk.errors import InvalidInput, UnknownName, argument
 from cellrisk.noise.distributions import USUAL_THRESHOLD
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.publish.releasing.consistency import MOST_TOTAL
-from cellrisk.publish.releasing.domain import CountGrid
+from cellrisk.publish.releasing.domain import ReleasedDomain
 from cellrisk.system.arrays import Floats, Integers, number_keys
 
 if TYPE_CHECKING:
@@ -200,12 +200,12 @@ def check_constrained(mechanism: Mechanism, clamp: bool, dense: bool | None) -> 
         raise InvalidInput(what, got=mechanism.threshold, allowed=f"{USUAL_THRESHOLD}", code="parents")
 
 
-def find_groups(totals: PublishedTotals, grid: CountGrid) -> tuple[Integers, Integers]:
+def find_groups(totals: PublishedTotals, domain: ReleasedDomain) -> tuple[Integers, Integers]:
     """The group of each count that gets noise, and the total of each group.
 
-    Refused: labels and combinations that are not those of the grid.
+    Refused: labels and combinations that are not those of the domain.
     """
-    axes = {axis.name: place for place, axis in enumerate(grid.axes)}
+    axes = {axis.name: place for place, axis in enumerate(domain.axes)}
     unknown = [column.name for column in totals.columns if column.name not in axes]
     if unknown:
         what = "the parent table has columns that the release has not"
@@ -214,12 +214,12 @@ def find_groups(totals: PublishedTotals, grid: CountGrid) -> tuple[Integers, Int
         what = "the parent table has all columns of the release, so nothing is left to release"
         raise InvalidInput(what, fix="give a table with fewer of them", code="no-column-left")
     chosen = [axes[column.name] for column in totals.columns]
-    widths = [1, *(len(grid.axes[place]) for place in chosen)]  # without a column, all counts are one group
+    widths = [1, *(len(domain.axes[place]) for place in chosen)]  # without a column, all counts are one group
     if math.prod(widths) > MOST_GROUPS:
         what, allowed = "the parent table's domain is too large", f"up to {MOST_GROUPS:,}"
         raise InvalidInput(what, got=f"{math.prod(widths):,}", allowed=allowed, code="too-large")
     matched = []
-    for column, axis in zip(totals.columns, (grid.axes[place] for place in chosen), strict=True):
+    for column, axis in zip(totals.columns, (domain.axes[place] for place in chosen), strict=True):
         labels, codes_of_rows = match_column(column, axis.labels, axis.missing)
         if len(labels) > len(axis):
             what = f"the parent table has labels of '{column.name}' that the release has not"
@@ -227,8 +227,8 @@ def find_groups(totals: PublishedTotals, grid: CountGrid) -> tuple[Integers, Int
             fix = "declare the same levels or bins for both"
             raise InvalidInput(what, got=got, allowed=allowed, fix=fix, code="other-labels")
         matched.append(codes_of_rows)
-    places = grid.every_place()
-    codes = grid.codes(places)
+    places = domain.every_place()
+    codes = domain.codes(places)
     listed = number_keys([np.zeros_like(totals.counts), *matched], widths)
     groups = number_keys([np.zeros_like(places), *(codes[place] for place in chosen)], widths)
     amounts = np.zeros(math.prod(widths), np.int64)

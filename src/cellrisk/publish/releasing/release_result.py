@@ -40,12 +40,10 @@ from cellrisk.system.version import __version__
 if TYPE_CHECKING:
     import pandas as pd
 
-    from cellrisk.publish.releasing.domain import CountGrid
+    from cellrisk.publish.releasing.domain import ReleasedDomain
 
 LONGEST_EXCEPTION = 1_000
 """Characters of a sentence on what the guarantee of a loaded release does not cover."""
-OF_FILE = ("file", "sha256", "ledger", "set")
-"""What a description says of its file and not of the release."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -86,7 +84,6 @@ class Release(Result):
     spreadsheet_safe: bool = False
     """Whether a CSV file has an apostrophe before texts that a spreadsheet would take for formulas."""
     policies: Policies = field(default_factory=Policies)
-    """The policies that were obeyed."""
     description: Mapping[str, Any] | None = field(default=None, repr=False)
     """What the file says of itself, if the release was loaded: it is repeated as it is."""
 
@@ -135,7 +132,8 @@ class Release(Result):
     def to_dict(self) -> dict[str, Any]:
         """What is saved beside the counts: how they were made, and nothing of the records that is not in the counts."""
         if self.description is not None:
-            return copy.deepcopy({name: value for name, value in self.description.items() if name not in OF_FILE})
+            of_file = ("file", "sha256", "ledger", "set")
+            return copy.deepcopy({name: value for name, value in self.description.items() if name not in of_file})
         declared, made, opendp = self.sensitive not in self.observed_levels, self.composed, version("opendp")
         precision, library = find_precision(self.mechanism), f"cellrisk {__version__}, OpenDP {opendp}"
         how: dict[str, Any] = {"clamp": self.clamp, "adjusted": self.adjusted}
@@ -280,12 +278,12 @@ class Release(Result):
         return buffer.getvalue()
 
 
-def build_frame(grid: CountGrid, places: Any, counts: Any) -> pd.DataFrame:
+def build_frame(domain: ReleasedDomain, places: Any, counts: Any) -> pd.DataFrame:
     """Labels and counts as a frame; a label that is not declared is in it only where a row has it."""
     import pandas as pd
 
     columns: dict[str, Any] = {}
-    for axis, codes in zip(grid.axes, grid.codes(places), strict=True):
+    for axis, codes in zip(domain.axes, domain.codes(places), strict=True):
         labels = pd.Categorical.from_codes(codes, categories=list(axis.labels))
         columns[axis.name] = labels if axis.declared else labels.remove_unused_categories()
     name = COUNT

@@ -65,7 +65,6 @@ class Exposed:
 
     mean: float
     standard_error: float
-    """The standard error of the mean."""
     deviation: float
     """The standard deviation from release to release."""
     low: int

@@ -10,7 +10,6 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cellrisk.noise.channel import CountChannel
 from cellrisk.publish.simulation.drawing import Chunk
@@ -23,7 +22,6 @@ from cellrisk.system.arrays import Floats, Integers
 if TYPE_CHECKING:
     from cellrisk.counts.table import Attribute
 
-Flags = NDArray[np.bool_]
 SCENARIOS: dict[int, tuple[str, str]] = {
     1: ("one label", "that label alone"),
     2: ("one label", "another label alone"),
@@ -40,18 +38,6 @@ The exact local risk is the probability of 1 or 8; in 2 and 7 the attacker is wr
 revealed, and the others are taken to have it.
 """
 EXPOSING = (1, 8)
-
-
-def count_scenarios(n_shown: Integers, right: Flags, homogeneous: Flags) -> Integers:
-    """Return how many cells are in each scenario, in each release: (8, releases).
-
-    ``n_shown`` is the number of labels that each released cell shows, ``right`` whether it shows one alone that is
-    there: both (releases, cells); ``homogeneous``: which cells hold one label.
-    """
-    several, nothing, alone = n_shown > 1, n_shown == 0, n_shown == 1
-    kinds = np.stack([right, alone & ~right, several, nothing])
-    same, mixed = (np.count_nonzero(kinds & cells, axis=2) for cells in (homogeneous, ~homogeneous))
-    return np.concatenate([same, mixed[[2, 3, 1, 0]]])
 
 
 class CellAttacks:
@@ -88,7 +74,10 @@ class CellAttacks:
         for attack, people in named.items():
             self.sums[attack, "tight", "uniform"][rows] += (people / sizes).sum(axis=1)
             self.sums[attack, "tight", "records"][rows] += people.sum(axis=1)
-        self.scenarios[:, rows] += count_scenarios(n_shown, right, (counts > 0).sum(axis=0) == 1)
+        kinds = np.stack([right, (n_shown == 1) & ~right, n_shown > 1, n_shown == 0])
+        homogeneous = (counts > 0).sum(axis=0) == 1
+        same, mixed = (np.count_nonzero(kinds & cells, axis=2) for cells in (homogeneous, ~homogeneous))
+        self.scenarios[:, rows] += np.concatenate([same, mixed[[2, 3, 1, 0]]])
 
 
 TOO_WIDE = "the prior looks at the table, or the counts or the noise are too large"

@@ -17,7 +17,7 @@ from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.noise.perturbations import Perturbation
 from cellrisk.publish.releasing import read_totals
 from cellrisk.publish.releasing.consistency import project_whole
-from cellrisk.publish.releasing.domain import make_grid, read_domain
+from cellrisk.publish.releasing.domain import read_domain
 from cellrisk.publish.releasing.published_totals import check_constrained, find_groups
 from cellrisk.system.arrays import Floats, number_keys
 from cellrisk.system.progress import Progress, StepCounter
@@ -89,16 +89,17 @@ def constrained_release(
     """
     check_constrained(mechanism, clamp=True, dense=True)
     domain = read_domain(table, sensitive, observed_levels=True, **declared)
-    grid, cells = make_grid(domain), domain.cells
-    if max(grid.size, grid.n_counts) > MOST_COUNTS:
+    domain.check_size()
+    cells = domain.cells
+    if domain.size > MOST_COUNTS:
         what, fix = "the domain is too large to simulate whole releases", "use fewer or coarser quasi-identifiers"
-        got = f"{grid.size:,} counts"
+        got = f"{domain.size:,} counts"
         raise InvalidInput(what, got=got, allowed=f"up to {MOST_COUNTS:,}", fix=fix, code="too-large")
-    groups, totals = find_groups(read_totals(parents, parent_count), grid)
-    true = np.concatenate([counts for _, counts in grid.pieces()]).astype(np.float64)
-    *widths, n_levels = (len(axis) for axis in grid.axes)
+    groups, totals = find_groups(read_totals(parents, parent_count), domain)
+    true = np.concatenate([counts for _, counts in domain.pieces()]).astype(np.float64)
+    *widths, n_levels = (len(axis) for axis in domain.axes)
     places = number_keys(cells.codes.T, widths) * n_levels + np.arange(n_levels)[:, None]  # (levels, cells)
-    listed = grid.every_place()
+    listed = domain.every_place()
     where = np.minimum(np.searchsorted(listed, places), len(listed) - 1)
     excluded = listed[where] != places
 

@@ -166,7 +166,8 @@ def report(
     if perturbation is not None:
         from cellrisk.noise.mechanisms import check_alone
         from cellrisk.noise.perturbations import read_perturbation
-        from cellrisk.show.reporting.perturbed import REFUSED, report_perturbation
+        from cellrisk.risk.perturbed import assess_perturbation
+        from cellrisk.show.reporting.perturbed import REFUSED, collect_perturbed
 
         beside = {"epsilon": epsilon, "neighbours": neighbours, "threshold": threshold}
         check_alone(None if isinstance(mechanism, str) else mechanism, beside)
@@ -177,8 +178,12 @@ def report(
         metadata = collect_metadata(printed, policies, inputs, None, False)
         made, joined = read_perturbation(perturbation), policies.join(read_limits(**wanted), risk)
         how: dict[str, Any] = {"compare": describe_mechanism(mechanism).name, "delta": delta}
-        how |= {"certainty": certainty, "belief": belief}
-        return report_perturbation(table, made, own_template, metadata, risk, joined, policies, top, progress, **how)
+        how |= {"certainty": certainty, "belief": belief, "priors": priors}
+        broken = tuple(filter(None, (limit.breach(table.attributes, made) for limit in joined)))
+        assessed = assess_perturbation(table, made, measures=measure, forms=form, weights=weights, **how)
+        data = collect_perturbed(assessed, metadata, risk, joined, broken, top)
+        named: Any = {"perturbation": made, "broken": broken, "policies": policies}
+        return make_report("perturbation.html.j2", data, own_template, progress, assessed.headline, **named)
     noise = describe_mechanism(mechanism, epsilon=epsilon, delta=delta, neighbours=neighbours, threshold=threshold)
     if public and noise.delta is None and noise.name in MECHANISMS and not MECHANISMS[noise.name].pure:
         what = "a report for the public needs a delta: one that is set from the number of records would tell of it"

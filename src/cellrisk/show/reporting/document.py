@@ -59,9 +59,7 @@ class Report(Result):
     public: bool = False
     """Whether figures computed from the raw data are left out."""
     policies: Policies = field(default_factory=Policies)
-    """The policies that were obeyed."""
     perturbation: Perturbation | None = None
-    """In the place of a mechanism."""
     broken: tuple[str, ...] = ()
     """The limits that a perturbation or a set breaks, or that cannot be judged for it."""
     record: str = ""

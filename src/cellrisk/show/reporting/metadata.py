@@ -166,13 +166,6 @@ def describe_table(table: FrequencyTable) -> dict[str, Any]:
     }
 
 
-def draw_table_sizes(table: FrequencyTable) -> dict[str, str]:
-    """The picture of the sizes of cells."""
-    from cellrisk.show.pictures import draw_sizes
-
-    return make_picture(draw_sizes(table), "Histogram of the sizes of cells.")
-
-
 def explain_cells(table: FrequencyTable, risk: RiskDefinition, top: int, **method: Any) -> list[dict[str, Any]]:
     """Return what `explain` finds of each sensitive attribute; nothing if the table has no source of its cells."""
     known = table.read_cells is not None and table.unit.contributions == 1
@@ -243,33 +236,14 @@ def describe_label(
     return found
 
 
-def describe_noise(setting: Mechanism, epsilon: float | None) -> dict[str, Any]:
-    """The mechanism as documents have it; its scale is None if no epsilon was chosen."""
-    return {
-        **pick(setting, "name pure delta threshold"),
-        "formula": FORMULAS[setting.name],
-        "scale": None if epsilon is None else describe_scale(setting.with_epsilon(epsilon)),
-    }
-
-
-def describe_guarantee(
-    loss: Any, tables: int, mechanism: Mechanism, highest: Ceiling | None, *, chosen: bool = False, covered: bool = True
-) -> dict[str, Any]:
-    """Return what a loss, with its epsilon and delta, promises to a person: P(S) <= e^epsilon P'(S) + delta, both ways.
-
-    The worst case takes no record to compute. It is left out if epsilon was ``chosen`` from the data, and qualified if
-    not everything that is published is ``covered``.
-    """
+def describe_guarantee(loss: Any, mechanism: Mechanism) -> dict[str, Any]:
+    """Return what an epsilon and a delta promise to a person: P(S) <= e^epsilon P'(S) + delta, both ways."""
     factor = Context(prec=3, rounding=ROUND_CEILING).create_decimal(Decimal(loss.epsilon).exp())
     step = "were left out" if mechanism.neighbours == "add-remove" else "held other values"
     return {
         **pick(loss, "epsilon delta"),
-        "tables": tables,
         "step": f"{'all records of one person' if mechanism.unit.kind == 'person' else 'one record'} {step}",
-        "chosen": chosen,
-        "covered": covered,
         "factor": f"{factor:,f}" if factor < 10**9 else f"{factor:e}",
-        "worst_case": None if highest is None or chosen else highest.headline,
     }
 
 

@@ -3,29 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from cellrisk.decide.limits import Limit
 from cellrisk.decide.policies import Policies, Policy
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.precision import find_precision
-from cellrisk.repeat.together import KEPT, NOT_JUDGED, Judged, RuleFigures, TogetherAssessment, judge, list_certainties
-from cellrisk.repeat.together.sets import Cost, SetTable, book_loss, find_cost, find_together, try_ceiling
+from cellrisk.repeat.together import KEPT, NOT_JUDGED, RuleFigures, TogetherAssessment, judge, list_certainties
+from cellrisk.repeat.together.sets import SetTable, book_loss, find_cost, find_together, try_ceiling
 from cellrisk.risk.ceilings import Ceiling
+from cellrisk.show.reporting import metadata as facts
 from cellrisk.show.reporting.document import Report, make_report, read_decision, read_template
-from cellrisk.show.reporting.metadata import (
-    FORMULAS,
-    RELEASABLE,
-    collect_metadata,
-    describe_budget,
-    describe_label,
-    describe_scale,
-    describe_threshold,
-    describe_unit,
-    make_picture,
-    pick,
-)
 from cellrisk.show.wording.attackers import own_people, own_share
 from cellrisk.show.wording.ceiling import advantage
 from cellrisk.show.wording.together import SAYS
@@ -62,68 +51,55 @@ def report_set(
     tables = [assessed.table for assessed in found.tables]
     mechanisms, together = [each.mechanism for each in tables], find_together(tables)
     (ceiling, _), cost = try_ceiling(mechanisms, together, 2), find_cost(mechanisms, together)
-    judged = _judge(found, limits, policies)
+    known_certainties = {row.certainty for row in found.certain}
+    lacking = [share for share in list_certainties(policies, limits) if share not in known_certainties]
+    if lacking and found.certain_unknown is None:
+        what = f"a limit is on a certainty of {lacking[0]:g}, for which the set was not assessed"
+        raise InvalidInput(what, fix=f"give assess_together certainty={lacking[0]:g}", code="certainty")
+    judged = judge(found, limits, policies)
     lost = [each for each in judged if each.state != KEPT]
     printed = dict.fromkeys(("title", "organisation", "source", "audience", "date", "command"))
     edges = [(column, bins) for table in tables for column, bins in table.bins.items()]
     numbers = [(column, bins if isinstance(bins, list | tuple) else (bins,)) for column, bins in edges]
-    bins = [f"{column} in bins: {'/'.join(f'{edge:.15g}' for edge in edges)}" for column, edges in numbers]
+    bins = [f"{column} in bins: {'/'.join(f'{edge:.15g}' for edge in given_edges)}" for column, given_edges in numbers]
     printed |= {**given, "preparation": [*dict.fromkeys(bins), *given.get("preparation", ())]}
-    data = collect_metadata(printed, policies, inputs, ledger, public=False)
+    data = facts.collect_metadata(printed, policies, inputs, ledger, public=False)
     if ledger is not None:
         try:
             loss: Loss | str = book_loss(mechanisms, together)
         except InvalidInput as refusal:
             loss = str(refusal)
-        data |= describe_budget(ledger, cohort, loss)
-    data |= _collect(found.sensitive, tables, cost, declared)
-    data["limits"] = " and ".join(dict.fromkeys(each.limit for each in judged))
+        data |= facts.describe_budget(ledger, cohort, loss)
+    kinds = list(dict.fromkeys(mechanism.name for mechanism in mechanisms))
+    names = list(dict.fromkeys(name for table in tables for name in table.quasi_identifiers))
+    observed = None if declared is None else [name for name in (found.sensitive, *names) if name not in declared]
+    data |= {
+        "sensitive": found.sensitive,
+        "quasi_identifiers": names,
+        "formulas": [(name, facts.FORMULAS[name]) for name in kinds],
+        "mechanisms": kinds,
+        "releasable": all(name in facts.RELEASABLE for name in kinds),
+        **facts.describe_unit(mechanisms[0]),
+        "rounding": list(dict.fromkeys(facts.describe_threshold(each.threshold) for each in mechanisms)),
+        "observed": observed,
+        "cost": facts.pick(cost, "epsilon delta apart headline method"),
+        "limits": " and ".join(dict.fromkeys(each.limit for each in judged)),
+    }
     data["title"] = data["title"] or f"Disclosure review of {number_of(len(tables), 'table')} of {found.sensitive}"
     told = {**data, "tables": len(tables), "epsilon": cost.epsilon, "delta": cost.delta, "n_limits": len(judged)}
     told |= {"lost": [each.limit for each in lost], "not_judged": any(each.state == NOT_JUDGED for each in lost)}
     kind = "broken" if lost else "kept" if limits or policies else "open"
     data |= read_decision("set", False, kind, told)
     uncovered = ["values of columns that were not declared"]
-    if data["observed"] is not None:
-        uncovered = [f"the values that occur of {', '.join(data['observed'])}"] if data["observed"] else []
+    if observed is not None:
+        uncovered = [f"the values that occur of {', '.join(observed)}"] if observed else []
     uncovered += ["whether the limits are kept, which was found from the data"] if limits or policies else []
     uncovered += [sentence.removesuffix(".") for sentence in policies.disclosures]
-    data["label"] = describe_label(data, mechanisms, cost, ceiling, "; ".join(uncovered) or "none")
+    data["label"] = facts.describe_label(data, mechanisms, cost, ceiling, "; ".join(uncovered) or "none")
     data |= {**_collect_board(found, ceiling), "judged": judged}
     known: dict[str, Any] = {"epsilon": cost.epsilon, "policies": policies, "tables": tuple(tables)}
     known["broken"] = tuple(each.breach for each in lost)
     return make_report("set.html.j2", data, own_template, progress, found.headline, **known)
-
-
-def _judge(found: TogetherAssessment, limits: Sequence[Limit], policies: Policies) -> list[Judged]:
-    """Every limit, who set it, what the set has, and whether it is kept; refuse a certainty that was not assessed."""
-    known = {row.certainty for row in found.certain}
-    lacking = [share for share in list_certainties(policies, limits) if share not in known]
-    if lacking and found.certain_unknown is None:
-        what = f"a limit is on a certainty of {lacking[0]:g}, for which the set was not assessed"
-        raise InvalidInput(what, fix=f"give assess_together certainty={lacking[0]:g}", code="certainty")
-    return judge(found, limits, policies)
-
-
-def _collect(
-    sensitive: str, tables: Sequence[SetTable], cost: Cost, declared: Collection[str] | None
-) -> dict[str, Any]:
-    """Return what follows from the tables that were asked for and from their noise."""
-    mechanisms = list(dict.fromkeys(table.mechanism.name for table in tables))
-    names = list(dict.fromkeys(name for table in tables for name in table.quasi_identifiers))
-    mechanism = tables[0].mechanism
-    return {
-        "sensitive": sensitive,
-        "quasi_identifiers": names,
-        "tables": [_describe_table(table) for table in tables],
-        "formulas": [(name, FORMULAS[name]) for name in mechanisms],
-        "mechanisms": mechanisms,
-        "releasable": all(name in RELEASABLE for name in mechanisms),
-        **describe_unit(mechanism),
-        "rounding": list(dict.fromkeys(describe_threshold(table.mechanism.threshold) for table in tables)),
-        "observed": None if declared is None else [name for name in (sensitive, *names) if name not in declared],
-        "cost": pick(cost, "epsilon delta apart headline method"),
-    }
 
 
 def _describe_table(table: SetTable) -> dict[str, Any]:
@@ -132,9 +108,9 @@ def _describe_table(table: SetTable) -> dict[str, Any]:
         "name": f"{table.number}: {described}" if table.name is None else f"{table.number}: {table.name} ({described})",
         "number": table.number,
         "mechanism": mechanism.name,
-        **pick(mechanism, "epsilon delta pure"),
-        "scale": describe_scale(mechanism),
-        **pick(find_precision(mechanism), "sd within at_zero"),
+        **facts.pick(mechanism, "epsilon delta pure"),
+        "scale": facts.describe_scale(mechanism),
+        **facts.pick(find_precision(mechanism), "sd within at_zero"),
     }
 
 
@@ -147,7 +123,7 @@ def _collect_board(found: TogetherAssessment, ceiling: Ceiling | None) -> dict[s
     tables = [
         {
             **_describe_table(each.table),
-            **pick(each, "records cells alone without"),
+            **facts.pick(each, "records cells alone without"),
             "worst_case": advantage(each.ceiling) if each.ceiling else "not known",
             "front": _describe_front(each.alone, each.records),
             "so_far": found.collections.get(tuple(range(1, place + 1))),
@@ -155,19 +131,19 @@ def _collect_board(found: TogetherAssessment, ceiling: Ceiling | None) -> dict[s
         for place, each in enumerate(found.tables, 1)
     ]
     return {
-        **pick(found, "records headline rules certain certain_unknown statements"),
+        **facts.pick(found, "records headline rules certain certain_unknown statements"),
         "meanings": SAYS,
         "worst_case": advantage(ceiling) if ceiling else "not known",
         "front": _describe_front(found.rule(), found.records),
         "tables": tables,
         "on_front": 1 < count <= MOST_ON_FRONT,
-        "growth": make_picture(draw_together(found), growth) if count > 1 else None,
-        "adds_most": most and {**pick(most.table, "number title"), "without": most.without},
+        "growth": facts.make_picture(draw_together(found), growth) if count > 1 else None,
+        "adds_most": most and {**facts.pick(most.table, "number title"), "without": most.without},
         "largest": [f"{number}" for number in largest] if len(largest) < count else [],
         "largest_caused": found.collections[largest].caused,
         "differences": [
             {"outer": each.outer.number, "inner": each.inner.number}
-            | pick(each, "headline people in_outer in_difference caused either")
+            | facts.pick(each, "headline people in_outer in_difference caused either")
             for each in found.differences
         ],
         "refinement": found.refinement

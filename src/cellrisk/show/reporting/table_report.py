@@ -26,25 +26,8 @@ from cellrisk.risk.ceilings import Ceiling, ceiling
 from cellrisk.risk.curves import RiskCurve, curve
 from cellrisk.risk.measures import FORMS
 from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON, MeasuredRisk
+from cellrisk.show.reporting import metadata as facts
 from cellrisk.show.reporting.document import read_decision
-from cellrisk.show.reporting.metadata import (
-    RELEASABLE,
-    describe_guarantee,
-    describe_label,
-    describe_noise,
-    describe_table,
-    describe_table_for_public,
-    describe_threshold,
-    describe_unit,
-    describe_use,
-    draw_table_sizes,
-    explain_cells,
-    list_observed,
-    make_picture,
-    name_table,
-    pick,
-    read_domains,
-)
 from cellrisk.show.wording.attackers import (
     accuracy,
     attack_rows,
@@ -70,6 +53,7 @@ CHOSEN = (
     "not cover it. A choice that is covered is made by: cellrisk choose-private."
 )
 FRONT_WORDS = "Shares of people along epsilon: revealed because of their own record, and inferred."
+SIZES_WORDS = "Histogram of the sizes of groups."
 SIZES = (1, 5, 10, 50, 100, 1_000, 10_000, 100_000)
 """Counts whose relative error is shown."""
 
@@ -154,9 +138,9 @@ class Decision:
     @property
     def unprotected(self) -> str | None:
         """Return what a release would show of the data without noise; None if this is not known."""
-        if not read_domains(self.table):
+        if not facts.read_domains(self.table):
             return None
-        observed, gates = ", ".join(list_observed(self.table)), (self.table.missing, self.table.outside)
+        observed, gates = ", ".join(facts.list_observed(self.table)), (self.table.missing, self.table.outside)
         checked = self.limits_use_data and not self.chosen_from_data
         shown = {
             f"the values that occur of {observed}": bool(observed),
@@ -253,12 +237,12 @@ def collect_board(
     decision: Decision, metadata: Mapping[str, Any], top: int, progress: Progress | None = None
 ) -> dict[str, Any]:
     """Everything that the board sees, at the epsilon that is shown."""
-    from cellrisk.show.pictures import draw_curve, mark_asked
+    from cellrisk.show.pictures import draw_curve, draw_sizes, mark_asked
 
     table, risk, epsilon = decision.table, decision.risk, decision.at.epsilon
     mechanism = decision.setting.with_epsilon(epsilon)
     words: dict[str, Any] = {"measures": risk.measure, "weights": risk.weights, "priors": risk.priors}
-    attacker, named = decision.attacker, pick(decision.attacker, "belief harmful unions")
+    attacker, named = decision.attacker, facts.pick(decision.attacker, "belief harmful unions")
     assessment = assess(table, mechanism, forms=risk.form, **words, certainty=attacker.certainties, **named)
     assessment = replace(assessment, chosen=decision.chosen_from_data)
     forms = [form for form in FORMS if form in (risk.form, "exact", "tight")]
@@ -268,7 +252,7 @@ def collect_board(
     def draw(line: RiskCurve, label: str) -> dict[str, str]:
         drawn = draw_curve(line, epsilon)
         mark_asked(drawn, epsilon)
-        return make_picture(drawn, label)
+        return facts.make_picture(drawn, label)
 
     front = None
     if any(assessment.attackers.values()):
@@ -278,7 +262,7 @@ def collect_board(
     lines = {line.sensitive: line for line in risks.lines if line.form == risk.form}
     return {
         **_collect_decision(decision, metadata, "Disclosure review of"),
-        "table": describe_table(table),
+        "table": facts.describe_table(table),
         "shown_epsilon": epsilon,
         "why": None if decision.choice is None else make_sentence(decision.choice.why),
         **describe_attackers(assessment),
@@ -286,19 +270,19 @@ def collect_board(
         "by_chance": mechanism.by_chance,
         "priors": [f"{name}: {line}" for name, law in fitted.items() for line in law.describe()],
         "exposures": [
-            pick(each, "sensitive people records")
+            facts.pick(each, "sensitive people records")
             | {"limits": lines[each.sensitive].limits, "risk": lines[each.sensitive].at(epsilon)}
             for each in assessment.figures
         ],
         **_describe_candidates(decision),
         "usefulness": _describe_usefulness(decision, mechanism),
         "errors": _describe_errors(table, mechanism),
-        "explanations": explain_cells(table, risk, top, mechanism=mechanism),
+        "explanations": facts.explain_cells(table, risk, top, mechanism=mechanism),
         "pictures": {
             "front": front,
             "icons": draw_icons_of(assessment),
             "curve": {**draw(risks, f"Risk along epsilon. {risks.words}"), "words": risks.words.split("\n")},
-            "sizes": draw_table_sizes(table),
+            "sizes": facts.make_picture(draw_sizes(table), SIZES_WORDS),
         },
         "keys_note": KEYS_NOTE,
         "choice_note": CHOICE_NOTE,
@@ -344,7 +328,7 @@ def draw_icons_of(assessment: TableRisks) -> dict[str, str] | None:
     if not tables:
         return None
     setting = f"epsilon {claim(method.epsilon)}" if isinstance(method, Mechanism) else method.name
-    return make_picture(draw_icons(tables[-1], sensitive, setting), say_icons(tables[-1], sensitive, setting))
+    return facts.make_picture(draw_icons(tables[-1], sensitive, setting), say_icons(tables[-1], sensitive, setting))
 
 
 def _describe_candidates(decision: Decision) -> dict[str, Any]:
@@ -363,7 +347,7 @@ def _describe_candidates(decision: Decision) -> dict[str, Any]:
         limited = dict.fromkeys(limit.say(at.limited[limit.name]) for limit in others)
         candidates.append(
             {
-                **pick(at, "role epsilon tvd"),
+                **facts.pick(at, "role epsilon tvd"),
                 "scale": decision.setting.with_epsilon(at.epsilon).scale,
                 "exposed": [percent(at.risk), *numbers] if shows_risk else [],
                 "meaning": make_sentence("; ".join([*limited, _compare(decision, at)])),
@@ -406,7 +390,7 @@ def _describe_usefulness(decision: Decision, mechanism: Mechanism) -> dict[str, 
         {"columns": way, "number": sum(len(names) == way for names in found.marginals), "tvd": found.mean_tvd(way)[0]}
         for way in found.ways
     ]
-    return {**pick(found, "releases seed"), "headline": headline, "marginals": marginals}
+    return {**facts.pick(found, "releases seed"), "headline": headline, "marginals": marginals}
 
 
 def _describe_errors(table: FrequencyTable, mechanism: Mechanism) -> list[dict[str, Any]]:
@@ -430,15 +414,20 @@ def collect_public(decision: Decision, metadata: Mapping[str, Any]) -> dict[str,
     guarantee, use = None, None
     notes = [CHOSEN] if decision.chosen_from_data else [CHECKED] if decision.limits_use_data else []
     if decision.epsilon is not None:
-        mechanism = decision.setting.with_epsilon(decision.epsilon)
-        qualified = {"covered": decision.unprotected == "none", "chosen": decision.chosen_from_data}
+        mechanism, chosen = decision.setting.with_epsilon(decision.epsilon), decision.chosen_from_data
         stated, highest = _find_guarantee(decision, mechanism)
-        guarantee = describe_guarantee(stated, len(decision.table.sensitive), mechanism, highest, **qualified)
-        use = describe_use(mechanism)
+        guarantee = {
+            **facts.describe_guarantee(stated, mechanism),
+            "tables": len(decision.table.sensitive),
+            "covered": decision.unprotected == "none",
+            "chosen": chosen,
+            "worst_case": None if highest is None or chosen else highest.headline,
+        }
+        use = facts.describe_use(mechanism)
     return {
         **_collect_decision(decision, metadata, "Privacy statement for"),
         "epsilon_given": decision.asked is not None,
-        "table": describe_table_for_public(decision.table),
+        "table": facts.describe_table_for_public(decision.table),
         "priors": [],
         "guarantee": guarantee,
         "use": use,
@@ -454,14 +443,16 @@ def _collect_decision(decision: Decision, metadata: Mapping[str, Any], title: st
     For the public the verdict has no figure from the data, but for the epsilon.
     """
     table, choice, setting, measured = decision.table, decision.choice, decision.setting, decision.measured
-    described = None
+    described, scale = None, None
     if decision.epsilon is not None:
         mechanism = setting.with_epsilon(decision.epsilon)
+        scale = facts.describe_scale(mechanism)
         guarantee, highest = _find_guarantee(decision, mechanism)
         highest = None if decision.chosen_from_data else highest
-        described = describe_label(metadata, [mechanism], guarantee, highest, decision.unprotected or "not known")
+        described = facts.describe_label(metadata, [mechanism], guarantee, highest, decision.unprotected or "not known")
+    noise = {**facts.pick(setting, "name pure delta"), "formula": facts.FORMULAS[setting.name], "scale": scale}
     asked = {
-        "name": name_table(table),
+        "name": facts.name_table(table),
         "several": len(table.sensitive) > 1,
         "mechanism": setting.name,
         "delta": None if setting.pure else setting.delta,
@@ -476,20 +467,20 @@ def _collect_decision(decision: Decision, metadata: Mapping[str, Any], title: st
     }
     return {
         **metadata,
-        "title": metadata["title"] or f"{title} {name_table(table)}",
+        "title": metadata["title"] or f"{title} {facts.name_table(table)}",
         **read_decision("table", decision.public, decision.kind, asked),
         "epsilon": decision.epsilon,
         "why_none": decision.why_none,
-        "mechanism": describe_noise(setting, decision.epsilon),
-        **describe_unit(setting),
-        "rounding": [describe_threshold(setting.threshold)],
+        "mechanism": noise,
+        **facts.describe_unit(setting),
+        "rounding": [facts.describe_threshold(setting.threshold)],
         "label": described,
-        "releasable": setting.name in RELEASABLE,
+        "releasable": setting.name in facts.RELEASABLE,
         "delta_from_data": decision.delta_from_data,
         "limits": decision.wanted,
         "measured": name_risk(decision.risk if choice is None else choice.definition),
         "several_records": table.unit.contributions > 1,
-        "risk": {**pick(decision.risk, "measure form weights"), "one_number": measured.measures[0].one_number},
+        "risk": {**facts.pick(decision.risk, "measure form weights"), "one_number": measured.measures[0].one_number},
         "tvd_limit": decision.trade_off and decision.trade_off.limit,
     }
 
