@@ -95,7 +95,7 @@ def describe_budget(ledger: Ledger, cohort: str, loss: Loss | str) -> dict[str, 
     limit = state.limits.get(cohort)
     many = number_of(len(losses), "release") if losses else "Nothing"
     before = _describe_spent(ledger.spent(cohort)) if losses else "nothing"
-    after, fits = f"not known ({loss})", "No: a ledger takes what can be released."
+    after, fits = f"not known ({loss})", "No: a ledger records only what can be released."
     if not isinstance(loss, str):
         after, fits = _describe_spent(compose([*losses, loss])), "Yes, within every limit of the ledger."
         try:
