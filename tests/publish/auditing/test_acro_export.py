@@ -182,23 +182,6 @@ def test_a_refused_audit_leaves_no_folder(tmp_path: Path, capsys: pytest.Capture
     assert place.exists()
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (("--max-risk", "2"), "--max-risk must be a share of people"),
-        (("--exception", "They agreed."), "name the record: --acro outputs/results.json"),
-        (("--acro", "record.json"), "ACRO reads records from one file name only"),
-    ],
-)
-def test_the_command_refuses_in_one_line(
-    options: tuple[str, ...], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run_command(tmp_path, *options) == 2
-    told = capsys.readouterr().err
-    assert said in told
-    assert told.count("\n") == 1
-
-
 @pytest.mark.slow
 def test_acro_loads_it(tmp_path: Path) -> None:
     given = os.environ.get("CELLRISK_PEERS")

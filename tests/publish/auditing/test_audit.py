@@ -155,14 +155,6 @@ def test_the_sentence_and_the_table() -> None:
     assert [cell.exposed for cell in found.exposed()] == [3, 3]
 
 
-def test_one_of_several_sensitive_attributes() -> None:
-    people = draw_people(np.random.default_rng(6), 30).assign(home=lambda frame: frame.town.str[-1])
-    table = cr.tabulate(people, "sex", ["job", "home"])
-    assert audit(table, people, sensitive="home").sensitive == "home"
-    with refused("no-attribute"):
-        audit(table, people)
-
-
 def test_our_own_release_needs_no_count() -> None:
     pytest.importorskip("opendp")
     from cellrisk.publish.releasing import release

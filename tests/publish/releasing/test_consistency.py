@@ -148,12 +148,6 @@ def test_little_noise_and_true_parents_give_the_true_counts(table: cr.FrequencyT
     assert release(table, sure, parents=everybody, parent_count="n").frame["count"].tolist() == true
 
 
-def test_a_parent_of_zero_has_children_of_zero(table: cr.FrequencyTable) -> None:
-    counts = release(table, cr.Geometric(epsilon=0.01), parents=by_sex([0, 7])).frame
-    assert counts[counts.sex == "f"]["count"].tolist() == [0] * 6
-    assert counts[counts.sex == "m"]["count"].sum() == 7
-
-
 def test_rows_that_a_sparse_parent_does_not_list_are_zero(frame: pd.DataFrame, tmp_path: Path) -> None:
     levels = {**LEVELS, "sex": ["f", "m", "x"]}
     table = cr.tabulate(frame, ["sex", "age"], "job", levels=levels)

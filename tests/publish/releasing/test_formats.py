@@ -28,7 +28,6 @@ import pytest
 import cellrisk as cr
 from cellrisk.cli import main
 from cellrisk.errors import CellriskError
-from tests.refusals import refused
 
 pytest.importorskip("opendp", reason="OpenDP is not installed; run: pip install 'cellrisk[release]'")
 pyreadstat = pytest.importorskip("pyreadstat", reason="the extra 'files' is not installed")
@@ -204,23 +203,3 @@ def test_the_keys_of_no_record_decide_on_a_release_of_json_lines(
         path = tmp_path / f"{place}.jsonl"
         path.write_text(content, encoding="utf-8")
         assert see(path) == expected, content[:200]
-
-
-def test_a_missing_key_is_a_missing_value(tmp_path: Path) -> None:
-    path = tmp_path / "people.jsonl"
-    path.write_text('{"sex": "f", "job": "cook"}\n{"job": "cook"}\n{"sex": "m"}\n{"sex": null, "job": "smith"}\n')
-    cells = cr.tabulate(path, "sex", "job", count=False).cells()
-    found = {
-        (cells.domains[0].labels[key[0]], cells.levels[level]): count
-        for key, level, count in zip(cells.codes[cells.cell].tolist(), cells.level, cells.count, strict=True)
-    }
-    assert found == {
-        ("f", "cook"): 1, ("(missing)", "cook"): 1, ("m", "(missing)"): 1, ("(missing)", "smith"): 1,
-    }  # fmt: skip
-
-
-def test_a_misspelt_column_is_refused_where_the_records_are_looked_at(tmp_path: Path) -> None:
-    path = tmp_path / "people.jsonl"
-    path.write_bytes(to_lines(make(3)))
-    with refused("no-column"):
-        cr.tabulate(path, "sexx", "job")

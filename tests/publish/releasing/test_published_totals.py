@@ -337,10 +337,6 @@ def test_the_output_says_whether_the_ledger_has_the_parents(folder: Path, capsys
     assert run("sex,town", "inside.csv", "--parents", "booked.csv", "--ledger", "l.db", "--cohort", "part",
                "--new-cohort", "--part-of", "everyone") == 0  # fmt: skip
     assert "are not an entry" not in capsys.readouterr().out
-    assert run("sex,town", "new.csv", "--parents", "booked.csv", "--ledger", "new.db", "--new-ledger") == 0
-    assert missing.format("everyone") in capsys.readouterr().out
-    assert run("sex,town", "none.csv", "--parents", "loose.csv") == 0
-    assert "are not an entry" not in capsys.readouterr().out
     (folder / "cellrisk.toml").write_text("[policy]\nmax-epsilon = 0.6\n")
     assert run("sex,town", "strict.csv", "--parents", "loose.csv") == 3
     assert "with the parent counts, the policy asks for an epsilon of at most 0.6" in capsys.readouterr().err

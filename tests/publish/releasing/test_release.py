@@ -119,12 +119,6 @@ def test_missing_values_are_part_of_the_domain_only_when_declared(frame: pd.Data
     assert release(whole, SURE, may_be_missing="age").domain_size == 2 * 4 * 2  # whether any is missing or not
 
 
-def test_bins_by_edges_are_declared(frame: pd.DataFrame) -> None:
-    levels = {name: LEVELS[name] for name in ("sex", "job")}
-    table = cr.tabulate(frame.assign(age=7), ["sex", "age"], "job", levels=levels, bins={"age": [0, 5, 10, 20]})
-    assert release(table, SURE).domain_size == 2 * 5 * 2  # "up to 0" and "above 20" belong to it
-
-
 def test_a_column_named_count_keeps_its_name(frame: pd.DataFrame) -> None:
     levels = {"sex": LEVELS["sex"], "count": LEVELS["age"], "job": LEVELS["job"]}
     table = cr.tabulate(frame.rename(columns={"age": "count"}), ["sex", "count"], "job", levels=levels)

@@ -90,7 +90,6 @@ def test_the_policy_is_asked_before_noise_is_drawn(people: Path, capsys: Capture
 REFUSED = {
     "no output": ([], "Missing option '--output'"),
     "ending": (["--output", "a.xlsx"], "ending"),
-    "no folder": (["--output", "nowhere/a.csv"], "does not exist"),
     "rule": (["--output", "a.csv", "--exclude", "sex"], "--exclude cannot be read"),
     "rule with records": (["--output", "a.csv", "--exclude", "sex=f", "--outside", "error"], "record"),
     "rule for outside": (["--output", "a.csv", "--outside", "keep"], "is not one of 'error', 'drop'"),

@@ -92,24 +92,12 @@ def test_a_perturbation() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"releases": 1}, "releases must be a whole number from 2 to 1,000,000; got 1"),
-        ({"releases": 10.0}, "releases must be a whole number; got float"),
-        ({"releases": True}, "releases must be a whole number; got bool"),
-        ({"seed": -1}, "seed must be a whole number from 0 on; got -1"),
-        ({"seed": None}, "seed must be a whole number; got NoneType"),
-        ({"sensitive": "nothing"}, "no sensitive attribute 'nothing'"),
-        ({"mechanism": "laplace"}, "no epsilon was given for laplace"),
-        ({"mechanism": 1.0}, "a mechanism is an object or a name; got float"),
-    ],
-    ids=lambda value: str(value)[:40],
+    "settings", [{"releases": 1}, {"releases": 10.0}, {"seed": -1}, {"seed": None}, {"sensitive": "nothing"}]
 )
-def test_refuses(settings: dict[str, Any], message: str) -> None:
-    given = {"mechanism": cr.Laplace(epsilon=1.0), "releases": 5, **settings}
+def test_refuses(settings: dict[str, Any]) -> None:
     with pytest.raises((InvalidInput, UnknownName)) as refusal:
-        simulate(make(TWO), **given)
-    assert message in str(refusal.value)
+        simulate(make(TWO), cr.Laplace(epsilon=1.0), **{"releases": 5, **settings})
+    assert refusal.value.code in ("range", "type", "no-attribute")
 
 
 def test_values_that_were_not_simulated() -> None:
@@ -117,5 +105,5 @@ def test_values_that_were_not_simulated() -> None:
     with refused("form"):
         found.value(form="exact", attack="plurality")
     for asked in ({"measure": "expected"}, {"form": "published"}, {"attack": "x"}, {"weights": "x"}):
-        with pytest.raises(UnknownName, match="unknown "):
+        with refused("word"):
             found.value(**asked)

@@ -13,7 +13,7 @@ import pytest
 
 import cellrisk as cr
 from cellrisk.cli import main
-from cellrisk.show.reporting import Report, check_report_path, document, report
+from cellrisk.show.reporting import Report, check_report_path, document
 from tests.refusals import refused
 from tests.show.reporting.reading import Reader, pdfs, people
 
@@ -98,11 +98,6 @@ def _contrast(one: str, other: str) -> float:
 
     dark, light = sorted((luminance(one), luminance(other)))
     return (light + 0.05) / (dark + 0.05)
-
-
-def test_a_template_that_is_not_there(table: cr.FrequencyTable, tmp_path: Path) -> None:
-    with refused("unreadable"):
-        report(table, epsilon=1.0, template=tmp_path / "nowhere.j2")
 
 
 @pytest.mark.slow

@@ -378,8 +378,6 @@ def test_what_a_report_refuses(table: cr.FrequencyTable) -> None:
         report(table)
     with refused("no-decision"):
         report(table, max_tvd=0.1)
-    with pytest.raises(InvalidInput, match="a mechanism is an object or a name; got list"):
-        report(table, ["laplace", "geometric"], epsilon=1.0)  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="epsilon below 1 only"):
         report(table, "gaussian", epsilon=2.0)
     with refused("word"):
@@ -400,15 +398,6 @@ def test_the_first_page_says_which_limit_binds_and_how_often_it_is_released(tabl
     assert "Once, or a series One release of this table." in front
     asked = Reader(report(table, epsilon=0.2, max_epsilon=0.4, max_ceiling=0.99).html).text.split("Sign-off")[0]
     assert "where the limit on epsilon binds" in asked
-
-
-@pytest.mark.usefixtures("no_pictures")
-def test_the_attackers_confidence_and_the_curve_at_the_epsilon_asked_for(table: cr.FrequencyTable) -> None:
-    page = Reader(report(table, epsilon=0.37).html)
-    assessment = cr.assess(table, epsilon=0.37, measures="local")
-    (row,) = [row for row in page.rows if row[:1] == ["trade"] and row[2:3] == [percent(assessment.value())]]
-    assert row[1] == percent(assessment.limits[-1].raw)
-    assert "At epsilon 1, " not in page.text
 
 
 @pytest.mark.slow

@@ -8,17 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from cellrisk.counts.columns import (
-    NO_BIN,
-    NUMBER,
-    Binning,
-    bin_value,
-    check_type,
-    is_text,
-    kind_of,
-    label_key,
-    plain_value,
-)
+from cellrisk.counts.columns import NO_BIN, NUMBER, Binning, bin_value, check_type, kind_of, label_key, plain_value
 from cellrisk.counts.engine import Relation, Resources
 from cellrisk.counts.schema import Schema
 from cellrisk.errors import InvalidInput, argument
@@ -139,13 +129,13 @@ def _unify(name: str, labels: Sequence[str | None], codes: Integers) -> Labelled
 
 def _label_bins(records: Relation, place: int, name: str, binning: Binning) -> dict[str | None, str | None]:
     """The label of the bin of each value, by that of the value; a text that is not a number is taken for a bin's."""
-    column, kind = f"c{place}", records.types[f"c{place}"]
-    both = f"{plain_value(column, kind)}, {bin_value(name, column, kind, binning)}"
+    column, kind = f"c{place}", kind_of(records, f"c{place}")
+    type_of_values = records.types[column]
+    both = f"{plain_value(column, type_of_values)}, {bin_value(name, column, type_of_values, binning)}"
     labels: dict[str | None, str | None] = {None: None}
     for value, number in records.fetch(f"SELECT DISTINCT {both} FROM {{rows}}"):
-        label = None if value is None else label_key(value, kind_of(records, column), None)
-        if number == NO_BIN and not (is_text(kind) and NUMBER.fullmatch(value) is None):
-            fix = "use larger bins"
-            raise InvalidInput("a released number is too large for its bins", fix=fix, code="unusable-values")
+        label = None if value is None else label_key(value, kind, None)
+        if number == NO_BIN and (kind != "text" or NUMBER.fullmatch(value)):
+            raise InvalidInput("a released number is too large for its bins", fix="use larger bins", code="bins")
         labels[label] = label if number == NO_BIN else None if number is None else binning.label(number)
     return labels
