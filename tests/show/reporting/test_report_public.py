@@ -40,7 +40,8 @@ def test_the_public_sees_no_figure_from_the_data(table: cr.FrequencyTable) -> No
         assert label not in found.html
     assessment = cr.assess(table, cr.Geometric(epsilon=found.epsilon or 1.0), measures="local")
     exposure = assessment.figures[0]
-    for share in (exposure.share, exposure.raw_share, exposure.guess_share, assessment.value()):
+    shares = exposure.people.mean / exposure.records, exposure.raw_share, *exposure.baselines.values()
+    for share in (*shares, assessment.value()):
         assert percent(share) not in found.html
     assert set(re.findall(r"\d[\d.]*%", read.text)) == {"9.87%", "90%", "95%"}
     # The guarantee, the use of the counts and the label follow from the noise alone, as the test below shows.
