@@ -42,13 +42,6 @@ def test_all_of_it_by_default(subset: cr.FrequencyTable) -> None:
                 assert 0 < found.value(measure=measure, form=form, weights=weights) < 1
 
 
-def test_figures(subset: cr.FrequencyTable) -> None:
-    found = cr.assess(subset, cr.Laplace(epsilon=1.0), priors=cr.Priors([1, 1, 1]))
-    assert found.value(measure="local", form="tight", weights="records") == pytest.approx(0.282627, abs=5e-7)
-    assert found.value(measure="expected", form="exact", weights="uniform") == pytest.approx(0.356798, abs=5e-7)
-    assert found.value(measure="shrinkage", form="published", weights="records") == pytest.approx(0.282025, abs=5e-7)
-
-
 def test_one_risk_is_computed_alone(subset: cr.FrequencyTable) -> None:
     found = cr.assess(subset, cr.Laplace(epsilon=1.0))
     assert found.value() == pytest.approx(0.282627, abs=5e-7)

@@ -130,9 +130,3 @@ def test_harmful_values_alone_are_learnt() -> None:
     ]
     assert rows[1]["learnt"] <= rows[0]["learnt"]
     assert rows[1]["harmful"] == ["flu"]
-
-
-def test_utility_has_the_noise_of_the_unit() -> None:
-    several, one = (cr.utility(tabulate(most), "geometric", epsilon=1.0, releases=20) for most in (3, 1))
-    assert several.mean_tvd(way=1)[0] > 0
-    assert one.mean_tvd(way=1)[0] > 0

@@ -11,7 +11,6 @@ from cellrisk.errors import InvalidInput
 from cellrisk.noise.channel import AdditiveChannel
 from cellrisk.noise.distributions import DiscreteGaussianNoise, GaussianNoise, InfiniteNoise, LaplaceNoise, NoNoise
 from cellrisk.noise.mechanisms import mechanism
-from cellrisk.risk.attacks import GUESSES
 from cellrisk.risk.measures import FORMS
 from cellrisk.risk.measures.dirichlet import Dirichlet, labels_drawn
 from tests.risk.measures import cases, oracle
@@ -103,16 +102,6 @@ def test_labels_drawn_agree_with_mpmath(size: int, alpha: tuple[float, ...]) -> 
             none = mp.gammaprod([rest + size, total], [total + size, rest]) if rest else mp.mpf(0)
             theirs += 1 - none
     assert abs(ours - theirs) <= 1e-12 * theirs
-
-
-@pytest.mark.parametrize("attack", GUESSES)
-def test_a_guess_under_endless_noise(attack: str) -> None:
-    profiles = Profiles.from_cells([[5, 2, 0], [1, 0, 0]], n_levels=3)
-    limit, wide = GUESSES[attack]().average(
-        profiles, AdditiveChannel((InfiniteNoise(), LaplaceNoise(1e6))), ("tight",)
-    )["tight", "records"]
-    assert limit == pytest.approx((1 - 1 / 8) / 3, rel=1e-14, abs=0)
-    assert limit == pytest.approx(wide, abs=1e-5)
 
 
 def test_endless_noise_is_not_drawn_and_none_is_nothing() -> None:

@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 
 import cellrisk as cr
-from cellrisk.noise.perturbations import read_perturbation
 from tests.commands import run
 from tests.near import near
 
@@ -94,10 +93,3 @@ def test_policies_that_are_kept(capsys: Capture, policy: str) -> None:
     code, out, _ = run(capsys, "assess", *ASKED, "--perturbation", "random-rounding:3")
     assert code == 0
     assert "Policy obeyed: cellrisk.toml" in out
-
-
-def test_random_rounding_can_be_averaged_away() -> None:
-    """Its mean is the true count, and no key repeats it."""
-    for count in range(9):
-        values, chances = read_perturbation("random-rounding:3").row(count)
-        assert float(values @ chances) == near(float(count))

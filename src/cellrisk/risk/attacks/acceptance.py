@@ -52,15 +52,17 @@ class Scores:
     score: Floats
 
     @cached_property
-    def _order(self) -> Integers:
-        return np.argsort(self.score, kind="stable")
+    def _sorted(self) -> tuple[Integers, Floats, bool]:
+        """The order of the scores, the scores in this order, and whether they rise with the value."""
+        order = np.argsort(self.score, kind="stable")
+        return order, self.score[order], bool((np.diff(self.score) >= 0).all())
 
     def up_to(self, counts: Integers, scores: Floats, *, equal: bool) -> Floats:
         """Return P(score <= t | count), or P(score < t | count), for each count and each t: (counts, scores)."""
-        order, margin = self._order, scores * SAME_SCORE
+        (order, ascending, rising), margin = self._sorted, scores * SAME_SCORE
         end = scores + margin if equal else scores - margin
-        place = np.searchsorted(self.score[order], end, side="right" if equal else "left")
-        if np.array_equal(order, np.arange(len(order))):  # the score rises with the value
+        place = np.searchsorted(ascending, end, side="right" if equal else "left")
+        if rising:
             last = self.values[np.maximum(place - 1, 0)]
             return np.where(place > 0, self.channel.cdf(counts[:, None], last)[..., 0], 0.0)
         law = self.channel.pmf(counts[:, None], self.values[order])[..., 0]
