@@ -275,14 +275,10 @@ def test_most_raising() -> None:
     assert none.most_raising is None
 
 
-@pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda mechanism: mechanism.name)
-def test_dropping_the_only_one_leaves_one_cell(people: pd.DataFrame, mechanism: cr.Mechanism) -> None:
-    found = explain(cr.tabulate(people.head(9), "town", "job"), mechanism)
-    (only,) = found.without
-    assert only.cells == 1
-    assert only.risk == pytest.approx(
-        cell_risk(Counter(people.head(9)["job"]), 3, mechanism, "tight"), rel=1e-12, abs=0
-    )
+def test_dropping_the_only_one_leaves_one_cell(people: pd.DataFrame) -> None:
+    (only,) = explain(cr.tabulate(people.head(9), "town", "job"), MECHANISMS[0]).without
+    risk = cell_risk(Counter(people.head(9)["job"]), 3, MECHANISMS[0], "tight")
+    assert (only.cells, only.risk) == (1, pytest.approx(risk, rel=1e-12, abs=0))
 
 
 def recoded(people: pd.DataFrame, name: str, codes: Mapping[str, str]) -> cr.FrequencyTable:
@@ -355,30 +351,3 @@ def test_merged_values_do_not_swallow_a_value_of_that_name() -> None:
     found = explain(cr.tabulate(frame, "q", "y"), cr.Laplace(epsilon=1.0))
     assert [(way.labels, way.cells) for way in found.coarser] == [(3, 3), (2, 2)]
     assert make_label("(other)", ["(other)", "((other))"]) == "(((other)))"
-
-
-@pytest.mark.slow
-def test_adult() -> None:
-    qids = ["age", "relationship", "education", "race", "sex", "hours-per-week"]
-    adult = cr.datasets.adult_as_published()
-    bins = {"age": 5, "hours-per-week": 10}
-    mechanism = cr.Laplace(epsilon=1.0)
-    found = explain(cr.tabulate(adult, qids, "income", bins=bins), mechanism)
-    assert (found.records, found.now.cells) == (27504, 5009)
-    assert found.now.risk == pytest.approx(0.29606, abs=5e-6)
-    assert found.now.people == pytest.approx(27504 * found.now.risk, rel=1e-12, abs=0)
-    for removal in found.without:
-        rest = [name for name in qids if name != removal.quasi_identifier]
-        kept = {name: width for name, width in bins.items() if name in rest}
-        again = cr.assess(cr.tabulate(adult, rest, "income", bins=kept), mechanism, measures="local")
-        assert removal.risk == pytest.approx(again.value(), abs=1e-12)
-    lowest = min(found.without, key=lambda removal: removal.risk)
-    assert found.most_raising == lowest.quasi_identifier == "age"
-    ways = {(way.quasi_identifier, way.how): way for way in found.coarser}
-    first_bin = np.floor((np.ceil(adult["age"].to_numpy() / 5) - 1 - 3) / 2)  # the youngest are in (15, 20]
-    frame = adult.to_pandas().assign(age=first_bin)
-    again = cr.assess(cr.tabulate(frame, qids, "income", bins={"hours-per-week": 10}), mechanism, measures="local")
-    assert ways["age", "neighbours in pairs"].risk == pytest.approx(again.value(), abs=1e-12)
-    start = "At epsilon 1, the strongest attack reveals 1,764 of 27,504 people (6.4%) because of their own record. "
-    assert found.headline.startswith(start)
-    assert ways["age", "neighbours in fours"].caused == pytest.approx(479, abs=0.5)
