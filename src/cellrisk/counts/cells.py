@@ -102,13 +102,7 @@ class Cells:
         return self._regrouped(domains, np.delete(self.codes, place, axis=1))
 
     def merge(self, name: str, groups: Mapping[str, Sequence[str]]) -> Cells:
-        """The same records with some values of a quasi-identifier made one.
-
-        Parameters
-        ----------
-        name, groups
-            The quasi-identifier, and which of its values are made one: ``{"new label": ["old", "old"]}``.
-        """
+        """The same records with some values of a quasi-identifier made one: ``{"new label": ["old", "old"]}``."""
         place = self.place(name)
         domain = self.domains[place]
         merged_values = [(member, label) for label, members in groups.items() for member in members]

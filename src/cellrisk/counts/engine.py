@@ -321,9 +321,10 @@ def redact(error: BaseException) -> InvalidInput:
     )
 
 
-def comes_from(error: BaseException, libraries: Sequence[str]) -> bool:
-    """Return whether a library defines the exception's class; compares names, so no library is loaded."""
-    return any(kind.__module__.partition(".")[0] in libraries for kind in type(error).__mro__)
+def has_type(value: object, libraries: Sequence[str], *names: str) -> bool:
+    """Return whether a value is of a class that a library defines, by its name; no library is loaded for that."""
+    kinds = [kind for kind in type(value).__mro__ if kind.__module__.partition(".")[0] in libraries]
+    return any(kind.__name__ in names for kind in kinds) if names else bool(kinds)
 
 
 @contextmanager
@@ -339,6 +340,6 @@ def redacted() -> Iterator[None]:
     except Exception as error:
         if isinstance(error, RuntimeError) and str(error) == "Query interrupted":  # Ctrl-C, as DuckDB says it
             raise KeyboardInterrupt from None
-        if not isinstance(error, MemoryError) and not comes_from(error, LIBRARIES):
+        if not isinstance(error, MemoryError) and not has_type(error, LIBRARIES):
             raise
         raise redact(error) from None

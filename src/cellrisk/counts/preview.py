@@ -273,17 +273,19 @@ def draft_settings(
     quasi = tuple(quasi_identifiers) or tuple(name for name in likely if name not in sensitive)
     about = tuple(sensitive) or tuple(name for name in about if name not in quasi)
     if not quasi or not about:
-        what, fix = (
-            "no column looks like a quasi-identifier, or none looks sensitive",
-            "--qid age,sex --sensitive income",
-        )
-        raise InvalidInput(what, fix=f"name them: {fix}", code="no-roles")
+        what = "no column looks like a quasi-identifier, or none looks sensitive"
+        raise InvalidInput(what, fix="name them: --qid age,sex --sensitive income", code="no-roles")
     columns, used = {column.name: column for column in preview.columns}, [*quasi, *about]
     others = [name for name, role in roles.items() if role in (QUASI_IDENTIFIER, SENSITIVE) and name not in used]
     locate(used, list(columns), "the file")
-    most = {name: FEW_LEVELS if columns[name].kind == "number" else MOST_LISTED for name in (*used, *others)}
-    listed = [name for name in most if columns[name].kind != "other" and 0 < (columns[name].levels or 0) <= most[name]]
-    levels = _read_levels(source, listed, table, encoding) if listed else {}
+    levels = {}
+    with open_source(source, [*used, *others], Resources.of(None), table=table, encoding=encoding) as records:
+        for column, name in zip(records.types, [*used, *others], strict=True):
+            value, previewed = plain_value(column, records.types[column]), columns[name]
+            most = FEW_LEVELS if previewed.kind == "number" else MOST_LISTED
+            if previewed.kind != "other" and 0 < (previewed.levels or 0) <= most:
+                rows = records.fetch(f"SELECT DISTINCT {value} AS v FROM {{rows}} WHERE v IS NOT NULL")
+                levels[name] = observe([key for (key,) in rows], kind_of(records, column), None)[0]
     lines = [HEAD, f"qid = {_quote(quasi)}", f"sensitive = {_quote(about)}"]
     counts = [name for name in preview.counts if name not in used]
     lines += [f"count = {_quote(counts[0])}  # each row stands for that many people"] if counts else []
@@ -299,17 +301,6 @@ def draft_settings(
     lines += [f"# {_quote(name)} has too many values to be listed ({shown[name]}): leave it out" for name in texts]
     declared = tuple(name for name in used if name in levels)
     return "\n".join(lines) + "\n", SettingsDraft(path, quasi, about, declared, unfinished)
-
-
-def _read_levels(source: Any, names: Sequence[str], table: str | None, encoding: str | None) -> dict[str, list[str]]:
-    """Return the labels of the values that occur in some columns of a file."""
-    levels = {}
-    with open_source(source, names, Resources.of(None), table=table, encoding=encoding) as records:
-        for column, name in zip(records.types, names, strict=True):
-            value = plain_value(column, records.types[column])
-            rows = records.fetch(f"SELECT DISTINCT {value} AS v FROM {{rows}} WHERE v IS NOT NULL")
-            levels[name] = observe([key for (key,) in rows], kind_of(records, column), None)[0]
-    return levels
 
 
 def _quote(value: str | Sequence[str]) -> str:

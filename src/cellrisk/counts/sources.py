@@ -24,6 +24,7 @@ from cellrisk.counts.engine import (
     assemble,
     define,
     embedded_engine,
+    has_type,
     load_stream,
     quote_name,
     quote_path,
@@ -91,7 +92,7 @@ def open_source(
     keep_inputs("the records", *list_files_of(source))
     with redacted(), embedded_engine(resources) as (connection, folder):
         reader = Reader(connection, folder, columns, table, encoding, by_declaration)
-        if engine == "spark" or has_type(source, "pyspark", "DataFrame"):
+        if engine == "spark" or has_type(source, ("pyspark",), "DataFrame"):
             from cellrisk.counts.spark import open_spark
 
             with open_spark(connection, source, columns, resources.most_cells, may_stay) as rows:
@@ -204,8 +205,8 @@ class Reader:
             path = self.folder / "relation.parquet"  # it lives in its owner's connection
             source.project(choose_columns(self.columns, source, "the DuckDB relation")).write_parquet(str(path))
             return read_parquet(self.connection, [path])
-        frames = (("polars", "LazyFrame"), ("pandas", "DataFrame"), ("pyarrow", "Dataset", "Scanner"))
-        if hasattr(source, "__arrow_c_stream__") or any(has_type(source, *names) for names in frames):
+        frames = has_type(source, ("polars", "pandas", "pyarrow"), "LazyFrame", "DataFrame", "Dataset", "Scanner")
+        if frames or hasattr(source, "__arrow_c_stream__"):
             return load_stream(self.connection, read_frame(source, self.columns, self.by_declaration))
         what = "the source is not of a kind that can be read"
         raise InvalidInput(what, got=named, allowed=KINDS_OF_SOURCES, code="source")
@@ -350,29 +351,20 @@ READ: WeakSet[Any] = WeakSet()
 """Streams that cannot be read again."""
 
 
-def has_type(source: object, library: str, *names: str) -> bool:
-    """Return whether a source is of one of a library's types; compares names, so the library is not loaded.
-
-    >>> has_type(InvalidInput("no"), "cellrisk", "Relation", "InvalidInput")
-    True
-    """
-    return any(kind.__module__.partition(".")[0] == library and kind.__name__ in names for kind in type(source).__mro__)
-
-
 def read_frame(source: Any, columns: Sequence[str], by_declaration: bool = False) -> Any:
     """Return the columns in use as c0, c1, ...: a table, or a stream that is read once.
 
     by_declaration: whether a stream without records is a table without records; else it is refused.
     """
     with refusals_of_the_owner():
-        if has_type(source, "polars", "LazyFrame", "DataFrame"):
+        if has_type(source, ("polars",), "LazyFrame", "DataFrame"):
             locate(columns, source.collect_schema().names(), "the polars frame")
             source = source.lazy().select(list(columns)).collect().to_arrow()
-        if has_type(source, "pandas", "DataFrame"):
+        if has_type(source, ("pandas",), "DataFrame"):
             places = locate(columns, [str(name) for name in source.columns], "the pandas frame")
             series = [source.iloc[:, place] for place in places]
             return assemble(convert(name, values, pandas_array) for name, values in zip(columns, series, strict=True))
-        if has_type(source, "pyarrow", "Table", "RecordBatch"):
+        if has_type(source, ("pyarrow",), "Table", "RecordBatch"):
             return take(source, columns, locate(columns, source.schema.names, "the Arrow table"))
         return open_stream(source, columns, by_declaration)
 

@@ -32,7 +32,7 @@ from unittest.mock import patch
 
 import numpy as np
 
-from cellrisk.counts.engine import CSV, OUT_OF_MEMORY, Cause, Relation, comes_from, find_cause, load_stream
+from cellrisk.counts.engine import CSV, OUT_OF_MEMORY, Cause, Relation, find_cause, has_type, load_stream
 from cellrisk.counts.files import DELIMITERS, KINDS, PARQUET_SUFFIXES, TEXT_SUFFIXES, check_file, find_files, is_address
 from cellrisk.counts.schema import locate
 from cellrisk.errors import CellriskError, InvalidInput
@@ -258,7 +258,7 @@ def spark_refusals() -> Iterator[None]:
     except CellriskError:
         raise
     except Exception as error:
-        if not comes_from(error, ("py4j", "pyspark")):
+        if not has_type(error, ("py4j", "pyspark")):
             raise
         texts, cause = [], error
         while cause is not None:
