@@ -22,7 +22,7 @@ from cellrisk.cli import main
 from cellrisk.errors import InvalidInput
 from cellrisk.publish.releasing import Release, files
 from cellrisk.repeat.ledger import Entry, Ledger, staging
-from cellrisk.repeat.ledger.backends import Session
+from cellrisk.repeat.ledger.backends import SqliteFile
 from cellrisk.system import atomic
 from tests.near import near
 from tests.repeat.ledger.conftest import Where
@@ -321,9 +321,12 @@ def test_large_files_are_staged_before_the_ledger_is_locked(
     in_file: Where, released: Release, output: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[str] = []
-    stage, begin = staging.Draft.stage, Session.__init__
+    stage, begin = staging.Draft.stage, SqliteFile.begin
     monkeypatch.setattr(staging.Draft, "stage", lambda self, name, data: (seen.append(name), stage(self, name, data)))
-    monkeypatch.setattr(Session, "__init__", lambda self, *given: (seen.append("locked"), begin(self, *given))[1])
+    locked = {True: [], False: ["locked"]}
+    monkeypatch.setattr(
+        SqliteFile, "begin", lambda self, to, reading: (seen.extend(locked[reading]), begin(self, to, reading))[1]
+    )
     with in_file.open() as ledger:
         ledger.declare("everyone")
         seen.clear()

@@ -209,8 +209,8 @@ def see(rows: Any, **asked: Any) -> Any:
         found = make(rows, **asked)
     except CellriskError as refusal:
         return str(refusal)
-    listed = json.loads(found.encode(".json"))
-    described = [json.loads(each) for each in found.describe_tables().values()]
+    contents, descriptions = found.files(Path("set.json"))
+    listed, described = json.loads(contents["set.json"]), [json.loads(each) for each in descriptions.values()]
     for each in (*listed["tables"], *described):
         del each["sha256"]
         each.pop("description", None)

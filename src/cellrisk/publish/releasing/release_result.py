@@ -240,10 +240,13 @@ class Release(Result):
         target = self.check_place(path, force)
         return write_files(target, *self.files(target), force=force)
 
-    def files(self, target: Path) -> tuple[dict[str, bytes], dict[str, str]]:
-        """What is saved at a place: the content of the file, and its description; each by its name."""
+    def files(self, target: Path, total: str | None = None) -> tuple[dict[str, bytes], dict[str, str]]:
+        """What is saved at a place: the content of the file, and its description; each by its name.
+
+        ``total``: what all releases in a ledger cost together, for the label.
+        """
         content = self.encode(target.suffix.lower())
-        return {target.name: content}, {sidecar_of(target).name: self.describe_file(target.name, content)}
+        return {target.name: content}, {sidecar_of(target).name: self.describe_file(target.name, content, total)}
 
     def check_place(self, path: str | os.PathLike[str], force: bool) -> Path:
         """Refuse a place where it cannot be saved, or where it would replace the parents that it adds up to.
@@ -256,17 +259,21 @@ class Release(Result):
         given = self.parents is not None and self.parents.path
         return check_free(path, force, {given: "the parents"} if given else {})
 
-    def describe_file(self, name: str, content: bytes, **more: Any) -> str:
+    def describe_file(self, name: str, content: bytes, total: str | None = None, **more: Any) -> str:
         """The description that stands beside a file of that name and content, as JSON.
 
         Parameters
         ----------
         name, content
             Of the file.
+        total
+            What all releases in a ledger cost together, for the label; None without a ledger.
         more
             What is added to the description.
         """
         described = {**self.to_dict(), "file": name, "sha256": hashlib.sha256(content).hexdigest(), **more}
+        if total is not None and isinstance(described.get("label"), dict):
+            described["label"]["total"] = total
         return json.dumps(described, indent=2, ensure_ascii=False) + "\n"
 
     def encode(self, ending: str) -> bytes:

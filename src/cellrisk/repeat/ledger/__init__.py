@@ -263,7 +263,9 @@ class Ledger:
         with plain_refusals(path):
             target = release.check_place(path, force)
             target = target.parent.resolve() / target.name
-        contents, descriptions = release.files(target)
+        state = self.state()
+        total = state.say_total(state.admit(cohort, spent, new_cohort, part_of), spent)
+        contents, descriptions = release.files(target, total)
         content = contents[target.name]
         described = None if hasattr(release, "tables") else digest_description(descriptions[sidecar_of(target).name])
         file = ReleasedFile(target.name, hashlib.sha256(content).hexdigest(), len(content), described)
@@ -576,6 +578,6 @@ class Ledger:
 
 def _loss_of(release: Any) -> Loss:
     """What a release costs; refuse anything else."""
-    if hasattr(release, "check_place") and hasattr(release, "encode"):
+    if hasattr(release, "check_place") and hasattr(release, "files"):
         return release.loss if hasattr(release, "tables") else Loss.of(release.mechanism)
     raise InvalidInput("only a release can be saved", got=type(release).__name__, code="no-release")

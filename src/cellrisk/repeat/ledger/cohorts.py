@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from cellrisk.errors import InvalidInput, UnknownName, argument
 from cellrisk.repeat.accounting.ceilings import find_ceiling
@@ -21,6 +22,7 @@ from cellrisk.repeat.ledger.entry import Cohort, Entry, Limit, Problem, check_co
 from cellrisk.risk.ceilings import Ceiling
 from cellrisk.system.choices import CompositionMethod
 from cellrisk.system.formatting import claim, number_of
+from cellrisk.system.results import find_words
 
 MOST_LISTED = 20
 
@@ -140,13 +142,37 @@ class LedgerState:
             return self.spend(cohort) if limit is None else self.spend(cohort, limit.method, limit.delta or None)
         return None
 
+    def find_losers(self, cohort: Cohort) -> list[str]:
+        """The cohorts whose people have lost most of those whom a release about a cohort, or a new one, covers."""
+        return self.innermost(cohort.name) if cohort.name in self.declared else [*filter(None, [cohort.part_of])]
+
+    def say_total(self, cohort: Cohort, loss: Loss) -> str | None:
+        """Say for the label of a release what it costs a person of its cohort at most, together with the releases that
+        the ledger holds now; None if losses have no sum."""
+        limit, names = self.limits.get(cohort.name), self.find_losers(cohort)
+        asked: Any = {} if limit is None else {"method": limit.method, "delta": limit.delta or None}
+        cases = [(*self.losses(name), loss) for name in names] or [(loss,)]
+        rhos = [Loss.join(losses).total_rho for losses in cases]
+        try:
+            composed = (compose(losses, **asked) for losses in cases)
+            most = max(composed, key=lambda composition: (composition.epsilon, composition.delta))
+            at_delta = f" at delta {claim(most.delta)}" if most.delta else ""
+            how = f"{most.dp_definition} DP, by {most.chosen.method} composition"
+            cost = f"epsilon {claim(most.epsilon)}{at_delta} ({how})"
+        except InvalidInput:
+            if None in rhos:
+                return None
+            cost = f"{claim(max(rho for rho in rhos if rho is not None))}-zCDP"
+        covering = {entry.number for name in names for entry in self.covering(name) if entry.loss is not None}
+        last = (self.entries[-1].number, self.entries[-1].digest) if self.entries else None
+        return str(find_words("release").say_total(cost, len(covering), last))
+
     def admit(self, named: str | None, loss: Loss, new: bool, part_of: str | None) -> Cohort:
         """The cohort that a release is about. Refuse an unknown one, a loss that cannot be added to those of
         its people, and a release past a limit: of its cohort, of one that contains it, or of one inside it."""
         name = self.choose_cohort(named, new)
         cohort = self.find_declaration(name, new, part_of) or Cohort(name, self.declared.get(name))
-        known = cohort.name in self.declared
-        names = self.innermost(cohort.name) if known else [cohort.part_of] if cohort.part_of else []
+        names = self.find_losers(cohort)
         for name in names:
             require_alike((*self.losses(name), loss))
         limited = ((other, name) for name in names for other in self.path(name) if other in self.limits)

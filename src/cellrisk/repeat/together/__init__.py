@@ -27,7 +27,7 @@ from cellrisk.repeat.together.sets import (
     same_table_twice,
     try_ceiling,
 )
-from cellrisk.repeat.together.simulator import Spread, name_alone, simulate_rules
+from cellrisk.repeat.together.simulator import find_spread, simulate_rules
 from cellrisk.risk.ceilings import Ceiling
 from cellrisk.risk.certainty import read_certainties
 from cellrisk.system.checks import require_whole_number
@@ -299,28 +299,26 @@ def assess_joint(joint: JointCells, asked: Sequence[SetTable], missing: str, see
     """Assess the tables of a set that are counted."""
     mechanisms, together = [table.mechanism for table in asked], find_together(asked)
     thresholds = [mechanism.threshold for mechanism in mechanisms]
-    laws = find_laws(joint, [mechanism.noise for mechanism in mechanisms], thresholds)
-    linked = link_tables(joint, laws)
+    linked = link_tables(joint, find_laws(joint, [mechanism.noise for mechanism in mechanisms], thresholds))
     blind = link_tables(joint, find_laws(joint, [each.limit_noise for each in mechanisms], thresholds), ())
     drawn = simulate_rules(joint, mechanisms, seed=seed, rows=np.flatnonzero(linked.matters))
-    means = {**linked.rules, **{name_alone(table): linked.collections[table,] for table in range(len(asked))}}
-    spreads = {way: Spread.of(drawn[way], figures.right, joint.n_records) for way, figures in means.items()}
+    means = [*(linked.rules[rule] for rule in RULES), *(linked.collections[table,] for table in range(len(asked)))]
+    spreads = [find_spread(*each, joint.n_records) for each in zip(drawn, (mean.right for mean in means), strict=True)]
     cost = find_cost(mechanisms, together)
     ceiling, unknown = try_ceiling(mechanisms, together, joint.n_levels)
     rows = []
     for place, (table, cells) in enumerate(zip(asked, joint.tables, strict=True)):
-        way, alone = name_alone(place), [(0,)]
         figures = _make_figures(
             "alone",
-            means[way],
-            replace(spreads[way], sd=linked.deviations[place], sd_error=None),
+            linked.collections[place,],
+            {**spreads[len(RULES) + place], "sd": linked.deviations[place], "sd_error": None},
             blind.collections[place,].right,
             int(cells.counts[(cells.counts > 0).sum(axis=1) == 1].sum()),
             cells.n_records,
-            find_cost([table.mechanism], alone),
+            find_cost([table.mechanism], [(0,)]),
         )
         without = linked.collections.get(tuple(other for other in range(len(asked)) if other != place))
-        own_ceiling, _ = try_ceiling([table.mechanism], alone, joint.n_levels)
+        own_ceiling, _ = try_ceiling([table.mechanism], [(0,)], joint.n_levels)
         rows.append(TableFigures(table, cells.n_records, cells.n_cells, figures, without, own_ceiling))
     refinement = find_refinement(joint, asked, means, seed)
     columns = [column for cells in joint.tables for column in cells.columns]
@@ -332,9 +330,9 @@ def assess_joint(joint: JointCells, asked: Sequence[SetTable], missing: str, see
         joint.dropped,
         tuple(
             _make_figures(
-                rule, means[rule], spreads[rule], blind.rules[rule].right, linked.raw[rule], joint.n_records, cost
+                rule, linked.rules[rule], spread, blind.rules[rule].right, linked.raw[rule], joint.n_records, cost
             )
-            for rule in RULES
+            for rule, spread in zip(RULES, spreads, strict=False)
         ),
         tuple(rows),
         {tuple(place + 1 for place in tables): figures for tables, figures in linked.collections.items()},
@@ -352,11 +350,10 @@ def assess_joint(joint: JointCells, asked: Sequence[SetTable], missing: str, see
 
 
 def _make_figures(
-    rule: str, figures: Figures, spread: Spread, chance: float, raw: int, records: int, cost: Cost
+    rule: str, figures: Figures, spread: Mapping[str, Any], chance: float, raw: int, records: int, cost: Cost
 ) -> RuleFigures:
     kept = -math.expm1(-cost.epsilon) * figures.right + math.exp(-cost.epsilon) * cost.delta * records
-    bound = min(kept, figures.right)
-    return RuleFigures(rule, **vars(figures), **vars(spread), bound=bound, chance=chance, raw=raw)
+    return RuleFigures(rule, **vars(figures), **spread, bound=min(kept, figures.right), chance=chance, raw=raw)
 
 
 def _relate(joint: JointCells, asked: Sequence[SetTable]) -> Iterator[tuple[str, SetTable, SetTable]]:

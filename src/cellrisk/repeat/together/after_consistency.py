@@ -166,7 +166,7 @@ def variances_left(
 
 
 def find_refinement(
-    joint: JointCells, asked: Sequence[SetTable], plain: Mapping[str, Figures], seed: int = 0
+    joint: JointCells, asked: Sequence[SetTable], plain: Sequence[Figures], seed: int = 0
 ) -> Refinement | None:
     """Return what least squares leaves of the noise, and what the attacks then reveal.
 
@@ -206,18 +206,17 @@ def publish_all(joint: JointCells, fit: ProductFit) -> JointCells:
 
 
 def simulate_refined(
-    fit: ProductFit, mechanisms: Sequence[Mechanism], plain: Mapping[str, Figures], seed: int
+    fit: ProductFit, mechanisms: Sequence[Mechanism], plain: Sequence[Figures], seed: int
 ) -> tuple[Refined, ...]:
     """Elimination, any, and each table alone after least squares."""
     simulator = Simulator(fit.joint, mechanisms)
     known, refined = [], []
     for drawn in simulator.draw(simulator.count_draws(MOST_DRAWS, SHARE), seed):
-        known.append(simulator.read(drawn, caused=True))
-        refined.append(simulator.read(fit.estimate(drawn), tie=TIE, caused=True))
+        known.append(simulator.read(*simulator.compare(drawn)))
+        refined.append(simulator.read(*simulator.compare(fit.estimate(drawn), TIE)))
     before, after = np.concatenate(known), np.concatenate(refined)
     rows = []
-    for place, way in enumerate(name_ways(len(mechanisms))):
-        means = plain[way]
+    for place, (way, means) in enumerate(zip(name_ways(len(mechanisms)), plain, strict=True)):
         (right, error), (named, _), (caused, caused_error) = (
             control(after[:, place, figure], before[:, place, figure], mean)
             for figure, mean in enumerate((means.right, means.named, means.caused))

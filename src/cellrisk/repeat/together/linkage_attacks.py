@@ -18,7 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import reduce
 from itertools import combinations
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -35,7 +35,6 @@ MOST_SUBSETS = 6
 """Tables up to which every sub-collection of them is assessed."""
 NEGLECTED = 1e-6
 """People who are named correctly too rarely to matter in a simulated release, all of them together, on average."""
-Found = TypeVar("Found")
 
 
 @dataclass(frozen=True)
@@ -45,10 +44,6 @@ class Figures:
     right: float
     named: float
     caused: float
-
-    @staticmethod
-    def of(numbers: Floats) -> Figures:
-        return Figures(*(float(number) for number in numbers))
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,11 +143,6 @@ def own_of(numbers: Any, level: Integers) -> Any:
     return numbers[level, np.arange(len(level))]
 
 
-def add_up(people: Floats, probabilities: Sequence[Any]) -> Floats:
-    """The expected number of people of each. Not through a linear algebra library, whose threads would compete."""
-    return np.array([np.einsum("i,i->", people, each) for each in probabilities])
-
-
 def find_laws(joint: JointCells, noises: Sequence[Noise], thresholds: Sequence[float]) -> list[TableLaw]:
     return [TableLaw.of(*each) for each in zip(joint.tables, noises, thresholds, strict=True)]
 
@@ -197,7 +187,9 @@ def link_tables(
             parts = [views[table] for table in tables] if before is None else [before, views[tables[-1]]]
             states[tables] = reduce(View.link, parts)
             figures.append(states[tables].eliminate(level))
-        return np.stack([add_up(people, each) for each in figures]), people * (figures[1][0] + figures[-1][0]) > enough
+        # Not added up through a linear algebra library, whose threads would compete.
+        numbers = np.array([[np.einsum("i,i->", people, each) for each in rule] for rule in figures])
+        return numbers, people * (figures[1][0] + figures[-1][0]) > enough
 
     with ThreadPoolExecutor(max_workers=THREADS) as pool:
         try:
@@ -205,15 +197,15 @@ def link_tables(
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
-    total = sum((numbers for numbers, _ in parts), np.zeros((len(linked) + 2, 3)))
+    raw, by_any, *by_elimination = sum((numbers for numbers, _ in parts), np.zeros((len(linked) + 2, 3))).tolist()
     alone = [law.alone() for law in laws]
     found = {tables: figures for tables, (figures, _) in zip(single, alone, strict=True)}
-    found |= {tables: Figures.of(numbers) for tables, numbers in zip(linked, total[2:], strict=True)}
+    found |= {tables: Figures(*numbers) for tables, numbers in zip(linked, by_elimination, strict=True)}
     return Linked(
-        {"elimination": found[every], "any": Figures.of(total[1])},
+        {"elimination": found[every], "any": Figures(*by_any)},
         found,
         tuple(deviation for _, deviation in alone),
-        {"elimination": round(float(total[0, 0])), "any": round(float(total[0, 1]))},
+        {"elimination": round(raw[0]), "any": round(raw[1])},
         np.concatenate([matters for _, matters in parts]),
     )
 

@@ -7,7 +7,6 @@ import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -74,23 +73,6 @@ class TogetherRelease(Result):
         """The file of a table in the folder."""
         return f"table-{table.number}{self.ending}"
 
-    @cached_property
-    def contents(self) -> dict[str, bytes]:
-        """The counts of each table as the content of its file."""
-        return {
-            self.name_of(table): made.encode(self.ending)
-            for table, made in zip(self.tables, self.releases, strict=True)
-        }
-
-    def describe_tables(self) -> dict[str, str]:
-        """The description that stands beside each table, by its file."""
-        found = {}
-        for table, made in zip(self.tables, self.releases, strict=True):
-            name = self.name_of(table)
-            of_set = {"tables": len(self.tables), "number": table.number, "name": table.name, "where": table.where}
-            found[sidecar_of(name).name] = made.describe_file(name, self.contents[name], set=of_set)
-        return found
-
     def to_dict(self) -> dict[str, Any]:
         """Return what is saved as the list of the tables: how they were made, and nothing of the records."""
         return {
@@ -106,14 +88,6 @@ class TogetherRelease(Result):
                 for table, made in zip(self.tables, self.releases, strict=True)
             ],
         }
-
-    def encode(self, ending: str) -> bytes:
-        """The list of the tables, with the digests of their files and of their descriptions, as JSON."""
-        listed, described = self.to_dict(), self.describe_tables()
-        for table in listed["tables"]:
-            table["sha256"] = hashlib.sha256(self.contents[table["file"]]).hexdigest()
-            table["description"] = hashlib.sha256(described[sidecar_of(table["file"]).name].encode()).hexdigest()
-        return f"{json.dumps(listed, indent=2, ensure_ascii=False)}\n".encode()
 
     def check_place(self, path: str | os.PathLike[str], force: bool) -> Path:
         """Refuse a folder that cannot be made; returns where the list of the tables will stand.
@@ -140,9 +114,22 @@ class TogetherRelease(Result):
         target = self.check_place(path, force=False)
         return write_files(target, *self.files(target))
 
-    def files(self, target: Path) -> tuple[dict[str, bytes], dict[str, str]]:
-        """Return what is saved in a new folder, by name: the files of the tables, their list, and the descriptions."""
-        return {**self.contents, target.name: self.encode(target.suffix)}, self.describe_tables()
+    def files(self, target: Path, total: str | None = None) -> tuple[dict[str, bytes], dict[str, str]]:
+        """Return what is saved in a new folder, by name: the files of the tables, their list, and the descriptions.
+
+        The list has the digests of the files and of their descriptions. ``total``: as for one release.
+        """
+        listed, contents, descriptions = self.to_dict(), {}, {}
+        for table, made, row in zip(self.tables, self.releases, listed["tables"], strict=True):
+            name, content = row["file"], made.encode(self.ending)
+            of_set = {"tables": len(self.tables), "number": table.number, "name": table.name, "where": table.where}
+            described = made.describe_file(name, content, total, set=of_set)
+            row["sha256"], row["description"] = (
+                hashlib.sha256(each).hexdigest() for each in (content, described.encode())
+            )
+            contents[name], descriptions[sidecar_of(name).name] = content, described
+        contents[target.name] = f"{json.dumps(listed, indent=2, ensure_ascii=False)}\n".encode()
+        return contents, descriptions
 
     def _numbers(self) -> list[dict[str, Any]]:
         figures = [

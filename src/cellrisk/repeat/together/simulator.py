@@ -29,33 +29,22 @@ BITS = np.array([number.bit_count() for number in range(256)], np.uint8)
 """How many labels a byte of labels holds."""
 
 
-@dataclass(frozen=True)
-class Spread:
-    """How a number of people varies over releases."""
+def find_spread(numbers: Floats, mean: float, people: int) -> dict[str, Any]:
+    """How simulated numbers of people, whose mean is known, vary over releases.
 
-    sd: float
-    sd_error: float | None
-    """The standard error of the deviation; None if it is exact."""
-    low: int
-    high: int
-    """A further release lies between them with a probability of at least 95%."""
-
-    @staticmethod
-    def of(numbers: Floats, mean: float, people: int) -> Spread:
-        """The spread of simulated numbers, whose mean is known.
-
-        The standard error is that of the variance, from the fourth moment. If all numbers are alike, it is the largest
-        deviation that the mean allows: a number from 0 to n has a variance of at most n times its mean. The k-th number
-        from either end: of n + 1 independent numbers, the last is as likely to fall into each gap of the others.
-        """
-        deviation = float(np.std(numbers, ddof=1))
-        error = math.sqrt(mean * people)
-        if deviation > 0:
-            fourth = float(np.mean((numbers - numbers.mean()) ** 4))
-            error = math.sqrt(max(fourth - deviation**4, 0.0) / len(numbers)) / (2.0 * deviation)
-        outside = int(0.5 * (1.0 - INSIDE) * (len(numbers) + 1))
-        ordered = np.sort(numbers)
-        return Spread(deviation, error, round(ordered[outside - 1]), round(ordered[-outside]))
+    The standard error of the deviation is that of the variance, from the fourth moment. If all numbers are alike, it is
+    the largest deviation that the mean allows: a number from 0 to n has a variance of at most n times its mean. The
+    interval is from the k-th number from either end: of n + 1 independent numbers, the last is as likely to fall into
+    each gap of the others.
+    """
+    deviation, error = float(np.std(numbers, ddof=1)), math.sqrt(mean * people)
+    if deviation > 0:
+        fourth = float(np.mean((numbers - numbers.mean()) ** 4))
+        error = math.sqrt(max(fourth - deviation**4, 0.0) / len(numbers)) / (2.0 * deviation)
+    outside = int(0.5 * (1.0 - INSIDE) * (len(numbers) + 1))
+    ordered = np.sort(numbers)
+    ends = {"low": round(ordered[outside - 1]), "high": round(ordered[-outside])}
+    return {"sd": deviation, "sd_error": error, **ends}
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,29 +82,45 @@ class Simulator:
     def draw(self, draws: int, seed: int) -> Iterator[list[Floats]]:
         """Released counts before any is set to 0, some releases at a time: (releases, labels, counts) of each table."""
         generator = np.random.default_rng(seed)
-        step = max(1, NUMBERS_AT_ONCE // max(len(self.joint.count), *(counts.size for counts in self.truth)))
-        for start in range(0, draws, step):
-            drawn = min(step, draws - start)
+        for drawn in self._step(draws):
             yield [
                 counts + mechanism.noise.sample(generator, (drawn, *counts.shape))
                 for counts, mechanism in zip(self.truth, self.mechanisms, strict=True)
             ]
 
-    def read(self, released: Sequence[Floats], *, tie: float = 0.0, caused: bool = False) -> Floats:
-        """(releases, ways, 1 or 3): people named correctly; with ``caused`` also those named, and because of their own
+    def show(self, draws: int, seed: int) -> Iterator[list[Any]]:
+        """Which counts of such releases show, by their probabilities alone: no noise is drawn."""
+        generator = np.random.default_rng(seed)
+        chances = [
+            mechanism.noise.p_positive(counts, mechanism.threshold)
+            for counts, mechanism in zip(self.truth, self.mechanisms, strict=True)
+        ]
+        for drawn in self._step(draws):
+            yield [generator.random((drawn, *chance.shape)) < chance for chance in chances]
+
+    def _step(self, draws: int) -> Iterator[int]:
+        """How many releases are drawn at a time."""
+        step = max(1, NUMBERS_AT_ONCE // max(len(self.joint.count), *(counts.size for counts in self.truth)))
+        yield from (min(step, draws - start) for start in range(0, draws, step))
+
+    def compare(self, released: Sequence[Floats], tie: float = 0.0) -> tuple[list[Any], list[Any]]:
+        """Which of released counts show, and which still would if they were less by 1."""
+        limits = [mechanism.threshold - tie for mechanism in self.mechanisms]
+        shown, rest = (
+            [counts > limit + less for counts, limit in zip(released, limits, strict=True)] for less in (0.0, 1.0)
+        )
+        return shown, rest
+
+    def read(self, shown: Sequence[Any], rest: Sequence[Any] = ()) -> Floats:
+        """(releases, ways, 1 or 3): people named correctly; with ``rest`` also those named, and because of their own
         records. The ways are elimination, any, and each table alone.
 
         Without the own record the person's own counts are less by 1, so of those named correctly, those still are whose
         own label is still shown.
         """
-        limits = [mechanism.threshold - tie for mechanism in self.mechanisms]
-        shown = [counts > limit for counts, limit in zip(released, limits, strict=True)]
         alone = [each & (each.sum(axis=1, keepdims=True) == 1) for each in shown]
-        rest = [counts > limit + 1.0 for counts, limit in zip(released, limits, strict=True)] if caused else []
-        still = [each & less for each, less in zip(alone, rest, strict=True)] if caused else []
-        by_cell = [
-            self._count_cells(*each) for each in zip(self.truth, alone, still or [None] * len(alone), strict=True)
-        ]
+        still = [each & less for each, less in zip(alone, rest, strict=True)] if rest else []
+        by_cell = [_count_cells(*each) for each in zip(self.truth, alone, still or [None] * len(alone), strict=True)]
         views = [
             [_pack(each, outside) for each in counts]
             for counts, outside in ((shown, 255), (alone, 0), (rest, 255), (still, 0))
@@ -125,18 +130,18 @@ class Simulator:
             by_row += _count_rows(people, own, cells, *views)
         return np.concatenate([by_row, np.stack(by_cell, axis=1)], axis=1)
 
-    @staticmethod
-    def _count_cells(counts: Floats, alone: Any, still: Any) -> Floats:
-        """(releases, 1 or 3): what one table reveals by itself, by its cells."""
 
-        def count(chosen: Any, people: Floats) -> Floats:
-            return np.asarray(chosen.reshape(len(chosen), -1).astype(np.float64) @ people.ravel())
+def _count_cells(counts: Floats, alone: Any, still: Any) -> Floats:
+    """(releases, 1 or 3): what one table reveals by itself, by its cells."""
 
-        right = count(alone, counts)
-        if still is None:
-            return right[:, None]
-        named = count(alone.any(axis=1), counts.sum(axis=0))
-        return np.stack([right, named, right - count(still, counts)], axis=1)
+    def count(chosen: Any, people: Floats) -> Floats:
+        return np.asarray(chosen.reshape(len(chosen), -1).astype(np.float64) @ people.ravel())
+
+    right = count(alone, counts)
+    if still is None:
+        return right[:, None]
+    named = count(alone.any(axis=1), counts.sum(axis=0))
+    return np.stack([right, named, right - count(still, counts)], axis=1)
 
 
 def _pack(labels: Any, outside: int) -> Any:
@@ -175,13 +180,9 @@ def _count_rows(
     return np.stack([np.stack([count(each) for each in rule], axis=1) for rule in numbers], axis=2)
 
 
-def name_alone(table: int) -> str:
-    return f"table {table + 1} alone"
-
-
 def name_ways(tables: int) -> list[str]:
     """The ways of attack that a `Simulator` reads, in their order."""
-    return ["elimination", "any", *map(name_alone, range(tables))]
+    return ["elimination", "any", *(f"table {table + 1} alone" for table in range(tables))]
 
 
 def simulate_rules(
@@ -190,13 +191,11 @@ def simulate_rules(
     draws: int | None = None,
     seed: int = 0,
     rows: Integers | None = None,
-) -> dict[str, Floats]:
-    """(releases,): people named correctly in each simulated release, by way of attack."""
+) -> list[Floats]:
+    """(releases,): people named correctly in each simulated release, by each way of attack."""
     simulator = Simulator(joint, mechanisms, rows)
-    numbers = np.concatenate(
-        [simulator.read(drawn) for drawn in simulator.draw(draws or simulator.count_draws(), seed)]
-    )
-    return {way: numbers[:, place, 0] for place, way in enumerate(name_ways(len(mechanisms)))}
+    numbers = [simulator.read(shown) for shown in simulator.show(draws or simulator.count_draws(), seed)]
+    return list(np.concatenate(numbers)[:, :, 0].T)
 
 
 def control(numbers: Floats, others: Floats, mean: float) -> tuple[float, float]:

@@ -164,7 +164,12 @@ def split_budget(
     total = math.fsum(made.epsilon for made in mechanisms) if total_epsilon is None else float(total_epsilon)
     for made in mechanisms:
         made.with_epsilon(total)  # refused if it cannot have all of it
-    weights = _read_use(use, len(read))
+    given = read_list("use", (1.0,) * len(read) if use is None else use, "weights")
+    if len(given) != len(read):
+        what, got = "must have one weight for each table", number_of(len(given), "weight")
+        raise InvalidInput(what, option="use", got=got, allowed=f"{len(read)}")
+    numbers = [require_within("a weight of use", weight, above=0, most=1e300) for weight in given]
+    weights = tuple(number / math.fsum(numbers) for number in numbers)
     joint = count_together(source, [table.asked for table in read], sensitive, **asked)
     sizes = tuple(math.prod(count_levels(joint, column) for column in cells.columns) for cells in joint.tables)
     prices = tuple(
@@ -173,7 +178,8 @@ def split_budget(
     )
     problem = SplitProblem(joint, mechanisms, total, prices)
     even = (total / len(read),) * len(read)
-    best = least_error(problem)
+    start = np.sqrt(np.maximum(prices, 1e-300)).tolist()
+    best = problem.descend(lambda shares: math.log(problem.error(shares)), start, 1e-13)
     most = max((1.0 + slack) * problem.error(best), problem.error(even))
     fewest = least_caused(problem, [even, best], most)
     ways = [problem.assess(*way) for way in (("even", even), ("least error", best), ("least caused", fewest))]
@@ -185,16 +191,6 @@ def _is_named(given: Any, of_tables: Mapping[str, Any]) -> bool:
     if not isinstance(given, Mapping) or of_tables.get("epsilon") is not None:
         return False
     return not isinstance(given.get("mechanism", of_tables.get("mechanism")), Mechanism)
-
-
-def _read_use(use: Sequence[float] | None, tables: int) -> Numbers:
-    """The weights of use, adding up to 1."""
-    weights = (1.0,) * tables if use is None else read_list("use", use, "weights")
-    if len(weights) != tables:
-        what, got = "must have one weight for each table", number_of(len(weights), "weight")
-        raise InvalidInput(what, option="use", got=got, allowed=f"{tables}")
-    numbers = [require_within("a weight of use", weight, above=0, most=1e300) for weight in weights]
-    return tuple(number / math.fsum(numbers) for number in numbers)
 
 
 @dataclass(frozen=True, eq=False)
@@ -257,12 +253,6 @@ class SplitProblem:
             objective, scale(start), method="SLSQP", bounds=bounds, constraints=constraints, options=options
         )
         return tuple(scale(found.x).tolist())
-
-
-def least_error(problem: SplitProblem) -> Numbers:
-    """The shares of the least error, which is convex."""
-    start = np.sqrt(np.maximum(problem.prices, 1e-300)).tolist()
-    return problem.descend(lambda shares: math.log(problem.error(shares)), start, 1e-13)
 
 
 def least_caused(problem: SplitProblem, known: Sequence[Numbers], most: float) -> Numbers:

@@ -235,6 +235,22 @@ def say_step(mechanism: Mechanism) -> str:
     )
 
 
+def say_total(cost: str, others: int, last: tuple[int, str] | None) -> str:
+    """Return what a release costs together with others that a ledger held when it was prepared.
+
+    ``last``: number and digest of the last entry that the ledger held then; None if it was empty.
+
+    >>> say_total("epsilon 1 (pure DP, by basic composition)", 0, None)
+    'epsilon 1 (pure DP, by basic composition), of this release alone: the ledger was empty when it was prepared'
+    """
+    if last is None:
+        return f"{cost}, of this release alone: the ledger was empty when it was prepared"
+    known = f"when this one was prepared (its last entry then: {last[0]}, digest {last[1]})"
+    if not others:
+        return f"{cost}, of this release alone: the ledger held no other about the same people {known}"
+    return f"{cost}, together with the {number_of(others, 'release')} about the same people that the ledger held {known}"
+
+
 def label(
     mechanism: Mechanism,
     guarantee: Any,
