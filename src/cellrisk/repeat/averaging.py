@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from scipy import special
@@ -18,8 +18,9 @@ from cellrisk.noise.distributions import DiscreteGaussianNoise, GaussianNoise, G
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.noise.mechanisms import mechanism as read_mechanism
 from cellrisk.repeat.accounting.ceilings import describe_ceiling, find_ceiling
-from cellrisk.repeat.accounting.composition import compose, find_probabilistic_epsilon
+from cellrisk.repeat.accounting.composition import compose
 from cellrisk.repeat.accounting.loss import Loss
+from cellrisk.repeat.sequences import find_mechanism
 from cellrisk.risk.assessment import find_row
 from cellrisk.risk.attacks import choose_risks
 from cellrisk.risk.ceilings import Ceiling
@@ -45,8 +46,6 @@ if TYPE_CHECKING:
 __all__ = ["Averaged", "Averaging", "MeanNoise", "Rule", "average"]
 
 MOST_RELEASES = 10_000
-WHOLE = (GeometricNoise, DiscreteGaussianNoise)
-"""Kinds that are whole numbers."""
 SAME = 1e-9
 """Risks within this relative distance are equal."""
 
@@ -139,8 +138,7 @@ class Averaging(Result):
         sensitive
             Which sensitive attribute; may be left out if there is one.
         """
-        found: Averaged = find_row(self.rows, self.table, "average", (measure, form, weights), sensitive)
-        return found
+        return cast(Averaged, find_row(self.rows, self.table, "average", (measure, form, weights), sensitive))
 
     def value(
         self, measure: str = "local", form: str = "tight", weights: str | None = "records", sensitive: str | None = None
@@ -183,21 +181,23 @@ class Averaging(Result):
             "deviation": self.noise.deviation,
             "rule": self.rule.to_dict(),
             "risks": [{**vars(row), "larger": row.larger} for row in self.rows],
-            "decision": [self._decide(row) for row in self.caused],
+            "decision": [
+                {
+                    "sensitive": row.sensitive,
+                    "caused": {
+                        name: None if share is None else {"people": share * self.table.n_records, "share": share}
+                        for name, share in (("one", row.one), ("averaging", row.averaging), ("rule", row.rule))
+                    },
+                    "ceiling": describe_ceiling(
+                        self.find_ceiling(max(self.table.attribute(row.sensitive).n_levels, 2))[0]
+                    ),
+                }
+                for row in self.caused
+            ],
             "fitted": {name: fit.to_dict() for name, fit in self.fitted.items()},
             "sentence": self.headline,
             "statements": list(self.statements),
         }
-
-    def _decide(self, row: Averaged) -> dict[str, Any]:
-        """The figures to decide by, of one attribute."""
-
-        caused = {
-            name: None if share is None else {"people": share * self.table.n_records, "share": share}
-            for name, share in (("one", row.one), ("averaging", row.averaging), ("rule", row.rule))
-        }
-        most, _ = self.find_ceiling(max(self.table.attribute(row.sensitive).n_levels, 2))
-        return {"sensitive": row.sensitive, "caused": caused, "ceiling": describe_ceiling(most)}
 
 
 def average(
@@ -282,16 +282,15 @@ def average(
         for measure, form, weight, values in average_risks(
             attribute.profiles, chosen, channel, asked.forms, asked.weights
         ):
-            rows.append(Averaged(name, measure, form, weight, *_assign(values)))
+            rows.append(Averaged(name, measure, form, weight, *_pad(values)))
         shares = Local().average(attribute.profiles, channel, ("own",))["own", "records"]
-        caused.append(Averaged(name, "caused", None, "records", *_assign(shares)))
+        caused.append(Averaged(name, "caused", None, "records", *_pad(shares)))
     return Averaging(table, mechanism, mean.releases, rule, tuple(rows), fitted, tuple(caused))
 
 
-def _assign(values: Floats) -> tuple[float, float, float | None]:
-    """Values under the noises that were asked about: of one release, of the mean, and of the rule if it has noise."""
-    one, averaging, *rule = (float(value) for value in values)
-    return one, averaging, rule[0] if rule else None
+def _pad(values: Floats) -> list[Any]:
+    """The risks of one release, of the mean and of the rule, or None if that has no noise."""
+    return [*values.tolist(), None][:3]
 
 
 def _find_rule(mechanism: Mechanism, number: int, method: CompositionMethod, delta: float | None) -> Rule:
@@ -303,14 +302,12 @@ def _find_rule(mechanism: Mechanism, number: int, method: CompositionMethod, del
         composition = compose([Loss.of(mechanism)] * number, method=method, delta=delta)
     except InvalidInput as refusal:
         return Rule(method, None, delta or 0.0, None, str(refusal))
-    named, epsilon, total = composition.chosen.method, composition.epsilon, composition.delta
-    if mechanism.name == "gaussian-pdp" and named != "basic":
-        epsilon = find_probabilistic_epsilon(composition.events, total) or epsilon
+    loss = composition.chosen.method, composition.epsilon, composition.delta
     try:
-        cumulative = replace(mechanism, epsilon=epsilon, delta=0.0 if mechanism.pure else total)
+        pure = mechanism.pure
+        return Rule(*loss, mechanism.with_epsilon(composition.epsilon) if pure else find_mechanism(composition))
     except InvalidInput as refusal:
-        return Rule(named, epsilon, total, None, str(refusal))
-    return Rule(named, epsilon, total, cumulative)
+        return Rule(*loss, None, refusal.message.partition("; ")[0])
 
 
 @dataclass(frozen=True)
@@ -347,11 +344,7 @@ class MeanNoise(Noise):
     @property
     def deviation(self) -> float:
         """The mean's standard deviation; for a discrete Gaussian an upper bound, close from a scale of 1 on."""
-        known: dict[type[Noise], float] = {
-            LaplaceNoise: math.sqrt(2.0) * self.scale,
-            GeometricNoise: math.sqrt(0.5) / math.sinh(0.5 / self.scale) if self.scale > 1e-3 else 0.0,
-        }
-        return known.get(self.kind, self.scale) / math.sqrt(self.releases)
+        return math.sqrt(self.kind(self.scale).variance / self.releases)
 
     def cdf(self, x: Any) -> Floats:
         """P(mean <= x) = P(mean >= -x), as the mean is symmetric."""
@@ -384,7 +377,7 @@ class MeanNoise(Noise):
 
     def _tail(self, size: Floats, strictly: bool) -> Floats:
         """P(sum > size), or P(sum >= size), size > 0."""
-        if self.kind in WHOLE:
+        if self.kind.is_whole:
             size = np.floor(size) + 1.0 if strictly else np.ceil(size)
         if self.kind is GaussianNoise:
             return GaussianNoise(self.scale * math.sqrt(self.releases)).cdf(-size)

@@ -55,7 +55,7 @@ def test_agrees_with_simulated_averages(mechanism: cr.Mechanism, number: int) ->
     assert abs(told.averaging - values.mean()) < 4.5 * error
 
 
-@pytest.mark.parametrize("name", ["gaussian-pdp", "gaussian-analytic"])
+@pytest.mark.parametrize("name", ["gaussian", "gaussian-pdp", "gaussian-analytic"])
 @pytest.mark.parametrize("number", [1, 4, 25])
 @pytest.mark.parametrize("delta", [None, 0.04])
 def test_gaussians_composed_exactly_agree_with_averaging(name: str, number: int, delta: float | None) -> None:
@@ -131,7 +131,7 @@ def test_where_the_mechanism_cannot_be_set_the_answer_says_so() -> None:
     assert "holds for epsilon below 1 only" in rule.why
     assert found.row().rule is None
     assert found.row().larger is None
-    assert "by basic composition has no answer: the classical gaussian mechanism" in found.details
+    assert "by basic composition has no answer: " in found.details
     assert found.to_dict()["risks"][0]["larger"] is None
     assert found.to_dict()["rule"]["mechanism"] is None
     analytic = cr.AnalyticGaussian(epsilon=0.5, delta=0.3)

@@ -11,7 +11,7 @@ import pytest
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.distributions import DiscreteGaussianNoise, GaussianNoise, GeometricNoise, LaplaceNoise, Noise
 from cellrisk.repeat import averaging as sums
-from cellrisk.repeat.averaging import WHOLE, MeanNoise
+from cellrisk.repeat.averaging import MeanNoise
 from tests.repeat.averaging import oracle
 
 KINDS = (LaplaceNoise, GaussianNoise, GeometricNoise, DiscreteGaussianNoise)
@@ -115,7 +115,7 @@ def test_shape_of_a_distribution(kind: type[Noise], scale: float, number: int) -
     assert (np.diff(cdf) >= 0).all()
     assert np.allclose(below + law.cdf(-between), 1.0, rtol=0, atol=1e-12)
     assert np.allclose(law.p_zero(3) + law.p_positive(3), 1.0, rtol=0, atol=1e-12)
-    if kind in WHOLE:
+    if kind.is_whole:
         assert (cdf >= below).all()
 
 

@@ -117,7 +117,7 @@ def test_the_first_release_is_assessed_in_the_very_noise_it_was_made_with(
     assert found.rows[0].mechanism.neighbours == mechanism.neighbours
 
 
-@pytest.mark.parametrize("kind", [cr.AnalyticGaussian, cr.ProbabilisticGaussian, cr.DiscreteGaussian])
+@pytest.mark.parametrize("kind", [cr.Gaussian, cr.AnalyticGaussian, cr.ProbabilisticGaussian, cr.DiscreteGaussian])
 def test_gaussian_releases_are_assessed_in_the_noise_of_their_average(
     table: cr.FrequencyTable, kind: type[cr.Mechanism]
 ) -> None:

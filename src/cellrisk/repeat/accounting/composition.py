@@ -113,15 +113,6 @@ def find_epsilon(rho: float, delta: float) -> float:
     return find_smallest(lambda epsilon: zcdp_log_delta(rho, epsilon) - log_delta)
 
 
-def find_probabilistic_epsilon(events: Sequence[Event], delta: float) -> float | None:
-    """The epsilon of Gaussian noise under probabilistic DP, mu^2/2 - mu z with z = Phi^-1(delta/2): the paper's Eq. 4
-    solved for epsilon. None if there is other noise."""
-    from scipy.special import ndtri
-
-    mu = Parts.of(events).gaussian
-    return None if mu is None or not delta else 0.5 * mu * mu - mu * float(ndtri(delta / 2.0))
-
-
 def find_rest(delta: float, deltas: Sequence[float]) -> float:
     """What deltas leave of a total: s in delta = 1 - (1 - s) prod(1 - delta_i), rounded down; 0 where nothing is left.
 

@@ -15,9 +15,10 @@ from cellrisk.counts.profiles import LevelCounts
 from cellrisk.counts.table import require_table
 from cellrisk.errors import InvalidInput, UnknownName, argument
 from cellrisk.noise.distributions import USUAL_THRESHOLD
-from cellrisk.noise.mechanisms import MECHANISMS, Mechanism
+from cellrisk.noise.mechanisms import MECHANISMS, AnalyticGaussian, Mechanism, gaussian_log_delta
 from cellrisk.repeat.accounting.ceilings import describe_ceiling, find_ceiling
-from cellrisk.repeat.accounting.composition import Composition, compose, find_epsilon, find_probabilistic_epsilon
+from cellrisk.repeat.accounting.composition import Composition, compose, find_epsilon
+from cellrisk.repeat.accounting.distributions import Parts
 from cellrisk.repeat.accounting.loss import Loss
 from cellrisk.risk.ceilings import Ceiling
 from cellrisk.risk.explanation.risky_cells import profile_cells
@@ -218,7 +219,10 @@ class Released:
             "attribute": self.attribute,
             "quasi_identifiers": list(self.quasi_identifiers),
             "loss": self.loss.to_dict(),
-            "cumulative": describe_composition(self.cumulative),
+            "cumulative": {
+                **{name: getattr(self.cumulative, name) for name in ("epsilon", "delta", "dp_definition")},
+                "method": self.cumulative.chosen.method,
+            },
             "cells": self.cells,
             "assessed": list(self.assessed),
             "mechanism": None if self.mechanism is None else self.mechanism.to_dict(),
@@ -301,12 +305,6 @@ class RiskSequence(Result):
             "statements": list(self.statements),
             "sentence": self.headline,
         }
-
-
-def describe_composition(found: Composition) -> dict[str, Any]:
-    """A cumulative loss as JSON-ready values."""
-    named = {"epsilon": found.epsilon, "delta": found.delta, "dp_definition": found.dp_definition}
-    return {**named, "method": found.chosen.method}
 
 
 def assess_sequence(
@@ -418,7 +416,9 @@ def assess_sequence(
                     uniform, records = float(own_risk.mean()), float(sizes @ own_risk / sizes.sum())
                     exposed = Local().average(profiles, channel, ("tight",))["tight", "records"][0]
                     own = count_caused(profiles, mechanism, profiles.n_records * float(exposed))
-                    own = replace(own, cap=own.records * _cap(ceiling, cumulative))
+                    # Without a known total variation, what the guarantee of all releases allows.
+                    guaranteed = min(math.tanh(0.5 * cumulative.epsilon) + cumulative.delta, 1.0)
+                    own = replace(own, cap=own.records * (guaranteed if ceiling is None else ceiling.advantage))
         rows.append(
             Released(
                 number=number,
@@ -455,13 +455,6 @@ def _find_ceiling(steps: Sequence[Step], labels: int = 2) -> tuple[Ceiling | Non
     return None if found is None else replace(found, exact=found.exact and alike), why_not
 
 
-def _cap(ceiling: Ceiling | None, cumulative: Composition) -> float:
-    """The total variation distance that a record makes in all releases: known, or what their guarantee allows."""
-    if ceiling is not None:
-        return ceiling.advantage
-    return min(math.tanh(0.5 * cumulative.epsilon) + cumulative.delta, 1.0)
-
-
 def read_steps(table: FrequencyTable, steps: Sequence[Step]) -> tuple[Step, ...]:
     """The steps, if there is one and the table has every column that they name."""
     listed = tuple(read_list("steps", steps, "steps"))
@@ -479,12 +472,15 @@ def read_steps(table: FrequencyTable, steps: Sequence[Step]) -> tuple[Step, ...]
     return listed
 
 
-def find_mechanism(composition: Composition, assess_as: MechanismName | None, given_delta: bool) -> Mechanism:
+def find_mechanism(
+    composition: Composition, assess_as: MechanismName | None = None, given_delta: bool = True
+) -> Mechanism:
     """The mechanism that the last of some releases is assessed in, at their composition; refused if there is none.
 
-    Of the release's own kind, or of the kind ``assess_as``. The classical gaussian and the discrete one are made with
-    more noise than their epsilon needs, so a tighter composition would give them more noise than was added: they are
-    assessed at the loss that they were made by, basic composition for the one and zCDP for the other.
+    Of the release's own kind, or of the kind ``assess_as``. Gaussian noises are one Gaussian together, 1/sigma^2 =
+    sum 1/sigma_t^2, which the analytic Gaussian has at their exact composition. The classical gaussian beside other
+    noise, and the discrete one, are made with more noise than their epsilon needs, so a tighter composition would give
+    them more than was added: they are assessed at the loss that they were made by, basic composition and zCDP.
     """
     last, many = composition.losses[-1], len(composition.losses)
     known = last.mechanism
@@ -498,6 +494,13 @@ def find_mechanism(composition: Composition, assess_as: MechanismName | None, gi
         )
     threshold, delta, got = USUAL_THRESHOLD if known is None else known.threshold, composition.delta, None
     try:
+        if known is not None and (many, kind, delta) == (1, known.name, last.delta):
+            return known
+        mu = Parts.of(composition.events).gaussian if kind.startswith("gaussian") else None
+        if mu is not None and composition.method != "basic":
+            epsilon = max(composition.epsilon, SMALLEST_EPSILON)
+            delta = min(delta, math.exp(gaussian_log_delta(1.0 / mu, epsilon)))  # less, of noise that is wide for it
+            return AnalyticGaussian(epsilon, delta=delta, neighbours=last.neighbours, threshold=threshold)
         epsilon = max(_reckon(composition, kind), SMALLEST_EPSILON)
         got = f"epsilon {claim(epsilon)}, delta {delta:g}"
         return MECHANISMS[kind](epsilon, delta=delta, neighbours=last.neighbours, threshold=threshold)
@@ -520,9 +523,6 @@ def _reckon(found: Composition, kind: str) -> float:
         return find_epsilon(total, found.delta) if found.delta else found.epsilon
     if kind != "gaussian-pdp" or not found.delta:
         return found.epsilon
-    exact = None if found.method == "basic" else find_probabilistic_epsilon(found.events, found.delta)
-    if exact is not None:
-        return exact
     if not all(event.epsilon and (event.mechanism == "gaussian-pdp" or not event.delta) for event in found.events):
         raise InvalidInput("not all of its losses imply probabilistic DP")
     return compose(found.losses, method="basic", delta=found.delta).epsilon

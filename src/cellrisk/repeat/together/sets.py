@@ -23,7 +23,7 @@ from cellrisk.repeat.accounting.composition import compose
 from cellrisk.repeat.accounting.loss import Loss
 from cellrisk.risk.ceilings import Ceiling
 from cellrisk.system.checks import read_bins as parse_bins
-from cellrisk.system.checks import read_list, require_kind, require_number, require_whole_number
+from cellrisk.system.checks import read_list, require_kind
 from cellrisk.system.choices import MechanismName, Neighbours
 from cellrisk.system.formatting import claim
 
@@ -35,13 +35,11 @@ OF_UNIT = ("person", "contributions", "per_group")
 TABLE_KEYS = ("name", "qid", "bin", "where", "mechanism", "epsilon", "delta", "threshold")
 PYTHON_KEYS = {"quasi_identifiers": "qid", "bins": "bin"}
 """Other names of the same, as Python functions have them."""
-TEXTS = (
+READ_HERE = ("bin", "levels", "noise", "table")
+SET_KEYS = (
     *("source", "sensitive", "count", "missing", "outside", "mechanism", "neighbours", "engine", "source-table"),
-    *("memory-limit", "person"),
+    *("memory-limit", "person", "epsilon", "delta", "threshold", "contributions", "per-group", *READ_HERE),
 )
-NUMBERS = ("epsilon", "delta", "threshold")
-WHOLE = ("contributions", "per-group")
-SET_KEYS = (*TEXTS, *NUMBERS, *WHOLE, "bin", "levels", "noise", "table")
 
 
 @dataclass(frozen=True)
@@ -308,11 +306,6 @@ def read_set_text(text: str, name: str) -> dict[str, Any]:
 
 def read_set(values: Mapping[str, Any], name: str) -> dict[str, Any]:
     """The arguments that the values of a set file are; its source as it is written, its tables as they are."""
-    if "belief" in values:
-        raise InvalidInput(
-            f"'belief' in {name} cannot be used: what an attacker believes of each table of a set is fitted to it",
-            fix="leave it out, and ask for --certainty",
-        )
     for key in values:
         if key not in SET_KEYS:
             raise UnknownName(f"unknown key in {name}", got=repr(key), allowed=", ".join(SET_KEYS))
@@ -320,16 +313,8 @@ def read_set(values: Mapping[str, Any], name: str) -> dict[str, Any]:
         if key not in values:
             raise InvalidInput(f"{name} has no '{key}'", fix=f"add it: {example}")
     refuse_shared_noise(values.get("noise"), name)
-    arguments: dict[str, Any] = {}
-    for key in (key for key in (*TEXTS, *NUMBERS, *WHOLE) if key in values):
-        what, value = f"'{key}' in {name}", values[key]
-        if key in TEXTS:
-            require_kind(what, value, str)
-        elif key in NUMBERS:
-            require_number(what, value)
-        else:
-            require_whole_number(what, value, 1)
-        arguments["table" if key == "source-table" else key.replace("-", "_")] = value
+    names = {key: "table" if key == "source-table" else key.replace("-", "_") for key in values}
+    arguments = {names[key]: value for key, value in values.items() if key not in READ_HERE}
     arguments["bins"] = read_bins(values.get("bin"), f"'bin' in {name}")
     arguments["levels"] = read_levels(values.get("levels"), f"'levels' in {name}")
     tables = values["table"]

@@ -16,7 +16,7 @@ from cellrisk.publish.releasing.release_result import Release
 from cellrisk.repeat.together.releasing import TogetherRelease
 from cellrisk.risk.ceilings import Ceiling
 from cellrisk.show.wording.attackers import accuracy, fill
-from cellrisk.system.formatting import aligned, claim
+from cellrisk.system.formatting import aligned, claim, number_of
 from cellrisk.system.spreadsheets import SAFE_WORDS
 
 EXCEPTIONS_SHOWN = 5

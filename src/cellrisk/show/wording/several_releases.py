@@ -7,7 +7,7 @@ from collections import Counter
 from functools import singledispatch
 
 from cellrisk.repeat.accounting.composition import Composition
-from cellrisk.repeat.averaging import WHOLE, Averaged, Averaging, MeanNoise
+from cellrisk.repeat.averaging import Averaged, Averaging, MeanNoise
 from cellrisk.repeat.sequences import RiskSequence
 from cellrisk.repeat.sequences.next_epsilon import NextEpsilon
 from cellrisk.risk.measures import MEASURES
@@ -230,7 +230,7 @@ def _(found: Averaging) -> list[str]:
         *AVERAGED,
         *([] if worst is None else ["The worst case is that of all releases, whatever is made of them."]),
     ]
-    if found.noise.kind in WHOLE and found.releases % 2 == 0:
+    if found.noise.kind.is_whole and found.releases % 2 == 0:
         said.append("A mean that meets the threshold exactly is not below it, so that count is shown.")
     if found.mechanism.pure and found.rule.delta:
         said.append(f"{found.mechanism.name} takes no delta: the rule is evaluated at its epsilon alone.")
