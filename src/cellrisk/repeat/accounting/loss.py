@@ -61,9 +61,16 @@ class Event:
                 raise InvalidInput("zCDP states a rho alone", fix="leave epsilon and delta out", code="rho-alone")
         else:
             require_within("epsilon", self.epsilon, above=0)
+            require_number("delta", self.delta)
             if self.rho is not None:
                 raise InvalidInput("only zCDP has a rho", got=self.kind, fix="leave it out", code="no-rho")
-            self._check_delta()
+            if self.kind in ("laplace", "geometric", "pure"):
+                if self.delta != 0:
+                    got = f"delta {self.delta}"
+                    raise InvalidInput("pure DP has no delta", got=got, fix="leave it out", code="pure-delta")
+            elif not 0 < self.delta < 1:
+                what = f"{self.kind} needs a delta between 0 and 1, both excluded"
+                raise InvalidInput(what, got=self.delta, code="delta-range")
         if self.kind in NOISE:
             require_within("scale", self.scale, above=0)
             require_within("sensitivity", self.sensitivity, above=0)
@@ -72,30 +79,18 @@ class Event:
         elif (self.scale, self.sensitivity, self.number, self.mechanism, self.threshold) != (None, 1.0, 1, None, None):
             raise InvalidInput("a guarantee alone has no noise", got=self.kind, code="no-noise")
 
-    def _check_delta(self) -> None:
-        require_number("delta", self.delta)
-        if self.kind in ("laplace", "geometric", "pure"):
-            if self.delta != 0:
-                raise InvalidInput(
-                    "pure DP has no delta", got=f"delta {self.delta}", fix="leave it out", code="pure-delta"
-                )
-        elif not 0 < self.delta < 1:
-            raise InvalidInput(
-                f"{self.kind} needs a delta between 0 and 1, both excluded", got=self.delta, code="delta-range"
-            )
-
     def _check_noise(self) -> None:
         """Refuse an event whose noise does not give what it states."""
         if self.mechanism is not None:
             require_word("mechanism", self.mechanism, tuple(MECHANISMS))
             require_number("threshold", self.threshold)
-        epsilon, ratio = float(self.epsilon or 0.0), self.ratio
+        epsilon, squares = float(self.epsilon or 0.0), self.number * self.ratio**2
         if self.kind in ("laplace", "geometric"):
-            short = self.number * ratio > epsilon * (1.0 + STATED)
+            short = self.number * self.ratio > epsilon * (1.0 + STATED)
+        elif squares and self.kind == "gaussian":
+            short = gaussian_log_delta(1.0 / math.sqrt(squares), epsilon) > math.log(self.delta) + STATED
         else:
-            squares = self.number * ratio * ratio
-            tail = gaussian_log_delta if self.kind == "gaussian" else _discrete_log_delta
-            short = tail(1.0 / math.sqrt(squares), epsilon) > math.log(self.delta) + STATED if squares else False
+            short = squares > 0 and zcdp_log_delta(0.5 * squares, epsilon) > math.log(self.delta) + STATED
         if short:
             raise InvalidInput(
                 "the noise of the event does not give the guarantee that it states",
@@ -234,7 +229,7 @@ class Loss:
         """
         require_alike(losses)
         events = tuple(event for loss in losses for event in loss.events)
-        return replace(losses[0], events=events, unit=_widest(losses))
+        return replace(losses[0], events=events, unit=widest(losses))
 
     @staticmethod
     def cover(losses: Sequence[Loss]) -> Loss:
@@ -253,7 +248,7 @@ class Loss:
             for event in sorted(loss.events, key=_size, reverse=True):
                 rank = seen[event.kind] = seen.get(event.kind, 0) + 1
                 ranked.setdefault((event.kind, rank), []).append(event)
-        unit = _widest(losses)
+        unit = widest(losses)
         covering = replace(losses[0], events=tuple(max(events, key=_size) for events in ranked.values()), unit=unit)
         if covering.dp_definition == "pure":
             most = max(loss.epsilon or 0.0 for loss in losses)
@@ -369,7 +364,7 @@ def require_alike(losses: Iterable[Loss]) -> None:
         )
 
 
-def _widest(losses: Sequence[Loss]) -> Unit:
+def widest(losses: Sequence[Loss]) -> Unit:
     """The unit of losses that are alike: that of the people with most records."""
     return max((loss.unit for loss in losses), key=lambda unit: unit.contributions)
 
@@ -399,7 +394,3 @@ def _find_rho(event: Event) -> float | None:
     if event.kind == "approximate":
         return None
     return 0.5 * event.number * (event.ratio if event.kind in NOISE else float(event.epsilon or 0.0)) ** 2
-
-
-def _discrete_log_delta(sigma: float, epsilon: float) -> float:
-    return zcdp_log_delta(0.5 / sigma**2, epsilon)

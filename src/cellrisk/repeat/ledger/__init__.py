@@ -208,7 +208,8 @@ class Ledger:
         spent = read_loss(loss)
         fields = describe_release(attribute, quasi_identifiers, spent, purpose)
         released = None if file is None else ReleasedFile.of(file)
-        with self._writing() as (session, state):
+        with self._write() as session:
+            state = self._read_state(session)
             declared = state.admit(cohort, spent, new_cohort, part_of)
             return self._write_release(session, state, declared, self._backend.folders, fields, released)
 
@@ -275,7 +276,8 @@ class Ledger:
             with plain_refusals(path):
                 for name, data in contents.items():
                     draft.stage(name, data)
-            with self._writing() as (session, state), plain_refusals(path):
+            with self._write() as session, plain_refusals(path):
+                state = self._read_state(session)
                 recover(session, draft.folder)
                 release.check_place(path, force)
                 declared = state.admit(cohort, spent, new_cohort, part_of)
@@ -344,8 +346,8 @@ class Ledger:
         part_of
             The cohort that contains it, if one does.
         """
-        with self._writing() as (session, state):
-            state.find_declaration(cohort, True, part_of)
+        with self._write() as session:
+            self._read_state(session).find_declaration(cohort, True, part_of)
             return self._append(session, "cohort", cohort, part_of=part_of)
 
     def set_limit(
@@ -364,7 +366,8 @@ class Ledger:
         method
             How losses are composed, as in `compose`.
         """
-        with self._writing() as (session, state):
+        with self._write() as session:
+            state = self._read_state(session)
             name = state.choose_cohort(cohort)
             limit = Limit(cohort=name, epsilon=epsilon, delta=delta, method=method)
             declared = state.find_declaration(name, False, None)
@@ -383,9 +386,9 @@ class Ledger:
         kind
             "cohort", "limit" or "release"; default all.
         """
+        state = self.state()
         if kind is not None:
             require_word("kind of entry", kind, KINDS)
-        state = self.state()
         if cohort is not None:
             state.require(cohort)
         return tuple(entry for entry in state.entries if cohort in (None, entry.cohort) and kind in (None, entry.kind))
@@ -479,58 +482,51 @@ class Ledger:
 
     @contextmanager
     def _write(self) -> Iterator[Session]:
-        """A transaction without other writers; all of it is written, or nothing.
+        """A transaction without other writers; all of it is written, or nothing. An interruption reports what was.
 
         Refused if the ledger was exchanged, if its triggers were changed, or if it lacks an entry of a checkpoint.
         """
         self._require_open()
         if not self._backend.writable:
             raise self._backend.refuse("read-only")
-        with self._backend.opened(reading=False) as session:
-            if session.head.id != self.id:
-                raise InvalidInput(
-                    "the ledger was exchanged for another", got=self.location, fix="open it again", code="exchanged"
-                )
-            if session.flaws:
-                raise InvalidInput(
-                    f"the ledger was changed by other means, and is not written to: {session.flaws[0]}",
-                    got=self.location,
-                    fix="ledger verify shows more; continue with an unchanged copy",
-                    code="changed",
-                )
-            for file in self._checkpoints:
-                file.check_writable()
-                file.check(session, self._new)
-            before = session.head
-            yield session
-            session.commit()
-        if session.head.digest != before.digest:
-            for file in self._checkpoints:
-                file.note(session.head)
+        before: Head | None = None
+        head = before
+        try:
+            with self._backend.opened(reading=False) as session:
+                if session.head.id != self.id:
+                    raise InvalidInput(
+                        "the ledger was exchanged for another", got=self.location, fix="open it again", code="exchanged"
+                    )
+                if session.flaws:
+                    raise InvalidInput(
+                        f"the ledger was changed by other means, and is not written to: {session.flaws[0]}",
+                        got=self.location,
+                        fix="ledger verify shows more; continue with an unchanged copy",
+                        code="changed",
+                    )
+                for file in self._checkpoints:
+                    file.check_writable()
+                    file.check(session, self._new)
+                before = head = session.head
+                yield session
+                head = session.head
+                session.connection.commit()
+            if session.head != before:
+                for file in self._checkpoints:
+                    file.note(session.head)
+                note_outcome(f"entry {session.head.number} of the ledger is written")
+        except KeyboardInterrupt:
+            if head is not None and head != before:
+                self._note_outcome(head.digest)
+            raise
 
     def _require_open(self) -> None:
         if not self._open:
             raise InvalidInput("the ledger is closed", fix="open it again", code="closed")
 
-    @contextmanager
-    def _writing(self) -> Iterator[tuple[Session, LedgerState]]:
-        """A write transaction, and the state of the ledger in it; an interruption reports what was written."""
-        session: Session | None = None
-        before = ""
-        try:
-            with self._write() as session:
-                before = session.head.digest
-                yield session, self._read_state(session)
-            if session.head.digest != before:
-                note_outcome(f"entry {session.head.number} of the ledger is written")
-        except KeyboardInterrupt:
-            if session is not None and session.head.digest != before:
-                self._note_outcome(session.head.digest)
-            raise
-
     def _read_state(self, session: Session) -> LedgerState:
         """The state of the ledger; refused if an entry is not as its digest says."""
-        rows = list(session.rows())
+        rows = session.rows()
         for problem in find_breaks(rows, session.head):
             where = "its end" if problem.entry is None else f"entry {problem.entry}"
             raise InvalidInput(f"the ledger is damaged or was changed at {where}", fix="ledger verify shows more")

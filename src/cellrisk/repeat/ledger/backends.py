@@ -62,6 +62,7 @@ APPLICATION = 0x63726C67
 MOST_OBJECTS = 1000
 """Tables, indexes, views and triggers in a file; a ledger has fewer than twenty."""
 PRAGMAS = ("trusted_schema=OFF", "synchronous=FULL", "fullfsync=ON", "cell_size_check=ON")
+LISTED = ", ".join(f"to_regclass('{name}')" for name in TABLES)
 CREATION = 0x63726C6765727370
 """The advisory lock under which tables are made."""
 SIGNS = {
@@ -112,7 +113,7 @@ class Session:
     """What can be read and written inside one transaction."""
 
     def __init__(self, connection: Any, backend: Backend) -> None:
-        self._connection, self._backend = connection, backend
+        self.connection, self.backend = connection, backend
         self.flaws = backend.find_flaws(connection)
         rows = self.execute("SELECT what, schema_version, id, created, number, digest FROM ledger LIMIT 2")
         if len(rows) != 1 or rows[0][:2] != (WHAT, VERSION):
@@ -124,11 +125,11 @@ class Session:
             raise InvalidInput("invalid ledger header (id, schema version or last entry)", got=backend, code="head")
 
     def execute(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
-        return self._backend.execute(self._connection, statement, values)
+        return self.backend.execute(self.connection, statement, values)
 
-    def rows(self) -> Iterator[Row]:
+    def rows(self) -> list[Row]:
         """The entries in their order."""
-        return map(_read_row, self.execute(f"{SELECT} ORDER BY number"))
+        return list(map(_read_row, self.execute(f"{SELECT} ORDER BY number")))
 
     def find(self, column: Literal["number", "digest"], value: int | str) -> Row | None:
         """One entry by its number or its digest."""
@@ -138,8 +139,8 @@ class Session:
         """All entries that can be read; and what hides the others in a damaged file, empty if nothing does."""
         rows: list[Row] = []
         try:
-            with self._backend.plain_refusals():
-                rows.extend(map(_read_row, self._connection.execute(f"{SELECT} ORDER BY number")))
+            with self.backend.plain_refusals():
+                rows.extend(map(_read_row, self.connection.execute(f"{SELECT} ORDER BY number")))
         except InvalidInput:
             after = f"after entry {rows[-1].number:,}" if rows else "from the first entry on"
             return rows, f"the ledger cannot be read {after}: its file is damaged"
@@ -150,14 +151,6 @@ class Session:
         self.execute("INSERT INTO entries (number, previous, digest, body) VALUES (?, ?, ?, ?)", *row)
         self.execute("UPDATE ledger SET number = ?, digest = ?", row.number, row.digest)
         self.head = self.head._replace(number=row.number, digest=row.digest)
-
-    def commit(self) -> None:
-        """Make permanent what was written."""
-        self._connection.commit()
-
-    def find_faults(self) -> list[str]:
-        """What the database itself finds wrong with its file."""
-        return self._backend.find_faults(self._connection)
 
 
 def _read_row(found: Sequence[Any]) -> Row:
@@ -236,7 +229,8 @@ class Backend(ABC):
         try:
             yield
         except CellriskError as refusal:
-            _forget(refusal.__context__)
+            if refusal.__context__ is not None:
+                _forget(refusal.__context__)
             raise
         except Exception as error:
             driver = type(error).__module__.partition(".")[0] in ("sqlite3", "psycopg")
@@ -420,17 +414,14 @@ class PostgresDatabase(Backend):
     def find(self) -> None:
         with self.plain_refusals(), closing(self.connect()) as connection:
             self.begin(connection, reading=True)
-            if not self._has_table(connection, "ledger"):
+            if self.execute(connection, "SELECT to_regclass('ledger')") == [(None,)]:
                 raise self.refuse("missing")
-
-    def _has_table(self, connection: Any, name: str) -> bool:
-        return bool(self.execute(connection, f"SELECT to_regclass('{name}') IS NOT NULL")[0][0])
 
     def create(self, make: Callable[[Any], None]) -> None:
         with self.plain_refusals(), closing(self.connect()) as connection:
             self._limit_wait(connection)
             connection.execute(f"SELECT pg_advisory_xact_lock({CREATION})")
-            if any(self._has_table(connection, name) for name in TABLES):
+            if self.execute(connection, f"SELECT coalesce({LISTED})") != [(None,)]:
                 raise self.refuse("exists")
             make(connection)
             connection.commit()
@@ -470,11 +461,10 @@ class PostgresDatabase(Backend):
         connection.execute(f"SET LOCAL lock_timeout = {max(1, round(1000 * self.wait))}")
 
     def find_flaws(self, connection: Any) -> list[str]:
-        listed = ", ".join(f"to_regclass('{name}')" for name in TABLES)
         tables = self.execute(
             connection,
             "SELECT c.relkind::text, c.relrowsecurity OR EXISTS (SELECT 1 FROM pg_rewrite r WHERE r.ev_class = c.oid) "
-            f"FROM pg_class c WHERE c.oid IN (SELECT unnest(ARRAY[{listed}]::oid[]))",
+            f"FROM pg_class c WHERE c.oid IN (SELECT unnest(ARRAY[{LISTED}]::oid[]))",
         )
         if any(kind != "r" for kind, _ in tables):
             raise self.refuse("no-ledger")
@@ -482,7 +472,7 @@ class PostgresDatabase(Backend):
             connection,
             "SELECT t.tgname::text, t.tgtype::int, c.relname::text, t.tgenabled IN ('O', 'A') AND t.tgqual IS NULL, "
             "p.prosrc FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_proc p ON p.oid = t.tgfoid "
-            f"WHERE NOT t.tgisinternal AND t.tgrelid IN (SELECT unnest(ARRAY[{listed}]::oid[])) ORDER BY t.tgname",
+            f"WHERE NOT t.tgisinternal AND t.tgrelid IN (SELECT unnest(ARRAY[{LISTED}]::oid[])) ORDER BY t.tgname",
         )
         refusal = TRIGGERS["postgresql"][0].split("$$")[1]
         usual = [(name, kind, "entries", True, refusal) for name, kind in TRIGGER_KINDS.items()]
@@ -495,7 +485,6 @@ class PostgresDatabase(Backend):
 
 def _forget(error: BaseException | None) -> None:
     """Empty a driver's exception."""
-    if error is not None:
-        from cellrisk.counts.database import forget
+    from cellrisk.counts.database import forget
 
-        forget(error)
+    forget(error)

@@ -113,7 +113,7 @@ class LedgerState:
 
     def cases(self, cohort: str) -> tuple[tuple[Loss, ...], ...]:
         """Return what people of a cohort have lost who are in no cohort inside theirs, each different case once."""
-        return tuple(dict.fromkeys(self.losses(name) for name in self.innermost(cohort))) or ((),)
+        return tuple(dict.fromkeys(self.losses(name) for name in self.innermost(Cohort(cohort)))) or ((),)
 
     def ceiling(self, cohort: str, *planned: Loss) -> tuple[Ceiling | None, str]:
         """Return the worst case for one record of a cohort after all its releases, and planned ones: the worst over it
@@ -121,10 +121,13 @@ class LedgerState:
         found = [find_ceiling((*losses, *planned)) for losses in self.cases(cohort)]
         return max(found, key=lambda case: math.inf if case[0] is None else case[0].even_two)
 
-    def innermost(self, cohort: str) -> list[str]:
-        """Return the cohorts inside one, or itself, that contain no other: their people have lost most."""
+    def innermost(self, cohort: Cohort) -> list[str]:
+        """Return the cohorts inside one, or itself, that contain no other: their people have lost most. Of a cohort
+        that is not declared yet, the one that contains it."""
+        if cohort.name not in self.declared:
+            return [] if cohort.part_of is None else [cohort.part_of]
         parents = set(self.declared.values())
-        return [name for name in self.declared if name not in parents and cohort in self.path(name)]
+        return [name for name in self.declared if name not in parents and cohort.name in self.path(name)]
 
     def spend(
         self, cohort: str, method: CompositionMethod = "tightest", delta: float | None = None, *planned: Loss
@@ -142,14 +145,10 @@ class LedgerState:
             return self.spend(cohort) if limit is None else self.spend(cohort, limit.method, limit.delta or None)
         return None
 
-    def find_losers(self, cohort: Cohort) -> list[str]:
-        """The cohorts whose people have lost most of those whom a release about a cohort, or a new one, covers."""
-        return self.innermost(cohort.name) if cohort.name in self.declared else [*filter(None, [cohort.part_of])]
-
     def say_total(self, cohort: Cohort, loss: Loss) -> str | None:
         """Say for the label of a release what it costs a person of its cohort at most, together with the releases that
         the ledger holds now; None if losses have no sum."""
-        limit, names = self.limits.get(cohort.name), self.find_losers(cohort)
+        limit, names = self.limits.get(cohort.name), self.innermost(cohort)
         asked: Any = {} if limit is None else {"method": limit.method, "delta": limit.delta or None}
         cases = [(*self.losses(name), loss) for name in names] or [(loss,)]
         rhos = [Loss.join(losses).total_rho for losses in cases]
@@ -172,7 +171,7 @@ class LedgerState:
         its people, and a release past a limit: of its cohort, of one that contains it, or of one inside it."""
         name = self.choose_cohort(named, new)
         cohort = self.find_declaration(name, new, part_of) or Cohort(name, self.declared.get(name))
-        names = self.find_losers(cohort)
+        names = self.innermost(cohort)
         for name in names:
             require_alike((*self.losses(name), loss))
         limited = ((other, name) for name in names for other in self.path(name) if other in self.limits)

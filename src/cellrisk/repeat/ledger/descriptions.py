@@ -141,11 +141,22 @@ class Named(NamedTuple):
 
 
 def list_named(identity: str, folder: Path, newest: int = MOST_NAMES) -> Iterator[Named]:
-    """The newest descriptions in a folder, and in sets that are there, that name entries of a ledger.
+    """The newest descriptions in a folder, and in its newest folders that are a set's, that name entries of a ledger.
 
     Of each description the end is read.
     """
-    for path in _list_descriptions(folder, newest):
+    dated: list[tuple[int, Path]] = []
+    with suppress(OSError, ValueError), os.scandir(folder) as items:
+        for item, _ in zip(items, range(MOST_NAMES), strict=False):
+            with suppress(OSError, ValueError):
+                if item.name.startswith("."):
+                    continue
+                if item.name.lower().endswith(ENDINGS):
+                    dated.append((item.stat().st_mtime_ns, folder / item.name))
+                elif item.is_dir() and (folder / item.name / MANIFEST).is_file():
+                    names = sorted(name for name in os.listdir(item.path) if name.lower().endswith(ENDINGS))
+                    dated += [(item.stat().st_mtime_ns, folder / item.name / name) for name in names]
+    for _, path in sorted(dated, reverse=True)[:newest]:
         named = NAMED.search(read_end(path, TAIL) or b"")
         if named is not None and named[1].decode() == identity:
             name = show_on_one_line(str(path.with_suffix("").relative_to(folder)))
@@ -159,19 +170,3 @@ def describe_lost(named: Named) -> Problem:
         f"the ledger lacks entry {named.number:,}, which the description of {named.name} names: "
         "it is older than that release, restored from a copy, or it was rewritten",
     )
-
-
-def _list_descriptions(folder: Path, newest: int) -> list[Path]:
-    """The newest descriptions in a folder, and those in its newest folders, which may be a set's."""
-    dated: list[tuple[int, Path]] = []
-    with suppress(OSError, ValueError), os.scandir(folder) as items:
-        for item, _ in zip(items, range(MOST_NAMES), strict=False):
-            with suppress(OSError, ValueError):
-                if item.name.startswith("."):
-                    continue
-                if item.name.lower().endswith(ENDINGS):
-                    dated.append((item.stat().st_mtime_ns, folder / item.name))
-                elif item.is_dir() and (folder / item.name / MANIFEST).is_file():
-                    names = sorted(name for name in os.listdir(item.path) if name.lower().endswith(ENDINGS))
-                    dated += [(item.stat().st_mtime_ns, folder / item.name / name) for name in names]
-    return [path for _, path in sorted(dated, reverse=True)[:newest]]

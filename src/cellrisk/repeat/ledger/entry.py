@@ -287,7 +287,7 @@ def read_loss(loss: Mechanism | Loss) -> Loss:
         raise InvalidInput(
             "a release needs its privacy loss", got=type(loss).__name__, allowed="a mechanism, or a Loss"
         )
-    return Loss.from_dict(json.loads(json.dumps(given.to_dict())))
+    return _parse_loss(json.dumps(given.to_dict()))
 
 
 @lru_cache(maxsize=4096)

@@ -18,7 +18,7 @@ from cellrisk.repeat.ledger.descriptions import (
     digest_regular,
     list_named,
 )
-from cellrisk.repeat.ledger.entry import Entry, Head, Problem, Row, find_breaks, show_on_one_line
+from cellrisk.repeat.ledger.entry import Entry, Problem, find_breaks, show_on_one_line
 from cellrisk.system.results import Result
 
 if TYPE_CHECKING:
@@ -91,36 +91,31 @@ def examine(
         for entry in entries
         if entry.clock_behind is not None
     ]
-    if noted is not None:
-        _compare_digest(noted, rows, head, problems, remarks)
+    if noted is not None:  # entries may have been added since
+        wanted = noted.strip().lower() if isinstance(noted, str) else ""
+        if not re.fullmatch("[0-9a-f]{64}|[0-9a-f]{32}", wanted):
+            raise InvalidInput("a digest is 64 hexadecimal digits", fix="copy it from what verify or show prints")
+        number = 0 if wanted == head.id else next((row.number for row in rows if row.digest == wanted), None)
+        if number is None:
+            problems.append(Problem(None, "no entry has the digest that was noted elsewhere: the ledger was rewritten"))
+        elif number < head.number:
+            after = f"has the digest that was noted elsewhere; {head.number - number:,} came after it"
+            remarks.append(Problem(number, after))
     for fault, last in dict.fromkeys((file.compare(session), file.last(head.id)) for file in checkpoints):
         if fault:
             problems.append(Problem(None, fault))
         elif last is not None and last[0] < head.number:
             after = f"is the last entry of the checkpoint; {head.number - last[0]:,} came after"
             remarks.append(Problem(last[0] or None, after))
-    problems += [Problem(None, f"the file of the ledger is damaged: {fault}") for fault in session.find_faults()]
+    problems += [
+        Problem(None, f"the file of the ledger is damaged: {fault}")
+        for fault in session.backend.find_faults(session.connection)
+    ]
     return Verification(head.id, len(rows), head.digest, _sorted(problems), tuple(remarks)), tuple(entries)
 
 
 def _sorted(problems: Sequence[Problem]) -> tuple[Problem, ...]:
     return tuple(sorted(problems, key=lambda problem: problem.entry or 0))
-
-
-def _compare_digest(
-    noted: object, rows: Sequence[Row], head: Head, problems: list[Problem], remarks: list[Problem]
-) -> None:
-    """Whether a digest noted elsewhere is still in the chain; entries may have been added since."""
-    wanted = noted.strip().lower() if isinstance(noted, str) else ""
-    if not re.fullmatch("[0-9a-f]{64}|[0-9a-f]{32}", wanted):
-        raise InvalidInput("a digest is 64 hexadecimal digits", fix="copy it from what verify or show prints")
-    number = 0 if wanted == head.id else next((row.number for row in rows if row.digest == wanted), None)
-    if number is None:
-        problems.append(Problem(None, "no entry has the digest that was noted elsewhere: the ledger was rewritten"))
-    elif number < head.number:
-        remarks.append(
-            Problem(number, f"has the digest that was noted elsewhere; {head.number - number:,} came after it")
-        )
 
 
 def compare_files(
@@ -162,7 +157,8 @@ def compare_files(
             fix = "cellrisk ledger recover LEDGER FOLDER moves it there"
             remarks.append(Problem(entry.number, f"its file {name} is not in its place yet: {fix}"))
             continue
-        there = _find_by_name(entry.file.name, folders, is_ledger)
+        paths = (folder / entry.file.name for folder in folders)
+        there = next((path for path in paths if path.exists() and not is_ledger(path)), None)
         if there is None or there in claimed:
             what = "is not in a folder that was looked at" if there is None else "was replaced by a later release"
             remarks.append(Problem(entry.number, f"its file {name} {what}"))
@@ -177,9 +173,3 @@ def compare_files(
             fault = f"the description {name}.json of its file is not there, or not what was released: it was changed"
             problems.append(Problem(entry.number, fault))
     return replace(found, problems=_sorted(problems), remarks=_sorted(remarks)), bool(staged)
-
-
-def _find_by_name(name: str, folders: Sequence[Path], is_ledger: Callable[[Path], bool]) -> Path | None:
-    """The file of that name in the first folder that has one."""
-    paths = (folder / name for folder in folders)
-    return next((path for path in paths if path.exists() and not is_ledger(path)), None)

@@ -15,7 +15,7 @@ from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism, describe_mechanism
 from cellrisk.repeat.accounting.ceilings import describe_ceiling, find_ceiling
 from cellrisk.repeat.accounting.composition import Composition, compose
-from cellrisk.repeat.accounting.loss import Loss, require_alike
+from cellrisk.repeat.accounting.loss import Loss, require_alike, widest
 from cellrisk.risk.ceilings import Ceiling
 from cellrisk.risk.sweep import LARGEST_EPSILON
 from cellrisk.system.arrays import Floats
@@ -108,7 +108,7 @@ def largest_epsilon(
     given = describe_mechanism(mechanism, delta=delta, neighbours=neighbours, threshold=threshold)
     setting = given.with_epsilon(SMALLEST_EPSILON)
     if losses:
-        setting = setting.with_unit(max((loss.unit for loss in losses), key=lambda unit: unit.contributions))
+        setting = setting.with_unit(widest(losses))
     end = min(LARGEST_EPSILON, setting.largest_epsilon, Policies.in_force(policy).largest_epsilon(setting))
     searched = SMALLEST_EPSILON, max(SMALLEST_EPSILON, end)
 
