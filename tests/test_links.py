@@ -45,7 +45,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "together": ("together", "assess", "set.toml", "--plot", "out.svg"),
     "audit": ("audit", *COLUMNS[:1], "people.csv", *COLUMNS[1:], "--acro", "results.json"),
     "demo": ("demo", "--save", "out.parquet"),
-    "export": ("ledger", "export", "l.db", "--output", "out.csv"),
+    "export": ("ledger", "export", "l.db", "--output", "out.jsonl"),
     "ledger risk": ("ledger", "risk", "l.db", *COLUMNS[:1], *COLUMNS[1:], "--plot", "out.svg"),
 }
 EXISTS = "the output folder exists"

@@ -178,8 +178,8 @@ def test_a_set_is_released_for_people_and_not_assessed(capsys: Capture, folder: 
         assert "people with one record each alone; got at most 3 records" in err
     for given, words in {
         SET.replace("contributions = 3", "contributions = 1"): "people with more",
-        f"{SET}contributions = 2": "table 2 of the set has a unit of privacy of its own",
-        f"{SET}per-group = 1": "table 2 of the set has a unit of privacy of its own",
+        f"{SET}contributions = 2": "unknown key in table 2 of the set",
+        f"{SET}per-group = 1": "unknown key in table 2 of the set",
         SET.replace("contributions = 3", "contributions = 0"): "must be a whole number",
     }.items():
         (folder / "set.toml").write_text(given)

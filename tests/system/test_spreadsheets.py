@@ -143,18 +143,3 @@ class TestReleases:
             said.add(tuple(say_formulas(cr.release(table, cr.Geometric(epsilon=1.0), dense=False))))
         assert len(said) == 1
         assert () not in said
-
-
-def test_ledgers(tmp_path: Path, capsys: Any) -> None:
-    pytest.importorskip("sqlalchemy", reason="the extra 'ledger' is not installed")
-    place, output = tmp_path / "releases.db", tmp_path / "ledger.csv"
-    from cellrisk.repeat.ledger import Ledger
-
-    with Ledger(place, create=True) as ledger:
-        ledger.add(attribute="job", quasi_identifiers="sex", loss=cr.Laplace(epsilon=1.0), purpose=EVIL)
-    asked = ["ledger", "export", str(place), "--output", str(output)]
-    assert main(asked) == 0
-    assert "1 cell of ledger.csv starts a formula" in capsys.readouterr().err
-    assert main([*asked, "--spreadsheet-safe"]) == 0
-    assert capsys.readouterr().err == ""
-    assert f"'{EVIL}" in [cell for row in read(output.read_text(encoding="utf-8")) for cell in row]

@@ -12,7 +12,7 @@ import typer
 import cellrisk as cr
 from cellrisk.cli import options, parsing, recording
 from cellrisk.cli.options import Number, Text, Texts, Whole, number, option, share, whole, word
-from cellrisk.cli.output import DrawnOptions, OutputOptions, ScreenOptions, stop_if_broken, warn_of_formulas
+from cellrisk.cli.output import DrawnOptions, OutputOptions, ScreenOptions, stop_if_broken
 from cellrisk.cli.program import Group, places
 from cellrisk.counts.unit import Unit
 from cellrisk.errors import CellriskError, InvalidInput, argument
@@ -241,20 +241,17 @@ def recover_command(
 
 def export_command(
     ledger: recording.LedgerOptions,
-    output: Annotated[str, option("File: .jsonl or .csv.", "FILE")],
+    output: Annotated[str, option("File: .jsonl.", "FILE")],
     settings: OutputOptions,
     cohort: recording.CohortFilter = None,
-    spreadsheet_safe: options.SpreadsheetSafe = False,
 ) -> None:
-    """Write the entries to a file: JSON lines or CSV."""
+    """Write the entries to a file of JSON lines."""
     from cellrisk.repeat.ledger.export import export_entries, refuse_released
 
     with ledger.open() as opened:
         entries = opened.entries(cohort)
         refuse_released(opened.entries(), Path(output))
-    written = export_entries(entries, output, spreadsheet_safe=spreadsheet_safe)
-    if written.suffix.lower() == ".csv":
-        warn_of_formulas(written)
+    written = export_entries(entries, output)
     text = f"{number_of(len(entries), 'entry', 'entries')} written to {written}."
     settings.say({"file": str(written), "entries": len(entries)}, text)
 

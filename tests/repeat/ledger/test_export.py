@@ -1,10 +1,8 @@
-"""Exports: the chain can be checked from JSON lines alone, CSV keeps every number."""
+"""Exports: the chain can be checked from JSON lines alone."""
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 import json
 import os
 from pathlib import Path
@@ -16,16 +14,11 @@ from cellrisk.errors import CellriskError
 from cellrisk.noise.mechanisms import mechanism
 from cellrisk.repeat.accounting.loss import Loss
 from cellrisk.repeat.ledger import Entry, Ledger
-from cellrisk.repeat.ledger.export import (
-    export_entries,
-    write_csv,
-    write_json_lines,
-)
+from cellrisk.repeat.ledger.export import export_entries
 from tests.repeat.ledger.conftest import LAPLACE
 from tests.repeat.ledger.deaths import make_release
 
 PURPOSE = 'for "them": it\'s\n- a # list, {really}; 100% 🏯 \u2028 yes\ttab'
-SECTIONS = ["basic", "dp_variant", "privacy_loss", "deployment_model", "implementation", "administrative"]
 
 
 @pytest.fixture(scope="module")
@@ -47,52 +40,31 @@ def entries(tmp_path_factory: pytest.TempPathFactory) -> tuple[Entry, ...]:
         return ledger.entries()
 
 
-def test_json_lines_can_be_verified_without_the_ledger(entries: tuple[Entry, ...]) -> None:
-    lines = write_json_lines(entries).splitlines()
-    previous = None
-    for line, entry in zip(write_json_lines(entries).split("\n")[:-1], entries, strict=True):
+def test_json_lines_can_be_verified_without_the_ledger(entries: tuple[Entry, ...], tmp_path: Path) -> None:
+    text, previous = export_entries(entries, tmp_path / "a.jsonl").read_text(encoding="utf-8"), None
+    for line, entry in zip(text.split("\n")[:-1], entries, strict=True):
         told = json.loads(line)
         number, before, digest = (told.pop(name) for name in ("number", "previous", "digest"))
         body = json.dumps(told, sort_keys=True, separators=(",", ":"))
         assert digest == hashlib.sha256(f"{number}\n{before}\n{body}".encode()).hexdigest() == entry.digest
         assert previous in (None, before)
         previous = digest
-    assert len(lines) >= len(entries)
 
 
-def test_csv_keeps_every_number(entries: tuple[Entry, ...]) -> None:
-    rows = list(csv.DictReader(io.StringIO(write_csv(entries))))
-    assert [row["kind"] for row in rows] == [entry.kind for entry in entries]
-    for row, entry in zip(rows, entries, strict=True):
-        assert (int(row["number"]), row["digest"], row["cohort"]) == (entry.number, entry.digest, entry.cohort)
-        if entry.loss is not None:
-            assert json.loads(row["quasi_identifiers"]) == list(entry.quasi_identifiers)
-            assert row["purpose"] == entry.purpose
-            for name in ("epsilon", "delta", "rho"):
-                kept = entry.loss.to_dict().get(name)
-                assert (float(row[name]) if row[name] else None) == kept
-            assert row["mechanism"] == (entry.loss.mechanism.name if entry.loss.mechanism else "")
-            assert row["sha256"] == (entry.file.sha256 if entry.file else "")
-    assert (rows[1]["epsilon"], rows[1]["method"]) == ("7.25", "tightest")
-
-
-@pytest.mark.parametrize("name", ["a.jsonl", "a.csv"])
-def test_exports_are_written_whole(
-    entries: tuple[Entry, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    target = tmp_path / name
+def test_exports_are_written_whole(entries: tuple[Entry, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = tmp_path / "a.jsonl"
     target.write_text("old")
     with monkeypatch.context() as broken:
         broken.setattr(os, "replace", lambda source, end: (_ for _ in ()).throw(OSError(28, "No space left on device")))
         with pytest.raises(CellriskError, match="No space left"):
             export_entries(entries, target)
-    assert (os.listdir(tmp_path), target.read_text()) == ([name], "old")
+    assert (os.listdir(tmp_path), target.read_text()) == (["a.jsonl"], "old")
     assert export_entries(entries, target) == target
     assert "income" in target.read_text(encoding="utf-8")
 
 
 def test_exports_of_another_form_are_refused(entries: tuple[Entry, ...], tmp_path: Path) -> None:
-    with pytest.raises(CellriskError, match=r"decides the form of an export; got a.xlsx; allowed: .jsonl, .csv"):
+    with pytest.raises(CellriskError, match=r"decides the form of an export; got a.xlsx; allowed: .jsonl"):
         export_entries(entries, tmp_path / "a.xlsx")
     assert os.listdir(tmp_path) == []
 
@@ -111,4 +83,4 @@ def test_an_export_replaces_nothing_that_was_released(tmp_path: Path, capsys: py
             assert main(command) == 2, name
             assert "would replace" in capsys.readouterr().err
     assert output.read_bytes() == kept
-    assert main(["ledger", "export", str(place), "--output", str(tmp_path / "entries.csv")]) == 0
+    assert main(["ledger", "export", str(place), "--output", str(tmp_path / "entries.jsonl")]) == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
@@ -112,11 +113,10 @@ def read_tables(
         )
     require_kind("sensitive", sensitive, str)
     shared_bins = read_bins(bins, "bins")
-    of_unit: Any = {"person": person, "contributions": contributions, "per_group": per_group}
-    unit = Unit.read(**of_unit)
+    unit = Unit.read(person, contributions, per_group)
     shared = {"mechanism": mechanism, "epsilon": epsilon, "delta": delta, "threshold": threshold}
     made = tuple(
-        _read_table(number, given, sensitive, shared_bins, shared, neighbours, of_unit)
+        _read_table(number, given, sensitive, shared_bins, shared, neighbours)
         for number, given in enumerate(tables, start=1)
     )
     made = tuple(replace(table, mechanism=table.mechanism.with_unit(unit)) for table in made)
@@ -144,30 +144,20 @@ def _read_table(
     shared_bins: Mapping[str, Any],
     shared: Mapping[str, Any],
     neighbours: Neighbours | None,
-    unit: Mapping[str, Any],
 ) -> SetTable:
     whose = f"table {number} of the set"
     if not isinstance(given, Mapping):
         raise InvalidInput(f"{whose} must be a mapping", got=f"a {type(given).__name__}")
     read = {PYTHON_KEYS.get(str(key), str(key)): value for key, value in given.items()}
-    for key in [key for key in read if key.replace("-", "_") in OF_UNIT]:
-        if read.pop(key) != unit[key.replace("-", "_")]:
-            raise InvalidInput(
-                f"{whose} has a unit of privacy of its own, so guarantees cannot be added up",
-                got=key.replace("_", "-"),
-                fix="give person, contributions and per-group once, for all tables",
-                code="mixed-units",
-            )
-    refuse_shared_noise(read.pop("noise", None), whose)
-    if read.pop("sensitive", sensitive) != sensitive:
-        raise InvalidInput(
-            f"{whose} has a sensitive attribute of its own: a set is about one",
-            fix="assess a set for each attribute, or several attributes along a ledger: cellrisk ledger risk",
-        )
-    own_neighbours = read.pop("neighbours", neighbours)
     unknown = [key for key in read if key not in TABLE_KEYS]
     if unknown:
-        raise UnknownName(f"unknown key in {whose}", got=repr(unknown[0]), allowed=", ".join(TABLE_KEYS))
+        of_set = unknown[0] in SET_KEYS or unknown[0] in OF_UNIT
+        raise UnknownName(
+            f"unknown key in {whose}",
+            got=repr(unknown[0]),
+            allowed=", ".join(TABLE_KEYS),
+            fix="give it once, for all tables" if of_set else None,
+        )
     if "qid" not in read:
         raise InvalidInput(f"{whose} names no quasi-identifiers", fix='give them: qid = ["age", "sex"]')
     name = read.get("name")
@@ -182,34 +172,20 @@ def _read_table(
         raise InvalidInput(f"bins are given for column '{strange[0]}', which {whose} does not have")
     bins = {column: value for column, value in {**shared_bins, **own_bins}.items() if column in quasi}
     described = {key: read.get(key, value) for key, value in shared.items()}
-    if isinstance(read.get("mechanism"), Mechanism):  # the shared numbers are not about it
-        described = {key: read.get(key) for key in shared}
-        own_neighbours = given.get("neighbours")
-    part = read_part(read.get("where"), whose)
-    found = SetTable(number, quasi, bins, part, _make(described, own_neighbours, whose), name)
-    found.asked.columns()  # refuses bins that cannot be
-    return found
-
-
-def _make(described: dict[str, Any], neighbours: Any, whose: str) -> Mechanism:
+    if isinstance(read.get("mechanism"), Mechanism):  # what tables share is not about it
+        described, neighbours = {key: read.get(key) for key in shared}, None
     named: Any = described.pop("mechanism")
     if not isinstance(named, Mechanism | str):
         raise InvalidInput(f"the mechanism of {whose} must be a name", got=f"a {type(named).__name__}")
-    if not isinstance(named, Mechanism) and described.get("epsilon") is None:
+    if not isinstance(named, Mechanism) and described["epsilon"] is None:
         raise InvalidInput(f"no epsilon was given for {whose}", fix="give it for the table, or once for all of them")
     try:
-        return make_mechanism(cast(Any, named), neighbours=neighbours, **described)
+        made = make_mechanism(cast(Any, named), neighbours=neighbours, **described)
     except (InvalidInput, UnknownName) as refusal:
         raise refusal.within(f"the mechanism of {whose}") from None
-
-
-def refuse_shared_noise(given: Any, whose: str) -> None:
-    """Refuse noise that several tables share, such as cell keys or margins of one noisy table."""
-    if given not in (None, "independent"):
-        raise InvalidInput(
-            f"the noise of {whose} is not independent: these figures hold for independent noise in every count alone",
-            fix="assess the finest table by itself: what is made from it alone shows no more than it does",
-        )
+    found = SetTable(number, quasi, bins, read_part(read.get("where"), whose), made, name)
+    found.asked.columns()  # refuses bins that cannot be
+    return found
 
 
 def same_table_twice(first: SetTable, second: SetTable) -> InvalidInput:
@@ -284,13 +260,20 @@ def read_set_file(path: str | Path) -> dict[str, Any]:
     """The arguments of `assess_together` that a set file holds.
 
     Refuses a key that it does not know, a value of another kind, and a file that is no plain TOML of a reasonable size.
-    A source that is a path is looked for beside the set file first.
+    A source that is a path, or a glob, is looked for beside the set file first, and then in the working folder.
     """
     file = Path(path)
     arguments = read_set(read_settings_file(file, "the set file").values, file.name)
     if "source" not in arguments:
         raise InvalidInput(f"{file.name} has no 'source'", fix='add it: source = "people.parquet"')
-    arguments["source"] = find_source(arguments["source"], file)
+    given = arguments["source"]
+    require_kind(f"'source' in {file.name}", given, str)
+    if not given:
+        raise InvalidInput(f"'source' in {file.name} is empty", fix='name the records: source = "people.parquet"')
+    if not (is_address(given) or "\0" in given or Path(given).is_absolute()):
+        with suppress(OSError, ValueError, NotImplementedError):
+            if (file.parent / given).exists() or any(file.parent.glob(given)):
+                arguments["source"] = str(file.parent / given)
     return arguments
 
 
@@ -312,7 +295,12 @@ def read_set(values: Mapping[str, Any], name: str) -> dict[str, Any]:
     for key, example in (("sensitive", 'sensitive = "income"'), ("table", "[[table]]")):
         if key not in values:
             raise InvalidInput(f"{name} has no '{key}'", fix=f"add it: {example}")
-    refuse_shared_noise(values.get("noise"), name)
+    if values.get("noise", "independent") != "independent":  # such as cell keys or margins of one noisy table
+        raise InvalidInput(
+            f"the noise of {name} is not independent: these figures hold for independent noise in every count alone",
+            fix="assess the finest table by itself: what is made from it alone shows no more than it does",
+            code="shared-noise",
+        )
     names = {key: "table" if key == "source-table" else key.replace("-", "_") for key in values}
     arguments = {names[key]: value for key, value in values.items() if key not in READ_HERE}
     arguments["bins"] = read_bins(values.get("bin"), f"'bin' in {name}")
@@ -321,21 +309,6 @@ def read_set(values: Mapping[str, Any], name: str) -> dict[str, Any]:
     if not isinstance(tables, list) or not all(isinstance(each, dict) for each in tables):
         raise InvalidInput(f"'table' in {name} must be tables", fix="write [[table]] before the keys of each")
     return {**arguments, "tables": tables}
-
-
-def find_source(given: str, file: Path) -> str:
-    """Return where the records are: an address as it is; a path, or a glob, from the folder of the set file if
-    anything is there, else from the working folder."""
-    if not given:
-        raise InvalidInput(f"'source' in {file.name} is empty", fix='name the records: source = "people.parquet"')
-    if is_address(given) or "\0" in given or Path(given).is_absolute():
-        return given
-    beside = file.parent / given
-    try:
-        found = beside.exists() or any(file.parent.glob(given))
-    except (OSError, ValueError, NotImplementedError):
-        found = False
-    return str(beside) if found else given
 
 
 @dataclass(frozen=True)

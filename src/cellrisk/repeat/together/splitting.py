@@ -148,11 +148,11 @@ def split_budget(
     require_within("slack", slack, least=0, most=10)
     of_tables = {name: asked.pop(name) for name in OF_TABLES if name in asked}
     unit = {name: asked[name] for name in OF_UNIT if name in asked}
-    listed = read_list("tables", tables, "tables")
     if total_epsilon is not None:  # shares take the place of the tables' own epsilons
         require_within("total_epsilon", total_epsilon, above=0, most=1e6)
-        listed = [{"epsilon": 0.5, **each} if _is_named(each, of_tables) else each for each in listed]
-    read = read_tables(listed, sensitive, **of_tables, **unit)
+        if of_tables.get("epsilon") is None and not isinstance(of_tables.get("mechanism"), Mechanism):
+            of_tables["epsilon"] = 0.5
+    read = read_tables(tables, sensitive, **of_tables, **unit)
     if len(read) < 2:
         raise InvalidInput("there is nothing to share among one table", fix="add a [[table]] to the set")
     if len(find_together(read)) > 1:
@@ -184,13 +184,6 @@ def split_budget(
     fewest = least_caused(problem, [even, best], most)
     ways = [problem.assess(*way) for way in (("even", even), ("least error", best), ("least caused", fewest))]
     return Split(joint.sensitive, joint.n_records, read, total, weights, sizes, slack, *ways)
-
-
-def _is_named(given: Any, of_tables: Mapping[str, Any]) -> bool:
-    """Return whether the mechanism of a table is given by name, without an epsilon."""
-    if not isinstance(given, Mapping) or of_tables.get("epsilon") is not None:
-        return False
-    return not isinstance(given.get("mechanism", of_tables.get("mechanism")), Mechanism)
 
 
 @dataclass(frozen=True, eq=False)
