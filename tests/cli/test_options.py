@@ -72,13 +72,3 @@ def test_a_choice_without_an_epsilon_ends_with_code_3(capsys: Capture) -> None:
     assert main(["choose", *TABLE, "--max-caused", "0.01%", "--max-tvd", "0.01", "--releases", "3"]) == 3
     assert capsys.readouterr().err == "cellrisk: no epsilon keeps every limit\n"
     assert main(["choose", *TABLE, "--max-caused", "99%"]) == 0
-
-
-def test_the_delta_of_a_sequence_is_named_by_its_option(capsys: Capture) -> None:
-    release = ("--attribute", "job", "--qid", "sex", "--epsilon", "1", "--mechanism", "geometric")
-    assert main(["ledger", "add", "l.db", "--new-ledger", *release]) == 0
-    plan = ["ledger", "risk", "l.db", "people.csv", *release]
-    for asked, fix in ((("--total-delta", "0.001"), "at --total-delta 1e-06"), ((), "or at --total-delta 1e-06")):
-        noise = ("--assess-as", "geometric" if asked else "gaussian-analytic", "--method", "basic")
-        assert main([*plan, *asked, *noise]) == 2
-        assert fix in capsys.readouterr().err

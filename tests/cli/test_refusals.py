@@ -50,7 +50,7 @@ VALID: dict[str, tuple[str, ...]] = {
 """Arguments with which a command could do its work; the number that is wrong comes after them."""
 OTHERWISE: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("ledger plan --max-ceiling", "ledger add --rho", "ledger plan --rho"), ("book.ledger",)),
-    "ledger risk --rho": (*LEDGER, "--assess-as", "laplace"),
+    "ledger risk --rho": LEDGER,
 }
 """The same for options that do not go with those."""
 OF_RECORDS = ("--contributions", "--per-group")

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 ENTRY = "Number of an entry; without it, what each cohort has spent."
 DIGEST = "[0-9a-fA-F]{32}|[0-9a-fA-F]{64}"
 NEXT = "The sensitive attribute to release next; leave it out for counts of groups alone."
-STANDS_FOR = "Mechanism that stands for the total loss, if the release's own cannot."
 
 
 class LedgerGroup(Group):
@@ -246,14 +245,10 @@ def export_command(
     cohort: recording.CohortFilter = None,
 ) -> None:
     """Write the entries to a file of JSON lines."""
-    from cellrisk.repeat.ledger.export import export_entries, refuse_released
-
     with ledger.open() as opened:
-        entries = opened.entries(cohort)
-        refuse_released(opened.entries(), Path(output))
-    written = export_entries(entries, output)
-    text = f"{number_of(len(entries), 'entry', 'entries')} written to {written}."
-    settings.say({"file": str(written), "entries": len(entries)}, text)
+        written, entries = opened.export(output, cohort), len(opened.entries(cohort))
+    text = f"{number_of(entries, 'entry', 'entries')} written to {written}."
+    settings.say({"file": str(written), "entries": entries}, text)
 
 
 def risk_command(
@@ -268,7 +263,6 @@ def risk_command(
     form: options.OneForm = None,
     method: recording.Method = "tightest",
     total_delta: recording.TotalDelta = None,
-    assess_as: Annotated[Text, option(STANDS_FOR, "NAME")] = None,
 ) -> None:
     """The risk after each release so far, and with --epsilon or --rho after one more.
 
@@ -278,15 +272,12 @@ def risk_command(
     """
     if total_delta is not None:
         require_within("total_delta", total_delta, least=0, below=1)
-    given = {"measure": measure, "form": form, "total_delta": total_delta, "assess_as": assess_as}
+    given = {"measure": measure, "form": form, "total_delta": total_delta}
     asked: Any = {name: value for name, value in given.items() if value is not None}
     refusals: list[str] = []
     with ledger.open() as opened:
         steps = _list_steps(opened.state(), cohort)
         if loss.epsilon is not None or loss.rho is not None:
-            if not (loss.mechanism or assess_as):
-                what = "the planned release has no mechanism, so its risk cannot be assessed"
-                raise InvalidInput(what, fix="name it: --mechanism geometric", code="no-mechanism")
             planned = loss.loss(steps[-1].loss.unit if steps else Unit())
             refusals = _list_refusals(opened, cohort, planned, loss, output)
             steps.append(cr.Step(planned, attribute, split_names(table.qid) or None))

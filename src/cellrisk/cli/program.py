@@ -33,7 +33,7 @@ PANELS = {
     "Measures of risk": "measure form weights attack alpha sizes sizes_fit zero_truncation overall",
     "The attacker": "certainty belief harmful unions",
     "Error of marginals": "max_tvd releases seed way ways",
-    "The ledger": "ledger wait head cohort new_cohort part_of purpose new_ledger method total_delta assess_as",
+    "The ledger": "ledger wait head cohort new_cohort part_of purpose new_ledger method total_delta",
     "Output and settings": "output plot csv by spreadsheet_safe save force registry write acro as_json config",
 }
 """The panels of options, in the order in which they are printed; an option that is not listed is among "Options"."""

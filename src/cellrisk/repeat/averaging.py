@@ -59,7 +59,7 @@ class Rule:
     epsilon: float | None
     delta: float
     mechanism: Mechanism | None
-    """The mechanism at that loss; None if there is no such loss, or the mechanism cannot be set at it."""
+    """The mechanism at that loss, as `assess_sequence` finds it; None if the losses have no sum."""
     why: str = ""
     """The reason why there is no mechanism; empty if there is one."""
 
@@ -302,12 +302,9 @@ def _find_rule(mechanism: Mechanism, number: int, method: CompositionMethod, del
         composition = compose([Loss.of(mechanism)] * number, method=method, delta=delta)
     except InvalidInput as refusal:
         return Rule(method, None, delta or 0.0, None, str(refusal))
-    loss = composition.chosen.method, composition.epsilon, composition.delta
-    try:
-        pure = mechanism.pure
-        return Rule(*loss, mechanism.with_epsilon(composition.epsilon) if pure else find_mechanism(composition))
-    except InvalidInput as refusal:
-        return Rule(*loss, None, refusal.message.partition("; ")[0])
+    pure = mechanism.pure
+    cumulative = mechanism.with_epsilon(composition.epsilon) if pure else find_mechanism(composition)
+    return Rule(composition.chosen.method, composition.epsilon, composition.delta, cumulative)
 
 
 @dataclass(frozen=True)

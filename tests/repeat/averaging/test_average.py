@@ -122,22 +122,19 @@ def test_priors_are_those_of_assess() -> None:
     assert same(found.fitted["y"].to_dict(), assessed.fitted["y"].to_dict())
 
 
-def test_where_the_mechanism_cannot_be_set_the_answer_says_so() -> None:
-    found = average(
-        from_counts(CELLS), cr.Gaussian(epsilon=0.5, delta=0.01), releases=4, measures="local", method="basic"
-    )
-    rule = found.rule
-    assert (rule.method, rule.epsilon, rule.delta, rule.mechanism) == ("basic", 2.0, 0.04, None)
-    assert "holds for epsilon below 1 only" in rule.why
-    assert found.row().rule is None
-    assert found.row().larger is None
-    assert "by basic composition has no answer: " in found.details
+def test_losses_without_a_sum_have_no_rule_and_the_answer_says_so() -> None:
+    analytic = cr.AnalyticGaussian(epsilon=0.5, delta=0.3)
+    found = average(from_counts(CELLS), analytic, releases=4, measures="local")
+    assert found.rule.mechanism is None
+    assert "deltas of the losses add up to 1 or more" in found.rule.why
+    assert (found.row().rule, found.row().larger) == (None, None)
+    assert "has no answer: the deltas of the losses add up to 1 or more" in found.details
     assert found.to_dict()["risks"][0]["larger"] is None
     assert found.to_dict()["rule"]["mechanism"] is None
-    analytic = cr.AnalyticGaussian(epsilon=0.5, delta=0.3)
-    many = average(from_counts(CELLS), analytic, releases=4, measures="local")
-    assert "deltas of the losses add up to 1 or more" in many.rule.why
     assert average(from_counts(CELLS), analytic, releases=4, measures="local", total_delta=0.1).row().larger == "equal"
+    classical = cr.Gaussian(epsilon=0.5, delta=0.01)  # holds below epsilon 1 only
+    found = average(from_counts(CELLS), classical, releases=4, measures="local", method="basic")
+    assert found.rule.mechanism == cr.AnalyticGaussian(epsilon=2.0, delta=0.04)
 
 
 def test_output_is_tidy_and_says_whom_it_is_for() -> None:

@@ -13,8 +13,7 @@ from cellrisk.cli import main
 from cellrisk.errors import CellriskError
 from cellrisk.noise.mechanisms import mechanism
 from cellrisk.repeat.accounting.loss import Loss
-from cellrisk.repeat.ledger import Entry, Ledger
-from cellrisk.repeat.ledger.export import export_entries
+from cellrisk.repeat.ledger import Ledger
 from tests.repeat.ledger.conftest import LAPLACE
 from tests.repeat.ledger.deaths import make_release
 
@@ -22,7 +21,7 @@ PURPOSE = 'for "them": it\'s\n- a # list, {really}; 100% 🏯 \u2028 yes\ttab'
 
 
 @pytest.fixture(scope="module")
-def entries(tmp_path_factory: pytest.TempPathFactory) -> tuple[Entry, ...]:
+def ledger(tmp_path_factory: pytest.TempPathFactory) -> Ledger:
     folder = tmp_path_factory.mktemp("export")
     (folder / "released.csv").write_text("n\n1\n")
     with Ledger(folder / "releases.ledger", create=True) as ledger:
@@ -37,12 +36,12 @@ def entries(tmp_path_factory: pytest.TempPathFactory) -> tuple[Entry, ...]:
         ledger.add(attribute=None, quasi_identifiers=["age"], loss=Loss.zcdp(1 / 3))
         ledger.add(attribute="job", quasi_identifiers=[], loss=mechanism("discrete-gaussian", epsilon=1.5, delta=1e-7))
         ledger.add(attribute="ill", quasi_identifiers=[], loss=mechanism("gaussian-pdp", epsilon=0.1, delta=1e-7))
-        return ledger.entries()
+        return ledger
 
 
-def test_json_lines_can_be_verified_without_the_ledger(entries: tuple[Entry, ...], tmp_path: Path) -> None:
-    text, previous = export_entries(entries, tmp_path / "a.jsonl").read_text(encoding="utf-8"), None
-    for line, entry in zip(text.split("\n")[:-1], entries, strict=True):
+def test_json_lines_can_be_verified_without_the_ledger(ledger: Ledger, tmp_path: Path) -> None:
+    text, previous = ledger.export(tmp_path / "a.jsonl").read_text(encoding="utf-8"), None
+    for line, entry in zip(text.split("\n")[:-1], ledger.entries(), strict=True):
         told = json.loads(line)
         number, before, digest = (told.pop(name) for name in ("number", "previous", "digest"))
         body = json.dumps(told, sort_keys=True, separators=(",", ":"))
@@ -51,21 +50,21 @@ def test_json_lines_can_be_verified_without_the_ledger(entries: tuple[Entry, ...
         previous = digest
 
 
-def test_exports_are_written_whole(entries: tuple[Entry, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_exports_are_written_whole(ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     target = tmp_path / "a.jsonl"
     target.write_text("old")
     with monkeypatch.context() as broken:
         broken.setattr(os, "replace", lambda source, end: (_ for _ in ()).throw(OSError(28, "No space left on device")))
         with pytest.raises(CellriskError, match="No space left"):
-            export_entries(entries, target)
+            ledger.export(target)
     assert (os.listdir(tmp_path), target.read_text()) == (["a.jsonl"], "old")
-    assert export_entries(entries, target) == target
+    assert ledger.export(target) == target
     assert "income" in target.read_text(encoding="utf-8")
 
 
-def test_exports_of_another_form_are_refused(entries: tuple[Entry, ...], tmp_path: Path) -> None:
+def test_exports_of_another_form_are_refused(ledger: Ledger, tmp_path: Path) -> None:
     with pytest.raises(CellriskError, match=r"decides the form of an export; got a.xlsx; allowed: .jsonl"):
-        export_entries(entries, tmp_path / "a.xlsx")
+        ledger.export(tmp_path / "a.xlsx")
     assert os.listdir(tmp_path) == []
 
 

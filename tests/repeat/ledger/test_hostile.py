@@ -21,7 +21,6 @@ from cellrisk.repeat.ledger import Ledger
 from cellrisk.repeat.ledger.backends import CHANGED, TRIGGERS
 from cellrisk.repeat.ledger.descriptions import digest_regular, read_end
 from cellrisk.repeat.ledger.entry import compute_digest
-from cellrisk.repeat.ledger.export import export_entries
 from tests.repeat.ledger.conftest import Where
 from tests.repeat.ledger.deaths import FIELDS
 
@@ -108,7 +107,7 @@ def look_and_write(ledger: Ledger, released: Release, folder: Path) -> Iterator[
     yield lambda: [str(ledger.spent(name)) for name in ledger.state().declared]
     yield lambda: (str(ledger.verify()), json.dumps(ledger.verify().to_dict()))
     yield ledger.note_head
-    yield lambda: export_entries(ledger.entries(), folder / "out.jsonl")
+    yield lambda: ledger.export(folder / "out.jsonl")
     yield lambda: ledger.add(**FIELDS, cohort="north")
     yield lambda: ledger.recover(folder)
     yield lambda: save(ledger, released, folder / "new.csv")

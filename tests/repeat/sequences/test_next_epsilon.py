@@ -95,11 +95,11 @@ def test_the_ceiling_along_the_releases_is_that_of_enumeration(table: cr.Frequen
 
 def test_a_loss_whose_noise_is_not_known_has_a_bound_or_a_reason(table: cr.FrequencyTable) -> None:
     known = Step(cr.Geometric(0.5), "pay")
-    pure = assess_sequence(table, [known, Step(Loss.pure(0.5), "pay")], assess_as="laplace")
+    pure = assess_sequence(table, [known, Step(Loss.pure(0.5), "pay")])
     assert pure.rows[-1].ceiling is not None
     assert not pure.rows[-1].ceiling.exact
     steps = [known, Step(Loss.zcdp(0.1), "pay")]
-    found = assess_sequence(table, steps, assess_as="gaussian-analytic", total_delta=1e-6)
+    found = assess_sequence(table, steps, total_delta=1e-6)
     document = json.loads(json.dumps(found.to_dict()))["releases"][-1]
     assert 0.5 < document["ceiling"]["even_two"] < 1
     assert not document["ceiling"]["exact"]

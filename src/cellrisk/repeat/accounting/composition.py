@@ -23,6 +23,7 @@ METHODS: tuple[CompositionMethod, ...] = list_words(CompositionMethod)[1:]
 TIE = 1e-9
 """Epsilons within this relative distance are the same: one method's root of another's own formula differs by less."""
 SMALLEST_REST = 1e-90
+NO_REST, NO_DELTA = "the deltas of the guarantees use up all of the delta", "it needs a delta above 0"
 Answer = float | str
 """An epsilon, or one plain sentence why there is none."""
 
@@ -56,7 +57,7 @@ def compose_renyi(events: Sequence[Event], delta: float) -> Answer:
     parts = Parts.of(events)
     rest = find_rest(delta, parts.deltas)
     if not rest:
-        return _say_no_rest(delta)
+        return NO_REST if delta else NO_DELTA
     orders = renyi_orders()
     for _ in range(2):  # all orders, then those around the best
         with np.errstate(over="ignore", invalid="ignore"):
@@ -85,17 +86,13 @@ def compose_pld(events: Sequence[Event], delta: float) -> Answer:
     parts = Parts.of(events)
     rest = find_rest(delta, parts.deltas)
     if not rest:
-        return _say_no_rest(delta)
+        return NO_REST if delta else NO_DELTA
     if parts.gaussian is not None:
         mu, log_delta = parts.gaussian, math.log(delta)
         if math.erf(mu / math.sqrt(8.0)) <= delta:
             return 0.0
         return find_smallest(lambda epsilon: gaussian_log_delta(1.0 / mu, epsilon) - log_delta)
     return parts.why_not(rest) or parts.find_epsilon(rest)
-
-
-def _say_no_rest(delta: float) -> str:
-    return "the deltas of the guarantees use up all of the delta" if delta else "it needs a delta above 0"
 
 
 COMPOSERS: dict[str, Callable[[Sequence[Event], float], Answer]] = {
@@ -267,14 +264,11 @@ def compose(
     least = min((found.epsilon for found in answers if found.epsilon is not None), default=None)
     if least is None:
         reasons = "; ".join(f"{found.method}: {found.why}" for found in answers)
-        raise InvalidInput(
-            f"no method has an answer for these losses at delta {total:g} ({reasons})"
-            if method == "tightest"
-            else f"{method} composition has no answer for these losses: {answers[0].why}",
-            fix="give a larger delta, or the mechanisms of those that have none"
-            if method == "tightest"
-            else f"leave {argument('method')} out for the tightest that has one",
-            code="no-answer",
-        )
+        what = f"no method has an answer for these losses at delta {total:g} ({reasons})"
+        fix = "give a larger delta, or the mechanisms of those that have none"
+        if method != "tightest":
+            what = f"{method} composition has no answer for these losses: {answers[0].why}"
+            fix = f"leave {argument('method')} out for the tightest that has one"
+        raise InvalidInput(what, fix=fix, code="no-answer")
     chosen = next(found for found in answers if found.epsilon is not None and found.epsilon <= least * (1.0 + TIE))
     return Composition(losses, dp_definition, total, method, chosen)

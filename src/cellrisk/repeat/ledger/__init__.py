@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import secrets
 import shutil
@@ -22,7 +23,14 @@ from cellrisk.repeat.accounting.loss import Loss
 from cellrisk.repeat.ledger.backends import TABLES, TRIGGERS, VERSION, WHAT, Session, find_backend
 from cellrisk.repeat.ledger.checkpoints import find_checkpoints, write_line
 from cellrisk.repeat.ledger.cohorts import LedgerState
-from cellrisk.repeat.ledger.descriptions import NEWEST, describe_lost, digest_description, list_named, name_entry
+from cellrisk.repeat.ledger.descriptions import (
+    NEWEST,
+    describe_lost,
+    digest_description,
+    list_named,
+    name_entry,
+    refuse_released,
+)
 from cellrisk.repeat.ledger.entry import (
     KINDS,
     LONGEST_BODY,
@@ -41,9 +49,9 @@ from cellrisk.repeat.ledger.entry import (
 )
 from cellrisk.repeat.ledger.staging import Draft, Recovered, plain_refusals, recover
 from cellrisk.repeat.ledger.verification import Verification, compare_files, examine
+from cellrisk.system.atomic import refuse_inputs, write_whole
 from cellrisk.system.checks import require_whole_number
 from cellrisk.system.choices import CompositionMethod, Neighbours, require_word
-from cellrisk.system.formatting import number_of
 from cellrisk.system.progress import NOT_KNOWN, note_outcome
 
 if TYPE_CHECKING:
@@ -106,7 +114,7 @@ class Ledger:
     ) -> None:
         self._clock = clock or (lambda: datetime.now(timezone.utc))
         self._backend, self._checkpoints = find_backend(location, wait), find_checkpoints(head)
-        self._new, self._open = create, True
+        self._new = create
         for file in self._checkpoints:
             if self._backend.is_same(file.path):
                 raise InvalidInput(
@@ -135,8 +143,7 @@ class Ledger:
         self.close()
 
     def close(self) -> None:
-        """End the use of the ledger; nothing is open in it."""
-        self._open = False
+        """End the use of the ledger, in which nothing is open between its transactions."""
 
     def remove_unused(self) -> None:
         """Remove a ledger without entries, so that a refused command leaves nothing behind."""
@@ -145,7 +152,6 @@ class Ledger:
                 if session.head.number:
                     return
                 session.execute("UPDATE ledger SET what = 'removed'")  # another process that has it open is refused
-            self.close()
             self._backend.remove()
             note_outcome("")
 
@@ -465,18 +471,30 @@ class Ledger:
             time.sleep(PAUSE)
         return found
 
-    def __str__(self) -> str:
-        state = self.state()
-        releases = sum(entry.kind == "release" for entry in state.entries)
-        return (
-            f"Ledger {self.location}: {number_of(len(state.entries), 'entry', 'entries')}, {releases:,} of them "
-            f"releases, about {number_of(len(state.declared), 'cohort')}."
-        )
+    def export(self, path: str | os.PathLike[str], cohort: str | None = None) -> Path:
+        """Write entries to a file of JSON lines, whole or not at all.
+
+        Without number, previous and digest, a line with sorted keys is what its digest covers.
+
+        Parameters
+        ----------
+        path
+            A file that ends in .jsonl, and that no entry has released.
+        cohort
+            Of which cohort; default all.
+        """
+        target, chosen = Path(path), self.entries(cohort)
+        refuse_inputs(target)
+        refuse_released(self.entries(), target)
+        if target.suffix.lower() != ".jsonl":
+            raise InvalidInput(
+                "the ending of the file decides the form of an export", got=target.name, allowed=".jsonl"
+            )
+        return write_whole(target, "".join(f"{json.dumps(one.to_dict(), ensure_ascii=False)}\n" for one in chosen))
 
     @contextmanager
     def _read(self) -> Iterator[Session]:
         """A transaction that sees one moment, and can change nothing."""
-        self._require_open()
         with self._backend.opened(reading=True) as session:
             yield session
 
@@ -486,7 +504,6 @@ class Ledger:
 
         Refused if the ledger was exchanged, if its triggers were changed, or if it lacks an entry of a checkpoint.
         """
-        self._require_open()
         if not self._backend.writable:
             raise self._backend.refuse("read-only")
         before: Head | None = None
@@ -519,10 +536,6 @@ class Ledger:
             if head is not None and head != before:
                 self._note_outcome(head.digest)
             raise
-
-    def _require_open(self) -> None:
-        if not self._open:
-            raise InvalidInput("the ledger is closed", fix="open it again", code="closed")
 
     def _read_state(self, session: Session) -> LedgerState:
         """The state of the ledger; refused if an entry is not as its digest says."""

@@ -9,13 +9,14 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from cellrisk.publish.releasing.files import MANIFEST, open_regular, sidecar_of
 from cellrisk.repeat.ledger.entry import BLOCK, Entry, Problem, show_on_one_line
+from cellrisk.system.atomic import refuse_inputs
 
 LARGEST = 1 << 28
 MOST_NAMES = 100_000
@@ -127,6 +128,16 @@ def digest_set(path: Path, sha256: str) -> str | None:
     """The digest of the list of a set that a file is in; None if no list beside the file has its digest."""
     listed = read_end(path.with_name(MANIFEST)) or b""
     return hashlib.sha256(listed).hexdigest() if sha256.encode() in listed else None
+
+
+def refuse_released(entries: Sequence[Entry], target: Path) -> None:
+    """Refuse to write over a file that one of the entries has released, or over a description of one."""
+    released = {entry.file.sha256: entry for entry in entries if entry.file is not None}
+    content = read_end(target) or b""
+    entry = released.get(hashlib.sha256(content).hexdigest())
+    if entry is not None or NAMED.search(content) or NAMED.search(read_end(sidecar_of(target)) or b""):
+        what = "what was released, or its description" if entry is None else f"what entry {entry.number} has released"
+        refuse_inputs(target, {target: what})
 
 
 class Named(NamedTuple):

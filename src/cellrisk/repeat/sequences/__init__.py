@@ -13,9 +13,9 @@ import numpy as np
 from cellrisk.counts.cells import Cells
 from cellrisk.counts.profiles import LevelCounts
 from cellrisk.counts.table import require_table
-from cellrisk.errors import InvalidInput, UnknownName, argument
+from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.noise.distributions import USUAL_THRESHOLD
-from cellrisk.noise.mechanisms import MECHANISMS, AnalyticGaussian, Mechanism, gaussian_log_delta
+from cellrisk.noise.mechanisms import MECHANISMS, AnalyticGaussian, DiscreteGaussian, Mechanism, gaussian_log_delta
 from cellrisk.repeat.accounting.ceilings import describe_ceiling, find_ceiling
 from cellrisk.repeat.accounting.composition import Composition, compose, find_epsilon
 from cellrisk.repeat.accounting.distributions import Parts
@@ -31,21 +31,17 @@ from cellrisk.system.choices import (
     CompositionMethod,
     Form,
     MeasureName,
-    MechanismName,
     OverallKind,
     list_words,
     require_word,
 )
-from cellrisk.system.formatting import claim, number_of
 from cellrisk.system.results import Result, find_words
 
 if TYPE_CHECKING:
-    from cellrisk.counts.table import Attribute, FrequencyTable
+    from cellrisk.counts.table import FrequencyTable
 
-INSTEAD, PURE_INSTEAD = argument("assess_as", "gaussian-analytic"), argument("assess_as", "laplace")
-AT_DELTA = argument("total_delta", 1e-06)
 SMALLEST_EPSILON = 1e-9
-"""Gaussian noise that is wide for its delta composes to epsilon 0; the noise of this epsilon is a little narrower."""
+"""Gaussian noise that is wide for its delta composes to epsilon 0, which no mechanism has."""
 KINDS: tuple[OverallKind, ...] = list_words(OverallKind)
 """How the attributes of a group are taken together: bounded, and unbounded."""
 
@@ -110,10 +106,6 @@ class Groups:
     places: Mapping[str, Integers]
     """For each of an attribute's own cells, its group."""
 
-    @property
-    def n_groups(self) -> int:
-        return int(self.parent.max()) + 1
-
 
 def align_cells(several: Sequence[Cells]) -> list[Cells]:
     """Cells of several attributes with the values of all of them as their domains, so that codes can be compared."""
@@ -148,13 +140,6 @@ def merge_groups(aligned: Sequence[Cells], names: tuple[str, ...]) -> Groups:
     return Groups(
         names, parent, sizes, dict(zip(attributes, merged, strict=True)), dict(zip(attributes, places, strict=True))
     )
-
-
-def describe_attribute(table: FrequencyTable, cells: Cells) -> Attribute:
-    """An attribute as it would be, had the table been made with the quasi-identifiers of these cells."""
-    once, sizes = np.ones(len(cells.count), np.int64), cells.sizes[cells.cell]
-    levels = LevelCounts.from_pairs(cells.levels, cells.level, cells.count, once, sizes)
-    return replace(table.attribute(cells.sensitive), levels=levels, profiles=cells.profiles(), vectors=None)
 
 
 @dataclass(frozen=True)
@@ -193,7 +178,7 @@ class Released:
     assessed: tuple[str, ...]
     """The attributes whose risk was assessed at this cumulative loss."""
     mechanism: Mechanism | None
-    """The mechanism that has this cumulative loss; None if nothing was assessed."""
+    """That of this cumulative loss; None if nothing was assessed."""
     uniform: float | None
     """The released attribute's own risk at this cumulative loss, each cell alike; None if none was released."""
     records: float | None
@@ -313,7 +298,6 @@ def assess_sequence(
     *,
     method: CompositionMethod = "tightest",
     total_delta: float | None = None,
-    assess_as: MechanismName | None = None,
     measure: MeasureName = "local",
     form: Form = "tight",
     priors: Priors = USUAL_PRIORS,
@@ -325,8 +309,8 @@ def assess_sequence(
     - The cumulative loss composes all losses so far, by the ``method`` of `compose`, at ``total_delta`` (None: the sum
       of the deltas so far).
     - The attribute released is assessed at that loss (paper, section 4.3: eps_0 o eps_1 o ... o eps_j), in noise of
-      the release's own kind, or of the kind ``assess_as``. That is the paper's rule, and neither exact nor a bound:
-      the loss is an upper bound, but risk is not monotone in epsilon.
+      the release's own kind if that can have it (`find_mechanism`). That is the paper's rule, and neither exact nor a
+      bound: the loss is an upper bound, but risk is not monotone in epsilon.
     - The cells are those of all quasi-identifiers so far, for a release on fewer of them too. Where new ones split
       the cells, every attribute released so far is assessed again, at the new loss and in the same noise.
     - What was revealed stays revealed: in each cell, an attribute keeps the larger of its old risk and its new
@@ -354,8 +338,6 @@ def assess_sequence(
         The releases in their order.
     method, total_delta
         How losses are added up, as in `compose`.
-    assess_as
-        The mechanism that the sum is assessed by; default that of each release.
     measure, form
         The words of the risk, as in `assess`.
     priors
@@ -381,8 +363,6 @@ def assess_sequence(
         )
     if total_delta is not None:
         require_within("total_delta", total_delta, least=0, below=1)
-    if assess_as is not None:
-        require_word("mechanism", assess_as, tuple(MECHANISMS))
     released = [name for name in dict.fromkeys(step.attribute for step in steps) if name is not None]
     finest = align_cells([table.cells(name) for name in released or table.sensitive[:1]])
     risk: dict[str, Floats] = {}  # of each attribute so far, in each of the finest groups
@@ -394,21 +374,25 @@ def assess_sequence(
         names = tuple(name for name in table.quasi_identifiers if name in used)
         split = groups is None or groups.names != names
         groups = merge_groups(finest, names) if split or groups is None else groups
+        n_groups = int(groups.parent.max()) + 1
         anew = dict.fromkeys([*(risk if split else ()), *([] if name is None else [name])])
         cumulative = compose([step.loss for step in so_far], method=method, delta=total_delta)
         ceiling, why_no_ceiling = _find_ceiling(so_far)
         mechanism, uniform, records, own = None, None, None, None
         if anew:
-            mechanism = find_mechanism(cumulative, assess_as, total_delta is not None)
+            mechanism = find_mechanism(cumulative)
             channel = mechanism.channel
             for attribute in anew:
                 cells = groups.cells[attribute]
                 profiled, place = profile_cells(cells)
-                fitted = priors.fit(describe_attribute(table, cells), [measure]).measure(measure)
+                once = np.ones(len(cells.count), np.int64)
+                levels = LevelCounts.from_pairs(cells.levels, cells.level, cells.count, once, cells.sizes[cells.cell])
+                alone = replace(table.attribute(attribute), levels=levels, profiles=cells.profiles(), vectors=None)
+                fitted = priors.fit(alone, [measure]).measure(measure)  # as if the table had these groups
                 own_risk = fitted.risks(profiled, channel, form)[place, 0]
                 own_caused = Local().risks(profiled, channel, "own")[place, 0]
                 for kept, found in ((risk, own_risk), (caused, own_caused)):
-                    of_groups = np.zeros(groups.n_groups)
+                    of_groups = np.zeros(n_groups)
                     of_groups[groups.places[attribute]] = found
                     kept[attribute] = np.maximum(kept.get(attribute, 0.0), of_groups[groups.parent])
                 if attribute == name:
@@ -426,7 +410,7 @@ def assess_sequence(
                 quasi_identifiers=tuple(step.quasi_identifiers or table.quasi_identifiers),
                 loss=step.loss,
                 cumulative=cumulative,
-                cells=groups.n_groups,
+                cells=n_groups,
                 assessed=tuple(anew),
                 mechanism=mechanism,
                 uniform=uniform,
@@ -459,10 +443,12 @@ def read_steps(table: FrequencyTable, steps: Sequence[Step]) -> tuple[Step, ...]
     """The steps, if there is one and the table has every column that they name."""
     listed = tuple(read_list("steps", steps, "steps"))
     if not listed:
-        raise InvalidInput("a sequence needs one release at least", fix="for example [Step(Laplace(epsilon=0.5))]")
+        fix = "for example [Step(Laplace(epsilon=0.5))]"
+        raise InvalidInput("a sequence needs one release at least", fix=fix, code="no-steps")
     for number, step in enumerate(listed, start=1):
         if not isinstance(step, Step):
-            raise InvalidInput(f"release {number} is not a Step", got=type(step).__name__, fix="write Step(mechanism)")
+            got, fix = type(step).__name__, "write Step(mechanism)"
+            raise InvalidInput(f"release {number} is not a Step", got=got, fix=fix, code="no-step")
         if step.attribute is not None:
             table.attribute(step.attribute)
         for name in step.quasi_identifiers or ():
@@ -472,57 +458,27 @@ def read_steps(table: FrequencyTable, steps: Sequence[Step]) -> tuple[Step, ...]
     return listed
 
 
-def find_mechanism(
-    composition: Composition, assess_as: MechanismName | None = None, given_delta: bool = True
-) -> Mechanism:
-    """The mechanism that the last of some releases is assessed in, at their composition; refused if there is none.
+def find_mechanism(composition: Composition) -> Mechanism:
+    """The mechanism that the last of some releases is assessed in, at their composition.
 
-    Of the release's own kind, or of the kind ``assess_as``. Gaussian noises are one Gaussian together, 1/sigma^2 =
-    sum 1/sigma_t^2, which the analytic Gaussian has at their exact composition. The classical gaussian beside other
-    noise, and the discrete one, are made with more noise than their epsilon needs, so a tighter composition would give
-    them more than was added: they are assessed at the loss that they were made by, basic composition and zCDP.
+    One release is assessed in its own. Several: Gaussian noises are one Gaussian together, 1/sigma^2 = sum 1/sigma_t^2,
+    which the analytic Gaussian has at their exact composition. A discrete Gaussian is assessed at the sum of the rhos,
+    by which it was made. Otherwise the noise is of the last release's kind if that is pure and no delta is spent, and
+    Laplace or the analytic Gaussian if not.
     """
-    last, many = composition.losses[-1], len(composition.losses)
-    known = last.mechanism
-    kind = assess_as or (None if known is None else known.name)
-    if kind is None:
-        pure = not given_delta and all(loss.dp_definition == "pure" for loss in composition.losses)
-        raise InvalidInput(
-            f"release {many} has no known mechanism, so its risk cannot be assessed",
-            fix=f"name one for the total loss: {PURE_INSTEAD if pure else INSTEAD}",
-            code="no-mechanism",
-        )
-    threshold, delta, got = USUAL_THRESHOLD if known is None else known.threshold, composition.delta, None
-    try:
-        if known is not None and (many, kind, delta) == (1, known.name, last.delta):
-            return known
-        mu = Parts.of(composition.events).gaussian if kind.startswith("gaussian") else None
-        if mu is not None and composition.method != "basic":
-            epsilon = max(composition.epsilon, SMALLEST_EPSILON)
-            delta = min(delta, math.exp(gaussian_log_delta(1.0 / mu, epsilon)))  # less, of noise that is wide for it
-            return AnalyticGaussian(epsilon, delta=delta, neighbours=last.neighbours, threshold=threshold)
-        epsilon = max(_reckon(composition, kind), SMALLEST_EPSILON)
-        got = f"epsilon {claim(epsilon)}, delta {delta:g}"
-        return MECHANISMS[kind](epsilon, delta=delta, neighbours=last.neighbours, threshold=threshold)
-    except InvalidInput as refusal:
-        instead = f"{INSTEAD}, at {AT_DELTA}" if got is None or delta else f"{PURE_INSTEAD}, or at {AT_DELTA}"
-        what = f"the cumulative loss after {number_of(many, 'release')} cannot be assessed by {kind}"
-        reason, fix = refusal.message.partition(";")[0], f"assess it by another: {instead}"
-        raise InvalidInput(f"{what}: {reason}", got=got, fix=fix, code="not-assessed") from None
-
-
-def _reckon(found: Composition, kind: str) -> float:
-    """The epsilon of a composition that a kind of noise is assessed at."""
-    if kind == "gaussian":
-        return compose(found.losses, method="basic", delta=found.delta).epsilon
-    if kind == "discrete-gaussian":
-        rhos = [loss.total_rho for loss in found.losses]
-        if None in rhos:
-            raise InvalidInput("a loss with a delta and no known mechanism has no rho")
-        total = math.fsum(rho for rho in rhos if rho is not None)
-        return find_epsilon(total, found.delta) if found.delta else found.epsilon
-    if kind != "gaussian-pdp" or not found.delta:
-        return found.epsilon
-    if not all(event.epsilon and (event.mechanism == "gaussian-pdp" or not event.delta) for event in found.events):
-        raise InvalidInput("not all of its losses imply probabilistic DP")
-    return compose(found.losses, method="basic", delta=found.delta).epsilon
+    losses, delta, known = composition.losses, composition.delta, composition.losses[-1].mechanism
+    if known is not None and len(losses) == 1 and delta == losses[0].delta:
+        return known
+    threshold = USUAL_THRESHOLD if known is None else known.threshold
+    neighbours, rhos = losses[-1].neighbours, [loss.total_rho for loss in losses]
+    epsilon = max(composition.epsilon, SMALLEST_EPSILON)
+    if not delta:
+        kind = "laplace" if known is None or not known.pure else known.name
+        return MECHANISMS[kind](epsilon, neighbours=neighbours, threshold=threshold)
+    if known is not None and known.name == "discrete-gaussian" and None not in rhos:
+        total = find_epsilon(math.fsum(rho for rho in rhos if rho is not None), delta)
+        return DiscreteGaussian(max(total, SMALLEST_EPSILON), delta=delta, neighbours=neighbours, threshold=threshold)
+    mu = Parts.of(composition.events).gaussian
+    if mu is not None and composition.method != "basic":
+        delta = min(delta, math.exp(gaussian_log_delta(1.0 / mu, epsilon)))  # less, of noise that is wide for it
+    return AnalyticGaussian(epsilon, delta=delta, neighbours=neighbours, threshold=threshold)
