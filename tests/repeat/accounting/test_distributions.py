@@ -89,17 +89,12 @@ def test_a_guarantee_without_a_mechanism_is_taken_at_its_worst() -> None:
 def test_known_and_unknown_mechanisms_together() -> None:
     losses = [approximate(0.5, 1e-4), loss_of("discrete-gaussian", 1.0, 1e-5), loss_of("geometric", 0.4)]
     scale = losses[1].mechanism.scale if losses[1].mechanism else 0.0
-    outcomes = [
-        randomised_response_outcomes(0.5, 1e-4),
-        discrete_gaussian_outcomes(scale),
-        geometric_outcomes(0.4),
-    ]
+    outcomes = [randomised_response_outcomes(0.5, 1e-4), discrete_gaussian_outcomes(scale), geometric_outcomes(0.4)]
     require_close_above(compose(losses, method="pld", delta=1e-3).epsilon, exact_epsilon(outcomes, 1e-3))
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "times"),
-    [(0.001, 1), (0.001, 1000), (0.1, 1000), (1.0, 1000), (100.0, 1), (100.0, 100)],
+    ("epsilon", "times"), [(0.001, 1), (0.001, 1000), (0.1, 1000), (1.0, 1000), (100.0, 1), (100.0, 100)]
 )
 @pytest.mark.parametrize("delta", [1e-3, 1e-9])
 def test_small_and_large_epsilons_many_times(epsilon: float, times: int, delta: float) -> None:

@@ -72,12 +72,7 @@ def test_what_is_not_a_regular_file_is_not_read(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "link").symlink_to("/dev/zero")
     (tmp_path / "file").write_text("text")
-    assert [read_end(tmp_path / name) for name in ("pipe", "link", "file", "nothing")] == [
-        None,
-        None,
-        b"text",
-        None,
-    ]
+    assert [read_end(tmp_path / name) for name in ("pipe", "link", "file", "nothing")] == [None, None, b"text", None]
 
 
 FRAME = pd.DataFrame({"who": [1, 1, 2, 3], "area": list("nnss"), "sex": list("fmfm"), "ill": ["no", "yes", "no", "no"]})

@@ -30,11 +30,7 @@ COMMON = {"cohort": "everyone", "time": TIME, "cellrisk": "0.2.0"}
 FILE = {"name": "a.csv", "sha256": "ab" * 32, "bytes": 12, "description": "ef" * 32}
 BODIES: dict[str, dict[str, Any]] = {
     "cohort": {**COMMON, "kind": "cohort", "part_of": "all"},
-    "limit": {
-        **COMMON,
-        "kind": "limit",
-        "limit": {"epsilon": 2.0, "delta": 0.0, "method": "tightest"},
-    },
+    "limit": {**COMMON, "kind": "limit", "limit": {"epsilon": 2.0, "delta": 0.0, "method": "tightest"}},
     "release": {
         **COMMON,
         "kind": "release",

@@ -98,18 +98,9 @@ TAMPERINGS: dict[str, tuple[Callable[[Where], None], list[tuple[int | None, str]
     "deleted last": (lambda where: delete(where, 5), 5),
     "deleted all": (lambda where: delete(where, *range(1, 6)), 1),
     "deleted last, head cut": (cut_off, None),
-    "deleted and closed up": (
-        lambda where: delete_and_close_up(where, 3),
-        3,
-    ),
-    "swapped": (
-        lambda where: swap(where, 3, 4),
-        3,
-    ),
-    "inserted": (
-        lambda where: insert_between(where, 4),
-        5,
-    ),
+    "deleted and closed up": (lambda where: delete_and_close_up(where, 3), 3),
+    "swapped": (lambda where: swap(where, 3, 4), 3),
+    "inserted": (lambda where: insert_between(where, 4), 5),
     "a well-made entry in place of another": (
         lambda where: put(where, 3, body=(body := where.execute(LAST)[0][0]), digest=forge(where, 3, body)),
         4,
@@ -120,27 +111,15 @@ TAMPERINGS: dict[str, tuple[Callable[[Where], None], list[tuple[int | None, str]
         0,
     ),
     "head digest": (lambda where: where.execute(f"UPDATE ledger SET digest = '{'0' * 64}'"), None),
-    "head number up": (
-        lambda where: where.execute("UPDATE ledger SET number = 2000000000"),
-        6,
-    ),
+    "head number up": (lambda where: where.execute("UPDATE ledger SET number = 2000000000"), 6),
     "another id": (lambda where: where.execute(f"UPDATE ledger SET id = '{'0' * 32}'"), 1),
     "invalid, well made": (
         lambda where: rewrite(where, 3, lambda body: {**body, "loss": {**body["loss"], "epsilon": -1}}),
         3,
     ),
-    "unknown kind, well made": (
-        lambda where: rewrite(where, 3, lambda body: {**body, "kind": "other"}),
-        3,
-    ),
-    "unknown cohort, well made": (
-        lambda where: rewrite(where, 4, lambda body: {**body, "cohort": "nobody"}),
-        4,
-    ),
-    "part of nothing, well made": (
-        lambda where: rewrite(where, 1, lambda body: {**body, "part_of": "nobody"}),
-        1,
-    ),
+    "unknown kind, well made": (lambda where: rewrite(where, 3, lambda body: {**body, "kind": "other"}), 3),
+    "unknown cohort, well made": (lambda where: rewrite(where, 4, lambda body: {**body, "cohort": "nobody"}), 4),
+    "part of nothing, well made": (lambda where: rewrite(where, 1, lambda body: {**body, "part_of": "nobody"}), 1),
 }
 
 

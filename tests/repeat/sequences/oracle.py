@@ -88,10 +88,7 @@ def follow(
             row |= {"uniform": _mean([own[number] for number in firsts]), "records": _mean(own)}
         for kind, combine in (("max", max), ("sum", sum)):
             overall = [combine(mine.values()) if mine else 0.0 for mine in held]
-            row |= {
-                f"{kind}_uniform": _mean([overall[number] for number in firsts]),
-                f"{kind}_records": _mean(overall),
-            }
+            row |= {f"{kind}_uniform": _mean([overall[number] for number in firsts]), f"{kind}_records": _mean(overall)}
         rows.append(row)
     return rows
 

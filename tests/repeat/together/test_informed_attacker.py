@@ -56,10 +56,7 @@ def enumerate_certain(
     in the second table."""
     labels = sorted({row[2] for row in rows})
     overall = Counter(row[2] for row in rows)
-    counts = [
-        Counter((row[0], row[2]) for row in rows),
-        Counter((row[1], row[2]) for row in rows if row[0] != outside),
-    ]
+    counts = [Counter((row[0], row[2]) for row in rows), Counter((row[1], row[2]) for row in rows if row[0] != outside)]
     known = {
         (table, label, value): behind(value, belief.shapes[label], belief.theta)
         for table, belief in enumerate(beliefs)

@@ -154,11 +154,7 @@ def bound_success(likelihoods: Likelihoods, labels: int, *, swapped: bool) -> fl
     return min(float(np.sum(taken * gains)) / labels, 1.0)
 
 
-def compose_ceiling(
-    losses: Sequence[Loss],
-    *,
-    labels: int = 2,
-) -> Ceiling:
+def compose_ceiling(losses: Sequence[Loss], *, labels: int = 2) -> Ceiling:
     """How often does an attacker who knows all other records guess a value correctly from several releases, at most?
 
     Another value moves two counts of each table by 1. Geometric noise: the likelihood ratios of one count, listed
@@ -206,12 +202,16 @@ def compose_ceiling(
         guess_right = partial(bound_guesses, swapped, left_out, exact)
         advantage = left_out.at_zero if left_out is not None else 1.0
     even_two, even = (min(guess_right(number), 1.0) for number in (2, labels))
+    # The odds factors of pure losses multiply; others bound none.
+    epsilons = [(loss.epsilon or 0.0) * (1.0 if loss.neighbours == "replace" else 2.0) for loss in losses]
+    with np.errstate(over="ignore"):
+        odds = float(np.exp(math.fsum(epsilons)))
     return Ceiling(
         labels=labels,
         even_two=even_two,
         even=even,
         advantage=2.0 * even_two - 1.0 if replaced else min(advantage, 1.0),
-        odds=bound_odds(losses),
+        odds=odds if all(loss.dp_definition == "pure" for loss in losses) else None,
         releases=len(losses),
         exact=exact,
         neighbours="replace" if replaced else "add-remove",
@@ -302,12 +302,3 @@ def _list_likelihoods(losses: Sequence[Loss]) -> Likelihoods | None:
         log_ratio, index = np.unique(np.round(log_ratio, SAME), return_inverse=True)
         without, with_person = (np.asarray(np.bincount(index, each), np.float64) for each in (without, with_person))
     return Likelihoods(log_ratio, without, with_person)
-
-
-def bound_odds(losses: Sequence[Loss]) -> float | None:
-    """The odds factors of pure losses multiply; others bound none."""
-    if any(loss.dp_definition != "pure" for loss in losses):
-        return None
-    counted = math.fsum((2.0 if loss.neighbours == "add-remove" else 1.0) * (loss.epsilon or 0.0) for loss in losses)
-    with np.errstate(over="ignore"):
-        return float(np.exp(counted))

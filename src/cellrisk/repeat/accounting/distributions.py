@@ -186,14 +186,9 @@ class Parts:
         4.7746
         """
         with np.errstate(all="ignore"):
-            whole = self._convolve(TRUNCATED * delta / (2 * len(self.moved)))
+            whole = self.convolve(0.5 * delta)
             found = whole.get_epsilon_for_delta(delta - self.rounding)
         return min(float(found), self.largest_loss)
-
-    def convolve(self) -> Any:
-        """The distribution of all losses together, from which `find_deltas` reads."""
-        with np.errstate(all="ignore"):
-            return self._convolve(TRUNCATED * WHOLE / len(self.moved))
 
     def find_deltas(self, distribution: Any, epsilons: Floats) -> Floats:
         """The deltas at these epsilons, ascending and not below 0, that a composed distribution shows: upper bounds.
@@ -208,17 +203,18 @@ class Parts:
         safe = np.clip(found, 0.0, 1.0) + self.rounding + WHOLE
         return np.asarray(np.where(epsilons >= self.largest_loss, 0.0, np.minimum(safe, 1.0)))
 
-    def _convolve(self, cut: float) -> Any:
-        """The distribution of all losses together; tails of about ``cut`` count as certain harm at every step."""
-        step = self._choose_step()
-        parts = []
-        for one, times in self.moved:
-            alone = one.distribute(step)
-            parts.append(alone if times == 1 else alone.self_compose(times, tail_mass_truncation=cut))
-        while len(parts) > 1:
-            odd = parts[len(parts) - len(parts) % 2 :]
-            pairs = zip(parts[0::2], parts[1::2], strict=False)
-            parts = [first.compose(second, tail_mass_truncation=cut) for first, second in pairs] + odd
+    def convolve(self, delta: float = WHOLE) -> Any:
+        """The distribution of all losses together, from which `find_deltas` reads; a small share of ``delta`` is spent
+        on tails, which count as certain harm at every step."""
+        step, parts, cut = self._choose_step(), [], TRUNCATED * delta / len(self.moved)
+        with np.errstate(all="ignore"):
+            for one, times in self.moved:
+                alone = one.distribute(step)
+                parts.append(alone if times == 1 else alone.self_compose(times, tail_mass_truncation=cut))
+            while len(parts) > 1:
+                odd = parts[len(parts) - len(parts) % 2 :]
+                pairs = zip(parts[0::2], parts[1::2], strict=False)
+                parts = [first.compose(second, tail_mass_truncation=cut) for first, second in pairs] + odd
         return parts[0]
 
     def _choose_step(self) -> float:

@@ -21,7 +21,7 @@ from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.publish.releasing.files import sidecar_of
 from cellrisk.repeat.accounting.loss import Loss
 from cellrisk.repeat.ledger.backends import TABLES, TRIGGERS, VERSION, WHAT, Session, find_backend
-from cellrisk.repeat.ledger.checkpoints import find_checkpoints, write_line
+from cellrisk.repeat.ledger.checkpoints import VARIABLE, Checkpoint, write_line
 from cellrisk.repeat.ledger.cohorts import LedgerState
 from cellrisk.repeat.ledger.descriptions import (
     NEWEST,
@@ -113,7 +113,9 @@ class Ledger:
         head: str | os.PathLike[str] | None = None,
     ) -> None:
         self._clock = clock or (lambda: datetime.now(timezone.utc))
-        self._backend, self._checkpoints = find_backend(location, wait), find_checkpoints(head)
+        self._backend = find_backend(location, wait)
+        named = None if head is None else os.fspath(head), os.environ.get(VARIABLE)  # each is used
+        self._checkpoints = [Checkpoint.open(name) for name in named if name]
         self._new = create
         for file in self._checkpoints:
             if self._backend.is_same(file.path):

@@ -34,12 +34,6 @@ def write_line(head: Head) -> str:
     return f"{head.id} {head.number} {head.digest}"
 
 
-def find_checkpoints(path: str | os.PathLike[str] | None) -> tuple[Checkpoint, ...]:
-    """The files that are named by the argument and by the environment; each is used."""
-    named = (None if path is None else os.fspath(path), os.environ.get(VARIABLE))
-    return tuple(Checkpoint.open(name) for name in named if name)
-
-
 @dataclass(frozen=True)
 class Checkpoint:
     """A file of such lines, of one ledger or of several."""

@@ -257,10 +257,7 @@ class Entry:
 
 
 def describe_release(
-    attribute: str | None,
-    quasi_identifiers: str | Sequence[str],
-    loss: Loss,
-    purpose: str,
+    attribute: str | None, quasi_identifiers: str | Sequence[str], loss: Loss, purpose: str
 ) -> dict[str, Any]:
     """The fields of a release, checked as they will be read."""
     names = [quasi_identifiers] if isinstance(quasi_identifiers, str) else list(quasi_identifiers)

@@ -27,14 +27,7 @@ from cellrisk.risk.people import Caused, count_caused
 from cellrisk.risk.priors import USUAL_PRIORS, Priors
 from cellrisk.system.arrays import Floats, Integers, find_distinct
 from cellrisk.system.checks import read_list, read_texts, require_kind, require_within
-from cellrisk.system.choices import (
-    CompositionMethod,
-    Form,
-    MeasureName,
-    OverallKind,
-    list_words,
-    require_word,
-)
+from cellrisk.system.choices import CompositionMethod, Form, MeasureName, OverallKind, list_words, require_word
 from cellrisk.system.results import Result, find_words
 
 if TYPE_CHECKING:

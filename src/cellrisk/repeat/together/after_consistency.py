@@ -40,7 +40,6 @@ class Refined:
 
     what: str
     right: float
-    named: float
     caused: float
     plain: Figures
     """The same attack on the tables as they are published."""
@@ -101,11 +100,6 @@ class ProductFit:
     @cached_property
     def columns(self) -> list[frozenset[int]]:
         return [frozenset(table.columns) for table in self.joint.tables]
-
-    @property
-    def shares(self) -> tuple[float, ...]:
-        left = variances_left(self.columns, self.levels, self.variances)
-        return tuple(rest / variance for rest, variance in zip(left, self.variances, strict=True))
 
     def shape(self, table: int) -> tuple[int, ...]:
         return tuple(self.levels[axis] if axis in self.columns[table] else 1 for axis in self.axes)
@@ -180,14 +174,15 @@ def find_refinement(
         return None
     levels = {column: count_levels(joint, column) for table in columns for column in table}
     variances = tuple(max(table.mechanism.noise.variance, LEAST_VARIANCE) for table in asked)
-    fit = ProductFit(joint, levels, variances)
+    fit, left = ProductFit(joint, levels, variances), variances_left(columns, levels, variances)
+    shares = tuple(rest / variance for rest, variance in zip(left, variances, strict=True))
     sizes = [math.prod(fit.shape(table)) for table in range(len(asked))]
     if len(joint.count) > MOST_ROWS:
-        return Refinement(fit.shares, (), f"it is computed for up to {MOST_ROWS:,} combinations of values that occur")
+        return Refinement(shares, (), f"it is computed for up to {MOST_ROWS:,} combinations of values that occur")
     if sum(sizes) * joint.n_levels > MOST_COUNTS:
-        return Refinement(fit.shares, (), f"it is computed for up to {MOST_COUNTS:,} counts")
+        return Refinement(shares, (), f"it is computed for up to {MOST_COUNTS:,} counts")
     whole = replace(fit, joint=publish_all(joint, fit))
-    return Refinement(fit.shares, simulate_refined(whole, [table.mechanism for table in asked], plain, seed))
+    return Refinement(shares, simulate_refined(whole, [table.mechanism for table in asked], plain, seed))
 
 
 def publish_all(joint: JointCells, fit: ProductFit) -> JointCells:
@@ -217,11 +212,11 @@ def simulate_refined(
     before, after = np.concatenate(known), np.concatenate(refined)
     rows = []
     for place, (way, means) in enumerate(zip(name_ways(len(mechanisms)), plain, strict=True)):
-        (right, error), (named, _), (caused, caused_error) = (
+        (right, error), (caused, caused_error) = (
             control(after[:, place, figure], before[:, place, figure], mean)
-            for figure, mean in enumerate((means.right, means.named, means.caused))
+            for figure, mean in ((0, means.right), (2, means.caused))
         )
-        rows.append(Refined(way, right, named, caused, means, error, caused_error))
+        rows.append(Refined(way, right, caused, means, error, caused_error))
     return tuple(rows)
 
 

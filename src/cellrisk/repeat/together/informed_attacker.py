@@ -13,7 +13,7 @@ fitted to the true labels is that of an attacker who is helped. The figures are 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import permutations
 from typing import Any
@@ -92,7 +92,14 @@ def find_certain(
 
     With the tempering 1 and a fitted one, or with those that are given.
     """
-    expected = [*_expect(joint, asked, priors)]
+    expected = []  # of each table and label, the values that may be released, ascending, and ln w of each of them
+    for number, (given, table) in enumerate(zip(asked, joint.tables, strict=True)):
+        counts, channel = table.counts.astype(np.int64), given.mechanism.channel
+        fit = fit_negative_binomial(LevelCounts.from_cells(counts, joint.levels), table.n_cells)
+        laws = (fit if priors is None else priors[number]).by_category
+        values = [channel.support(column) for column in counts.T]
+        means = [posterior_means(law, channel, shown) for law, shown in zip(laws, values, strict=True)]
+        expected.append([(shown, np.log(np.maximum(w, 1e-300))) for shown, w in zip(values, means, strict=True)])
     simulator = Simulator(joint, [table.mechanism for table in asked])
     draws = simulator.count_draws(MOST_DRAWS, SHARE)
     fitted = () if temperings else [_read(joint, expected, drawn, seed) for drawn in simulator.draw(FITTED, seed + 1)]
@@ -114,22 +121,6 @@ def find_certain(
         for place, weight in enumerate(weights)
         for row, certainty in enumerate(certainties)
     )
-
-
-def _expect(
-    joint: JointCells, asked: Sequence[SetTable], priors: Sequence[NegativeBinomial] | None
-) -> Iterator[list[tuple[Integers, Floats]]]:
-    """Of each table and label, the values that may be released, ascending, and ln w of each of them."""
-    for number, (given, table) in enumerate(zip(asked, joint.tables, strict=True)):
-        counts = table.counts.astype(np.int64)
-        levels = LevelCounts.from_cells(counts, joint.levels)
-        prior = fit_negative_binomial(levels, table.n_cells) if priors is None else priors[number]
-        channel = given.mechanism.channel
-        values = [channel.support(column) for column in counts.T]
-        yield [
-            (shown, np.log(np.maximum(posterior_means(law, channel, shown), 1e-300)))
-            for law, shown in zip(prior.by_category, values, strict=True)
-        ]
 
 
 def _read(
