@@ -23,6 +23,7 @@ from cellrisk.repeat.accounting.loss import Loss
 from cellrisk.repeat.ledger import Ledger, Limit
 from cellrisk.repeat.together.releasing import plan_loss
 from tests.near import near
+from tests.refusals import refused
 from tests.repeat.ledger.conftest import LAPLACE, Where
 
 GAUSSIAN = mechanism("gaussian-analytic", epsilon=0.5, delta=1e-6)
@@ -114,7 +115,7 @@ def test_limits_of_cohorts_inside_cohorts(tmp_path: Path, seed: int) -> None:
             if expected:
                 attempt()
             else:
-                with pytest.raises(InvalidInput, match=r"exceed the limit|spent more than that limit"):
+                with refused("limit"):
                     attempt()
         for name in people.covering:
             assert ledger.spent(name).epsilon == float(people.worst(name))
@@ -128,7 +129,7 @@ def test_cohorts_that_share_nobody_do_not_add_up(in_file: Where) -> None:
         add(ledger, cohort="2020")
         add(ledger, cohort="2021", new_cohort=True)
         assert ledger.spent("2021").epsilon == 0.1
-        with pytest.raises(InvalidInput, match="limit of cohort '2020'"):
+        with refused("limit"):
             add(ledger, cohort="2020")
         add(ledger, cohort="2021")
         assert ledger.spent("2021").epsilon == 0.2
@@ -144,7 +145,7 @@ def test_a_part_carries_the_releases_on_the_whole(in_file: Where) -> None:
         with pytest.raises(InvalidInput, match=r"cohort 'all' has spent more than that limit; got epsilon 0.2"):
             ledger.set_limit("all", epsilon=0.1)
         ledger.set_limit("all", epsilon=0.25)
-        with pytest.raises(InvalidInput, match=r"exceed the limit of cohort 'all'; got epsilon 0.3 in all"):
+        with refused("limit"):
             add(ledger, cohort="new", new_cohort=True, part_of="students")
         assert list(ledger.state().declared) == ["all", "students"]
 
@@ -157,7 +158,7 @@ def test_a_limit_with_delta_is_kept_by_the_tightest_composition(in_file: Where) 
         ledger.set_limit("everyone", epsilon=total * (1 - 1e-9), delta=1e-6)
         for _ in range(40):
             add(ledger)
-        with pytest.raises(InvalidInput, match="exceed the limit"):
+        with refused("limit"):
             add(ledger)
         ledger.set_limit("everyone", epsilon=total, delta=1e-6)
         add(ledger)
@@ -196,9 +197,8 @@ def test_a_person_has_losses_of_one_kind_of_neighbours(in_file: Where, limited: 
         if limited:
             ledger.set_limit("everyone", epsilon=5)
         for inside in ({}, {"cohort": "women", "new_cohort": True, "part_of": "everyone"}):
-            with pytest.raises(InvalidInput) as refused:
+            with refused("mixed-neighbours"):
                 add(ledger, replaced, **inside)
-            assert refused.value.code == "mixed-neighbours"
         add(ledger, replaced, cohort="others", new_cohort=True)
 
 
@@ -244,7 +244,7 @@ def test_the_people_who_have_lost_most_decide(in_file: Where, capsys: pytest.Cap
 def test_a_limit_that_what_is_spent_can_never_keep_is_refused(in_file: Where) -> None:
     with in_file.open() as ledger:
         add(ledger, GAUSSIAN)
-        with pytest.raises(InvalidInput, match="cannot be kept: 1 of 1 release has a delta, and the limit has none"):
+        with refused("no-delta"):
             ledger.set_limit("everyone", epsilon=100)
         ledger.set_limit("everyone", epsilon=100, delta=1e-5)
         assert len(ledger.entries()) == 3
@@ -331,7 +331,7 @@ def test_one_number_written_in_twenty_ways_spends_twenty_times(where: Where) -> 
     loss = plan_loss(tables, "job")
     with where.open() as ledger:
         ledger.set_limit("everyone", epsilon=19.9)
-        with pytest.raises(InvalidInput, match=r"exceed the limit.*epsilon 20 in all"):
+        with refused("limit"):
             ledger.check(loss)
         ledger.set_limit("everyone", epsilon=20)
         ledger.check(loss)

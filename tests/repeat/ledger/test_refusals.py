@@ -17,6 +17,7 @@ from cellrisk.errors import CellriskError, InvalidInput
 from cellrisk.noise.mechanisms import Laplace
 from cellrisk.repeat.ledger import Ledger
 from cellrisk.repeat.ledger.backends import APPLICATION
+from tests.refusals import refused
 from tests.repeat.ledger.conftest import LAPLACE, Where, fill
 
 GOOD: dict[str, Any] = {"attribute": "y", "quasi_identifiers": ["age"], "loss": LAPLACE}
@@ -124,27 +125,27 @@ def test_what_is_something_else_is_refused_and_left_as_it_is(tmp_path: Path, nam
 
 def test_a_ledger_is_made_only_where_that_is_asked_for_and_nothing_is_there(tmp_path: Path) -> None:
     path = tmp_path / "releases.ledger"
-    with pytest.raises(InvalidInput, match=r"^there is no ledger; got .*releases.ledger; check its name, or make one"):
+    with refused("missing"):
         Ledger(path)
     assert os.listdir(tmp_path) == []
     path.touch()
-    with pytest.raises(InvalidInput, match="the file is empty"):
+    with refused("empty"):
         Ledger(path)
-    with pytest.raises(InvalidInput, match="there is something already"):
+    with refused("exists"):
         Ledger(path, create=True)
     assert path.stat().st_size == 0
     path.unlink()
     path.symlink_to("elsewhere.ledger")
-    with pytest.raises(InvalidInput, match="there is no ledger"):
+    with refused("missing"):
         Ledger(path)
-    with pytest.raises(InvalidInput, match="there is something already"):  # a dangling link is not followed
+    with refused("exists"):  # a dangling link is not followed
         Ledger(path, create=True)
     assert os.listdir(tmp_path) == ["releases.ledger"]
     path.unlink()
     with Ledger(path, create=True) as ledger:
         fill(ledger)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    with pytest.raises(InvalidInput, match="there is something already"):
+    with refused("exists"):
         Ledger(path, create=True)
     with Ledger(path) as ledger:
         assert len(ledger.entries()) == 5
@@ -152,11 +153,11 @@ def test_a_ledger_is_made_only_where_that_is_asked_for_and_nothing_is_there(tmp_
 
 
 def test_a_database_gets_a_ledger_only_where_that_is_asked_for(in_database: Where) -> None:
-    with pytest.raises(InvalidInput, match=r"there is no ledger; got .*check its name, or make one"):
+    with refused("missing"):
         Ledger(in_database.address)
     assert not in_database.is_there()
     Ledger(in_database.address, create=True).close()
-    with pytest.raises(InvalidInput, match="there is something already"):
+    with refused("exists"):
         Ledger(in_database.address, create=True)
 
 
@@ -209,7 +210,7 @@ def test_a_file_that_vanishes_is_not_made_again(in_file: Where, tmp_path: Path) 
         fill(ledger)
         in_file.file.unlink()
         for use in (ledger.entries, lambda: ledger.add(**GOOD)):
-            with pytest.raises(InvalidInput, match="the ledger cannot be opened"):
+            with refused("disk"):
                 use()
     assert os.listdir(tmp_path) == []
 
@@ -250,6 +251,6 @@ def test_no_ledger_is_made_beside_what_another_left(tmp_path: Path, end: str) ->
     for name, make in MAKERS.items():
         place = tmp_path / f"{name}.db"
         make(Path(f"{place}{end}"))
-        with pytest.raises(InvalidInput, match="a file of another ledger is there"):
+        with refused("left-beside"):
             Ledger(place, create=True)
     assert len(os.listdir(tmp_path)) == len(MAKERS)

@@ -25,6 +25,7 @@ from cellrisk.repeat.ledger import Entry, Ledger, staging
 from cellrisk.repeat.ledger.backends import SqliteFile
 from cellrisk.system import atomic
 from tests.near import near
+from tests.refusals import refused
 from tests.repeat.ledger.conftest import Where
 from tests.repeat.ledger.deaths import FIELDS, LEVELS, PEOPLE, make_set
 
@@ -153,9 +154,8 @@ def test_eight_writers_at_a_limit(where: Where, released: Release, output: Path,
 def test_a_release_past_a_limit_leaves_nothing(where: Where, released: Release, output: Path) -> None:
     with where.open() as ledger:
         ledger.set_limit("everyone", epsilon=0.05)
-        with pytest.raises(InvalidInput) as refused:
+        with refused("limit"):
             ledger.save(released, output / "released.csv")
-        assert refused.value.code == "limit"
         assert len(ledger.entries()) == 2
     assert os.listdir(output) == []
 
@@ -187,7 +187,7 @@ def test_a_disk_that_fails_before_the_commit(
                 atomic.write_through(handle, content)
 
             monkeypatch.setattr(files, "write_through", write)
-        with pytest.raises(InvalidInput, match="the output path cannot be written to"):
+        with refused("output"):
             ledger.save(released, output / "released.csv")
         monkeypatch.undo()
         assert os.listdir(output) == []
@@ -201,9 +201,8 @@ def test_files_that_cannot_be_moved_are_finished_by_recover(
 ) -> None:
     with where.open() as ledger:
         monkeypatch.setattr(staging.os, "replace", fail_with(errno.EROFS))
-        with pytest.raises(InvalidInput) as refused:
+        with refused("not-moved"):
             ledger.save(released, output / "released.csv")
-        assert refused.value.code == "not-moved"
         monkeypatch.undo()
         found = ledger.verify(folders=[output])
         assert found.ok
@@ -217,7 +216,7 @@ def test_files_that_cannot_be_moved_are_finished_by_recover(
 def test_a_folder_that_can_be_read_only(where: Where, released: Release, output: Path) -> None:
     output.chmod(0o500)
     with where.open() as ledger:
-        with pytest.raises(InvalidInput, match="cannot be written to"):
+        with refused("output"):
             ledger.save(released, output / "released.csv")
         assert ledger.entries() == ()
 
@@ -227,7 +226,7 @@ def test_a_folder_that_takes_no_new_names(
 ) -> None:
     with where.open() as ledger:
         monkeypatch.setattr(Path, "mkdir", fail_with(errno.EROFS))
-        with pytest.raises(InvalidInput, match="cannot be written to"):
+        with refused("output"):
             ledger.save(released, output / "released.csv")
         monkeypatch.undo()
         assert ledger.entries() == ()
@@ -251,7 +250,7 @@ def test_an_answer_that_was_lost_is_asked_for(
     with in_file.open() as ledger:
         ledger.declare("everyone")
         monkeypatch.setattr(Ledger, "_write", lose_answer)
-        with pytest.raises(InvalidInput, match="the connection to the ledger was lost"):
+        with refused("lost-connection"):
             ledger.save(released, output / "released.csv")
         monkeypatch.undo()
         assert len(ledger.entries()) == 2
@@ -302,7 +301,7 @@ def test_a_release_that_its_own_process_finishes_meanwhile_stops_nobody(
     """Files are moved after the commit, while the next writer may already look at them."""
     with where.open() as ledger:
         monkeypatch.setattr(staging.os, "replace", fail_with(errno.EROFS))
-        with pytest.raises(InvalidInput, match="could not be moved"):
+        with refused("not-moved"):
             ledger.save(released, output / "first.csv")
         monkeypatch.undo()
         fits = staging._fits
@@ -345,7 +344,7 @@ def test_a_place_that_is_taken_meanwhile_is_not_replaced(
 
     monkeypatch.setattr(staging.Draft, "stage", stage_late)
     with in_file.open() as ledger:
-        with pytest.raises(InvalidInput, match="the output path exists"):
+        with refused("output"):
             ledger.save(released, output / "released.csv")
         assert ledger.entries() == ()
     assert (output / "released.csv").read_text() == "somebody else's"
@@ -363,9 +362,8 @@ def test_what_is_staged_is_private(in_file: Where, released: Release, output: Pa
 
 @pytest.mark.parametrize("given", [None, 5, "released.csv"])
 def test_only_a_release_is_saved(in_file: Where, output: Path, given: Any) -> None:
-    with in_file.open() as ledger, pytest.raises(InvalidInput) as refused:
+    with in_file.open() as ledger, refused("no-release"):
         ledger.save(given, output / "released.csv")
-    assert refused.value.code == "no-release"
 
 
 def test_the_command(tmp_path: Path, released: Release, capsys: pytest.CaptureFixture[str]) -> None:
