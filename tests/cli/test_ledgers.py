@@ -226,8 +226,6 @@ def test_settings_from_a_file(answered: Callable[..., Any]) -> None:
         ("no cohort '2022'", ("add", LEDGER, "--attribute", "a", "--qid", "sex", "--epsilon", "1", "--cohort", "2022")),
         ("no cohort '2022'", ("list", LEDGER, "--cohort", "2022")),
         ("ledger add --new-cohort declares it", ("plan", LEDGER, "--epsilon", "0.5", "--cohort", "2022")),
-        ("the planned release has no mechanism, so its risk cannot be assessed; name it: --mechanism geometric",
-         ("risk", LEDGER, "people.csv", "--attribute", "illness", "--epsilon", "0.5")),
         ("no column 'tax'", ("risk", LEDGER, "people.csv", "--attribute", "tax", "--mechanism", "laplace",
                              "--epsilon", "1")),
         ("also give its loss: --epsilon 0.5", ("risk", LEDGER, "people.csv", "--attribute", "illness")),

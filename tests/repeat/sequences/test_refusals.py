@@ -81,7 +81,7 @@ INSTEAD: dict[str, tuple[list[Any], dict[str, Any], type[cr.Mechanism]]] = {
     "pure noise after a delta": ([ANALYTIC, LAPLACE], {}, cr.AnalyticGaussian),
     "pure noise at a given delta": ([LAPLACE], {"total_delta": 1e-3, "method": "basic"}, cr.AnalyticGaussian),
     "pure noise": ([LAPLACE, cr.Geometric(0.2)], {}, cr.Geometric),
-    "pure noise that is not known": ([cr.Geometric(0.2), Loss.pure(0.5)], {}, cr.Laplace),
+    "pure noise that is not known": ([cr.Laplace(0.2), Loss.pure(0.5)], {}, cr.Geometric),
     "classical gaussian from 1 on": ([CLASSICAL, CLASSICAL], {"method": "basic"}, cr.AnalyticGaussian),
     "discrete gaussians": ([DISCRETE, DISCRETE], {}, cr.DiscreteGaussian),
     "discrete gaussian after a loss that is not concentrated": ([UNKNOWN, DISCRETE], {}, cr.AnalyticGaussian),

@@ -15,7 +15,14 @@ from cellrisk.counts.profiles import LevelCounts
 from cellrisk.counts.table import require_table
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.noise.distributions import USUAL_THRESHOLD
-from cellrisk.noise.mechanisms import MECHANISMS, AnalyticGaussian, DiscreteGaussian, Mechanism, gaussian_log_delta
+from cellrisk.noise.mechanisms import (
+    MECHANISMS,
+    USUAL_MECHANISM,
+    AnalyticGaussian,
+    DiscreteGaussian,
+    Mechanism,
+    gaussian_log_delta,
+)
 from cellrisk.repeat.accounting.ceilings import describe_ceiling, find_ceiling
 from cellrisk.repeat.accounting.composition import Composition, compose, find_epsilon
 from cellrisk.repeat.accounting.distributions import Parts
@@ -457,7 +464,7 @@ def find_mechanism(composition: Composition) -> Mechanism:
     One release is assessed in its own. Several: Gaussian noises are one Gaussian together, 1/sigma^2 = sum 1/sigma_t^2,
     which the analytic Gaussian has at their exact composition. A discrete Gaussian is assessed at the sum of the rhos,
     by which it was made. Otherwise the noise is of the last release's kind if that is pure and no delta is spent, and
-    Laplace or the analytic Gaussian if not.
+    geometric or the analytic Gaussian's if not.
     """
     losses, delta, known = composition.losses, composition.delta, composition.losses[-1].mechanism
     if known is not None and len(losses) == 1 and delta == losses[0].delta:
@@ -466,7 +473,7 @@ def find_mechanism(composition: Composition) -> Mechanism:
     neighbours, rhos = losses[-1].neighbours, [loss.total_rho for loss in losses]
     epsilon = max(composition.epsilon, SMALLEST_EPSILON)
     if not delta:
-        kind = "laplace" if known is None or not known.pure else known.name
+        kind = USUAL_MECHANISM if known is None or not known.pure else known.name
         return MECHANISMS[kind](epsilon, neighbours=neighbours, threshold=threshold)
     if known is not None and known.name == "discrete-gaussian" and None not in rhos:
         total = find_epsilon(math.fsum(rho for rho in rhos if rho is not None), delta)

@@ -43,7 +43,7 @@ SET_BEFORE = (
 )
 RULE = (
     "Risks and people revealed follow a rule: each attribute as if it were released once at the cumulative loss.",
-    "Its noise is that of the release, or of a Laplace or Gaussian mechanism if that cannot have this loss.",
+    "Its noise is that of the release, or of a geometric or Gaussian mechanism if that cannot have this loss.",
     "What was revealed stays revealed. Of several releases that is neither exact nor a bound.",
 )
 AVERAGED = (
