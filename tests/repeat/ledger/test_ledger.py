@@ -95,6 +95,7 @@ def test_cohorts_are_declared_and_entries_found_by_them(where: Where) -> None:
         assert [entry.number for entry in ledger.entries("2021")] == [3, 4]
         assert [entry.number for entry in ledger.entries("2021", kind="release")] == [4]
         assert ledger.entries(kind="limit") == ()
+        assert "6 entries, 3 of them releases, about 3 cohorts" in str(ledger)
         assert ledger.entry(5).headline == "Cohort '2021 students', part of '2021'."
         assert ledger.entry(6).headline == "Release of age about cohort '2021 students' at 0.1-DP."
 

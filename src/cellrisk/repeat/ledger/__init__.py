@@ -52,6 +52,7 @@ from cellrisk.repeat.ledger.verification import Verification, compare_files, exa
 from cellrisk.system.atomic import refuse_inputs, write_whole
 from cellrisk.system.checks import require_whole_number
 from cellrisk.system.choices import CompositionMethod, Neighbours, require_word
+from cellrisk.system.formatting import number_of
 from cellrisk.system.progress import NOT_KNOWN, note_outcome
 
 if TYPE_CHECKING:
@@ -472,6 +473,12 @@ class Ledger:
                 break
             time.sleep(PAUSE)
         return found
+
+    def __str__(self) -> str:
+        kinds = [entry.kind for entry in self.entries()]
+        releases, cohorts = kinds.count("release"), number_of(kinds.count("cohort"), "cohort")
+        entries = number_of(len(kinds), "entry", "entries")
+        return f"Ledger {self.location}: {entries}, {releases:,} of them releases, about {cohorts}."
 
     def export(self, path: str | os.PathLike[str], cohort: str | None = None) -> Path:
         """Write entries to a file of JSON lines, whole or not at all.
