@@ -248,7 +248,9 @@ def say_total(cost: str, others: int, last: tuple[int, str] | None) -> str:
     known = f"when this one was prepared (its last entry then: {last[0]}, digest {last[1]})"
     if not others:
         return f"{cost}, of this release alone: the ledger held no other about the same people {known}"
-    return f"{cost}, together with the {number_of(others, 'release')} about the same people that the ledger held {known}"
+    return (
+        f"{cost}, together with the {number_of(others, 'release')} about the same people that the ledger held {known}"
+    )
 
 
 def label(
