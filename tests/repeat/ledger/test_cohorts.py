@@ -15,7 +15,7 @@ import pytest
 
 import cellrisk as cr
 from cellrisk.cli import main
-from cellrisk.errors import CellriskError, InvalidInput, UnknownName
+from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import Mechanism, mechanism
 from cellrisk.repeat.accounting.ceilings import compose_ceiling
 from cellrisk.repeat.accounting.composition import compose
@@ -39,11 +39,7 @@ def test_a_release_past_the_limit_is_refused_and_not_written(where: Where) -> No
         for _ in range(3):  # 0.1 + 0.1 + 0.1 is above 0.3 in binary
             add(ledger)
         for attempt in (lambda: add(ledger), lambda: ledger.check(LAPLACE)):
-            with pytest.raises(
-                InvalidInput,
-                match=r"^the release would exceed the limit of cohort 'everyone'; got epsilon 0\.4 in all; "
-                r"allowed: at most epsilon 0\.3 for each person of 'everyone'$",
-            ):
+            with refused("limit", "got epsilon 0.4 in all; allowed: at most epsilon 0.3 for each person of 'everyone'"):
                 attempt()
         assert len(ledger.entries(kind="release")) == 3
         assert ledger.state().limits.get("everyone") == Limit(cohort="everyone", epsilon=0.3)
@@ -142,7 +138,7 @@ def test_a_part_carries_the_releases_on_the_whole(in_file: Where) -> None:
         assert ledger.state().losses("students") == (Loss.of(LAPLACE),) * 2
         assert ledger.state().losses("all") == (Loss.of(LAPLACE),)
         assert ledger.spent("all").epsilon == ledger.spent("students").epsilon == 0.2
-        with pytest.raises(InvalidInput, match=r"cohort 'all' has spent more than that limit; got epsilon 0.2"):
+        with refused("limit", "cohort 'all'", "got epsilon 0.2"):
             ledger.set_limit("all", epsilon=0.1)
         ledger.set_limit("all", epsilon=0.25)
         with refused("limit"):
@@ -164,7 +160,7 @@ def test_a_limit_with_delta_is_kept_by_the_tightest_composition(in_file: Where) 
         add(ledger)
         assert ledger.spent("everyone", delta=1e-6).epsilon == total
         assert ledger.spent("everyone", method="basic").epsilon == 4.1
-        with pytest.raises(InvalidInput, match="spent more than that limit"):
+        with refused("limit"):
             ledger.set_limit("everyone", epsilon=total, delta=1e-6, method="basic")
 
 
@@ -251,22 +247,16 @@ def test_a_limit_that_what_is_spent_can_never_keep_is_refused(in_file: Where) ->
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("options", "got"),
     [
-        ({"epsilon": 0}, "epsilon must be a number above 0; got 0"),
-        ({"epsilon": -1}, "above 0; got -1"),
-        ({"epsilon": float("nan")}, "got nan"),
-        ({"epsilon": float("inf")}, "got inf"),
-        ({"epsilon": True}, "got bool"),
-        ({"epsilon": "1"}, "got str"),
-        ({"epsilon": 1, "delta": 1}, "delta must be a number from 0 to below 1; got 1"),
-        ({"epsilon": 1, "delta": -0.1}, "got -0.1"),
-        ({"epsilon": 1, "method": "simple"}, "unknown method; got 'simple'; allowed: tightest, basic"),
+        *(({"epsilon": epsilon}, "epsilon") for epsilon in (0, -1, float("nan"), float("inf"), True, "1")),
+        *(({"epsilon": 1, "delta": delta}, "delta") for delta in (1, -0.1)),
+        ({"epsilon": 1, "method": "simple"}, "method"),
     ],
 )
-def test_limits_that_make_no_sense(in_file: Where, options: dict[str, Any], message: str) -> None:
+def test_limits_that_make_no_sense(in_file: Where, options: dict[str, Any], got: str) -> None:
     with in_file.open() as ledger:
-        with pytest.raises(CellriskError, match=message):
+        with refused("word" if got == "method" else "range", got):
             ledger.set_limit("everyone", **options)
         assert ledger.entries() == ()
 
@@ -283,10 +273,7 @@ def test_an_unknown_cohort_is_refused_with_those_that_are_known(where: Where) ->
             lambda: ledger.entries("Employes"),
             lambda: ledger.declare("students", part_of="Employes"),
         ):
-            with pytest.raises(
-                UnknownName,
-                match=r"^the ledger has no cohort 'Employes'; allowed: employees; did you mean 'employees'\?",
-            ):
+            with refused("unknown-cohort", "allowed: employees; did you mean 'employees'?"):
                 attempt()
         for name in ("employees", "EMPLOYEES", "employees"):
             with pytest.raises(InvalidInput, match="cohort 'employees' is known already"):
@@ -302,13 +289,13 @@ def test_many_cohorts_are_not_all_listed(in_file: Where) -> None:
     with in_file.open() as ledger:
         for number in range(25):
             ledger.declare(f"c{number:02}")
-        with pytest.raises(UnknownName, match=r"allowed: c00, .*c19 and 5 more; new_cohort=True"):
+        with refused("unknown-cohort", "allowed: c00, ", "c19 and 5 more; new_cohort=True"):
             ledger.spent("nobody of them")
 
 
 def test_nothing_is_spent_where_nothing_is_released(in_file: Where) -> None:
     with in_file.open() as ledger:
-        with pytest.raises(UnknownName, match="has no cohort 'everyone'; new_cohort"):
+        with refused("unknown-cohort", "new_cohort"):
             ledger.spent("everyone")
         ledger.declare("everyone")
         assert ledger.spent("everyone").epsilon == 0
