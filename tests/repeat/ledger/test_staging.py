@@ -250,7 +250,7 @@ def test_an_answer_that_was_lost_is_asked_for(
     with in_file.open() as ledger:
         ledger.declare("everyone")
         monkeypatch.setattr(Ledger, "_write", lose_answer)
-        with refused("lost-connection"):
+        with pytest.raises(InvalidInput, match="the connection to the ledger was lost"):
             ledger.save(released, output / "released.csv")
         monkeypatch.undo()
         assert len(ledger.entries()) == 2
@@ -344,7 +344,7 @@ def test_a_place_that_is_taken_meanwhile_is_not_replaced(
 
     monkeypatch.setattr(staging.Draft, "stage", stage_late)
     with in_file.open() as ledger:
-        with refused("output"):
+        with pytest.raises(InvalidInput, match="the output path exists"):
             ledger.save(released, output / "released.csv")
         assert ledger.entries() == ()
     assert (output / "released.csv").read_text() == "somebody else's"
