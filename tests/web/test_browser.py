@@ -179,6 +179,7 @@ class TestLongWork:
         page = show_adult(visit())
         open_step(page, "decide")
         unfold(page, "Risk and usefulness")
+        page.get_by_label("Largest distortion").fill("0.37")  # another map than those of other tests, which are kept
         with page.expect_response(lambda answer: answer.request.method == "POST" and "/map" in answer.url) as begun:
             page.get_by_role("button", name="Draw the map").click()
         job = begun.value.json()["job"]
