@@ -6,7 +6,6 @@ import hashlib
 import os
 import stat
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -54,11 +53,6 @@ def find_policy_files() -> list[SettingsFile]:
         if file.policy is None:
             raise InvalidInput(f"the file that {VARIABLE} names has no table [policy]", got=file.name)
         found.append(file)
-    found += [file for file in _find_above() if file.policy is not None]
-    return found
-
-
-def _find_above() -> Iterator[SettingsFile]:
     try:
         here = Path.cwd().resolve()
     except OSError as error:
@@ -72,7 +66,8 @@ def _find_above() -> Iterator[SettingsFile]:
             continue
         except OSError as error:
             raise InvalidInput("the settings file cannot be read", got=f"{path} ({error.strerror})") from None
-        yield read_settings_file(path)
+        found.append(read_settings_file(path))
+    return [file for file in found if file.policy is not None]
 
 
 def read_settings_file(path: Path, named: str = "the settings file") -> SettingsFile:

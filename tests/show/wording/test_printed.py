@@ -16,6 +16,7 @@ from cellrisk.cli import main
 Printed = Callable[..., str]
 TABLE = ["people.csv", "--qid", "town,age", "--sensitive", "illness"]
 LEVELS = ["--levels", "town=t0|t1|t2|t3|t4|t5", "--levels", "age=20|30|40|50", "--levels", "illness=none|flu|gout"]
+ADD = "ledger add ledger.db --attribute illness --qid town,age --epsilon 0.5 --mechanism geometric"
 SET = """
 source = "people.csv"
 sensitive = "illness"
@@ -80,24 +81,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
             ["release", *TABLE, *LEVELS, "--epsilon", "1", "--output", "released.csv"],
             ["ledger", "create", "ledger.db"],
             ["ledger", "limit", "ledger.db", "--epsilon", "10"],
-            *(
-                [
-                    "ledger",
-                    "add",
-                    "ledger.db",
-                    "--attribute",
-                    "illness",
-                    "--qid",
-                    "town,age",
-                    "--epsilon",
-                    "0.5",
-                    "--mechanism",
-                    "geometric",
-                    "--purpose",
-                    f"year {year}",
-                ]
-                for year in range(9)
-            ),
+            *([*ADD.split(), "--purpose", f"year {year}"] for year in range(9)),
         ):
             assert main(command) == 0
     return place

@@ -167,7 +167,7 @@ def explain(
     if not all(isinstance(new, str) and isinstance(old, Sequence) and not isinstance(old, str) for new, old in named):
         allowed = '{"quasi-identifier": {"new value": ["old value", "old value"]}}'
         what, got = "must say which values of a quasi-identifier become one", f"a {type(merge).__name__}"
-        raise InvalidInput(what, option="merge", got=got, allowed=allowed)
+        raise InvalidInput(what, option="merge", got=got, allowed=allowed, code="merge")
     cells = table.cells(sensitive)
     if isinstance(method, Perturbation):
         method.check_reach(int(cells.count.max()))

@@ -28,6 +28,7 @@ from cellrisk.show.pictures.style import (
     write_beside,
 )
 from cellrisk.show.wording.assessment import compare
+from cellrisk.show.wording.attackers import own_of
 from cellrisk.system.arrays import Integers
 from cellrisk.system.formatting import claim, number_of, percent, say_people
 
@@ -167,18 +168,15 @@ def _draw_sequence(axes: Axes, sequence: RiskSequence) -> None:
 def draw_together(found: TogetherAssessment, inside: bool) -> Picture:
     """People revealed by the first table, by the first two, and so on; beside each what the table does by itself."""
     lead, many = found.rule(), len(found.tables)
-    people = f"{lead.caused:,.3g} of {number_of(found.records, 'person')}"
     delta = f" at delta {claim(found.cost.delta)}" if found.cost.delta else ""
-    share = percent(lead.caused / found.records)
     return Picture(
         [partial(_draw_set, found=found, name=name, title="" if inside else title) for name, title in PANELS.items()],
         [ROW * many + 0.75],
         columns=2,
         one_scale=True,
-        title=f"{'The table reveals' if many == 1 else f'Together the {many} tables reveal'} {people} because of "
-        "their own records",
-        subtitle=f"{brief(found.sensitive, 40)}; {share} of the people; the set costs epsilon "
-        f"{claim(found.cost.epsilon)}{delta}",
+        title=f"{'The table reveals' if many == 1 else f'Together the {many} tables reveal'} "
+        f"{own_of(lead.caused, found.records)} because of their own records",
+        subtitle=f"{brief(found.sensitive, 40)}; the set costs epsilon {claim(found.cost.epsilon)}{delta}",
         caption=BY_ELIMINATION,
     )
 
@@ -198,7 +196,7 @@ def _draw_set(axes: Axes, found: TogetherAssessment, name: str, title: str) -> N
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
     axes.grid(axis="x")
-    axes.set_xlim(0.0, 1.2 * largest if largest > 0 else 1.0)
+    axes.set_xlim(0.0, 1.2 * largest if largest > 1e-9 else 1.0)
     axes.xaxis.set_major_formatter("{x:,g}")
     axes.set_xlabel("people")
     if title:
@@ -236,6 +234,6 @@ def _draw_equal(axes: Axes, equal: EqualRisk, name: str) -> None:
         write_beside(axes, f"epsilon {equal.epsilon:g}", at, (-6, 6), ha="right", size=TEXT)
     axes.set_ylabel("people")
     axes.set_ylim(0, 1.12 * max(*people, equal.figure, 1.0))
-    axes.yaxis.set_major_formatter("{x:,.0f}")
+    axes.yaxis.set_major_formatter("{x:,g}")
     epsilon_axis(axes, epsilons[0], epsilons[-1])
     axes.grid(axis="y")
