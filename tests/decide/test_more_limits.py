@@ -152,3 +152,11 @@ def test_a_policy_has_them_also() -> None:
     breaches = policy.breaches(from_counts(MIXED), cr.Geometric(1.0))
     assert len(breaches) == 3
     assert policy.breaches(from_counts(MIXED), cr.Gaussian(epsilon=0.5, delta=1e-5))
+
+
+def test_a_limit_on_the_error_is_named_where_it_excludes() -> None:
+    why = cr.choose(from_counts(MIXED), max_risk=0.9, max_error=5).why
+    assert "the limit on the error asks for epsilon 0.53" in why
+    assert "the limit on the risk is broken" not in why
+    why = cr.choose(from_counts(MIXED), max_ceiling=0.7, max_error=0, largest_epsilon=0.5).why
+    assert "even at epsilon 0.5 the count is only within 6" in why

@@ -57,14 +57,6 @@ def test_every_measure_has_a_panel_for_each_measure(levels: int) -> None:
     assert all(holds(figure, line) for line in curve.lines)
 
 
-@pytest.mark.slow
-def test_several_attributes_have_panels_of_their_own(several: cr.FrequencyTable) -> None:
-    few = draw_curve(cr.curve(several, epsilon=EPSILONS, measures="local", forms="tight", weights="records"))
-    assert [axes.get_title(loc="left") for axes in few.axes] == ["job", "pay"]
-    all_of_them = draw_curve(cr.curve(several, epsilon=EPSILONS, measures=list(MEASURES)))
-    assert sum(axes.axison for axes in all_of_them.axes) == 10
-
-
 @pytest.mark.parametrize(
     ("mechanisms", "deltas", "panels"),
     [

@@ -123,13 +123,6 @@ def test_every_number_of_the_screen(seed: int) -> None:
     assert f"Any attack, at most {bound:g}% 100% {bound:g}%" in lines
 
 
-def test_the_screen_fits() -> None:
-    table = cr.tabulate(cr.datasets.adult_as_published(), ["age", "education", "sex"], "income", bins={"age": 5})
-    lines = str(cr.assess(table, epsilon=1.0)).splitlines()
-    assert len(lines) <= 16
-    assert max(map(len, lines)) <= 115
-
-
 @pytest.mark.parametrize("categories", [3, 5])
 def test_more_categories_and_several_attributes(categories: int) -> None:
     generator = np.random.default_rng(categories)

@@ -26,7 +26,7 @@ from cellrisk.system.formatting import (
 )
 from cellrisk.system.results import Result
 
-DESCRIBED = {
+METHODS = {
     "basic": "Basic composition adds up epsilons and deltas.",
     "rdp": "Composition by Renyi DP adds up the Renyi divergences of all losses.",
     "pld": "The distributions of the privacy losses are convolved and rounded to the safe side.",
@@ -197,7 +197,7 @@ def _(found: Composition) -> list[str]:
         own = found.own_delta
         other = ", the sum of the losses' deltas" if found.delta == own else f"; the losses' own add up to {claim(own)}"
         said.append(f"All methods are compared at delta {claim(found.delta)}{other}.")
-    said.append(EXACT if found.exact else DESCRIBED[method])
+    said.append(EXACT if found.exact else METHODS[method])
     unknown = sum(event.kind in ("pure", "approximate") for event in found.events)
     if method != "basic" and unknown:
         lost = number_of(unknown, "loss")
@@ -246,14 +246,10 @@ def paragraphs(found: Result) -> list[str]:
 
 @paragraphs.register
 def _(found: Composition) -> list[str]:
-    rows = [
-        [
-            each.method,
-            "-" if each.epsilon is None else claim(each.epsilon),
-            "chosen" if each == found.chosen else each.why,
-        ]
-        for each in found.composed
-    ]
+    rows = []
+    for each in found.composed:
+        epsilon = "-" if each.epsilon is None else claim(each.epsilon)
+        rows.append([each.method, epsilon, "chosen" if each == found.chosen else each.why])
     return [aligned(["method", "epsilon", ""], rows, left=3), "\n".join(found.statements)]
 
 
