@@ -7,17 +7,19 @@ sentence is the same.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cellrisk.counts.unit import Unit
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.noise.precision import find_precision
 from cellrisk.publish.releasing.release_result import Release
-from cellrisk.repeat.together.releasing import TogetherRelease
 from cellrisk.risk.ceilings import Ceiling
 from cellrisk.show.wording.attackers import accuracy, fill
 from cellrisk.system.formatting import aligned, claim, number_of
 from cellrisk.system.spreadsheets import SAFE_WORDS
+
+if TYPE_CHECKING:
+    from cellrisk.repeat.together.releasing import TogetherRelease
 
 EXCEPTIONS_SHOWN = 5
 TO_FILL = "to fill"
@@ -31,7 +33,7 @@ STEPS = {
 
 def headline(release: Release | TogetherRelease) -> str:
     """Return what was released, and with which guarantee."""
-    if isinstance(release, TogetherRelease):
+    if not isinstance(release, Release):
         number = sum(len(each.frame) for each in release.releases)
         excepted = any(each.exceptions for each in release.releases)
         return (
@@ -54,7 +56,7 @@ def headline(release: Release | TogetherRelease) -> str:
 
 def screen(release: Release | TogetherRelease) -> list[str]:
     """Return what is printed first: the error of a count, the worst case, and what the guarantee does not cover."""
-    if isinstance(release, TogetherRelease):
+    if not isinstance(release, Release):
         return _list_tables(release)
     parts = [headline(release)]
     if release.description is None and release.clamp and not release.adjusted:
@@ -90,7 +92,7 @@ def _list_tables(released: TogetherRelease) -> list[str]:
 
 def paragraphs(release: Release | TogetherRelease) -> list[str]:
     """Return the rest: the noise, and what a reader of the counts has to know; of several tables all is said."""
-    if isinstance(release, TogetherRelease):
+    if not isinstance(release, Release):
         return []
     rows = [
         ["mechanism", release.mechanism.name],
