@@ -137,7 +137,7 @@ def name_options(command: Any) -> Naming:
     >>> naming("force", "True"), naming("force", None), naming("seed", "1")
     ('--force', '--force', 'seed=1')
     """
-    options = {each.name: each for each in command.params if each.opts[0].startswith("--")}
+    options = {parameter.name: parameter for parameter in command.params if parameter.opts[0].startswith("--")}
 
     def name_option(name: str, value: str | None) -> str:
         option = options.get(OTHER_NAMES.get(name, name))

@@ -13,7 +13,7 @@ import typer
 import cellrisk as cr
 from cellrisk.cli import options, parsing
 from cellrisk.cli.options import Number, Numbers, Text, Texts, option, share, whole
-from cellrisk.cli.output import DrawnOptions, OutputOptions, ScreenOptions, say, stop_if_broken, warn_of_formulas
+from cellrisk.cli.output import DrawnOptions, OutputOptions, ScreenOptions, say, stop_if_broken
 from cellrisk.cli.recording import ShownLedgerOptions
 from cellrisk.errors import InvalidInput
 from cellrisk.system import choices
@@ -103,7 +103,11 @@ class NumbersOptions:
 
     def write(self, result: Any) -> None:
         if self.csv is not None:
-            warn_of_formulas(result.to_csv(self.csv, spreadsheet_safe=self.spreadsheet_safe))
+            from cellrisk.system.spreadsheets import tell_formulas
+
+            warning = tell_formulas(result.to_csv(self.csv, spreadsheet_safe=self.spreadsheet_safe))
+            if warning is not None:
+                say(f"cellrisk: {warning}", err=True)
 
 
 def curve_command(
@@ -119,9 +123,9 @@ def curve_command(
     --measure caused,certainty,ceiling shows the figures to decide by.
     """
     asked = {**mechanism.arguments(), **risk.many(), **attacker.arguments()}
-    found = cr.curve(table.tabulate(), **asked, progress=options.progress_bar("computing"))
-    numbers.write(found)
-    output.answer(found, policies=output.policies)
+    curve = cr.curve(table.tabulate(), **asked, progress=options.progress_bar("computing"))
+    numbers.write(curve)
+    output.answer(curve, policies=output.policies)
 
 
 def choose_command(
@@ -172,9 +176,9 @@ def utility_command(
     end: Any = {"neighbours": mechanism.neighbours, "threshold": mechanism.threshold}
     noises = [cr.mechanism(name, epsilon=epsilon, delta=delta, **end) for name, delta, epsilon in settings]
     how: Any = {"ways": ways, "releases": releases, "seed": seed}
-    found = cr.utility(table.tabulate(seed=seed), noises, **how, progress=options.progress_bar("simulating"))
-    numbers.write(found)
-    output.answer(found)
+    measured = cr.utility(table.tabulate(seed=seed), noises, **how, progress=options.progress_bar("simulating"))
+    numbers.write(measured)
+    output.answer(measured)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -261,17 +265,17 @@ def report_command(
         prepared.append(f"delta, if the mechanism takes one, by the policy's rule {' and '.join(rules)}")
     asked |= {**asdict(limits), **attacker.single(), **question, **asdict(error), "priors": risk.priors}
     asked |= {"epsilon": noise.epsilon, "delta": noise.delta, "preparation": prepared, "perturbation": made}
-    found = cr.report(frequencies, noise.mechanism, **asked, progress=options.progress_bar("reporting"))
-    record = None if registry is None else found.save_record(registry)
-    document.write(found, settings)
+    report = cr.report(frequencies, noise.mechanism, **asked, progress=options.progress_bar("reporting"))
+    record = None if registry is None else report.save_record(registry)
+    document.write(report, settings)
     if record is not None and not settings.as_json:
         say(f"The record for the registry is written to {record}.")
-    if found.verdict == "unbound":
+    if report.verdict == "unbound":
         return
-    used = made or found.mechanism
+    used = made or report.mechanism
     broken = [] if used is None else policies.breaches(frequencies, used)
     if used is None:
         broken = ["no epsilon is within the limits; the report says why"]
-    elif found.verdict == "broken" and not broken:
+    elif report.verdict == "broken" and not broken:
         broken = ["a limit is broken; the report says which"]
     stop_if_broken(broken)

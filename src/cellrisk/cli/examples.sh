@@ -152,7 +152,7 @@ cellrisk ledger recover releases.db . --json
 # cellrisk ledger create releases.db makes the ledger.
 
 cellrisk ledger export releases.db --output entries.jsonl
-cellrisk ledger export releases.db --output entries.csv --spreadsheet-safe
+cellrisk ledger export releases.db --output some.jsonl --cohort everyone
 # cellrisk ledger create releases.db makes the ledger.
 
 cellrisk ledger risk releases.db adult.parquet

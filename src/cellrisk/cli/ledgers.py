@@ -171,13 +171,13 @@ def show_command(
             return
         state = opened.state()
         names = [state.require(cohort)] if cohort is not None else list(state.declared)
-        found = [(name, state.spend(name, method, delta), state.limits.get(name)) for name in names]
+        budgets = [(name, state.spend(name, method, delta), state.limits.get(name)) for name in names]
     cohorts = [
         {"cohort": name, "spent": spent.to_dict(), "limit": None if limit is None else limit.to_dict()}
-        for name, spent, limit in found
+        for name, spent, limit in budgets
     ]
     parts = []
-    for name, spent, limit in found:
+    for name, spent, limit in budgets:
         bound = f"Limit: {limit.describe()}." if limit is not None else "No limit is set."
         if spent.losses and spent.dp_definition == "pure":
             bound += " --delta 1e-6 shows the other methods of adding up."
@@ -204,9 +204,9 @@ def verify_command(
         allowed = "a digest of 64 hexadecimal digits, or a file that notes it"
         raise InvalidInput("cannot be read", option="head", allowed=allowed, fix="ledger checkpoint prints the digest")
     with ledger.open(head=None if digest else head) as opened:
-        found = opened.verify(head=head if digest else None, files=files, folders=folder or [])
-    output.answer(found, raw=False)
-    stop_if_broken([] if found.ok else ["the ledger is not as it was written"])
+        verification = opened.verify(head=head if digest else None, files=files, folders=folder or [])
+    output.answer(verification, raw=False)
+    stop_if_broken([] if verification.ok else ["the ledger is not as it was written"])
 
 
 def checkpoint_command(ledger: recording.WrittenLedgerOptions, output: OutputOptions) -> None:
@@ -290,8 +290,8 @@ def risk_command(
     released = [step.attribute for step in steps if step.attribute is not None]
     sensitive = [*released, *split_names(table.sensitive)]
     counted = table.tabulate(qid=list(dict.fromkeys(quasi)), sensitive=list(dict.fromkeys(sensitive)))
-    found = cr.assess_sequence(counted, steps, method=method, priors=priors.priors, **asked)
-    output.answer(found, policies=output.policies)
+    sequence = cr.assess_sequence(counted, steps, method=method, priors=priors.priors, **asked)
+    output.answer(sequence, policies=output.policies)
     stop_if_broken(refusals)
 
 
@@ -382,5 +382,5 @@ def average_command(
 
     asked = {name: given for name, given in risk.many().items() if name != "attack"}
     how: dict[str, Any] = {"releases": releases, "method": method, "total_delta": total_delta}
-    found = average(table.tabulate(), mechanism.one(), **how, **asked)
-    output.answer(found, policies=output.policies, everything=any((risk.measure, risk.form, risk.weights)))
+    averaging = average(table.tabulate(), mechanism.one(), **how, **asked)
+    output.answer(averaging, policies=output.policies, everything=any((risk.measure, risk.form, risk.weights)))

@@ -7,7 +7,6 @@ import os
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -26,15 +25,6 @@ LIMIT_BROKEN = 3
 def say(text: str, err: bool = False) -> None:
     """Print text or JSON, without characters that a terminal would obey or hide."""
     typer.echo(visible(text), err=err)
-
-
-def warn_of_formulas(path: Path) -> None:
-    """Print one line on standard error if a spreadsheet would take cells of a CSV file for formulas."""
-    from cellrisk.system import spreadsheets
-
-    warning = spreadsheets.tell_formulas(path)
-    if warning is not None:
-        say(f"cellrisk: {warning}", err=True)
 
 
 def stop_if_broken(breaches: Sequence[str]) -> None:

@@ -152,12 +152,12 @@ class LazyCommands(UserDict[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         if isinstance(self.data[name], str):
-            found = find(self.data[name])
-            if isinstance(found, type):
-                self.data[name] = found(name=name)
+            command = find(self.data[name])
+            if isinstance(command, type):
+                self.data[name] = command(name=name)
             else:
                 alone = typer.Typer(add_completion=False, rich_markup_mode=None)
-                alone.command(name, cls=Command)(flatten(found))
+                alone.command(name, cls=Command)(flatten(command))
                 self.data[name] = typer.main.get_command(alone)
         return self.data[name]
 

@@ -101,8 +101,8 @@ class RecordOptions(EntryOptions):
         if ledger is None:
             return make(*given, **asked), ""
         cohort = ledger.state().choose_cohort(self.cohort, self.new_cohort)
-        found = make(*given, **asked, **{**self.arguments(), "cohort": cohort, "ledger": ledger})
-        return found, self.describe(ledger, ledger.entry(ledger.head.number))
+        figure = make(*given, **asked, **{**self.arguments(), "cohort": cohort, "ledger": ledger})
+        return figure, self.describe(ledger, ledger.entry(ledger.head.number))
 
     def describe_parents(self, ledger: cr.Ledger | None, parents: PublishedTotals | None) -> str:
         """Return a warning if the loss of published parent counts is not in the ledger; else nothing."""

@@ -105,8 +105,8 @@ def publish_risk_command(
     noise, policies = mechanism.one(), settings.policies
     stop_if_broken(policies.breaches_of_figure(noise, risk_epsilon))
     asked: Any = {"risk_epsilon": risk_epsilon, "policy": policies, **declared.arguments()}
-    found, recorded = record.figure(opened, cr.publish_risk, table.tabulate(outside="drop"), noise, **asked)
-    settings.answer(found, raw=False, after=recorded)
+    published, recorded = record.figure(opened, cr.publish_risk, table.tabulate(outside="drop"), noise, **asked)
+    settings.answer(published, raw=False, after=recorded)
 
 
 def choose_private_command(
@@ -127,8 +127,8 @@ def choose_private_command(
     opened = settings.context.with_resource(record.opened())
     asked: Any = {"private": choice_epsilon, "max_caused_people": max_caused_people, "grid": grid}
     asked |= {**asdict(mechanism), **declared.arguments(), "policy": settings.policies}
-    found, recorded = record.figure(opened, cr.choose_privately, table.tabulate(outside="drop"), **asked)
-    settings.answer(found, raw=False, after=recorded)
+    choice, recorded = record.figure(opened, cr.choose_privately, table.tabulate(outside="drop"), **asked)
+    settings.answer(choice, raw=False, after=recorded)
 
 
 def simulate_command(
@@ -192,17 +192,17 @@ def audit_command(
     asked: Any = {} if noise.epsilon is None else asdict(noise)
     asked |= {**attacker.single(), "belief": attacker.belief, "perturbation": made}
     asked |= {"count": released_count, "bins": dict(table.bin or ()), "table": released_table}
-    found = cr.audit(table.tabulate(), released, **asked)
+    audit = cr.audit(table.tabulate(), released, **asked)
     rows = [
         [", ".join(f"{name} {label}" for name, label in cell.key.items()), cell.shown, f"{cell.exposed:,}"]
-        for cell in (found.exposed(top) if top else ())
+        for cell in (audit.exposed(top) if top else ())
     ]
     if acro is not None:
-        found.save_acro(acro, max_risk=max_risk, exception=exception or "", command=output.command)
-    output.answer(found)
+        audit.save_acro(acro, max_risk=max_risk, exception=exception or "", command=output.command)
+    output.answer(audit)
     if rows and not output.as_json:
         say("\nThe groups that reveal most people; their keys are raw data")
         say(aligned(["group", "shows", "people"], rows, left=2))
-    if max_risk is not None and found.value() > max_risk:
-        revealed = f"the release reveals the {found.sensitive} of {percent(found.value())} of the people"
+    if max_risk is not None and audit.value() > max_risk:
+        revealed = f"the release reveals the {audit.sensitive} of {percent(audit.value())} of the people"
         stop_if_broken([f"{revealed}, above the limit {as_given(max_risk, 2)}%"])

@@ -57,10 +57,10 @@ def assess_command(
     asked = read_set_file(set_file)
     certainties = sorted({*(certainty or ()), *list_certainties(policies, limits)})
     counting = options.progress_bar("counting")
-    found = cr.assess_together(**asked, seed=seed, certainty=certainties or None, progress=counting)
-    broken = [judged for judged in judge(found, limits, policies) if judged.state != KEPT]
+    assessment = cr.assess_together(**asked, seed=seed, certainty=certainties or None, progress=counting)
+    broken = [judged for judged in judge(assessment, limits, policies) if judged.state != KEPT]
     obeyed = policies if policies and not any(judged.policy for judged in broken) else None
-    output.answer(found, policies=obeyed)
+    output.answer(assessment, policies=obeyed)
     stop_if_broken([judged.breach for judged in broken])
 
 
@@ -134,10 +134,9 @@ def report_command(
     asked = document.arguments(settings, words["source"], [Path(set_file), *files])
     certainties = sorted({*(certainty or ()), *list_certainties(policies, judged)})
     how: Any = {"certainty": certainties or None, "seed": seed, "progress": options.progress_bar("counting")}
-    found = cr.assess_together(**words, **how)
-    edges = {
-        name for each in found.tables for name, value in each.table.bins.items() if isinstance(value, list | tuple)
-    }
-    report: Any = report_set(found, limits=judged, declared={*words["levels"], *edges}, **asked)
+    assessment = cr.assess_together(**words, **how)
+    every = [bins for row in assessment.tables for bins in row.table.bins.items()]
+    edges = [name for name, value in every if isinstance(value, list | tuple)]
+    report: Any = report_set(assessment, limits=judged, declared={*words["levels"], *edges}, **asked)
     document.write(report, settings)
-    stop_if_broken([each.breach for each in judge(found, judged, policies) if each.state != KEPT])
+    stop_if_broken([verdict.breach for verdict in judge(assessment, judged, policies) if verdict.state != KEPT])

@@ -102,13 +102,13 @@ def assess_command(
     used: Any = noise.read_perturbation("mechanism", "delta") or noise.one()
     frequencies = table.tabulate(seed=seed)
     if noise.perturbation is None:
-        found: Any = cr.assess(frequencies, used, **asked, **attacker.arguments())
+        assessment: Any = cr.assess(frequencies, used, **asked, **attacker.arguments())
     else:
         del asked["attack"]
         compared: Any = {"compare": noise.mechanism, "delta": noise.delta}
-        found = cr.assess_perturbation(frequencies, used, **compared, **asked, **attacker.arguments())
+        assessment = cr.assess_perturbation(frequencies, used, **compared, **asked, **attacker.arguments())
     everything = risk.attack != "homogeneity" or any((risk.measure, risk.form, risk.weights))
-    output.answer(found, policies=policies, everything=everything)
+    output.answer(assessment, policies=policies, everything=everything)
     breaches = [limit.breach(frequencies.attributes, used) for limit in limits]
     broken = [f"asked for was {breach}" for breach in breaches if breach is not None]
     stop_if_broken([*broken, *policies.breaches(frequencies, used)])

@@ -83,8 +83,8 @@ def show_state(workspace: InWorkspace) -> Any:
 def show_files(workspace: InWorkspace) -> Any:
     """The CSV and Parquet files below the folder; none if the server was started without one."""
     folder = workspace.settings.folder
-    found = {} if folder is None else list_files(folder)
-    return {"files": [{"path": name, "size": fields.write_size(path.stat().st_size)} for name, path in found.items()]}
+    files = {} if folder is None else list_files(folder)
+    return {"files": [{"path": name, "size": fields.write_size(path.stat().st_size)} for name, path in files.items()]}
 
 
 @api.post("/uploads")
@@ -145,9 +145,9 @@ def show_job(job: str, workspace: InWorkspace) -> Any:
 @api.delete("/jobs/{job}")
 def cancel_job(job: str, workspace: InWorkspace) -> Any:
     """Cancels a job; one that has ended stays as it is."""
-    found = workspace.job(job)
-    workspace.jobs.cancel(found)
-    return found.to_dict()
+    work = workspace.job(job)
+    workspace.jobs.cancel(work)
+    return work.to_dict()
 
 
 @api.get("/downloads/{download}", response_class=FileResponse)

@@ -150,9 +150,9 @@ def list_files(folder: Path) -> dict[str, Path]:
     Links are not followed into folders, and a link to a file counts only if the file is in the folder and not hidden.
     """
     found: dict[str, Path] = {}
-    for place, folders, names in os.walk(folder):
+    for root, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
-        for path in (Path(place, name) for name in sorted(names) if name.lower().endswith(LISTED)):
+        for path in (Path(root, name) for name in sorted(names) if name.lower().endswith(LISTED)):
             name, real = path.relative_to(folder).as_posix(), Path(os.path.realpath(path))
             inside = real.relative_to(folder).parts if real.is_file() and real.is_relative_to(folder) else (".",)
             if name.isprintable() and not any(part.startswith(".") for part in (path.name, *inside)):

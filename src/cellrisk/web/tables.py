@@ -108,7 +108,7 @@ def look(report: Report, path: str, name: str, most: int | None) -> Preview:
 def describe_columns(name: str, preview: Preview, suggested: dict[str, Any] | None) -> dict[str, Any]:
     """Return the columns of a source, each with a hint if there is one, and the roles that they are likely to have."""
     quasi, sensitive = preview.suggested
-    found = {"quasi_identifiers": quasi, "sensitive": sensitive, "bins": preview.bins, "counts": preview.counts}
+    roles = {"quasi_identifiers": quasi, "sensitive": sensitive, "bins": preview.bins, "counts": preview.counts}
     return {
         "title": f"{name}: {number_of(preview.rows, 'row')}, {number_of(len(preview.columns), 'column')}",
         "columns": [
@@ -121,7 +121,7 @@ def describe_columns(name: str, preview: Preview, suggested: dict[str, Any] | No
             }
             for column in preview.columns
         ],
-        "suggested": suggested or found,
+        "suggested": suggested or roles,
     }
 
 
