@@ -52,7 +52,7 @@ def test_output() -> None:
     text = found.details
     assert "In 30 simulated releases at epsilon 1 and delta 0.05, the homogeneity attack reveals " in text
     assert str(found).endswith(CURATOR_NOTE)
-    assert "a label alone that is not in it" in text
+    assert "a category alone that is not in it" in text
 
 
 def test_one_of_several_attributes() -> None:

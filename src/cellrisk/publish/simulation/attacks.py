@@ -23,19 +23,19 @@ if TYPE_CHECKING:
     from cellrisk.counts.table import Attribute
 
 SCENARIOS: dict[int, tuple[str, str]] = {
-    1: ("one label", "that label alone"),
-    2: ("one label", "another label alone"),
-    3: ("one label", "several labels"),
-    4: ("one label", "nothing"),
-    5: ("several labels", "several labels"),
-    6: ("several labels", "nothing"),
-    7: ("several labels", "a label alone that is not in it"),
-    8: ("several labels", "one of its labels alone"),
+    1: ("one category", "that category alone"),
+    2: ("one category", "another category alone"),
+    3: ("one category", "several categories"),
+    4: ("one category", "nothing"),
+    5: ("several categories", "several categories"),
+    6: ("several categories", "nothing"),
+    7: ("several categories", "a category alone that is not in it"),
+    8: ("several categories", "one of its categories alone"),
 }
 """The scenarios of Liu and Zhao, section 3: what the cell holds, and what its release shows.
 
-The exact local risk is the probability of 1 or 8; in 2 and 7 the attacker is wrong. In 8 the people with that label are
-revealed, and the others are taken to have it.
+The exact local risk is the probability of 1 or 8; in 2 and 7 the attacker is wrong. In 8 the people of that category
+are revealed, and the others are taken to have it.
 """
 EXPOSING = (1, 8)
 
