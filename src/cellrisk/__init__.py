@@ -43,8 +43,7 @@ if TYPE_CHECKING:
     from cellrisk.repeat.accounting.loss import Loss
     from cellrisk.repeat.averaging import average
     from cellrisk.repeat.ledger import Ledger
-    from cellrisk.repeat.sequences import Step, assess_sequence
-    from cellrisk.repeat.sequences.next_epsilon import largest_epsilon
+    from cellrisk.repeat.sequences import Step, assess_sequence, largest_epsilon
     from cellrisk.repeat.together import TogetherAssessment, assess_together
     from cellrisk.repeat.together.releasing import release_together
     from cellrisk.repeat.together.splitting import split_budget
@@ -79,8 +78,7 @@ _HOMES = {
     "repeat.accounting.loss": "Loss",
     "repeat.averaging": "average",
     "repeat.ledger": "Ledger",
-    "repeat.sequences": "Step assess_sequence",
-    "repeat.sequences.next_epsilon": "largest_epsilon",
+    "repeat.sequences": "Step assess_sequence largest_epsilon",
     "repeat.together": "TogetherAssessment assess_together",
     "repeat.together.releasing": "release_together",
     "repeat.together.splitting": "split_budget",

@@ -108,7 +108,7 @@ class RecordOptions(EntryOptions):
         """Return a warning if the loss of published parent counts is not in the ledger; else nothing."""
         if ledger is None or parents is None:
             return ""
-        from cellrisk.repeat.ledger.descriptions import digest_set
+        from cellrisk.repeat.ledger.verification import digest_set
 
         state = ledger.state()
         cohort = state.choose_cohort(self.cohort)

@@ -16,7 +16,7 @@ from cellrisk.errors import CellriskError, InvalidInput, UnknownName
 from cellrisk.repeat.accounting.ceilings import compose_ceiling
 from cellrisk.repeat.accounting.composition import COMPOSERS, METHODS, Composed, compose, compose_pld, compose_renyi
 from cellrisk.repeat.accounting.composition import find_epsilon as find_epsilon_of_rho
-from cellrisk.repeat.accounting.distributions import Moved, Parts, renyi_orders
+from cellrisk.repeat.accounting.distributions import RENYI_ORDERS, Moved, Parts
 from cellrisk.repeat.accounting.loss import Loss, add_up
 from tests.examples import examples
 from tests.near import near_epsilon, same
@@ -257,7 +257,7 @@ def test_renyi_beside_the_accountant_of_dp_accounting(delta: float) -> None:
         concentrated(0.02),
     ]
     scale = losses[2].mechanism.scale if losses[2].mechanism else 0.0
-    accountant = RdpAccountant(renyi_orders(), dp_accounting.NeighboringRelation.REPLACE_ONE)
+    accountant = RdpAccountant(RENYI_ORDERS, dp_accounting.NeighboringRelation.REPLACE_ONE)
     for event in (
         dp_accounting.LaplaceDpEvent(1 / 0.3),
         dp_accounting.RandomizedResponseDpEvent(2 / (1 + math.exp(0.4)), 2),

@@ -19,8 +19,8 @@ from cellrisk.errors import CellriskError
 from cellrisk.publish.releasing import Release
 from cellrisk.repeat.ledger import Ledger
 from cellrisk.repeat.ledger.backends import CHANGED, TRIGGERS
-from cellrisk.repeat.ledger.descriptions import digest_regular, read_end
 from cellrisk.repeat.ledger.entry import compute_digest
+from cellrisk.repeat.ledger.verification import digest_regular, read_end
 from tests.refusals import refused
 from tests.repeat.ledger.conftest import Where
 from tests.repeat.ledger.deaths import FIELDS

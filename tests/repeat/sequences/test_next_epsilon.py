@@ -13,8 +13,7 @@ import cellrisk as cr
 from cellrisk.errors import InvalidInput
 from cellrisk.repeat.accounting.ceilings import compose_ceiling
 from cellrisk.repeat.accounting.loss import Loss
-from cellrisk.repeat.sequences import Step, assess_sequence
-from cellrisk.repeat.sequences.next_epsilon import largest_epsilon
+from cellrisk.repeat.sequences import Step, assess_sequence, largest_epsilon
 from tests.near import near
 from tests.repeat.sequences import oracle
 from tests.repeat.sequences.people import make_people, make_steps, tabulate, tell

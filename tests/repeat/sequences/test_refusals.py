@@ -138,14 +138,6 @@ def test_gaussian_noises_of_two_kinds_are_one_gaussian(table: cr.FrequencyTable)
     assert row.mechanism.scale == pytest.approx(squares**-0.5, rel=1e-9, abs=0)
 
 
-def test_results_are_checked(table: cr.FrequencyTable, found: RiskSequence) -> None:
-    for after in (0, 5, True):
-        with pytest.raises(InvalidInput, match=r"no release of that number.*allowed: 1 to 4"):
-            found.overall(after=after)
-    with pytest.raises(UnknownName, match="unknown kind"):
-        found.overall(kind="mean")
-
-
 def test_a_sequence_prints_and_converts(found: RiskSequence) -> None:
     text = found.details
     assert text.startswith(
@@ -169,7 +161,7 @@ def test_a_sequence_prints_and_converts(found: RiskSequence) -> None:
     ceilings = frame.query("kind == 'ceiling'").risk.tolist()
     assert ceilings == [row["ceiling"]["even_two"] for row in document["releases"]] == sorted(ceilings)
     last = frame.query("release == 4 and kind == 'max' and weights == 'records'").risk.item()
-    assert last == found.overall() == found.overall("records", "max", after=4)
+    assert last == found.rows[-1].overall.max_records
 
 
 def test_the_picture_holds_the_numbers(found: RiskSequence, tmp_path: Path) -> None:
@@ -180,6 +172,6 @@ def test_the_picture_holds_the_numbers(found: RiskSequence, tmp_path: Path) -> N
         assert np.array_equal(line.get_xdata(), across)
         assert np.asarray(line.get_ydata()).tolist() == [row.overall.value("max", weights) for row in found.rows]
     words = " ".join(text.get_text() for text in figure.texts)
-    assert f"the overall risk is {100 * found.overall():.1f}%" in words
+    assert f"the overall risk is {100 * found.rows[-1].overall.max_records:.1f}%" in words
     path = found.plot(tmp_path / "risk.png")
     assert path.read_bytes().startswith(b"\x89PNG")

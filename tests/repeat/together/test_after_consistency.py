@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from itertools import product
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -116,8 +115,7 @@ COLUMNS = [{0, 1}, {0, 2}]
 @pytest.mark.parametrize("case", SETS)
 def test_components_give_what_dense_normal_equations_do(case: str) -> None:
     columns, variances = SETS[case]
-    joint: Any = SimpleNamespace(tables=[SimpleNamespace(columns=tuple(sorted(own))) for own in columns])
-    fit = ProductFit(joint, LEVELS, tuple(variances))
+    fit = ProductFit([*map(frozenset, columns)], LEVELS, tuple(variances))
     sizes = [math.prod(LEVELS[each] for each in own) for own in columns]
     published = [np.random.default_rng(size).normal(0, 3, (2, size)) for size in sizes]
     dense = np.concatenate(published, axis=1) @ solve(columns, variances).T

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from itertools import product
+from itertools import cycle, product
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ import pytest
 import cellrisk as cr
 from cellrisk.counts.joint import JointCells, count_together
 from cellrisk.errors import CellriskError
+from cellrisk.repeat.together import informed_attacker
 from cellrisk.repeat.together.informed_attacker import find_certain
 from cellrisk.repeat.together.sets import SetTable, read_tables
 from cellrisk.risk.certainty import NegativeBinomial
@@ -87,11 +88,16 @@ def enumerate_certain(
     ("rows", "tempering", "certainty", "where"),
     [(ROWS, 1.0, 0.8, None), (ROWS, 0.5, 0.7, None), (ROWS, 0.8, 0.7, "p"), (THREE, 0.8, 0.7, None)],
 )
-def test_every_value_by_enumeration(rows: list[str], tempering: float, certainty: float, where: str | None) -> None:
+def test_every_value_by_enumeration(
+    rows: list[str], tempering: float, certainty: float, where: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     labels = len({row[2] for row in rows})
     joint, asked = prepare(rows, where and {"a": where})
     expected = enumerate_certain(rows, believe(labels), certainty, tempering, outside="s" if where else "")
-    numbers = [find_certain(joint, asked, [certainty], seed, believe(labels), [tempering])[0] for seed in range(20)]
+    beliefs = cycle(believe(labels))
+    monkeypatch.setattr(informed_attacker, "fit_negative_binomial", lambda *_: next(beliefs))
+    monkeypatch.setattr(informed_attacker, "_fit", lambda _: tempering)
+    numbers = [find_certain(joint, asked, [certainty], seed)[1] for seed in range(20)]
     right, named = np.array([(found.right, found.named) for found in numbers]).T
     error = math.sqrt(sum(found.error**2 for found in numbers)) / 20
     assert abs(right.mean() - expected[0]) < 5 * error

@@ -12,7 +12,7 @@ import numpy as np
 
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.distributions import GaussianNoise, GeometricNoise
-from cellrisk.repeat.accounting.distributions import WHOLE, Parts, renyi_orders
+from cellrisk.repeat.accounting.distributions import RENYI_ORDERS, WHOLE, Parts
 from cellrisk.repeat.accounting.loss import NOISE, Event, Loss
 from cellrisk.risk.ceilings import (
     LONG,
@@ -71,7 +71,7 @@ class DeltaCurve:
     def _convert(self, epsilons: Floats) -> Floats:
         """The least over orders a of exp((a - 1)(D(a) - epsilon)) (1 - 1/a)^a/(a - 1) (Canonne, Kamath, Steinke 2020,
         Proposition 12), and at epsilon 0 Pinsker's sqrt(KL/2) too, from the lowest order: D rises with a."""
-        orders = renyi_orders()[::10]
+        orders = RENYI_ORDERS[::10]
         divergences = self.parts.diverge(orders)
         constant = orders * np.log1p(-1.0 / orders) - np.log(orders - 1.0)
         logs = ((orders - 1.0) * (divergences - epsilons[:, None]) + constant).min(axis=1)

@@ -13,7 +13,7 @@ import numpy as np
 
 from cellrisk.errors import InvalidInput, argument
 from cellrisk.noise.mechanisms import find_smallest, gaussian_log_delta, zcdp_log_delta
-from cellrisk.repeat.accounting.distributions import Parts, renyi_orders
+from cellrisk.repeat.accounting.distributions import RENYI_ORDERS, Parts
 from cellrisk.repeat.accounting.loss import DIGITS, Event, Loss, add_up, require_alike
 from cellrisk.system.checks import read_list, require_within
 from cellrisk.system.choices import CompositionMethod, list_words, require_word
@@ -58,7 +58,7 @@ def compose_renyi(events: Sequence[Event], delta: float) -> Answer:
     rest = find_rest(delta, parts.deltas)
     if not rest:
         return NO_REST if delta else NO_DELTA
-    orders = renyi_orders()
+    orders = RENYI_ORDERS
     for _ in range(2):  # all orders, then those around the best
         with np.errstate(over="ignore", invalid="ignore"):
             needed = parts.diverge(orders) + np.log1p(-1.0 / orders)

@@ -7,7 +7,6 @@ import math
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -25,6 +24,7 @@ LARGEST_LOSS = 500.0
 """The largest loss of one count: beyond it e^-loss underflows, and a distribution only says that all is told."""
 WHOLE = 1e-12
 """More than rounding moves a delta that is added up from half a million probabilities."""
+RENYI_ORDERS = 1.0 + np.geomspace(1e-2, 1e8, 2000)
 TRUNCATED = 1e-6
 """The share of delta that may be spent on leaving out tails. They are counted as certain harm, so the side is safe."""
 
@@ -230,11 +230,6 @@ class Parts:
         width = min(squares + 20.0 * math.sqrt(squares), 2.0 * self.largest_loss)
         affordable = min(COARSE * spread, max(FINE * spread, width / FEW_STEPS))
         return max(affordable, width / MOST_STEPS, 1e-150)  # whose square is above 0
-
-
-@cache
-def renyi_orders() -> Floats:
-    return 1.0 + np.geomspace(1e-2, 1e8, 2000)
 
 
 def load_distributions() -> Any:

@@ -71,16 +71,14 @@ class Event:
             elif not 0 < self.delta < 1:
                 what = f"{self.kind} needs a delta between 0 and 1, both excluded"
                 raise InvalidInput(what, got=self.delta, code="delta-range")
-        if self.kind in NOISE:
-            require_within("scale", self.scale, above=0)
-            require_within("sensitivity", self.sensitivity, above=0)
-            require_whole_number("number", self.number, least=1, most=MOST_EVENTS)
-            self._check_noise()
-        elif (self.scale, self.sensitivity, self.number, self.mechanism, self.threshold) != (None, 1.0, 1, None, None):
-            raise InvalidInput("a guarantee alone has no noise", got=self.kind, code="no-noise")
-
-    def _check_noise(self) -> None:
-        """Refuse an event whose noise does not give what it states."""
+        if self.kind not in NOISE:
+            noise = self.scale, self.sensitivity, self.number, self.mechanism, self.threshold
+            if noise != (None, 1.0, 1, None, None):
+                raise InvalidInput("a guarantee alone has no noise", got=self.kind, code="no-noise")
+            return
+        require_within("scale", self.scale, above=0)
+        require_within("sensitivity", self.sensitivity, above=0)
+        require_whole_number("number", self.number, least=1, most=MOST_EVENTS)
         if self.mechanism is not None:
             require_word("mechanism", self.mechanism, tuple(MECHANISMS))
             require_number("threshold", self.threshold)

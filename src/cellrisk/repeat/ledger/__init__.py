@@ -23,14 +23,6 @@ from cellrisk.repeat.accounting.loss import Loss
 from cellrisk.repeat.ledger.backends import TABLES, TRIGGERS, VERSION, WHAT, Session, find_backend
 from cellrisk.repeat.ledger.checkpoints import VARIABLE, Checkpoint, write_line
 from cellrisk.repeat.ledger.cohorts import LedgerState
-from cellrisk.repeat.ledger.descriptions import (
-    NEWEST,
-    describe_lost,
-    digest_description,
-    list_named,
-    name_entry,
-    refuse_released,
-)
 from cellrisk.repeat.ledger.entry import (
     KINDS,
     LONGEST_BODY,
@@ -48,7 +40,17 @@ from cellrisk.repeat.ledger.entry import (
     write_time,
 )
 from cellrisk.repeat.ledger.staging import Draft, Recovered, plain_refusals, recover
-from cellrisk.repeat.ledger.verification import Verification, compare_files, examine
+from cellrisk.repeat.ledger.verification import (
+    NEWEST,
+    Verification,
+    compare_files,
+    describe_lost,
+    digest_description,
+    examine,
+    list_named,
+    name_entry,
+    refuse_released,
+)
 from cellrisk.system.atomic import refuse_inputs, write_whole
 from cellrisk.system.checks import require_whole_number
 from cellrisk.system.choices import CompositionMethod, Neighbours, require_word
@@ -163,7 +165,7 @@ class Ledger:
 
         A file that has nothing about this ledger yet is begun.
         """
-        with self._read() as session:
+        with self._backend.opened(reading=True) as session:
             for file in self._checkpoints:
                 file.check(session, new=self._new or file.is_without(session.head.id))
             for file in self._checkpoints:
@@ -178,7 +180,7 @@ class Ledger:
     @property
     def head(self) -> Head:
         """Its last entry: number and digest. Noted elsewhere, it later shows whether entries were lost or rewritten."""
-        with self._read() as session:
+        with self._backend.opened(reading=True) as session:
             return session.head
 
     def add(
@@ -268,7 +270,9 @@ class Ledger:
         cohort, purpose, new_cohort, part_of
             As in `add`.
         """
-        spent = read_loss(_loss_of(release))
+        if not (hasattr(release, "check_place") and hasattr(release, "files")):
+            raise InvalidInput("only a release can be saved", got=type(release).__name__, code="no-release")
+        spent = read_loss(release.loss if hasattr(release, "loss") else release.mechanism)
         fields = describe_release(release.sensitive, release.quasi_identifiers, spent, purpose)
         with plain_refusals(path):
             target = release.check_place(path, force)
@@ -324,7 +328,7 @@ class Ledger:
     def _note_outcome(self, digest: str, more: str = "") -> None:
         """Note for the report of an interruption whether an entry was written."""
         note_outcome(NOT_KNOWN)
-        with suppress(CellriskError), self._read() as session:
+        with suppress(CellriskError), self._backend.opened(reading=True) as session:
             row = session.find("digest", digest)
             note_outcome("" if row is None else f"entry {row.number} of the ledger is written{more}")
 
@@ -411,7 +415,7 @@ class Ledger:
 
     def state(self) -> LedgerState:
         """The cohorts, their limits and their losses, at one moment."""
-        with self._read() as session:
+        with self._backend.opened(reading=True) as session:
             return self._read_state(session)
 
     def spent(self, cohort: str, method: CompositionMethod = "tightest", delta: float | None = None) -> Composition:
@@ -464,7 +468,7 @@ class Ledger:
         """
         where = list(dict.fromkeys([*self._backend.folders, *(Path(folder).resolve() for folder in folders)]))
         for _ in range(VERIFICATIONS):  # a file may be replaced, and its entry written, while files are read
-            with self._read() as session:
+            with self._backend.opened(reading=True) as session:
                 inside, entries = examine(session, head, self._checkpoints)
             if not files:
                 return inside
@@ -502,12 +506,6 @@ class Ledger:
         return write_whole(target, "".join(f"{json.dumps(one.to_dict(), ensure_ascii=False)}\n" for one in chosen))
 
     @contextmanager
-    def _read(self) -> Iterator[Session]:
-        """A transaction that sees one moment, and can change nothing."""
-        with self._backend.opened(reading=True) as session:
-            yield session
-
-    @contextmanager
     def _write(self) -> Iterator[Session]:
         """A transaction without other writers; all of it is written, or nothing. An interruption reports what was.
 
@@ -536,7 +534,7 @@ class Ledger:
                 before = head = session.head
                 yield session
                 head = session.head
-                session.commit()
+                session.connection.commit()
             if session.head != before:
                 for file in self._checkpoints:
                     file.note(session.head)
@@ -592,10 +590,3 @@ class Ledger:
         row = Row(number, head.digest, compute_digest(number, head.digest, text), text)
         session.append(row)
         return Entry.read(row)
-
-
-def _loss_of(release: Any) -> Loss:
-    """What a release costs; refuse anything else."""
-    if hasattr(release, "check_place") and hasattr(release, "files"):
-        return release.loss if hasattr(release, "tables") else Loss.of(release.mechanism)
-    raise InvalidInput("only a release can be saved", got=type(release).__name__, code="no-release")

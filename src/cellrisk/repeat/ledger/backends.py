@@ -91,7 +91,6 @@ DAMAGES = (MemoryError, UnicodeDecodeError)
 """What Python raises for a SQLite file with impossible sizes, or with a message that is not text."""
 MAKE = "cellrisk ledger create, or Ledger(location, create=True)"
 LONGEST_WAIT = 86_400.0
-MOST_ENTRIES = 2**53
 
 
 def find_backend(location: str | os.PathLike[str], wait: float) -> Backend:
@@ -120,7 +119,7 @@ class Session:
             raise backend.refuse("no-ledger")
         self.head = head = Head(*rows[0][2:])
         texts = all(isinstance(text, str) for text in (head.id, head.created, head.digest))
-        sound = texts and isinstance(head.number, int) and 0 <= head.number <= MOST_ENTRIES
+        sound = texts and isinstance(head.number, int) and 0 <= head.number <= 2**53
         if not sound or not re.fullmatch("[0-9a-f]{32} ([0-9a-f]{64}|[0-9a-f]{32})", f"{head.id} {head.digest}"):
             raise InvalidInput("invalid ledger header (id, schema version or last entry)", got=backend, code="head")
 
@@ -151,10 +150,6 @@ class Session:
         self.execute("INSERT INTO entries (number, previous, digest, body) VALUES (?, ?, ?, ?)", *row)
         self.execute("UPDATE ledger SET number = ?, digest = ?", row.number, row.digest)
         self.head = self.head._replace(number=row.number, digest=row.digest)
-
-    def commit(self) -> None:
-        """Make permanent what was written."""
-        self.connection.commit()
 
 
 def _read_row(found: Sequence[Any]) -> Row:

@@ -213,13 +213,16 @@ class Entry:
             body = read_json(row.body)
             limit, file, behind = body.get("limit"), body.get("file"), body.get("clock_behind")
             attribute, part_of = body.get("attribute"), body.get("part_of")
+            columns = body.get("quasi_identifiers", [])
+            if write_time(datetime.fromisoformat(body["time"])) != body["time"] or not isinstance(columns, list):
+                raise ValueError("another form of time or columns")
             entry = Entry(
                 number=row.number,
-                time=_check_time(body["time"]),
+                time=body["time"],
                 kind=check_text("the kind", body["kind"], LONGEST_NAME),
                 cohort=check_cohort(body["cohort"]),
                 part_of=None if part_of is None else check_cohort(part_of),
-                quasi_identifiers=_check_columns(body.get("quasi_identifiers", [])),
+                quasi_identifiers=tuple(check_text("a column", name, LONGEST_NAME) for name in columns),
                 attribute=None if attribute is None else check_text("the attribute", attribute, LONGEST_NAME),
                 loss=None if body.get("loss") is None else _parse_loss(json.dumps(body["loss"])),
                 purpose=check_text("the purpose", body.get("purpose", ""), LONGEST_PURPOSE, empty=True),
@@ -338,12 +341,6 @@ def write_time(moment: datetime) -> str:
     return moment.astimezone(timezone.utc).isoformat(timespec="microseconds")
 
 
-def _check_time(text: str) -> str:
-    if write_time(datetime.fromisoformat(text)) != text:
-        raise ValueError("another form of time")
-    return text
-
-
 def read_json(text: str) -> Any:
     """The value of a body; refuse a text that is not JSON, is too long or too deep, or cannot be written again."""
     if len(text) > LONGEST_BODY:
@@ -360,9 +357,3 @@ def read_json(text: str) -> Any:
 
 def _refuse_constant(name: str) -> None:
     raise InvalidInput("the numbers in a ledger must be finite", got=name)
-
-
-def _check_columns(names: object) -> tuple[str, ...]:
-    if not isinstance(names, list):
-        raise InvalidInput("columns are a list")
-    return tuple(check_text("a column", name, LONGEST_NAME) for name in names)

@@ -23,8 +23,8 @@ from typing import NamedTuple
 from cellrisk.errors import InvalidInput
 from cellrisk.publish.releasing.files import MANIFEST, folder_of, publish, sidecar_of, write_private
 from cellrisk.repeat.ledger.backends import Session
-from cellrisk.repeat.ledger.descriptions import compare_description, compare_tables, digest_regular
 from cellrisk.repeat.ledger.entry import Entry
+from cellrisk.repeat.ledger.verification import compare_description, compare_tables, digest_regular
 from cellrisk.system.atomic import make_last, try_lock
 
 STAGED = re.compile(r"\.(?P<ledger>[0-9a-f]{32})\.(?P<digest>[0-9a-f]{64}|[0-9a-f]{32})\.(?P<state>part|new)")

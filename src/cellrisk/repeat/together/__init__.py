@@ -17,7 +17,7 @@ from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.repeat.together.after_consistency import Refinement, find_refinement
 from cellrisk.repeat.together.differences import Difference, find_differences
 from cellrisk.repeat.together.informed_attacker import Certain, find_certain, why_not
-from cellrisk.repeat.together.linkage_attacks import RULES, Figures, find_laws, link_tables
+from cellrisk.repeat.together.linkage_attacks import RULES, Figures, Simulator, find_laws, find_spread, link_tables
 from cellrisk.repeat.together.sets import (
     Cost,
     SetTable,
@@ -27,7 +27,6 @@ from cellrisk.repeat.together.sets import (
     same_table_twice,
     try_ceiling,
 )
-from cellrisk.repeat.together.simulator import find_spread, simulate_rules
 from cellrisk.risk.ceilings import Ceiling
 from cellrisk.risk.certainty import read_certainties
 from cellrisk.system.checks import require_whole_number
@@ -301,7 +300,9 @@ def assess_joint(joint: JointCells, asked: Sequence[SetTable], missing: str, see
     thresholds = [mechanism.threshold for mechanism in mechanisms]
     linked = link_tables(joint, find_laws(joint, [mechanism.noise for mechanism in mechanisms], thresholds))
     blind = link_tables(joint, find_laws(joint, [each.limit_noise for each in mechanisms], thresholds), ())
-    drawn = simulate_rules(joint, mechanisms, seed=seed, rows=np.flatnonzero(linked.matters))
+    simulator = Simulator(joint, mechanisms, np.flatnonzero(linked.matters))
+    read = [simulator.read(shown) for shown in simulator.show(simulator.count_draws(), seed)]
+    drawn = np.concatenate(read)[:, :, 0].T
     means = [*(linked.rules[rule] for rule in RULES), *(linked.collections[table,] for table in range(len(asked)))]
     spreads = [find_spread(*each, joint.n_records) for each in zip(drawn, (mean.right for mean in means), strict=True)]
     cost = find_cost(mechanisms, together)

@@ -18,10 +18,8 @@ from typing import Any
 import numpy as np
 
 from cellrisk.counts.joint import JointCells
-from cellrisk.noise.mechanisms import Mechanism
-from cellrisk.repeat.together.linkage_attacks import Figures
+from cellrisk.repeat.together.linkage_attacks import RULES, Figures, Simulator, control
 from cellrisk.repeat.together.sets import SetTable
-from cellrisk.repeat.together.simulator import Simulator, control, name_ways
 from cellrisk.system.arrays import Floats
 from cellrisk.system.results import find_words
 
@@ -88,18 +86,14 @@ class ProductFit:
     x_S = sum_t y_tS / v_t divided by M_S = sum_t (1/v_t) prod_{a not in Q_t} L_a.
     """
 
-    joint: JointCells
-    """As it is published: `publish_all`."""
+    columns: Sequence[frozenset[int]]
+    """Those of each table."""
     levels: Mapping[int, int]
     variances: tuple[float, ...]
 
     @cached_property
     def axes(self) -> tuple[int, ...]:
         return tuple(sorted(self.levels))
-
-    @cached_property
-    def columns(self) -> list[frozenset[int]]:
-        return [frozenset(table.columns) for table in self.joint.tables]
 
     def shape(self, table: int) -> tuple[int, ...]:
         return tuple(self.levels[axis] if axis in self.columns[table] else 1 for axis in self.axes)
@@ -174,15 +168,27 @@ def find_refinement(
         return None
     levels = {column: count_levels(joint, column) for table in columns for column in table}
     variances = tuple(max(table.mechanism.noise.variance, LEAST_VARIANCE) for table in asked)
-    fit, left = ProductFit(joint, levels, variances), variances_left(columns, levels, variances)
+    fit, left = ProductFit(columns, levels, variances), variances_left(columns, levels, variances)
     shares = tuple(rest / variance for rest, variance in zip(left, variances, strict=True))
     sizes = [math.prod(fit.shape(table)) for table in range(len(asked))]
     if len(joint.count) > MOST_ROWS:
         return Refinement(shares, (), f"it is computed for up to {MOST_ROWS:,} combinations of values that occur")
     if sum(sizes) * joint.n_levels > MOST_COUNTS:
         return Refinement(shares, (), f"it is computed for up to {MOST_COUNTS:,} counts")
-    whole = replace(fit, joint=publish_all(joint, fit))
-    return Refinement(shares, simulate_refined(whole, [table.mechanism for table in asked], plain, seed))
+    simulator = Simulator(publish_all(joint, fit), [table.mechanism for table in asked])
+    known, refined = [], []
+    for drawn in simulator.draw(simulator.count_draws(MOST_DRAWS, SHARE), seed):
+        known.append(simulator.read(*simulator.compare(drawn)))
+        refined.append(simulator.read(*simulator.compare(fit.estimate(drawn), TIE)))
+    before, after = np.concatenate(known), np.concatenate(refined)
+    ways, rows = [*RULES, *(f"table {table.number} alone" for table in asked)], []
+    for place, (way, means) in enumerate(zip(ways, plain, strict=True)):
+        (right, error), (caused, caused_error) = (
+            control(after[:, place, figure], before[:, place, figure], mean)
+            for figure, mean in ((0, means.right), (2, means.caused))
+        )
+        rows.append(Refined(way, right, caused, means, error, caused_error))
+    return Refinement(shares, tuple(rows))
 
 
 def publish_all(joint: JointCells, fit: ProductFit) -> JointCells:
@@ -198,26 +204,6 @@ def publish_all(joint: JointCells, fit: ProductFit) -> JointCells:
         tables.append(replace(table, counts=counts))
         cell.append(place[cells])
     return replace(joint, tables=tuple(tables), cell=np.stack(cell))
-
-
-def simulate_refined(
-    fit: ProductFit, mechanisms: Sequence[Mechanism], plain: Sequence[Figures], seed: int
-) -> tuple[Refined, ...]:
-    """Elimination, any, and each table alone after least squares."""
-    simulator = Simulator(fit.joint, mechanisms)
-    known, refined = [], []
-    for drawn in simulator.draw(simulator.count_draws(MOST_DRAWS, SHARE), seed):
-        known.append(simulator.read(*simulator.compare(drawn)))
-        refined.append(simulator.read(*simulator.compare(fit.estimate(drawn), TIE)))
-    before, after = np.concatenate(known), np.concatenate(refined)
-    rows = []
-    for place, (way, means) in enumerate(zip(name_ways(len(mechanisms)), plain, strict=True)):
-        (right, error), (caused, caused_error) = (
-            control(after[:, place, figure], before[:, place, figure], mean)
-            for figure, mean in ((0, means.right), (2, means.caused))
-        )
-        rows.append(Refined(way, right, caused, means, error, caused_error))
-    return tuple(rows)
 
 
 def count_levels(joint: JointCells, column: int) -> int:

@@ -22,9 +22,8 @@ import numpy as np
 
 from cellrisk.counts.joint import JointCells
 from cellrisk.counts.profiles import LevelCounts
+from cellrisk.repeat.together.linkage_attacks import Simulator
 from cellrisk.repeat.together.sets import SetTable
-from cellrisk.repeat.together.simulator import Simulator
-from cellrisk.risk.certainty import NegativeBinomial
 from cellrisk.risk.certainty.count_priors import fit_negative_binomial
 from cellrisk.risk.certainty.posterior import posterior_means
 from cellrisk.system.arrays import Floats, Integers
@@ -85,25 +84,19 @@ def find_certain(
     asked: Sequence[SetTable],
     certainties: Sequence[float],
     seed: int,
-    priors: Sequence[NegativeBinomial] | None = None,
-    temperings: Sequence[float] = (),
 ) -> tuple[Certain, ...]:
-    """Return how many people's value the attacker infers with at least each certainty, and how many correctly.
-
-    With the tempering 1 and a fitted one, or with those that are given.
-    """
+    """Return how many people's value the attacker infers with at least each certainty, and how many correctly: with the
+    tempering 1, and with a fitted one."""
     expected = []  # of each table and label, the values that may be released, ascending, and ln w of each of them
-    for number, (given, table) in enumerate(zip(asked, joint.tables, strict=True)):
+    for given, table in zip(asked, joint.tables, strict=True):
         counts, channel = table.counts.astype(np.int64), given.mechanism.channel
         fit = fit_negative_binomial(LevelCounts.from_cells(counts, joint.levels), table.n_cells)
-        laws = (fit if priors is None else priors[number]).by_category
         values = [channel.support(column) for column in counts.T]
-        means = [posterior_means(law, channel, shown) for law, shown in zip(laws, values, strict=True)]
+        means = [posterior_means(law, channel, shown) for law, shown in zip(fit.by_category, values, strict=True)]
         expected.append([(shown, np.log(np.maximum(w, 1e-300))) for shown, w in zip(values, means, strict=True)])
     simulator = Simulator(joint, [table.mechanism for table in asked])
     draws = simulator.count_draws(MOST_DRAWS, SHARE)
-    fitted = () if temperings else [_read(joint, expected, drawn, seed) for drawn in simulator.draw(FITTED, seed + 1)]
-    weights = [*temperings] or [1.0, _fit(fitted)]
+    weights = 1.0, _fit([_read(joint, expected, drawn, seed) for drawn in simulator.draw(FITTED, seed + 1)])
     numbers = []
     for batch, released in enumerate(simulator.draw(draws, seed)):
         view = _read(joint, expected, released, batch)
@@ -113,7 +106,7 @@ def find_certain(
         Certain(
             certainty,
             weight,
-            not temperings and place == 1,
+            place == 1,
             float(right[place, row].mean()),
             float(named[place, row].mean()),
             max(float(right[place, row].std(ddof=1)), 0.5) / math.sqrt(draws),

@@ -132,14 +132,11 @@ class TogetherRelease(Result):
         return contents, descriptions
 
     def _numbers(self) -> list[dict[str, Any]]:
-        figures = [
-            {"epsilon": each.mechanism.epsilon, "scale": each.mechanism.scale, "counts": len(each.frame)}
-            for each in self.releases
-        ]
+        names = "epsilon", "scale", "counts"
         return [
             {"table": table.number, "figure": name, "value": float(value)}
-            for table, named in zip(self.tables, figures, strict=True)
-            for name, value in named.items()
+            for table, made in zip(self.tables, self.releases, strict=True)
+            for name, value in zip(names, (made.mechanism.epsilon, made.mechanism.scale, len(made.frame)), strict=True)
         ]
 
 

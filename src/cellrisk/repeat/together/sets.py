@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import combinations
 from pathlib import Path
 from typing import Any, cast
@@ -69,11 +68,6 @@ class SetTable:
     def asked(self) -> Asked:
         return Asked(self.quasi_identifiers, self.bins, self.part)
 
-    @cached_property
-    def content(self) -> tuple[Any, ...]:
-        """Return what it is a table of; two tables with the same content are one table."""
-        return frozenset(self.asked.columns()), frozenset(self.part.conditions)
-
     def describe(self) -> str:
         """Its columns, and the people in it where not everybody is."""
         part = f"; {self.where}" if self.where else ""
@@ -124,9 +118,10 @@ def read_tables(
     unused = [name for name in shared_bins if name not in used]
     if unused:
         raise InvalidInput(f"bins are given for column '{unused[0]}', which no table has")
-    for first, second in combinations(made, 2):
-        if first.content == second.content:
-            raise same_table_twice(first, second)
+    contents = [({*table.asked.columns()}, {*table.part.conditions}) for table in made]
+    for first, second in combinations(range(len(made)), 2):
+        if contents[first] == contents[second]:
+            raise same_table_twice(made[first], made[second])
     kinds = {table.mechanism.neighbours for table in made}
     if len(kinds) > 1:
         raise InvalidInput(

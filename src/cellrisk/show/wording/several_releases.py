@@ -8,8 +8,7 @@ from functools import singledispatch
 
 from cellrisk.repeat.accounting.composition import Composition
 from cellrisk.repeat.averaging import Averaged, Averaging, MeanNoise
-from cellrisk.repeat.sequences import RiskSequence
-from cellrisk.repeat.sequences.next_epsilon import NextEpsilon
+from cellrisk.repeat.sequences import NextEpsilon, RiskSequence
 from cellrisk.risk.measures import MEASURES
 from cellrisk.show.wording.attackers import fill, name_table, own_of, own_people, own_share
 from cellrisk.show.wording.ceiling import say_most

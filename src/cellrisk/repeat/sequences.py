@@ -1,4 +1,4 @@
-"""`assess_sequence`: the risk along a sequence of releases to the same people."""
+"""`assess_sequence`, the risk along releases to the same people, and `largest_epsilon`, what the next one may spend."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ import numpy as np
 from cellrisk.counts.cells import Cells
 from cellrisk.counts.profiles import LevelCounts
 from cellrisk.counts.table import require_table
+from cellrisk.decide.limits import SMALLEST_EPSILON
+from cellrisk.decide.policies import Policies, Policy
+from cellrisk.decide.search import find_admissible
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.noise.distributions import USUAL_THRESHOLD
 from cellrisk.noise.mechanisms import (
@@ -21,26 +24,37 @@ from cellrisk.noise.mechanisms import (
     AnalyticGaussian,
     DiscreteGaussian,
     Mechanism,
+    describe_mechanism,
     gaussian_log_delta,
 )
 from cellrisk.repeat.accounting.ceilings import describe_ceiling, find_ceiling
 from cellrisk.repeat.accounting.composition import Composition, compose, find_epsilon
 from cellrisk.repeat.accounting.distributions import Parts
-from cellrisk.repeat.accounting.loss import Loss
+from cellrisk.repeat.accounting.loss import Loss, require_alike, widest
 from cellrisk.risk.ceilings import Ceiling
 from cellrisk.risk.explanation.risky_cells import profile_cells
 from cellrisk.risk.measures import FORMS, MEASURES, WEIGHTS, Local
 from cellrisk.risk.people import Caused, count_caused
 from cellrisk.risk.priors import USUAL_PRIORS, Priors
+from cellrisk.risk.sweep import LARGEST_EPSILON
 from cellrisk.system.arrays import Floats, Integers, find_distinct
 from cellrisk.system.checks import read_list, read_texts, require_kind, require_within
-from cellrisk.system.choices import CompositionMethod, Form, MeasureName, OverallKind, list_words, require_word
+from cellrisk.system.choices import (
+    CompositionMethod,
+    Form,
+    MeasureName,
+    MechanismName,
+    Neighbours,
+    OverallKind,
+    list_words,
+    require_word,
+)
 from cellrisk.system.results import Result, find_words
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
 
-SMALLEST_EPSILON = 1e-9
+LEAST_EPSILON = 1e-9
 """Gaussian noise that is wide for its delta composes to epsilon 0, which no mechanism has."""
 KINDS: tuple[OverallKind, ...] = list_words(OverallKind)
 """How the attributes of a group are taken together: bounded, and unbounded."""
@@ -233,22 +247,6 @@ class RiskSequence(Result):
     rows: tuple[Released, ...]
     ceiling: Ceiling | None
     """The ceiling of all releases, of as many labels as the attribute released last has."""
-
-    def overall(self, weights: str = "records", kind: str = "max", after: int | None = None) -> float:
-        """The overall risk after a release.
-
-        Parameters
-        ----------
-        weights
-            As in `assess`.
-        kind
-            "max" is bounded by 1, "sum" adds the attributes up.
-        after
-            The number of a release; default the last.
-        """
-        if after is not None and (isinstance(after, bool) or not 1 <= after <= len(self.rows)):
-            raise InvalidInput("there is no release of that number", got=after, allowed=f"1 to {len(self.rows)}")
-        return self.rows[-1 if after is None else after - 1].overall.value(kind, weights)
 
     @property
     def attributes(self) -> tuple[str, ...]:
@@ -471,14 +469,120 @@ def find_mechanism(composition: Composition) -> Mechanism:
         return known
     threshold = USUAL_THRESHOLD if known is None else known.threshold
     neighbours, rhos = losses[-1].neighbours, [loss.total_rho for loss in losses]
-    epsilon = max(composition.epsilon, SMALLEST_EPSILON)
+    epsilon = max(composition.epsilon, LEAST_EPSILON)
     if not delta:
         kind = USUAL_MECHANISM if known is None or not known.pure else known.name
         return MECHANISMS[kind](epsilon, neighbours=neighbours, threshold=threshold)
     if known is not None and known.name == "discrete-gaussian" and None not in rhos:
         total = find_epsilon(math.fsum(rho for rho in rhos if rho is not None), delta)
-        return DiscreteGaussian(max(total, SMALLEST_EPSILON), delta=delta, neighbours=neighbours, threshold=threshold)
+        return DiscreteGaussian(max(total, LEAST_EPSILON), delta=delta, neighbours=neighbours, threshold=threshold)
     mu = Parts.of(composition.events).gaussian
     if mu is not None and composition.method != "basic":
         delta = min(delta, math.exp(gaussian_log_delta(1.0 / mu, epsilon)))  # less, of noise that is wide for it
     return AnalyticGaussian(epsilon, delta=delta, neighbours=neighbours, threshold=threshold)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class NextEpsilon(Result):
+    """The answer of `largest_epsilon`."""
+
+    wording = "several_releases"
+
+    setting: Mechanism
+    max_ceiling: float
+    epsilon: float | None
+    """The largest epsilon up to which every smaller one keeps the limit; None if none does."""
+    searched: tuple[float, float]
+    before: Ceiling
+    """The worst case of the releases so far."""
+    cumulative: Composition | None
+    """The loss of all releases, the next one at ``epsilon``; None if there is none."""
+    ceiling: Ceiling | None
+    """The worst case then."""
+
+    @property
+    def binds(self) -> bool:
+        """Return whether the limit ends the range, and not the search or a policy."""
+        return self.epsilon != self.searched[1]
+
+    def _numbers(self) -> list[dict[str, float | None]]:
+        then = None if self.ceiling is None else self.ceiling.even_two
+        return [{"epsilon": self.epsilon, "before": self.before.even_two, "ceiling": then}]
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready values."""
+        return {
+            "mechanism": self.setting.name,
+            "delta": self.setting.delta,
+            "max_ceiling": self.max_ceiling,
+            "epsilon": self.epsilon,
+            "binds": self.binds,
+            "searched": list(self.searched),
+            "before": describe_ceiling(self.before),
+            "ceiling": describe_ceiling(self.ceiling),
+            "cumulative": None if self.cumulative is None else self.cumulative.to_dict(),
+            "sentence": self.headline,
+        }
+
+
+def largest_epsilon(
+    past: Sequence[Loss],
+    mechanism: Mechanism | MechanismName = USUAL_MECHANISM,
+    *,
+    max_ceiling: float,
+    delta: float | None = None,
+    neighbours: Neighbours | None = None,
+    threshold: float | None = None,
+    method: CompositionMethod = "tightest",
+    total_delta: float | None = None,
+    policy: Policy | Policies | None = None,
+) -> NextEpsilon:
+    """Find the largest epsilon for the next release that keeps the worst case of all releases within a limit.
+
+    It uses no data. The worst case rises with epsilon, so every smaller epsilon keeps the limit too. The end is on the
+    safe side, and one part in a million beyond it is not within the limit.
+
+    Parameters
+    ----------
+    past
+        What the releases so far have cost.
+    mechanism, delta, neighbours, threshold
+        The next release. Of a mechanism that is an object, the epsilon does not matter.
+    max_ceiling
+        How often an attacker who already knows every other record, and finds two values equally likely, may be
+        right: above 0.5, below 1.
+    method, total_delta
+        How losses are added up, as in `compose`.
+    policy
+        One to obey beside those that are in force: their limits on the ceiling and on epsilon end the search.
+
+    >>> found = largest_epsilon([], max_ceiling=0.75)  # geometric: e^eps/(1 + e^eps)
+    >>> round(found.epsilon, 5)
+    1.09861
+    """
+    losses = tuple(read_list("past", past, "losses"))
+    require_alike(losses)
+    require_within("max_ceiling", max_ceiling, above=0.5, below=1.0)
+    given = describe_mechanism(mechanism, delta=delta, neighbours=neighbours, threshold=threshold)
+    setting = given.with_epsilon(SMALLEST_EPSILON)
+    if losses:
+        setting = setting.with_unit(widest(losses))
+    end = min(LARGEST_EPSILON, setting.largest_epsilon, Policies.in_force(policy).largest_epsilon(setting))
+    searched = SMALLEST_EPSILON, max(SMALLEST_EPSILON, end)
+
+    def after(*epsilons: float) -> Ceiling:
+        """The ceiling of the releases so far and of next ones; refused if it is not known."""
+        found, why_not = find_ceiling((*losses, *(Loss.of(setting.with_epsilon(epsilon)) for epsilon in epsilons)))
+        if found is None:
+            raise InvalidInput(f"these releases have no ceiling: {why_not}", code="no-ceiling")
+        return found
+
+    def excess(epsilons: Floats) -> Floats:
+        return np.array([after(epsilon).even_two - max_ceiling for epsilon in epsilons.tolist()])
+
+    intervals = find_admissible(excess, *searched, np.inf).intervals
+    if not intervals or intervals[0][0] > searched[0]:
+        return NextEpsilon(setting, max_ceiling, None, searched, after(), None, None)
+    epsilon = intervals[0][1]
+    cumulative = compose([*losses, Loss.of(setting.with_epsilon(epsilon))], method=method, delta=total_delta)
+    return NextEpsilon(setting, max_ceiling, epsilon, searched, after(), cumulative, after(epsilon))
