@@ -534,7 +534,7 @@ class Ledger:
                 before = head = session.head
                 yield session
                 head = session.head
-                session.connection.commit()
+                session.commit()
             if session.head != before:
                 for file in self._checkpoints:
                     file.note(session.head)

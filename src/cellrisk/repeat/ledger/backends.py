@@ -151,6 +151,10 @@ class Session:
         self.execute("UPDATE ledger SET number = ?, digest = ?", row.number, row.digest)
         self.head = self.head._replace(number=row.number, digest=row.digest)
 
+    def commit(self) -> None:
+        """Make permanent what was written."""
+        self.connection.commit()
+
 
 def _read_row(found: Sequence[Any]) -> Row:
     row = Row(*found)
