@@ -152,7 +152,7 @@ def test_hostile_files_are_refused(tmp_path: Path, text: str | bytes, told: str)
     assert "secret" not in str(refusal.value)
 
 
-UNKNOWN = ("nothing.csv", "random-rounding:3,round:5", "")
+UNKNOWN = ("nothing.csv", "cell-key:5/2", "random-rounding:3,round:5", "")
 
 
 @pytest.mark.parametrize(
@@ -195,16 +195,15 @@ def test_published_values_have_an_end() -> None:
 
 
 def test_where_the_numbers_of_rules_end() -> None:
-    """Rows are held for each count up to the number of a rule: no more than 100,000, and 100 of a key."""
+    """Rows are held for each count up to the number of a rule: no more than 100,000."""
     assert read_perturbation("random-rounding:100000").last == 99_999
     assert read_perturbation("random-rounding:1").last == 0
-    assert read_perturbation("cell-key:100/95").last == 100
     for rule in ("random-rounding:100001", "suppress-below:100001", "round:100001", "random-rounding:0"):
         with pytest.raises(InvalidInput) as refusal:
             read_perturbation(rule)
         assert str(refusal.value) == (
             f"the number of a rule must be a whole number above 0; got '{rule}'; allowed: up to 100,000; "
-            "give it, as in random-rounding:3 or cell-key:5/2; or an epsilon, to find the number at equal risk"
+            "give it, as in random-rounding:3"
         )
 
 

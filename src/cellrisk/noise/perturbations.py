@@ -28,11 +28,9 @@ MOST_BYTES = 64_000_000
 LARGEST_COUNT = 100_000
 """The largest count of a file, or base of a rule: rows are held for each of them."""
 LARGEST_VALUE = 10**9
-LARGEST_KEY_NOISE, FULLEST, NEWTON_STEPS = 100, 0.95, 200
-"""The largest D of keys that add at most D, and the variance that is allowed, as a share of D."""
 KEY_TABLE_END, KEY_TABLE_PERIOD = 750, 250
 """A table of cell keys that ends at 750 goes on with its rows 501 to 750 (ONS)."""
-NAMED = "cell-key, cell-key:5/2, random-rounding:3, suppress-below:10,round:5, or a CSV file"
+NAMED = "cell-key, random-rounding:3, suppress-below:10,round:5, or a CSV file"
 ALLOWED = f"{NAMED} with columns count,released,probability, or i,j,p, or pcv,ckey,pvalue"
 
 
@@ -93,8 +91,6 @@ def read_perturbation(given: str | os.PathLike[str] | Perturbation) -> Perturbat
     """A perturbation by its rule or its file.
 
     ``cell-key``: the table that ONS gives with its cell-key-perturbation: below 10 nothing, the rest to the nearest 5.
-    ``cell-key:5/2``: keys that add at most 5 with mean 0 and variance 2, by the likeliest such law (that of the largest
-    entropy, as the R package ptable has it); 0 stays, and nothing falls below 0.
     ``random-rounding:3``: to a multiple of 3 next to the count, so that the mean stays. ``suppress-below:10``,
     ``round:5`` or both with a comma between: counts below 10 are left out, the rest goes to the nearest multiple of 5,
     halves upwards. Anything else is a CSV file with a header, of one of three forms: ``count,released,probability``;
@@ -113,8 +109,6 @@ def read_perturbation(given: str | os.PathLike[str] | Perturbation) -> Perturbat
     if text == "cell-key":
         return _suppress_and_round(text, 10, 5)
     words = dict(part.partition(":")[::2] for part in text.split(","))
-    if set(words) == {"cell-key"}:
-        return _make_keys(text, words["cell-key"])
     if set(words) == {"random-rounding"}:
         base = _whole(text, words["random-rounding"])
         moved = [(np.array([0, base]), np.array([base - count, count]) / base) for count in range(1, base)]
@@ -146,64 +140,12 @@ def _suppress_and_round(name: str, below: int, base: int) -> Perturbation:
     return Perturbation(name, tuple((value, np.ones(1)) for value in shown[:, None]), base)
 
 
-def _make_keys(text: str, given: str) -> Perturbation:
-    """Return keys by the largest number D that they add and its variance V, "5/2".
-
-    p(v) = exp(a v + b v^2) / Z on max(-m, -D) <= v <= D, with mean 0 and variance V: the largest entropy of all.
-    """
-    digits, _, spread = given.partition("/")
-    most = _whole(text, digits, LARGEST_KEY_NOISE)
-    try:
-        variance = float(spread)
-    except ValueError:
-        variance = math.nan
-    if not 0 < variance <= FULLEST * most:
-        what = "the variance of what a key adds must be above 0, and below the largest that it adds"
-        allowed = f"up to {FULLEST * most:g}: a count of 1 that keeps its mean has no more"
-        raise InvalidInput(what, got=repr(text[:60]), allowed=allowed)
-    rows: list[Row] = [(np.array([0]), np.ones(1))]
-    for count in range(1, most + 1):
-        added = np.arange(-count, most + 1)
-        rows.append((count + added, _spread_most(added, variance)))
-    return Perturbation(text, tuple(rows), 1)
-
-
-def _spread_most(values: Integers, variance: float) -> Floats:
-    """Return the law of the largest entropy on these values with mean 0 and that variance, by minimising the dual.
-
-    It is convex: Newton's steps, halved until they help.
-    """
-    scale = float(np.abs(values).max())
-    powers = np.stack([values / scale, (values / scale) ** 2])
-    wanted = np.array([0.0, variance / scale**2])
-    at = np.array([0.0, min(math.log(variance), 0.0) * scale**2])
-
-    def law(place: Floats) -> tuple[Floats, float]:
-        logs = place @ powers
-        pmf = np.exp(logs - logs.max())
-        return pmf / pmf.sum(), float(logs.max() + np.log(pmf.sum()) - place @ wanted)
-
-    pmf, loss = law(at)
-    for _ in range(NEWTON_STEPS):
-        slope = powers @ pmf - wanted
-        if np.abs(slope).max() < 1e-12 * wanted[1]:
-            return np.asarray(pmf)
-        bend = (powers * pmf) @ powers.T - np.outer(powers @ pmf, powers @ pmf)
-        step = np.linalg.solve(bend, slope)
-        while law(at - step)[1] > loss + 1e-14:  # more than rounding
-            step /= 2.0
-        at = at - step
-        pmf, loss = law(at)
-    raise InvalidInput("no keys with this variance were found", got=f"{variance:g}", fix="choose another")
-
-
-def _whole(text: str, digits: str, most: int = LARGEST_COUNT) -> int:
-    """Return the whole number from 1 to ``most`` that a rule gives; it may be a text of any length."""
+def _whole(text: str, digits: str) -> int:
+    """Return the whole number above 0 that a rule gives; it may be a text of any length."""
     number = float(digits) if digits.isascii() and digits.isdigit() else 0.0
-    if not 0 < number <= most:
-        fix = "give it, as in random-rounding:3 or cell-key:5/2; or an epsilon, to find the number at equal risk"
-        what = "the number of a rule must be a whole number above 0"
-        raise InvalidInput(what, got=repr(text[:60]), allowed=f"up to {most:,}", fix=fix)
+    if not 0 < number <= LARGEST_COUNT:
+        what, allowed = "the number of a rule must be a whole number above 0", f"up to {LARGEST_COUNT:,}"
+        raise InvalidInput(what, got=repr(text[:60]), allowed=allowed, fix="give it, as in random-rounding:3")
     return int(number)
 
 

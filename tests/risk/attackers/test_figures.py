@@ -17,6 +17,11 @@ from cellrisk.risk.attackers.figures import ATTACKS, AttackTable
 from cellrisk.risk.certainty.count_priors import NegativeBinomial
 
 CERTAINTY = 0.8
+KEYS = (
+    (np.array([0]), np.ones(1)),
+    (np.arange(3), np.array([0.25, 0.5, 0.25])),
+    (np.arange(5), np.array([0.05, 0.2, 0.5, 0.2, 0.05])),
+)
 METHODS: dict[str, Any] = {
     "geometric": cr.Geometric(1.5),
     "geometric, replace": cr.Geometric(2.0, neighbours="replace"),
@@ -26,7 +31,7 @@ METHODS: dict[str, Any] = {
     "threshold 5/2": cr.Geometric(1.5, threshold=2.5),
     "threshold 21/2": cr.Geometric(1.5, threshold=10.5),
     "rounding": cr.read_perturbation("random-rounding:3"),
-    "cell key": cr.read_perturbation("cell-key:2/1"),
+    "cell key": cr.Perturbation("cell key", KEYS, 1),
 }
 TABLES = {
     2: ([[1, 0], [0, 1], [2, 0], [3, 1], [0, 4], [12, 1]], NegativeBinomial((0.4, 0.15), 0.85)),
