@@ -25,11 +25,7 @@ ANY_COUNT = 1 << 62
 
 
 def at_each(law: Callable[[Any], Floats], numbers: Any) -> Floats:
-    """Return a law at numbers a whole number apart, each computed once if the law then has fewer to compute.
-
-    >>> at_each(np.sqrt, np.array([[4.0, 5.0, 4.0], [5.0, 4.0, 4.0]])).round(3).tolist()
-    [[2.0, 2.236, 2.0], [2.236, 2.0, 2.0]]
-    """
+    """Return a law at numbers a whole number apart, each computed once if the law then has fewer to compute."""
     if not numbers.size or 2.0 * np.ptp(numbers) >= numbers.size:
         return np.asarray(law(numbers))
     low, high = numbers.min(), numbers.max()
@@ -160,7 +156,7 @@ class AdditiveChannel(CountChannel):
 
     def __getitem__(self, settings: slice | Sequence[int] | Integers) -> AdditiveChannel:
         chosen = np.arange(len(self))[settings].tolist()
-        return AdditiveChannel(tuple(self.noises[place] for place in chosen), self.threshold)
+        return AdditiveChannel(tuple(self.noises[setting] for setting in chosen), self.threshold)
 
     def p_zero(self, counts: Any) -> Floats:
         return np.stack([noise.p_zero(counts, self.threshold) for noise in self.noises], axis=-1)
@@ -291,8 +287,8 @@ class TransitionTable(CountChannel):
 
     def pmf(self, counts: Any, values: Any) -> Floats:
         def law(row: Row, values: Integers) -> Floats:
-            place = np.minimum(np.searchsorted(row[0], values), len(row[0]) - 1)
-            return np.where(row[0][place] == values, row[1][place], 0.0)
+            nearest = np.minimum(np.searchsorted(row[0], values), len(row[0]) - 1)
+            return np.where(row[0][nearest] == values, row[1][nearest], 0.0)
 
         return self._by_count(counts, values, law)
 

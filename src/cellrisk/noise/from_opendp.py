@@ -97,8 +97,8 @@ def from_opendp(
             fix = f"give the scale that it was made with: {argument('scale', 2.0)}"
             raise InvalidInput("a measurement does not state its scale", fix=fix, code="opendp-scale")
     neighbours = _find_neighbours(measurement, neighbours)
-    for each in dict.fromkeys((Unit(), unit)):
-        _check_loss(measurement, name, require_within("scale", scale, above=0), neighbours, each)
+    for checked in dict.fromkeys((Unit(), unit)):
+        _check_loss(measurement, name, require_within("scale", scale, above=0), neighbours, checked)
     more: Any = {"neighbours": neighbours, "threshold": threshold, "unit": unit}
     distance = _move(name, neighbours, unit)
     if MECHANISMS[name].pure:

@@ -44,11 +44,6 @@ def find_precision(mechanism: Mechanism) -> Precision:
     With S(j) = P(e >= j) of the rounded noise e, which is symmetric: Var e = 2 sum_j (2j - 1) S(j) over j from 1, and a
     zero is published as sum_j j P(e = j) over j from T, the smallest count that is shown: T S(T) + sum_j S(j), j > T.
     A true count of T - 1 is published as sum_j (T - 1 + j) P(e = j) over j from 1: (T - 1) S(1) + sum_j S(j).
-
-    >>> import cellrisk as cr
-    >>> found = find_precision(cr.Geometric(epsilon=1.0))
-    >>> round(found.sd, 4), found.within, round(found.at_zero, 4)
-    (1.357, 3, 0.4255)
     """
     noise, hidden = mechanism.noise, math.ceil(mechanism.threshold) - 1
     points = np.unique(np.round(np.linspace(1.0, float(noise.tail_radius), min(noise.tail_radius, TERMS))))
@@ -77,11 +72,6 @@ def find_count_errors(mechanism: Mechanism, counts: Integers) -> tuple[Floats, F
     With the rounded, symmetric noise e, the smallest released value T and A(j) = sum_i i P(e = i) over i from j: a
     count moves by e if e >= k = T - n, and by -n otherwise. Then sum_e e P(e) over e from k is A(max(k, 1 - k)), and
     that of |e| is A(k) if k > 0, else 2 A(1) - A(1 - k).
-
-    >>> import cellrisk as cr
-    >>> absolute, bias = find_count_errors(cr.Geometric(1.0), np.array([1, 5, 100]))
-    >>> absolute.round(4).tolist(), bias.round(4).tolist()
-    ([0.6944, 0.8481, 0.8509], [0.1565, 0.0029, 0.0])
     """
     noise, counts = mechanism.noise, np.asarray(counts)
     first = math.ceil(mechanism.threshold) - counts
@@ -100,10 +90,6 @@ def probability_within(mechanism: Mechanism, distance: int) -> float:
 
     T is the smallest released value, e the rounded noise. With T = 1 the noise alone decides, P(|e| <= N). Otherwise
     the worst true count is N + 1, which is off by more than N if it is released as 0, e < T - N - 1, or if e > N.
-
-    >>> import cellrisk as cr
-    >>> [round(probability_within(cr.Geometric(1.0), distance), 4) for distance in (0, 1, 3)]
-    [0.4621, 0.8021, 0.9732]
     """
     least = math.ceil(mechanism.threshold)
     hidden = -distance - 0.5 if least == 1 else least - distance - 1.5

@@ -279,22 +279,22 @@ class Assessment(TableRisks):
             attribute.name: {name.removeprefix("n_"): getattr(attribute.profiles, name) for name in counts}
             for attribute in self.table.attributes
         }
-        figures = {each.sensitive: each for each in self.figures}
+        by_name = {figures.sensitive: figures for figures in self.figures}
         return {
             "table": {"records": self.table.n_records, "cells": self.table.n_cells, "sensitive": sensitive},
             "unit": self.table.unit.to_dict(),
             "mechanism": self.method.to_dict(),
             "risks": self._numbers(),
-            "decision": [each.to_dict() for each in self.figures],
+            "decision": [figures.to_dict() for figures in self.figures],
             **self._attackers(),
             "limits": [
                 {**{key: value for key, value in row.items() if key != "risk"}, **vars(limits)}
                 for row, limits in zip(self._numbers(), self.limits, strict=True)
             ],
             "fitted": {name: fitted.to_dict() for name, fitted in self.fitted.items()},
-            self.table.revealed_name: {name: vars(each.people) for name, each in figures.items()},
-            "baselines": {name: each.baselines for name, each in figures.items()},
-            "exposures": [{"sensitive": name, "sentence": say_exposure(each)} for name, each in figures.items()],
+            self.table.revealed_name: {name: vars(figures.people) for name, figures in by_name.items()},
+            "baselines": {name: figures.baselines for name, figures in by_name.items()},
+            "exposures": [{"sensitive": name, "sentence": say_exposure(by_name[name])} for name in by_name],
             "headline": self.headline,
         }
 

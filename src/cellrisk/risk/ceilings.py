@@ -290,8 +290,8 @@ def find_ceiling(perturbation: Perturbation) -> tuple[float, tuple[int, int]]:
     """
     steps = sorted(_list_steps(perturbation), key=lambda step: -step[0])
     best, counts, pairs = 0.5, (0, 0), 0
-    for place, (farthest, first, lacking, having) in enumerate(steps):
-        for distance, second, without, present in steps[place:]:
+    for number, (farthest, first, lacking, having) in enumerate(steps):
+        for distance, second, without, present in steps[number:]:
             if 1.0 - 0.5 * (1.0 - farthest) * (1.0 - distance) <= best + TIE:
                 break
             pairs += 1

@@ -84,12 +84,10 @@ class Line:
         """One row for each epsilon: what was measured, the risk, and the other numbers of a figure."""
         fixed = {"mechanism": self.setting.name, "delta": self.setting.delta}
         words = {name: getattr(self, name) for name in ("sensitive", "attack", "measure", "form", "weights")}
-        rows = [
-            {**fixed, "epsilon": epsilon, **words, "risk": risk, **vars(self.limits)}
-            for epsilon, risk in zip(self.epsilon.tolist(), self.risk.tolist(), strict=True)
-        ]
+        points = self.points or [None] * len(self.risk)
         return [
-            {**row, **_list_parts(point)} for row, point in zip(rows, self.points or [None] * len(rows), strict=True)
+            {**fixed, "epsilon": epsilon, **words, "risk": risk, **vars(self.limits), **_list_parts(point)}
+            for epsilon, risk, point in zip(self.epsilon.tolist(), self.risk.tolist(), points, strict=True)
         ]
 
     def nearest(self, epsilon: float) -> float:
@@ -150,16 +148,12 @@ class RiskCurve(Result):
             self.traced[key] = find_setting_figures(self.table.attribute(sensitive), self.attacker, mechanisms)
         return self.traced[key]
 
-    def why_unknown(self, sensitive: str) -> str | None:
-        """Return why it is not known what attacks reveal about an attribute; None if it is."""
-        return why_unknown(self.table.attribute(sensitive))
-
     @property
     def leading(self) -> list[Line]:
         """Every figure, and the preferred measure of each setting and attribute: local, tight, by records if asked."""
         kinds: dict[tuple[Any, ...], list[Line]] = {}
-        for place, line in enumerate(self.lines):
-            kinds.setdefault((line.setting, line.sensitive, place if line.points else -1), []).append(line)
+        for number, line in enumerate(self.lines):
+            kinds.setdefault((line.setting, line.sensitive, number if line.points else -1), []).append(line)
 
         def preference(line: Line) -> tuple[Any, ...]:
             measure, form = (*FIGURES, *MEASURES).index(line.measure), (None, *FORMS).index(line.form)
@@ -264,7 +258,7 @@ def curve(
     given = read_epsilons(epsilon)
     settings = read_settings(mechanism, delta, neighbours, threshold, table)
     within = {setting: covered(setting, given) for setting in settings}
-    points = len(table.sensitive) * sum(len(each) for each in within.values())
+    points = len(table.sensitive) * sum(map(len, within.values()))
     numbers = points * len(asked.measures) * len(asked.forms) * len(asked.weights)
     numbers += points * (len(figures) + ("certainty" in figures) * (len(attacker.certainties) - 1))
     if numbers > MOST_NUMBERS:
@@ -272,7 +266,7 @@ def curve(
         fix = "ask for fewer epsilons or fewer measures"
         raise InvalidInput("the curve would have too many numbers", got=got, allowed=f"up to {MOST_NUMBERS:,}", fix=fix)
     report = StepCounter(progress, points * (len(asked.measures) + len(figures)))
-    fitted = {each.name: priors.fit(each, asked.measures) for each in table.attributes}
+    fitted = {attribute.name: priors.fit(attribute, asked.measures) for attribute in table.attributes}
     lines: list[Line] = []
     for setting, attribute in product(settings, table.attributes):
         epsilons = within[setting]

@@ -74,11 +74,6 @@ def count_people(profiles: Profiles, channel: CountChannel, attack: str = "homog
     for an attack that guesses, P_k is the probability that it names k. Mean and variance of a cell are sum n_k P_k and
     sum n_k^2 P_k - (sum n_k P_k)^2, and cells are independent. The interval is that of `find_interval`: the number is
     below it in at most 2.5% of releases, and above it in at most 2.5%.
-
-    >>> from cellrisk import Laplace
-    >>> found = count_people(Profiles.from_cells([[3, 0], [2, 1]], n_levels=2), Laplace(epsilon=1.0).channel)
-    >>> round(found.mean, 6), round(found.deviation, 6), found.low, found.high
-    (2.621011, 1.664582, 0, 5)
     """
     outcomes = _find_outcomes(profiles, channel, attack)
     mean, variance = find_moments(outcomes)
@@ -119,13 +114,7 @@ def count_caused(
 
 
 def caused_shares(profiles: Profiles, channel: CountChannel, attack: str = "homogeneity") -> Floats:
-    """Return the expected share of people revealed because of their own record, under each setting. Exact.
-
-    >>> from cellrisk import Laplace
-    >>> channel = Laplace(1.0).channel_at([1.0, 100.0])
-    >>> caused_shares(Profiles.from_cells([[1, 0], [3, 0], [2, 1]], n_levels=2), channel).round(4).tolist()
-    [0.0831, 0.1429]
-    """
+    """Return the expected share of people revealed because of their own record, under each setting. Exact."""
     return people_risk(attack).average(profiles, channel, ("own",))["own", "records"]
 
 

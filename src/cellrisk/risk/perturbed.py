@@ -78,8 +78,8 @@ def find_distance(profiles: Profiles, channel: CountChannel) -> float:
     """
     present = [(block.counts, np.repeat(block.cells, block.counts.shape[1])) for block in profiles.blocks]
     absent = profiles.n_levels * profiles.n_cells - sum(int(cells.sum()) for _, cells in present)
-    counts, place = np.unique(np.concatenate([[0], *(part.ravel() for part, _ in present)]), return_inverse=True)
-    numbers = np.bincount(place, np.concatenate([[absent], *(cells for _, cells in present)]))
+    counts, which = np.unique(np.concatenate([[0], *(part.ravel() for part, _ in present)]), return_inverse=True)
+    numbers = np.bincount(which, np.concatenate([[absent], *(cells for _, cells in present)]))
     moved = np.empty(len(counts))
     for row, count in enumerate(counts.tolist()):
         values = channel.support(np.array([count]))
@@ -142,14 +142,6 @@ class PerturbedFigures(AttributeFigures):
         """The worst case of two equally likely values, and the two counts of all others at which it is reached."""
         return find_ceiling(self.method)
 
-    @property
-    def ceiling(self) -> float:
-        return self.worst_case[0]
-
-    @property
-    def worst_counts(self) -> tuple[int, int]:
-        return self.worst_case[1]
-
     @cached_property
     def advantage(self) -> float:
         """What one record adds to any attack at most: the largest distance between the rows of a count and the next."""
@@ -167,7 +159,7 @@ class PerturbedFigures(AttributeFigures):
             "sensitive": self.sensitive,
             "caused": {"people": self.caused, "share": self.caused / self.records},
             "certainty": [row.to_dict() for row in self.certainty],
-            "ceiling": {"even_two": self.ceiling, "worst_counts": list(self.worst_counts)},
+            "ceiling": {"even_two": self.worst_case[0], "worst_counts": list(self.worst_case[1])},
             "people": vars(self.people),
             "raw_share": self.raw_share,
             "equal_risk": [] if self.equal is None else [self.equal.to_dict()],
@@ -240,7 +232,8 @@ def assess_perturbation(
     >>> import cellrisk as cr
     >>> table = cr.tabulate(cr.datasets.adult_as_published(), ["age", "sex"], "income", bins={"age": 5})
     >>> found = assess_perturbation(table, "random-rounding:3", measures="local", compare=None)
-    >>> round(found.figures[0].ceiling, 6), found.figures[0].worst_counts
+    >>> most, others = found.figures[0].worst_case
+    >>> round(most, 6), others
     (0.777778, (0, 2))
     """
     require_table(table, single="the risks of a perturbation")

@@ -95,8 +95,8 @@ def read_settings(
     given = list_mechanisms(mechanisms)
     if not given:
         raise InvalidInput("no mechanism was chosen", allowed=", ".join(MECHANISMS))
-    said = [describe_mechanism(each, delta=delta, neighbours=neighbours, threshold=threshold) for each in given]
-    pure = [MECHANISMS[each.name].pure for each in said]
+    described = [describe_mechanism(made, delta=delta, neighbours=neighbours, threshold=threshold) for made in given]
+    pure = [MECHANISMS[words.name].pure for words in described]
     if delta is None:
         deltas = [0.0 if all(pure) else usual_delta(table.n_records)]
     else:
@@ -105,9 +105,9 @@ def read_settings(
             raise InvalidInput("the list of deltas is empty", allowed="one number between 0 and 1, or more")
     for_pure = deltas if all(pure) and delta is not None else [0.0]  # a mechanism refuses what it does not take
     settings = [
-        each._replace(delta=value).with_epsilon(LEAST_EPSILON).with_unit(table.unit)
-        for made, each, is_pure in zip(given, said, pure, strict=True)
-        for value in (for_pure if is_pure else [each.delta] if isinstance(made, Mechanism) else deltas)
+        words._replace(delta=value).with_epsilon(LEAST_EPSILON).with_unit(table.unit)
+        for made, words, is_pure in zip(given, described, pure, strict=True)
+        for value in (for_pure if is_pure else [words.delta] if isinstance(made, Mechanism) else deltas)
     ]
     return tuple(dict.fromkeys(settings))
 
@@ -122,7 +122,7 @@ def list_mechanisms(
     if isinstance(given, str) or not isinstance(given, Iterable):
         return [given]
     listed = list(given)
-    if len({isinstance(each, Mechanism) for each in listed}) > 1:
+    if len({isinstance(mechanism, Mechanism) for mechanism in listed}) > 1:
         raise InvalidInput("a list of mechanisms holds objects and names", allowed="names alone, or objects alone")
     return listed
 

@@ -69,10 +69,6 @@ def find_interval(outcomes: Sequence[CellOutcomes], tail: float) -> tuple[int, i
     The total has the characteristic function prod over cells of 1 + sum_v P(v) (e^(i w v) - 1), which is transformed
     back over a window outside which Bernstein's inequality leaves less than 1e-7. Cells that are as good as certain are
     taken out first.
-
-    >>> cell = CellOutcomes(np.array([[10, 1]]), np.array([[0.5, 0.2]]), np.array([1]))
-    >>> find_interval([cell], 0.025), find_interval([cell], 0.35)
-    ((0, 10, True), (1, 10, True))
     """
     likeliest = [kinds.likeliest for kinds in outcomes]
     doubt = np.concatenate([part for _, part in likeliest])

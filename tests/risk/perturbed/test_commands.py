@@ -43,7 +43,7 @@ def test_limits_are_gates(capsys: Capture) -> None:
     table = cr.tabulate(PEOPLE, "q", "y")
     found = cr.assess_perturbation(table, "random-rounding:3", measures="local", compare=None)
     share = {
-        "--max-ceiling": found.figures[0].ceiling,
+        "--max-ceiling": found.figures[0].worst_case[0],
         "--max-risk": max(row.risk for row in found.risks if row.form == "tight"),
     }
     for option, figure in share.items():

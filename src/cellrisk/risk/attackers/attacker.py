@@ -64,13 +64,13 @@ class Attacker:
 
     def to_dict(self) -> dict[str, Any]:
         """Return what a limit on what is learnt depends on, in JSON."""
-        found: dict[str, Any] = {"certainty": self.certainties[-1], "belief": self.belief}
+        words: dict[str, Any] = {"certainty": self.certainties[-1], "belief": self.belief}
         named = {"harmful": list(self.harmful), "unions": list(self.unions)}
-        return {**found, **{name: values for name, values in named.items() if values}}
+        return {**words, **{name: values for name, values in named.items() if values}}
 
     def find_named(self, labels: Sequence[str]) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
         """Return the places of the harmful values among these, and of the values of each union that is of these."""
-        harmful = tuple(place for place, label in enumerate(labels) if label in self.harmful)
+        harmful = tuple(k for k, label in enumerate(labels) if label in self.harmful)
         return harmful, tuple(places for union in self.unions if (places := _find_union(labels, union)))
 
     def check(self, attributes: Sequence[Attribute]) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
-from typing import Any, ClassVar, TypeVar, cast
+from functools import cached_property
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -44,7 +44,6 @@ NOTABLE_GAINS = (0.1, 0.2, 0.3)
 
 Union = tuple[int, ...]
 """Categories that are named as one value; empty for each category on its own."""
-Kept = TypeVar("Kept")
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,8 +123,8 @@ class AttackTable:
     """The categories of which ``learnt`` is counted; empty for all."""
     unions: tuple[Union, ...] = ()
     """Sets of categories that the informed attacker also names as one value: posterior means add up."""
-    known: dict[CountChannel | None, dict[Any, Any]] = field(default_factory=dict, repr=False)
-    """What was computed, by channel, certainty, attack and union."""
+    known: dict[CountChannel | None, dict[Any, Success]] = field(default_factory=dict, repr=False)
+    """What was computed, by channel, and by certainty, attack, union and whether it is learnt."""
     own_record: ClassVar[str] = "own record"
     """What is left out of a person, in words."""
 
@@ -161,15 +160,15 @@ class AttackTable:
     def without_unused(self) -> AttackTable:
         """The attacks of those who know which categories occur; two categories are kept at the least."""
         kept = np.sort(np.argsort(-self.people, kind="stable")[: max(2, np.count_nonzero(self.people))]).tolist()
-        place = {k: new for new, k in enumerate(kept)}
+        renumbered = {k: new for new, k in enumerate(kept)}
         shapes = tuple(self.prior.shapes[k] for k in kept) if self.prior else ()
-        unions = (tuple(place[k] for k in union if k in place) for union in self.unions)
+        unions = (tuple(renumbered[k] for k in union if k in renumbered) for union in self.unions)
         return self._of_categories(
             kept,
             channel=self.channel,
             prior=replace(self.prior, shapes=shapes) if self.prior and any(shapes) else None,
             certainty=self.certainty,
-            harmful=tuple(place[k] for k in self.harmful if k in place),
+            harmful=tuple(renumbered[k] for k in self.harmful if k in renumbered),
             unions=tuple(union for union in unions if 1 < len(union) < len(kept)),
         )
 
@@ -217,7 +216,10 @@ class AttackTable:
 
         With ``learnt``, how likely the informed attacker learns it, of the harmful categories if there are any.
         """
-        return self._remember(partial(self._succeed, name, union, learnt), "success", name, union, learnt)
+        known, key = self.known.setdefault(self.channel, {}), (self.certainty, name, union, learnt)
+        if key not in known:
+            known[key] = self._succeed(name, union, learnt)
+        return known[key]
 
     def _succeed(self, name: str, union: Union, learnt: bool) -> Success:
         factors, counts = self.factors(union, learnt=learnt), self.vectors.counts
@@ -259,17 +261,6 @@ class AttackTable:
 
     def figures(self, name: str, union: Union = ()) -> AttackFigures:
         """Return the figures of one attack, of every category or of a union of them."""
-        return self._remember(partial(self._find_figures, name, union), "figures", name, union)
-
-    def _remember(self, compute: Callable[[], Kept], *key: Any) -> Kept:
-        """Return what was computed already for this channel and certainty; compute it if it was not."""
-        known = self.known.setdefault(self.channel, {})
-        key = self.certainty, *key
-        if key not in known:
-            known[key] = compute()
-        return cast(Kept, known[key])
-
-    def _find_figures(self, name: str, union: Union) -> AttackFigures:
         people = int(self.people[list(union)].sum()) if union else self.n_people
         weights, informed = self.weights(union), name == "informed"
 

@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cellrisk.counts.contributions import Contributions
 from cellrisk.counts.profiles import LabelledCounts
@@ -16,8 +15,6 @@ from cellrisk.risk.attackers.figures import AttackTable, Union, named_without_no
 from cellrisk.risk.attacks.acceptance import Success
 from cellrisk.risk.attacks.guesses import Plurality
 from cellrisk.system.arrays import Floats, Integers, find_distinct
-
-Booleans = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +33,7 @@ class PersonTable(AttackTable):
 
     own_record: ClassVar[str] = "own records"
     contributions: Contributions = field(kw_only=True)
-    place: Integers = field(kw_only=True)
+    vector: Integers = field(kw_only=True)
     """Which of the vectors the n and the n - v of each pair are: (2, pairs)."""
 
     @staticmethod
@@ -47,12 +44,12 @@ class PersonTable(AttackTable):
             fix = "merge the values in the data, or leave them apart"
             raise InvalidInput(what, option="unions", fix=fix, code="several-records")
         both = np.concatenate([contributions.counts, contributions.counts - contributions.own])
-        first, place = find_distinct(both.T, (both.max(axis=0, initial=0) + 1).tolist())
+        first, vector = find_distinct(both.T, (both.max(axis=0, initial=0) + 1).tolist())
         rows = both[first]
         times = np.repeat(contributions.people, np.diff(contributions.offsets))
         people = np.tile(np.bincount(contributions.pair, times, len(contributions.counts)), 2)
-        vectors = LabelledCounts(rows, np.bincount(place.reshape(-1), people, len(rows)).astype(np.int64))
-        return PersonTable(vectors, **attackers, contributions=contributions, place=place.reshape(2, -1))
+        vectors = LabelledCounts(rows, np.bincount(vector.reshape(-1), people, len(rows)).astype(np.int64))
+        return PersonTable(vectors, **attackers, contributions=contributions, vector=vector.reshape(2, -1))
 
     @property
     def n_people(self) -> int:
@@ -88,9 +85,13 @@ class PersonTable(AttackTable):
         own = self.contributions.own > 0
         if learnt and self.harmful:
             own = own & np.isin(np.arange(own.shape[1]), self.harmful)
+        rows = self.vectors.counts
         if name == "homogeneity":
-            return self._alone(own)
-        rows, factors = self.vectors.counts, self.factors(learnt=learnt)
+            hidden = (rows == 0).astype(np.float64) if self.channel is None else self.channel.p_zero(rows)[..., 0]
+            others = np.where(own, 1.0, hidden[self.vector]).prod(axis=-1)
+            shown = 1.0 - np.where(own, hidden[self.vector], 1.0).prod(axis=-1)
+            return np.stack([others * shown] * 2)
+        factors = self.factors(learnt=learnt)
         if self.channel is None:
             columns = [
                 named_without_noise(name, rows, k, self.shares, factor, (k,)) for k, factor in enumerate(factors)
@@ -101,15 +102,7 @@ class PersonTable(AttackTable):
             ends = np.stack([probability, probability])
         else:
             ends = self.attack(name, factors).succeed(self.vectors, self.channel, absent=True).revealed
-        return np.asarray(np.minimum(np.einsum("espk,pk->esp", ends[:, self.place], own), 1.0))
-
-    def _alone(self, own: Booleans) -> Floats:
-        """Return S and S' of the homogeneity attack, which is exact."""
-        rows = self.vectors.counts
-        hidden = (rows == 0).astype(np.float64) if self.channel is None else self.channel.p_zero(rows)[..., 0]
-        others = np.where(own, 1.0, hidden[self.place]).prod(axis=-1)
-        shown = 1.0 - np.where(own, hidden[self.place], 1.0).prod(axis=-1)
-        return np.stack([others * shown] * 2)
+        return np.asarray(np.minimum(np.einsum("espk,pk->esp", ends[:, self.vector], own), 1.0))
 
     def _blind(self, name: str, union: Union) -> Floats:
         own = self.contributions.own > 0

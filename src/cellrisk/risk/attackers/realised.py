@@ -26,13 +26,6 @@ class RealisedAttacks:
     """Whom the attacks reveal in each release, and because of their own record.
 
     The own record is left out with the same noise on the count. No formula of the expected figures is used.
-
-    >>> counts = np.array([[[1.0, 2.0]], [[0.0, 3.0]]])  # the groups (1, 0) and (2, 3)
-    >>> released = np.array([[[1.0, 4.0]], [[0.0, 2.0]]])  # shown as (1, 0) and (4, 2)
-    >>> attacks = RealisedAttacks(1, np.array([3, 3]), 0.95)
-    >>> attacks.read(slice(0, 1), counts, released, np.maximum(released - 1, 0))
-    >>> [(row["attack"], row["revealed"], row["own"]) for row in attacks.to_rows(["a", "b"])]
-    [('homogeneity', 1.0, 1.0), ('plurality', 3.0, 1.0)]
     """
 
     releases: int

@@ -61,12 +61,12 @@ class Scores:
         """Return P(score <= t | count), or P(score < t | count), for each count and each t: (counts, scores)."""
         (order, ascending, rising), margin = self._sorted, scores * SAME_SCORE
         end = scores + margin if equal else scores - margin
-        place = np.searchsorted(ascending, end, side="right" if equal else "left")
+        stop = np.searchsorted(ascending, end, side="right" if equal else "left")
         if rising:
-            last = self.values[np.maximum(place - 1, 0)]
-            return np.where(place > 0, self.channel.cdf(counts[:, None], last)[..., 0], 0.0)
+            last = self.values[np.maximum(stop - 1, 0)]
+            return np.where(stop > 0, self.channel.cdf(counts[:, None], last)[..., 0], 0.0)
         law = self.channel.pmf(counts[:, None], self.values[order])[..., 0]
-        return np.asarray(np.pad(np.cumsum(law, axis=1), ((0, 0), (1, 0)))[:, place])
+        return np.asarray(np.pad(np.cumsum(law, axis=1), ((0, 0), (1, 0)))[:, stop])
 
 
 class Attack(ABC):
@@ -95,9 +95,9 @@ class Attack(ABC):
 
         With ``absent``, also how likely it names a category that nobody in the group has.
         """
-        found = Success(*np.zeros((2, 2, *vectors.counts.shape)))
-        self._fill(vectors.counts, channel, (vectors.counts > 0) | absent, found)
-        return found
+        success = Success(*np.zeros((2, 2, *vectors.counts.shape)))
+        self._fill(vectors.counts, channel, (vectors.counts > 0) | absent, success)
+        return success
 
     def _fill(self, counts: Integers, channel: CountChannel, wanted: NDArray[np.bool_], into: Success) -> None:
         """Compute the success against the wanted groups and categories."""
@@ -141,7 +141,7 @@ class Attack(ABC):
                 """Return the sums of acceptances under each law, for each group."""
                 if every_pair:
                     product = np.concatenate(laws) @ accepted.T
-                    return [product[place * len(own) + row, group] for place in range(len(laws))]
+                    return [product[number * len(own) + row, group] for number in range(len(laws))]
                 return [np.einsum("rv,rv->r", law[row], accepted[group]) for law in laws]
 
             if high is low:
@@ -168,8 +168,8 @@ class Success:
     @staticmethod
     def exact(counts: Integers, revealed: Floats, gain: Floats) -> Success:
         """Return the success against the categories that somebody in a group has, with both ends equal."""
-        both = (np.where(counts > 0, each, 0.0) for each in (revealed, gain))
-        return Success(*(np.stack([each, each]) for each in both))
+        revealed, gain = np.where(counts > 0, [revealed, gain], 0.0)
+        return Success(np.stack([revealed] * 2), np.stack([gain] * 2))
 
 
 def homogeneity_success(vectors: LabelledCounts, channel: CountChannel) -> Success:
@@ -212,13 +212,13 @@ class LargestScore(Attack):
             up_to = self.scores[j].up_to(distinct, least, equal=True)
             below = up_to if self.factors is not None else self.scores[j].up_to(distinct, least, equal=False)
             laws.append((below, up_to, row))
-        found = np.zeros((len(others), len(values)))
+        accepted = np.zeros((len(others), len(values)))
         for point, weight in zip(*self._points(laws), strict=True):
-            product = np.ones(found.shape)
+            product = np.ones(accepted.shape)
             for below, up_to, row in laws:
                 product *= (below + point * (up_to - below) if point < 1 else up_to)[row]
-            found += weight * product
-        return found, found
+            accepted += weight * product
+        return accepted, accepted
 
     def _points(self, laws: Sequence[tuple[Floats, Floats, Integers]]) -> tuple[Floats, Floats]:
         """Return the points u and their weights.
@@ -258,33 +258,33 @@ class LargestShare(Attack):
     steps: int = STEPS[0]
 
     def succeed(self, vectors: LabelledCounts, channel: CountChannel, *, absent: bool = False) -> Success:
-        found = Success(*np.zeros((2, 2, *vectors.counts.shape)))
+        success = Success(*np.zeros((2, 2, *vectors.counts.shape)))
         people = vectors.cells[:, None] * (np.maximum(vectors.sizes, 1)[:, None] if absent else vectors.counts)
         if self.union:
             people = np.where(np.isin(np.arange(vectors.n_levels), self.union), people, 0)
-        found.revealed[1] = np.where(people > 0, self._reach(vectors.counts, channel), 0.0)
-        found.gain[:] = np.array([-1.0, 1.0])[:, None, None] * found.revealed[1]
+        success.revealed[1] = np.where(people > 0, self._reach(vectors.counts, channel), 0.0)
+        success.gain[:] = np.array([-1.0, 1.0])[:, None, None] * success.revealed[1]
         for steps in STEPS:
-            width = people * np.ptp(found.revealed, axis=0)
-            close = CLOSE_SHARE * float((people * found.revealed[0]).sum())
+            width = people * np.ptp(success.revealed, axis=0)
+            close = CLOSE_SHARE * float((people * success.revealed[0]).sum())
             enough = max(CLOSE_PEOPLE, close) if steps > STEPS[0] else SURELY_CLOSE
             if width.sum() <= enough:
                 break
             ascending = np.sort(width, axis=None)
             small = int(np.searchsorted(np.cumsum(ascending), 0.5 * enough, side="right"))
             wide = width > (ascending[small - 1] if small else 0.0)
-            replace(self, steps=steps)._fill(vectors.counts, channel, wide, found)
-        return found
+            replace(self, steps=steps)._fill(vectors.counts, channel, wide, success)
+        return success
 
     def _reach(self, counts: Integers, channel: CountChannel) -> Floats:
         """Return how likely a category alone is released with a mean large enough beside the least of the others."""
-        found = np.zeros(counts.shape)
+        reached = np.zeros(counts.shape)
         for k, scores in enumerate(self.scores):
             least = sum(float(self._term(j, self.factors[k]).min()) for j in range(counts.shape[1]) if j != k)
             distinct, row = np.unique(counts[:, k], return_inverse=True)
             least /= self.factors[k] * (1.0 + SAME_SCORE) if self.factors[k] else 1e-300
-            found[:, k] = 1.0 - scores.up_to(distinct, np.array([least]), equal=False)[row, 0]
-        return found
+            reached[:, k] = 1.0 - scores.up_to(distinct, np.array([least]), equal=False)[row, 0]
+        return reached
 
     def accept(self, category: int, others: Integers, values: Integers) -> tuple[Floats, Floats]:
         rest = [j for j in range(others.shape[1]) if j != category]
@@ -306,8 +306,8 @@ class LargestShare(Attack):
         for start in range(0, len(others), at_once):
             few = slice(start, start + at_once)
             product = np.tile(together, (len(others[few]), 1))
-            for _, ratio, row, place in transforms:
-                other = np.flatnonzero(row[few] != place)
+            for _, ratio, row, usual_row in transforms:
+                other = np.flatnonzero(row[few] != usual_row)
                 product[other] *= ratio[row[few][other]]
             mass = fft.irfft(product, 2 * self.steps, axis=1)[:, : self.steps + 1] / decay
             total = np.pad(np.cumsum(mass, axis=1), ((0, 0), (1, 0)))
@@ -334,9 +334,9 @@ class LargestShare(Attack):
         inside = np.flatnonzero(steps <= self.steps)
         laws = np.zeros((len(distinct), self.steps + 1))
         chances = scores.channel.pmf(distinct[:, None], scores.values[inside])[..., 0]
-        place = steps[inside].astype(np.int64)
+        column = steps[inside].astype(np.int64)
         for line, chance in zip(laws, chances, strict=True):
-            line[:] = np.bincount(place, chance, self.steps + 1)
+            line[:] = np.bincount(column, chance, self.steps + 1)
         transforms = fft.rfft(laws * decay, 2 * self.steps, axis=1)
         most = int(np.bincount(row).argmax())
         if np.abs(transforms[most]).min() < LEAST_ROOM:  # nothing can be divided by it

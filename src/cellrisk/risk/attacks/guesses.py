@@ -43,11 +43,11 @@ class Guess(Local):
         shares = block.counts / block.sizes[:, None]
         risks = {form: np.empty((len(block), len(channel))) for form in forms}
         owns = [block.counts, np.maximum(block.counts - 1, 0)][: 2 if "own" in forms else 1]
-        for place in range(len(channel)):
-            named, *without = self.prob_named_as(owns, block.counts, n_levels, channel[[place]])
+        for setting in range(len(channel)):
+            named, *without = self.prob_named_as(owns, block.counts, n_levels, channel[[setting]])
             for form in forms:
                 probability = named if form == "tight" else np.maximum(named - without[0], 0.0)
-                risks[form][:, place] = (shares * probability).sum(axis=1)
+                risks[form][:, setting] = (shares * probability).sum(axis=1)
         return {form: np.minimum(risk, 1.0) for form, risk in risks.items()}
 
     def limit(self, block: Block, n_levels: int, channel: CountChannel, forms: Sequence[str]) -> RisksByForm:
@@ -72,14 +72,6 @@ class Plurality(Guess):
     panels whose error is estimated and held below 1e-11. No other form exists.
 
     As noise grows every category wins alike, and the blind share is left: (1 - 2^-K)/K.
-
-    >>> from cellrisk import Laplace
-    >>> from cellrisk.counts.profiles import Profiles
-    >>> from cellrisk.noise.channel import AdditiveChannel
-    >>> cell = Profiles.from_cells([[4, 2, 1]], n_levels=3)
-    >>> noises = AdditiveChannel((Laplace(epsilon=1.0).noise, Laplace(epsilon=0.0001).noise))
-    >>> Plurality().average(cell, noises, ("tight",))["tight", "uniform"].round(4).tolist()
-    [0.5132, 0.2917]
     """
 
     attack: ClassVar[str] = "plurality"
@@ -114,9 +106,9 @@ class Plurality(Guess):
                 for point, weight in zip(points, weights, strict=True):
                     absent = (below[0] + point * equal[0]) ** (n_levels - counts.shape[1])  # 0 is the first count
                     others += each_alone(less + point * same, np.ones_like(same)) * (weight * absent)
-                for place, own_row in enumerate(own_rows):
+                for which, own_row in enumerate(own_rows):
                     wins = equal[own_row[part].T] * others
-                    probabilities[place, part] = (wins @ lattice.weights).T
+                    probabilities[which, part] = (wins @ lattice.weights).T
                     error = max(error, *(lattice.error(terms) for terms in wins))
             return probabilities, error
 
@@ -138,14 +130,6 @@ class Proportional(Guess):
     where the values are very many. All terms are positive. No other form exists.
 
     As noise grows every category is drawn alike, and the blind share is left: (1 - 2^-K)/K.
-
-    >>> from cellrisk import Laplace
-    >>> from cellrisk.counts.profiles import Profiles
-    >>> from cellrisk.noise.channel import AdditiveChannel
-    >>> cell = Profiles.from_cells([[4, 2, 1]], n_levels=3)
-    >>> noises = AdditiveChannel((Laplace(epsilon=1.0).noise, Laplace(epsilon=0.0001).noise))
-    >>> Proportional().average(cell, noises, ("tight",))["tight", "uniform"].round(4).tolist()
-    [0.425, 0.2917]
     """
 
     attack: ClassVar[str] = "proportional"
@@ -163,9 +147,9 @@ class Proportional(Guess):
         step = max(1, NUMBERS_AT_ONCE // (len(absent) * counts.shape[1]))
         for start in range(0, len(counts), step):
             part = slice(start, start + step)
-            for place, own_row in enumerate(own_rows):
+            for which, own_row in enumerate(own_rows):
                 alone = each_alone(transform[row[part].T], slope[own_row[part].T])
-                probabilities[place, part] = (alone @ absent).T
+                probabilities[which, part] = (alone @ absent).T
         return probabilities
 
 

@@ -102,16 +102,16 @@ def _panel(length: int) -> tuple[Floats, Floats, Floats]:
 def refine(scale: float, attempt: Callable[[float], tuple[Floats, float]]) -> Floats:
     """Return what an attempt finds with panels so short that its own estimate of its error is below 1e-11.
 
-    An attempt takes the longest panel allowed, first the scale of the noise, and returns (found, estimated error).
+    An attempt takes the longest panel allowed, first the scale of the noise, and returns (total, estimated error).
     Panels as short as 64 are sums of every term, so this ends. It also ends where halving does not help: what is left
     then is the rounding of the terms, which no panel mends.
     """
     longest, before = scale, np.inf
-    found, error = attempt(longest)
+    total, error = attempt(longest)
     while error > TOLERANCE and longest > DENSE and error < STALLED * before:
         longest, before = longest / 2.0, error
-        found, error = attempt(longest)
-    return found
+        total, error = attempt(longest)
+    return total
 
 
 def split_near(ascending: Integers, radius: int, at_once: int) -> Iterator[slice]:

@@ -124,11 +124,11 @@ def _infer_by_shares(
     commonest = int(np.argmax(shares))
     log_odds = float(special.logit(shares[commonest] / shares.sum()))
     have, everybody = float(vectors.cells @ vectors.counts[:, commonest]), float(vectors.n_records)
-    found = []
+    inferences = []
     for certainty in certainties:
         needed = -math.log(odds_against(certainty))
         low, high = float(log_odds - moved >= needed), float(log_odds + moved >= needed)
         # If it is not sure that the commonest is inferred for all, another might be for some.
         right = (low * have, high * (have if moved == 0 or low else everybody))
-        found.append(ConfidentInferences(certainty, prior.name, *right, low * everybody, high * everybody))
-    return tuple(found)
+        inferences.append(ConfidentInferences(certainty, prior.name, *right, low * everybody, high * everybody))
+    return tuple(inferences)

@@ -121,11 +121,11 @@ def read_belief(given: str | CountPrior, levels: LevelCounts, n_cells: int) -> C
         return EmpiricalPrior()
     if isinstance(given, str) and given == "negbin":
         return fit_negative_binomial(levels, n_cells)
-    found = given if isinstance(given, NegativeBinomial) else _parse(given)
-    if len(found.shapes) != len(levels.labels):
-        got = f"{number_of(len(found.shapes), 'shape')}, {number_of(len(levels.labels), 'label')}"
+    prior = given if isinstance(given, NegativeBinomial) else _parse(given)
+    if len(prior.shapes) != len(levels.labels):
+        got = f"{number_of(len(prior.shapes), 'shape')}, {number_of(len(levels.labels), 'label')}"
         raise InvalidInput("a belief needs one shape for each label", got=got)
-    return found
+    return prior
 
 
 def check_belief(given: str) -> None:

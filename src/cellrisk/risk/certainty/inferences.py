@@ -81,20 +81,14 @@ class ConfidentInferences:
 
     @property
     def number(self) -> str:
-        """The number of people inferred correctly, in words: both ends if they differ in the digits shown.
-
-        >>> ConfidentInferences(0.95, "negbin", 12.2, 14.4, 15, 15).number
-        '12 to 15'
-        >>> ConfidentInferences(0.95, "negbin", 0.2, 0.3, 1, 1).number
-        'fewer than 1'
-        """
+        """The number of people inferred correctly, in words: both ends if they differ in the digits shown."""
         if round(self.right_low) == round(self.right_high):
             return whole_people(self.right_high)
         return f"{math.floor(self.right_low):,} to {math.ceil(self.right_high):,}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return an entry of ``certainty`` in JSON."""
-        found: dict[str, Any] = {
+        row: dict[str, Any] = {
             "certainty": self.certainty,
             "belief": self.belief,
             "right": self.right,
@@ -102,8 +96,8 @@ class ConfidentInferences:
             "precision": self.precision,
         }
         if self.right_high > self.right_low or self.named_high > self.named_low:
-            found |= {"right_ends": [self.right_low, self.right_high], "named_ends": [self.named_low, self.named_high]}
-        return found if self.error is None else {**found, "standard_error": self.error}
+            row |= {"right_ends": [self.right_low, self.right_high], "named_ends": [self.named_low, self.named_high]}
+        return row if self.error is None else {**row, "standard_error": self.error}
 
 
 def to_shares(numbers: Floats) -> Floats:
@@ -122,10 +116,10 @@ def count_inferences(
     """
     right, named = np.zeros((2, len(certainties)))
     for people, shares in parts:
-        for place, certainty in enumerate(certainties):
+        for column, certainty in enumerate(certainties):
             sure = shares >= certainty - TIE
-            right[place] += people[sure].sum()
-            named[place] += people[sure.any(axis=1)].sum()
+            right[column] += people[sure].sum()
+            named[column] += people[sure.any(axis=1)].sum()
     return tuple(
         ConfidentInferences(certainty, prior, correct, correct, claimed, claimed)
         for certainty, correct, claimed in zip(certainties, right.tolist(), named.tolist(), strict=True)
@@ -136,9 +130,9 @@ def are_few(vectors: LabelledCounts, channel: CountChannel) -> bool:
     """Return whether all released vectors of all groups can be gone through: exact for any number of categories."""
     if vectors.n_levels > 32 or channel.smooth > 100.0:  # NumPy has no more axes; each count has 4,000 values
         return False
-    distinct, place = np.unique(vectors.counts, return_inverse=True)
+    distinct, which = np.unique(vectors.counts, return_inverse=True)
     sizes = np.array([float(len(channel.support(np.array([count])))) for count in distinct.tolist()])
-    return bool(sizes[place.reshape(vectors.counts.shape)].prod(axis=1).sum() <= MOST_RELEASES)
+    return bool(sizes[which.reshape(vectors.counts.shape)].prod(axis=1).sum() <= MOST_RELEASES)
 
 
 def list_releases(vectors: LabelledCounts, channel: CountChannel) -> Iterator[tuple[Integers, Floats]]:
@@ -170,9 +164,9 @@ def infer_from_table(
     if not are_few(vectors, channel):
         return _simulate(vectors, channel, certainties)
     released, people = (np.concatenate(part) for part in zip(*list_releases(vectors, channel), strict=True))
-    distinct, place = np.unique(released, axis=0, return_inverse=True)
+    distinct, which = np.unique(released, axis=0, return_inverse=True)
     numbers = np.zeros(distinct.shape)
-    np.add.at(numbers, place.reshape(-1), people)
+    np.add.at(numbers, which.reshape(-1), people)
     return count_inferences([(numbers, to_shares(numbers))], certainties, EmpiricalPrior.name)
 
 
@@ -182,8 +176,8 @@ def _every_pair(
     """Two categories: yield num_k at every pair of released values, by two products of matrices, and its share."""
     pmfs = []
     for column, shown in zip(vectors.counts.T, values, strict=True):
-        distinct, place = np.unique(column, return_inverse=True)
-        pmfs.append(channel.pmf(distinct[:, None], shown)[..., 0][place])
+        distinct, which = np.unique(column, return_inverse=True)
+        pmfs.append(channel.pmf(distinct[:, None], shown)[..., 0][which])
     step = max(1, 16 * NUMBERS_AT_ONCE // len(values[1]))
     for start in range(0, len(values[0]), step):
         part = pmfs[0][:, start : start + step]
@@ -210,16 +204,16 @@ def _simulate(
     for start in range(0, draws, step):
         few = slice(start, start + step)
         logs = np.broadcast_to(np.log(vectors.cells), (len(released[few]), len(vectors))).copy()
-        for (counts, place), shown in zip(distinct, released[few].T, strict=True):
+        for (counts, which), shown in zip(distinct, released[few].T, strict=True):
             seen, back = np.unique(shown, return_inverse=True)
             with np.errstate(divide="ignore"):
-                logs += np.log(channel.pmf(counts[:, None], seen)[..., 0].T)[np.ix_(back, place)]
+                logs += np.log(channel.pmf(counts[:, None], seen)[..., 0].T)[np.ix_(back, which)]
         best[few] = to_shares(np.exp(logs - logs.max(axis=1, keepdims=True)) @ vectors.counts).max(axis=1)
-    found = []
+    inferences = []
     for certainty in certainties:
         sure = best >= certainty - TIE
         correct = vectors.n_records * np.where(sure, best, 0.0)
         right, named = float(correct.mean()), vectors.n_records * float(sure.mean())
         error = float(correct.std(ddof=1)) / math.sqrt(draws)
-        found.append(ConfidentInferences(certainty, EmpiricalPrior.name, right, right, named, named, error))
-    return tuple(found)
+        inferences.append(ConfidentInferences(certainty, EmpiricalPrior.name, right, right, named, named, error))
+    return tuple(inferences)

@@ -48,10 +48,10 @@ def posterior_means(prior: CategoryPrior, channel: CountChannel, values: Integer
         return _by_rows(prior, channel, values)
     if not isinstance(channel, AdditiveChannel):
         raise InvalidInput("no posterior mean is known for this channel", got=type(channel).__name__)
-    noise, found = channel.noise, values.astype(np.float64)
+    noise, means = channel.noise, values.astype(np.float64)
     hidden = int(np.count_nonzero(values == 0)) if clamped else 0
     if hidden:
-        found[:hidden] = _mean_of_hidden(prior, noise, channel.first - 1)
+        means[:hidden] = _mean_of_hidden(prior, noise, channel.first - 1)
     together = noise.log_centre is not None  # running sums go on until there is a long gap
     method, longest = _by_running_sums if together else _by_convolution, max(BLOCK, math.ceil(noise.scale))
     start = len(values) if noise.is_none else hidden
@@ -66,9 +66,9 @@ def posterior_means(prior: CategoryPrior, channel: CountChannel, values: Integer
             what, got = "too many counts are possible behind one released value", f"{last - first:,}"
             fix = "give a prior that fits the table, or another epsilon"
             raise InvalidInput(what, got=got, allowed=f"up to {MOST_COUNTS:,}", fix=fix)
-        found[run] = method(prior, noise, np.arange(first, last + 1), low, high)[values[run] - low]
+        means[run] = method(prior, noise, np.arange(first, last + 1), low, high)[values[run] - low]
         start = stop
-    return np.maximum.accumulate(found)
+    return np.maximum.accumulate(means)
 
 
 def _by_running_sums(prior: CategoryPrior, noise: Noise, counts: Integers, low: int, high: int) -> Floats:
@@ -76,13 +76,13 @@ def _by_running_sums(prior: CategoryPrior, noise: Noise, counts: Integers, low: 
     likewise: running sums of g(n) b^-n and g(n) b^n, in logarithms, so nothing leaves the range of numbers."""
     fall, log_centre = 1.0 / noise.scale, noise.log_centre or 0.0
     first, end = min(int(counts[0]), low), max(int(counts[-1]), high)
-    place = np.arange(end - first + 1.0) * fall
-    log_p = np.full(len(place), -np.inf)
+    ramp = np.arange(end - first + 1.0) * fall
+    log_p = np.full(len(ramp), -np.inf)
     log_p[counts - first] = prior.log_pmf(counts)
     sums = []
-    for logs in (log_p, log_p + np.log(np.maximum(first + np.arange(len(place)), 1.0))):
-        below = np.logaddexp.accumulate(np.append(-np.inf, logs + place)[:-1]) - place
-        above = np.logaddexp.accumulate(np.append(-np.inf, (logs - place)[::-1])[:-1])[::-1] + place
+    for logs in (log_p, log_p + np.log(np.maximum(first + np.arange(len(ramp)), 1.0))):
+        below = np.logaddexp.accumulate(np.append(-np.inf, logs + ramp)[:-1]) - ramp
+        above = np.logaddexp.accumulate(np.append(-np.inf, (logs - ramp)[::-1])[:-1])[::-1] + ramp
         sums.append(np.logaddexp(np.logaddexp(below, above), logs + log_centre)[low - first : high - first + 1])
     nobody = prior.log_pmf(np.zeros(1)) + noise.log_mass(np.arange(low, high + 1.0))
     return np.asarray(np.exp(sums[1] - np.logaddexp(sums[0], nobody)))
@@ -170,5 +170,5 @@ def _by_rows(prior: CategoryPrior, table: TransitionTable, values: Integers) -> 
     logs = prior.log_pmf(owner) + np.log(pmf)
     weights = np.exp(logs - np.repeat(np.maximum.reduceat(logs, begins), np.diff(begins, append=len(logs))))
     means = np.add.reduceat(weights * owner, begins) / np.add.reduceat(weights, begins)
-    place = np.minimum(np.searchsorted(known, values), len(known) - 1)
-    return np.asarray(np.where(known[place] == values, means[place], values))
+    nearest = np.minimum(np.searchsorted(known, values), len(known) - 1)
+    return np.asarray(np.where(known[nearest] == values, means[nearest], values))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -72,32 +73,24 @@ class Change(Outcome):
 
 @dataclass(frozen=True, eq=False)
 class Remedies:
-    """What is revealed in a table at one setting, and after each change. Exact.
-
-    >>> from cellrisk import Laplace
-    >>> codes, cell, level = np.array([[0], [1]]), np.array([0, 0, 1]), np.array([0, 1, 1])
-    >>> cells = Cells("job", ("cook", "smith"), (Domain("sex", ("f", "m")),), codes, cell, level, np.array([1, 2, 3]))
-    >>> remedies = Remedies(cells, Laplace(epsilon=1.0).channel, "tight", "records")
-    >>> round(remedies.now.risk, 4), round(remedies.drop("sex").risk, 4)
-    (0.4368, 0.252)
-    """
+    """What is revealed in a table at one setting, and after each change. Exact."""
 
     cells: Cells
     channel: CountChannel
     form: str
     weights: str
     attacker: Attacker = field(default_factory=Attacker)
-    now: Outcome = field(init=False)
-    """The table as it is."""
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "now", Outcome(**self._find(self.cells, self.channel)))
+    @cached_property
+    def now(self) -> Outcome:
+        """The table as it is."""
+        return Outcome(**self._find(self.cells, self.channel))
 
     def _find(self, cells: Cells, channel: CountChannel) -> dict[str, Any]:
         """Return the fields of `Outcome`."""
         profiles = cells.profiles()
         risks = Local().average(profiles, channel, tuple({self.form, "tight"}))
-        found: dict[str, Any] = {
+        figures: dict[str, Any] = {
             "cells": cells.n_cells,
             "risk": float(risks[self.form, self.weights][0]),
             "people": profiles.n_records * float(risks["tight", "records"][0]),
@@ -105,14 +98,14 @@ class Remedies:
         }
         attacked = attack_cells(cells, channel, self.attacker)
         if attacked is None:
-            return found
+            return figures
         table, _ = attacked
         own = max(table.figures(name).own for name in table.names)
-        return {**found, "own": own, "largest_own": table.largest_own(), "largest_learnt": table.largest_learnt()}
+        return {**figures, "own": own, "largest_own": table.largest_own(), "largest_learnt": table.largest_learnt()}
 
     def _try(self, cells: Cells, channel: CountChannel, **words: Any) -> Change:
-        found = self._find(cells, channel)
-        return Change(**found, change=found["risk"] - self.now.risk, **words)
+        figures = self._find(cells, channel)
+        return Change(**figures, change=figures["risk"] - self.now.risk, **words)
 
     def drop(self, name: str) -> Change:
         """Without one quasi-identifier; without the only one, all records are in one cell."""
@@ -120,12 +113,12 @@ class Remedies:
 
     def coarsen(self, name: str, given: Groups | None = None) -> Iterator[Change]:
         """With values of one quasi-identifier made one, as `propose_groups` proposes, and as they are given."""
-        place = self.cells.place(name)
-        domain = self.cells.domains[place]
-        records = np.bincount(self.cells.codes[:, place], self.cells.sizes, minlength=len(domain)).astype(np.int64)
+        column = self.cells.place(name)
+        domain = self.cells.domains[column]
+        records = np.bincount(self.cells.codes[:, column], self.cells.sizes, minlength=len(domain)).astype(np.int64)
         for how, groups in [*propose_groups(domain, records), *([] if given is None else [(AS_GIVEN, given)])]:
             changed = self.cells.merge(name, groups)
-            words = {"how": how, "labels": len(changed.domains[place]), "labels_before": len(domain)}
+            words = {"how": how, "labels": len(changed.domains[column]), "labels_before": len(domain)}
             yield self._try(changed, self.channel, quasi_identifier=name, **words)
 
     def try_settings(self, mechanism: Mechanism) -> Iterator[Change]:
@@ -165,5 +158,5 @@ def propose_groups(domain: Domain, records: Integers) -> Iterator[tuple[str, Gro
         left = max(2, -(-len(named) // divisor))
         if left < left_before:
             rarest = sorted(commonest_first[left - 1 :].tolist())
-            yield how, {make_label(OTHER_LABEL, domain.labels): [named[place] for place in rarest]}
+            yield how, {make_label(OTHER_LABEL, domain.labels): [named[value] for value in rarest]}
         left_before = left

@@ -75,18 +75,7 @@ class LevelRisk(LeavesKeys):
 
 @dataclass(frozen=True, eq=False)
 class CellRisks:
-    """Every cell with its local risk in one form, exact, and with the people whom it is expected to reveal.
-
-    >>> from cellrisk import Laplace
-    >>> from cellrisk.counts.cells import Domain
-    >>> codes, cell, level = np.array([[0], [1]]), np.array([0, 0, 1]), np.array([0, 1, 1])
-    >>> cells = Cells("job", ("cook", "smith"), (Domain("sex", ("f", "m")),), codes, cell, level, np.array([1, 2, 3]))
-    >>> CellRisks(cells, Laplace(epsilon=1.0).channel, "exact").risk.round(4).tolist()
-    [0.3472, 0.6681]
-    >>> risks = CellRisks(cells, Laplace(epsilon=1.0).channel, "tight")
-    >>> [(found.key, found.records, round(found.people, 4)) for found in risks.riskiest(1)]
-    [({'sex': 'm'}, 3, 2.0044)]
-    """
+    """Every cell with its local risk in one form, exact, and with the people whom it is expected to reveal."""
 
     cells: Cells
     channel: CountChannel
@@ -97,8 +86,8 @@ class CellRisks:
         return profile_cells(self.cells)
 
     def _find(self, form: str) -> Floats:
-        profiles, place = self._profiled
-        return np.asarray(Local().risks(profiles, self.channel, form)[place, 0])
+        profiles, row = self._profiled
+        return np.asarray(Local().risks(profiles, self.channel, form)[row, 0])
 
     @cached_property
     def risk(self) -> Floats:
@@ -162,10 +151,10 @@ class CellRisks:
 def profile_cells(cells: Cells) -> tuple[Profiles, Integers]:
     """Return the profiles of a table, on which alone the risk of a cell depends, and which of them every cell has.
 
-    A place is that among the profiles of all blocks, one block after the other.
+    A row is that among the profiles of all blocks, one block after the other.
     """
     blocks: list[Block] = []
-    place, before = np.empty(cells.n_cells, np.int64), 0
+    row, before = np.empty(cells.n_cells, np.int64), 0
     present = np.diff(cells.offsets)
     for length in np.unique(present):
         rows = np.flatnonzero(present == length)
@@ -173,9 +162,9 @@ def profile_cells(cells: Cells) -> tuple[Profiles, Integers]:
         first, which = find_distinct(counts.T, (counts.max(axis=0) + 1).tolist())
         counts, times = counts[first], np.bincount(which)
         blocks.append(Block(counts, times, times * counts.sum(axis=1)))
-        place[rows] = before + which
+        row[rows] = before + which
         before += len(first)
-    return Profiles(len(cells.levels), tuple(blocks)), place
+    return Profiles(len(cells.levels), tuple(blocks)), row
 
 
 def attack_cells(cells: Cells, channel: CountChannel, attacker: Attacker) -> AttackedCells | None:
@@ -185,23 +174,23 @@ def attack_cells(cells: Cells, channel: CountChannel, attacker: Attacker) -> Att
         return None
     dense = np.zeros((cells.n_cells, len(labels)), np.int64)
     dense[cells.cell, cells.level] = cells.count
-    counts, place, times = np.unique(dense, axis=0, return_inverse=True, return_counts=True)
+    counts, row, times = np.unique(dense, axis=0, return_inverse=True, return_counts=True)
     vectors, levels = LabelledCounts(counts, times), LevelCounts.from_cells(counts, labels, times)
     attribute = Attribute(cells.sensitive, levels, vectors.profiles(), False, False, vectors)
     if why_unknown(attribute) is not None:
         return None
-    return attacker.tables(attribute, channel)[-1], place.reshape(-1)
+    return attacker.tables(attribute, channel)[-1], row.reshape(-1)
 
 
-def _strongest(table: AttackTable, place: Integers) -> tuple[Floats, Floats, Floats]:
+def _strongest(table: AttackTable, row: Integers) -> tuple[Floats, Floats, Floats]:
     """Return for each group the people revealed because of their own record, and the most that it adds to one of them,
     both by the attack that so reveals most people; and the people whose value the informed attacker learns."""
     if table.drowned:
-        return np.zeros(len(place)), np.zeros(len(place)), np.zeros(len(place))
+        return np.zeros(len(row)), np.zeros(len(row)), np.zeros(len(row))
     counts, counted = table.vectors.counts, list(table.harmful) or slice(None)
     gain = table.success(max(table.names, key=lambda attack: table.figures(attack).own)).gain.mean(axis=0)
     learnt = np.zeros(counts.shape)
     if table.prior is not None:
         learnt = table.success("informed", learnt=True).revealed.mean(axis=0)
     people, most = (counts * gain).sum(axis=1), np.where(counts > 0, gain, 0.0).max(axis=1)
-    return people[place], most[place], (counts * learnt)[:, counted].sum(axis=1)[place]
+    return people[row], most[row], (counts * learnt)[:, counted].sum(axis=1)[row]

@@ -26,12 +26,6 @@ class Dirichlet:
 
     Concentration 0 and infinity are its two limits, and both are answers: at 0 every cell holds one label alone, at
     infinity every cell draws from the same proportions, ``mean``. A level with mean 0 never occurs.
-
-    >>> prior = Dirichlet.given([1.0, 1.0, 2.0], n_levels=3)
-    >>> prior.concentration, prior.mean
-    (4.0, (0.25, 0.25, 0.5))
-    >>> print(prior.describe())
-    Dirichlet prior, given: alpha = (1, 1, 2)
     """
 
     mean: tuple[float, ...]
@@ -249,8 +243,8 @@ class _Likelihood:
 
         grid = np.log([1e-15, *np.logspace(-4.0, 6.0, 11), _LARGEST_CONCENTRATION]).tolist()
         slopes = [slope(point, accuracy=1e-3) for point in grid]
-        peaks = [place for place in range(len(grid) - 1) if slopes[place] > 0 >= slopes[place + 1]]
-        roots = [falling_root(slope, grid[place], grid[place + 1]) for place in peaks]
+        peaks = [left for left in range(len(grid) - 1) if slopes[left] > 0 >= slopes[left + 1]]
+        roots = [falling_root(slope, grid[left], grid[left + 1]) for left in peaks]
         return [self.at_concentration(math.exp(root), state[0])[0] for root in roots if math.isfinite(root)]
 
     def gain_over_infinity(self, alpha: Floats) -> float:

@@ -274,8 +274,8 @@ def exactly_one_given_total(
     at_once = max(1, 16 * NUMBERS_AT_ONCE // (frequencies * cells * min(width, 8)))
     if at_once < len(channel):
         parts = np.array_split(np.arange(len(channel)), -(-len(channel) // at_once))
-        found = [exactly_one_given_total(laws, sizes, log_total, length, channel[part]) for part in parts]
-        return np.concatenate(found, axis=2)
+        risks = [exactly_one_given_total(laws, sizes, log_total, length, channel[part]) for part in parts]
+        return np.concatenate(risks, axis=2)
     none: Any = np.ones((1, cells, frequencies, len(channel)), complex)
     one: Any = np.zeros((2, cells, frequencies, len(channel)), complex)
     largest, start = laws.means.max(axis=0), 0
@@ -284,15 +284,15 @@ def exactly_one_given_total(
         alike = int(np.count_nonzero(largest[start:] >= largest[start] / ALIKE))
         columns = laws.means[:, start : start + min(step, max(alike, FEW) if start else FEW)].T
         start += len(columns)
-        means, place = np.unique(columns, return_inverse=True)
+        means, row = np.unique(columns, return_inverse=True)
         zero, shown = laws.transforms(means, length, none.shape[2], channel)
-        place = place.reshape(columns.shape)
-        b, a = join_categories(zero[place][:, None], np.moveaxis(shown[:, place], 0, 1))
+        row = row.reshape(columns.shape)
+        b, a = join_categories(zero[row][:, None], np.moveaxis(shown[:, row], 0, 1))
         none, one = none * b, one * b + none * a
         matters = [np.abs(part) > SMALLEST * np.abs(part[:, :, :1]) for part in (none, one)]
         last = max((int(np.flatnonzero(part.any(axis=(0, 1, 3)))[-1]) for part in matters if part.any()), default=0)
         none, one = none[:, :, : last + 1], one[:, :, : last + 1]
     total = fft.irfft(one, length, axis=2)
-    found = total[:, 0 if cells == 1 else np.arange(cells), sizes % length]
-    found[1] /= sizes[:, None]
-    return np.asarray(np.maximum(found * np.exp(-log_total)[:, None], 0.0))
+    risks = total[:, 0 if cells == 1 else np.arange(cells), sizes % length]
+    risks[1] /= sizes[:, None]
+    return np.asarray(np.maximum(risks * np.exp(-log_total)[:, None], 0.0))

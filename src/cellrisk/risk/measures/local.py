@@ -62,13 +62,6 @@ class Local(Measure):
     tight: each term times n_k/n (the paper's Eq. 7), the share of the cell's records whose category is shown.
     Averaged over records, tight is the expected share of people whose value an attacker reads off correctly.
     own: tight with p_pivotal in place of s: the share of people revealed because of their own record.
-
-    >>> from cellrisk import Laplace
-    >>> from cellrisk.counts.profiles import Profiles
-    >>> cell = Profiles.from_cells([[4, 2, 1]], n_levels=3)
-    >>> averages = Local().average(cell, Laplace(epsilon=0.001).channel)
-    >>> [round(float(averages[form, "uniform"][0]), 4) for form in ("published", "exact")]
-    [0.2501, 0.3743]
     """
 
     name: ClassVar[str] = "local"

@@ -108,9 +108,6 @@ class SizeDistribution:
         """Rates and weights with sum w g(rate) = E g(L), over 1 - P(0) if truncated, N ~ Poisson(L).
 
         For g(L) = E h(N_1, ..., N_K), N_j ~ Poisson(L p_j), |h| <= 1, h = 0 where all counts are 0.
-
-        >>> SizeDistribution("poisson", math.inf, 2.0, truncated=False).mixture
-        (array([2.]), array([1.]))
         """
         if math.isinf(self.shape) or self.mean == 0:  # the Gamma law is a point
             rate = max(self.mean, _NEARLY_ZERO)
@@ -149,23 +146,14 @@ class SizeDistribution:
         return np.asarray(np.where(size == 0, 0.0, pmf)) if self.truncated else np.asarray(pmf)
 
     def last(self, tail: float = 1e-15) -> int:
-        """The smallest n >= 1 with P(N > n) below ``tail``: where a sum over n may stop.
-
-        >>> SizeDistribution("poisson", math.inf, 2.0, truncated=False).last(0.01)
-        6
-        """
+        """The smallest n >= 1 with P(N > n) below ``tail``: where a sum over n may stop."""
         if self._point:
             return 1
         return find_first(lambda n: self.tail(n) * self._factor < tail)
 
     @cached_property
     def likely(self) -> tuple[Integers, Floats]:
-        """The sizes n >= 1 that a sum over n needs, and what each weighs: f(n), but those below 1e-24 are left out.
-
-        >>> sizes, pmf = SizeDistribution("poisson", math.inf, 1e4).likely
-        >>> int(sizes[0]), len(sizes), round(float(pmf.sum()), 12)
-        (9019, 1786, 1.0)
-        """
+        """The sizes n >= 1 that a sum over n needs, and what each weighs: f(n), but those below 1e-24 are left out."""
         least = max(1, int(self.mean))  # f has one peak, and its mean is likely
         first = find_first(lambda n: n >= least or float(self.pmf(n)) > UNLIKELY)
         last = self.last()

@@ -55,7 +55,7 @@ def _say_attribute(assessment: TableRisks, found: Figures) -> str:
         own = attackers.revealed_by_own_record(caused, found.records, found.sensitive, setting)
     if isinstance(found, DecisionFigures):
         return f"{own} {found.ceiling.headline}"
-    return f"{own} {say_ceiling(found.ceiling, found.worst_counts)}"
+    return f"{own} {say_ceiling(*found.worst_case)}"
 
 
 def screen(assessment: Assessment | PerturbedAssessment) -> list[str]:
@@ -106,7 +106,7 @@ def paragraphs(assessment: Assessment | PerturbedAssessment) -> list[str]:
     """Return everything else: what noise alone gives, certainties, equal risk, and every measure of the paper."""
     parts, figures = [_describe_method(assessment.method)], assessment.figures
     if not isinstance(assessment, Assessment):
-        parts += [fill(say_ceiling(each.ceiling, each.worst_counts)) for each in assessment.figures[:1]]
+        parts += [fill(say_ceiling(*each.worst_case)) for each in assessment.figures[:1]]
         parts += [fill(say_equal(each.equal)) for each in assessment.figures if each.equal is not None]
     parts += [_describe_certainty(each) for each in figures if not each.attribute.several]
     for found in figures:

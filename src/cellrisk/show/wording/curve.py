@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from cellrisk.risk.certainty import why_unknown
 from cellrisk.risk.curves import USUAL_EPSILONS, Line, RiskCurve
 from cellrisk.show.wording.attackers import name_table, revealed_by_own_record, say_note, setting_table
 from cellrisk.show.wording.ceiling import say_most
@@ -33,7 +34,7 @@ def screen(curve: RiskCurve) -> list[str]:
         for part in (f"{title}\n{sentence}", table)
         if part
     ]
-    known = not any(curve.why_unknown(name) for name in curve.table.sensitive)
+    known = not any(why_unknown(attribute) for attribute in curve.table.attributes)
     return [*parts, f"{NEXT if known else NEXT_BOUND}\n{say_note(curve.table)}"]
 
 
@@ -44,7 +45,7 @@ def _attacks(curve: RiskCurve, usual: Sequence[float]) -> Iterator[tuple[str, st
             figures = curve.trace_attacks(name, setting, usual)
             title = f"{name_table(curve.table, name)}; {setting.describe()} noise"
             if len(figures) < 2:
-                why = curve.why_unknown(name) or "no epsilon fits"
+                why = why_unknown(curve.table.attribute(name)) or "no epsilon fits"
                 yield title, f"What attacks reveal is not computed: {why}.", ""
                 continue
             epsilons = [each.mechanism.epsilon for each in figures if each.mechanism is not None]
