@@ -144,7 +144,7 @@ def test_a_pickled_result_holds_no_record_and_no_key(table: cr.FrequencyTable, k
 @pytest.mark.parametrize("make", SOURCES.values(), ids=SOURCES)
 def test_nothing_of_any_kind_of_frame_is_pickled(make: Callable[[], Any]) -> None:
     found = tabulate(make())
-    assert found.cells("job").profiles().equals(found.profiles("job"))
+    assert list(found.cells("job").profiles().rows()) == list(found.profiles("job").rows())
     check_in_memory(found)
     check_pickled(found)
     assert copy.deepcopy(found).cells("pay").n_cells == found.n_cells, "a copy in one process can read its source"
@@ -160,7 +160,7 @@ def test_the_walk_sees_what_a_function_encloses(table: cr.FrequencyTable) -> Non
 
 def test_what_needs_the_source_is_refused_in_one_line(table: cr.FrequencyTable) -> None:
     again = pickle.loads(pickle.dumps(table))
-    assert again.profiles("job").equals(table.profiles("job"))
+    assert list(again.profiles("job").rows()) == list(table.profiles("job").rows())
     risks = [cr.assess(each, MECHANISM, measures="local").value(sensitive="job") for each in (again, table)]
     assert risks[0] == pytest.approx(risks[1], rel=1e-12, abs=0)
     for ask in (

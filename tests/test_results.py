@@ -18,7 +18,6 @@ import pytest
 from matplotlib.text import Text
 
 import cellrisk as cr
-from cellrisk.counts.preview import SettingsDraft
 from cellrisk.counts.table import Summary
 from cellrisk.errors import InvalidInput
 from cellrisk.system.results import Result
@@ -91,7 +90,6 @@ MADE: dict[str, Callable[[cr.FrequencyTable, Path], Result]] = {
     "released set": lambda *_: cr.release_together(
         make_frame(), [{"qid": "town"}, {"qid": "age"}], JOB, bins={"age": [30, 45]}, epsilon=1.0, observed_levels=True
     ),
-    "settings draft": lambda *_: SettingsDraft("cellrisk.toml", ("town", "age"), (JOB,), ("town", JOB), ("age",)),
     "split": lambda *_: cr.split_budget(
         make_frame(), [{"qid": "town"}, {"qid": "age"}], JOB, bins={"age": [30, 45]}, total_epsilon=1.0
     ),

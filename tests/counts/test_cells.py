@@ -109,7 +109,7 @@ def test_too_many_cells_are_refused(people: list[dict[str, Any]], monkeypatch: p
     expected = cr.tabulate(pd.DataFrame(people), ["sex", "city", "age"], "job")
     monkeypatch.setattr(engine, "MOST_CELLS", 5)
     table = cr.tabulate(pd.DataFrame(people), ["sex", "city", "age"], "job")
-    assert table.profiles().equals(expected.profiles())
+    assert list(table.profiles().rows()) == list(expected.profiles().rows())
     with pytest.raises(InvalidInput, match="allowed: up to 5") as refusal:
         table.cells()
     assert refusal.value.code == "too-many-cells"
@@ -129,7 +129,7 @@ def test_drop_is_tabulating_without(adult: cr.FrequencyTable) -> None:
     for name in adult.quasi_identifiers:
         rest = [other for other in adult.quasi_identifiers if other != name]
         without = cr.tabulate(frame, rest, "income", bins={key: bins[key] for key in bins if key in rest})
-        assert adult.cells().drop(name).profiles().equals(without.profiles())
+        assert list(adult.cells().drop(name).profiles().rows()) == list(without.profiles().rows())
         assert adult.cells().drop(name).n_cells == without.n_cells
 
 
@@ -138,7 +138,7 @@ def test_merge_is_tabulating_recoded(people: list[dict[str, Any]]) -> None:
     cells = cr.tabulate(frame, ["age", "city"], "job").cells()
     merged = cells.merge("city", {"south": ["Ulm"], "other": ["Köln", "(missing)"]})
     recoded = frame.assign(city=frame.city.map({"Ulm": "south", "Köln": "other"}).fillna("other"))
-    assert merged.profiles().equals(cr.tabulate(recoded, ["age", "city"], "job").profiles())
+    assert list(merged.profiles().rows()) == list(cr.tabulate(recoded, ["age", "city"], "job").profiles().rows())
     assert merged.domains[1].labels == ("other", "south")
     assert not merged.domains[1].missing
     with refused("merge"):

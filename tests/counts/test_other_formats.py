@@ -130,18 +130,6 @@ def test_a_damaged_file_is_one_line(file: Path, tmp_path: Path) -> None:
     assert not any(SECRET in each for each in said)
 
 
-def test_a_damaged_file_of_sas_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Nothing but SAS writes sas7bdat: this is its first line, and then nothing that could be read."""
-    path = tmp_path / "people.sas7bdat"
-    path.write_bytes(bytes(12) + bytes.fromhex("c2ea8160b31411cfbd92080009c7318c181f1011") + SECRET.encode() * 2000)
-    assert main(["inspect", str(path)]) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err.startswith("cellrisk: the file cannot be read, or is damaged (")
-    assert err.count("\n") == 1
-    assert SECRET not in err
-
-
 @pytest.mark.slow
 def test_a_value_does_not_change_how_others_are_read(tmp_path: Path) -> None:
     """One text among numbers, or one fraction among whole numbers, leaves the labels of the others as they were."""

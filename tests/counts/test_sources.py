@@ -67,24 +67,17 @@ def make(kind: str, records: Records, folder: Path) -> Any:
     if kind == "path with wildcards in its name":
         write_text(folder / "a1.csv", records[:1])
         return write_text(folder / "a[1]*.csv", records)
-    if kind == "parquet":
-        pq.write_table(arrow, folder / "a.parquet")
-        return folder / "a.parquet"
     if kind == "parquet of dictionaries":
         frame.astype("category").to_parquet(folder / "a.pq")
         return str(folder / "a.pq")
     simple: dict[str, Any] = {
-        "csv": lambda: write_text(folder / "a.csv", records),
         "semicolons": lambda: write_text(folder / "a.csv", records, ";"),
         "tabs": lambda: write_text(folder / "a.tsv", records, "\t"),
         "packed csv": lambda: write_text(folder / "a.csv.gz", records),
-        "pandas": lambda: frame,
         "pandas categories": lambda: frame.astype("category"),
         "pandas nullable": frame.convert_dtypes,
         "pandas arrow": lambda: frame.convert_dtypes(dtype_backend="pyarrow"),
-        "polars": lambda: pl.DataFrame(records),
         "polars lazy": lambda: pl.LazyFrame(records),
-        "arrow": lambda: arrow,
         "arrow chunks": lambda: pa.concat_tables([arrow[:3], arrow[3:3], arrow[3:]]),
         "arrow dictionaries": lambda: pa.table({name: arrow[name].dictionary_encode() for name in NAMES}),
         "arrow batch": lambda: arrow.combine_chunks().to_batches()[0],
@@ -92,10 +85,10 @@ def make(kind: str, records: Records, folder: Path) -> Any:
     return simple[kind]()
 
 
-KINDS = """csv|csv with a mark|semicolons|tabs|packed csv|glob of csv with other orders
-path with wildcards in its name|parquet|parquet of dictionaries|glob of parquet with other types|hive folders
-pandas|pandas categories|pandas nullable|pandas arrow|polars|polars lazy
-arrow|arrow chunks|arrow dictionaries|arrow batch""".replace("\n", "|").split("|")
+KINDS = """csv with a mark|semicolons|tabs|packed csv|glob of csv with other orders
+path with wildcards in its name|parquet of dictionaries|glob of parquet with other types|hive folders
+pandas categories|pandas nullable|pandas arrow|polars lazy
+arrow chunks|arrow dictionaries|arrow batch""".replace("\n", "|").split("|")
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -131,13 +124,6 @@ def test_names_that_differ_in_case_only(tmp_path: Path) -> None:
     for source in (frame, tmp_path / "a.csv", tmp_path / "a.parquet", pl.DataFrame(frame)):
         assert dict(tabulate(source, "A", "a").profiles().rows()) == {(1, 1): 1, (1,): 1}
         assert tabulate(source, ["a", "A"], "c0").n_cells == 3
-
-
-def test_repeated_names_matter_only_where_used(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text("a,y,x,x\np,u,1,2\np,v,1,2\n", encoding="utf-8")
-    assert tabulate(tmp_path / "a.csv", "a", "y").n_cells == 1
-    with refused("ambiguous-column"):
-        tabulate(tmp_path / "a.csv", "a", "x")
 
 
 def test_pandas_intervals_and_periods() -> None:
@@ -267,12 +253,6 @@ def test_streams_that_fail_say_nothing_of_the_data() -> None:
         cr.tabulate(pd.Series([1, 2]), "q", "y")
 
 
-def test_a_stream_larger_than_a_batch_is_read_to_its_end() -> None:
-    batch = pa.record_batch({"q": pa.array(range(50_000)), "y": pa.array([1, 2] * 25_000)})
-    reader = pa.RecordBatchReader.from_batches(batch.schema, (batch for _ in range(12)))
-    assert profiles(reader) == {(12,): 50_000}
-
-
 def check_ibis(source: Any, table: pa.Table) -> None:
     quasi, sensitive = ["age", "sex", "city"], ["job", "ill"]
     found = cr.tabulate(source, quasi, sensitive)
@@ -319,13 +299,6 @@ def wide() -> pd.DataFrame:
     return frame
 
 
-def equal(one: cr.FrequencyTable, other: cr.FrequencyTable) -> bool:
-    found, expected = one.cells(), other.cells()
-    same = [found.levels == expected.levels, found.domains == expected.domains, one.n_records == other.n_records]
-    pairs = [(found.codes, expected.codes), (found.level, expected.level), (found.count, expected.count)]
-    return all(same) and all(np.array_equal(left, right) for left, right in pairs)
-
-
 @pytest.mark.parametrize("kind", ["frame", "csv", "parquet", "mixed types"])
 def test_a_wide_table_is_a_long_one(wide: pd.DataFrame, tmp_path: Path, kind: str) -> None:
     long = wide.melt(["age", "sex"], var_name="illness", value_name="n")
@@ -335,13 +308,9 @@ def test_a_wide_table_is_a_long_one(wide: pd.DataFrame, tmp_path: Path, kind: st
     if kind in ("csv", "parquet"):
         source = tmp_path / f"wide.{kind}"
         wide.to_csv(source, index=False) if kind == "csv" else wide.to_parquet(source)
-    assert equal(cr.tabulate(source, ["age", "sex"], "illness", wide=LEVELS, bins={"age": 20}), expected)
-
-
-def test_a_level_that_nobody_has_is_declared(wide: pd.DataFrame) -> None:
-    table = cr.tabulate(wide.assign(flu=0), ["sex"], "illness", wide=LEVELS)
-    assert table.cells().levels == tuple(LEVELS)
-    assert table.attribute("illness").declared
+    table = cr.tabulate(source, ["age", "sex"], "illness", wide=LEVELS, bins={"age": 20})
+    assert facts(table) == facts(expected)
+    assert table.cells().domains == expected.cells().domains
 
 
 def test_the_command(wide: pd.DataFrame, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -369,10 +338,3 @@ def test_the_command(wide: pd.DataFrame, tmp_path: Path, capsys: pytest.CaptureF
 def test_refusals(wide: pd.DataFrame, given: dict[str, Any], code: str) -> None:
     with refused(code):
         cr.tabulate(wide, ["sex"], **{"sensitive": "illness", **given})
-
-
-def test_suppressed_counts_are_refused_with_what_to_do(wide: pd.DataFrame) -> None:
-    suppressed = wide.astype({"flu": object})
-    suppressed.loc[3, "flu"] = "<5"
-    with refused("unusable-values"):
-        cr.tabulate(suppressed.astype({"flu": str}), ["sex"], "illness", wide=LEVELS)

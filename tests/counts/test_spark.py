@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import random
 import signal
@@ -19,7 +18,7 @@ import pytest
 
 import cellrisk
 from cellrisk.cli import main
-from cellrisk.counts import engine, spark
+from cellrisk.counts import counting, engine, spark
 from cellrisk.counts.counting import tabulate
 from tests.counts import counter
 from tests.counts.counter import facts, write_csv, write_parquet
@@ -193,6 +192,9 @@ def test_more_combinations_than_come_here(session: Any, monkeypatch: pytest.Monk
     assert dict(table.profiles().rows()) == {(1,): 3}
     with counter.refused("too-many-cells"):
         table.cells()
+    with monkeypatch.context() as limited, counter.refused("too-many-levels"):
+        limited.setattr(counting, "MOST_LEVELS", 1)
+        tabulate(frame, "a", "y")
     for options in ({"where": {"a": 1}}, {"person": "a", "contributions": 2}):
         with counter.refused("too-many-cells"):
             tabulate(frame.withColumn("q", frame["a"]), "q", "y", **options)
@@ -319,8 +321,8 @@ def test_java_is_missing(nothing_running: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_pyspark_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    refused("no-spark", put(tmp_path / "a.csv", "a,y\n1,u\n"))
+    monkeypatch.setitem(sys.modules, "pyspark.sql", None)
+    refused("missing-package", put(tmp_path / "a.csv", "a,y\n1,u\n"))
 
 
 def test_spark_connect_is_refused(nothing_running: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,7 +22,6 @@ from cellrisk.noise.distributions import (
     NoNoise,
     first_value,
 )
-from tests.near import near
 from tests.risk.measures import cases, oracle
 
 KINDS = [LaplaceNoise, GaussianNoise, GeometricNoise, DiscreteGaussianNoise]
@@ -186,13 +185,6 @@ def test_shape_of_a_distribution(kind: type[Noise], scale: float) -> None:
     assert ((cdf >= 0) & (cdf <= 1)).all()
     assert (np.diff(cdf) >= 0).all()
     assert np.allclose(cdf + law.cdf(-between), 1.0, rtol=0, atol=1e-15)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("scale", [0.7, 40.0, 2000.0])
-def test_many_at_once_are_each_alone(kind: type[Noise], scale: float) -> None:
-    law, places = kind(scale), np.array([3.5, -0.5, -200.5, 0.5, -7.5])
-    assert law.cdf(places) == near([float(law.cdf(place)) for place in places])
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -150,18 +150,6 @@ def test_other_noise_grows_without_bound(name: str) -> None:
     assert make(name, 1e-9).scale > 1e8
 
 
-def test_a_setting_as_a_document() -> None:
-    usual = make("gaussian", 0.5, delta=0.01, neighbours="replace")
-    assert usual.to_dict() == {
-        "name": "gaussian",
-        "epsilon": 0.5,
-        "delta": 0.01,
-        "scale": usual.scale,
-        "neighbours": "replace",
-    }
-    assert make("laplace", 0.5, threshold=2.5).to_dict()["threshold"] == 2.5
-
-
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_replacing_a_record_needs_more_noise(name: str) -> None:
     ratio = make(name, neighbours="replace").scale / make(name).scale

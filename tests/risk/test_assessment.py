@@ -42,12 +42,6 @@ def test_all_of_it_by_default(subset: cr.FrequencyTable) -> None:
                 assert 0 < found.value(measure=measure, form=form, weights=weights) < 1
 
 
-def test_one_risk_is_computed_alone(subset: cr.FrequencyTable) -> None:
-    found = cr.assess(subset, cr.Laplace(epsilon=1.0))
-    assert found.value() == pytest.approx(0.282627, abs=5e-7)
-    assert {"risks", "fitted", "attackers", "figures", "limits"}.isdisjoint(vars(found))
-
-
 def test_sentence(subset: cr.FrequencyTable) -> None:
     found = cr.assess(subset, cr.Laplace(epsilon=1.0), measures="local")
     assert found.headline.startswith(

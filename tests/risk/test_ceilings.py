@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import pickle
 
 import numpy as np
 import pytest
@@ -254,22 +253,6 @@ class TestWords:
         assert say_most(share) == said
         assert float(said) >= 100 * share - 1e-9
 
-    def test_documents(self) -> None:
-        found = cr.ceiling("laplace", epsilon=1.0, labels=3)
-        told = found.to_dict()
-        assert {"even_two", "even", "labels"} <= set(told)
-        assert (told["labels"], told["even"]) == (3, found.even)
-        assert told["mechanism"]["name"] == "laplace"
-        frame = found.to_frame().set_index("figure")["value"]
-        assert dict(frame) == {
-            "even_two": found.even_two,
-            "even": found.even,
-            "prior": 1 / 3,
-            "advantage": found.advantage,
-        }
-        assert pickle.loads(pickle.dumps(found)) == found
-        assert "0.724091" in str(found)  # rounded up
-
 
 @pytest.mark.parametrize(
     ("labels", "what"),
@@ -282,18 +265,6 @@ class TestWords:
 def test_refusals(labels: float, what: str) -> None:
     with pytest.raises(InvalidInput, match=what):
         cr.ceiling(epsilon=1.0, labels=labels)  # type: ignore[arg-type]
-
-
-def test_noise_that_nobody_knows_is_refused() -> None:
-    class Odd(Noise):
-        def cdf(self, x: object) -> np.ndarray:
-            return np.asarray(0.5)
-
-        def sample(self, generator: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
-            return np.zeros(shape)
-
-    with pytest.raises(InvalidInput, match="no ceiling is known for this noise; got Odd"):
-        find_success(Odd(1.0), 2)
 
 
 # At labels, epsilons and noises drawn at random

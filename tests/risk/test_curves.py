@@ -13,9 +13,9 @@ import pytest
 
 import cellrisk as cr
 from cellrisk.cli import main
-from cellrisk.errors import CellriskError, InvalidInput, UnknownName
+from cellrisk.errors import CellriskError
 from cellrisk.risk.curves import FIGURES, Line
-from cellrisk.risk.sweep import read_epsilons, usual_delta
+from cellrisk.risk.sweep import usual_delta
 from cellrisk.show.wording import curve
 from tests.near import near
 
@@ -140,13 +140,6 @@ def compare_words(seed: int) -> None:
 def test_refusals(small: cr.FrequencyTable, arguments: dict[str, object], says: str) -> None:
     with pytest.raises(CellriskError, match=says):
         cr.curve(small, **{"epsilon": [1.0], **arguments})  # type: ignore[arg-type]
-
-
-def test_types_refuse() -> None:
-    with pytest.raises(UnknownName, match="unknown mechanism"):
-        cr.mechanism("uniform", epsilon=1.0)
-    with pytest.raises(InvalidInput, match="a list of numbers; got 2 dimensions"):
-        read_epsilons([[1.0], [2.0]])
 
 
 @pytest.mark.parametrize("attack", ["homogeneity", "plurality", "proportional"])
@@ -301,19 +294,6 @@ def test_outputs_agree(small: cr.FrequencyTable, tmp_path: Path) -> None:
         elif row["measure"] == "ceiling":
             assert (row["risk"], row["labels"]) == (near(row["even_two"]), 3 if row["sensitive"] == "y" else 2)
     assert "not protected" in str(found)
-
-
-def test_progress(small: cr.FrequencyTable) -> None:
-    seen: list[float] = []
-    cr.curve(small, epsilon=[0.5, 1.0], measures=["local", *FIGURES], progress=seen.append)
-    assert seen == sorted(seen)
-    assert seen[-1] == 1.0
-
-
-def test_one_label_is_refused() -> None:
-    frame = pd.DataFrame({"q": [1, 1, 2], "y": ["a"] * 3})
-    with pytest.raises(CellriskError, match="level"):
-        cr.curve(cr.tabulate(frame, "q", "y"), epsilon=1.0, measures="ceiling")
 
 
 def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

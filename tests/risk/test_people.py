@@ -18,7 +18,7 @@ from cellrisk.noise.channel import AdditiveChannel
 from cellrisk.noise.distributions import InfiniteNoise, NoNoise
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.risk.ceilings import total_variation
-from cellrisk.risk.people import Caused, caused_shares, count_caused, count_people
+from cellrisk.risk.people import caused_shares, count_caused, count_people
 from tests.examples import examples
 from tests.near import near
 from tests.risk.attacks import oracle
@@ -360,16 +360,3 @@ class TestAdult:
         replace = cr.Laplace(1.0, neighbours="replace")
         assert count_caused(profiles, replace, 1e9).people == pytest.approx(624.896, abs=6e-4)
         assert count_caused(profiles, laplace, 1e9, "plurality").people == pytest.approx(1764.31, abs=6e-3)
-
-
-def test_json() -> None:
-    found = Caused(2.5, 10, 5.0, 3.0, 4.0, 1.5, 0, 1200)
-    assert found.to_dict() == {
-        "people": 2.5,
-        "share": 0.25,
-        "sd": 1.5,
-        "low": 0,
-        "high": 1200,
-        "bound": 3.0,
-        "cap": 4.0,
-    }

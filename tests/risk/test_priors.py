@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
 import numpy as np
@@ -12,9 +11,6 @@ import pytest
 import cellrisk as cr
 from cellrisk.errors import CellriskError, InvalidInput
 
-FUNCTIONS = {
-    *("assess", "assess_sequence", "average", "choose", "curve", "report"),
-}
 NOISE = cr.Laplace(epsilon=1.0)
 
 
@@ -22,14 +18,6 @@ NOISE = cr.Laplace(epsilon=1.0)
 def table() -> cr.FrequencyTable:
     frame = {"q": list("aaabbbccdd"), "y": list("uvvuuuuvvv"), "z": list("stststssss")}
     return cr.tabulate(pd.DataFrame(frame), "q", ["y", "z"])
-
-
-def test_every_public_function_takes_priors_and_none_takes_them_one_by_one() -> None:
-    functions = {name: getattr(cr, name) for name in cr.__all__ if inspect.isfunction(getattr(cr, name))}
-    found = {name: inspect.signature(each).parameters for name, each in functions.items()}
-    others = {"assess_perturbation"}
-    assert {name for name, parameters in found.items() if "priors" in parameters} == FUNCTIONS | others
-    assert not [name for name, parameters in found.items() if {"alpha", "sizes", "zero_truncation"} & set(parameters)]
 
 
 def test_priors_of_another_kind_are_refused(table: cr.FrequencyTable) -> None:

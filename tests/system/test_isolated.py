@@ -262,6 +262,7 @@ def lie(packed: bytes, member: str, size: int) -> bytes:
 
 
 CSV = "sex,job\n" + "f,cook\nm,smith\n" * 20
+SAS = bytes(12) + bytes.fromhex("c2ea8160b31411cfbd92080009c7318c181f1011")
 HOSTILE: dict[str, tuple[bytes, str]] = {
     "far.xlsx": (workbook("XFD1048576"), "cannot be read, or is damaged"),
     "wide.xlsx": (workbook("XFD60000"), "cannot be read, or is damaged"),
@@ -270,6 +271,7 @@ HOSTILE: dict[str, tuple[bytes, str]] = {
     "text.xlsx": (b"sex,job\n1,2\n", "cannot be read, or is damaged"),
     "empty.xlsx": (b"", ""),
     "old.xls": (bytes.fromhex("d0cf11e0a1b11ae1") + b"\xff" * 5000, "cannot be read, or is damaged"),
+    "start.sas7bdat": (SAS + b"Xanthippe" * 2000, "cannot be read, or is damaged"),  # nothing but SAS writes whole ones
     "nested.xlsx": (pack({"inner.xlsx": "PK" * 100}), "cannot be read, or is damaged"),
     "short.zip": (lie(pack({"people.csv": CSV}), "people.csv", 8 + 14), "(BadZipFile)"),
     "bomb.zip": (lie(pack({"people.csv": CSV * 100_000}), "people.csv", 8 + 14), "(BadZipFile)"),
@@ -297,6 +299,7 @@ def test_files_that_are_made_to_hurt_are_one_line_and_leave_nothing(
         out, err = capsys.readouterr()
         assert (out, err.count("\n")) == ("", 1), name
         assert says in err, name
+        assert "Xanthippe" not in err
         assert list(scratch.iterdir()) == [], name
     unit = 1 if sys.platform == "darwin" else 1024
     used = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * unit

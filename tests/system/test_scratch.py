@@ -16,7 +16,6 @@ from cellrisk.system.atomic import try_lock
 from cellrisk.system.scratch import private_folder
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no kill that leaves a folder behind")
-Trap = Callable[[Path, Path], None]
 HOLDER = """
 import sys
 from cellrisk.system.scratch import private_folder
@@ -102,55 +101,36 @@ def leave(folder: Path) -> Path:
     return folder
 
 
-def link_to_a_folder(trap: Path, precious: Path) -> None:
-    trap.symlink_to(precious)
+def leave_without_lock(folder: Path) -> Path:
+    """The place of the lock that is missing."""
+    (leave(folder) / scratch.LOCK).unlink()
+    return folder / scratch.LOCK
 
 
-def link_in_a_circle(trap: Path, precious: Path) -> None:
-    trap.symlink_to(trap)
-
-
-def plain_file(trap: Path, precious: Path) -> None:
-    trap.write_text("kept")
-
-
-def folder_of_somebody_else(trap: Path, precious: Path) -> None:
+def leave_to_somebody_else(folder: Path) -> None:
     if os.geteuid() != 0:
         pytest.skip("only root can give a folder away")
-    os.chown(leave(trap), 65534, 65534)
+    os.chown(leave(folder), 65534, 65534)
 
 
-def folder_that_others_may_enter(trap: Path, precious: Path) -> None:
-    leave(trap).chmod(0o777)
+TRAPS: dict[str, Callable[[Path, Path], object]] = {
+    "link to a folder": lambda trap, precious: trap.symlink_to(precious),
+    "link in a circle": lambda trap, precious: trap.symlink_to(trap),
+    "plain file": lambda trap, precious: trap.write_text("kept"),
+    "folder of somebody else": lambda trap, precious: leave_to_somebody_else(trap),
+    "folder that others may enter": lambda trap, precious: leave(trap).chmod(0o777),
+    "link for a lock": lambda trap, precious: leave_without_lock(trap).symlink_to(precious / scratch.LOCK),
+    "pipe for a lock": lambda trap, precious: os.mkfifo(leave_without_lock(trap)),
+    "folder for a lock": lambda trap, precious: leave_without_lock(trap).mkdir(),
+}
 
 
-def link_for_a_lock(trap: Path, precious: Path) -> None:
-    (leave(trap) / scratch.LOCK).unlink()
-    (trap / scratch.LOCK).symlink_to(precious / scratch.LOCK)
-
-
-def pipe_for_a_lock(trap: Path, precious: Path) -> None:
-    (leave(trap) / scratch.LOCK).unlink()
-    os.mkfifo(trap / scratch.LOCK)
-
-
-def folder_for_a_lock(trap: Path, precious: Path) -> None:
-    (leave(trap) / scratch.LOCK).unlink()
-    (trap / scratch.LOCK).mkdir()
-
-
-TRAPS = [
-    *(link_to_a_folder, link_in_a_circle, plain_file, folder_of_somebody_else, folder_that_others_may_enter),
-    *(link_for_a_lock, pipe_for_a_lock, folder_for_a_lock),
-]
-
-
-@pytest.mark.parametrize("lay", TRAPS, ids=lambda lay: lay.__name__)
+@pytest.mark.parametrize("kind", TRAPS)
 def test_traps_in_a_shared_folder_are_neither_entered_nor_removed(
-    temporary: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, lay: Trap
+    temporary: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     precious = leave(tmp_path_factory.mktemp("elsewhere") / "precious")
-    lay(temporary / "cellrisk-trap", precious)
+    TRAPS[kind](temporary / "cellrisk-trap", precious)
     left = leave(temporary / "cellrisk-left")
     looked_at: list[os.stat_result] = []
 
@@ -163,7 +143,7 @@ def test_traps_in_a_shared_folder_are_neither_entered_nor_removed(
     scratch.remove_left_behind(temporary)
     assert not left.exists()
     assert os.path.lexists(temporary / "cellrisk-trap")
-    assert [(each.st_dev, each.st_ino) for each in looked_at] == [(lock.st_dev, lock.st_ino)]
+    assert [(status.st_dev, status.st_ino) for status in looked_at] == [(lock.st_dev, lock.st_ino)]
     assert {path.name for path in precious.iterdir()} == {scratch.LOCK, "spilled"}
 
 

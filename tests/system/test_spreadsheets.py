@@ -17,7 +17,7 @@ import cellrisk as cr
 from cellrisk.cli import main
 from cellrisk.show.wording.release import say_formulas
 from cellrisk.system import spreadsheets
-from cellrisk.system.spreadsheets import make_safe, starts_formula, tell_formulas, write_frame, write_rows
+from cellrisk.system.spreadsheets import make_safe, starts_formula, tell_formulas, write_rows
 
 STARTS = sampled_from(spreadsheets.STARTS)
 WORDS = text(characters(exclude_categories=("Cs",), exclude_characters="\0"), max_size=5)
@@ -42,20 +42,6 @@ def test_no_cell_of_a_safe_file_is_a_formula_and_none_is_lost(names: list[str], 
 
 def is_number(value: object) -> bool:
     return isinstance(value, int | float)
-
-
-@given(lists(TEXTS, min_size=1, max_size=5), sampled_from(["text", "categories"]))
-def test_frames_are_written_as_rows_are(labels: list[str], kind: str) -> None:
-    numbers = [-float(place) for place in range(len(labels))]
-    column = pd.Series(labels, dtype=object) if kind == "text" else pd.Series(pd.Categorical(labels))
-    frame = pd.DataFrame({"=name": column, "n": numbers})
-    before = frame.copy()
-    for safe in (False, True):
-        names, *rows = read(write_frame(frame, spreadsheet_safe=safe))
-        assert names == [make_safe("=name") if safe else "=name", "n"]
-        assert [row[0] for row in rows] == [make_safe(label) if safe else label for label in labels]
-        assert [float(row[1]) for row in rows] == numbers
-    pd.testing.assert_frame_equal(frame, before)  # the frame itself is not changed
 
 
 def test_what_a_spreadsheet_computes_and_numbers_that_it_leaves() -> None:

@@ -19,6 +19,7 @@ from cellrisk.counts.unit import MOST_RECORDS, Unit
 from cellrisk.errors import InvalidInput
 from cellrisk.system.atomic import check_ending, give_up_input, write_whole
 from cellrisk.system.checks import require_whole_number, split_names
+from cellrisk.system.formatting import CURATOR_NOTE
 
 if TYPE_CHECKING:
     from cellrisk.decide.limits import Limit
@@ -70,9 +71,9 @@ def _list_columns(table: options.TableOptions, output: OutputOptions, write: str
         output.answer(preview)
         return
     roles = split_names(table.qid), split_names(table.sensitive)
-    text, draft = draft_settings(preview, write, table.source, *roles, table.table, table.encoding)
+    text, advice, document = draft_settings(preview, write, table.source, *roles, table.table, table.encoding)
     write_whole(write, text)
-    output.answer(draft)
+    output.say({**document, "note": CURATOR_NOTE}, f"{advice}\n\n{CURATOR_NOTE}")
 
 
 def assess_command(

@@ -145,7 +145,8 @@ def group_on_spark(rows: Any, asked: Sequence[AskedColumn], schema: Schema, reso
     records, columns = rows.fetch("SELECT sum(n) FROM {rows}")[0][0], []
     _check_some(records, rows.size, schema)
     for place, one in enumerate(asked):
-        seen = rows.list_values(place)
+        most = None if one.binning else most_values(one, schema, resources)  # bins may merge more values than that
+        seen = rows.list_values(place, most)
         value = _choose(seen, place, one)
         values = seen.select({f"c{place}": value, "w": "n"})
         column, codes = _code_column(
@@ -202,6 +203,17 @@ def _weigh(relation: Relation, chosen: Mapping[str, str], schema: Schema, place:
     return view.select({**{column: column for column in chosen}, "w": f"w * {relation.rows}"}), rows
 
 
+def most_values(asked: AskedColumn, schema: Schema, resources: Resources) -> int | None:
+    """Return how many values a column may have.
+
+    None for a declared column if others are left out: all values are read, and how many there are decides nothing.
+    """
+    declared = asked.levels is not None or (asked.binning is not None and bool(asked.binning.declared))
+    if declared and schema.outside == "drop":
+        return None
+    return MOST_LEVELS if asked.sensitive or declared else resources.memory // BYTES_FOR_VALUE
+
+
 def _code_column(
     values: Relation,
     total: str,
@@ -216,11 +228,7 @@ def _code_column(
 
     What is outside is refused, or by the schema's rule has the code of others.
     """
-    strict = schema.outside != "drop"
-    declared = asked.levels is not None or (asked.binning is not None and bool(asked.binning.declared))
-    most = MOST_LEVELS if asked.sensitive or declared else resources.memory // BYTES_FOR_VALUE
-    # Of a declared column all values are read if others are left out: how many there are decides nothing then.
-    limit = None if declared and not strict else most
+    strict, limit = schema.outside != "drop", most_values(asked, schema, resources)
     listed = "" if limit is None else f"LIMIT {limit + 2}"
     seen = dict(values.fetch(f"SELECT c{place}, {total}::BIGINT FROM {{rows}} GROUP BY c{place} {listed}"))
     if limit is not None and len(seen) - (None in seen) > limit:
@@ -400,11 +408,8 @@ def check_missing(missing: Mapping[str, int], schema: Schema) -> None:
 
 def refuse_cells(combinations: int, most: int, _: int) -> Cells:
     """Refuse the cells of a table that has too many to keep their keys."""
-    what, got = (
-        "the table has too many cells to bring their keys into memory",
-        f"{combinations:,} combinations of values",
-    )
-    allowed = f"up to {most:,} with this memory, and {MOST_CELLS:,} in all"
+    what = "the table has too many cells to bring their keys into memory"
+    got, allowed = f"{combinations:,} combinations", f"up to {most:,} with this memory, and {MOST_CELLS:,} in all"
     fix = "use fewer or coarser quasi-identifiers, or allow more memory; assessing needs no keys"
     raise InvalidInput(what, got=got, allowed=allowed, fix=fix, code="too-many-cells")
 

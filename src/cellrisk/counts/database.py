@@ -22,7 +22,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 from cellrisk.counts.columns import ALLOWED, label_number
 from cellrisk.counts.engine import Cause, Relation, find_cause, load_stream, quote_name
 from cellrisk.counts.schema import locate, unknown_table
-from cellrisk.errors import CellriskError, InvalidInput, argument
+from cellrisk.errors import CellriskError, InvalidInput, argument, extra_needed
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -319,11 +319,8 @@ def read_address(address: str) -> tuple[str, str]:
     >>> read_address("postgresql://me:secret@localhost:5432/census")
     ('postgresql', "database 'census' on localhost")
     """
-    try:
+    with extra_needed():
         import sqlalchemy as sa
-    except ModuleNotFoundError:
-        what = "reading databases needs SQLAlchemy, which is not installed"
-        raise InvalidInput(what, fix=INSTALL, code="no-driver") from None
     try:
         parts = urlsplit(address)
         scheme, host, port = parts.scheme, parts.hostname or "", parts.port

@@ -220,42 +220,6 @@ BINS = """
 """
 
 
-@dataclass(frozen=True, repr=False)
-class SettingsDraft(Result):
-    """A settings file that was drafted from a file, by what it declares."""
-
-    path: str
-    quasi_identifiers: tuple[str, ...]
-    sensitive: tuple[str, ...]
-    declared: tuple[str, ...]
-    """The columns whose levels were written down."""
-    unfinished: tuple[str, ...]
-    """The columns in use that need bins or levels still."""
-
-    @property
-    def headline(self) -> str:
-        """What was written, and what to do with it."""
-        declared = number_of(len(self.declared), "column")
-        rest = f" Write the bins or levels of {', '.join(self.unfinished)}." if self.unfinished else ""
-        return (
-            f"{self.path} declares the levels of {declared} as they occur in the data: check them against a public "
-            f"list.{rest} Every command in this folder reads a file named cellrisk.toml; others with --config."
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """The draft as JSON-ready values, without its levels."""
-        named = {"qid": self.quasi_identifiers, "sensitive": self.sensitive}
-        named |= {"declared": self.declared, "unfinished": self.unfinished}
-        return {"file": self.path, **{role: list(names) for role, names in named.items()}}
-
-    def _numbers(self) -> list[dict[str, Any]]:
-        names = (*self.quasi_identifiers, *self.sensitive)
-        return [{"column": name, "declared": name in self.declared} for name in names]
-
-    def _paragraphs(self) -> tuple[str, ...]:
-        return ()
-
-
 def draft_settings(
     preview: Preview,
     path: str,
@@ -264,8 +228,8 @@ def draft_settings(
     sensitive: Sequence[str] = (),
     table: str | None = None,
     encoding: str | None = None,
-) -> tuple[str, SettingsDraft]:
-    """Return the text of a settings file for a path, and what it declares.
+) -> tuple[str, str, dict[str, Any]]:
+    """Return the text of a settings file, what to do with it, and what it declares, without its levels.
 
     Roles that are not given are those that the preview suggests. Columns in no use are written as comments.
     """
@@ -291,7 +255,7 @@ def draft_settings(
     lines += [f"count = {_quote(counts[0])}  # each row stands for that many people"] if counts else []
     lines += ["", "[levels]"]
     lines += [f"{'' if name in used else '# '}{_quote(name)} = {_quote(levels[name])}" for name in levels]
-    unfinished = tuple(name for name in used if name not in levels)
+    unfinished = [name for name in used if name not in levels]
     many = {name: columns[name].levels for name in (*used, *others) if name not in levels}
     shown = {name: "over 10,000" if number is None else f"{number:,}" for name, number in many.items()}
     numbers = [name for name in many if columns[name].kind == "number"]
@@ -299,8 +263,15 @@ def draft_settings(
     lines += [f"# {_quote(name)} = [0, 10, 100]  # {shown[name]} different numbers" for name in numbers]
     texts = [name for name in unfinished if name not in numbers]
     lines += [f"# {_quote(name)} has too many values to be listed ({shown[name]}): leave it out" for name in texts]
-    declared = tuple(name for name in used if name in levels)
-    return "\n".join(lines) + "\n", SettingsDraft(path, quasi, about, declared, unfinished)
+    declared = [name for name in used if name in levels]
+    rest = f" Write the bins or levels of {', '.join(unfinished)}." if unfinished else ""
+    advice = (
+        f"{path} declares the levels of {number_of(len(declared), 'column')} as they occur in the data: check them "
+        f"against a public list.{rest} Every command in this folder reads a file named cellrisk.toml; others with "
+        "--config."
+    )
+    document = {"file": path, "qid": list(quasi), "sensitive": list(about)}
+    return "\n".join(lines) + "\n", advice, {**document, "declared": declared, "unfinished": unfinished}
 
 
 def _quote(value: str | Sequence[str]) -> str:

@@ -19,8 +19,8 @@ SIZE_CLASSES = ((1, 1), (2, 2), (3, 4), (5, 9), (10, 19), (20, 49), (50, 99), (1
 def name_sizes(low: int, high: int | None) -> str:
     """A class of sizes in words.
 
-    >>> [name_sizes(*each) for each in SIZE_CLASSES[1:3] + SIZE_CLASSES[-1:]]
-    ['2', '3-4', '1000+']
+    >>> name_sizes(2, 2), name_sizes(3, 4), name_sizes(1000, None)
+    ('2', '3-4', '1000+')
     """
     return f"{low}" if low == high else f"{low}-{high}" if high else f"{low}+"
 
@@ -160,19 +160,6 @@ class Profiles:
             blocks.append(Block(counts, cells, _merge(proportions, block.records)[1]))
         return Profiles(self.n_levels, tuple(blocks))
 
-    def equals(self, other: Profiles) -> bool:
-        """Whether these are the same profiles, as often."""
-        return self.n_levels == other.n_levels and list(self.rows()) == list(other.rows())
-
-    def __len__(self) -> int:
-        return self.n_profiles
-
-    def __str__(self) -> str:
-        return (
-            f"{self.n_profiles:,} profiles of {self.n_cells:,} cells, {self.n_records:,} records, "
-            f"{self.n_levels:,} levels"
-        )
-
 
 MOST_NUMBERS = 20_000_000
 """Counts in the vectors that are kept with their labels: 200,000 vectors of 100 levels."""
@@ -242,10 +229,7 @@ class NoProfiles(Profiles):
 
     @property
     def blocks(self) -> tuple[Block, ...]:
-        what, got = (
-            "the table has no record, so that there is no risk to compute",
-            "0 records inside the declared labels",
-        )
+        what, got = "the table has no record, so there is no risk to compute", "0 records inside the declared labels"
         fix = f"check the declared levels and bins; {argument('outside', 'error')} says which column does not fit"
         raise InvalidInput(what, got=got, fix=fix, code="no-records")
 

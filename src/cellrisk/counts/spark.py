@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import csv
 import importlib
-import importlib.util
 import logging
 import math
 import os
@@ -35,7 +34,7 @@ import numpy as np
 from cellrisk.counts.engine import CSV, OUT_OF_MEMORY, Cause, Relation, find_cause, has_type, load_stream
 from cellrisk.counts.files import DELIMITERS, KINDS, PARQUET_SUFFIXES, TEXT_SUFFIXES, check_file, find_files, is_address
 from cellrisk.counts.schema import locate
-from cellrisk.errors import CellriskError, InvalidInput
+from cellrisk.errors import CellriskError, InvalidInput, extra_needed
 from cellrisk.system.arrays import Integers
 from cellrisk.system.scratch import private_folder
 
@@ -95,11 +94,13 @@ class SparkRows:
         batches = (batch for table in chain([first], later) for batch in table.to_batches())
         return pa.RecordBatchReader.from_batches(first.schema, batches)
 
-    def list_values(self, place: int) -> Relation:
-        """Return the values of a column, and how many records have each."""
+    def list_values(self, place: int, most: int | None = None) -> Relation:
+        """Return the values of a column, and how many records have each; of too many, enough to refuse them."""
         from pyspark.sql import functions as fn
 
-        return load_stream(self.connection, self.frame.groupBy(f"c{place}").agg(fn.sum("n").alias("n")).toArrow())
+        values = self.frame.groupBy(f"c{place}").agg(fn.sum("n").alias("n"))
+        few = values if most is None else values.limit(most + 2)  # one more, and a missing value
+        return load_stream(self.connection, few.toArrow())
 
     def replace_values(self, place: int, query: str) -> SparkRows:
         """Replace each value v of a column by a whole number i, from a query of DuckDB that gives both."""
@@ -134,8 +135,8 @@ def open_spark(connection: Any, source: Any, columns: Sequence[str], most: int, 
     may_stay: whether the caller counts on the cluster if there are more combinations than ``most``; else the source is
     refused.
     """
-    from pyspark.sql import functions as fn
-
+    with extra_needed():
+        from pyspark.sql import functions as fn
     rows = SparkRows(connection, [])
     with spark_refusals():
         read = plan_source(source, columns)
@@ -315,12 +316,9 @@ PATIENCE = 10.0
 @contextmanager
 def spark_session(given: Any = None) -> Iterator[Any]:
     """The session of a given frame, else one that runs already, else a new one, which is stopped at the end."""
-    if importlib.util.find_spec("pyspark") is None:
-        what = "the Spark engine needs pyspark, which is not installed"
-        raise InvalidInput(what, fix="run: pip install 'cellrisk[spark]'", code="no-spark")
-    session = given
-    if session is None and "pyspark" in sys.modules:
-        session = importlib.import_module("pyspark.sql").SparkSession.getActiveSession()
+    from pyspark.sql import SparkSession
+
+    session = given or SparkSession.getActiveSession()
     if type(session).__module__.startswith("pyspark.sql.connect") or (session is None and "SPARK_REMOTE" in os.environ):
         fix = "name the cluster with SPARK_MASTER instead of SPARK_REMOTE, or write the table to Parquet files"
         raise InvalidInput("Spark Connect is not supported", fix=fix, code="no-spark")

@@ -26,7 +26,6 @@ BeliefName = Literal["negbin", "table"]
 MissingRule = Literal["category", "drop", "error"]
 OutsideRule = Literal["error", "drop"]
 EngineName = Literal["duckdb", "spark"]
-"""Where noise is added: to the whole domain, or to the cells that occur."""
 
 PrivacyUnit = Literal["person", "enforced"]
 """What a policy may require: that the most records of one person are stated, or that a column of people limits them."""

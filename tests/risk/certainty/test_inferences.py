@@ -322,11 +322,6 @@ def test_certainties_that_are_refused(given: Any) -> None:
         read_certainties(given)
 
 
-def test_certainties_are_sorted_and_each_is_there_once() -> None:
-    assert read_certainties([0.95, 0.8, 0.95]) == (0.8, 0.95)
-    assert read_certainties(0.7) == (0.7,)
-
-
 def test_words_and_json() -> None:
     one = ConfidentInferences(0.95, "negbin", 10.0, 14.0, 16.0, 18.0)
     assert one.number == "10 to 14"

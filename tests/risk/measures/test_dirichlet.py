@@ -99,17 +99,6 @@ def test_given() -> None:
     }
 
 
-def test_limits_describe_themselves() -> None:
-    zero, infinite = Dirichlet((0.5, 0.5, 0.0), 0.0, "mle"), Dirichlet((0.5, 0.5, 0.0), math.inf, "moments")
-    assert (zero.boundary, infinite.boundary) == ("zero", "infinite")
-    assert zero.alpha == (0, 0, 0)
-    assert infinite.alpha == (math.inf, math.inf, 0)
-    assert "share one label" in zero.describe()
-    assert "same proportions, (0.5, 0.5, 0)" in infinite.describe()
-    assert json.loads(json.dumps(infinite.to_dict(), allow_nan=False))["concentration"] is None
-    assert "... 9 in all" in Dirichlet.given([1.0] * 9, 9).describe()
-
-
 def test_given_refuses_another_number_of_values() -> None:
     with pytest.raises(InvalidInput, match="one value for each level"):
         Dirichlet.given([1, 1], 3)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 
@@ -125,18 +124,6 @@ def test_the_size_biased_mixture_gives_the_sizes_less_one_record(law: SizeDistri
     mixed = np.array([weights @ np.exp(poisson_log_pmf(n - 1, rates)) for n in sizes])
     np.testing.assert_allclose(mixed, law.pmf(sizes), rtol=0, atol=1e-13)
     assert weights.sum() == pytest.approx(1.0 if law.truncated else law.not_empty, abs=1e-13)
-
-
-@EVERY_LAW
-def test_laws_describe_themselves(law: SizeDistribution) -> None:
-    words = law.describe()
-    assert ("zero-truncated" in words) == law.truncated
-    assert (law.boundary is None) == ("at the limit" not in words)
-    record = json.loads(json.dumps(law.to_dict(), allow_nan=False))
-    assert record["name"] in ("poisson", "negbin")
-    assert record["truncated"] == law.truncated
-    assert record["fit"] == "given"
-    assert record["boundary"] == law.boundary
 
 
 def test_boundaries_have_names() -> None:

@@ -29,12 +29,6 @@ def test_commands_without_an_epsilon_of_noise_take_no_perturbation(capsys: Captu
         assert "No such option: --perturbation" in run(capsys, command, *ASKED, "--perturbation", "cell-key")[2]
 
 
-def test_other_mistakes_with_the_option_are_told_as_they_are(capsys: Capture) -> None:
-    code, _, err = run(capsys, "assess", *ASKED, "--perturbation")
-    assert code == 2
-    assert "requires an argument" in err
-
-
 # Limits
 
 
