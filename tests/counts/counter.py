@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from cellrisk.counts.counting import tabulate
 from cellrisk.counts.table import FrequencyTable
 from cellrisk.errors import CellriskError
 
@@ -216,6 +217,10 @@ def tally(table: FrequencyTable, vectors: bool = True) -> Tally:
     profiles = {each.name: dict(each.profiles.rows()) for each in table.attributes}
     missing = dict(table.missing_records)
     return Tally(table.n_records, table.dropped_records, missing, kinds, profiles, levels, pairs)
+
+
+def profiles(source: Any, quasi: Any = "q", sensitive: str = "y", **options: Any) -> dict[tuple[int, ...], int]:
+    return dict(tabulate(source, quasi, sensitive, **options).profiles().rows())
 
 
 def facts(table: FrequencyTable) -> dict[str, Any]:

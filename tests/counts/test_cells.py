@@ -45,27 +45,6 @@ def test_cells_of_each_attribute(people: list[dict[str, Any]]) -> None:
         table.cells("x")
 
 
-def test_kinds_of_keys() -> None:
-    frame = pd.DataFrame(
-        {
-            "whole": [2, 10, 2, 10],
-            "real": [0.5, -0.0, 0.5, 0.0],
-            "truth": [True, False, True, False],
-            "day": pd.to_datetime(["2020-01-02", "2020-01-01"] * 2).date,
-            "y": ["a", "b", "a", "a"],
-        }
-    )
-    cells = cr.tabulate(frame, ["whole", "real", "truth", "day"], "y").cells()
-    assert [domain.labels for domain in cells.domains] == [
-        ("2", "10"),
-        ("0", "0.5"),
-        ("False", "True"),
-        ("2020-01-01", "2020-01-02"),
-    ]
-    assert [domain.ordered for domain in cells.domains] == [True, True, False, False]
-    assert cells.n_cells == 2
-
-
 def test_bins_are_ordered_and_edges_declare_the_domain(people: list[dict[str, Any]]) -> None:
     frame = pd.DataFrame(people)
     (age,) = cr.tabulate(frame, "age", "job", bins={"age": [0, 30, 40, 50]}).cells().domains
@@ -113,13 +92,6 @@ def test_too_many_cells_are_refused(people: list[dict[str, Any]], monkeypatch: p
     with pytest.raises(InvalidInput, match="allowed: up to 5") as refusal:
         table.cells()
     assert refusal.value.code == "too-many-cells"
-
-
-def test_a_table_without_a_source_has_no_cells(people: list[dict[str, Any]]) -> None:
-    from dataclasses import replace
-
-    with refused("no-cells"):
-        replace(cr.tabulate(pd.DataFrame(people), "sex", "job"), read_cells=None).cells()
 
 
 @pytest.mark.slow

@@ -75,15 +75,6 @@ def test_any_table(records: list[dict[str, Any]], weighted: bool, form: str, by_
     assert (kinds.complete, kinds.partial, kinds.none) == (single.count(2), single.count(1), single.count(0))
 
 
-def test_floats_and_their_missing_values(form: str) -> None:
-    frame = pd.DataFrame({"a": [0.0, -0.0, np.nan, None, 0.1, 0.1], "y": [1.0, 2.5, np.nan, 1.0, -0.0, 0.0]})
-    table = tabulate(frame, "a", "y")
-    assert table.attribute("y").levels.labels == ("0", "1", "2.5", "(missing)")
-    assert dict(table.profiles().rows()) == {(1, 1): 2, (2,): 1}
-    arrow = pa.table({"a": pa.array(frame["a"].to_numpy()), "y": pa.array(frame["y"].to_numpy())})
-    assert dict(tabulate(arrow, "a", "y").profiles().rows()) == {(1, 1): 2, (2,): 1}
-
-
 def test_a_missing_value_is_neither_a_text_nor_an_absent_level(form: str) -> None:
     frame = pd.DataFrame({"a": ["x"] * 4, "y": ["(missing)", "", None, None]})
     levels = tabulate(frame, "a", "y").attribute("y").levels
@@ -113,19 +104,6 @@ def test_zero_counts_list_levels_but_no_cells(form: str) -> None:
     assert (table.n_cells, table.n_records) == (1, 3)
     assert table.attribute("y").levels.labels == ("u", "v")
     assert table.homogeneity.complete == 1
-
-
-def test_many_levels_take_the_sparse_form(by_hand: Any, as_counted: Any) -> None:
-    rng = np.random.default_rng(11)
-    frame = pd.DataFrame(
-        {"a": rng.integers(0, 40, 3000), "b": rng.integers(0, 3, 3000), "y": rng.integers(0, 500, 3000)}
-    )
-    frame["z"] = rng.choice(["u", "v"], 3000)
-    table = tabulate(frame, QUASI, ["y", "z"])
-    records = frame.to_dict("records")
-    assert as_counted(table, "y") == by_hand(records, QUASI, "y")
-    assert as_counted(table, "z") == by_hand(records, QUASI, "z")
-    assert table.attribute("y").levels.labels == tuple(str(value) for value in sorted(set(frame["y"])))
 
 
 def test_thirty_quasi_identifiers(by_hand: Any, as_counted: Any) -> None:

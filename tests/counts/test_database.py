@@ -356,9 +356,8 @@ def test_a_collation_that_merges_texts_is_refused(tmp_path: Path) -> None:
         connection.execute("CREATE TABLE people (place TEXT COLLATE NOCASE, job TEXT)")
         connection.executemany("INSERT INTO people VALUES (?, ?)", [("Ulm", "a"), ("ULM", "b")])
     connection.close()
-    with refused("collation") as caught:
+    with refused("collation"):
         tabulate(f"sqlite+pysqlite:///{path}", "place", "job", table="people")
-    assert caught.value.code == "collation"
 
 
 def test_a_missing_driver_is_named() -> None:
@@ -367,6 +366,6 @@ def test_a_missing_driver_is_named() -> None:
     except ImportError:
         with refused("no-driver") as caught:
             tabulate("mysql://me:s3kret@host/db", "place", "job", table="people")
-        assert (caught.value.code, "s3kret" in str(caught.value)) == ("no-driver", False)
+        assert "s3kret" not in str(caught.value)
     else:
         pytest.skip("the driver for MySQL is installed here")

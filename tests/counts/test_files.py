@@ -7,7 +7,6 @@ import math
 import random
 import string
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import pandas as pd
@@ -25,7 +24,7 @@ from cellrisk.counts.engine import redact
 from cellrisk.counts.preview import preview_file
 from cellrisk.counts.spark import spark_refusals
 from cellrisk.errors import CellriskError, InvalidInput, UnknownName
-from tests.counts.counter import refused
+from tests.counts.counter import profiles, refused
 
 ASKED = ("age", "job")
 KINDS = (
@@ -150,15 +149,9 @@ def test_lines_that_are_too_long(case: str, packed: bool, tmp_path: Path, monkey
         tabulate(path, "a", "b", memory_limit="200MB")
 
 
-NAN = math.nan
-
 NEEDS_DUCKDB_2 = pytest.mark.skipif(
     duckdb.__version__.startswith("1."), reason="DuckDB 1.5, for Python 3.10, needs more memory and has fewer types"
 )
-
-
-def profiles(source: Any, quasi: Any = "q", sensitive: str = "y", **options: Any) -> dict[tuple[int, ...], int]:
-    return dict(cr.tabulate(source, quasi, sensitive, **options).profiles().rows())
 
 
 @pytest.mark.parametrize("writer", ["pyarrow", "polars", "pandas", "duckdb"])
@@ -166,7 +159,7 @@ def profiles(source: Any, quasi: Any = "q", sensitive: str = "y", **options: Any
 def test_nan_in_parquet_is_missing(writer: str, kind: pa.DataType, tmp_path: Path) -> None:
     """Statistics leave NaN out, and an engine that trusts them would find none."""
     path = tmp_path / "a.parquet"
-    table = pa.table({"q": pa.array([1.0, NAN, 2.0, NAN], kind), "y": ["a", "b", "b", "b"]})
+    table = pa.table({"q": pa.array([1.0, math.nan, 2.0, math.nan], kind), "y": ["a", "b", "b", "b"]})
     if writer == "pyarrow":
         pq.write_table(table, path)
     elif writer == "polars":

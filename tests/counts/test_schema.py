@@ -31,29 +31,20 @@ def as_csv(frame: pd.DataFrame, folder: Path) -> str:
     return str(path)
 
 
-def as_database(frame: pd.DataFrame, folder: Path) -> str:
-    path = folder / "table.sqlite"
-    with sqlite3.connect(path) as connection:
-        frame.to_sql("people", connection, index=False)
-    return f"sqlite://{path}"
-
-
-@pytest.mark.parametrize("kind", ["frame", "csv", "parquet"])
+@pytest.mark.parametrize("kind", ["frame", "csv", "parquet", "sqlite"])
 def test_frames_and_files_are_refused_alike(kind: str, tmp_path: Path) -> None:
     frame = count_table("patients")
     frame.to_parquet(tmp_path / "table.parquet")
-    source = {"frame": frame, "csv": as_csv(frame, tmp_path), "parquet": tmp_path / "table.parquet"}[kind]
+    with sqlite3.connect(tmp_path / "table.sqlite") as connection:
+        frame.to_sql("people", connection, index=False)
+    sources = {"frame": frame, "csv": as_csv(frame, tmp_path), "parquet": tmp_path / "table.parquet"}
+    source = sources.get(kind, f"sqlite://{tmp_path}/table.sqlite")
+    asked: Any = {"quasi_identifiers": ["place", "sex"], "sensitive": "job"}
+    asked["table"] = "people" if kind == "sqlite" else None
     with refused("count-table"):
-        cr.tabulate(source, ["place", "sex"], "job")
-    assert cr.tabulate(source, ["place", "sex"], "job", count="patients").n_records == 72
-    assert cr.tabulate(source, ["place", "sex"], "job", count="none").n_records == 12
-
-
-def test_tables_of_counts_in_databases_are_refused(tmp_path: Path) -> None:
-    address = as_database(count_table("patients"), tmp_path)
-    with refused("count-table"):
-        cr.tabulate(address, ["place", "sex"], "job", table="people")
-    assert cr.tabulate(address, ["place", "sex"], "job", table="people", count=False).n_records == 12
+        cr.tabulate(source, **asked)
+    assert cr.tabulate(source, **asked, count="patients").n_records == 72
+    assert cr.tabulate(source, **asked, count="none").n_records == 12
 
 
 COMMANDS = {

@@ -26,7 +26,7 @@ import cellrisk as cr
 from cellrisk.cli import main
 from cellrisk.counts.counting import tabulate
 from cellrisk.errors import CellriskError, InvalidInput
-from tests.counts.counter import facts, refused
+from tests.counts.counter import facts, profiles, refused
 
 QUASI = ["age", "sex", "city"]
 NAMES = ["age", "sex", "city", "job", "ill"]
@@ -158,10 +158,6 @@ def test_what_is_heavy_is_loaded_late(tmp_path: Path) -> None:
 
 
 # Frames and streams of Arrow batches: every value is counted right, or refused with the true reason
-
-
-def profiles(source: Any, quasi: Any = "q", sensitive: str = "y", **options: Any) -> dict[tuple[int, ...], int]:
-    return dict(cr.tabulate(source, quasi, sensitive, **options).profiles().rows())
 
 
 def test_time_spans_are_refused(tmp_path: Path) -> None:

@@ -12,15 +12,11 @@ import pytest
 
 import cellrisk as cr
 from cellrisk.errors import InvalidInput, UnknownName
-from tests.counts.counter import refused
+from tests.counts.counter import profiles, refused
 
 NEEDS_DUCKDB_2 = pytest.mark.skipif(
     duckdb.__version__.startswith("1."), reason="DuckDB 1.5, for Python 3.10, needs more memory and has fewer types"
 )
-
-
-def profiles(source: Any, quasi: Any = "q", sensitive: str = "y", **options: Any) -> dict[tuple[int, ...], int]:
-    return dict(cr.tabulate(source, quasi, sensitive, **options).profiles().rows())
 
 
 TEXTS = [("a", "x", "p"), ("A", "x ", "P"), ("b", "é", "p"), ("b", "e", "q")]
@@ -87,11 +83,6 @@ def test_numbers_and_texts_of_sqlite(tmp_path: Path) -> None:
     (tmp_path / "text.db").write_text("SECRET, this is a text file and no database")
     with pytest.raises(InvalidInput, match="not a SQLite database"):
         cr.tabulate(f"sqlite://{tmp_path}/text.db", "big", "y", table="t")
-
-
-def test_truth_values_of_sqlite(tmp_path: Path) -> None:
-    source = sqlite_file(tmp_path / "a.db", "truth BOOLEAN, y TEXT", [(1, "a"), (0, "b"), (None, "a")])
-    assert cr.tabulate(source, "y", "truth", table="t").attribute().levels.labels == ("False", "True", "(missing)")
 
 
 def test_text_of_sqlite_that_is_not_utf8(tmp_path: Path) -> None:
