@@ -236,23 +236,6 @@ def count_value(name: str, column: str, kind: str) -> str:
     return f"CASE WHEN {whole} THEN ({number})::BIGINT ELSE {NO_COUNT} END"
 
 
-def refuse_bins(name: str, rows: int, of: int) -> InvalidInput:
-    what = f"column '{name}' is to be binned but holds text, infinity, or numbers too large for its bins"
-    fix = f"correct these records, use a larger width, or leave them out with {argument('outside', 'drop')}"
-    return InvalidInput(what, got=f"{number_of(rows, 'such row')} of {of:,}", fix=fix, code="unusable-values")
-
-
-def refuse_count(name: str, rows: int, of: int) -> InvalidInput:
-    return InvalidInput(
-        f"the count column '{name}' holds values that are not counts",
-        got=f"{number_of(rows, 'such row')} of {of:,}",
-        allowed="whole numbers from 0 to 2^53",
-        fix=f"correct column '{name}' or name another with {argument('count')}; if counts were suppressed, as c or <5, "
-        "give those from before",
-        code="unusable-values",
-    )
-
-
 NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 MISSING_LABEL = "(missing)"
 NUMBERS = ("number", "single", "double")

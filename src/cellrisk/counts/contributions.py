@@ -304,8 +304,8 @@ def _number(connection: Any, owner: Any, most: int, seed: int) -> tuple[Integers
         low, high = int(whole.min()), int(whole.max())
         if high - low < most:
             whole -= low
-            own = scramble(np.array([seed], np.uint64))
-            return whole, lambda numbers: scramble((numbers + low).astype(np.uint64) ^ own)
+            of_seed = scramble(np.array([seed], np.uint64))
+            return whole, lambda numbers: scramble((numbers + low).astype(np.uint64) ^ of_seed)
     encoded = owner.dictionary_encode().combine_chunks()
     encoded = encoded.chunk(0) if isinstance(encoded, pa.ChunkedArray) else encoded
 
@@ -313,8 +313,8 @@ def _number(connection: Any, owner: Any, most: int, seed: int) -> tuple[Integers
         name, seeds = new_name("names"), np.zeros(len(numbers), np.uint64)
         names = encoded.dictionary.take(pa.array(numbers))
         connection.register(name, pa.table({"i": np.arange(len(numbers)), "p": names}))
-        found = connection.sql(f"SELECT i, md5_number_lower(p::VARCHAR || {quote_sql(f' {seed}')}) FROM {name}")
-        place, number = (column.to_numpy() for column in found.to_arrow_table().columns)
+        drawn = connection.sql(f"SELECT i, md5_number_lower(p::VARCHAR || {quote_sql(f' {seed}')}) FROM {name}")
+        place, number = (column.to_numpy() for column in drawn.to_arrow_table().columns)
         connection.unregister(name)
         seeds[place] = number.astype(np.uint64)
         return seeds

@@ -34,8 +34,6 @@ from cellrisk.counts.columns import (
     count_value,
     kind_of,
     plain_value,
-    refuse_bins,
-    refuse_count,
 )
 from cellrisk.counts.contributions import Draw, PersonRecords, draw_securely, read_person_records
 from cellrisk.counts.engine import MOST_CELLS, Relation, Resources, define, load_stream, new_name
@@ -103,25 +101,25 @@ def group_records(
     relation: Relation, asked: Sequence[AskedColumn], schema: Schema, resources: Resources, most: int = 0
 ) -> Groups:
     """Group the records by the values of the asked columns, c0, c1, ...; refuse values that cannot be used."""
-    chosen = {f"c{place}": _choose(relation, place, column) for place, column in enumerate(asked)}
+    names, last = [f"c{index}" for index in range(len(asked))], f"c{len(asked)}"
+    chosen = {name: _choose(relation, name, one) for name, one in zip(names, asked, strict=True)}
     if schema.person is not None:
-        last = f"c{len(asked)}"
         check_type(schema.person, relation.types[last])
         kind = relation.types[last]
         chosen["p"] = last if kind in INTEGER_BYTES else f"({plain_value(last, kind)})::VARCHAR"
-    values, rows = _weigh(relation, chosen, schema, len(asked))
+    values, rows = _weigh(relation, chosen, schema, last)
     records = values.fetch("SELECT coalesce(sum(w), 0)::BIGINT FROM {rows}")[0][0]
     _check_some(records, rows, schema)
     total = "sum(w)" if relation.rows == "n" or isinstance(schema.count, str) else "count(*)"
     coded = [
-        _code_column(values, total, place, one, kind_of(relation, f"c{place}"), records, schema, resources)
-        for place, one in enumerate(asked)
+        _code_column(values, total, name, one, kind_of(relation, name), records, schema, resources)
+        for name, one in zip(names, asked, strict=True)
     ]
     columns, tables = [column for column, _ in coded], [table for _, table in coded]
     integer = "INTEGER" if records < 2**31 else "BIGINT"
     kept = rows > most or any(column.leaves_out(schema.missing) for column in columns)
     of_people = "" if schema.person is None else "p, "
-    listed = ", ".join(f"c{place}" for place in range(len(asked)))
+    listed = ", ".join(names)
     code = _code_rows(values.name, tables, f"{of_people}w")
     query = f"SELECT {listed}, {total}::{integer} AS n FROM {code} GROUP BY ALL"
     groups = define(relation.connection, "TABLE" if kept else "VIEW", query)
@@ -135,41 +133,36 @@ def group_on_spark(rows: Any, asked: Sequence[AskedColumn], schema: Schema, reso
     The values of each column are numbered here, and the rows are grouped by the numbers there. The combinations come
     here if they are few enough then.
     """
+    names = [f"c{index}" for index in range(len(asked))]
     if isinstance(schema.count, str):
-        place = len(asked)
-        counts = rows.list_values(place)
-        _weigh(counts, {}, schema, place)
-        count = count_value(schema.count, f"c{place}", counts.types[f"c{place}"])
-        rows = rows.replace_values(place, f"SELECT c{place} AS v, {count} AS i FROM {counts.name}")
-        rows = replace(rows, frame=rows.frame.withColumn("n", rows.frame["n"] * rows.frame[f"c{place}"]))
+        name = f"c{len(asked)}"
+        counts = rows.list_values(name)
+        _weigh(counts, {}, schema, name)
+        count = count_value(schema.count, name, counts.types[name])
+        rows = rows.replace_values(name, f"SELECT {name} AS v, {count} AS i FROM {counts.name}")
+        rows = replace(rows, frame=rows.frame.withColumn("n", rows.frame["n"] * rows.frame[name]))
     records, columns = rows.fetch("SELECT sum(n) FROM {rows}")[0][0], []
     _check_some(records, rows.size, schema)
-    for place, one in enumerate(asked):
+    for name, one in zip(names, asked, strict=True):
         most = None if one.binning else most_values(one, schema, resources)  # bins may merge more values than that
-        seen = rows.list_values(place, most)
-        value = _choose(seen, place, one)
-        values = seen.select({f"c{place}": value, "w": "n"})
-        column, codes = _code_column(
-            values, "sum(w)", place, one, kind_of(seen, f"c{place}"), records, schema, resources
-        )
-        chosen = f"SELECT c{place} AS v, {value} AS chosen FROM {seen.name}"
+        seen = rows.list_values(name, most)
+        value = _choose(seen, name, one)
+        values = seen.select({name: value, "w": "n"})
+        column, codes = _code_column(values, "sum(w)", name, one, kind_of(seen, name), records, schema, resources)
+        chosen = f"SELECT {name} AS v, {value} AS chosen FROM {seen.name}"
         joined = f"({chosen}) AS x JOIN {codes} AS m ON x.chosen IS NOT DISTINCT FROM m.v"
-        rows = rows.replace_values(place, f"SELECT x.v, m.i::BIGINT AS i FROM {joined}")
+        rows = rows.replace_values(name, f"SELECT x.v, m.i::BIGINT AS i FROM {joined}")
         columns.append(column)
-    listed = [f"c{place}" for place in range(len(asked))]
-    coded = rows.keep(rows.frame.groupBy(*listed).agg({"n": "sum"}).withColumnRenamed("sum(n)", "n"))
-    few = coded.size <= resources.most_cells
-    relation = load_stream(rows.connection, coded.stream()) if few else coded
+    coded = rows.keep(rows.frame.groupBy(*names).agg({"n": "sum"}).withColumnRenamed("sum(n)", "n"))
+    relation = load_stream(rows.connection, coded.stream()) if coded.size <= resources.most_cells else coded
     return Groups(relation, columns, coded.size, records, "")
 
 
-def _choose(relation: Relation, place: int, asked: AskedColumn) -> str:
+def _choose(relation: Relation, name: str, asked: AskedColumn) -> str:
     """Return SQL for the values of a column as they are compared: plain, or the numbers of bins."""
-    kind = relation.types[f"c{place}"]
+    kind = relation.types[name]
     check_type(asked.name, kind)
-    if asked.binning is None:
-        return plain_value(f"c{place}", kind)
-    return bin_value(asked.name, f"c{place}", kind, asked.binning)
+    return plain_value(name, kind) if asked.binning is None else bin_value(asked.name, name, kind, asked.binning)
 
 
 def _code_rows(rows: str, tables: Sequence[str], others: str) -> str:
@@ -179,24 +172,31 @@ def _code_rows(rows: str, tables: Sequence[str], others: str) -> str:
     """
     for start in range(0, len(tables), MOST_JOINS):
         now = range(start, min(start + MOST_JOINS, len(tables)))
-        columns = [f"m{place}.i AS c{place}" if place in now else f"x.c{place}" for place in range(len(tables))]
-        joins = [f"JOIN {tables[place]} AS m{place} ON x.c{place} IS NOT DISTINCT FROM m{place}.v" for place in now]
+        columns = [f"m{index}.i AS c{index}" if index in now else f"x.c{index}" for index in range(len(tables))]
+        joins = [f"JOIN {tables[index]} AS m{index} ON x.c{index} IS NOT DISTINCT FROM m{index}.v" for index in now]
         before = f"WITH rows AS MATERIALIZED (FROM {rows}) " if start else ""
         source = "rows" if start else rows
         rows = f"({before}SELECT {', '.join(columns)}, {others} FROM {source} AS x {' '.join(joins)})"
     return rows
 
 
-def _weigh(relation: Relation, chosen: Mapping[str, str], schema: Schema, place: int) -> tuple[Relation, int]:
-    """Return the columns in SQL with w, the records of each row, and how many rows the source has."""
+def _weigh(relation: Relation, chosen: Mapping[str, str], schema: Schema, name: str) -> tuple[Relation, int]:
+    """Return the columns in SQL with w, the records of each row, and how many rows the source has.
+
+    name: that of the column of counts, if there is one.
+    """
     rows = relation.fetch(f"SELECT coalesce(sum({relation.rows}), 0)::BIGINT FROM {{rows}}")[0][0]
     if not isinstance(schema.count, str):
         return relation.select({**chosen, "w": relation.rows}), rows
-    count = count_value(schema.count, f"c{place}", relation.types[f"c{place}"])
+    count = count_value(schema.count, name, relation.types[name])
     view = relation.select({**chosen, "w": count})
     flawed = view.fetch(f"SELECT sum({relation.rows})::BIGINT FROM {{rows}} WHERE w = {NO_COUNT}")[0][0]
     if flawed:
-        raise refuse_count(schema.count, flawed, rows)
+        what = f"the count column '{schema.count}' holds values that are not counts"
+        fix = f"correct column '{schema.count}' or name another with {argument('count')}; if counts were suppressed, "
+        fix += "as c or <5, give those from before"
+        got, allowed = f"{number_of(flawed, 'such row')} of {rows:,}", "whole numbers from 0 to 2^53"
+        raise InvalidInput(what, got=got, allowed=allowed, fix=fix, code="unusable-values")
     if (view.fetch(f"SELECT sum(w::HUGEINT * {relation.rows}) FROM {{rows}}")[0][0] or 0) > MOST_RECORDS:
         what = f"the counts in column '{schema.count}' add up to too many records"
         raise InvalidInput(what, allowed=f"at most {MOST_RECORDS} in all", code="too-many-records")
@@ -217,7 +217,7 @@ def most_values(asked: AskedColumn, schema: Schema, resources: Resources) -> int
 def _code_column(
     values: Relation,
     total: str,
-    place: int,
+    name: str,
     asked: AskedColumn,
     kind: str,
     records: int,
@@ -230,7 +230,7 @@ def _code_column(
     """
     strict, limit = schema.outside != "drop", most_values(asked, schema, resources)
     listed = "" if limit is None else f"LIMIT {limit + 2}"
-    seen = dict(values.fetch(f"SELECT c{place}, {total}::BIGINT FROM {{rows}} GROUP BY c{place} {listed}"))
+    seen = dict(values.fetch(f"SELECT {name}, {total}::BIGINT FROM {{rows}} GROUP BY {name} {listed}"))
     if limit is not None and len(seen) - (None in seen) > limit:
         allowed = f"up to {MOST_LEVELS:,} levels, and so many values of a quasi-identifier as memory holds"
         bins = argument("bins", f"{{{asked.name!r}: ...}}")
@@ -239,12 +239,15 @@ def _code_column(
         raise InvalidInput(what, allowed=allowed, fix=fix, code="too-many-levels")
     flawed = asked.binning is not None and NO_BIN in seen
     if flawed and seen[NO_BIN] and strict:
-        raise refuse_bins(asked.name, seen[NO_BIN], records)
+        what = f"column '{asked.name}' is to be binned but holds text, infinity, or numbers too large for its bins"
+        fix = f"correct these records, use a larger width, or leave them out with {argument('outside', 'drop')}"
+        got = f"{number_of(seen[NO_BIN], 'such row')} of {records:,}"
+        raise InvalidInput(what, got=got, fix=fix, code="unusable-values")
     column = code_values(asked.name, seen, kind, asked.binning, asked.levels, strict)
     if flawed:
         column.codes[NO_BIN] = column.other
     table, small = new_name("codes"), "UTINYINT" if column.other < 256 else "UINTEGER"
-    made = f"SELECT unnest($1::{values.types[f'c{place}']}[]) AS v, unnest($2::{small}[]) AS i"
+    made = f"SELECT unnest($1::{values.types[name]}[]) AS v, unnest($2::{small}[]) AS i"
     given = [list(column.codes), list(column.codes.values())]
     values.connection.execute(f"CREATE TEMP TABLE {table} AS {made}", given)
     return column, table
@@ -276,7 +279,7 @@ def select_records(relation: Any, schema: Schema, resources: Resources, seed: in
         table = count([groups.relation.count_vectors(where, n_quasi)])
         return replace(table, read_cells=partial(refuse_cells, groups.size, most))
     if schema.person is None:
-        cell = ", ".join(f"c{place}" for place in range(n_quasi))
+        cell = ", ".join(f"c{index}" for index in range(n_quasi))
         of_part = [f" AND hash({cell}) % {parts} = {part}" for part in range(parts)] if parts > 1 else [""]
         table = count((*groups.fetch(where + part), None) for part in of_part)
         if table.n_records != kept:
@@ -369,16 +372,16 @@ def select(groups: Groups, schema: Schema) -> tuple[str, int, int, dict[str, int
             for column, of_level in zip(columns, [False] * n_quasi + [True] * len(schema.sensitive), strict=True)
         ]
     else:
-        inside = " AND ".join(f"c{place} <> {column.other}" for place, column in enumerate(columns))
-        present = " AND ".join(f"c{place} <> {column.missing}" for place, column in enumerate(columns))
+        inside = " AND ".join(f"c{index} <> {column.other}" for index, column in enumerate(columns))
+        present = " AND ".join(f"c{index} <> {column.missing}" for index, column in enumerate(columns))
         where = f"{inside} AND {present}" if schema.missing == "drop" else inside
         facts = [f"coalesce(sum(n) FILTER (WHERE {condition}), 0)::BIGINT" for condition in (inside, where)]
-        for place, column in enumerate(columns):
-            facts.append(f"(sum(n) FILTER (WHERE {inside} AND c{place} = {column.missing}))::BIGINT")
-            counted = "n > 0" if place < n_quasi else f"(n > 0 OR c{place} <> {column.missing})"
-            facts.append(f"array_agg(DISTINCT c{place}) FILTER (WHERE {where} AND {counted})")
-        n_inside, n_kept, *found = groups.relation.fetch(f"SELECT {', '.join(facts)} FROM {{rows}}")[0]
-        absent, codes, where = found[::2], [occurring or [] for occurring in found[1::2]], f"{where} AND n > 0"
+        for index, column in enumerate(columns):
+            facts.append(f"(sum(n) FILTER (WHERE {inside} AND c{index} = {column.missing}))::BIGINT")
+            occurs = "n > 0" if index < n_quasi else f"(n > 0 OR c{index} <> {column.missing})"
+            facts.append(f"array_agg(DISTINCT c{index}) FILTER (WHERE {where} AND {occurs})")
+        n_inside, n_kept, *counted = groups.relation.fetch(f"SELECT {', '.join(facts)} FROM {{rows}}")[0]
+        absent, codes, where = counted[::2], [occurring or [] for occurring in counted[1::2]], f"{where} AND n > 0"
     missing = {column.name: number for column, number in zip(columns, absent, strict=True) if number}
     domains = [column.domain(occurring) for column, occurring in zip(columns, codes, strict=True)]
     return where, n_inside, n_kept, missing, domains
@@ -423,8 +426,8 @@ def count_cells(
     each positive count, and where the counts of each cell begin.
     """
     starts, lists, attributes = find_starts(codes[:n_quasi]), [], codes[n_quasi:]
-    for code, (levels, place) in zip(attributes, domains[-len(attributes) :], strict=True):
-        one = place.astype(np.min_scalar_type(len(levels)))[code], count, np.append(starts, len(count))
+    for code, (levels, label_of) in zip(attributes, domains[-len(attributes) :], strict=True):
+        one = label_of.astype(np.min_scalar_type(len(levels)))[code], count, np.append(starts, len(count))
         lists.append(add_up(*one, len(levels)) if len(attributes) > 1 else one)
     return [code[starts] for code in codes[:n_quasi]], lists
 
@@ -438,7 +441,7 @@ def read_cells(
     """Return the cells that `count_cells` found with their keys, and the counts of one sensitive attribute."""
     level, count, offsets = lists[attribute]
     quasi, levels = domains[: len(keys)], domains[len(keys) + attribute][0]
-    codes = np.stack([place[code] for code, (_, place) in zip(keys, quasi, strict=True)], axis=1)
+    codes = np.stack([label_of[code] for code, (_, label_of) in zip(keys, quasi, strict=True)], axis=1)
     cell = np.repeat(np.arange(len(codes)), np.diff(offsets))
     level, count = level.astype(np.int64), count.astype(np.int64)
     return Cells(levels.name, levels.labels, tuple(domain for domain, _ in quasi), codes, cell, level, count)

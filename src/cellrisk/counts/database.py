@@ -76,7 +76,7 @@ def load_groups(connection: Any, cursor: Any, forms: Sequence[Form]) -> Relation
     import pyarrow as pa
 
     rows = cursor.fetchmany(ROWS)
-    schema = pa.schema([*((f"c{place}", form.type) for place, form in enumerate(forms)), ("n", pa.int64())])
+    schema = pa.schema([*((f"c{index}", form.type) for index, form in enumerate(forms)), ("n", pa.int64())])
 
     def write(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
         if pa.types.is_boolean(kind):
@@ -90,7 +90,7 @@ def load_groups(connection: Any, cursor: Any, forms: Sequence[Form]) -> Relation
             yield pa.record_batch([write(*column) for column in zip(columns, schema.types, strict=True)], schema=schema)
             rows = cursor.fetchmany(ROWS)
 
-    kinds = {f"c{place}": form.kind for place, form in enumerate(forms) if form.kind}
+    kinds = {f"c{index}": form.kind for index, form in enumerate(forms) if form.kind}
     return load_stream(connection, pa.RecordBatchReader.from_batches(schema, batches()), kinds)
 
 
@@ -130,7 +130,7 @@ def group_on_server(
             forms = [read_form(database, source.c[column]) for column in columns]
             check_collations(database, source, columns)
             values = [form.expression for form in forms]
-            chosen = [value.label(f"c{place}") for place, value in enumerate(values)]
+            chosen = [value.label(f"c{index}") for index, value in enumerate(values)]
             query = sa.select(*chosen, sa.func.count().label("n")).select_from(source).group_by(*values)
             sa.event.listen(database, "before_cursor_execute", lambda _, cursor, *rest: cursors.append(cursor))
             try:
@@ -181,7 +181,7 @@ def find_table(connection: Any, table: str, columns: Sequence[str], where: str) 
     import sqlalchemy as sa
 
     inspector = sa.inspect(connection)
-    dots = [place for place, letter in enumerate(table) if letter == "."]
+    dots = [index for index, letter in enumerate(table) if letter == "."]
     for schema, name in [(None, table), *((table[:dot], table[dot + 1 :]) for dot in dots)]:
         if name and inspector.has_table(name, schema=schema):
             types = {column["name"]: column["type"] for column in inspector.get_columns(name, schema=schema)}
@@ -368,7 +368,7 @@ def forget(error: BaseException | None) -> None:
 def explain_connection(error: BaseException, name: str) -> InvalidInput:
     """Return why there is no connection, from the driver's words but not in them."""
     text = re.sub(r'"[^"]*"', "", str(error).lower())  # without the names in it, which may be any word
-    causes = [(pattern, what, fix, NO_CONNECTION) for pattern, what, fix in CONNECTION_FAILURES]
+    causes = [(*cause, NO_CONNECTION) for cause in CONNECTION_FAILURES]
     driver = f"the driver raised {type(error).__name__}"
     cause = find_cause(text, causes) or InvalidInput(driver, fix="check the address", code=NO_CONNECTION)
     return cause.within(f"no connection to {name}")

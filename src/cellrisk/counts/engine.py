@@ -181,7 +181,7 @@ def assemble(arrays: Iterable[Any]) -> Any:
     """Return an Arrow table of the columns c0, c1, ... in their order."""
     import pyarrow as pa
 
-    return pa.table({f"c{place}": array for place, array in enumerate(arrays)})
+    return pa.table({f"c{index}": array for index, array in enumerate(arrays)})
 
 
 def load_stream(connection: Any, stream: Any, kinds: Mapping[str, str] | None = None) -> Relation:

@@ -154,11 +154,11 @@ def take_part(records: Relation, schema: Schema, part: Part) -> Relation:
     if not part:
         return records
     raw = with_part(schema, part).quasi_identifiers
-    names = [f"c{place}" for place in range(len(raw))]
+    names = [f"c{index}" for index in range(len(raw))]
     values = {name: (column, records.types[column]) for name, column in zip(raw, names, strict=True)}
     kept = [*names[: len(schema.quasi_identifiers)], *list(records.types)[len(raw) :]]
     inside = part.holds(values, schema.outside != "drop")
-    return records.select({f"c{place}": column for place, column in enumerate(kept)}, inside)
+    return records.select({f"c{index}": column for index, column in enumerate(kept)}, inside)
 
 
 def read_part(given: Any, whose: str = "the table") -> Part:

@@ -143,7 +143,7 @@ def count_together(
     resources = Resources.of(memory_limit, progress)
     with open_records(source, schema, resources, table=table, engine=engine) as records:
         # A column for every binning of a column, and one for every part: whether the records belong to it.
-        places = {name: f"c{place}" for place, name in enumerate(raw)}
+        places = {name: f"c{index}" for index, name in enumerate(raw)}
         values = {name: (column, records.types[column]) for name, column in places.items()}
         chosen = [places[name] for name, _ in columns] + [f"({part.holds(values)})::BIGINT" for part in parts]
         chosen += list(records.types)[len(raw) :]
@@ -151,9 +151,9 @@ def count_together(
             records.select({f"c{i}": column for i, column in enumerate(chosen)}), wanted, schema, resources
         )
         if person is not None:
-            own = f"SELECT 1 FROM ({groups.rows}) WHERE p IS NOT NULL GROUP BY p HAVING sum(n) > 1"
-            if several := groups.relation.fetch(f"SELECT count(*) FROM ({own})")[0][0]:
-                raise refuse_several(f"{number_of(several, 'person')} with more")
+            several = f"SELECT 1 FROM ({groups.rows}) WHERE p IS NOT NULL GROUP BY p HAVING sum(n) > 1"
+            if people := groups.relation.fetch(f"SELECT count(*) FROM ({several})")[0][0]:
+                raise refuse_several(f"{number_of(people, 'person')} with more")
         labels = len(groups.columns[-1].labels) + (None in groups.columns[-1].codes)
         # Each combination may be a cell of its own in every table, with a count for each label.
         row = BYTES_FOR_ROW + 4 * len(wanted) + 4 * len(tables) * (2 + labels)
@@ -187,9 +187,9 @@ def join_tables(
     """
     (sensitive,), outside_level = schema.sensitive, groups.records - int(count.sum())
     occurring = np.unique(codes[-1][(count > 0) | (codes[-1] < groups.columns[-1].missing)])
-    levels, place = groups.columns[-1].domain(occurring.tolist())
+    levels, label_of = groups.columns[-1].domain(occurring.tolist())
     codes, count = [code[count > 0] for code in codes], count[count > 0]
-    level, labels = _short(place)[codes[-1]], levels.labels
+    level, labels = _short(label_of)[codes[-1]], levels.labels
     known, left_out = np.ones(len(level), bool), np.zeros(len(level), bool)
     if schema.missing != "category" and levels.missing:
         known = level < len(labels) - 1

@@ -55,7 +55,7 @@ class Metadata:
                 if last - first > MOST_CODES:
                     what, got = "has bounds with too many bins of this width", f"{last - first:,}"
                     raise _refuse(what, got=got, allowed=f"{MOST_CODES:,}")
-                all_bins[name] = [float(place * step) for place in range(first, last + 1)]
+                all_bins[name] = [float(multiple * step) for multiple in range(first, last + 1)]
             elif name in self.levels and name not in all_bins:
                 all_levels.setdefault(name, self.levels[name])
         return all_bins, all_levels

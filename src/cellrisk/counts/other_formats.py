@@ -108,7 +108,7 @@ def read_lines(connection: Any, path: Path, columns: Sequence[str], by_declarati
             query = f"SELECT unnest(json_keys(json)) FROM (FROM {lines} LIMIT {LOOKED_AT})"
             names = dict.fromkeys(name for (name,) in connection.execute(query).fetchall())
             locate(columns, list(names), f"'{path.name}'")
-        chosen = (f"{json_value(name, by_declaration)} AS c{place}" for place, name in enumerate(columns))
+        chosen = (f"{json_value(name, by_declaration)} AS c{index}" for index, name in enumerate(columns))
         return define(connection, "TABLE", f"SELECT {', '.join(chosen)} FROM {lines}")
     except duckdb.Error as error:  # which quotes the record
         raise find_cause(str(error), LINE_FAILURES) or InvalidInput(
@@ -245,7 +245,7 @@ def read_spreadsheet(path: Path, sheet: str | None) -> tuple[list[str], ReadBatc
         places = [names.index(name) for name in columns]  # the parent refuses a name that repeats
         filled = ([*row, *[None] * len(names)] for row in rows if any(value != "" for value in row))
         while part := list(islice(filled, ROWS)):
-            yield assemble(text_array(row[place] for row in part) for place in places)
+            yield assemble(text_array(row[index] for row in part) for index in places)
 
     return names, batches
 

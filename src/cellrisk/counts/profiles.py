@@ -303,7 +303,7 @@ def merge_lists(
     lengths, parts = np.diff(offsets), [[np.zeros(0, np.int64)] * 4]
     for length in (np.flatnonzero(np.bincount(lengths)[1:]) + 1).tolist():
         rows = np.flatnonzero(lengths == length)
-        columns = [array[offsets[rows] + place] for array in (level, count) for place in range(length)]
+        columns = [array[offsets[rows] + index] for array in (level, count) for index in range(length)]
         distinct, times = count_distinct(columns, [int(column.max()) + 1 for column in columns], cells[rows])
         parts.append([distinct[:, :length].ravel(), distinct[:, length:].ravel(), np.full(len(times), length), times])
     level, count, lengths, cells = map(np.concatenate, zip(*parts, strict=True))

@@ -140,8 +140,8 @@ def open_records(
 def lengthen(records: Relation, schema: Schema) -> Relation:
     """Return a wide table with one row for each cell and level."""
     n_quasi = len(schema.quasi_identifiers)
-    names = {f"c{place}": f"c{place}" for place in range(n_quasi)}
-    counts = [f"c{n_quasi + place}" for place in range(len(schema.wide))]
+    names = {f"c{index}": f"c{index}" for index in range(n_quasi)}
+    counts = [f"c{n_quasi + index}" for index in range(len(schema.wide))]
     types = {records.types[count] for count in counts}
     if len(types) > 1:
         kind = "DOUBLE" if all(map(is_numeric, types)) else "VARCHAR"
@@ -254,7 +254,7 @@ class Reader:
             delimiter, names = describe_text(path, plain, self.columns)
             places = locate(self.columns, names, f"'{path.name}'", first_line=True)
             chosen = ", ".join(f"f{old} AS c{new}" for new, old in enumerate(places))
-            fields = ", ".join(f"'f{place}': 'VARCHAR'" for place in range(len(names)))
+            fields = ", ".join(f"'f{index}': 'VARCHAR'" for index in range(len(names)))
             layout = f"columns={{{fields}}}, delim={quote_sql(delimiter)}"
             groups.setdefault((chosen, layout), []).append(quote_path(plain))
         parsed = [
@@ -278,8 +278,8 @@ class Reader:
             read_parquet(self.connection, paths, chosen, names, folders)
             for (chosen, names, folders, _), paths in groups.items()
         ]
-        for place, name in enumerate(self.columns):
-            if len({is_text(relation.types[f"c{place}"]) for relation in relations}) > 1:
+        for index, name in enumerate(self.columns):
+            if len({is_text(relation.types[f"c{index}"]) for relation in relations}) > 1:
                 what = f"the Parquet files give column '{name}' types that do not fit together"
                 raise InvalidInput(what, fix="write them with the same types", code="column-type")
         return stack(relations)
@@ -298,7 +298,7 @@ def plan_parquet(path: Path, columns: Sequence[str]) -> tuple[str, tuple[str, ..
             what = "the file is not Parquet, or is cut short or encrypted"
             raise InvalidInput(what, got=path, fix="write it again", code="damaged") from None
     folders = [folder.partition("=")[0] for folder in path.parts[:-1] if "=" in folder[1:]]
-    stored = tuple(f"/{place}" for place in range(len(schema.names)))  # no folder has a slash
+    stored = tuple(f"/{index}" for index in range(len(schema.names)))  # no folder has a slash
     chosen, places = [], locate(columns, [*schema.names, *folders], f"'{path.name}'")
     for new, (name, old) in enumerate(zip(columns, places, strict=True)):
         value = quote_name([*stored, *folders][old])
@@ -362,7 +362,7 @@ def read_frame(source: Any, columns: Sequence[str], by_declaration: bool = False
             source = source.lazy().select(list(columns)).collect().to_arrow()
         if has_type(source, ("pandas",), "DataFrame"):
             places = locate(columns, [str(name) for name in source.columns], "the pandas frame")
-            series = [source.iloc[:, place] for place in places]
+            series = [source.iloc[:, index] for index in places]
             return assemble(convert(name, values, pandas_array) for name, values in zip(columns, series, strict=True))
         if has_type(source, ("pyarrow",), "Table", "RecordBatch"):
             return take(source, columns, locate(columns, source.schema.names, "the Arrow table"))
@@ -415,7 +415,7 @@ def refusals_of_the_owner() -> Iterator[None]:
 
 def take(rows: Any, columns: Sequence[str], places: Sequence[int]) -> pa.Table:
     """Return the columns of an Arrow table or batch at some places."""
-    return assemble(convert(name, rows.column(place), simplify) for name, place in zip(columns, places, strict=True))
+    return assemble(convert(name, rows.column(index), simplify) for name, index in zip(columns, places, strict=True))
 
 
 def convert(name: str, column: Any, to_arrow: Callable[[Any], Any]) -> Any:

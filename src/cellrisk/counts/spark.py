@@ -94,17 +94,18 @@ class SparkRows:
         batches = (batch for table in chain([first], later) for batch in table.to_batches())
         return pa.RecordBatchReader.from_batches(first.schema, batches)
 
-    def list_values(self, place: int, most: int | None = None) -> Relation:
+    def list_values(self, name: str, most: int | None = None) -> Relation:
         """Return the values of a column, and how many records have each; of too many, enough to refuse them."""
         from pyspark.sql import functions as fn
 
-        values = self.frame.groupBy(f"c{place}").agg(fn.sum("n").alias("n"))
-        few = values if most is None else values.limit(most + 2)  # one more, and a missing value
-        return load_stream(self.connection, few.toArrow())
+        values = self.frame.groupBy(name).agg(fn.sum("n").alias("n"))
+        if most is not None:
+            values = values.limit(most + 2)  # one more, and a missing value
+        return load_stream(self.connection, values.toArrow())
 
-    def replace_values(self, place: int, query: str) -> SparkRows:
+    def replace_values(self, name: str, query: str) -> SparkRows:
         """Replace each value v of a column by a whole number i, from a query of DuckDB that gives both."""
-        name, table = f"c{place}", self.connection.sql(query).to_arrow_table()
+        table = self.connection.sql(query).to_arrow_table()
         schema = f"v {self.frame.schema[name].dataType.simpleString()}, i bigint"
         numbers = self.frame.sparkSession.createDataFrame(table, schema)
         joined = self.frame.join(numbers, self.frame[name].eqNullSafe(numbers["v"]))
@@ -142,7 +143,7 @@ def open_spark(connection: Any, source: Any, columns: Sequence[str], most: int, 
         read = plan_source(source, columns)
         with spark_session(getattr(source, "sparkSession", None)) as session:
             frame = read(session)
-            frame = frame.select(*(prepare(frame, f"c{place}", name) for place, name in enumerate(columns)))
+            frame = frame.select(*(prepare(frame, f"c{index}", name) for index, name in enumerate(columns)))
             try:
                 rows = rows.keep(frame.groupBy(*frame.columns).agg(fn.count("*").alias("n")))
                 if rows.size > most and not may_stay:
@@ -197,7 +198,7 @@ def plan_source(source: Any, columns: Sequence[str]) -> Callable[[Any], Any]:
             what, fix = "Spark skips or cannot read files of such a name", "rename it: no _ or . first, no colon"
             raise InvalidInput(what, got=path, allowed=KINDS, fix=fix, code="path")
     folders = files[0].parts[:-1]
-    first = next((place for place, folder in enumerate(folders) if "=" in folder[1:]), None)
+    first = next((index for index, folder in enumerate(folders) if "=" in folder[1:]), None)
     options = {} if first is None else {"basePath": as_address(Path(*folders[:first]))}  # folders below name columns
     return lambda session: read_files(session, [*map(as_address, files)], columns, f"'{files[0].name}'", **options)
 
@@ -247,7 +248,7 @@ def check_text(lines: Any, delimiter: str) -> None:
 def use_columns(frame: Any, columns: Sequence[str], where: str) -> Any:
     """Return the columns in use as c0, c1, ...; by place, because other names may repeat or hold dots."""
     places = locate(columns, frame.columns, where)
-    plain = frame.toDF(*(f"f{place}" for place in range(len(frame.columns))))
+    plain = frame.toDF(*(f"f{index}" for index in range(len(frame.columns))))
     return plain.select(*(plain[f"f{old}"].alias(f"c{new}") for new, old in enumerate(places)))
 
 
@@ -301,13 +302,6 @@ SETTINGS = {
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
 }
 """What a result depends on, and what joins small partitions, for the length of one tabulation."""
-OWN_SETTINGS = {
-    "spark.app.name": "cellrisk",
-    "spark.log.level": "OFF",
-    "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
-}
-"""Those of a Spark of our own."""
 JAVA_PACKAGE = "openjdk-17-jre-headless"
 PATIENCE = 10.0
 """Seconds to wait for a Java of our own to end."""
@@ -387,8 +381,11 @@ def own_session(master: str) -> Iterator[Any]:
         (folder / "log4j2.properties").write_text("rootLogger.level = off\n", encoding="utf-8")
         java_options = (f'"-D{option}{folder}"' for option in ("java.io.tmpdir=", "derby.system.home="))
         settings = {
-            **OWN_SETTINGS,
+            "spark.app.name": "cellrisk",
+            "spark.log.level": "OFF",
             "spark.master": master,
+            "spark.ui.enabled": "false",
+            "spark.ui.showConsoleProgress": "false",
             "spark.driver.extraJavaOptions": f"{' '.join(java_options)} -XX:-UsePerfData "
             f'"-Dlog4j2.configurationFile=file:{folder}/log4j2.properties"',
             "spark.sql.warehouse.dir": f"{folder}/warehouse",

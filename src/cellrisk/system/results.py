@@ -31,15 +31,15 @@ def find_words(name: str) -> ModuleType:
     return importlib.import_module(f"{WORDING}.{name}")
 
 
-class LeavesKeys(ABC):
+class LeavesKeys:
     """An object with keys of the source, which are left out when it is pickled.
 
     A copy in the same process is the object itself, which cannot be changed.
     """
 
-    @abstractmethod
     def without_keys(self) -> dict[str, Any]:
         """Return the fields that are not pickled as they are, with what is pickled instead."""
+        return {}
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), **self.without_keys()}
@@ -51,7 +51,7 @@ class LeavesKeys(ABC):
         return self
 
 
-class Result(LeavesKeys):
+class Result(LeavesKeys, ABC):
     """A result. Each kind adds its headline, its numbers and the paragraphs that it prints.
 
     Answers cannot be changed. Their ``repr`` is the headline on one line; a notebook shows what `print` prints.
@@ -123,9 +123,6 @@ class Result(LeavesKeys):
         pictures = importlib.import_module(PICTURES)
         figure = getattr(pictures, self.picture)(self, ax=ax, **how)
         return figure if path is None else pictures.save(figure, path)
-
-    def without_keys(self) -> dict[str, Any]:
-        return {}
 
     def _screen(self) -> Iterable[str] | None:
         """What is printed first, if that is not everything."""
