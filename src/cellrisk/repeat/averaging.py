@@ -124,7 +124,7 @@ class Averaging(Result):
     @property
     def noise(self) -> MeanNoise:
         """Return what is left in a count after averaging."""
-        return MeanNoise.of(self.mechanism.noise, self.releases)
+        return MeanNoise(self.mechanism.noise.scale, type(self.mechanism.noise), self.releases)
 
     def row(
         self, measure: str = "local", form: str = "tight", weights: str | None = "records", sensitive: str | None = None
@@ -256,7 +256,7 @@ def average(
     mechanism = read_mechanism(mechanism, epsilon=epsilon, delta=delta, neighbours=neighbours, threshold=threshold)
     mechanism = mechanism.with_unit(table.unit)
     asked = choose_risks("homogeneity", measures, forms, weights)
-    mean = MeanNoise.of(mechanism.noise, releases)
+    mean = MeanNoise(mechanism.noise.scale, type(mechanism.noise), releases)
     rule = _find_rule(mechanism, mean.releases, method, total_delta)
     set_up = [] if rule.mechanism is None else [rule.mechanism.noise]
     channel = AdditiveChannel((mechanism.noise, mean, *set_up), mechanism.threshold)
@@ -316,15 +316,6 @@ class MeanNoise(Noise):
     def __post_init__(self) -> None:
         super().__post_init__()
         require_whole_number("releases", self.releases, 1, MOST_RELEASES)
-
-    @staticmethod
-    def of(noise: Noise, releases: int) -> MeanNoise:
-        """The mean of so many noises like this one.
-
-        >>> MeanNoise.of(GaussianNoise(3.0), 9).deviation
-        1.0
-        """
-        return MeanNoise(noise.scale, type(noise), releases)
 
     @property
     def deviation(self) -> float:

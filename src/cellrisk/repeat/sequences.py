@@ -125,18 +125,17 @@ def align_cells(several: Sequence[Cells]) -> list[Cells]:
     """Cells of several attributes with the values of all of them as their domains, so that codes can be compared."""
     for place in range(len(several[0].domains)):
         labels = tuple(dict.fromkeys(label for cells in several for label in cells.domains[place].labels))
-        several = [_relabel(cells, place, labels) for cells in several]
+        number = {label: code for code, label in enumerate(labels)}
+        aligned = []
+        for cells in several:
+            codes, domains = cells.codes.copy(), [*cells.domains]
+            codes[:, place] = np.array([number[label] for label in domains[place].labels])[codes[:, place]]
+            domains[place] = replace(domains[place], labels=labels)
+            aligned.append(replace(cells, domains=tuple(domains), codes=codes))
+        several = aligned
     if not any(cells.n_cells for cells in several):
         raise InvalidInput("a table without records has no risk")
     return list(several)
-
-
-def _relabel(cells: Cells, place: int, labels: tuple[str, ...]) -> Cells:
-    number, codes = {label: code for code, label in enumerate(labels)}, cells.codes.copy()
-    codes[:, place] = np.array([number[label] for label in cells.domains[place].labels])[codes[:, place]]
-    domains = [*cells.domains]
-    domains[place] = replace(domains[place], labels=labels)
-    return replace(cells, domains=tuple(domains), codes=codes)
 
 
 def merge_groups(aligned: Sequence[Cells], names: tuple[str, ...]) -> Groups:

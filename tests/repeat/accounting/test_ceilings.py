@@ -191,10 +191,6 @@ def test_one_release_that_tells_everything_is_enough() -> None:
         assert [found.even, found.even_two, found.advantage] == near([1.0, 1.0, 1.0])
 
 
-def test_without_a_release_a_label_is_guessed() -> None:
-    assert compose_ceiling([], labels=4).even == near(0.25)
-
-
 def test_many_releases_of_a_small_epsilon_are_like_a_gaussian() -> None:
     """A thousand releases at 0.01: mu = 0.01 sqrt(1000), and the difference is of the order of mu/1000."""
     found = compose_ceiling(losses_of(cr.Geometric(0.01)) * 1000, labels=3)
@@ -428,13 +424,3 @@ class TestRefusals:
         assert compose_ceiling(losses_of(cr.Geometric(1.0), cr.Geometric(1.0))).even > 0.7
         assert compose_ceiling(losses_of(cr.Geometric(1.0))).even > 0.7
         assert compose_ceiling(losses_of(*[cr.AnalyticGaussian(1.0, delta=1e-5)] * 2)).even > 0.5
-
-
-def test_headline_of_several_releases() -> None:
-    found = compose_ceiling(losses_of(cr.Geometric(0.5)) * 2, labels=3)
-    assert found.headline == (  # the total variation of two steps of 0.5 is tanh(0.5/2); of four, 0.36004
-        "Having a person's record in these releases, instead of leaving it out, raises anybody's chance of naming that "
-        "person's value by at most 24.5 percentage points. Worst case for one record: an attacker who already knows "
-        "every other record, and finds two values equally likely, is right at most 68.1% of the time (coin toss: 50%)."
-    )
-    assert found.to_dict()["releases"] == 2

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from cellrisk.errors import CellriskError, InvalidInput, UnknownName
 from cellrisk.repeat.accounting.ceilings import compose_ceiling
-from cellrisk.repeat.accounting.composition import COMPOSERS, METHODS, Composed, compose, compose_pld, compose_renyi
+from cellrisk.repeat.accounting.composition import COMPOSERS, METHODS, compose, compose_pld, compose_renyi
 from cellrisk.repeat.accounting.composition import find_epsilon as find_epsilon_of_rho
 from cellrisk.repeat.accounting.distributions import RENYI_ORDERS, Moved, Parts
 from cellrisk.repeat.accounting.loss import Loss, add_up
@@ -59,11 +59,6 @@ def test_the_strongest_flavour_that_all_imply(losses: list[Loss], delta: float |
     assert {each.dp_definition for each in found.composed} == {dp_definition}
 
 
-def test_a_pure_guarantee_holds_at_every_delta() -> None:
-    found = compose([pure(0.1)] * 3, method="basic", delta=1e-6)
-    assert found.chosen == Composed("basic", "approximate", 0.3, 1e-6)
-
-
 def test_below_the_sum_of_deltas_noise_may_still_compose() -> None:
     found = compose([GAUSSIAN, loss_of("laplace", 0.1)], delta=1e-7)
     by_name = {each.method: each for each in found.composed}
@@ -77,16 +72,6 @@ def test_of_equals_the_first_is_chosen() -> None:
     assert one.chosen.method == "basic"
     assert one.epsilon == 0.5
     assert compose([loss_of("gaussian-analytic", 0.5, 1e-6)] * 2).chosen.method == "pld"
-
-
-def test_statements_say_what_composes_how() -> None:
-    mixed = compose([approximate(0.1, 1e-6)] * 2 + [pure(0.1)] * 3).statements
-    assert mixed[0] == "3 pure and 2 approximate losses are composed as approximate DP: a pure loss has delta 0."
-    assert "All methods are compared at delta 2e-06, the sum of the losses' deltas." in mixed
-    through = compose([concentrated(0.1)], delta=1e-6).statements
-    assert any(line.startswith("A rho-zCDP loss has no epsilon of its own") for line in through)
-    assert "All methods are compared at delta 1e-06; the losses' own add up to 0." in through
-    assert compose([pure(0.1)]).statements[0] == "1 pure loss is composed as pure DP."
 
 
 def test_frame_and_dict() -> None:

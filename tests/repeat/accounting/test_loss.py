@@ -28,11 +28,6 @@ def test_it_is_written_and_read_again(loss: Loss) -> None:
     assert Loss.from_dict(json.loads(json.dumps(loss.to_dict()))) == loss
 
 
-def test_it_describes_itself() -> None:
-    assert [ONE_OF_EACH[name].describe() for name in ("pure", "approximate")] == ["0.3-DP", "(0.3, 1e-06)-DP"]
-    assert concentrated(0.25).describe() == "0.25-zCDP"
-
-
 NOISE = {"kind": "laplace", "epsilon": 0.5, "scale": 2.0}
 
 

@@ -100,7 +100,7 @@ def test_gaussians_average_to_a_gaussian(scale: float, number: int) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("scale", [0.01, 0.7, 40.0, 2000.0])
 def test_one_release_is_the_noise_itself(kind: type[Noise], scale: float) -> None:
-    law, one, counts = MeanNoise.of(kind(scale), 1), kind(scale), np.arange(40)
+    law, one, counts = MeanNoise(scale, kind, 1), kind(scale), np.arange(40)
     assert np.allclose(law.p_zero(counts), one.p_zero(counts), rtol=1e-12, atol=1e-15)
     assert np.allclose(law.p_positive(counts), one.p_positive(counts), rtol=1e-12, atol=1e-15)
 

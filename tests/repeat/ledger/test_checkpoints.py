@@ -7,7 +7,6 @@ import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -23,10 +22,6 @@ from tests.repeat.ledger.conftest import Where
 from tests.repeat.ledger.deaths import FIELDS
 
 
-def save(ledger: Ledger, released: Release, path: Path, **options: Any) -> None:
-    ledger.save(released, path, **options)
-
-
 def go_back(where: Where, before: bytes) -> None:
     assert where.file is not None
     where.file.write_bytes(before)
@@ -40,9 +35,9 @@ def test_descriptions_tell_what_an_older_copy_has_lost(
     (tmp_path / "elsewhere").mkdir()
     assert in_file.file is not None
     with in_file.open() as ledger:
-        save(ledger, released, tmp_path / "first.csv")
+        ledger.save(released, tmp_path / "first.csv")
         before = in_file.file.read_bytes()
-        save(ledger, released, tmp_path / name, force=True)
+        ledger.save(released, tmp_path / name, force=True)
         assert ledger.verify(folders=[tmp_path / "elsewhere"]).ok
     go_back(in_file, before)
     with in_file.open() as ledger:
@@ -51,7 +46,7 @@ def test_descriptions_tell_what_an_older_copy_has_lost(
         assert any(f"lacks entry 3, which the description of {Path(name).name} names" in text for text in texts)
         assert "/" not in name or ledger.verify().ok  # there it was not looked for
         with refused("lost-entry"):
-            save(ledger, released, (tmp_path / name).with_name("third.csv"))
+            ledger.save(released, (tmp_path / name).with_name("third.csv"))
         assert len(ledger.entries()) == 2
         if "/" in name:
             ledger.add(**FIELDS)  # another entry 3 is not that one
@@ -82,15 +77,15 @@ def test_nothing_is_spent_from_an_older_copy_beside_what_was_released(
         ledger.declare("everyone")
         before = in_file.file.read_bytes()
         if lost == "single":
-            save(ledger, released, place / "lost.csv")
+            ledger.save(released, place / "lost.csv")
         else:
             save_set(ledger, place / "lost")
         assert ledger.verify(folders=[elsewhere]).ok
-        save(ledger, released, place / "next.csv")  # the whole ledger goes on
+        ledger.save(released, place / "next.csv")  # the whole ledger goes on
     go_back(in_file, before)
     (place / "next.csv.json").unlink()
     kinds: dict[str, Callable[[Ledger], object]] = {
-        "single": lambda ledger: save(ledger, released, place / "second.csv"),
+        "single": lambda ledger: ledger.save(released, place / "second.csv"),
         "set": lambda ledger: save_set(ledger, place / "second"),
     }
     if place == tmp_path:  # what is printed alone has no folder of its own: descriptions beside the ledger count
@@ -131,7 +126,7 @@ EDITS: dict[str, Callable[[Path], object]] = {
 
 def test_a_description_that_was_edited_or_deleted_is_told(in_file: Where, released: Release, tmp_path: Path) -> None:
     with in_file.open() as ledger:
-        save(ledger, released, tmp_path / "released.csv")
+        ledger.save(released, tmp_path / "released.csv")
         description = tmp_path / "released.csv.json"
         sound = description.read_bytes()
         assert ledger.verify().ok
@@ -159,7 +154,7 @@ def test_a_head_kept_outside_follows_every_write_and_finds_an_older_copy(
         ledger.note_head()
         ledger.declare("everyone")
         before = in_file.file.read_bytes()
-        save(ledger, released, tmp_path / "released.csv")
+        ledger.save(released, tmp_path / "released.csv")
         assert head.read_text().splitlines()[-1] == write_line(ledger.head)
         assert [line.split()[1] for line in head.read_text().splitlines()] == ["0", "1", "2"]
     assert head.stat().st_mode & 0o777 == 0o600

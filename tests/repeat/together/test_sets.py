@@ -158,11 +158,6 @@ def test_what_is_refused(folder: Path, capsys: pytest.CaptureFixture[str], case:
     assert len(told.err.splitlines()) == 1
 
 
-def test_a_set_file_that_is_not_there(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["together", "nothing.toml"]) == 2
-    assert "the set file does not exist" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
     ("tables", "said"),
     [
@@ -273,23 +268,3 @@ def test_structure_is_told(folder: Path) -> None:
     partly = {"qid": ["town", "age"], "where": young}
     assert "share columns" in say({"qid": ["sex", "town"]}, partly)
     assert "share columns" not in say({"qid": ["sex", "town"]}, {"qid": ["town", "age"]})
-
-
-def test_a_policy_that_is_broken_is_not_said_to_be_obeyed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (folder / "cellrisk.toml").write_text("[policy]\nmax-risk = 0.3\n", encoding="utf-8")
-    assert run(folder, HEAD + TABLES, "--json") == 3
-    told = capsys.readouterr()
-    assert "policy" not in json.loads(told.out)
-    assert "by cellrisk.toml (sha256" in told.err
-    (folder / "cellrisk.toml").write_text("[policy]\nmax-risk = 0.9\n", encoding="utf-8")
-    assert run(folder, HEAD + TABLES, "--json") == 0
-    assert "policy" in json.loads(capsys.readouterr().out)
-
-
-def test_bins_as_texts_in_python(folder: Path) -> None:
-    asked = {"source": folder / "people.csv", "sensitive": "job", "epsilon": 1.0}
-    one = cr.assess_together(tables=[{"qid": ["age", "sex"], "bin": ["age=10"]}], **asked)
-    two = cr.assess_together(tables=[{"qid": ["age", "sex"]}], bins={"age": 10}, **asked)
-    three = cr.assess_together(tables=[{"qid": ["age", "sex"]}], bins=["age=10"], **asked)
-    assert same(one.to_dict(), two.to_dict())
-    assert same(one.to_dict(), three.to_dict())

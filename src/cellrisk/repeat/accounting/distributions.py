@@ -42,11 +42,6 @@ class Moved:
     """By how much the count moves, in scales of its noise; the epsilon of a guarantee, the rho of zCDP."""
     sensitivity: float = 1.0
 
-    @property
-    def spread(self) -> float:
-        """About how much its privacy loss varies."""
-        return self.amount if self.kind == "gaussian" else min(self.amount, 1.0)
-
     def diverge(self, orders: Floats) -> Floats:
         """Renyi divergences of these orders, all above 1.
 
@@ -225,7 +220,8 @@ class Parts:
         more than MOST_STEPS are ever taken.
         """
         count = math.fsum(times for _, times in self.moved)
-        spread = math.sqrt(math.fsum(times * one.spread**2 for one, times in self.moved) / count)
+        spreads = [(one.amount if one.kind == "gaussian" else min(one.amount, 1.0), times) for one, times in self.moved]
+        spread = math.sqrt(math.fsum(times * each**2 for each, times in spreads) / count)
         squares = math.fsum(times * one.amount**2 for one, times in self.moved)
         width = min(squares + 20.0 * math.sqrt(squares), 2.0 * self.largest_loss)
         affordable = min(COARSE * spread, max(FINE * spread, width / FEW_STEPS))

@@ -90,7 +90,6 @@ STATES = {
 DAMAGES = (MemoryError, UnicodeDecodeError)
 """What Python raises for a SQLite file with impossible sizes, or with a message that is not text."""
 MAKE = "cellrisk ledger create, or Ledger(location, create=True)"
-LONGEST_WAIT = 86_400.0
 
 
 def find_backend(location: str | os.PathLike[str], wait: float) -> Backend:
@@ -99,7 +98,7 @@ def find_backend(location: str | os.PathLike[str], wait: float) -> Backend:
     >>> find_backend("releases.ledger", 1.0).name
     'sqlite'
     """
-    require_within("wait, in seconds,", wait, least=0, most=LONGEST_WAIT)
+    require_within("wait, in seconds,", wait, least=0, most=86_400.0)
     if not isinstance(location, (str, os.PathLike)) or not os.fspath(location):
         raise InvalidInput("a ledger needs a location", allowed="a path, or postgresql://user:password@host/database")
     text = os.fspath(location)

@@ -84,8 +84,7 @@ class LedgerState:
             raise InvalidInput(
                 f"{argument('part_of')} needs a new cohort", fix=f"also give {argument('new_cohort', True)}"
             )
-        first = not self.declared
-        if not new and not first:
+        if not new and self.declared:
             self.require(name)
             return None
         for known in self.declared:

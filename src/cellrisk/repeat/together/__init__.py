@@ -286,29 +286,19 @@ def assess_together(
         **unit,
         progress=progress,
     )
-    found = assess_joint(joint, asked, missing, seed)
-    if not certainties:
-        return found
-    unknown = why_not(joint, asked)
-    certain = () if unknown else find_certain(joint, asked, certainties, seed)
-    return replace(found, certain=certain, certain_unknown=unknown)
-
-
-def assess_joint(joint: JointCells, asked: Sequence[SetTable], missing: str, seed: int) -> TogetherAssessment:
-    """Assess the tables of a set that are counted."""
-    mechanisms, together = [table.mechanism for table in asked], find_together(asked)
+    mechanisms, together = [each.mechanism for each in asked], find_together(asked)
     thresholds = [mechanism.threshold for mechanism in mechanisms]
     linked = link_tables(joint, find_laws(joint, [mechanism.noise for mechanism in mechanisms], thresholds))
     blind = link_tables(joint, find_laws(joint, [each.limit_noise for each in mechanisms], thresholds), ())
     simulator = Simulator(joint, mechanisms, np.flatnonzero(linked.matters))
     read = [simulator.read(shown) for shown in simulator.show(simulator.count_draws(), seed)]
     drawn = np.concatenate(read)[:, :, 0].T
-    means = [*(linked.rules[rule] for rule in RULES), *(linked.collections[table,] for table in range(len(asked)))]
+    means = [*(linked.rules[rule] for rule in RULES), *(linked.collections[place,] for place in range(len(asked)))]
     spreads = [find_spread(*each, joint.n_records) for each in zip(drawn, (mean.right for mean in means), strict=True)]
     cost = find_cost(mechanisms, together)
     ceiling, unknown = try_ceiling(mechanisms, together, joint.n_levels)
     rows = []
-    for place, (table, cells) in enumerate(zip(asked, joint.tables, strict=True)):
+    for place, (member, cells) in enumerate(zip(asked, joint.tables, strict=True)):
         figures = _make_figures(
             "alone",
             linked.collections[place,],
@@ -316,14 +306,14 @@ def assess_joint(joint: JointCells, asked: Sequence[SetTable], missing: str, see
             blind.collections[place,].right,
             int(cells.counts[(cells.counts > 0).sum(axis=1) == 1].sum()),
             cells.n_records,
-            find_cost([table.mechanism], [(0,)]),
+            find_cost([member.mechanism], [(0,)]),
         )
         without = linked.collections.get(tuple(other for other in range(len(asked)) if other != place))
-        own_ceiling, _ = try_ceiling([table.mechanism], [(0,)], joint.n_levels)
-        rows.append(TableFigures(table, cells.n_records, cells.n_cells, figures, without, own_ceiling))
+        own_ceiling, _ = try_ceiling([member.mechanism], [(0,)], joint.n_levels)
+        rows.append(TableFigures(member, cells.n_records, cells.n_cells, figures, without, own_ceiling))
     refinement = find_refinement(joint, asked, means, seed)
+    certain_unknown = why_not(joint, asked) if certainties else None
     columns = [column for cells in joint.tables for column in cells.columns]
-    shared = len(set(columns)) < len(columns)
     return TogetherAssessment(
         joint.sensitive,
         joint.n_levels,
@@ -346,7 +336,9 @@ def assess_joint(joint: JointCells, asked: Sequence[SetTable], missing: str, see
         missing,
         joint.outside,
         tuple(_relate(joint, asked)),
-        refinement is None and shared,
+        refinement is None and len(set(columns)) < len(columns),
+        find_certain(joint, asked, certainties, seed) if certainties and certain_unknown is None else (),
+        certain_unknown,
     )
 
 

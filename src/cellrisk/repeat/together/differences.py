@@ -7,7 +7,7 @@ clamped counts they see less.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import permutations
 from typing import Any
@@ -22,8 +22,6 @@ from cellrisk.risk.measures.local import each_alone
 from cellrisk.system.arrays import Floats, Integers
 from cellrisk.system.formatting import change, make_sentence, number_of, whole_people
 
-DIRECT = 4096
-"""Noise that reaches no further is convolved term by term."""
 FARTHEST = 2_000_000
 """Noise that reaches further is not subtracted: it reveals next to nothing of a few people."""
 NUMBERS_AT_ONCE = 1 << 20
@@ -82,8 +80,6 @@ class Rounded:
 
     def less(self, other: Rounded) -> Rounded:
         """The law of this noise minus another, both symmetric."""
-        if max(self.reach, other.reach) <= DIRECT:
-            return Rounded(np.convolve(self.pmf, other.pmf), self.reach + other.reach)
         whole = len(self.pmf) + len(other.pmf) - 1
         pmf = fft.irfft(fft.rfft(self.pmf, whole) * fft.rfft(other.pmf, whole), whole)
         return Rounded(np.maximum(pmf, 0.0), self.reach + other.reach)
@@ -107,20 +103,14 @@ class Rounded:
 def find_differences(joint: JointCells, asked: Sequence[SetTable]) -> tuple[Difference, ...]:
     """Every pair of tables of the same columns whose people are nested, assessed."""
     near = [table.mechanism.noise.tail_radius <= FARTHEST for table in asked]
-    found = []
-    for outer, inner in find_nested(joint):
+    members, found = joint.cell >= 0, []
+    for outer, inner in permutations(range(len(asked)), 2):
+        if (members[inner] & ~members[outer]).any() or not (members[outer] & ~members[inner]).any():
+            continue  # not everybody in the second is in the first, or nobody is left out of it
         if set(joint.tables[outer].columns) == set(joint.tables[inner].columns) and near[outer] and near[inner]:
             rest = _find_rest(joint, asked, outer, inner)
             found += [_assess(joint, asked, outer, inner, rest)] if len(rest) else []
     return tuple(found)
-
-
-def find_nested(joint: JointCells) -> Iterator[tuple[int, int]]:
-    """Pairs of tables, the larger first: everybody in the second is in the first, and somebody is not in the second."""
-    members = joint.cell >= 0
-    for outer, inner in permutations(range(len(joint.tables)), 2):
-        if not (members[inner] & ~members[outer]).any() and (members[outer] & ~members[inner]).any():
-            yield outer, inner
 
 
 def _find_rest(joint: JointCells, asked: Sequence[SetTable], outer: int, inner: int) -> Integers:

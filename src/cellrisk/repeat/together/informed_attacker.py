@@ -161,10 +161,6 @@ class View:
     def own(self, values: Floats) -> Floats:
         return np.asarray(values[:, self.level, np.arange(len(self.level))])
 
-    def log_loss(self, tempering: float) -> float:
-        """-ln P of the people's own labels, added up."""
-        return -float(np.sum(self.own(self.posterior(tempering)) @ self.people))
-
     def count(self, certainties: Sequence[float], tempering: float) -> Floats:
         """(certainties, 2, releases): people inferred correctly, and at all."""
         posterior = self.posterior(tempering)
@@ -177,7 +173,8 @@ def _fit(views: Sequence[View]) -> float:
     """The tempering with the least log loss on the true labels, which is convex."""
     from scipy.optimize import minimize_scalar
 
-    least = minimize_scalar(
-        lambda tempering: sum(view.log_loss(tempering) for view in views), bounds=(0.01, 1.0), method="bounded"
-    )
+    def log_loss(tempering: float) -> float:
+        return -sum(float(np.sum(view.own(view.posterior(tempering)) @ view.people)) for view in views)
+
+    least = minimize_scalar(log_loss, bounds=(0.01, 1.0), method="bounded")
     return round(float(least.x), 3)

@@ -37,7 +37,7 @@ NUMBERS_AT_ONCE = 1 << 15
 """Numbers of one kind that are worked on at once: as many as stay in the processor's cache."""
 THREADS = min(os.cpu_count() or 1, 4)
 MOST_SUBSETS = 6
-"""Tables up to which every sub-collection of them is assessed."""
+"""Tables up to which every sub-collection of them is assessed; of more, each, all but one, and all."""
 NEGLECTED = 1e-6
 """People who are named correctly too rarely to matter in a simulated release, all of them together, on average."""
 MOST_NUMBERS = 30_000_000
@@ -182,7 +182,9 @@ def link_tables(
     """
     every = tuple(range(len(laws)))
     single: list[tuple[int, ...]] = [(table,) for table in every]
-    chosen = choose_collections(len(laws)) if collections is None else collections
+    sizes = range(1, len(laws) + 1) if len(laws) <= MOST_SUBSETS else (1, len(laws) - 1, len(laws))
+    usual = [some for size in sizes for some in combinations(every, size)]
+    chosen = usual if collections is None else collections
     linked = [tables for tables in dict.fromkeys([*chosen, every]) if len(tables) > 1]
     enough = NEGLECTED / len(joint.count)
 
@@ -221,14 +223,6 @@ def link_tables(
         {"elimination": round(raw[0]), "any": round(raw[1])},
         np.concatenate([matters for _, matters in parts]),
     )
-
-
-def choose_collections(tables: int) -> list[tuple[int, ...]]:
-    """Every collection of tables, smaller ones first; of many tables, each, all but one, and all."""
-    every = range(tables)
-    if tables <= MOST_SUBSETS:
-        return [some for size in range(1, tables + 1) for some in combinations(every, size)]
-    return [*((table,) for table in every), *combinations(every, tables - 1), tuple(every)]
 
 
 def _any(views: Sequence[View], level: Integers) -> list[Floats]:

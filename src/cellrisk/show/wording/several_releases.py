@@ -7,7 +7,7 @@ from collections import Counter
 from functools import singledispatch
 
 from cellrisk.repeat.accounting.composition import Composition
-from cellrisk.repeat.averaging import Averaged, Averaging, MeanNoise
+from cellrisk.repeat.averaging import Averaged, Averaging
 from cellrisk.repeat.sequences import NextEpsilon, RiskSequence
 from cellrisk.risk.measures import MEASURES
 from cellrisk.show.wording.attackers import fill, name_table, own_of, own_people, own_share
@@ -149,7 +149,7 @@ def _(found: RiskSequence) -> list[str]:
 @screen.register
 def _(found: Averaging) -> list[str]:
     parts, people = [], found.table.n_records
-    one, left = MeanNoise.of(found.mechanism.noise, 1).deviation, found.noise.deviation
+    one, left = math.sqrt(found.mechanism.noise.variance), found.noise.deviation
     noise = (
         f"At {found.mechanism.guarantee}, noise has standard deviation {one:.4g}; "
         f"averaging {number_of(found.releases, 'release')} leaves {left:.4g}."
@@ -319,7 +319,7 @@ def _compare(found: Averaging, row: Averaged) -> str:
         return f"The rule of {named} has no answer: {rule.why}."
     loss = f"epsilon {claim(rule.epsilon or 0.0)}" + (f" and delta {claim(rule.delta)}" if rule.delta else "")
     word = {"equal": "which is the same", "rule": "which is larger", "averaging": "which is smaller"}[str(larger)]
-    theirs, ours = MeanNoise.of(rule.mechanism.noise, 1).deviation, found.noise.deviation
+    theirs, ours = math.sqrt(rule.mechanism.noise.variance), found.noise.deviation
     return (
         f"The rule of {named}, {loss}, gives {percent(risk)}, {word}. "
         f"It assumes noise of standard deviation {theirs:.4g}; averaging leaves {ours:.4g}."
