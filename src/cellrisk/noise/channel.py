@@ -176,14 +176,13 @@ class AdditiveChannel(CountChannel):
         counts, values = np.asarray(counts), np.asarray(values)
         hidden = np.broadcast_to(values == 0, np.broadcast_shapes(counts.shape, values.shape))
         distance = (values - counts).astype(np.float64)
-
-        def law(noise: Noise) -> Floats:
+        masses = []
+        for noise in self.noises:
             mass = np.where(np.abs(distance) > noise.tail_radius, 0.0, at_each(noise.mass, distance))
             if hidden.any():
                 mass[hidden] = noise.p_zero(np.broadcast_to(counts, hidden.shape)[hidden], self.threshold)
-            return mass
-
-        return np.stack([law(noise) for noise in self.noises], axis=-1)
+            masses.append(mass)
+        return np.stack(masses, axis=-1)
 
     def cdf(self, counts: Any, values: Any) -> Floats:
         distance = np.maximum(np.asarray(values), self.first - 1) - np.asarray(counts, dtype=np.float64)

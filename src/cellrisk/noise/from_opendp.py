@@ -145,12 +145,10 @@ def _read_summary(query: Any, keys: str | None) -> tuple[MechanismName, float, f
     threshold = row.get("threshold")
     if keys != ("declared" if threshold is None else "observed"):
         fix = f"declare them all, as the last step, with_keys(...), and state it: {argument('keys', 'declared')}"
-        what = "the query publishes the keys of the data above a threshold, and its guarantee has a delta for them"
-        if threshold is None:
-            what = "the query does not state whether every combination of its keys is declared: one that nobody has, "
-            what += "and that is missing, is seen without noise"
-        else:
+        what = "if not every combination of the keys is declared, a missing one is seen without noise"
+        if threshold is not None:
             fix += f"; or look at the counts alone: {argument('keys', 'observed')}"
+            what = "the query publishes the keys of the data above a threshold, and its guarantee has a delta for them"
         raise InvalidInput(what, fix=fix, code="opendp-keys")
     return name, scale, USUAL_THRESHOLD if threshold is None else float(threshold) + 0.5  # what is above it is kept
 
@@ -177,16 +175,15 @@ def _find_neighbours(measurement: Any, given: Neighbours | None) -> Neighbours:
     known = METRICS.get(metric)
     if known is None and not _is_on_counts(measurement):
         raise InvalidInput("neighbouring tables of this kind are not known here", got=metric, code="opendp-metric")
-    if known is not None:
-        if given not in (None, known):
-            what, fix = f"the measurement has {argument('neighbours', known)}", f"leave {argument('neighbours')} out"
-            raise InvalidInput(what, got=given, fix=fix, code="opendp-neighbours")
-        return known
-    if given is None:
-        fix = f"give {argument('neighbours', 'add-remove')}, or {argument('neighbours', 'replace')}"
+    if known is not None and given not in (None, known):
+        what, fix = f"the measurement has {argument('neighbours', known)}", f"leave {argument('neighbours')} out"
+        raise InvalidInput(what, got=given, fix=fix, code="opendp-neighbours")
+    neighbours = known or given
+    if neighbours is None:
         what = "counts alone do not state how far one record moves them"
+        fix = f"give {argument('neighbours', 'add-remove')}, or {argument('neighbours', 'replace')}"
         raise InvalidInput(what, fix=fix, code="opendp-neighbours")
-    return given
+    return neighbours
 
 
 def _move(name: MechanismName, neighbours: Neighbours, unit: Unit) -> float:

@@ -75,11 +75,6 @@ class Line:
     """Of a figure, what `assess` gives at each epsilon: `Caused`, `ConfidentInferences` or `Ceiling`."""
 
     @property
-    def name(self) -> str:
-        """What is measured, in words."""
-        return str(find_words("curve").name_line(self))
-
-    @property
     def rows(self) -> list[dict[str, Any]]:
         """One row for each epsilon: what was measured, the risk, and the other numbers of a figure."""
         fixed = {"mechanism": self.setting.name, "delta": self.setting.delta}

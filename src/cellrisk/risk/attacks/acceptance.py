@@ -112,10 +112,7 @@ class Attack(ABC):
                 rows, have = have[:near], have[near:]
                 own = counts[rows, category]
                 values = channel.support(np.append(own, max(int(own[0]) - 1, 0)))
-                if self.pointwise:
-                    self._add(category, counts, rows, channel, values, into)
-                    continue
-                step = max(1, 4 * NUMBERS_AT_ONCE // len(values))
+                step = len(rows) if self.pointwise else max(1, 4 * NUMBERS_AT_ONCE // len(values))
                 for start in range(0, len(rows), step):
                     self._add(category, counts, rows[start : start + step], channel, values, into)
 

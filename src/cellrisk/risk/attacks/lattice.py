@@ -50,10 +50,6 @@ def lay_lattice(first: int, last: int, breaks: Integers, longest: float) -> Latt
 
     No panel contains a break, is longer than ``longest``, or longer than half the number at which it starts (so that
     exp(-x v) is resolved for every x at which it is not negligible).
-
-    >>> lattice = lay_lattice(1, 100_000, np.array([700]), longest=5000.0)
-    >>> len(lattice.values), round(float(lattice.weights @ lattice.values) / 1e5, 6)  # (1e5 + 1) / 2
-    (692, 50000.5)
     """
     inside = breaks[(breaks >= first) & (breaks <= last)]
     values, weights, checks, begins = [], [], [np.zeros((0, NODES))], []

@@ -36,11 +36,6 @@ def posterior_means(prior: CategoryPrior, channel: CountChannel, values: Integer
     not at all, unless the values are not ``clamped``: then they are as the noise made them, below 0 as well. All terms
     are positive. Relative error about 1e-12, whatever the prior, and also for values that the prior makes all but
     impossible. Under noise w rises with v, because noise is log-concave. A category of shape 0 has w = 0.
-
-    >>> from cellrisk.noise.distributions import GeometricNoise
-    >>> channel = AdditiveChannel((GeometricNoise(1.0),), 0.5)
-    >>> posterior_means(CategoryPrior(0.5, 0.8), channel, np.array([0, 1, 5])).round(6).tolist()
-    [0.20852, 0.762045, 4.288137]
     """
     if prior.shape == 0 or not len(values):
         return np.zeros(len(values))

@@ -143,13 +143,6 @@ def fit_dirichlet(profiles: Profiles, levels: LevelCounts, method: str = "mle") 
     a. = (V sum n_i^2 - R) / (R - V n), V = sum_k p_k (1 - p_k), a_k = a. p_k (in whole numbers, so exact).
     Both are estimates. Concentration 0 (cells of one label each) and infinity (no variation between cells beyond
     chance) are answers. A level without records gets mean 0, its maximum likelihood value.
-
-    >>> cells = [[4, 0], [0, 3], [1, 2], [5, 1]]
-    >>> profiles, levels = Profiles.from_cells(cells, 2), LevelCounts.from_cells(cells, ["a", "b"])
-    >>> print(fit_dirichlet(profiles, levels).describe())
-    Dirichlet prior, by maximum likelihood: alpha = (0.690383, 0.560256)
-    >>> print(fit_dirichlet(profiles, levels, "moments").describe())
-    Dirichlet prior, by moments: alpha = (1.19604, 0.717626)
     """
     if profiles.n_cells == 0:
         raise InvalidInput("alpha cannot be estimated from a table without records", fix="give alpha instead")

@@ -134,11 +134,7 @@ class SizeDistribution:
         return 1 / self.not_empty if self.truncated else 1.0
 
     def pmf(self, n: ArrayLike) -> Floats:
-        """f(n), n from 0; where truncated, P(n) / (1 - P(0)) for n >= 1 and 0 for n = 0.
-
-        >>> SizeDistribution("poisson", math.inf, 2.0).pmf([0, 1, 2]).round(12).tolist()
-        [0.0, 0.313035285499, 0.313035285499]
-        """
+        """f(n), n from 0; where truncated, P(n) / (1 - P(0)) for n >= 1 and 0 for n = 0."""
         size = np.asarray(n)
         if self._point:
             return np.asarray(size == 1, dtype=np.float64)

@@ -26,6 +26,7 @@ from cellrisk.show.pictures.style import (
 )
 from cellrisk.show.wording.attackers import say_size
 from cellrisk.show.wording.ceiling import say_most
+from cellrisk.show.wording.curve import name_line
 from cellrisk.system.formatting import claim, percent
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def _draw(axes: Axes, lines: Sequence[Line], curve: RiskCurve, title: str) -> No
     for line in lines:
         kind = kinds.index((line.measure, line.setting, line.weights, line.points[:1]))
         colour = WEIGHT_COLOURS[line.weights] if alike and not line.points else COLOURS[kind % len(COLOURS)]
-        words = [line.name, *([line.setting.describe()] if len(curve.settings) > 1 and not title else [])]
+        words = [name_line(line), *([line.setting.describe()] if len(curve.settings) > 1 and not title else [])]
         if alike and not line.points:
             words = [line.form or "", WEIGHT_WORDS[line.weights]]
         marker = "o" if len(line.epsilon) == 1 else ""
@@ -112,7 +113,7 @@ def _title(curve: RiskCurve, at: float) -> str:
     if line.measure == "ceiling":
         return f"At epsilon {claim(epsilon)} the worst case is {say_most(line.at(epsilon))}%"
     ends = f"blind {show(line.limits.chance)}, no noise {show(line.limits.raw)}"
-    return f"At epsilon {claim(epsilon)}, {line.sensitive}, {line.name}: {show(line.at(epsilon))} ({ends})"
+    return f"At epsilon {claim(epsilon)}, {line.sensitive}, {name_line(line)}: {show(line.at(epsilon))} ({ends})"
 
 
 def mark_asked(figure: Figure, epsilon: float) -> None:

@@ -68,7 +68,8 @@ def _measures(curve: RiskCurve) -> list[str]:
         lines = [line for line in curve.lines if line.setting == setting]
         step = max(1, (len(lines[0].epsilon) - 1) // 10)  # eleven columns
         rows = [
-            [line.sensitive, line.name, *(_show(line, level) for level in line.risk[::step].tolist())] for line in lines
+            [line.sensitive, name_line(line), *(_show(line, level) for level in line.risk[::step].tolist())]
+            for line in lines
         ]
         head = ["", "epsilon:", *(f"{epsilon:.3g}" for epsilon in lines[0].epsilon[::step])]
         parts.append("\n".join([setting.describe(), aligned(head, rows, left=2)]))
@@ -104,7 +105,7 @@ def say_line(line: Line, people: int) -> str:
     low, high = (_show(line, level) for level in (line.limits.chance, line.limits.raw))
     of = f"of {number_of(people, 'person')}, " if counted else ""
     name = f"{line.sensitive}, {line.setting.describe()}"
-    return f"{name}: {of}{line.name}: {join_names(texts)}; {line.setting.lower_end} {low}, no noise {high}."
+    return f"{name}: {of}{name_line(line)}: {join_names(texts)}; {line.setting.lower_end} {low}, no noise {high}."
 
 
 def words(curve: RiskCurve) -> str:
@@ -115,7 +116,7 @@ def words(curve: RiskCurve) -> str:
 def _say_ends(line: Line) -> str:
     scale = line.setting.limit_noise.scale
     fixed = "" if np.isinf(scale) else f" (delta stays as it is, so the noise has at most the scale {scale:.3g})"
-    noun, start = ("figure", f"{line.name}. ") if line.points else ("risk", "")
+    noun, start = ("figure", f"{name_line(line)}. ") if line.points else ("risk", "")
     start += (
         f"As epsilon falls to 0 the {noun} tends to {_show(line, line.limits.chance)}{fixed}. "
         f"As epsilon grows it tends to {_show(line, line.limits.raw)}, the {noun} without noise."
