@@ -324,7 +324,7 @@ def count_table(
         Homogeneity(*kinds.tolist()),
         schema.missing,
         outside=schema.outside,
-        read_cells=partial(read_cells, domains, keys, of_attributes),
+        read_cells=cache(partial(read_cells, domains, keys, of_attributes)),
         unit=schema.unit,
         **facts,
     )

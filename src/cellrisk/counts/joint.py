@@ -143,9 +143,8 @@ def count_together(
     resources = Resources.of(memory_limit, progress)
     with open_records(source, schema, resources, table=table, engine=engine) as records:
         # A column for every binning of a column, and one for every part: whether the records belong to it.
-        places = {name: f"c{index}" for index, name in enumerate(raw)}
-        values = {name: (column, records.types[column]) for name, column in places.items()}
-        chosen = [places[name] for name, _ in columns] + [f"({part.holds(values)})::BIGINT" for part in parts]
+        values = {name: (f"c{index}", records.types[f"c{index}"]) for index, name in enumerate(raw)}
+        chosen = [values[name][0] for name, _ in columns] + [f"({part.holds(values)})::BIGINT" for part in parts]
         chosen += list(records.types)[len(raw) :]
         groups = group_records(
             records.select({f"c{i}": column for i, column in enumerate(chosen)}), wanted, schema, resources

@@ -15,10 +15,6 @@ from cellrisk.counts.unit import Unit
 from cellrisk.errors import InvalidInput, UnknownName, argument, mark
 from cellrisk.system.choices import MissingRule, OutsideRule, list_words
 
-NO_COUNT = "none"
-"""The word that, given for the column of counts, says that each row is a person."""
-MISSING_RULES: tuple[MissingRule, ...] = list_words(MissingRule)
-OUTSIDE_RULES: tuple[OutsideRule, ...] = list_words(OutsideRule)
 MOST_LISTED = 30
 MOST_COMPARED = 2000
 """Names among which one like another is looked for."""
@@ -53,11 +49,11 @@ class Schema:
         quasi = read_names(self.quasi_identifiers, "quasi_identifiers")
         sensitive = read_names(self.sensitive, "sensitive")
         wide = read_names(self.wide, "wide") if self.wide else ()
-        for option, rule, known in (("missing", self.missing, MISSING_RULES), ("outside", self.outside, OUTSIDE_RULES)):
-            if rule not in known:
-                what, got = "is an unknown rule", repr(rule)
-                raise InvalidInput(what, option=option, got=got, allowed=listed(known), code="rule")
-        count = False if self.count == NO_COUNT else self.count
+        for option, rule, words in (("missing", self.missing, MissingRule), ("outside", self.outside, OutsideRule)):
+            if rule not in list_words(words):
+                what, allowed = "is an unknown rule", ", ".join(list_words(words))
+                raise InvalidInput(what, option=option, got=repr(rule), allowed=allowed, code="rule")
+        count = False if self.count == "none" else self.count  # "none" as False: each row is a person
         one: tuple[Any, ...] = (("count", None if count is False else count), ("person", self.person))
         for option, name in one:
             if name is not None and (not isinstance(name, str) or not name):

@@ -110,7 +110,7 @@ class FrequencyTable(Result):
     outside_records: int = 0
     """Records that were left out because a value of theirs is not among the declared labels."""
     read_cells: Callable[[int], Cells] | None = field(default=None, repr=False)
-    """Gives the cells with the counts of the attribute at a place."""
+    """Gives the cells with the counts of the attribute at an index."""
     unit: Unit = Unit()  # noqa: RUF009 (it cannot be changed)
     """What a neighbouring table has more or less: a record, or a person with several."""
     seed: int = 0
@@ -124,7 +124,6 @@ class FrequencyTable(Result):
     draw_again: Callable[[], FrequencyTable] | None = field(default=None, repr=False)
     """Makes the table with other records of people who have too many, drawn by secure random bits, and none that name
     nobody: for a release."""
-    _cells: dict[int, Cells] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def n_records(self) -> int:
@@ -167,20 +166,18 @@ class FrequencyTable(Result):
 
     def cells(self, name: str | None = None) -> Cells:
         """The cells with their keys and the counts of one sensitive attribute: for the curator alone."""
-        place = self.sensitive.index(self.attribute(name).name)
-        if place not in self._cells:
-            if self.read_cells is None:
-                what = "the cells of this table are not at hand, as after pickling"
-                raise InvalidInput(what, fix="tabulate the source again", code="no-cells")
-            self._cells[place] = self.read_cells(place)
-        return self._cells[place]
+        index = self.sensitive.index(self.attribute(name).name)
+        if self.read_cells is None:
+            what = "the cells of this table are not at hand, as after pickling"
+            raise InvalidInput(what, fix="tabulate the source again", code="no-cells")
+        return self.read_cells(index)
 
     def summary(self) -> Summary:
         """Records, cells, levels, and what the table reveals before any noise."""
         return Summary(self)
 
     def without_keys(self) -> dict[str, Any]:
-        return {"read_cells": None, "_cells": {}, "draw_again": None}
+        return {"read_cells": None, "draw_again": None}
 
     @property
     def headline(self) -> str:

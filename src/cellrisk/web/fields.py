@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from cellrisk.counts.schema import MISSING_RULES
 from cellrisk.noise.mechanisms import MECHANISMS, NEIGHBOURS
 from cellrisk.risk.measures import FORMS, MEASURES, WEIGHTS
 from cellrisk.system.checks import split_names
-from cellrisk.system.choices import Form, MeasureName, MechanismName, MissingRule, Neighbours, Weights
+from cellrisk.system.choices import Form, MeasureName, MechanismName, MissingRule, Neighbours, Weights, list_words
 
 if TYPE_CHECKING:
     from cellrisk.decide.policies import Policies
@@ -93,7 +92,7 @@ CHOICES: dict[str, Any] = {
     "form": FORMS,
     "weights": WEIGHTS,
     "neighbours": NEIGHBOURS,
-    "missing": MISSING_RULES,
+    "missing": list_words(MissingRule),
 }
 RELEASABLE = ("geometric", "discrete-gaussian")
 
