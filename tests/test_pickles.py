@@ -7,6 +7,7 @@ import pickle
 import types
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -91,6 +92,8 @@ def walk(thing: Any, seen: set[int]) -> Iterator[Any]:
         inside += thing
     elif isinstance(thing, types.FunctionType):
         inside += [cell.cell_contents for cell in thing.__closure__ or ()]
+    elif isinstance(thing, partial):
+        inside += [thing.func, *thing.args, *thing.keywords.values()]
     for each in inside:
         yield from walk(each, seen)
 
