@@ -9,18 +9,11 @@ import pytest
 
 from cellrisk.counts.unit import Unit
 from cellrisk.errors import CellriskError
-from cellrisk.noise.mechanisms import MECHANISMS, mechanism
+from cellrisk.noise.mechanisms import mechanism
 from cellrisk.repeat.accounting.loss import Event, Loss
 from tests.refusals import refused
 
 from .cases import ONE_OF_EACH, concentrated
-
-FLAVOUR_OF = {"laplace": "pure", "geometric": "pure"}
-
-
-@pytest.mark.parametrize("name", list(MECHANISMS))
-def test_a_mechanism_has_its_flavour(name: str) -> None:
-    assert ONE_OF_EACH[name].dp_definition == FLAVOUR_OF.get(name, "approximate")
 
 
 @pytest.mark.parametrize("loss", [*ONE_OF_EACH.values(), concentrated(0.1)], ids=[*ONE_OF_EACH, "concentrated"])

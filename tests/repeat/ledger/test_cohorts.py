@@ -292,16 +292,6 @@ def test_nothing_is_spent_where_nothing_is_released(in_file: Where) -> None:
         assert ledger.state().limits.get("everyone") is None
 
 
-def test_check_writes_nothing(where: Where) -> None:
-    with where.open() as ledger:
-        ledger.check(LAPLACE)
-        ledger.check(LAPLACE, "first")
-        assert ledger.state().declared == {}
-        ledger.declare("first")
-        ledger.check(LAPLACE, "second", new_cohort=True, part_of="first")
-        assert len(ledger.entries()) == 1
-
-
 def test_one_number_written_in_twenty_ways_spends_twenty_times(where: Where) -> None:
     tables = [{"qid": "sex", "where": {"region": "0" * zeros + "1"}, "epsilon": 1.0} for zeros in range(20)]
     loss = plan_loss(tables, "job")

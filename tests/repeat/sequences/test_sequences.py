@@ -233,14 +233,6 @@ def test_by_records_the_overall_risk_never_falls(seed: int, steps: list[tuple[fl
     assert found.rows[-1].overall.max_records <= 1.0
 
 
-def test_once_at_its_maximum_the_bounded_risk_stays_there() -> None:
-    rows = [{"sex": sex, "job": "a", "pay": pay} for sex in "fm" for pay in "xxxxxyyyyy"]
-    table = cr.tabulate(pd.DataFrame(rows), "sex", ["job", "pay"], levels={"job": ["a", "b"]})
-    steps = [Step(cr.Laplace(epsilon=60.0), "job"), Step(cr.Laplace(epsilon=1.0), "pay"), Step(cr.Laplace(epsilon=1.0))]
-    found = assess_sequence(table, steps)
-    assert [row.overall.max_records for row in found.rows] == pytest.approx([1.0, 1.0, 1.0], abs=1e-12)
-
-
 ONE = {
     "laplace": cr.Laplace(epsilon=0.7),
     "geometric, a threshold": cr.Geometric(epsilon=1.0, threshold=2.5),

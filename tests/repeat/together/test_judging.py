@@ -106,10 +106,3 @@ def test_records_outside_the_declared_labels_are_refused_or_left_out(folder: Pat
     text = SET.replace("epsilon = 1.0", 'epsilon = 1.0\nlevels = ["job=x|y", "sex=f|m"]\noutside = "drop"', 1)
     Path("set.toml").write_text(text, encoding="utf-8")
     assert main(["together", "set.toml"]) == 0
-
-
-def test_the_picture(folder: Path) -> None:
-    assert main(["together", "set.toml", "--plot", "grows.svg"]) == 0
-    text = Path("grows.svg").read_text(encoding="utf-8")
-    assert text.startswith("<?xml")
-    assert main(["together", "set.toml", "--plot", "grows.xyz"]) == 2

@@ -259,8 +259,7 @@ def find_spread(numbers: Floats, mean: float, people: int) -> dict[str, Any]:
         error = math.sqrt(max(fourth - deviation**4, 0.0) / len(numbers)) / (2.0 * deviation)
     outside = int(0.5 * (1.0 - INSIDE) * (len(numbers) + 1))
     ordered = np.sort(numbers)
-    ends = {"low": round(ordered[outside - 1]), "high": round(ordered[-outside])}
-    return {"sd": deviation, "sd_error": error, **ends}
+    return {"sd": deviation, "sd_error": error, "low": round(ordered[outside - 1]), "high": round(ordered[-outside])}
 
 
 @dataclass(frozen=True, eq=False)
