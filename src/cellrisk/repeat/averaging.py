@@ -140,6 +140,18 @@ class Averaging(Result):
         """
         return cast(Averaged, find_row(self.rows, self.table, "average", (measure, form, weights), sensitive))
 
+    def value(
+        self, measure: str = "local", form: str = "tight", weights: str | None = "records", sensitive: str | None = None
+    ) -> float:
+        """Return one risk of the attacker who averages.
+
+        Parameters
+        ----------
+        measure, form, weights, sensitive
+            As in `row`.
+        """
+        return self.row(measure, form, weights, sensitive).averaging
+
     @property
     def statements(self) -> tuple[str, ...]:
         """Return what is assumed."""

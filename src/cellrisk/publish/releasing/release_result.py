@@ -241,9 +241,14 @@ class Release(Result):
         return write_files(target, *self.files(target), force=force)
 
     def files(self, target: Path, total: str | None = None) -> tuple[dict[str, bytes], dict[str, str]]:
-        """What is saved at a place: the content of the file, and its description; each by its name.
+        """Return what is saved at a place: the content of the file, and its description; each by its name.
 
-        ``total``: what all releases in a ledger cost together, for the label.
+        Parameters
+        ----------
+        target
+            Where it is saved.
+        total
+            What all releases in a ledger cost together, for the label.
         """
         content = self.encode(target.suffix.lower())
         return {target.name: content}, {sidecar_of(target).name: self.describe_file(target.name, content, total)}
