@@ -136,7 +136,6 @@ INTEGER_BYTES = {"TINYINT": 1, "SMALLINT": 2, "INTEGER": 4, "BIGINT": 8, "UTINYI
 """Types of whole numbers that a BIGINT holds."""
 WIDE = ("UBIGINT", "HUGEINT", "UHUGEINT", "BIGNUM", "DECIMAL")
 TEXTS = ("VARCHAR", "UUID", "ENUM", "BIT", '"NULL"', "NULL")
-PLAIN_TYPES = (*INTEGER_BYTES, *WIDE, *TEXTS, "FLOAT", "DOUBLE", "BOOLEAN")
 ALLOWED = "text, numbers, truth values, dates and times"
 NO_BIN, NO_COUNT = -(2**61), -1
 """What stands for a value that cannot be put into a bin, and for one that is not a count."""
@@ -162,8 +161,8 @@ def is_text(kind: str) -> bool:
 
 def has_plain_values(kind: str) -> bool:
     """Whether values of a type can be told apart and written as a label."""
-    bare = bare_type(kind)
-    return bare in PLAIN_TYPES or (bare.startswith(("DATE", "TIME")) and not bare.endswith("]"))
+    is_time = kind.startswith(("DATE", "TIME")) and not kind.endswith("]")
+    return is_time or is_numeric(kind) or is_text(kind) or kind == "BOOLEAN"
 
 
 def check_type(name: str, kind: str) -> None:

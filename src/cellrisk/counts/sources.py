@@ -265,9 +265,8 @@ class Reader:
         rows = f"({' UNION ALL '.join(parsed)})"
         count = f"SELECT count(*) FROM (SELECT DISTINCT * FROM (FROM {rows} LIMIT {FIRST_ROWS}))"
         (kinds,), *_ = self.connection.execute(count).fetchall()
-        few = kinds <= FIRST_ROWS // 4
-        query = f"SELECT *, count(*) AS n FROM {rows} GROUP BY ALL" if few else f"FROM {rows}"
-        return define(self.connection, "TABLE", query)
+        grouped = f"SELECT *, count(*) AS n FROM {rows} GROUP BY ALL"
+        return define(self.connection, "TABLE", grouped if kinds <= FIRST_ROWS // 4 else f"FROM {rows}")
 
     def read_parquet(self, files: Sequence[Path]) -> Relation:
         """Read Parquet files; if they give a column different types of numbers or times, DuckDB uses the wider one."""

@@ -44,9 +44,9 @@ def private_folder(purpose: str = "") -> Iterator[Path]:
             os.close(handle)
 
 
-def remove_left_behind(place: Path) -> None:
+def remove_left_behind(temporary: Path) -> None:
     """Remove this user's private folders whose lock nobody holds."""
-    with suppress(OSError), os.scandir(place) as entries:
+    with suppress(OSError), os.scandir(temporary) as entries:
         for folder in [Path(entry.path) for entry in entries if entry.name.startswith(START)]:
             with suppress(OSError):
                 status = folder.lstat()
