@@ -174,7 +174,7 @@ def compute(bankruptcy: Rows | None, source: str, points: int, releases: int, se
 def distances_of_observed(domain: cr.Utility) -> npt.NDArray[np.float64]:
     """Return the distances as in the domain's, with noise on the cells that hold people alone, as the authors drew it.
 
-    >>> table = cr.tabulate(pd.DataFrame({"q": ["a", "b"], "y": ["c", "d"]}), "q", "y")
+    >>> table = cr.tabulate(pa.table({"q": ["a", "b"], "y": ["c", "d"]}), "q", "y")
     >>> bool(distances_of_observed(cr.utility(table, cr.Laplace(1e6), releases=1)).any())
     False
     """
