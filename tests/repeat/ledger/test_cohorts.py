@@ -1,4 +1,4 @@
-"""What a person has lost, and which release a limit lets through: against a count person by person."""
+"""What people have lost, with several records too, and what limits let through: against a count person by person."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is written is what is read, on both engines: entries, cohorts, clocks, and the one file that is left."""
+"""What is written is what is read, on both engines: entries, cohorts, clocks, the one file that is left, exports."""
 
 from __future__ import annotations
 

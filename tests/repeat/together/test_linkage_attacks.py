@@ -1,4 +1,4 @@
-"""Both linkage attacks held to enumeration of all noise patterns, to published figures and to one table alone."""
+"""Both linkage attacks held to enumeration, published figures and one table alone; the simulator held to both."""
 
 from __future__ import annotations
 
