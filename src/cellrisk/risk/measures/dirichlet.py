@@ -62,10 +62,10 @@ class Dirichlet:
         """One line for people: the parameters, or which limit it is and what that means."""
         start = f"Dirichlet prior, {_SOURCES[self.source]}: "
         if self.boundary == "zero":
-            return start + "concentration 0 (the limit in which all records of a cell share one label)"
+            return start + "concentration 0 (the limit in which all records of a group have one category)"
         if self.boundary == "infinite":
             shares = _listed(self.mean)
-            return start + f"infinite concentration (the limit in which every cell has the same proportions, {shares})"
+            return start + f"infinite concentration (the limit in which every group has the same proportions, {shares})"
         return start + f"alpha = {_listed(self.alpha)}"
 
     def to_dict(self) -> dict[str, Any]:

@@ -40,7 +40,7 @@ _SOURCES = {
     "bayes": "by its posterior mean",
 }
 _LIMITS = {
-    "rate zero": "rate zero, every cell has one record",
+    "rate zero": "rate zero, every group has one record",
     "shape infinite": "shape infinite, sizes vary no more than Poisson ones",
     "shape zero": f"shape zero, the log-series distribution, taken at shape {SMALLEST_SHAPE:g}",
 }
@@ -167,7 +167,7 @@ class SizeDistribution:
         how = _SOURCES[self.source] + (f" ({_PRIORS[self.family]})" if self.source == "bayes" else "")
         limit = f"; at the limit: {_LIMITS[self.boundary]}" if self.boundary else ""
         kind = "zero-truncated " if self.truncated else ""
-        return f"Cell sizes, {how}: {kind}{_TITLES[self.family]}, {values}{limit}"
+        return f"Group sizes, {how}: {kind}{_TITLES[self.family]}, {values}{limit}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the same for machines. JSON has no infinity: an infinite shape is None, and boundary says why."""
