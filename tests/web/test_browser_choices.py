@@ -59,6 +59,21 @@ class TestAddress:
         page.go_forward()
         check_choices(page)
 
+    def test_a_table_that_is_counted_again_keeps_later_choices(self, visit: Visit) -> None:
+        """The address set a limit, the person changes it, and counts other columns: the change stays."""
+        page = show_people(visit())
+        choose(page)
+        page.reload()
+        check_choices(page)
+        page.get_by_label("Worst case for one record, at most").fill("70")
+        expect(page.locator("#verdict .answer")).to_contain_text("Admissible: epsilon from 0.001 to 0.847")
+        open_step(page, "load")
+        page.get_by_label("Bins of age").fill("10")
+        count_table(page)
+        open_step(page, "decide")
+        expect(page.get_by_label("Worst case for one record, at most")).to_have_value("70")
+        assert epsilon(page) == "0.316"
+
     def test_a_restarted_server(self, browser: Any, tmp_path: Path) -> None:
         """A file of the folder is counted again; a file that was uploaded is asked for, and its choices are kept."""
         running = start(tmp_path)

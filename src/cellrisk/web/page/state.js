@@ -129,6 +129,7 @@ export function writeAddress(how = "replaceState") {
     said.set("epsilon", page.epsilon);
     for (const id of CONTROLS) if (valueOf(at(id)) !== "" && !at(id).disabled) said.set(id, valueOf(at(id)));
   } else for (const [name, wish] of wishes) if (!said.has(name) && (CONTROLS.includes(name) || name === "epsilon")) said.set(name, wish);
+  if (page.table) wishes = said; // a table that is counted again takes the choices as they are now
   const hash = `#${said}`;
   if (hash !== location.hash) history[how](null, "", hash);
 }
