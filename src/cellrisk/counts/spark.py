@@ -19,6 +19,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -399,7 +400,8 @@ def own_session(master: str) -> Iterator[Any]:
         conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
         try:
             try:
-                with patch.object(java_gateway, "Popen", start):
+                # PySpark's file of the port goes where nothing stays: interrupted, PySpark may leave it.
+                with patch.object(java_gateway, "Popen", start), patch.object(tempfile, "tempdir", str(folder)):
                     gateway = java_gateway.launch_gateway(conf, quiet)  # type: ignore[no-untyped-call]
                 # Spark's own handler of SIGINT calls Java, fails while the context starts, and hides the interrupt.
                 with patch.object(importlib.import_module(SparkContext.__module__), "signal"):
